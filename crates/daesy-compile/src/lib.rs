@@ -1,0 +1,1 @@
+//! From RegularDae to a fast DaeSystem.

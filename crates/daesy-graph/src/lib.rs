@@ -1,0 +1,1 @@
+//! Pure data: expression graph, units, spans, FlatDae and RegularDae.

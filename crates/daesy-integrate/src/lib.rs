@@ -1,0 +1,1 @@
+//! Consistent start, stepping, events.

@@ -1,0 +1,1 @@
+//! Modelica text to a flat differential-algebraic equation.

@@ -1,0 +1,1 @@
+//! Linear descriptor systems on plain matrices.

@@ -1,0 +1,1 @@
+//! From FlatDae to RegularDae: incidence, matching, offsets, blocks, verification.

@@ -1,0 +1,1 @@
+//! Facade and program: studies, data files, reports.
