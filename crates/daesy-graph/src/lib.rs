@@ -1,1 +1,18 @@
-//! Pure data: expression graph, units, spans, FlatDae and RegularDae.
+//! Pure data: expression graph, units, spans, findings and the flat model.
+#![forbid(unsafe_code)]
+
+pub mod finding;
+pub mod flat;
+pub mod function;
+pub mod graph;
+pub mod node;
+pub mod source;
+pub mod unit;
+
+pub use finding::{Finding, Label, Level};
+pub use flat::{Equation, FlatDae, Variable, VariableKind};
+pub use function::{Function, FunctionId};
+pub use graph::Graph;
+pub use node::{ArgList, BinaryOp, ExprId, Node, UnaryOp, VarId};
+pub use source::{FileId, SourceFile, SourceMap, Span};
+pub use unit::Unit;

@@ -1,1 +1,5 @@
 //! Modelica text to a flat differential-algebraic equation.
+#![forbid(unsafe_code)]
+
+pub mod name;
+pub mod syntax;
