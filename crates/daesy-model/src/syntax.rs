@@ -682,6 +682,13 @@ pub enum ExprKind {
         /// Bound arguments.
         named: Vec<NamedArg>,
     },
+    /// `(e)[i]`: an indexed expression; the base is parenthesized.
+    Subscripted {
+        /// What is indexed.
+        base: Box<Expr>,
+        /// The subscripts.
+        subscripts: Vec<Subscript>,
+    },
     /// `end` in a subscript.
     End,
     /// What could not be read; a finding has been made.
