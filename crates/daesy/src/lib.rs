@@ -1,1 +1,4 @@
 //! Facade and program: studies, data files, reports.
+#![forbid(unsafe_code)]
+
+pub mod study;

@@ -1,0 +1,333 @@
+//! The study file: what the engineer knows about a model and asks of it.
+
+mod read;
+mod section;
+
+use std::path::PathBuf;
+
+use daesy_graph::{SourceMap, Span};
+
+pub use read::{ReadStudy, read_study};
+
+/// A number, or an expression in parameters and unknowns that gives one.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Quantity {
+    /// What was written.
+    pub value: QuantityValue,
+    /// Where.
+    pub span: Span,
+}
+
+/// The two ways to write a number.
+#[derive(Clone, PartialEq, Debug)]
+pub enum QuantityValue {
+    /// A number.
+    Number(f64),
+    /// The text of an expression.
+    Expression(String),
+}
+
+/// A name of the model with its place in the study.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Named<T> {
+    /// The name.
+    pub name: String,
+    /// Where the name stands.
+    pub span: Span,
+    /// What is said of it.
+    pub item: T,
+}
+
+/// A matrix as rows of numbers or expressions.
+pub type Matrix = Vec<Vec<Quantity>>;
+
+/// `[model]`: a class in a file.
+#[derive(Clone, Debug)]
+pub struct ModelSource {
+    /// The file, relative to the study.
+    pub file: PathBuf,
+    /// Place of the file name.
+    pub file_span: Span,
+    /// The class; the only model of the file when left out.
+    pub class: Option<String>,
+    /// Place of the class name, or of the section.
+    pub class_span: Span,
+}
+
+/// `[linear]`: E z' = F z + G u + J w, y = H z.
+#[derive(Clone, Debug)]
+pub struct LinearSource {
+    /// Coefficients of the derivatives.
+    pub e: Matrix,
+    /// Coefficients of the variables.
+    pub f: Matrix,
+    /// Coefficients of the inputs.
+    pub g: Option<Matrix>,
+    /// Coefficients of the disturbances.
+    pub j: Option<Matrix>,
+    /// Measured combinations.
+    pub h: Option<Matrix>,
+    /// Names of z, u, w and y where given.
+    pub names: LinearNames,
+    /// Place of the section.
+    pub span: Span,
+}
+
+/// Names of the signals of a linear model.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LinearNames {
+    /// Variables.
+    pub z: Option<Vec<String>>,
+    /// Inputs.
+    pub u: Option<Vec<String>>,
+    /// Disturbances.
+    pub w: Option<Vec<String>>,
+    /// Outputs.
+    pub y: Option<Vec<String>>,
+}
+
+/// An unknown parameter.
+#[derive(Clone, PartialEq, Debug)]
+pub struct UnknownParameter {
+    /// Where the search starts.
+    pub start: Option<Quantity>,
+    /// Lower bound.
+    pub min: Option<Quantity>,
+    /// Upper bound.
+    pub max: Option<Quantity>,
+    /// Typical size, for scaling.
+    pub nominal: Option<Quantity>,
+}
+
+/// How an input runs between samples.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hold {
+    /// Constant until the next sample; no derivative.
+    Zero,
+    /// Straight lines; no derivative at the samples.
+    First,
+    /// Cubic spline; two continuous derivatives.
+    Cubic,
+}
+
+impl Hold {
+    /// The number of continuous derivatives plus one: how many differentiations make a function of it.
+    #[must_use]
+    pub const fn derivatives_available(self) -> u16 {
+        match self {
+            Self::Zero => 0,
+            Self::First => 1,
+            Self::Cubic => 3,
+        }
+    }
+}
+
+/// A known input.
+#[derive(Clone, PartialEq, Debug)]
+pub enum InputSource {
+    /// A column of the data.
+    Column {
+        /// Its header.
+        column: String,
+        /// Between samples.
+        hold: Hold,
+    },
+    /// An expression in `time` and parameters.
+    Expression {
+        /// The expression.
+        expression: Quantity,
+        /// Times at which it or a derivative jumps.
+        breaks: Vec<Quantity>,
+    },
+    /// Impulses.
+    Impulses(Vec<Impulse>),
+}
+
+/// One impulse of an input.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Impulse {
+    /// When.
+    pub time: Quantity,
+    /// Its area.
+    pub area: Quantity,
+}
+
+/// What a disturbance is.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Disturbance {
+    /// Its process.
+    pub process: DisturbanceProcess,
+    /// Whether its filter starts at rest instead of stationary.
+    pub starts_at_zero: bool,
+}
+
+/// The process that makes a disturbance.
+#[derive(Clone, PartialEq, Debug)]
+pub enum DisturbanceProcess {
+    /// dx = A x dt + B dv, w = C x, with unit white noise.
+    Filter {
+        /// Dynamics.
+        a: Matrix,
+        /// Entry of the noise.
+        b: Matrix,
+        /// Exit.
+        c: Matrix,
+    },
+    /// White noise of an intensity.
+    White(Quantity),
+    /// A spectral factor num / den, highest power first.
+    Factor {
+        /// Numerator.
+        num: Vec<Quantity>,
+        /// Denominator.
+        den: Vec<Quantity>,
+    },
+}
+
+/// A measured signal.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measurement {
+    /// The column of the data; the signal's name when left out.
+    pub column: Option<String>,
+    /// Standard deviation of the measurement error.
+    pub std: Option<Quantity>,
+    /// Variance of the measurement error.
+    pub variance: Option<Quantity>,
+}
+
+/// `[data]`
+#[derive(Clone, Debug)]
+pub struct DataSource {
+    /// One file per experiment, relative to the study.
+    pub files: Vec<Named<()>>,
+    /// Header of the time column.
+    pub time: String,
+}
+
+/// How start values are found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum InitialMode {
+    /// As the model says.
+    #[default]
+    Model,
+    /// The free part is estimated with the unknowns.
+    Estimate,
+    /// At rest under the initial inputs.
+    Stationary,
+    /// Zero wherever free.
+    Zero,
+}
+
+/// `[initial]`
+#[derive(Clone, Debug, Default)]
+pub struct Initial {
+    /// How.
+    pub mode: InitialMode,
+    /// Values that are insisted on.
+    pub values: Vec<Named<Quantity>>,
+}
+
+/// A distribution of a random parameter.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RandomParameter {
+    /// `uniform`, `normal`, ..
+    pub family: String,
+    /// Its numbers by name.
+    pub arguments: Vec<Named<Quantity>>,
+    /// `samples`: file and column.
+    pub samples: Option<SampleSource>,
+}
+
+/// Samples of a random parameter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SampleSource {
+    /// The file.
+    pub file: String,
+    /// Its column.
+    pub column: String,
+}
+
+/// `[simulate]`
+#[derive(Clone, Debug, Default)]
+pub struct SimulateOptions {
+    /// First time.
+    pub start: Option<Quantity>,
+    /// Last time.
+    pub stop: Option<Quantity>,
+    /// Distance of output rows.
+    pub step: Option<Quantity>,
+    /// Relative tolerance.
+    pub rtol: Option<f64>,
+    /// Absolute tolerance, multiplied by a variable's nominal value.
+    pub atol: Option<f64>,
+}
+
+/// `[identify]`
+#[derive(Clone, Debug, Default)]
+pub struct IdentifyOptions {
+    /// `auto`, `ml`, `pem` or `output-error`.
+    pub method: Option<String>,
+    /// Number of realizations.
+    pub realizations: Option<u64>,
+    /// Grid of the disturbances.
+    pub noise_step: Option<f64>,
+    /// Seconds left out of the cost.
+    pub transient: Option<f64>,
+    /// `none` or `std`.
+    pub weighting: Option<String>,
+    /// `linear` or `exact`.
+    pub interpolation: Option<String>,
+}
+
+/// `[uq]`
+#[derive(Clone, Debug, Default)]
+pub struct UqOptions {
+    /// `galerkin`, `collocation`, `monte-carlo` or `auto`.
+    pub method: Option<String>,
+    /// Degree of the basis.
+    pub degree: Option<u64>,
+    /// Number of samples.
+    pub samples: Option<u64>,
+}
+
+/// Where the equations come from.
+#[derive(Clone, Debug)]
+pub enum StudyModel {
+    /// A Modelica class.
+    Modelica(ModelSource),
+    /// Matrices.
+    Linear(LinearSource),
+}
+
+/// A study file, read and checked in itself; names of the model are checked when the model is there.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// The model.
+    pub model: StudyModel,
+    /// Fixed parameter values.
+    pub parameters: Vec<Named<Quantity>>,
+    /// Unknown parameters.
+    pub unknown: Vec<Named<UnknownParameter>>,
+    /// Known inputs.
+    pub inputs: Vec<Named<InputSource>>,
+    /// Disturbances.
+    pub disturbances: Vec<Named<Disturbance>>,
+    /// Measured signals.
+    pub measurements: Vec<Named<Measurement>>,
+    /// Signals to estimate.
+    pub signals: Vec<Named<()>>,
+    /// Data.
+    pub data: Option<DataSource>,
+    /// Start values.
+    pub initial: Initial,
+    /// Random parameters.
+    pub random: Vec<Named<RandomParameter>>,
+    /// Simulation.
+    pub simulate: SimulateOptions,
+    /// Identification.
+    pub identify: IdentifyOptions,
+    /// Uncertainty.
+    pub uq: UqOptions,
+    /// The study's own text.
+    pub sources: SourceMap,
+}

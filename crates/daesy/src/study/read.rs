@@ -1,0 +1,522 @@
+//! Reads a study file; every problem is a finding with its place.
+
+use std::path::Path;
+
+use daesy_graph::finding::{Finding, Level};
+use daesy_graph::{SourceFile, SourceMap, Span};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::section::{Reader, Section};
+use super::{
+    DataSource, Disturbance, DisturbanceProcess, Hold, IdentifyOptions, Impulse, Initial, InitialMode, InputSource,
+    LinearNames, LinearSource, Measurement, ModelSource, Named, Quantity, RandomParameter, SampleSource,
+    SimulateOptions, Study, StudyModel, UnknownParameter, UqOptions,
+};
+
+/// What reading a study gave: the study when nothing in it is wrong, and the findings with the text they point into.
+#[derive(Debug)]
+pub struct ReadStudy {
+    /// The study.
+    pub study: Option<Study>,
+    /// What is wrong with it.
+    pub findings: Vec<Finding>,
+    /// The text of the study.
+    pub sources: SourceMap,
+}
+
+/// Reads the text of a study. `name` is the file's name as the user knows it.
+#[must_use]
+pub fn read_study(name: &str, text: &str) -> ReadStudy {
+    let mut sources = SourceMap::default();
+    let file = sources.add(SourceFile::new(name, text));
+    let mut reader = Reader { file, findings: Vec::new() };
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in errors {
+        let range = error.span().unwrap_or(0..0);
+        let end = range.end.min(text.len());
+        let start = range.start.min(end);
+        reader.findings.push(
+            Finding::error("toml-syntax", Span::new(file, start as u32, end as u32), error.message().to_owned())
+                .with_help("a study is a TOML file: `[section]` lines and `key = value` lines"),
+        );
+    }
+    let study = if reader.findings.is_empty() { read_root(&mut reader, &table, &sources) } else { None };
+    let failed = reader.findings.iter().any(|finding| finding.level == Level::Error);
+    ReadStudy { study: study.filter(|_| !failed), findings: reader.findings, sources }
+}
+
+/// Reads a table whose keys are names of the model.
+fn read_named<T>(
+    reader: &mut Reader,
+    root: &mut Section<'_, '_>,
+    key: &'static str,
+    expected: &str,
+    mut read: impl FnMut(&mut Reader, &str, &Spanned<DeValue<'_>>) -> Option<T>,
+) -> Vec<Named<T>> {
+    let Some(value) = root.take(key) else { return Vec::new() };
+    let Some(section) = reader.table(key, value, expected) else { return Vec::new() };
+    let mut items = Vec::new();
+    for (name, value) in section.table {
+        let span = reader.span(name);
+        if let Some(item) = read(reader, name.get_ref(), value) {
+            items.push(Named { name: name.get_ref().to_string(), span, item });
+        }
+    }
+    items
+}
+
+fn read_root(reader: &mut Reader, table: &Spanned<DeTable<'_>>, sources: &SourceMap) -> Option<Study> {
+    let whole = Span::new(reader.file, 0, 0);
+    let mut root = Section::root(table.get_ref(), whole);
+    let model = read_model(reader, &mut root);
+    let parameters =
+        read_named(reader, &mut root, "parameters", "a table of values by parameter name", |reader, name, value| {
+            reader.quantity(name, value)
+        });
+    let unknown = read_named(reader, &mut root, "unknown", "a table by parameter name", read_unknown);
+    let inputs = read_named(reader, &mut root, "inputs", "a table by input name", read_input);
+    let disturbances = read_named(reader, &mut root, "disturbances", "a table by signal name", read_disturbance);
+    let measurements = read_named(reader, &mut root, "measurements", "a table by signal name", read_measurement);
+    let signals = read_signals(reader, &mut root);
+    let data = read_data(reader, &mut root);
+    let initial = read_initial(reader, &mut root);
+    let random = read_named(reader, &mut root, "random", "a table by parameter name", read_random);
+    let simulate = read_simulate(reader, &mut root);
+    let identify = read_identify(reader, &mut root);
+    let uq = read_uq(reader, &mut root);
+    root.finish(reader);
+    for both in unknown.iter().filter(|unknown| parameters.iter().any(|fixed| fixed.name == unknown.name)) {
+        reader.findings.push(
+            Finding::error("given-twice", both.span, format!("`{}` is both fixed and unknown", both.name))
+                .with_names([&both.name])
+                .with_help("keep it in `[parameters]` or in `[unknown]`, not in both"),
+        );
+    }
+    Some(Study {
+        model: model?,
+        parameters,
+        unknown,
+        inputs,
+        disturbances,
+        measurements,
+        signals,
+        data,
+        initial,
+        random,
+        simulate,
+        identify,
+        uq,
+        sources: sources.clone(),
+    })
+}
+
+fn read_model(reader: &mut Reader, root: &mut Section<'_, '_>) -> Option<StudyModel> {
+    let model = root.take("model");
+    let linear = root.take("linear");
+    match (model, linear) {
+        (None, None) => {
+            reader.findings.push(
+                Finding::error("no-model", root.span, "the study names no model")
+                    .with_help("add `[model]` with `file = \"name.mo\"`, or `[linear]` with matrices `E` and `F`"),
+            );
+            None
+        }
+        (Some(_), Some(linear)) => {
+            let span = reader.span(linear);
+            reader.findings.push(
+                Finding::error("two-models", span, "the study has both `[model]` and `[linear]`")
+                    .with_help("keep one of the two"),
+            );
+            None
+        }
+        (Some(value), None) => {
+            let mut section = reader.table("model", value, "a table")?;
+            let section_span = section.span;
+            let file = section.take("file");
+            let class = section.take("class");
+            let class_span = class.map_or(section_span, |class| reader.span(class));
+            let class = match class {
+                Some(class) => Some(reader.text("class", class)?),
+                None => None,
+            };
+            section.finish(reader);
+            let Some(file) = file else {
+                reader.findings.push(
+                    Finding::error("no-model-file", section_span, "`[model]` names no file")
+                        .with_help("add `file = \"name.mo\"`; the path is relative to the study"),
+                );
+                return None;
+            };
+            let file_span = reader.span(file);
+            let file = Path::new(&reader.text("file", file)?).to_owned();
+            Some(StudyModel::Modelica(ModelSource { file, file_span, class, class_span }))
+        }
+        (None, Some(value)) => read_linear(reader, value).map(StudyModel::Linear),
+    }
+}
+
+fn read_linear(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Option<LinearSource> {
+    let mut section = reader.table("linear", value, "a table of matrices")?;
+    let span = section.span;
+    let mut matrix = |reader: &mut Reader, key: &'static str| match section.take(key) {
+        Some(value) => reader.matrix(key, value).map(Some),
+        None => Some(None),
+    };
+    let e = matrix(reader, "E");
+    let f = matrix(reader, "F");
+    let g = matrix(reader, "G");
+    let j = matrix(reader, "J");
+    let h = matrix(reader, "H");
+    let mut names = LinearNames::default();
+    if let Some(value) = section.take("names")
+        && let Some(mut table) = reader.table("names", value, "a table with lists `z`, `u`, `w`, `y`")
+    {
+        let mut list = |reader: &mut Reader, key| table.take(key).and_then(|value| reader.texts(key, value));
+        names = LinearNames { z: list(reader, "z"), u: list(reader, "u"), w: list(reader, "w"), y: list(reader, "y") };
+        table.finish(reader);
+    }
+    section.finish(reader);
+    let (Some(e), Some(f)) = (e?, f?) else {
+        reader.findings.push(
+            Finding::error("no-matrix", span, "`[linear]` needs at least the matrices `E` and `F`")
+                .with_help("the model is E z' = F z + G u + J w, y = H z"),
+        );
+        return None;
+    };
+    Some(LinearSource { e, f, g: g?, j: j?, h: h?, names, span })
+}
+
+fn read_unknown(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<UnknownParameter> {
+    let mut section = reader.table(name, value, "a table such as { start = 1.0, min = 0.0 }")?;
+    let mut quantity = |reader: &mut Reader, key| section.take(key).and_then(|value| reader.quantity(key, value));
+    let unknown = UnknownParameter {
+        start: quantity(reader, "start"),
+        min: quantity(reader, "min"),
+        max: quantity(reader, "max"),
+        nominal: quantity(reader, "nominal"),
+    };
+    section.finish(reader);
+    Some(unknown)
+}
+
+fn read_input(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<InputSource> {
+    let mut section = reader.table(name, value, "a table such as { column = \"u\", hold = \"zoh\" }")?;
+    let span = section.span;
+    let column = section.take("column");
+    let hold = section.take("hold");
+    let expression = section.take("expression");
+    let breaks = section.take("breaks");
+    let impulses = section.take("impulses");
+    section.finish(reader);
+    let misplaced = [(hold, column, "hold", "column"), (breaks, expression, "breaks", "expression")];
+    for (value, owner, key, belongs) in misplaced {
+        if let (Some(value), None) = (value, owner) {
+            let span = reader.span(value);
+            reader.findings.push(Finding::error(
+                "misplaced-key",
+                span,
+                format!("`{key}` belongs to an input given by `{belongs}`"),
+            ));
+        }
+    }
+    match (column, expression, impulses) {
+        (Some(column), None, None) => {
+            let column = reader.text("column", column)?;
+            let hold = match hold.map(|value| reader.word("hold", value, &["zoh", "foh", "cubic"])) {
+                None => Hold::Zero,
+                Some(word) => match word? {
+                    "foh" => Hold::First,
+                    "cubic" => Hold::Cubic,
+                    _ => Hold::Zero,
+                },
+            };
+            Some(InputSource::Column { column, hold })
+        }
+        (None, Some(expression), None) => {
+            let expression = reader.quantity("expression", expression)?;
+            let breaks = match breaks {
+                Some(value) => reader.quantities("breaks", value)?,
+                None => Vec::new(),
+            };
+            Some(InputSource::Expression { expression, breaks })
+        }
+        (None, None, Some(impulses)) => {
+            let items = reader.list("impulses", impulses, "a list of { time = .., area = .. }")?;
+            let impulses = items.into_iter().filter_map(|item| read_impulse(reader, item)).collect();
+            Some(InputSource::Impulses(impulses))
+        }
+        _ => {
+            reader.findings.push(
+                Finding::error(
+                    "input-source",
+                    span,
+                    format!("the input `{name}` must have one of `column`, `expression` or `impulses`"),
+                )
+                .with_names([name]),
+            );
+            None
+        }
+    }
+}
+
+fn read_impulse(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Option<Impulse> {
+    let mut section = reader.table("impulses", value, "a table { time = .., area = .. }")?;
+    let span = section.span;
+    let time = section.take("time").and_then(|value| reader.quantity("time", value));
+    let area = section.take("area").and_then(|value| reader.quantity("area", value));
+    section.finish(reader);
+    if let (Some(time), Some(area)) = (time, area) {
+        return Some(Impulse { time, area });
+    }
+    reader.findings.push(Finding::error("impulse", span, "an impulse needs a `time` and an `area`"));
+    None
+}
+
+fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<Disturbance> {
+    let mut section = reader.table(name, value, "a table such as { white = 0.1 } or { A = .., B = .., C = .. }")?;
+    let span = section.span;
+    let mut matrix = |reader: &mut Reader, key| section.take(key).map(|value| reader.matrix(key, value));
+    let a = matrix(reader, "A");
+    let b = matrix(reader, "B");
+    let c = matrix(reader, "C");
+    let white = section.take("white").map(|value| reader.quantity("white", value));
+    let num = section.take("num").map(|value| reader.quantities("num", value));
+    let den = section.take("den").map(|value| reader.quantities("den", value));
+    let starts_at_zero = section
+        .take("initial")
+        .and_then(|value| reader.word("initial", value, &["stationary", "zero"]))
+        .is_some_and(|word| word == "zero");
+    section.finish(reader);
+    let process = match (a, b, c, white, num, den) {
+        (Some(a), Some(b), Some(c), None, None, None) => DisturbanceProcess::Filter { a: a?, b: b?, c: c? },
+        (None, None, None, Some(white), None, None) => DisturbanceProcess::White(white?),
+        (None, None, None, None, Some(num), Some(den)) => DisturbanceProcess::Factor { num: num?, den: den? },
+        _ => {
+            reader.findings.push(
+                Finding::error(
+                    "disturbance-form",
+                    span,
+                    format!("the disturbance `{name}` has no complete description"),
+                )
+                .with_names([name])
+                .with_help(
+                    "give `A`, `B`, `C` (shaping filter), or `white` (intensity), or `num` and `den` (spectral factor)",
+                ),
+            );
+            return None;
+        }
+    };
+    if let DisturbanceProcess::Filter { a, b, c } = &process {
+        let n_states = a.len();
+        let wrong = if a.iter().any(|row| row.len() != n_states) {
+            Some("`A` must be square".to_owned())
+        } else if b.len() != n_states {
+            Some(format!("`B` must have {n_states} rows, as `A` has"))
+        } else if c.iter().any(|row| row.len() != n_states) {
+            Some(format!("`C` must have {n_states} columns, as `A` has"))
+        } else {
+            None
+        };
+        if let Some(message) = wrong {
+            reader.findings.push(
+                Finding::error("matrix-shape", span, format!("disturbance `{name}`: {message}")).with_names([name]),
+            );
+            return None;
+        }
+    }
+    Some(Disturbance { process, starts_at_zero })
+}
+
+fn read_measurement(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<Measurement> {
+    let mut section = reader.table(name, value, "a table such as { column = \"y\", std = 0.01 }")?;
+    let column = section.take("column").and_then(|value| reader.text("column", value));
+    let std_value = section.take("std");
+    let variance_value = section.take("variance");
+    let std = std_value.and_then(|value| reader.quantity("std", value));
+    let variance = variance_value.and_then(|value| reader.quantity("variance", value));
+    if let (Some(_), Some(second)) = (&std, variance_value) {
+        let span = reader.span(second);
+        reader.findings.push(
+            Finding::error("given-twice", span, format!("`{name}` has both `std` and `variance`"))
+                .with_names([name])
+                .with_help("keep one of them; the variance is the square of the standard deviation"),
+        );
+    }
+    for (key, quantity) in [("std", &std), ("variance", &variance)] {
+        if let Some(Quantity { value: super::QuantityValue::Number(number), span }) = quantity
+            && *number < 0.0
+        {
+            reader.findings.push(
+                Finding::error("out-of-range", *span, format!("the `{key}` of `{name}` is negative"))
+                    .with_names([name]),
+            );
+        }
+    }
+    section.finish(reader);
+    Some(Measurement { column, std, variance })
+}
+
+fn read_signals(reader: &mut Reader, root: &mut Section<'_, '_>) -> Vec<Named<()>> {
+    let Some(value) = root.take("estimate") else { return Vec::new() };
+    let Some(mut section) = reader.table("estimate", value, "a table") else { return Vec::new() };
+    let mut signals = Vec::new();
+    if let Some(value) = section.take("signals")
+        && let Some(items) = reader.list("signals", value, "a list of signal names")
+    {
+        for item in items {
+            let span = reader.span(item);
+            if let Some(name) = reader.text("signals", item) {
+                signals.push(Named { name, span, item: () });
+            }
+        }
+    }
+    section.finish(reader);
+    signals
+}
+
+fn read_data(reader: &mut Reader, root: &mut Section<'_, '_>) -> Option<DataSource> {
+    let mut section = reader.table("data", root.take("data")?, "a table")?;
+    let span = section.span;
+    let file = section.take("file");
+    let files = section.take("files");
+    let time = section.take("time").map_or(Some("t".to_owned()), |value| reader.text("time", value));
+    section.finish(reader);
+    let mut named = Vec::new();
+    let items = match (file, files) {
+        (Some(file), None) => vec![file],
+        (None, Some(files)) => reader.list("files", files, "a list of file names")?,
+        _ => {
+            reader
+                .findings
+                .push(Finding::error("data-source", span, "`[data]` must have one of `file` and `files`").with_help(
+                    "`file = \"run.csv\"` for one experiment, `files = [\"a.csv\", \"b.csv\"]` for several",
+                ));
+            return None;
+        }
+    };
+    for item in items {
+        let span = reader.span(item);
+        if let Some(name) = reader.text("file", item) {
+            named.push(Named { name, span, item: () });
+        }
+    }
+    Some(DataSource { files: named, time: time? })
+}
+
+fn read_initial(reader: &mut Reader, root: &mut Section<'_, '_>) -> Initial {
+    let mut initial = Initial::default();
+    let Some(value) = root.take("initial") else { return initial };
+    let Some(section) = reader.table("initial", value, "a table") else { return initial };
+    for (name, value) in section.table {
+        let span = reader.span(name);
+        if name.get_ref() == "mode" {
+            initial.mode = match reader.word("mode", value, &["model", "estimate", "stationary", "zero"]) {
+                Some("estimate") => InitialMode::Estimate,
+                Some("stationary") => InitialMode::Stationary,
+                Some("zero") => InitialMode::Zero,
+                _ => InitialMode::Model,
+            };
+        } else if let Some(quantity) = reader.quantity(name.get_ref(), value) {
+            initial.values.push(Named { name: name.get_ref().to_string(), span, item: quantity });
+        }
+    }
+    initial
+}
+
+/// The families of distributions with the names of their numbers.
+const FAMILIES: [(&str, &[&str]); 8] = [
+    ("uniform", &["mean", "relative", "min", "max"]),
+    ("normal", &["mean", "std", "min", "max"]),
+    ("truncated", &["mean", "std", "min", "max"]),
+    ("lognormal", &["mean", "std"]),
+    ("beta", &["alpha", "beta", "min", "max"]),
+    ("gamma", &["shape", "scale"]),
+    ("triangular", &["min", "mode", "max"]),
+    ("samples", &["file", "column"]),
+];
+
+fn read_random(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<RandomParameter> {
+    let mut section = reader.table(name, value, "a table such as { uniform = { min = 0, max = 1 } }")?;
+    let span = section.span;
+    let given: Vec<_> =
+        FAMILIES.iter().filter_map(|&(family, keys)| section.take(family).map(|value| (family, keys, value))).collect();
+    section.finish(reader);
+    let [(family, keys, value)] = given[..] else {
+        reader.findings.push(
+            Finding::error("distribution", span, format!("`{name}` must have exactly one distribution"))
+                .with_names([name])
+                .with_help("one of: uniform, normal, lognormal, beta, gamma, triangular, truncated, samples"),
+        );
+        return None;
+    };
+    let mut table = reader.table(family, value, "a table of the distribution's numbers")?;
+    if family == "samples" {
+        let span = table.span;
+        let file = table.take("file").and_then(|value| reader.text("file", value));
+        let column = table.take("column").and_then(|value| reader.text("column", value));
+        table.finish(reader);
+        let (Some(file), Some(column)) = (file, column) else {
+            reader.findings.push(Finding::error("distribution", span, "`samples` needs a `file` and a `column`"));
+            return None;
+        };
+        let samples = Some(SampleSource { file, column });
+        return Some(RandomParameter { family: family.to_owned(), arguments: Vec::new(), samples });
+    }
+    let mut arguments = Vec::new();
+    for &key in keys {
+        if let Some(value) = table.take(key) {
+            let span = reader.span(value);
+            if let Some(quantity) = reader.quantity(key, value) {
+                arguments.push(Named { name: key.to_owned(), span, item: quantity });
+            }
+        }
+    }
+    table.finish(reader);
+    Some(RandomParameter { family: family.to_owned(), arguments, samples: None })
+}
+
+fn read_simulate(reader: &mut Reader, root: &mut Section<'_, '_>) -> SimulateOptions {
+    let Some(mut section) = root.take("simulate").and_then(|value| reader.table("simulate", value, "a table")) else {
+        return SimulateOptions::default();
+    };
+    let mut quantity = |reader: &mut Reader, key| section.take(key).and_then(|value| reader.quantity(key, value));
+    let start = quantity(reader, "start");
+    let stop = quantity(reader, "stop");
+    let step = quantity(reader, "step");
+    let rtol = section.take("rtol").and_then(|value| reader.positive("rtol", value));
+    let atol = section.take("atol").and_then(|value| reader.positive("atol", value));
+    section.finish(reader);
+    SimulateOptions { start, stop, step, rtol, atol }
+}
+
+fn read_identify(reader: &mut Reader, root: &mut Section<'_, '_>) -> IdentifyOptions {
+    let Some(mut section) = root.take("identify").and_then(|value| reader.table("identify", value, "a table")) else {
+        return IdentifyOptions::default();
+    };
+    let mut word = |reader: &mut Reader, key, words: &[&'static str]| {
+        section.take(key).and_then(|value| reader.word(key, value, words)).map(str::to_owned)
+    };
+    let method = word(reader, "method", &["auto", "ml", "pem", "output-error"]);
+    let weighting = word(reader, "weighting", &["none", "std"]);
+    let interpolation = word(reader, "interpolation", &["linear", "exact"]);
+    let realizations = section.take("realizations").and_then(|value| reader.count("realizations", value));
+    let noise_step = section.take("noise_step").and_then(|value| reader.positive("noise_step", value));
+    let transient = section.take("transient").and_then(|value| reader.number("transient", value));
+    section.finish(reader);
+    IdentifyOptions { method, realizations, noise_step, transient, weighting, interpolation }
+}
+
+fn read_uq(reader: &mut Reader, root: &mut Section<'_, '_>) -> UqOptions {
+    let Some(mut section) = root.take("uq").and_then(|value| reader.table("uq", value, "a table")) else {
+        return UqOptions::default();
+    };
+    let method = section
+        .take("method")
+        .and_then(|value| reader.word("method", value, &["auto", "galerkin", "collocation", "monte-carlo"]))
+        .map(str::to_owned);
+    let degree = section.take("degree").and_then(|value| reader.count("degree", value));
+    let samples = section.take("samples").and_then(|value| reader.count("samples", value));
+    section.finish(reader);
+    UqOptions { method, degree, samples }
+}
