@@ -3,10 +3,38 @@
 use std::hash::{Hash, Hasher};
 
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use rustc_hash::FxHasher;
 
 use crate::function::{Function, FunctionId};
 use crate::node::{ArgList, BinaryOp, ExprId, Node, UnaryOp, VarId};
+
+/// What is known about an expression without looking below it, as bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Facts(u8);
+
+impl Facts {
+    const TOTAL: u8 = 1;
+    const EVENTS: u8 = 2;
+    const CALLS: u8 = 4;
+
+    const fn has(self, bit: u8) -> bool {
+        self.0 & bit != 0
+    }
+
+    /// Total if both are; events and calls if either has them.
+    const fn join(self, other: Self) -> Self {
+        Self((self.0 & other.0 & Self::TOTAL) | ((self.0 | other.0) & !Self::TOTAL))
+    }
+
+    const fn with(self, bit: u8) -> Self {
+        Self(self.0 | bit)
+    }
+
+    const fn total_if(self, holds: bool) -> Self {
+        if holds { self } else { Self(self.0 & !Self::TOTAL) }
+    }
+}
 
 /// Expressions as a directed acyclic graph in which every node is made once.
 ///
@@ -15,14 +43,30 @@ use crate::node::{ArgList, BinaryOp, ExprId, Node, UnaryOp, VarId};
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     nodes: Vec<Node>,
+    facts: Vec<Facts>,
     index: HashTable<u32>,
     args: Vec<ExprId>,
+    arg_lists: HashTable<ArgList>,
     functions: Vec<Function>,
 }
 
-fn hash_of(value: &impl Hash) -> u64 {
+/// The hash of a node. The order of the arguments of a commutative operation has no influence, so that one search
+/// finds either order.
+fn hash_of(node: &Node) -> u64 {
     let mut hasher = FxHasher::default();
-    value.hash(&mut hasher);
+    match *node {
+        Node::Binary { op, lhs, rhs } if op.is_commutative() => {
+            let (low, high) = if lhs <= rhs { (lhs, rhs) } else { (rhs, lhs) };
+            Node::Binary { op, lhs: low, rhs: high }.hash(&mut hasher);
+        }
+        _ => node.hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+fn hash_of_args(args: &[ExprId]) -> u64 {
+    let mut hasher = FxHasher::default();
+    args.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -47,22 +91,105 @@ impl Graph {
 
     /// The expression of a node exactly as given, made now if it is new. No simplification.
     pub fn intern(&mut self, node: Node) -> ExprId {
+        self.find_or_make(node, |candidate| *candidate == node)
+    }
+
+    /// Like [`Graph::intern`], but takes `b op a` for `a op b` when that exists and `op` commutes.
+    pub(crate) fn intern_commutative(&mut self, op: BinaryOp, lhs: ExprId, rhs: ExprId) -> ExprId {
+        let node = Node::Binary { op, lhs, rhs };
+        let swapped = Node::Binary { op, lhs: rhs, rhs: lhs };
+        self.find_or_make(node, |candidate| *candidate == node || *candidate == swapped)
+    }
+
+    fn find_or_make(&mut self, node: Node, same: impl Fn(&Node) -> bool) -> ExprId {
         let hash = hash_of(&node);
         let nodes = &mut self.nodes;
         let entry = self.index.entry(
             hash,
-            |&candidate| nodes[candidate as usize] == node,
+            |&candidate| same(&nodes[candidate as usize]),
             |&candidate| hash_of(&nodes[candidate as usize]),
         );
         match entry {
-            hashbrown::hash_table::Entry::Occupied(found) => ExprId(*found.get()),
-            hashbrown::hash_table::Entry::Vacant(place) => {
+            Entry::Occupied(found) => ExprId(*found.get()),
+            Entry::Vacant(place) => {
                 let id = self.nodes.len() as u32;
                 place.insert(id);
                 self.nodes.push(node);
+                let facts = self.facts_of(&node);
+                self.facts.push(facts);
                 ExprId(id)
             }
         }
+    }
+
+    /// The expression of a node, if it has been made.
+    #[must_use]
+    pub fn find(&self, node: &Node) -> Option<ExprId> {
+        self.index.find(hash_of(node), |&candidate| self.nodes[candidate as usize] == *node).map(|&id| ExprId(id))
+    }
+
+    fn facts_of(&self, node: &Node) -> Facts {
+        let of = |expr: ExprId| self.facts[expr.index()];
+        let is_nonzero = |expr: ExprId| self.as_number(expr).is_some_and(|value| value != 0.0);
+        let is_natural = |expr: ExprId| self.as_number(expr).is_some_and(|value| value >= 0.0 && value.fract() == 0.0);
+        match *node {
+            Node::Number(bits) => Facts(Facts::TOTAL).total_if(f64::from_bits(bits).is_finite()),
+            Node::Time | Node::Var { .. } | Node::Pre(_) | Node::Initial | Node::Terminal | Node::Local(_) => {
+                Facts(Facts::TOTAL)
+            }
+            Node::Unary { op, arg } => match op {
+                UnaryOp::Sqrt | UnaryOp::Log | UnaryOp::Log10 | UnaryOp::Tan | UnaryOp::Asin | UnaryOp::Acos => {
+                    of(arg).total_if(false)
+                }
+                UnaryOp::Ceil | UnaryOp::Floor => of(arg).with(Facts::EVENTS),
+                UnaryOp::NoEvent => Facts(of(arg).0 & !Facts::EVENTS),
+                _ => of(arg),
+            },
+            Node::Binary { op, lhs, rhs } => {
+                let both = of(lhs).join(of(rhs));
+                match op {
+                    BinaryOp::Div => both.total_if(is_nonzero(rhs)),
+                    BinaryOp::Pow => both.total_if(is_natural(rhs)),
+                    BinaryOp::Atan2 => both.total_if(false),
+                    BinaryOp::Quotient | BinaryOp::Modulo | BinaryOp::Remainder => {
+                        both.total_if(is_nonzero(rhs)).with(Facts::EVENTS)
+                    }
+                    _ if op.is_relation() => both.with(Facts::EVENTS),
+                    _ => both,
+                }
+            }
+            Node::Select { condition, then, otherwise } => of(condition).join(of(then)).join(of(otherwise)),
+            Node::Smooth { arg, .. } => of(arg),
+            Node::Call { args, .. } => {
+                self.args(args).iter().fold(Facts(Facts::CALLS), |facts, &arg| facts.join(of(arg))).total_if(false)
+            }
+            Node::Sample { start, interval } => of(start).join(of(interval)).total_if(false).with(Facts::EVENTS),
+            Node::LocalAt { index, .. } => of(index).total_if(false),
+        }
+    }
+
+    /// Whether the expression is known to be defined for all values of its leaves.
+    ///
+    /// Meant are the real numbers: overflow in floating point does not count, so polynomials, `exp`, `sin` and the like
+    /// of total expressions are total. Quotients (except by a number other than zero), logarithms, roots, powers with
+    /// other than natural exponents, `tan`, `asin`, `acos`, `atan2`, array elements and calls are not. The answer may
+    /// be no for an expression that is total after all.
+    #[must_use]
+    pub fn is_total(&self, expr: ExprId) -> bool {
+        self.facts[expr.index()].has(Facts::TOTAL)
+    }
+
+    /// Whether something below may make an event: a relation, `div`, `mod`, `rem`, `ceil`, `floor` or `sample` that is
+    /// not inside `noEvent`.
+    #[must_use]
+    pub fn may_make_events(&self, expr: ExprId) -> bool {
+        self.facts[expr.index()].has(Facts::EVENTS)
+    }
+
+    /// Whether a user function is called below.
+    #[must_use]
+    pub fn has_calls(&self, expr: ExprId) -> bool {
+        self.facts[expr.index()].has(Facts::CALLS)
     }
 
     /// A number.
@@ -104,11 +231,27 @@ impl Graph {
         self.intern(Node::Binary { op, lhs, rhs })
     }
 
-    /// Puts a function's arguments into the pool. Equal lists may be stored twice; [`Graph::call`] avoids that.
-    pub(crate) fn push_args(&mut self, args: &[ExprId]) -> ArgList {
-        let start = self.args.len() as u32;
-        self.args.extend_from_slice(args);
-        ArgList { start, len: args.len() as u32 }
+    /// A list of arguments; equal lists are one.
+    pub fn arg_list(&mut self, args: &[ExprId]) -> ArgList {
+        let pool = &mut self.args;
+        let slice = |pool: &[ExprId], list: &ArgList| -> std::ops::Range<usize> {
+            debug_assert!((list.start + list.len) as usize <= pool.len());
+            list.start as usize..(list.start + list.len) as usize
+        };
+        let entry = self.arg_lists.entry(
+            hash_of_args(args),
+            |list| pool[slice(pool, list)] == *args,
+            |list| hash_of_args(&pool[slice(pool, list)]),
+        );
+        match entry {
+            Entry::Occupied(found) => *found.get(),
+            Entry::Vacant(place) => {
+                let list = ArgList { start: pool.len() as u32, len: args.len() as u32 };
+                place.insert(list);
+                pool.extend_from_slice(args);
+                list
+            }
+        }
     }
 
     /// The arguments of a call.
@@ -127,5 +270,16 @@ impl Graph {
     #[must_use]
     pub fn function(&self, function: FunctionId) -> &Function {
         &self.functions[function.0 as usize]
+    }
+
+    /// All functions; `FunctionId` is the position here.
+    #[must_use]
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// Replaces a function, for one whose number had to be known before its body (it calls itself, say).
+    pub fn set_function(&mut self, id: FunctionId, function: Function) {
+        self.functions[id.0 as usize] = function;
     }
 }

@@ -132,7 +132,33 @@ impl BinaryOp {
     pub const fn is_relation(self) -> bool {
         matches!(self, Self::Less | Self::LessEqual | Self::Greater | Self::GreaterEqual | Self::Equal | Self::NotEqual)
     }
+
+    /// Whether `a op b` and `b op a` are the same, to the last bit.
+    #[must_use]
+    pub const fn is_commutative(self) -> bool {
+        matches!(
+            self,
+            Self::Add | Self::Mul | Self::Min | Self::Max | Self::Equal | Self::NotEqual | Self::And | Self::Or
+        )
+    }
 }
+
+impl ArgList {
+    /// Number of arguments.
+    #[must_use]
+    pub const fn len(self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether there are no arguments.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.len == 0
+    }
+}
+
+// Millions of nodes are compared and hashed; two words each keep that in the cache.
+const _: () = assert!(size_of::<Node>() == 16);
 
 /// One node of the expression graph.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
