@@ -1,1 +1,292 @@
 //! The contract between models and methods.
+//!
+//! A model in regular form reaches integrators, filters and estimators only through
+//! the types here:
+//!
+//! ```text
+//! s' = S(s, v)                     each state's rate is another state or an unknown        Rate
+//! 0  = F(t, s, v; p, u, m)         as many residuals as unknowns v                         Part::Residual
+//! 0  = g(t, s; p, u, m)            constraints, explicit and hidden                        Part::Constraint
+//! y  = h(t, s, v; p, u, m)         everything a user may look at                           Part::Observed
+//! z  = r(t, s, v; p, u, m)         event functions, a sign change is an event              Part::Roots
+//! ```
+//!
+//! with parameters p, inputs and their derivatives u, and modes m (discrete variables and the truth of relations, constant between
+//! events).
+#![forbid(unsafe_code)]
+
+use thiserror::Error;
+
+/// What the rate of a state is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rate {
+    /// The state at this position.
+    State(u32),
+    /// The unknown at this position.
+    Unknown(u32),
+}
+
+/// A vector- or matrix-valued function of a [`Point`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Part {
+    /// F
+    Residual,
+    /// dF/dv
+    ResidualByUnknowns,
+    /// dF/ds
+    ResidualByStates,
+    /// dF/dt, with the inputs held at their given values and derivatives (their own time dependence is in `ResidualByInputs`).
+    ResidualByTime,
+    /// dF/dp
+    ResidualByParameters,
+    /// dF/du
+    ResidualByInputs,
+    /// g
+    Constraint,
+    /// dg/ds
+    ConstraintByStates,
+    /// dg/dt, the inputs held
+    ConstraintByTime,
+    /// dg/dp
+    ConstraintByParameters,
+    /// dg/du
+    ConstraintByInputs,
+    /// h
+    Observed,
+    /// dh/dv
+    ObservedByUnknowns,
+    /// dh/ds
+    ObservedByStates,
+    /// dh/dp
+    ObservedByParameters,
+    /// r
+    Roots,
+    /// Residuals of initial equations and insisted start values, in (s, v, p).
+    Initial,
+    /// Their derivatives with respect to v
+    InitialByUnknowns,
+    /// Their derivatives with respect to s
+    InitialByStates,
+    /// Their derivatives with respect to p
+    InitialByParameters,
+}
+
+/// Where a matrix has entries: compressed sparse rows, columns ascending in each row.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Pattern {
+    /// Number of rows.
+    pub n_rows: usize,
+    /// Number of columns.
+    pub n_cols: usize,
+    /// Position of each row's first entry, and one past the last row's last.
+    pub row_starts: Vec<u32>,
+    /// Column of each entry.
+    pub columns: Vec<u32>,
+}
+
+impl Pattern {
+    /// Number of entries.
+    #[must_use]
+    pub fn n_entries(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The entries of a row as positions in the value array.
+    #[must_use]
+    pub fn row(&self, row: usize) -> core::ops::Range<usize> {
+        self.row_starts[row] as usize..self.row_starts[row + 1] as usize
+    }
+
+    /// Every entry as (row, column), in the order of the value array.
+    pub fn entries(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        (0..self.n_rows).flat_map(move |row| self.row(row).map(move |entry| (row, self.columns[entry] as usize)))
+    }
+}
+
+/// A point at which a model is evaluated.
+#[derive(Clone, Copy, Debug)]
+pub struct Point<'a> {
+    /// Time.
+    pub time: f64,
+    /// States s.
+    pub states: &'a [f64],
+    /// Unknowns v.
+    pub unknowns: &'a [f64],
+    /// All parameters p, dependent ones included.
+    pub parameters: &'a [f64],
+    /// Inputs u: for each input its value and the derivatives the model needs, see [`Input`].
+    pub inputs: &'a [f64],
+    /// Modes m: discrete variables, then relations.
+    pub modes: &'a [f64],
+}
+
+/// The same for many realizations at once: every array is `[variable][lane]` with `n_lanes` lanes.
+#[derive(Clone, Copy, Debug)]
+pub struct LanePoint<'a> {
+    /// Number of lanes.
+    pub n_lanes: usize,
+    /// Time, shared by all lanes.
+    pub time: f64,
+    /// States.
+    pub states: &'a [f64],
+    /// Unknowns.
+    pub unknowns: &'a [f64],
+    /// Parameters.
+    pub parameters: &'a [f64],
+    /// Inputs.
+    pub inputs: &'a [f64],
+    /// Modes.
+    pub modes: &'a [f64],
+}
+
+/// What a method may know about a state or an unknown.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Quantity {
+    /// Its name: `x` or `der(x)`, `der(der(x))`, ..
+    pub name: String,
+    /// Typical size, positive.
+    pub nominal: f64,
+    /// The value to start from.
+    pub start: f64,
+    /// Where the start value comes from.
+    pub start_origin: StartOrigin,
+    /// Smallest and largest sensible value.
+    pub min: f64,
+    /// Largest sensible value.
+    pub max: f64,
+}
+
+/// Where a start value comes from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum StartOrigin {
+    /// Nobody said anything; zero.
+    Default,
+    /// A `start` attribute: a guess, to be changed as little as possible.
+    Guess,
+    /// `fixed = true`, or a study's `[initial]`: to be kept.
+    Fixed,
+}
+
+/// An input and where its values stand in [`Point::inputs`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Input {
+    /// Its name.
+    pub name: String,
+    /// Position of its value; derivatives follow.
+    pub start: usize,
+    /// The highest derivative the model needs.
+    pub derivatives_needed: u16,
+}
+
+/// A set of unknowns to be solved together: equations and unknowns `start..start + len`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Block {
+    /// First position.
+    pub start: u32,
+    /// Number.
+    pub len: u32,
+    /// Whether the residuals are linear in these unknowns.
+    pub is_linear: bool,
+}
+
+/// An equation as it is told to the user.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EquationLabel {
+    /// The equation in the model's words.
+    pub text: String,
+    /// `file:line:column`, empty where there is none.
+    pub place: String,
+    /// How often it was differentiated.
+    pub differentiated: u16,
+}
+
+/// The fixed facts about a system.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Description {
+    /// Full name of the model.
+    pub model: String,
+    /// States.
+    pub states: Vec<Quantity>,
+    /// Their rates.
+    pub rates: Vec<Rate>,
+    /// Unknowns.
+    pub unknowns: Vec<Quantity>,
+    /// Blocks of unknowns in the order of solution.
+    pub blocks: Vec<Block>,
+    /// Residuals in the model's words.
+    pub residuals: Vec<EquationLabel>,
+    /// Constraints in the model's words.
+    pub constraints: Vec<EquationLabel>,
+    /// Residuals of the start problem in the model's words.
+    pub initial: Vec<EquationLabel>,
+    /// Names of all parameters.
+    pub parameters: Vec<String>,
+    /// Positions of parameters that the start problem determines.
+    pub free_parameters: Vec<u32>,
+    /// Inputs.
+    pub inputs: Vec<Input>,
+    /// Length of [`Point::inputs`].
+    pub n_inputs: usize,
+    /// Names of what [`Part::Observed`] gives.
+    pub observed: Vec<String>,
+    /// Number of modes.
+    pub n_modes: usize,
+    /// Number of event functions.
+    pub n_roots: usize,
+}
+
+/// A compiled model.
+pub trait DaeSystem: Send + Sync {
+    /// The fixed facts.
+    fn description(&self) -> &Description;
+
+    /// Where a part has entries; vector-valued parts have one column.
+    fn pattern(&self, part: Part) -> &Pattern;
+
+    /// An evaluator with memory of its own; make one per thread.
+    fn evaluator(&self) -> Box<dyn Evaluator + '_>;
+
+    /// An evaluator for many lanes.
+    fn lane_evaluator(&self, n_lanes: usize) -> Box<dyn LaneEvaluator + '_>;
+
+    /// All parameter values, given those that differ from the model's.
+    ///
+    /// # Errors
+    /// When a parameter's expression has no finite value.
+    fn parameter_values(&self, given: &[GivenParameter]) -> Result<Vec<f64>, ParameterError>;
+}
+
+/// A parameter value from outside.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct GivenParameter {
+    /// Position in [`Description::parameters`].
+    pub parameter: u32,
+    /// Its value.
+    pub value: f64,
+}
+
+/// Why parameters have no values.
+#[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
+pub enum ParameterError {
+    /// An expression gave no finite number.
+    #[error("the value of parameter `{name}` is not a finite number ({value})")]
+    NotFinite {
+        /// Which.
+        name: String,
+        /// What it gave.
+        value: f64,
+    },
+}
+
+/// Evaluates a system at single points.
+pub trait Evaluator {
+    /// Writes the values of a part, in the order of its pattern.
+    fn evaluate(&mut self, part: Part, point: &Point<'_>, values: &mut [f64]);
+}
+
+/// Evaluates a system at many points at once; values are `[entry][lane]`.
+pub trait LaneEvaluator {
+    /// Writes the values of a part, in the order of its pattern.
+    fn evaluate(&mut self, part: Part, point: &LanePoint<'_>, values: &mut [f64]);
+}
