@@ -6,8 +6,10 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use rustc_hash::FxHasher;
 
+use crate::derivative::DerivativeScratch;
 use crate::function::{Function, FunctionId};
 use crate::node::{ArgList, BinaryOp, ExprId, Node, UnaryOp, VarId};
+use crate::tangent::TangentCache;
 
 /// What is known about an expression without looking below it, as bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +50,8 @@ pub struct Graph {
     args: Vec<ExprId>,
     arg_lists: HashTable<ArgList>,
     functions: Vec<Function>,
+    pub(crate) tangents: TangentCache,
+    pub(crate) scratch: DerivativeScratch,
 }
 
 /// The hash of a node. The order of the arguments of a commutative operation has no influence, so that one search
@@ -75,6 +79,11 @@ impl Graph {
     #[must_use]
     pub fn node(&self, expr: ExprId) -> Node {
         self.nodes[expr.index()]
+    }
+
+    /// All nodes, arguments before what uses them.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = Node> + '_ {
+        self.nodes.iter().copied()
     }
 
     /// Number of nodes.

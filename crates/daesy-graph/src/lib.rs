@@ -2,22 +2,30 @@
 #![forbid(unsafe_code)]
 
 mod build;
+pub mod derivative;
+pub mod evaluate;
 pub mod finding;
 pub mod flat;
 pub mod function;
 pub mod graph;
+pub mod jacobian;
 pub mod node;
 pub mod regular;
 pub mod scalar;
 pub mod source;
+pub mod substitute;
+mod tangent;
 pub mod traverse;
 pub mod unit;
 
+pub use evaluate::{Environment, EvaluationError, Evaluator};
 pub use finding::{Finding, Label, Level};
 pub use flat::{Equation, FlatDae, Variable, VariableKind};
 pub use function::{Function, FunctionId};
 pub use graph::Graph;
+pub use jacobian::{Differentiator, GradientEntry, JacobianEntry};
 pub use node::{ArgList, BinaryOp, ExprId, Node, UnaryOp, VarId};
 pub use source::{FileId, SourceFile, SourceMap, Span};
+pub use substitute::Substitution;
 pub use traverse::{Leaf, Reach};
 pub use unit::Unit;

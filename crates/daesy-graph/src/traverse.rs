@@ -165,6 +165,11 @@ impl Reach {
         &self.met
     }
 
+    /// What the last walk met, in the order it was given back.
+    pub(crate) fn met(&self) -> &[ExprId] {
+        &self.met
+    }
+
     /// Writes the leaves below the roots into `leaves`, each once, in order: the incidence of an equation with sides
     /// `roots`. Variables that occur in `pre` only are not among them.
     pub fn leaves(&mut self, graph: &Graph, roots: &[ExprId], leaves: &mut Vec<Leaf>) {
