@@ -690,7 +690,7 @@ mod tests {
         };
         assert_eq!(
             kinds("\"a\\\"b\nc\" 'a\\'b.c' // x\n/* y * / */ z"),
-            [String, QuotedIdent, LineComment, BlockComment, Ident]
+            [TokenKind::String, QuotedIdent, LineComment, BlockComment, Ident]
         );
         assert_eq!(kinds("\"abc\\"), [UnterminatedString]);
         assert_eq!(kinds("'abc\nx"), [UnterminatedIdent, Ident]);
