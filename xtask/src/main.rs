@@ -1,2 +1,121 @@
-//! Developer commands.
-fn main() {}
+//! Developer commands of daesy: `cargo xtask test | tidy | book | bench NAME | study NAME`.
+#![forbid(unsafe_code)]
+
+mod book;
+mod browser;
+mod dependencies;
+mod problem;
+mod process;
+mod programs;
+mod python;
+mod suite;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use programs::Shelf;
+use workspace::Workspace;
+
+const OVERVIEW: &str = "\
+Developer commands of daesy.
+
+    cargo xtask test [STEP..]     everything that must hold before a commit
+    cargo xtask tidy              the rules of the house that no compiler checks
+    cargo xtask book              build the book and run every command in it
+    cargo xtask bench [NAME ..]   a benchmark against peers; without a name, the list
+    cargo xtask study [NAME ..]   a long study; without a name, the list
+
+`cargo xtask COMMAND --help` says more.";
+
+const TEST_HELP: &str = "\
+cargo xtask test [STEP..]
+
+Runs, in this order, every check that applies to the tree: formatting, tidy, dependencies
+(licences, advisories, yanked versions), clippy with warnings denied, Rust tests and doc tests,
+rustdoc with warnings denied, the demo, Python tests, notebooks, the book, and the pages in a
+browser. Python tests and notebooks appear once the tree has some.
+
+With STEP names only those steps run. A check whose tool is missing is skipped and named; with
+CI=true in the environment it fails instead. The exit status is 0 when nothing failed.";
+
+const TIDY_HELP: &str = "\
+cargo xtask tidy
+
+Checks what no compiler checks: which crate may use which, that cited keys are in references.bib,
+forbidden names and words, machine paths, `forbid(unsafe_code)`, opening doc sentences, input and
+output outside the facade, links between documents, file sizes, and that the documents name what
+exists. Prints one line per problem, with its place.";
+
+const BOOK_HELP: &str = "\
+cargo xtask book [--no-run]
+
+Builds book/src into book/output (self-contained pages) and runs what the chapters show:
+
+    ```sh                     runs; must exit 0 (every shell block is run, there is no way around)
+    ```sh,fails               must not exit 0; `fails=1` demands that status
+    ```text,output            is what the shell block above it prints; a line `...` stands for any lines
+    ```modelica,check         goes through `daesy flatten`
+    ```LANGUAGE,file=NAME     is written to NAME for the shell blocks that follow
+
+Each chapter runs in a folder of its own that starts as a copy of book/examples, with the
+repository's `problems` beside it, and finds the freshly built `daesy` on its PATH.
+`--no-run` only builds the pages.";
+
+const BENCH_HELP: &str = "\
+cargo xtask bench [NAME [ARGUMENTS..]]
+
+Runs the benchmark NAME in release mode. Benchmarks are bench/src/bin/NAME.rs (a package of its
+own, where peers may be dependencies) and crates/*/benches/NAME.rs. If bench/requirements/NAME.txt
+exists, a Python environment with those packages is made in the target folder and its interpreter
+is handed over in DAESY_BENCH_PYTHON. Without a name, lists what there is.";
+
+const STUDY_HELP: &str = "\
+cargo xtask study [NAME [ARGUMENTS..]]
+
+Runs the study NAME in release mode. Studies take minutes to hours and are no part of the tests;
+they are crates/*/examples/study_NAME.rs or bench/src/bin/study_NAME.rs. Without a name, lists
+what there is.";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((command, rest)) = arguments.split_first() else {
+        println!("{OVERVIEW}");
+        return ExitCode::from(2);
+    };
+    let wants_help = rest.first().is_some_and(|a| a == "--help" || a == "-h");
+    let help = match command.as_str() {
+        "--help" | "-h" | "help" => {
+            println!("{OVERVIEW}");
+            return ExitCode::SUCCESS;
+        }
+        "test" => TEST_HELP,
+        "tidy" => TIDY_HELP,
+        "book" => BOOK_HELP,
+        "bench" => BENCH_HELP,
+        "study" => STUDY_HELP,
+        other => {
+            eprintln!("no command `{other}`\n\n{OVERVIEW}");
+            return ExitCode::from(2);
+        }
+    };
+    if wants_help {
+        println!("{help}");
+        return ExitCode::SUCCESS;
+    }
+    let workspace = match Workspace::discover() {
+        Ok(workspace) => workspace,
+        Err(message) => {
+            eprintln!("{message}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let is_success = match command.as_str() {
+        "test" => suite::run(&workspace, rest),
+        "tidy" => tidy::run(&workspace),
+        "book" => book::run(&workspace, !rest.iter().any(|a| a == "--no-run")),
+        "bench" => programs::run(&workspace, Shelf::Benchmarks, rest),
+        _ => programs::run(&workspace, Shelf::Studies, rest),
+    };
+    if is_success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,126 @@
+//! Opens the finished pages in a real browser at the width of a phone.
+//!
+//! A page passes when it renders without a script error and nothing sticks out at the side, so that
+//! nobody has to scroll sideways to read.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::book;
+use crate::process;
+use crate::suite::Outcome;
+use crate::workspace::Workspace;
+
+const BROWSERS: [&str; 5] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
+/// Width in CSS pixels; browsers refuse windows narrower than 500, so the page is put into a frame.
+const PHONE_WIDTH: u32 = 390;
+
+/// Checks every page of the book and every page the demo wrote.
+pub fn check(workspace: &Workspace) -> Outcome {
+    let Some(browser) = BROWSERS.iter().find_map(|name| process::find_program(name)) else {
+        return Outcome::Skipped("no browser: install chromium (on Debian: apt-get install chromium)".to_owned());
+    };
+    let mut pages = Vec::new();
+    for folder in [workspace.root.join(book::OUTPUT), workspace.scratch("demo")] {
+        collect_pages(&folder, &mut pages);
+    }
+    if pages.is_empty() {
+        return Outcome::Failed("there are no pages; the steps demo and book write them".to_owned());
+    }
+    let scratch = workspace.scratch("browser");
+    let mut failures = Vec::new();
+    for page in &pages {
+        match verdict_of(&browser, page, &scratch) {
+            Ok(()) => println!("{}: fits", page.display()),
+            Err(message) => failures.push(format!("{}: {message}", page.display())),
+        }
+    }
+    for failure in &failures {
+        eprintln!("{failure}");
+    }
+    if failures.is_empty() {
+        Outcome::Passed(format!("{} pages", pages.len()))
+    } else {
+        Outcome::Failed(format!("{} of {} pages", failures.len(), pages.len()))
+    }
+}
+
+fn collect_pages(folder: &Path, pages: &mut Vec<PathBuf>) {
+    let mut found: Vec<PathBuf> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "html"))
+        .collect();
+    found.sort();
+    pages.append(&mut found);
+}
+
+fn verdict_of(browser: &Path, page: &Path, scratch: &Path) -> Result<(), String> {
+    let text = fs::read_to_string(page).map_err(|e| format!("cannot read: {e}"))?;
+    fs::create_dir_all(scratch).map_err(|e| format!("cannot make {}: {e}", scratch.display()))?;
+    let frame = scratch.join("frame.html");
+    fs::write(&frame, framed(&text)).map_err(|e| format!("cannot write {}: {e}", frame.display()))?;
+    let mut command = Command::new(browser);
+    command
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
+        .args(["--virtual-time-budget=5000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", scratch.join("profile").display()))
+        .arg(format!("file://{}", frame.display()));
+    let finished = process::run_captured(&mut command, &scratch.join("log"), Duration::from_secs(120))?;
+    read_verdict(&finished.stdout)
+}
+
+/// A page that shows `text` in a frame of a phone's width and writes what it saw into its own body.
+fn framed(text: &str) -> String {
+    let watched = text.replacen(
+        "<head>",
+        "<head><script>window.onerror = function (m) { parent.document.body.dataset.error = m; };</script>",
+        1,
+    );
+    let quoted = watched.replace('&', "&amp;").replace('"', "&quot;");
+    format!(
+        "<!doctype html><html><body><iframe style=\"width:{PHONE_WIDTH}px;height:800px;border:0\" srcdoc=\"{quoted}\"></iframe>\
+         <script>window.onload = function () {{\
+         var d = document.querySelector('iframe').contentDocument.documentElement;\
+         document.body.dataset.width = d.scrollWidth;\
+         document.querySelector('iframe').remove(); }};</script></body></html>"
+    )
+}
+
+fn read_verdict(dom: &str) -> Result<(), String> {
+    let body = dom.find("<body").map(|at| &dom[at..]).unwrap_or_default();
+    let tag = body.split('>').next().unwrap_or_default();
+    let data = |name: &str| {
+        let start = tag.find(&format!("data-{name}=\""))? + name.len() + 7;
+        tag[start..].split('"').next()
+    };
+    if let Some(error) = data("error") {
+        return Err(format!("script error: {error}"));
+    }
+    let width: u32 = data("width").and_then(|width| width.parse().ok()).ok_or("the browser did not render the page")?;
+    if width > PHONE_WIDTH { Err(format!("{width} pixels wide where a phone has {PHONE_WIDTH}")) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_browsers_answer_is_read() {
+        assert_eq!(read_verdict("<html><body data-width=\"390\"></body></html>"), Ok(()));
+        assert!(read_verdict("<html><body data-width=\"512\"></body></html>").is_err());
+        assert!(read_verdict("<html><body data-error=\"boom\" data-width=\"390\"></body></html>").is_err());
+        assert!(read_verdict("").is_err());
+    }
+
+    #[test]
+    fn pages_survive_quoting() {
+        let framed = framed("<html><head></head><body class=\"a\">&amp;</body></html>");
+        assert!(framed.contains("class=&quot;a&quot;"));
+        assert!(framed.contains("&amp;amp;"));
+    }
+}

@@ -1,0 +1,137 @@
+//! Benchmarks and studies: found by where they lie, run in release mode.
+
+use std::fs;
+use std::path::Path;
+
+use crate::workspace::Workspace;
+use crate::{process, python};
+
+/// Which collection a name is looked up in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Shelf {
+    /// `bench/src/bin/NAME.rs` and `crates/*/benches/NAME.rs`.
+    Benchmarks,
+    /// `crates/*/examples/study_NAME.rs` and `bench/src/bin/study_NAME.rs`.
+    Studies,
+}
+
+/// A program on a shelf.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    name: String,
+    /// The crate it belongs to; `None` for the package `bench`.
+    owner: Option<String>,
+    /// The target's name as cargo knows it.
+    target: String,
+}
+
+/// Runs the program the arguments name, or lists the shelf.
+pub fn run(workspace: &Workspace, shelf: Shelf, arguments: &[String]) -> bool {
+    let entries = collect(&workspace.root, shelf);
+    let Some((name, rest)) = arguments.split_first() else {
+        if entries.is_empty() {
+            println!("none yet");
+        }
+        for entry in &entries {
+            println!("{:<20} {}", entry.name, entry.owner.as_deref().unwrap_or("bench"));
+        }
+        return true;
+    };
+    let Some(entry) = entries.iter().find(|entry| &entry.name == name) else {
+        let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        eprintln!("no `{name}`; there are: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
+        return false;
+    };
+    let mut command = workspace.cargo();
+    match (&entry.owner, shelf) {
+        (None, _) => {
+            command.args(["run", "--release", "--manifest-path", "bench/Cargo.toml", "--bin", &entry.target]);
+            command.env("CARGO_TARGET_DIR", workspace.target.join("bench"));
+        }
+        (Some(owner), Shelf::Benchmarks) => {
+            command.args(["bench", "-p", owner, "--bench", &entry.target]);
+        }
+        (Some(owner), Shelf::Studies) => {
+            command.args(["run", "--release", "-p", owner, "--example", &entry.target]);
+        }
+    }
+    let requirements = workspace.root.join("bench/requirements").join(format!("{name}.txt"));
+    if requirements.is_file() {
+        match python::environment(workspace, &format!("bench-{name}"), &["-r", &requirements.to_string_lossy()]) {
+            Ok(interpreter) => {
+                command.env("DAESY_BENCH_PYTHON", interpreter);
+            }
+            Err(message) => {
+                eprintln!("{message}");
+                return false;
+            }
+        }
+    }
+    match process::run(command.arg("--").args(rest)) {
+        Ok(()) => true,
+        Err(message) => {
+            eprintln!("{message}");
+            false
+        }
+    }
+}
+
+fn collect(root: &Path, shelf: Shelf) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    let mut look = |folder: &Path, owner: Option<&str>| {
+        for target in targets(folder) {
+            let study = target.strip_prefix("study_");
+            let name = match shelf {
+                Shelf::Benchmarks if study.is_none() => target.as_str(),
+                Shelf::Studies if study.is_some() => study.unwrap_or_default(),
+                _ => continue,
+            };
+            entries.push(Entry { name: name.to_owned(), owner: owner.map(str::to_owned), target: target.clone() });
+        }
+    };
+    look(&root.join("bench/src/bin"), None);
+    let place = if shelf == Shelf::Benchmarks { "benches" } else { "examples" };
+    for entry in fs::read_dir(root.join("crates")).into_iter().flatten().flatten() {
+        let owner = entry.file_name().to_string_lossy().into_owned();
+        look(&entry.path().join(place), Some(&owner));
+    }
+    entries.sort();
+    entries
+}
+
+fn targets(folder: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let is_program = path.extension().is_some_and(|e| e == "rs") || path.join("main.rs").is_file();
+        if let (true, Some(stem)) = (is_program, path.file_stem()) {
+            names.push(stem.to_string_lossy().into_owned());
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_by_where_they_lie() {
+        let root = std::env::temp_dir().join(format!("daesy-shelf-{}", std::process::id()));
+        for file in [
+            "bench/src/bin/tape.rs",
+            "bench/src/bin/study_ensemble.rs",
+            "crates/daesy-pencil/examples/study_draws.rs",
+            "crates/daesy-pencil/examples/tour.rs",
+            "crates/daesy-structure/benches/structure.rs",
+        ] {
+            let path = root.join(file);
+            fs::create_dir_all(path.parent().expect("every path above has a folder")).expect("temporary folder");
+            fs::write(path, "").expect("temporary file");
+        }
+        let names = |shelf| collect(&root, shelf).into_iter().map(|e| e.name).collect::<Vec<_>>();
+        assert_eq!(names(Shelf::Benchmarks), ["structure", "tape"]);
+        assert_eq!(names(Shelf::Studies), ["draws", "ensemble"]);
+        fs::remove_dir_all(root).expect("temporary folder");
+    }
+}
