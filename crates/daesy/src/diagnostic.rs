@@ -1,0 +1,200 @@
+//! Findings as a person reads them: place first, then cause, the source line with carets, and the remedy.
+
+use std::fmt::Write as _;
+
+use daesy_graph::finding::{Finding, Level};
+use daesy_graph::source::Place;
+use daesy_graph::{SourceMap, Span};
+use serde_json::{Value, json};
+
+/// A source line with the columns a finding is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Excerpt {
+    /// `file:line:column`
+    pub place: Place,
+    /// The line.
+    pub line: String,
+    /// Number of columns to underline, at least 1.
+    pub width: usize,
+    /// Remark beside the underline; may be empty.
+    pub remark: String,
+}
+
+/// A finding with its places resolved, independent of any source map.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    /// How grave.
+    pub level: Level,
+    /// A short stable word for the kind.
+    pub code: String,
+    /// The cause.
+    pub message: String,
+    /// File, line and column, where there is one.
+    pub place: Option<Place>,
+    /// Source lines: the main place first.
+    pub excerpts: Vec<Excerpt>,
+    /// The remedy.
+    pub help: Option<String>,
+    /// Names of the model.
+    pub names: Vec<String>,
+}
+
+impl Diagnostic {
+    /// Resolves a finding's spans.
+    #[must_use]
+    pub fn resolve(finding: &Finding, sources: &SourceMap) -> Self {
+        let mut excerpts = Vec::new();
+        let main_is_labelled = finding.labels.iter().any(|label| label.span == finding.span);
+        if !main_is_labelled {
+            excerpts.extend(excerpt(sources, finding.span, ""));
+        }
+        excerpts.extend(finding.labels.iter().filter_map(|label| excerpt(sources, label.span, &label.text)));
+        Self {
+            level: finding.level,
+            code: finding.code.to_owned(),
+            message: finding.message.clone(),
+            place: sources.place(finding.span),
+            excerpts,
+            help: finding.help.clone(),
+            names: finding.names.clone(),
+        }
+    }
+
+    /// A finding about a whole file: line and column 1.
+    #[must_use]
+    pub fn about_file(code: &str, file: &str, message: impl Into<String>) -> Self {
+        Self {
+            level: Level::Error,
+            code: code.to_owned(),
+            message: message.into(),
+            place: Some(Place { file: file.to_owned(), line: 1, column: 1 }),
+            excerpts: Vec::new(),
+            help: None,
+            names: Vec::new(),
+        }
+    }
+
+    /// An error without a place.
+    #[must_use]
+    pub fn error(code: &str, message: impl Into<String>) -> Self {
+        Self { place: None, ..Self::about_file(code, "", message) }
+    }
+
+    /// Adds the remedy.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The object of the JSON documents.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        json!({
+            "level": self.level.word(),
+            "code": self.code,
+            "message": self.message,
+            "file": self.place.as_ref().map(|place| &place.file),
+            "line": self.place.as_ref().map(|place| place.line),
+            "column": self.place.as_ref().map(|place| place.column),
+            "names": self.names,
+            "help": self.help,
+        })
+    }
+
+    /// The text for a terminal.
+    #[must_use]
+    pub fn render(&self, with_color: bool) -> String {
+        let paint = Paint { on: with_color };
+        let mut text = String::new();
+        if let Some(place) = &self.place {
+            let _ = write!(text, "{place}: ");
+        }
+        let head = format!("{}[{}]", self.level.word(), self.code);
+        let _ = writeln!(text, "{}: {}", paint.level(self.level, &head), self.message);
+        let gutter = self.excerpts.iter().map(|excerpt| excerpt.place.line.to_string().len()).max().unwrap_or(0);
+        let mut file_before = self.place.as_ref().map(|place| place.file.clone());
+        let mut last_line = None;
+        for excerpt in &self.excerpts {
+            if file_before.as_deref() != Some(&excerpt.place.file) {
+                let _ = writeln!(text, "{:gutter$} --> {}", "", excerpt.place);
+                file_before = Some(excerpt.place.file.clone());
+                last_line = None;
+            }
+            if last_line != Some(excerpt.place.line) {
+                let bar = paint.dim(&format!("{:>gutter$} |", excerpt.place.line));
+                let _ = writeln!(text, "{bar} {}", excerpt.line);
+                last_line = Some(excerpt.place.line);
+            }
+            let indent: String = excerpt
+                .line
+                .chars()
+                .take(excerpt.place.column as usize - 1)
+                .map(|character| if character == '\t' { '\t' } else { ' ' })
+                .collect();
+            let carets = paint.level(self.level, &"^".repeat(excerpt.width));
+            let bar = paint.dim(&format!("{:gutter$} |", ""));
+            let _ = writeln!(text, "{}", format!("{bar} {indent}{carets} {}", excerpt.remark).trim_end());
+        }
+        if let Some(help) = &self.help {
+            let _ = writeln!(text, "{:gutter$} {} {help}", "", paint.dim("= help:"));
+        }
+        text
+    }
+}
+
+fn excerpt(sources: &SourceMap, span: Span, remark: &str) -> Option<Excerpt> {
+    let file = sources.file(span.file)?;
+    let place = sources.place(span)?;
+    let line = file.line(place.line).to_owned();
+    let end = file.line_column(span.end);
+    let line_width = line.chars().count();
+    let start = place.column as usize - 1;
+    let width = if end.line == place.line { end.column as usize - 1 - start } else { line_width.saturating_sub(start) };
+    Some(Excerpt { place, line, width: width.max(1), remark: remark.to_owned() })
+}
+
+/// Colours of a terminal, or none.
+struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    fn level(&self, level: Level, text: &str) -> String {
+        let code = match level {
+            Level::Error => "1;31",
+            Level::Warning => "1;33",
+            Level::Note => "1;36",
+        };
+        self.wrap(code, text)
+    }
+
+    fn dim(&self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+
+    fn wrap(&self, code: &str, text: &str) -> String {
+        if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use daesy_graph::SourceFile;
+
+    use super::*;
+
+    #[test]
+    fn the_place_comes_first_and_carets_stand_under_the_word() {
+        let mut sources = SourceMap::default();
+        let file = sources.add(SourceFile::new("a.mo", "model A\n\tReal ä = qq;\nend A;\n"));
+        let start = "model A\n\tReal ä = ".len() as u32;
+        let finding = Finding::error("unknown-name", Span::new(file, start, start + 2), "`qq` is not known")
+            .with_help("did you mean `q`?");
+        let text = Diagnostic::resolve(&finding, &sources).render(false);
+        assert_eq!(
+            text,
+            "a.mo:2:11: error[unknown-name]: `qq` is not known\n2 | \tReal ä = qq;\n  | \t         ^^\n  = help: did you mean `q`?\n"
+        );
+    }
+}

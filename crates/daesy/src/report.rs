@@ -1,0 +1,128 @@
+//! The HTML report: one self-contained page, readable on a phone, light and dark.
+
+pub mod chart;
+
+use std::fmt::Write as _;
+
+use chart::Chart;
+
+/// A page that is filled section by section.
+#[derive(Clone, Debug)]
+pub struct Page {
+    title: String,
+    body: String,
+    n_figures: usize,
+}
+
+impl Page {
+    /// An empty page.
+    #[must_use]
+    pub fn new(title: &str) -> Self {
+        Self { title: title.to_owned(), body: String::new(), n_figures: 0 }
+    }
+
+    /// A heading.
+    pub fn heading(&mut self, text: &str) {
+        let _ = writeln!(self.body, "<h2>{}</h2>", escape(text));
+    }
+
+    /// A paragraph.
+    pub fn paragraph(&mut self, text: &str) {
+        let _ = writeln!(self.body, "<p>{}</p>", escape(text));
+    }
+
+    /// A remark with a level: `error`, `warning`, `note` or `good`.
+    pub fn remark(&mut self, level: &str, text: &str) {
+        let _ = writeln!(self.body, "<p class=\"remark {level}\">{}</p>", escape(text));
+    }
+
+    /// Text as it is, in fixed width.
+    pub fn preformatted(&mut self, text: &str) {
+        let _ = writeln!(self.body, "<pre>{}</pre>", escape(text));
+    }
+
+    /// A bulleted list.
+    pub fn list<S: AsRef<str>>(&mut self, items: &[S]) {
+        self.body.push_str("<ul>\n");
+        for item in items {
+            let _ = writeln!(self.body, "<li>{}</li>", escape(item.as_ref()));
+        }
+        self.body.push_str("</ul>\n");
+    }
+
+    /// A table; cells that read as numbers are set to the right.
+    pub fn table<S: AsRef<str>>(&mut self, head: &[&str], rows: &[Vec<S>]) {
+        self.body.push_str("<div class=\"scroll\"><table>\n<thead><tr>");
+        for cell in head {
+            let _ = write!(self.body, "<th>{}</th>", escape(cell));
+        }
+        self.body.push_str("</tr></thead>\n<tbody>\n");
+        for row in rows {
+            self.body.push_str("<tr>");
+            for cell in row {
+                let cell = cell.as_ref();
+                let class = if cell.parse::<f64>().is_ok() { " class=\"number\"" } else { "" };
+                let _ = write!(self.body, "<td{class}>{}</td>", escape(cell));
+            }
+            self.body.push_str("</tr>\n");
+        }
+        self.body.push_str("</tbody></table></div>\n");
+    }
+
+    /// A picture with a caption.
+    pub fn figure(&mut self, chart: &Chart, caption: &str) {
+        self.n_figures += 1;
+        let _ = writeln!(
+            self.body,
+            "<figure>{}<figcaption>Figure {}. {}</figcaption></figure>",
+            chart.to_svg(),
+            self.n_figures,
+            escape(caption)
+        );
+    }
+
+    /// The whole page.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
+             <title>{title}</title>\n<style>\n{style}{chart_style}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{body}\
+             <footer>Made by daesy {version}.</footer>\n</main>\n</body>\n</html>\n",
+            title = escape(&self.title),
+            style = STYLE,
+            chart_style = chart::STYLE,
+            body = self.body,
+            version = env!("CARGO_PKG_VERSION"),
+        )
+    }
+}
+
+const STYLE: &str = "\
+:root { --ink: #1c2330; --paper: #ffffff; --faint: #6b7686; --rule: #dde2e9; --wash: #f4f6f9; --good: #1b7f4d; --warn: #a15c00; --bad: #b3261e; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e5e9f0; --paper: #12161d; --faint: #96a1b3; --rule: #2c3441; --wash: #1a2029; --good: #58c48d; --warn: #e0a44a; --bad: #ff8a80; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.55 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif; }
+main { max-width: 54rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 1rem; }
+h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem; border-bottom: 1px solid var(--rule); padding-bottom: .3rem; }
+p { margin: .6rem 0; }
+pre { background: var(--wash); border: 1px solid var(--rule); border-radius: 6px; padding: .8rem; overflow-x: auto; font-size: .85rem; line-height: 1.4; }
+.remark { border-left: 4px solid var(--faint); background: var(--wash); padding: .5rem .8rem; border-radius: 0 6px 6px 0; }
+.remark.good { border-color: var(--good); } .remark.warning { border-color: var(--warn); } .remark.error { border-color: var(--bad); }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: .92rem; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .35rem .7rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+th { color: var(--faint); font-weight: 600; }
+td.number { text-align: right; }
+figure { margin: 1.2rem 0; } figcaption { color: var(--faint); font-size: .9rem; margin-top: .3rem; }
+figure svg { width: 100%; height: auto; display: block; }
+footer { margin-top: 3rem; color: var(--faint); font-size: .85rem; }
+";
+
+/// Text for HTML and SVG.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
