@@ -1,1 +1,26 @@
 //! From FlatDae to RegularDae: incidence, matching, offsets, blocks, verification.
+//!
+//! The structural algorithms see which variable occurs in which equation and how often it is differentiated there
+//! ([`incidence`]), never an expression.
+#![forbid(unsafe_code)]
+
+pub mod alias;
+pub mod blocks;
+pub mod discrete;
+pub mod dulmage_mendelsohn;
+mod explain;
+pub mod incidence;
+pub mod matching;
+pub mod offsets;
+pub mod parameters;
+pub mod regularize;
+pub mod tearing;
+pub mod words;
+
+pub use blocks::{Block, BlockTriangularForm, BlocksError, block_triangular_form};
+pub use dulmage_mendelsohn::{CulpritOptions, CulpritSet, Culprits, DulmageMendelsohn, Part, dulmage_mendelsohn};
+pub use incidence::{Entry, Incidence, IncidenceBuilder, IncidenceError, LocalOrder};
+pub use matching::{Matching, maximum_matching};
+pub use offsets::{OffsetsError, SigmaAnalysis, sigma_analysis};
+pub use regularize::{RegularizeError, regularize};
+pub use tearing::{Assignment, Tearer, TornBlock};

@@ -1,0 +1,152 @@
+//! Separates what changes at events only from what varies continuously.
+//!
+//! A discrete variable is assigned in a when-clause or given by an equation of its own, `variable = expression` (either side). Between
+//! events it is constant, so that the continuous equations see it as they see a parameter.
+
+use daesy_graph::finding::Finding;
+use daesy_graph::flat::{FlatDae, VariableKind, WhenAction};
+use daesy_graph::regular::DiscreteEquation;
+use daesy_graph::traverse::{Leaf, Reach};
+use daesy_graph::{ExprId, Node, VarId};
+
+use crate::incidence::{Entry, IncidenceBuilder};
+use crate::matching::maximum_matching;
+
+/// The discrete part of a model.
+#[derive(Clone, Debug)]
+pub struct DiscreteSplit {
+    /// Whether each equation of the flat model is continuous.
+    pub is_continuous: Vec<bool>,
+    /// Equations of discrete variables in an order in which each needs only earlier ones where possible.
+    pub equations: Vec<DiscreteEquation>,
+}
+
+/// Finds the equation of each discrete variable.
+///
+/// # Errors
+/// Findings that name discrete variables without an equation, and equations without a variable.
+pub fn split_discrete(flat: &FlatDae) -> Result<DiscreteSplit, Vec<Finding>> {
+    let is_discrete = |var: VarId| flat.variables[var.index()].kind == VariableKind::Discrete;
+    let side = |expr: ExprId| match flat.graph.node(expr) {
+        Node::Var { var, order: 0 } if is_discrete(var) => Some(var),
+        _ => None,
+    };
+    let mut is_assigned = vec![false; flat.variables.len()];
+    for action in flat.when_clauses.iter().flat_map(|clause| &clause.branches).flat_map(|branch| &branch.actions) {
+        if let WhenAction::Assign { variable, .. } = action {
+            is_assigned[variable.index()] = true;
+        }
+    }
+    let wanted: Vec<VarId> = (0..flat.variables.len() as u32)
+        .map(VarId)
+        .filter(|&var| is_discrete(var) && !is_assigned[var.index()] && !is_text(flat, var))
+        .collect();
+    let mut column_of = vec![u32::MAX; flat.variables.len()];
+    for (column, var) in wanted.iter().enumerate() {
+        column_of[var.index()] = column as u32;
+    }
+    let mut is_continuous = vec![true; flat.equations.len()];
+    let mut rows = Vec::new();
+    let Ok(mut builder) = IncidenceBuilder::new(wanted.len()) else { return Err(Vec::new()) };
+    for (at, equation) in flat.equations.iter().enumerate() {
+        let sides = [side(equation.lhs), side(equation.rhs)];
+        if sides == [None, None] {
+            continue;
+        }
+        is_continuous[at] = false;
+        rows.push(at);
+        let entries = sides.into_iter().flatten().filter(|var| column_of[var.index()] != u32::MAX);
+        let entries: Vec<Entry> = entries.map(|var| Entry { variable: column_of[var.index()], order: 0 }).collect();
+        if builder.push_equation(entries).is_err() {
+            return Err(Vec::new());
+        }
+    }
+    let matching = maximum_matching(&builder.finish());
+    let mut findings = Vec::new();
+    for row in matching.unmatched_equations() {
+        let equation = &flat.equations[rows[row as usize]];
+        findings.push(
+            Finding::error(
+                "too-many-equations",
+                equation.span,
+                "this equation of a discrete variable is one too many: every discrete variable in it has an equation already",
+            )
+            .with_help("remove one of the equations, or assign the variable in one place only"),
+        );
+    }
+    for column in matching.unmatched_variables() {
+        let variable = &flat.variables[wanted[column as usize].index()];
+        findings.push(
+            Finding::error(
+                "too-few-equations",
+                variable.span,
+                format!("nothing determines the discrete variable `{}`", variable.name),
+            )
+            .with_names([&variable.name])
+            .with_help("give it an equation, or assign it in a when-clause"),
+        );
+    }
+    if !findings.is_empty() {
+        return Err(findings);
+    }
+    let equations: Vec<DiscreteEquation> = rows
+        .iter()
+        .enumerate()
+        .filter_map(|(row, &at)| {
+            let variable = wanted[matching.variable_of(row)? as usize];
+            let equation = &flat.equations[at];
+            let value = if side(equation.lhs) == Some(variable) { equation.rhs } else { equation.lhs };
+            Some(DiscreteEquation { variable, value, source: at as u32, span: equation.span })
+        })
+        .collect();
+    Ok(DiscreteSplit { is_continuous, equations: order_by_need(flat, equations) })
+}
+
+fn is_text(flat: &FlatDae, var: VarId) -> bool {
+    flat.variables[var.index()].value_type == daesy_graph::flat::ValueType::String
+}
+
+/// Sorts equations such that each comes after those whose variables it uses; a cycle is left to iteration at events.
+fn order_by_need(flat: &FlatDae, equations: Vec<DiscreteEquation>) -> Vec<DiscreteEquation> {
+    let mut giver = vec![usize::MAX; flat.variables.len()];
+    for (at, equation) in equations.iter().enumerate() {
+        giver[equation.variable.index()] = at;
+    }
+    let (mut reach, mut leaves) = (Reach::new(), Vec::new());
+    let mut needs = |at: usize| -> Vec<usize> {
+        reach.leaves(&flat.graph, &[equations[at].value], &mut leaves);
+        leaves
+            .iter()
+            .filter_map(|leaf| match *leaf {
+                Leaf::Var { var, .. } if giver[var.index()] != usize::MAX => Some(giver[var.index()]),
+                _ => None,
+            })
+            .collect()
+    };
+    let mut is_met = vec![false; equations.len()];
+    let mut order = Vec::with_capacity(equations.len());
+    let mut path: Vec<(usize, Vec<usize>)> = Vec::new();
+    for start in 0..equations.len() {
+        if is_met[start] {
+            continue;
+        }
+        is_met[start] = true;
+        path.push((start, needs(start)));
+        while let Some((at, left)) = path.last_mut() {
+            let at = *at;
+            match left.pop() {
+                Some(next) if !is_met[next] => {
+                    is_met[next] = true;
+                    let below = needs(next);
+                    path.push((next, below));
+                }
+                Some(_) => {}
+                None => {
+                    order.push(equations[at]);
+                    path.pop();
+                }
+            }
+        }
+    }
+    order
+}
