@@ -68,7 +68,7 @@ pub fn run_notebooks(workspace: &Workspace) -> Outcome {
         let path = workspace.root.join(notebook);
         let folder = path.parent().unwrap_or(&workspace.root);
         let mut command = Command::new(&interpreter);
-        command.current_dir(folder).args(["-m", "nbclient.cli", "--JupyterApp.log_level=WARN"]).arg(&path);
+        command.current_dir(folder).args(["-m", "jupyter", "execute"]).arg(&path);
         if let Err(message) = process::run(&mut command) {
             return Outcome::Failed(format!("{notebook}: {message}"));
         }

@@ -202,7 +202,7 @@ fn document(title: &str, contents: &str, body: &str) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} - daesy</title>\n<style>\n{STYLE}</style>\n</head>\n\
-         <body>\n<nav class=\"side\"><details open><summary>daesy</summary>\n{contents}\n</details></nav>\n\
+         <body>\n<nav class=\"side\"><input type=\"checkbox\" id=\"contents\"><label for=\"contents\">daesy</label>\n{contents}\n</nav>\n\
          <main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 }
