@@ -1,1 +1,20 @@
-//! From RegularDae to a fast DaeSystem.
+//! From `RegularDae` to a fast `DaeSystem`.
+//!
+//! A model's expressions become a straight-line program ([`Tape`]), built by [`TapeBuilder`] and run by an [`Executor`] for one
+//! trajectory or for many side by side ([`LaneMemory`]). The same inputs give the same bits whatever the number of lanes, the
+//! processor and the [`Backend`].
+#![deny(unsafe_code)]
+
+mod interpret;
+mod kernels;
+mod lanes;
+mod memory;
+mod operation;
+mod tape;
+
+pub use interpret::{Backend, ExecutionError, Executor, Interpreter};
+pub use memory::LaneMemory;
+pub use operation::{Binary, Opcode, Ternary, Unary};
+pub use tape::{
+    Call, FunctionId, Instruction, LaneFunction, Operand, Source, Tape, TapeBuilder, TapeError, TapeOptions, Value,
+};

@@ -1,0 +1,393 @@
+//! Collecting values in static single assignment form.
+
+use super::{LaneFunction, Operand, Tape, TapeError, allocate};
+use crate::operation::{Binary, Opcode, Ternary, Unary};
+use rustc_hash::FxHashMap;
+
+/// A value of the builder that made it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Value(pub(super) u32);
+
+/// A function registered with a builder.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct FunctionId(u32);
+
+/// What the builder may change beyond what keeps every bit. All off by default.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct TapeOptions {
+    /// Take a constant zero as structural: `0 * x = 0`, `0 / x = 0`, `0 + x = x`, `0 - x = -x`. Differs from running the
+    /// operation where x is infinite or NaN, and in the sign of zeros.
+    pub zeros_are_structural: bool,
+    /// Round `a * b + c` once where the product has no other use, instead of product and sum each.
+    pub contract: bool,
+}
+
+impl TapeOptions {
+    /// Takes constant zeros as structural.
+    #[must_use]
+    pub const fn with_structural_zeros(mut self) -> Self {
+        self.zeros_are_structural = true;
+        self
+    }
+    /// Rounds products and sums together.
+    #[must_use]
+    pub const fn with_contraction(mut self) -> Self {
+        self.contract = true;
+        self
+    }
+}
+
+/// One value: an operation on earlier ones.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Node {
+    /// Input by number.
+    Input(u32),
+    /// Constant by number.
+    Constant(u32),
+    /// Operation; unused arguments are 0.
+    Operation { opcode: Opcode, arguments: [u32; 3] },
+    /// A call by number. It has no value itself.
+    Call(u32),
+    /// One result of a call.
+    Result { call: u32, position: u32 },
+}
+
+struct Function {
+    body: LaneFunction,
+    n_results: usize,
+}
+
+pub(super) struct PendingCall {
+    pub(super) function: LaneFunction,
+    pub(super) arguments: Vec<u32>,
+    /// The node of the call itself and of each result.
+    pub(super) node: u32,
+    pub(super) results: Vec<u32>,
+}
+
+/// Builds a [`Tape`].
+///
+/// Values belong to the builder that made them; handing one to another builder is a mistake that may panic.
+///
+/// ```
+/// use daesy_compile::{Executor, Interpreter, TapeBuilder, TapeOptions, Unary};
+/// let mut builder = TapeBuilder::new(2, TapeOptions::default());
+/// let (x, y) = (builder.input(0), builder.input(1));
+/// let sine = builder.unary(Unary::Sin, x);
+/// let sum = builder.add(sine, y);
+/// let tape = builder.finish(&[sum])?;
+/// let interpreter = Interpreter::new(tape);
+/// assert_eq!(interpreter.evaluate(&[0.0, 2.0])?, [2.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct TapeBuilder {
+    options: TapeOptions,
+    n_inputs: usize,
+    pub(super) nodes: Vec<Node>,
+    pub(super) constants: Vec<f64>,
+    pub(super) calls: Vec<PendingCall>,
+    functions: Vec<Function>,
+    known_nodes: FxHashMap<Node, u32>,
+    known_constants: FxHashMap<u64, u32>,
+    known_calls: FxHashMap<(u32, Vec<u32>), u32>,
+}
+
+impl TapeBuilder {
+    /// A builder for a program with this many inputs.
+    #[must_use]
+    pub fn new(n_inputs: usize, options: TapeOptions) -> Self {
+        let nodes: Vec<Node> = (0..n_inputs as u32).map(Node::Input).collect();
+        Self {
+            options,
+            n_inputs,
+            nodes,
+            constants: Vec::new(),
+            calls: Vec::new(),
+            functions: Vec::new(),
+            known_nodes: FxHashMap::default(),
+            known_constants: FxHashMap::default(),
+            known_calls: FxHashMap::default(),
+        }
+    }
+
+    /// Number of values so far.
+    #[must_use]
+    pub fn n_values(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The input with this number.
+    ///
+    /// # Panics
+    /// If there are not so many inputs.
+    #[must_use]
+    pub fn input(&self, index: usize) -> Value {
+        assert!(index < self.n_inputs, "input {index} of a program with {} inputs", self.n_inputs);
+        Value(index as u32)
+    }
+
+    /// A number. All NaN are the same.
+    pub fn constant(&mut self, value: f64) -> Value {
+        let value = if value.is_nan() { f64::NAN } else { value };
+        if let Some(&node) = self.known_constants.get(&value.to_bits()) {
+            return Value(node);
+        }
+        let node = self.push(Node::Constant(self.constants.len() as u32));
+        self.constants.push(value);
+        self.known_constants.insert(value.to_bits(), node);
+        Value(node)
+    }
+
+    /// The number, if the value is one.
+    #[must_use]
+    pub fn as_constant(&self, value: Value) -> Option<f64> {
+        match self.nodes[value.0 as usize] {
+            Node::Constant(index) => Some(self.constants[index as usize]),
+            _ => None,
+        }
+    }
+
+    /// An operation on one value.
+    pub fn unary(&mut self, op: Unary, a: Value) -> Value {
+        if let Some(number) = self.as_constant(a) {
+            return self.constant(op.evaluate(number));
+        }
+        let inner = self.operation_of(a);
+        match (op, inner) {
+            (Unary::Neg, Some((Opcode::Neg, [x, ..]))) => return Value(x),
+            (Unary::Abs, Some((Opcode::Neg, [x, ..]))) => return self.unary(Unary::Abs, Value(x)),
+            (Unary::Abs, Some((Opcode::Abs, _)))
+            | (
+                Unary::Floor | Unary::Ceil | Unary::Trunc,
+                Some((Opcode::Floor | Opcode::Ceil | Opcode::Trunc | Opcode::Quotient, _)),
+            ) => return a,
+            _ => {}
+        }
+        self.share(op.into(), [a.0, 0, 0])
+    }
+
+    /// An operation on two values.
+    pub fn binary(&mut self, op: Binary, a: Value, b: Value) -> Value {
+        let (x, y) = (self.as_constant(a), self.as_constant(b));
+        if let (Some(x), Some(y)) = (x, y) {
+            return self.constant(op.evaluate(x, y));
+        }
+        if let Some(value) = self.identity(op, a, b, x, y) {
+            return value;
+        }
+        let is_symmetric =
+            matches!(op, Binary::Add | Binary::Mul | Binary::Equal | Binary::NotEqual | Binary::And | Binary::Or);
+        match op {
+            Binary::Greater => self.share(Opcode::Less, [b.0, a.0, 0]),
+            Binary::GreaterEqual => self.share(Opcode::LessEqual, [b.0, a.0, 0]),
+            _ if is_symmetric => self.share(op.into(), [a.0.min(b.0), a.0.max(b.0), 0]),
+            _ => self.share(op.into(), [a.0, b.0, 0]),
+        }
+    }
+
+    /// A simpler value for an operation with at most one constant argument, if one gives the same bits (or as the options
+    /// allow).
+    fn identity(&mut self, op: Binary, a: Value, b: Value, x: Option<f64>, y: Option<f64>) -> Option<Value> {
+        let is = |number: Option<f64>, value: f64| number.is_some_and(|n| n.to_bits() == value.to_bits());
+        let structural = self.options.zeros_are_structural;
+        let (a_is_zero, b_is_zero) = (structural && x == Some(0.0), structural && y == Some(0.0));
+        let negated = |builder: &Self, value: Value| match builder.operation_of(value) {
+            Some((Opcode::Neg, [inner, ..])) => Some(Value(inner)),
+            _ => None,
+        };
+        match op {
+            Binary::Add => {
+                if is(y, -0.0) || b_is_zero {
+                    return Some(a);
+                }
+                if is(x, -0.0) || a_is_zero {
+                    return Some(b);
+                }
+                if let Some(inner) = negated(self, b) {
+                    return Some(self.sub(a, inner));
+                }
+                negated(self, a).map(|inner| self.sub(b, inner))
+            }
+            Binary::Sub => {
+                if is(y, 0.0) || b_is_zero {
+                    return Some(a);
+                }
+                if is(x, -0.0) || a_is_zero {
+                    return Some(self.neg(b));
+                }
+                negated(self, b).map(|inner| self.add(a, inner))
+            }
+            Binary::Mul => {
+                if a_is_zero || b_is_zero {
+                    return Some(self.constant(0.0));
+                }
+                if is(y, 1.0) {
+                    return Some(a);
+                }
+                if is(x, 1.0) {
+                    return Some(b);
+                }
+                if is(y, -1.0) {
+                    return Some(self.neg(a));
+                }
+                if is(x, -1.0) {
+                    return Some(self.neg(b));
+                }
+                match (negated(self, a), negated(self, b)) {
+                    (Some(a), Some(b)) => Some(self.mul(a, b)),
+                    _ => None,
+                }
+            }
+            Binary::Div => {
+                if a_is_zero {
+                    return Some(self.constant(0.0));
+                }
+                if is(y, 1.0) {
+                    return Some(a);
+                }
+                if is(y, -1.0) {
+                    return Some(self.neg(a));
+                }
+                match (negated(self, a), negated(self, b)) {
+                    (Some(a), Some(b)) => Some(self.div(a, b)),
+                    _ => None,
+                }
+            }
+            Binary::Min | Binary::Max if a == b => Some(a),
+            Binary::And if x.or(y) == Some(0.0) => Some(self.constant(0.0)),
+            Binary::Or if x.or(y).is_some_and(|n| n != 0.0) => Some(self.constant(1.0)),
+            _ => None,
+        }
+    }
+
+    /// An operation on three values.
+    pub fn ternary(&mut self, op: Ternary, a: Value, b: Value, c: Value) -> Value {
+        let (x, y, z) = (self.as_constant(a), self.as_constant(b), self.as_constant(c));
+        if let (Some(x), Some(y), Some(z)) = (x, y, z) {
+            return self.constant(op.evaluate(x, y, z));
+        }
+        match op {
+            Ternary::Select => match x {
+                Some(condition) => {
+                    if condition != 0.0 {
+                        b
+                    } else {
+                        c
+                    }
+                }
+                None if b == c => b,
+                None => self.share(Opcode::Select, [a.0, b.0, c.0]),
+            },
+            // What rounds twice is kept as two operations, so that it is shared with others; `finish` joins them again.
+            Ternary::MulThenAdd => {
+                let product = self.mul(a, b);
+                self.add(product, c)
+            }
+            Ternary::MulThenSub => {
+                let product = self.mul(a, b);
+                self.sub(product, c)
+            }
+            Ternary::SubProduct => {
+                let product = self.mul(a, b);
+                self.sub(c, product)
+            }
+            Ternary::FusedMulAdd | Ternary::FusedMulSub | Ternary::FusedSubProduct => {
+                let structural = self.options.zeros_are_structural;
+                if structural && (x == Some(0.0) || y == Some(0.0)) {
+                    return if op == Ternary::FusedMulSub { self.neg(c) } else { c };
+                }
+                self.share(op.into(), [a.0, b.0, c.0])
+            }
+        }
+    }
+
+    /// `a + b`
+    pub fn add(&mut self, a: Value, b: Value) -> Value {
+        self.binary(Binary::Add, a, b)
+    }
+    /// `a - b`
+    pub fn sub(&mut self, a: Value, b: Value) -> Value {
+        self.binary(Binary::Sub, a, b)
+    }
+    /// `a * b`
+    pub fn mul(&mut self, a: Value, b: Value) -> Value {
+        self.binary(Binary::Mul, a, b)
+    }
+    /// `a / b`
+    pub fn div(&mut self, a: Value, b: Value) -> Value {
+        self.binary(Binary::Div, a, b)
+    }
+    /// `-a`
+    pub fn neg(&mut self, a: Value) -> Value {
+        self.unary(Unary::Neg, a)
+    }
+    /// `yes` if `condition` is true, else `no`.
+    pub fn select(&mut self, condition: Value, yes: Value, no: Value) -> Value {
+        self.ternary(Ternary::Select, condition, yes, no)
+    }
+
+    /// Makes a function known that runs per lane. It gets as many arguments as [`TapeBuilder::call`] hands it.
+    pub fn register(&mut self, n_results: usize, body: LaneFunction) -> FunctionId {
+        self.functions.push(Function { body, n_results });
+        FunctionId(self.functions.len() as u32 - 1)
+    }
+
+    /// Calls a registered function; the same call with the same arguments is made once.
+    ///
+    /// # Panics
+    /// If the function was registered with another builder.
+    pub fn call(&mut self, function: FunctionId, arguments: &[Value]) -> Vec<Value> {
+        let key = (function.0, arguments.iter().map(|value| value.0).collect::<Vec<_>>());
+        let index = if let Some(&known) = self.known_calls.get(&key) {
+            known
+        } else {
+            let index = self.calls.len() as u32;
+            let Function { body, n_results } = &self.functions[function.0 as usize];
+            let (body, n_results) = (body.clone(), *n_results);
+            let node = self.push(Node::Call(index));
+            let results =
+                (0..n_results as u32).map(|position| self.push(Node::Result { call: index, position })).collect();
+            self.calls.push(PendingCall { function: body, arguments: key.1.clone(), node, results });
+            self.known_calls.insert(key, index);
+            index
+        };
+        self.calls[index as usize].results.iter().map(|&node| Value(node)).collect()
+    }
+
+    /// The program that computes `outputs` from the inputs.
+    ///
+    /// # Errors
+    /// [`TapeError::TooLong`] if there are 2^31 values or more.
+    pub fn finish(self, outputs: &[Value]) -> Result<Tape, TapeError> {
+        let limit = Operand::CONSTANT as usize;
+        let needed = self.nodes.len() + outputs.len();
+        if needed >= limit {
+            return Err(TapeError::TooLong { needed, limit });
+        }
+        let outputs: Vec<u32> = outputs.iter().map(|value| value.0).collect();
+        Ok(allocate::assemble(self.n_inputs, self.options.contract, self.nodes, &self.constants, self.calls, &outputs))
+    }
+
+    fn operation_of(&self, value: Value) -> Option<(Opcode, [u32; 3])> {
+        match self.nodes[value.0 as usize] {
+            Node::Operation { opcode, arguments } => Some((opcode, arguments)),
+            _ => None,
+        }
+    }
+
+    fn push(&mut self, node: Node) -> u32 {
+        self.nodes.push(node);
+        self.nodes.len() as u32 - 1
+    }
+
+    fn share(&mut self, opcode: Opcode, arguments: [u32; 3]) -> Value {
+        let node = Node::Operation { opcode, arguments };
+        if let Some(&known) = self.known_nodes.get(&node) {
+            return Value(known);
+        }
+        let index = self.push(node);
+        self.known_nodes.insert(node, index);
+        Value(index)
+    }
+}
