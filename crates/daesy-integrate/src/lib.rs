@@ -1,1 +1,2 @@
 //! Consistent start, stepping, events.
+#![forbid(unsafe_code)]

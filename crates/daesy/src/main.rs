@@ -1,1 +1,4 @@
+//! The program `daesy`.
+#![forbid(unsafe_code)]
+
 fn main() {}
