@@ -16,8 +16,9 @@
 //!   events, `smooth` around a leaf.
 //!
 //! Nothing else is regrouped: `(2 * x) * 3` stays, for `6 * x` rounds differently. Arguments keep the order in which they
-//! were first written, but `b + a` becomes `a + b` when that exists already. Zeros have no sign here: `x + 0` and
-//! `0 - x` may give another zero than the raw operation, and a folded zero is `+0`.
+//! were first written, but `b + a` becomes `a + b` when that exists already. Zeros have no sign: `x + 0` and
+//! `0 - x` may give another zero than the raw operation, a folded zero is `+0`, and no operation of
+//! [`crate::scalar`] has a finite result that shows the sign of a zero.
 
 use crate::function::FunctionId;
 use crate::graph::Graph;
@@ -288,7 +289,7 @@ impl Graph {
                 }
             }
         }
-        if lhs == rhs { lhs } else { self.intern_commutative(op, lhs, rhs) }
+        if lhs == rhs { lhs } else { self.raw_binary(op, lhs, rhs) }
     }
 
     /// Boolean `not a`

@@ -133,13 +133,11 @@ impl BinaryOp {
         matches!(self, Self::Less | Self::LessEqual | Self::Greater | Self::GreaterEqual | Self::Equal | Self::NotEqual)
     }
 
-    /// Whether `a op b` and `b op a` are the same, to the last bit.
+    /// Whether `a op b` and `b op a` are the same, to the last bit. `and` and `or` are not among them: the left argument
+    /// may guard the right one.
     #[must_use]
     pub const fn is_commutative(self) -> bool {
-        matches!(
-            self,
-            Self::Add | Self::Mul | Self::Min | Self::Max | Self::Equal | Self::NotEqual | Self::And | Self::Or
-        )
+        matches!(self, Self::Add | Self::Mul | Self::Min | Self::Max | Self::Equal | Self::NotEqual)
     }
 }
 

@@ -7,7 +7,7 @@
 //! - `0 ^ 0 = 1`, a negative base is fine with a whole exponent and gives NaN otherwise;
 //! - `div` truncates towards zero, `mod(a, b) = a - floor(a / b) * b`, `rem(a, b) = a - div(a, b) * b`;
 //! - `min`, `max` and `sign` pass NaN on, relations with NaN are false except `<>`;
-//! - `atan2(0, 0) = 0`;
+//! - zeros have no sign: `atan2(-0, -1) = pi`, and `atan2(0, 0) = 0` whatever the signs;
 //! - `noEvent` is the identity and `homotopy(actual, simplified)` is `actual`.
 
 use crate::node::{BinaryOp, UnaryOp};
@@ -69,7 +69,8 @@ pub fn apply_binary(op: BinaryOp, a: f64, b: f64) -> f64 {
         BinaryOp::Mul => a * b,
         BinaryOp::Div => a / b,
         BinaryOp::Pow => a.powf(b),
-        BinaryOp::Atan2 => a.atan2(b),
+        // Adding zero takes the sign from a zero.
+        BinaryOp::Atan2 => (a + 0.0).atan2(b + 0.0),
         BinaryOp::Min => {
             if a < b || a.is_nan() {
                 a

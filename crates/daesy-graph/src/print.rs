@@ -1,0 +1,412 @@
+//! Expressions as Modelica text, with no more parentheses than needed.
+//!
+//! The levels of the grammar [@modelica36, app. A.2.7], loosest first: `if`, `or`, `and`, `not`, relations, sums (a sign
+//! stands only at the start of a sum), products, powers (which do not chain), primaries.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use crate::flat::{Equation, FlatDae};
+use crate::graph::Graph;
+use crate::node::{BinaryOp, ExprId, Node, UnaryOp, VarId};
+
+const LOOSE: u8 = 0;
+const OR: u8 = 1;
+const AND: u8 = 2;
+const NOT: u8 = 3;
+const RELATION: u8 = 4;
+const SUM: u8 = 5;
+const PRODUCT: u8 = 6;
+const POWER: u8 = 7;
+const PRIMARY: u8 = 8;
+
+/// How a node is written.
+struct Form {
+    level: u8,
+    /// What stands before, between and after the arguments.
+    before: &'static str,
+    between: &'static str,
+    /// The level that the left and the right argument need.
+    needs: (u8, u8),
+}
+
+const fn infix(level: u8, between: &'static str, left: u8, right: u8) -> Form {
+    Form { level, before: "", between, needs: (left, right) }
+}
+
+const fn function(name: &'static str) -> Form {
+    Form { level: PRIMARY, before: name, between: ", ", needs: (LOOSE, LOOSE) }
+}
+
+const fn unary_form(op: UnaryOp) -> Form {
+    match op {
+        UnaryOp::Neg => Form { level: SUM, before: "-", between: "", needs: (PRODUCT, PRODUCT) },
+        UnaryOp::Not => Form { level: NOT, before: "not ", between: "", needs: (RELATION, RELATION) },
+        UnaryOp::Abs => function("abs"),
+        UnaryOp::Sign => function("sign"),
+        UnaryOp::Sqrt => function("sqrt"),
+        UnaryOp::Exp => function("exp"),
+        UnaryOp::Log => function("log"),
+        UnaryOp::Log10 => function("log10"),
+        UnaryOp::Sin => function("sin"),
+        UnaryOp::Cos => function("cos"),
+        UnaryOp::Tan => function("tan"),
+        UnaryOp::Asin => function("asin"),
+        UnaryOp::Acos => function("acos"),
+        UnaryOp::Atan => function("atan"),
+        UnaryOp::Sinh => function("sinh"),
+        UnaryOp::Cosh => function("cosh"),
+        UnaryOp::Tanh => function("tanh"),
+        UnaryOp::Ceil => function("ceil"),
+        UnaryOp::Floor => function("floor"),
+        UnaryOp::NoEvent => function("noEvent"),
+    }
+}
+
+const fn binary_form(op: BinaryOp) -> Form {
+    match op {
+        BinaryOp::Add => infix(SUM, " + ", SUM, PRODUCT),
+        BinaryOp::Sub => infix(SUM, " - ", SUM, PRODUCT),
+        BinaryOp::Mul => infix(PRODUCT, "*", PRODUCT, POWER),
+        BinaryOp::Div => infix(PRODUCT, "/", PRODUCT, POWER),
+        BinaryOp::Pow => infix(POWER, "^", PRIMARY, PRIMARY),
+        BinaryOp::Atan2 => function("atan2"),
+        BinaryOp::Min => function("min"),
+        BinaryOp::Max => function("max"),
+        BinaryOp::Quotient => function("div"),
+        BinaryOp::Modulo => function("mod"),
+        BinaryOp::Remainder => function("rem"),
+        BinaryOp::Less => infix(RELATION, " < ", SUM, SUM),
+        BinaryOp::LessEqual => infix(RELATION, " <= ", SUM, SUM),
+        BinaryOp::Greater => infix(RELATION, " > ", SUM, SUM),
+        BinaryOp::GreaterEqual => infix(RELATION, " >= ", SUM, SUM),
+        BinaryOp::Equal => infix(RELATION, " == ", SUM, SUM),
+        BinaryOp::NotEqual => infix(RELATION, " <> ", SUM, SUM),
+        BinaryOp::And => infix(AND, " and ", AND, NOT),
+        BinaryOp::Or => infix(OR, " or ", OR, AND),
+        BinaryOp::Homotopy => function("homotopy"),
+    }
+}
+
+/// The shortest decimal text that reads back as the same number.
+#[must_use]
+pub fn number_text(value: f64) -> String {
+    let size = value.abs();
+    if size == 0.0 || (1e-4..1e15).contains(&size) { format!("{value}") } else { format!("{value:e}") }
+}
+
+enum Task {
+    Text(&'static str),
+    Expr { expr: ExprId, level: u8, is_truth: bool },
+}
+
+/// Writes expressions of a graph.
+pub struct Printer<'model, 'names> {
+    graph: &'model Graph,
+    name: &'names dyn Fn(VarId) -> Cow<'names, str>,
+    local: Option<&'names dyn Fn(u32) -> Cow<'names, str>>,
+    max_length: usize,
+}
+
+impl<'model, 'names> Printer<'model, 'names> {
+    /// A printer that asks `name` for the names of variables.
+    #[must_use]
+    pub fn new(graph: &'model Graph, name: &'names dyn Fn(VarId) -> Cow<'names, str>) -> Self {
+        Self { graph, name, local: None, max_length: usize::MAX }
+    }
+
+    /// Asks `local` for the names of locals of functions, which are `local1`, `local2`, .. otherwise.
+    #[must_use]
+    pub const fn with_locals(mut self, local: &'names dyn Fn(u32) -> Cow<'names, str>) -> Self {
+        self.local = Some(local);
+        self
+    }
+
+    /// Stops with `...` when the text has this many bytes. Written out, shared parts repeat: a small graph can have an
+    /// endless text.
+    #[must_use]
+    pub const fn with_max_length(mut self, max_length: usize) -> Self {
+        self.max_length = max_length;
+        self
+    }
+
+    /// The text of an expression.
+    #[must_use]
+    pub fn text(&self, expr: ExprId) -> String {
+        let mut out = String::new();
+        self.write(expr, false, &mut out);
+        out
+    }
+
+    /// The text of an expression that is a truth value: a number is `true` or `false`.
+    #[must_use]
+    pub fn truth_text(&self, expr: ExprId) -> String {
+        let mut out = String::new();
+        self.write(expr, true, &mut out);
+        out
+    }
+
+    fn write(&self, root: ExprId, is_truth: bool, out: &mut String) {
+        let mut tasks = vec![Task::Expr { expr: root, level: LOOSE, is_truth }];
+        while let Some(task) = tasks.pop() {
+            if out.len() > self.max_length {
+                out.push_str("...");
+                return;
+            }
+            match task {
+                Task::Text(text) => out.push_str(text),
+                Task::Expr { expr, level, is_truth } => self.write_node(expr, level, is_truth, out, &mut tasks),
+            }
+        }
+    }
+
+    fn write_local(&self, local: u32, out: &mut String) {
+        match self.local {
+            Some(name) => out.push_str(&name(local)),
+            None => write_to(out, format_args!("local{}", local + 1)),
+        }
+    }
+
+    fn write_node(&self, expr: ExprId, level: u8, is_truth: bool, out: &mut String, tasks: &mut Vec<Task>) {
+        let node = self.graph.node(expr);
+        match node {
+            Node::Number(bits) => {
+                let value = f64::from_bits(bits);
+                if is_truth {
+                    out.push_str(if value != 0.0 { "true" } else { "false" });
+                } else if value.is_sign_negative() && level > SUM {
+                    write_to(out, format_args!("({})", number_text(value)));
+                } else {
+                    out.push_str(&number_text(value));
+                }
+            }
+            Node::Time => out.push_str("time"),
+            Node::Var { var, order } => {
+                (0..order).for_each(|_| out.push_str("der("));
+                out.push_str(&(self.name)(var));
+                (0..order).for_each(|_| out.push(')'));
+            }
+            Node::Pre(var) => write_to(out, format_args!("pre({})", (self.name)(var))),
+            Node::Initial => out.push_str("initial()"),
+            Node::Terminal => out.push_str("terminal()"),
+            Node::Local(local) => self.write_local(local, out),
+            // The array is named after its first element.
+            Node::LocalAt { base, index, .. } => {
+                self.write_local(base, out);
+                out.push('[');
+                tasks.push(Task::Text("]"));
+                tasks.push(Task::Expr { expr: index, level: LOOSE, is_truth: false });
+            }
+            Node::Unary { op, arg } => {
+                let is_truth = op == UnaryOp::Not || (op == UnaryOp::NoEvent && is_truth);
+                self.write_form(&unary_form(op), level, &[arg], is_truth, out, tasks);
+            }
+            Node::Binary { op, lhs, rhs } => {
+                let is_truth = matches!(op, BinaryOp::And | BinaryOp::Or);
+                self.write_form(&binary_form(op), level, &[lhs, rhs], is_truth, out, tasks);
+            }
+            Node::Sample { start, interval } => {
+                self.write_form(&function("sample"), level, &[start, interval], false, out, tasks);
+            }
+            Node::Smooth { order, arg } => {
+                write_to(out, format_args!("smooth({order}, "));
+                tasks.push(Task::Text(")"));
+                tasks.push(Task::Expr { expr: arg, level: LOOSE, is_truth });
+            }
+            Node::Select { condition, then, otherwise } => {
+                if level > LOOSE {
+                    out.push('(');
+                    tasks.push(Task::Text(")"));
+                }
+                out.push_str("if ");
+                tasks.push(Task::Expr { expr: otherwise, level: LOOSE, is_truth });
+                tasks.push(Task::Text(" else "));
+                tasks.push(Task::Expr { expr: then, level: LOOSE, is_truth });
+                tasks.push(Task::Text(" then "));
+                tasks.push(Task::Expr { expr: condition, level: OR, is_truth: true });
+            }
+            Node::Call { function, output, args } => {
+                let called = self.graph.function(function);
+                out.push_str(&called.name);
+                // Modelica has no expression for a further output of a function; it is shown by its number.
+                if output > 0 {
+                    write_to(out, format_args!(".output{}", output + 1));
+                }
+                out.push('(');
+                tasks.push(Task::Text(")"));
+                for (at, &arg) in self.graph.args(args).iter().enumerate().rev() {
+                    tasks.push(Task::Expr { expr: arg, level: LOOSE, is_truth: false });
+                    if at > 0 {
+                        tasks.push(Task::Text(", "));
+                    }
+                }
+            }
+        }
+    }
+
+    fn write_form(
+        &self,
+        form: &Form,
+        level: u8,
+        args: &[ExprId],
+        is_truth: bool,
+        out: &mut String,
+        tasks: &mut Vec<Task>,
+    ) {
+        let is_function = form.level == PRIMARY;
+        let needs_parentheses = form.level < level;
+        if needs_parentheses {
+            out.push('(');
+        }
+        out.push_str(form.before);
+        if is_function {
+            out.push('(');
+        }
+        if is_function || needs_parentheses {
+            tasks.push(Task::Text(")"));
+        }
+        for (at, &arg) in args.iter().enumerate().rev() {
+            let level = if at == 0 { form.needs.0 } else { form.needs.1 };
+            tasks.push(Task::Expr { expr: arg, level, is_truth });
+            if at > 0 {
+                tasks.push(Task::Text(form.between));
+            }
+        }
+    }
+}
+
+fn write_to(out: &mut String, arguments: std::fmt::Arguments<'_>) {
+    // Writing into a string cannot fail.
+    let _ = out.write_fmt(arguments);
+}
+
+impl FlatDae {
+    /// The text of an expression in the model's names.
+    #[must_use]
+    pub fn text(&self, expr: ExprId) -> String {
+        Printer::new(&self.graph, &|var| Cow::Borrowed(self.variables[var.index()].name.as_str())).text(expr)
+    }
+
+    /// The text of an equation in the model's names.
+    #[must_use]
+    pub fn equation_text(&self, equation: &Equation) -> String {
+        format!("{} = {}", self.text(equation.lhs), self.text(equation.rhs))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::function::Function;
+    use crate::source::Span;
+
+    fn text(graph: &Graph, expr: ExprId) -> String {
+        let name = |var: VarId| Cow::Borrowed(["x", "y", "z"][var.index()]);
+        Printer::new(graph, &name).text(expr)
+    }
+
+    #[test]
+    fn parentheses_stand_where_the_grammar_needs_them() {
+        let mut g = Graph::default();
+        let (x, y, z) = (g.var(VarId(0)), g.var(VarId(1)), g.var(VarId(2)));
+        let two = g.number(2.0);
+        let sum = g.add(x, y);
+        let difference = g.sub(z, sum);
+        assert_eq!(text(&g, difference), "z - (x + y)");
+        let product = g.mul(sum, z);
+        assert_eq!(text(&g, product), "(x + y)*z");
+        let quotient = g.raw_binary(BinaryOp::Div, z, product);
+        assert_eq!(text(&g, quotient), "z/((x + y)*z)");
+        let minus = g.neg(product);
+        assert_eq!(text(&g, minus), "-(x + y)*z");
+        let power = g.pow(x, two);
+        let tower = g.pow(power, y);
+        assert_eq!(text(&g, tower), "(x^2)^y");
+        let negative = g.neg(x);
+        let squared = g.pow(negative, two);
+        assert_eq!(text(&g, squared), "(-x)^2");
+        let minus_two = g.number(-2.0);
+        let inverse = g.pow(x, minus_two);
+        assert_eq!(text(&g, inverse), "x^(-2)");
+        let scaled = g.raw_binary(BinaryOp::Mul, x, minus_two);
+        assert_eq!(text(&g, scaled), "x*(-2)");
+        let less = g.less(x, y);
+        let not = g.not(less);
+        assert_eq!(text(&g, not), "not x < y");
+        let equal = g.equal(y, z);
+        let both = g.or(less, equal);
+        let all = g.and(both, not);
+        assert_eq!(text(&g, all), "(x < y or y == z) and not x < y");
+        let select = g.select(all, x, y);
+        let with_select = g.add(select, z);
+        assert_eq!(text(&g, with_select), "(if (x < y or y == z) and not x < y then x else y) + z");
+        let nested = g.select(less, z, select);
+        assert_eq!(text(&g, nested), "if x < y then z else if (x < y or y == z) and not x < y then x else y");
+    }
+
+    #[test]
+    fn leaves_calls_and_functions() {
+        let mut g = Graph::default();
+        let (x, y) = (g.var(VarId(0)), g.var(VarId(1)));
+        let ddx = g.der(VarId(0), 2);
+        let maximum = g.max(ddx, y);
+        assert_eq!(text(&g, maximum), "max(der(der(x)), y)");
+        let pre = g.pre(VarId(2));
+        assert_eq!(text(&g, pre), "pre(z)");
+        let f = g.add_function(Function {
+            name: "Lib.f".into(),
+            n_inputs: 2,
+            outputs: vec![0, 1],
+            n_locals: 2,
+            body: vec![],
+            span: Span::NONE,
+        });
+        let sum = g.add(x, y);
+        let (first, second) = (g.call(f, 0, &[sum, y]), g.call(f, 1, &[x, y]));
+        assert_eq!(text(&g, first), "Lib.f(x + y, y)");
+        assert_eq!(text(&g, second), "Lib.f.output2(x, y)");
+        let less = g.less(x, y);
+        let smooth = g.select(less, x, sum);
+        let smooth = g.smooth(1, smooth);
+        assert_eq!(text(&g, smooth), "smooth(1, if x < y then x else x + y)");
+        let quotient = g.binary(BinaryOp::Quotient, x, y);
+        assert_eq!(text(&g, quotient), "div(x, y)");
+    }
+
+    #[test]
+    fn numbers_read_back_as_themselves() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..10_000 {
+            let value = f64::from_bits(random.u64(..));
+            if value.is_finite() {
+                assert_eq!(number_text(value).parse::<f64>().unwrap().to_bits(), value.to_bits());
+            }
+        }
+        assert_eq!(number_text(0.1), "0.1");
+        assert_eq!(number_text(1e-9), "1e-9");
+        assert_eq!(number_text(2.0), "2");
+    }
+
+    #[test]
+    fn an_endless_text_is_cut() {
+        let mut g = Graph::default();
+        let mut e = g.var(VarId(0));
+        for _ in 0..100 {
+            e = g.mul(e, e);
+        }
+        let name = |_: VarId| Cow::Borrowed("x");
+        let cut = Printer::new(&g, &name).with_max_length(1000).text(e);
+        assert!(cut.len() < 1100 && cut.ends_with("..."));
+    }
+
+    #[test]
+    fn a_chain_of_a_million_is_printed_without_recursion() {
+        let mut g = Graph::default();
+        let mut e = g.var(VarId(0));
+        for _ in 0..1_000_000 {
+            e = g.unary(UnaryOp::Sin, e);
+        }
+        let name = |_: VarId| Cow::Borrowed("x");
+        assert_eq!(Printer::new(&g, &name).text(e).len(), 5_000_001);
+    }
+}
