@@ -1,7 +1,9 @@
 //! Reads Modelica files and folders and says what is wrong with them, how long it took, and whether tokens and tree can be
 //! turned into text again.
 //!
-//!     cargo run --release -p daesy-model --example parse_files -- [--quiet] [--round-trip] PATH..
+//! ```text
+//! cargo run --release -p daesy-model --example parse_files -- [--quiet] [--round-trip] PATH..
+//! ```
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

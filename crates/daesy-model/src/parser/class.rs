@@ -75,7 +75,9 @@ impl Parser<'_> {
             }
             TokenKind::End => {
                 let finding = Finding::error("stray-end", self.span(), "this `end` closes nothing: no class is open");
-                return Err(self.report(finding.with_help("a class before it may be closed too early")));
+                let fail = self.report(finding.with_help("a class before it may be closed too early"));
+                self.bump();
+                return Err(fail);
             }
             _ => {
                 let message = format!("expected a class such as `model`, found {}", self.describe());

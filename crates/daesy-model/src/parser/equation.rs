@@ -6,7 +6,7 @@ use super::modification::Comment;
 use super::recovery::{begins_declaration, is_block_keyword};
 use super::{Parse, Parser};
 use crate::lexer::{Token, TokenKind};
-use crate::syntax::{BinaryOp, ComponentRef, Equation, EquationBranch, EquationKind, Expr, ExprKind};
+use crate::syntax::{BinaryOp, ComponentRef, Composition, Equation, EquationBranch, EquationKind, Expr, ExprKind};
 
 impl Parser<'_> {
     /// At a token that ends a list of equations or statements.
@@ -17,28 +17,62 @@ impl Parser<'_> {
         }
     }
 
-    /// At a declaration, which cannot stand among equations or statements; says so.
-    pub(super) fn is_at_misplaced_declaration(&mut self, section: &str) -> bool {
-        if !begins_declaration(self.kind()) {
+    /// Goes over `end if` or `else` at the level of a section, where no block is open; false when there is no such thing.
+    pub(super) fn skips_stray_branch(&mut self) -> bool {
+        if !self.open_blocks.is_empty() {
             return false;
         }
+        match self.kind() {
+            TokenKind::End if is_block_keyword(self.peek(1)) => self.stray_block_end(),
+            kind @ (TokenKind::Else | TokenKind::Elseif | TokenKind::Elsewhen) => {
+                let block = if kind == TokenKind::Elsewhen { "when" } else { "if" };
+                let message = format!("`{}` belongs to nothing: no `{block}` is open", self.text());
+                self.report(Finding::error("stray-branch", self.span(), message));
+                self.bump();
+                if kind != TokenKind::Else {
+                    self.skip_to(TokenKind::Then);
+                    self.eat(TokenKind::Then);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Goes over declarations, which cannot stand among equations or statements, and says so.
+    pub(super) fn misplaced_declarations(&mut self, section: &str) {
         let message = format!("a declaration cannot stand in an {section} section");
         let help = format!("move it above `{section}`, or write `public` or `protected` before it");
         self.report(Finding::error("misplaced-declaration", self.span(), message).with_help(help));
-        true
+        while begins_declaration(self.kind()) {
+            let from = self.at;
+            if self.element(&mut Composition::default(), false).is_err() {
+                self.skip_statement(from);
+            }
+            if self.at == from {
+                self.bump();
+            }
+        }
     }
 
     /// Equations with their `;`, up to the end of the block or section.
     pub(super) fn equations(&mut self) -> Vec<Equation> {
         let mut equations = Vec::new();
-        while !self.is_at_body_end() {
+        loop {
             let from = self.at;
+            if self.is_at_body_end() {
+                if self.skips_stray_branch() {
+                    continue;
+                }
+                return equations;
+            }
             if self.kind() == TokenKind::Semicolon {
                 self.stray_semicolon();
                 continue;
             }
-            if self.is_at_misplaced_declaration("equation") {
-                break;
+            if begins_declaration(self.kind()) {
+                self.misplaced_declarations("equation");
+                continue;
             }
             match self.equation() {
                 Ok(equation) => {
@@ -51,7 +85,6 @@ impl Parser<'_> {
                 self.bump();
             }
         }
-        equations
     }
 
     pub(super) fn equation(&mut self) -> Parse<Equation> {

@@ -2,7 +2,9 @@
 //!
 //! Binary operators are read by precedence climbing; the levels, from loose to tight, are
 //!
-//!     or < and < not < relations (no chain) < + - (also as signs) < * / < ^ (no chain)
+//! ```text
+//! or < and < not < relations (no chain) < + - (also as signs) < * / < ^ (no chain)
+//! ```
 //!
 //! so that `-a^2` is `-(a^2)`, `-a*b` is `-(a*b)` and `not a < b` is `not (a < b)`.
 

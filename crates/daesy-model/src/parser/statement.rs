@@ -3,6 +3,7 @@
 use daesy_graph::Finding;
 
 use super::modification::Comment;
+use super::recovery::begins_declaration;
 use super::{Parse, Parser};
 use crate::lexer::TokenKind;
 use crate::syntax::{ComponentRef, Expr, ExprKind, RefPart, Statement, StatementBranch, StatementKind};
@@ -11,14 +12,21 @@ impl Parser<'_> {
     /// Statements with their `;`, up to the end of the block or section.
     pub(super) fn statements(&mut self) -> Vec<Statement> {
         let mut statements = Vec::new();
-        while !self.is_at_body_end() {
+        loop {
             let from = self.at;
+            if self.is_at_body_end() {
+                if self.skips_stray_branch() {
+                    continue;
+                }
+                return statements;
+            }
             if self.kind() == TokenKind::Semicolon {
                 self.stray_semicolon();
                 continue;
             }
-            if self.is_at_misplaced_declaration("algorithm") {
-                break;
+            if begins_declaration(self.kind()) {
+                self.misplaced_declarations("algorithm");
+                continue;
             }
             match self.statement() {
                 Ok(statement) => {
@@ -31,7 +39,6 @@ impl Parser<'_> {
                 self.bump();
             }
         }
-        statements
     }
 
     fn statement(&mut self) -> Parse<Statement> {

@@ -1,0 +1,299 @@
+//! Mutation fuzzing of lexer, parser and printer.
+//!
+//! ```text
+//! cargo run --release -p daesy-model --example fuzz_parser -- SECONDS PATH..
+//! ```
+//!
+//! Takes Modelica files (or folders of them) as seeds, mutates them by bytes and by tokens, reads the result, and checks what must
+//! hold for every text: no panic, time proportional to the text, tokens that give the text back, spans that lie in it on character
+//! boundaries; and, when nothing was wrong, a printed tree that reads as the same tree. A text that fails is written to
+//! `fuzz_parser_failure.mo` in the folder for temporary files.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use daesy_graph::{FileId, Level};
+use daesy_model::{lexer, parser, print};
+
+const NOWHERE: FileId = FileId(u32::MAX);
+
+/// A linear congruential generator with its high bits as output.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % bound.max(1)
+    }
+}
+
+fn collect(path: &Path, files: &mut Vec<PathBuf>) {
+    if path.is_dir() {
+        let Ok(entries) = std::fs::read_dir(path) else { return };
+        let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        entries.sort();
+        for entry in entries {
+            collect(&entry, files);
+        }
+    } else if path.extension().is_some_and(|extension| extension == "mo") {
+        files.push(path.to_owned());
+    }
+}
+
+const PIECES: &[&str] = &[
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ";",
+    ",",
+    ":",
+    "=",
+    ":=",
+    "==",
+    ".",
+    "..",
+    "\"",
+    "'",
+    "/*",
+    "*/",
+    "//",
+    "\\",
+    "\n",
+    "\r",
+    "-",
+    "not ",
+    "1e",
+    ".5",
+    "1.",
+    "end ",
+    "end if",
+    "end for",
+    "if ",
+    "then ",
+    "else ",
+    "elseif ",
+    "elsewhen ",
+    "when ",
+    "for ",
+    "loop ",
+    "while ",
+    "in ",
+    "model ",
+    "function ",
+    "package ",
+    "extends ",
+    "redeclare ",
+    "replaceable ",
+    "constrainedby ",
+    "annotation",
+    "equation\n",
+    "algorithm\n",
+    "initial ",
+    "external ",
+    "connect(",
+    "der(",
+    "import ",
+    "break ",
+    "each ",
+    "final ",
+    "parameter ",
+    "protected\n",
+    "enumeration(",
+    "pure(",
+    "&&",
+    "||",
+    "!=",
+    "§",
+    "é",
+    "\u{feff}",
+    "\0",
+    "within ",
+    "partial ",
+    "operator ",
+    "((((((((((((((((",
+    "x[",
+    "999999999999999999999999",
+    "a < b < c",
+];
+
+/// A text made from seeds by a few random changes.
+fn mutate(random: &mut Random, seeds: &[String]) -> String {
+    let seed = &seeds[random.below(seeds.len())];
+    // A window of a large seed is enough, and faster.
+    let mut text = window(random, seed, 6_000);
+    for _ in 0..=random.below(6) {
+        let at = boundary(&text, random.below(text.len() + 1));
+        match random.below(9) {
+            0 => text.insert_str(at, PIECES[random.below(PIECES.len())]),
+            1 => {
+                let end = boundary(&text, (at + 1 + random.below(12)).min(text.len()));
+                text.replace_range(at.min(end)..end, "");
+            }
+            2 => {
+                let other = &seeds[random.below(seeds.len())];
+                text.insert_str(at, &window(random, other, 300));
+            }
+            3 => text.truncate(at),
+            4 => {
+                let piece = PIECES[random.below(PIECES.len())].repeat(1 + random.below(400));
+                text.insert_str(at, &piece);
+            }
+            5 => {
+                let mut bytes = text.into_bytes();
+                let place = random.below(bytes.len());
+                if let Some(byte) = bytes.get_mut(place) {
+                    *byte ^= 1 << random.below(8);
+                }
+                text = String::from_utf8_lossy(&bytes).into_owned();
+            }
+            _ => {
+                // Replaces, doubles or removes one token.
+                let tokens: Vec<lexer::Token> = lexer::tokens(&text).collect();
+                if let Some(token) = tokens.get(random.below(tokens.len())) {
+                    let range = token.start as usize..token.end as usize;
+                    let replacement = match random.below(4) {
+                        0 => String::new(),
+                        1 => token.text(&text).repeat(2),
+                        2 => tokens[random.below(tokens.len())].text(&text).to_owned(),
+                        _ => format!(" {} ", PIECES[random.below(PIECES.len())]),
+                    };
+                    text.replace_range(range, &replacement);
+                }
+            }
+        }
+    }
+    text
+}
+
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}
+
+fn window(random: &mut Random, text: &str, length: usize) -> String {
+    if text.len() <= length || random.below(20) == 0 {
+        return text.to_owned();
+    }
+    let start = if random.below(2) == 0 { 0 } else { boundary(text, random.below(text.len())) };
+    text[start..boundary(text, start + length).max(start)].to_owned()
+}
+
+/// What must hold for every text.
+fn check(text: &str) -> Result<bool, String> {
+    let mut at = 0;
+    for token in lexer::tokens(text) {
+        if token.start as usize != at || token.end <= token.start || !text.is_char_boundary(token.end as usize) {
+            return Err(format!("token {token:?} at {at}"));
+        }
+        at = token.end as usize;
+    }
+    if at != text.len() {
+        return Err(format!("tokens end at {at} of {}", text.len()));
+    }
+    let parsed = parser::parse(FileId(0), text);
+    for finding in &parsed.findings {
+        for span in finding.labels.iter().map(|label| label.span).chain([finding.span]) {
+            if text.get(span.start as usize..span.end as usize).is_none() {
+                return Err(format!("span {span:?} of {finding:?}"));
+            }
+        }
+    }
+    if parsed.findings.iter().any(|finding| finding.level == Level::Error) {
+        return Ok(false);
+    }
+    let first = parser::parse(NOWHERE, text).definition;
+    let printed = print::print(&first);
+    let again = parser::parse(NOWHERE, &printed).definition;
+    if format!("{first:?}") != format!("{again:?}") {
+        return Err(format!("printing changes the tree:\n{printed}"));
+    }
+    Ok(true)
+}
+
+/// What the worker says about one text.
+struct Verdict {
+    text: String,
+    result: Result<bool, String>,
+    elapsed: Duration,
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let seconds: u64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(60);
+    let mut paths = Vec::new();
+    for argument in arguments {
+        collect(Path::new(&argument), &mut paths);
+    }
+    let mut seeds: Vec<String> = paths.iter().filter_map(|path| std::fs::read_to_string(path).ok()).collect();
+    seeds.push("model M Real x(start = 1); equation der(x) = -x; end M;".to_owned());
+    println!("{} seeds, {seconds} s", seeds.len());
+
+    // The worker has the stack of a test thread, so that an overflow shows here first.
+    let (to_worker, texts) = mpsc::sync_channel::<String>(0);
+    let (to_main, verdicts) = mpsc::channel::<Verdict>();
+    let worker = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {
+        std::panic::set_hook(Box::new(|_| {}));
+        for text in texts {
+            let start = Instant::now();
+            let result = catch_unwind(AssertUnwindSafe(|| check(&text))).unwrap_or_else(|cause| {
+                let message = cause.downcast_ref::<String>().map(String::as_str);
+                Err(format!("panic: {}", message.or(cause.downcast_ref::<&str>().copied()).unwrap_or("?")))
+            });
+            if to_main.send(Verdict { text, result, elapsed: start.elapsed() }).is_err() {
+                return;
+            }
+        }
+    });
+    if let Err(error) = worker {
+        println!("no thread: {error}");
+        return ExitCode::FAILURE;
+    }
+
+    let failure = std::env::temp_dir().join("fuzz_parser_failure.mo");
+    let mut random = Random(seconds ^ 0x5851_f42d_4c95_7f2d);
+    let start = Instant::now();
+    let (mut n_texts, mut n_right, mut n_bytes) = (0_u64, 0_u64, 0_u64);
+    let mut slowest = Duration::ZERO;
+    while start.elapsed() < Duration::from_secs(seconds) {
+        let text = mutate(&mut random, &seeds);
+        let copy = text.clone();
+        if to_worker.send(text).is_err() {
+            break;
+        }
+        let problem = match verdicts.recv_timeout(Duration::from_secs(20)) {
+            Ok(Verdict { text, result, elapsed }) => {
+                n_texts += 1;
+                n_bytes += text.len() as u64;
+                n_right += u64::from(result == Ok(true));
+                slowest = slowest.max(elapsed);
+                match result {
+                    // A slow machine is no failure; quadratic time is.
+                    Ok(_) if elapsed > Duration::from_millis(500 + text.len() as u64 / 20) => {
+                        Some(format!("took {} ms for {} bytes", elapsed.as_millis(), text.len()))
+                    }
+                    Ok(_) => None,
+                    Err(problem) => Some(problem),
+                }
+            }
+            Err(_) => Some("no answer within 20 s".to_owned()),
+        };
+        if let Some(problem) = problem {
+            println!("{problem}\nafter {n_texts} texts; written to {}", failure.display());
+            if let Err(error) = std::fs::write(&failure, copy) {
+                println!("which failed: {error}");
+            }
+            return ExitCode::FAILURE;
+        }
+    }
+    println!(
+        "{n_texts} texts ({:.0} MB), {n_right} without errors, slowest {} ms: no failure",
+        n_bytes as f64 / 1e6,
+        slowest.as_millis()
+    );
+    ExitCode::SUCCESS
+}
