@@ -353,6 +353,8 @@ impl Parser<'_> {
     fn composition(&mut self, annotation: &mut Option<Box<Modification>>) -> Composition {
         let mut composition = Composition::default();
         let mut is_protected = false;
+        // The section that an annotation in its midst interrupts, as Modelica 2 allowed.
+        let mut section = None;
         loop {
             let from = self.at;
             let result = match self.kind() {
@@ -364,15 +366,18 @@ impl Parser<'_> {
                 TokenKind::End => break,
                 TokenKind::Public | TokenKind::Protected => {
                     is_protected = self.kind() == TokenKind::Protected;
+                    section = None;
                     self.bump();
                     Ok(())
                 }
-                TokenKind::Equation | TokenKind::Algorithm => {
+                kind @ (TokenKind::Equation | TokenKind::Algorithm) => {
+                    section = Some((false, kind == TokenKind::Algorithm));
                     self.section(&mut composition, false);
                     Ok(())
                 }
                 TokenKind::Initial if matches!(self.peek(1), TokenKind::Equation | TokenKind::Algorithm) => {
                     self.bump();
+                    section = Some((true, self.kind() == TokenKind::Algorithm));
                     self.section(&mut composition, true);
                     Ok(())
                 }
@@ -383,6 +388,15 @@ impl Parser<'_> {
                 TokenKind::Annotation => self.annotation().map(|more| {
                     *annotation = joined(annotation.take(), more);
                     self.semicolon("the annotation", from);
+                    if let Some((is_initial, is_algorithm)) = section
+                        && !self.is_at_body_end()
+                    {
+                        let message = "an annotation of the class within a section is an old spelling";
+                        let help = "put it at the end of the class";
+                        self.push(Finding::warning("old-spelling", self.span(), message).with_help(help));
+                        let start = self.start();
+                        self.section_body(&mut composition, is_initial, is_algorithm, start);
+                    }
                 }),
                 TokenKind::Semicolon => {
                     self.stray_semicolon();
