@@ -58,23 +58,22 @@ fn blocks_are_the_classes_of_mutual_reachability() {
         n_checked += 1;
         assert_is_triangular(&incidence, &form);
         let mut needs = vec![vec![false; n]; n];
-        for equation in 0..n {
-            needs[equation][equation] = true;
+        for (equation, row) in needs.iter_mut().enumerate() {
+            row[equation] = true;
             for &variable in incidence.variables_of(equation) {
-                needs[equation][matching.equation_of(variable as usize).unwrap() as usize] = true;
+                row[matching.equation_of(variable as usize).unwrap() as usize] = true;
             }
         }
         for via in 0..n {
-            for from in 0..n {
-                for to in 0..n {
-                    needs[from][to] |= needs[from][via] && needs[via][to];
-                }
+            let reached = needs[via].clone();
+            for row in needs.iter_mut().filter(|row| row[via]) {
+                row.iter_mut().zip(&reached).for_each(|(own, &further)| *own |= further);
             }
         }
-        for a in 0..n {
-            for b in 0..n {
+        for (a, row) in needs.iter().enumerate() {
+            for (b, &needs_b) in row.iter().enumerate() {
                 let are_together = form.block_of_equation(a) == form.block_of_equation(b);
-                assert_eq!(are_together, needs[a][b] && needs[b][a]);
+                assert_eq!(are_together, needs_b && needs[b][a]);
             }
         }
     }

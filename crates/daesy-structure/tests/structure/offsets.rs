@@ -10,13 +10,13 @@ fn assert_is_consistent(incidence: &Incidence, analysis: &SigmaAnalysis) {
     let n = incidence.n_equations();
     let (c, d) = (&analysis.equation_offsets, &analysis.variable_offsets);
     assert!(analysis.transversal.is_perfect());
-    for equation in 0..n {
+    for (equation, &offset) in c.iter().enumerate() {
         for entry in incidence.entries_of(equation) {
-            assert!(d[entry.variable as usize] >= c[equation] + u32::from(entry.order));
+            assert!(d[entry.variable as usize] >= offset + u32::from(entry.order));
         }
         let variable = analysis.transversal.variable_of(equation).unwrap();
         let order = incidence.order(equation, variable).unwrap();
-        assert_eq!(d[variable as usize], c[equation] + u32::from(order));
+        assert_eq!(d[variable as usize], offset + u32::from(order));
     }
     let value: u64 =
         (0..n).map(|e| u64::from(incidence.order(e, analysis.transversal.variable_of(e).unwrap()).unwrap())).sum();
@@ -138,10 +138,10 @@ fn small_random_matrices_agree_with_enumeration_and_plain_iteration() {
         let mut best: Option<(i64, Vec<usize>)> = None;
         for_each_permutation(n, |order| {
             let value: Option<i64> = (0..n).map(|i| sigma[i][order[i]]).sum();
-            if let Some(value) = value {
-                if best.as_ref().is_none_or(|(highest, _)| value > *highest) {
-                    best = Some((value, order.to_vec()));
-                }
+            if let Some(value) = value
+                && best.as_ref().is_none_or(|(highest, _)| value > *highest)
+            {
+                best = Some((value, order.to_vec()));
             }
         });
         let analysis = sigma_analysis(&incidence);

@@ -64,14 +64,13 @@ fn is_enough(incidence: &Incidence, is_solvable: &[bool], torn: u32) -> bool {
     let mut is_used = vec![false; n];
     loop {
         let mut has_progressed = false;
-        for equation in 0..n {
+        for (equation, is_used) in is_used.iter_mut().enumerate().filter(|(_, is_used)| !**is_used) {
             let mut unknown = incidence.entry_range(equation).filter(|&e| !is_known[incidence.variables()[e] as usize]);
-            if let (Some(entry), None) = (unknown.next(), unknown.next()) {
-                if is_solvable[entry] && !is_used[equation] {
-                    is_known[incidence.variables()[entry] as usize] = true;
-                    is_used[equation] = true;
-                    has_progressed = true;
-                }
+            let only = unknown.next().filter(|_| unknown.next().is_none());
+            if let Some(entry) = only.filter(|&entry| is_solvable[entry]) {
+                is_known[incidence.variables()[entry] as usize] = true;
+                *is_used = true;
+                has_progressed = true;
             }
         }
         if !has_progressed {
