@@ -1,2 +1,18 @@
-//! Consistent start, stepping, events.
+//! Consistent start values and adaptive integration of systems in regular form.
+//!
+//! A system is handed over as a [`daesy_system::DaeSystem`]: states s whose rates are other states or unknowns v, residuals
+//! F(t, s, v) = 0 that determine v, and constraints g(t, s) = 0. Integration treats it as an ordinary differential equation on the
+//! manifold g = 0 and returns to the manifold after every step.
 #![forbid(unsafe_code)]
+
+pub mod error;
+pub mod initialize;
+mod linear;
+mod newton;
+mod project;
+pub mod simulate;
+mod tableau;
+
+pub use error::IntegrateError;
+pub use initialize::{InitializeOptions, Initialized, initialize};
+pub use simulate::{Inputs, SimulateOptions, Simulation, simulate};

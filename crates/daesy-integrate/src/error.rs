@@ -1,0 +1,57 @@
+//! Why an integration could not be done.
+
+use thiserror::Error;
+
+/// Why an integration could not be done.
+#[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
+pub enum IntegrateError {
+    /// No consistent start values were found.
+    #[error("no consistent start values found at t = {time}: {equation} is off by {residual:.3e}")]
+    NoConsistentStart {
+        /// Start time.
+        time: f64,
+        /// The equation with the largest residual, in the model's words.
+        equation: String,
+        /// Where it was written.
+        place: String,
+        /// Its residual.
+        residual: f64,
+    },
+    /// An equation has no finite value.
+    #[error("{equation} has no finite value at t = {time}")]
+    NotFinite {
+        /// When.
+        time: f64,
+        /// Which equation, in the model's words.
+        equation: String,
+        /// Where it was written.
+        place: String,
+    },
+    /// The step size became too small.
+    #[error("the step size fell below {step:.3e} at t = {time}; the error is largest in `{variable}`")]
+    StepTooSmall {
+        /// When.
+        time: f64,
+        /// The step size.
+        step: f64,
+        /// The variable that resists.
+        variable: String,
+    },
+    /// The matrix of the equations is singular.
+    #[error("the equations cannot be solved for `{variable}` at t = {time}: their matrix is singular")]
+    Singular {
+        /// When.
+        time: f64,
+        /// An unknown that is not determined.
+        variable: String,
+    },
+    /// More steps than allowed.
+    #[error("more than {limit} steps; t = {time} was reached")]
+    TooManySteps {
+        /// The limit.
+        limit: usize,
+        /// The time reached.
+        time: f64,
+    },
+}

@@ -1,0 +1,367 @@
+//! Consistent start values: what is insisted on is kept, what the equations demand is solved, the rest changes as little as possible.
+//!
+//! With z = (s, v, free parameters) and r(z) = 0 all of F = 0, g = 0 and the start conditions, each Newton step solves
+//!
+//! ```text
+//! minimize |D (z + dz - z0)|  subject to  J dz = -r(z)        [ D^2  J^T ] [ dz     ]   [ D^2 (z0 - z) ]
+//!                                                             [ J   -eps ] [ lambda ] = [ -r           ]
+//! ```
+//!
+//! where z0 are the given start values and D weighs them: a guess by the user weighs more than the default zero, a state more than an
+//! unknown. The step is damped until the residuals shrink.
+
+use daesy_system::{DaeSystem, Part, Pattern, StartOrigin};
+
+use crate::error::IntegrateError;
+use crate::linear::LinearSolver;
+use crate::newton::Surroundings;
+
+/// How start values are searched.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct InitializeOptions {
+    /// Scaled residuals below this count as zero.
+    pub tolerance: f64,
+    /// Newton steps before giving up.
+    pub max_iterations: usize,
+}
+
+impl Default for InitializeOptions {
+    fn default() -> Self {
+        Self { tolerance: 1e-10, max_iterations: 60 }
+    }
+}
+
+/// Consistent start values.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Initialized {
+    /// States.
+    pub states: Vec<f64>,
+    /// Unknowns.
+    pub unknowns: Vec<f64>,
+    /// Parameters, those that the start conditions determine included.
+    pub parameters: Vec<f64>,
+    /// Newton steps taken.
+    pub iterations: usize,
+    /// Largest scaled residual left.
+    pub residual: f64,
+}
+
+/// Weight of a default start value against a user's guess.
+const DEFAULT_WEIGHT: f64 = 1e-2;
+
+/// Weight of an unknown's start value against a state's.
+const UNKNOWN_WEIGHT: f64 = 1e-3;
+
+/// Regularization against redundant conditions, relative to rows of norm one.
+const REDUNDANCY: f64 = 1e-12;
+
+/// Rows of the start problem: a part of the system with its derivative parts.
+struct Rows {
+    part: Part,
+    by_states: Part,
+    by_unknowns: Option<Part>,
+    by_parameters: Part,
+}
+
+const ROWS: [Rows; 3] = [
+    Rows {
+        part: Part::Residual,
+        by_states: Part::ResidualByStates,
+        by_unknowns: Some(Part::ResidualByUnknowns),
+        by_parameters: Part::ResidualByParameters,
+    },
+    Rows {
+        part: Part::Constraint,
+        by_states: Part::ConstraintByStates,
+        by_unknowns: None,
+        by_parameters: Part::ConstraintByParameters,
+    },
+    Rows {
+        part: Part::Initial,
+        by_states: Part::InitialByStates,
+        by_unknowns: Some(Part::InitialByUnknowns),
+        by_parameters: Part::InitialByParameters,
+    },
+];
+
+struct Problem<'s> {
+    system: &'s dyn DaeSystem,
+    n_states: usize,
+    n_unknowns: usize,
+    free: Vec<u32>,
+    /// Jacobian of all rows by (s, v, free parameters).
+    pattern: Pattern,
+    /// For each of the nine derivative parts the place of each entry in `pattern`; `u32::MAX` for fixed parameters.
+    places: Vec<(Part, Vec<u32>)>,
+}
+
+impl<'s> Problem<'s> {
+    fn new(system: &'s dyn DaeSystem) -> Self {
+        let description = system.description();
+        let (n_states, n_unknowns) = (description.states.len(), description.unknowns.len());
+        let free = description.free_parameters.clone();
+        let mut column_of_parameter = vec![u32::MAX; description.parameters.len()];
+        for (at, &parameter) in free.iter().enumerate() {
+            column_of_parameter[parameter as usize] = (n_states + n_unknowns + at) as u32;
+        }
+        let n_cols = n_states + n_unknowns + free.len();
+        let mut pattern = Pattern { n_rows: 0, n_cols, row_starts: vec![0], columns: Vec::new() };
+        let mut places = Vec::new();
+        for rows in &ROWS {
+            let n_rows = system.pattern(rows.part).n_rows;
+            let mut parts: Vec<(Part, Vec<u32>)> = vec![(rows.by_states, Vec::new())];
+            parts.extend(rows.by_unknowns.map(|part| (part, Vec::new())));
+            if !free.is_empty() {
+                parts.push((rows.by_parameters, Vec::new()));
+            }
+            for row in 0..n_rows {
+                for (part, places) in &mut parts {
+                    let source = system.pattern(*part);
+                    for entry in source.row(row) {
+                        let column = source.columns[entry];
+                        let column = if *part == rows.by_states {
+                            column
+                        } else if Some(*part) == rows.by_unknowns {
+                            column + n_states as u32
+                        } else {
+                            column_of_parameter[column as usize]
+                        };
+                        if column == u32::MAX {
+                            places.push(u32::MAX);
+                        } else {
+                            places.push(pattern.columns.len() as u32);
+                            pattern.columns.push(column);
+                        }
+                    }
+                }
+                pattern.row_starts.push(pattern.columns.len() as u32);
+            }
+            pattern.n_rows += n_rows;
+            places.extend(parts);
+        }
+        Self { system, n_states, n_unknowns, free, pattern, places }
+    }
+
+    /// The matrix of the Newton step: diagonal, transpose, rows, diagonal.
+    fn step_pattern(&self) -> Pattern {
+        let (n, m) = (self.pattern.n_cols, self.pattern.n_rows);
+        let mut by_column: Vec<Vec<u32>> = vec![Vec::new(); n];
+        for (row, column) in self.pattern.entries() {
+            by_column[column].push(row as u32);
+        }
+        let mut pattern = Pattern { n_rows: n + m, n_cols: n + m, row_starts: vec![0], columns: Vec::new() };
+        for (column, rows) in by_column.iter().enumerate() {
+            pattern.columns.push(column as u32);
+            pattern.columns.extend(rows.iter().map(|row| n as u32 + row));
+            pattern.row_starts.push(pattern.columns.len() as u32);
+        }
+        for row in 0..m {
+            pattern.columns.extend(self.pattern.row(row).map(|entry| self.pattern.columns[entry]));
+            pattern.columns.push((n + row) as u32);
+            pattern.row_starts.push(pattern.columns.len() as u32);
+        }
+        pattern
+    }
+
+    fn label(&self, row: usize) -> (String, String) {
+        let description = self.system.description();
+        let label = description.residuals.iter().chain(&description.constraints).chain(&description.initial).nth(row);
+        label.map_or_else(Default::default, |label| (label.text.clone(), label.place.clone()))
+    }
+}
+
+/// Finds consistent start values near the given ones.
+///
+/// # Errors
+/// When none are found; the error names the equation that is farthest off.
+pub fn initialize(
+    system: &dyn DaeSystem,
+    time: f64,
+    parameters: &[f64],
+    inputs: &[f64],
+    modes: &[f64],
+    options: &InitializeOptions,
+) -> Result<Initialized, IntegrateError> {
+    let problem = Problem::new(system);
+    let description = system.description();
+    let (n_states, n_unknowns) = (problem.n_states, problem.n_unknowns);
+    let quantities: Vec<_> = description.states.iter().chain(&description.unknowns).collect();
+    let mut scales: Vec<f64> = quantities.iter().map(|quantity| quantity.nominal).collect();
+    let mut weights: Vec<f64> = quantities
+        .iter()
+        .enumerate()
+        .map(|(at, quantity)| {
+            let weight = if quantity.start_origin == StartOrigin::Default { DEFAULT_WEIGHT } else { 1.0 };
+            if at < n_states { weight } else { weight * UNKNOWN_WEIGHT }
+        })
+        .collect();
+    let mut start: Vec<f64> = quantities.iter().map(|quantity| quantity.start).collect();
+    for &parameter in &problem.free {
+        let value = parameters[parameter as usize];
+        start.push(value);
+        scales.push(if value == 0.0 { 1.0 } else { value.abs() });
+        weights.push(UNKNOWN_WEIGHT);
+    }
+    let mut parameters = parameters.to_vec();
+    let mut z = start.clone();
+    let mut evaluator = system.evaluator();
+    let n_rows = problem.pattern.n_rows;
+    let n_cols = problem.pattern.n_cols;
+    let mut residual = vec![0.0; n_rows];
+    let mut jacobian = vec![0.0; problem.pattern.n_entries()];
+    let mut scratch = Vec::new();
+    let step_pattern = problem.step_pattern();
+    let mut solver = LinearSolver::new(&step_pattern).map_err(|_| singular(&problem, time, None))?;
+    let mut values = Vec::with_capacity(step_pattern.n_entries());
+    let mut rhs = vec![0.0; n_cols + n_rows];
+    let mut row_scales = vec![1.0; n_rows];
+
+    let mut evaluate_residual = |z: &[f64], parameters: &mut [f64], residual: &mut [f64]| {
+        for (at, &parameter) in problem.free.iter().enumerate() {
+            parameters[parameter as usize] = z[n_states + n_unknowns + at];
+        }
+        let around = Surroundings { time, parameters, inputs, modes };
+        let point = around.point(&z[..n_states], &z[n_states..n_states + n_unknowns]);
+        let mut at = 0;
+        for rows in &ROWS {
+            let n = system.pattern(rows.part).n_rows;
+            evaluator.evaluate(rows.part, &point, &mut residual[at..at + n]);
+            at += n;
+        }
+    };
+    evaluate_residual(&z, &mut parameters, &mut residual);
+    let mut jacobian_evaluator = system.evaluator();
+    let mut last_size = f64::INFINITY;
+    for iteration in 0..=options.max_iterations {
+        if let Some(row) = residual.iter().position(|value| !value.is_finite()) {
+            let (equation, place) = problem.label(row);
+            return Err(IntegrateError::NotFinite { time, equation, place });
+        }
+        {
+            let around = Surroundings { time, parameters: &parameters, inputs, modes };
+            let point = around.point(&z[..n_states], &z[n_states..n_states + n_unknowns]);
+            for (part, places) in &problem.places {
+                scratch.resize(places.len(), 0.0);
+                jacobian_evaluator.evaluate(*part, &point, &mut scratch);
+                for (&place, &value) in places.iter().zip(&scratch) {
+                    if place != u32::MAX {
+                        jacobian[place as usize] = value;
+                    }
+                }
+            }
+        }
+        if let Some(entry) = jacobian.iter().position(|value| !value.is_finite()) {
+            let row = (0..n_rows).find(|&row| problem.pattern.row(row).contains(&entry)).unwrap_or(0);
+            let (equation, place) = problem.label(row);
+            return Err(IntegrateError::NotFinite { time, equation, place });
+        }
+        for (row, row_scale) in row_scales.iter_mut().enumerate() {
+            let norm = problem
+                .pattern
+                .row(row)
+                .map(|entry| (jacobian[entry] * scales[problem.pattern.columns[entry] as usize]).powi(2))
+                .sum::<f64>()
+                .sqrt();
+            *row_scale = if norm > 0.0 { 1.0 / norm } else { 1.0 };
+        }
+        let size = scaled_size(&residual, &row_scales);
+        let is_settled = size <= options.tolerance || size <= 1e3 * options.tolerance && size >= 0.5 * last_size;
+        let is_moved = (iteration > 0 || size > options.tolerance) && !is_settled;
+        if !is_moved && iteration > 0 || iteration == options.max_iterations {
+            if size <= 1e3 * options.tolerance {
+                let unknowns = z[n_states..n_states + n_unknowns].to_vec();
+                z.truncate(n_states);
+                return Ok(Initialized { states: z, unknowns, parameters, iterations: iteration, residual: size });
+            }
+            let worst = worst_row(&residual, &row_scales);
+            let (equation, place) = problem.label(worst);
+            return Err(IntegrateError::NoConsistentStart { time, equation, place, residual: residual[worst] });
+        }
+        last_size = size;
+        fill_step(&problem, &jacobian, &scales, &weights, &row_scales, &mut values);
+        for column in 0..n_cols {
+            rhs[column] = weights[column].powi(2) * (start[column] - z[column]) / scales[column];
+        }
+        for row in 0..n_rows {
+            rhs[n_cols + row] = -residual[row] * row_scales[row];
+        }
+        solver
+            .factor(&values)
+            .and_then(|()| solver.solve(&mut rhs))
+            .map_err(|error| singular(&problem, time, error.column))?;
+        let mut damping = 1.0;
+        let mut trial = z.clone();
+        let mut trial_residual = residual.clone();
+        loop {
+            for column in 0..n_cols {
+                trial[column] = z[column] + damping * rhs[column] * scales[column];
+            }
+            evaluate_residual(&trial, &mut parameters, &mut trial_residual);
+            let trial_size = scaled_size(&trial_residual, &row_scales);
+            if trial_size <= (1.0 - 0.1 * damping) * size || trial_size <= options.tolerance {
+                break;
+            }
+            if damping < 1e-4 {
+                if size <= 1e3 * options.tolerance {
+                    break;
+                }
+                let worst = worst_row(&residual, &row_scales);
+                let (equation, place) = problem.label(worst);
+                return Err(IntegrateError::NoConsistentStart { time, equation, place, residual: residual[worst] });
+            }
+            damping *= 0.5;
+        }
+        std::mem::swap(&mut z, &mut trial);
+        std::mem::swap(&mut residual, &mut trial_residual);
+    }
+    Err(IntegrateError::TooManySteps { limit: options.max_iterations, time })
+}
+
+fn singular(problem: &Problem<'_>, time: f64, column: Option<usize>) -> IntegrateError {
+    let description = problem.system.description();
+    let name = column.and_then(|at| description.states.iter().chain(&description.unknowns).nth(at));
+    IntegrateError::Singular { time, variable: name.map_or(String::new(), |quantity| quantity.name.clone()) }
+}
+
+fn scaled_size(residual: &[f64], row_scales: &[f64]) -> f64 {
+    residual.iter().zip(row_scales).fold(0.0, |size: f64, (value, scale)| {
+        let scaled = (value * scale).abs();
+        if scaled.is_nan() { f64::INFINITY } else { size.max(scaled) }
+    })
+}
+
+fn worst_row(residual: &[f64], row_scales: &[f64]) -> usize {
+    (0..residual.len())
+        .max_by(|&a, &b| (residual[a] * row_scales[a]).abs().total_cmp(&(residual[b] * row_scales[b]).abs()))
+        .unwrap_or(0)
+}
+
+fn fill_step(
+    problem: &Problem<'_>,
+    jacobian: &[f64],
+    scales: &[f64],
+    weights: &[f64],
+    row_scales: &[f64],
+    values: &mut Vec<f64>,
+) {
+    let n = problem.pattern.n_cols;
+    let mut by_column: Vec<Vec<f64>> = vec![Vec::new(); n];
+    for row in 0..problem.pattern.n_rows {
+        for entry in problem.pattern.row(row) {
+            let column = problem.pattern.columns[entry] as usize;
+            by_column[column].push(jacobian[entry] * scales[column] * row_scales[row]);
+        }
+    }
+    values.clear();
+    for (column, entries) in by_column.iter().enumerate() {
+        values.push(weights[column].powi(2));
+        values.extend_from_slice(entries);
+    }
+    for row in 0..problem.pattern.n_rows {
+        for entry in problem.pattern.row(row) {
+            let column = problem.pattern.columns[entry] as usize;
+            values.push(jacobian[entry] * scales[column] * row_scales[row]);
+        }
+        values.push(-REDUNDANCY);
+    }
+}
