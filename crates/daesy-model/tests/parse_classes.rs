@@ -312,6 +312,7 @@ fn old_spellings_are_read_with_a_warning() {
         "model A input parameter Real x; end A;",
         "model A B b(final each x = 1); end A;",
         "model A Real x;; end A;;",
+        "model A Real x = .5; end A;",
         "model A equation x = 1; annotation(a = 1); y = 2; end A;",
     ] {
         let parsed = parser::parse(FileId(0), text);

@@ -206,4 +206,9 @@ fn a_flood_of_mistakes_is_cut_off() {
     let parsed = parser::parse(FileId(0), &"§".repeat(10_000));
     assert_eq!(parsed.findings.len(), 101);
     assert_eq!(parsed.findings[100].code, "too-many-findings");
+    // Warnings do not hide a later error.
+    let parsed =
+        parser::parse(FileId(0), &format!("model M Real x[:] = {{{}0}}; Real flow; end M;", ".1, ".repeat(1_000)));
+    assert_eq!(parsed.findings.len(), 101);
+    assert_eq!(parsed.findings[100].code, "keyword-as-name");
 }

@@ -1,20 +1,23 @@
 //! What the parser says: each message names the cause and, where one is known, the remedy.
 
-use daesy_graph::{Finding, Span};
+use daesy_graph::{Finding, Level, Span};
 
 use super::{Fail, Parser};
 use crate::lexer::{Token, TokenKind};
 
 impl Parser<'_> {
-    /// Keeps a finding, or gives up on the file when there are too many.
+    /// Keeps a finding, or gives up on the file when there are too many errors; of warnings the first ones are kept.
     pub(super) fn push(&mut self, finding: Finding) {
         if self.has_given_up {
             return;
         }
-        if self.findings.len() < self.limits.findings {
+        let is_error = finding.level == Level::Error;
+        let n_alike = if is_error { self.n_errors } else { self.findings.len() - self.n_errors };
+        if n_alike < self.limits.findings {
+            self.n_errors += usize::from(is_error);
             self.findings.push(finding);
-        } else {
-            let message = format!("more than {} findings; the rest of the file is left unread", self.limits.findings);
+        } else if is_error {
+            let message = format!("more than {} errors; the rest of the file is left unread", self.limits.findings);
             self.findings.push(Finding::error("too-many-findings", finding.span, message));
             self.give_up();
         }
@@ -105,8 +108,8 @@ impl Parser<'_> {
                 self.tokens.push(Token { kind: TokenKind::Ident, ..token });
             }
             TokenKind::DotReal => {
-                let message = format!("a number needs a digit before its point: `{text}`");
-                self.push(Finding::error("leading-point", span, message).with_help(format!("write `0{text}`")));
+                let message = format!("a number needs a digit before its point; `{text}` is read as `0{text}`");
+                self.push(Finding::warning("leading-point", span, message).with_help(format!("write `0{text}`")));
                 self.tokens.push(Token { kind: TokenKind::Real, ..token });
             }
             _ => {

@@ -32,7 +32,7 @@ pub struct Limits {
     pub nesting: u32,
     /// How high an expression's tree may be; a chain `a + b + c + ..` is as high as it has operators.
     pub height: u32,
-    /// How many findings are made before the rest of the file is left unread.
+    /// How many errors are found before the rest of the file is left unread; also, how many warnings are kept.
     pub findings: usize,
 }
 
@@ -119,6 +119,8 @@ struct Parser<'a> {
     at: usize,
     limits: Limits,
     findings: Vec<Finding>,
+    /// How many of the findings are errors.
+    n_errors: usize,
     /// Token at which the last mistake was reported: what follows from it at the same place is not said again.
     reported_at: Option<usize>,
     /// A string or comment swallowed the rest of the file: what is missing at its end is not worth saying.
@@ -146,6 +148,7 @@ impl<'a> Parser<'a> {
             at: 0,
             limits,
             findings: Vec::new(),
+            n_errors: 0,
             reported_at: None,
             is_truncated: false,
             has_given_up: false,
