@@ -193,7 +193,8 @@ unsafe fn run_one_avx2(interpreter: &Interpreter, memory: &mut LaneMemory) {
 /// Executes all instructions.
 ///
 /// # Safety
-/// The tape must be sound and `memory` made for it; `L::WIDTH` must be 1 for one lane, else divide 8.
+/// The tape must be sound and `memory` made for it; `L::WIDTH` must be 1 for one lane, else 2 or 4, so that two groups of lanes
+/// divide the stride.
 #[inline(always)]
 unsafe fn run<L: Lanes>(interpreter: &Interpreter, memory: &mut LaneMemory) {
     let tape = &*interpreter.tape;
@@ -263,12 +264,6 @@ impl Frame<'_> {
         // SAFETY: the tape is sound, so the slot exists.
         unsafe { self.cells.add(slot as usize * stride) }
     }
-
-    /// Where lanes end.
-    #[inline(always)]
-    fn end<L: Lanes>(&self) -> usize {
-        if L::WIDTH == 1 { 1 } else { self.stride }
-    }
 }
 
 /// One instruction on its way to its kernel.
@@ -278,53 +273,62 @@ struct Step<'a, L> {
     lanes: PhantomData<L>,
 }
 
+/// Stores a value in all lanes of a row, two groups of lanes at a time: neither waits for the other.
+///
+/// Rows are equal or disjoint and a group is stored after it was read, so a row may be computed from itself. To be used in an
+/// unsafe block, with `run`'s promises on the tape and the stride: then all groups lie within their rows.
+macro_rules! sweep {
+    ($frame:expr, $target:expr, |$lane:ident| $value:expr) => {
+        if L::WIDTH == 1 {
+            let $lane = 0;
+            $value.store($target);
+        } else {
+            let mut lane = 0;
+            while lane < $frame.stride {
+                let $lane = lane;
+                let first: L = $value;
+                let $lane = lane + L::WIDTH;
+                let second: L = $value;
+                first.store($target.add(lane));
+                second.store($target.add(lane + L::WIDTH));
+                lane += 2 * L::WIDTH;
+            }
+        }
+    };
+}
+
 impl<L: Lanes> OpcodeVisitor for Step<'_, L> {
-    // SAFETY of all loads and stores: `run` has been promised that the tape is sound and that the stride is a multiple of the
-    // width; `lane` stays below it. Rows are either equal or disjoint, and lanes are read before the same lanes are written.
+    // SAFETY of all blocks: steps are made by `run` alone, which has been promised what `sweep` needs.
 
     #[inline(always)]
     fn copy(self) {
         let a = self.frame.row::<L>(self.instruction.a);
         let target = self.frame.target::<L>(self.instruction.target);
-        let mut lane = 0;
-        while lane < self.frame.end::<L>() {
-            unsafe { a.load::<L>(lane).store(target.add(lane)) };
-            lane += L::WIDTH;
-        }
+        unsafe { sweep!(self.frame, target, |lane| a.load::<L>(lane)) }
     }
 
     #[inline(always)]
     fn unary<K: UnaryKernel>(self) {
         let a = self.frame.row::<L>(self.instruction.a);
         let target = self.frame.target::<L>(self.instruction.target);
-        let mut lane = 0;
-        while lane < self.frame.end::<L>() {
-            unsafe { K::apply(a.load::<L>(lane)).store(target.add(lane)) };
-            lane += L::WIDTH;
-        }
+        unsafe { sweep!(self.frame, target, |lane| K::apply(a.load::<L>(lane))) }
     }
 
     #[inline(always)]
     fn binary<K: BinaryKernel>(self) {
-        let (a, b) = (self.frame.row::<L>(self.instruction.a), self.frame.row::<L>(self.instruction.b));
+        let a = self.frame.row::<L>(self.instruction.a);
+        let b = self.frame.row::<L>(self.instruction.b);
         let target = self.frame.target::<L>(self.instruction.target);
-        let mut lane = 0;
-        while lane < self.frame.end::<L>() {
-            unsafe { K::apply(a.load::<L>(lane), b.load(lane)).store(target.add(lane)) };
-            lane += L::WIDTH;
-        }
+        unsafe { sweep!(self.frame, target, |lane| K::apply(a.load::<L>(lane), b.load::<L>(lane))) }
     }
 
     #[inline(always)]
     fn ternary<K: TernaryKernel>(self) {
-        let (a, b) = (self.frame.row::<L>(self.instruction.a), self.frame.row::<L>(self.instruction.b));
+        let a = self.frame.row::<L>(self.instruction.a);
+        let b = self.frame.row::<L>(self.instruction.b);
         let c = self.frame.row::<L>(self.instruction.c);
         let target = self.frame.target::<L>(self.instruction.target);
-        let mut lane = 0;
-        while lane < self.frame.end::<L>() {
-            unsafe { K::apply(a.load::<L>(lane), b.load(lane), c.load(lane)).store(target.add(lane)) };
-            lane += L::WIDTH;
-        }
+        unsafe { sweep!(self.frame, target, |lane| K::apply(a.load::<L>(lane), b.load::<L>(lane), c.load::<L>(lane))) }
     }
 
     #[inline(always)]
@@ -332,8 +336,9 @@ impl<L: Lanes> OpcodeVisitor for Step<'_, L> {
         let a = self.frame.row::<L>(self.instruction.a);
         let sine = self.frame.target::<L>(self.instruction.target);
         let cosine = self.frame.target::<L>(self.instruction.b.raw());
+        let end = if L::WIDTH == 1 { 1 } else { self.frame.stride };
         let mut lane = 0;
-        while lane < self.frame.end::<L>() {
+        while lane < end {
             unsafe {
                 let both = circular::sin_cos(a.load::<L>(lane));
                 both.sin.store(sine.add(lane));

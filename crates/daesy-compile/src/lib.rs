@@ -8,11 +8,13 @@
 mod interpret;
 mod kernels;
 mod lanes;
+mod lower;
 mod memory;
 mod operation;
 mod tape;
 
 pub use interpret::{Backend, ExecutionError, Executor, Interpreter};
+pub use lower::{CompileError, CompiledSystem, compile};
 pub use memory::LaneMemory;
 pub use operation::{Binary, Opcode, Ternary, Unary};
 pub use tape::{

@@ -129,6 +129,8 @@ pub struct RegularDae {
     pub discrete_equations: Vec<DiscreteEquation>,
     /// All discrete variables.
     pub discrete: Vec<VarId>,
+    /// Variables whose first derivative occurs in the flat model, in order.
+    pub differentiated: Vec<VarId>,
     /// Initial equations with eliminated variables replaced, as `residual = 0`; `source` counts initial equations.
     pub initial_equations: Vec<RegularEquation>,
     /// What structure says.

@@ -75,6 +75,7 @@ pub fn regularize(mut flat: FlatDae) -> Result<RegularDae, RegularizeError> {
         }
     };
 
+    let differentiated = differentiated_variables(&whole);
     let elimination = eliminate_aliases(&mut flat, &discrete.is_continuous);
     let mut replace = Replacement::new(&elimination);
     let reduced: Vec<ExprId> = residuals
@@ -131,6 +132,7 @@ pub fn regularize(mut flat: FlatDae) -> Result<RegularDae, RegularizeError> {
         parameters,
         discrete_equations,
         discrete: discrete_variables,
+        differentiated,
         initial_equations,
         verdict,
         findings,
@@ -187,6 +189,16 @@ fn scope(
         builder.push_equation(row.iter().copied())?;
     }
     Ok(Scope { equations, variables, incidence: builder.finish() })
+}
+
+/// The variables of which a derivative occurs.
+fn differentiated_variables(whole: &Scope) -> Vec<VarId> {
+    let mut is_differentiated = vec![false; whole.variables.len()];
+    for (&column, &order) in whole.incidence.variables().iter().zip(whole.incidence.orders()) {
+        is_differentiated[column as usize] |= order > 0;
+    }
+    let chosen = whole.variables.iter().zip(is_differentiated).filter(|(_, is_differentiated)| *is_differentiated);
+    chosen.map(|(&var, _)| var).collect()
 }
 
 /// What structure says about the flat model before any elimination.

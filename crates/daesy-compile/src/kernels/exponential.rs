@@ -1,6 +1,6 @@
 //! The exponential function and the reduction it shares with powers and hyperbolic functions.
 
-use super::{Pair, ROUNDER, fast_two_sum, round, scale};
+use super::{Pair, ROUNDER, fast_two_sum, scale};
 use crate::lanes::{LaneBits, LaneMask, Lanes};
 
 /// ln 2 in two parts; the first has 33 significant bits, so that its product with an exponent is exact.
@@ -40,16 +40,31 @@ pub(crate) struct ScaledExponential<L> {
     pub(crate) tail: Pair<L>,
 }
 
-/// Writes e^x as a power of two times a number near one, for |x| < 2^40; relative error of `tail` about 2^-56.
+/// x = k ln 2 + r.hi + r.lo with |r| <= ln(2)/2.
+struct Reduced<L> {
+    /// k
+    exponent: L,
+    /// k + `ROUNDER`, whose lowest bits are k in two's complement
+    shifted: L,
+    r: Pair<L>,
+}
+
 #[inline(always)]
-pub(crate) fn scaled_exponential<L: Lanes>(x: L) -> ScaledExponential<L> {
-    let exponent = round(x * L::splat(std::f64::consts::LOG2_E));
+fn reduce<L: Lanes>(x: L) -> Reduced<L> {
+    let shifted = x * L::splat(std::f64::consts::LOG2_E) + L::splat(ROUNDER);
+    let exponent = shifted - L::splat(ROUNDER);
     let a = x - exponent * L::splat(LN2_HI);
     let b = exponent * L::splat(LN2_LO);
     let r = a - b;
-    let r_lo = (a - r) - b;
-    let rest = r * r * tail_polynomial(r) + (r_lo + r_lo * r);
-    ScaledExponential { exponent, tail: fast_two_sum(r, rest) }
+    Reduced { exponent, shifted, r: Pair { hi: r, lo: (a - r) - b } }
+}
+
+/// Writes e^x as a power of two times a number near one, for |x| < 2^40; relative error of `tail` about 2^-56.
+#[inline(always)]
+pub(crate) fn scaled_exponential<L: Lanes>(x: L) -> ScaledExponential<L> {
+    let Reduced { exponent, r, .. } = reduce(x);
+    let rest = r.hi * r.hi * tail_polynomial(r.hi) + (r.lo + r.lo * r.hi);
+    ScaledExponential { exponent, tail: fast_two_sum(r.hi, rest) }
 }
 
 /// Restricts x to [lower, upper]; NaN passes.
@@ -61,14 +76,15 @@ pub(crate) fn clamp<L: Lanes>(x: L, lower: f64, upper: f64) -> L {
 /// e^x
 #[inline(always)]
 pub(crate) fn exp<L: Lanes>(x: L) -> L {
+    // Beyond these bounds the result is infinite or zero, and so is the result at them.
     let is_ordinary = x.abs().lt(L::splat(708.0));
-    if (!is_ordinary).any() {
-        // Beyond these bounds the result is infinite or zero, and so is the result at them.
-        let ScaledExponential { exponent, tail } = scaled_exponential(clamp(x, -750.0, 711.0));
-        return scale(L::splat(1.0) + tail.hi, exponent);
+    let is_special = (!is_ordinary).any();
+    let x = if is_special { clamp(x, -750.0, 711.0) } else { x };
+    let Reduced { exponent, shifted, r: Pair { hi: r, .. } } = reduce(x);
+    let mantissa = L::splat(1.0) + (r + r * r * tail_polynomial(r));
+    if is_special {
+        return scale(mantissa, exponent);
     }
-    let ScaledExponential { exponent, tail } = scaled_exponential(x);
     // Neither overflow nor underflow: the exponents are added.
-    let shift = (exponent + L::splat(ROUNDER)).to_bits().shift_left::<52>();
-    L::from_bits((L::splat(1.0) + tail.hi).to_bits().wrapping_add(shift))
+    L::from_bits(mantissa.to_bits().wrapping_add(shifted.to_bits().shift_left::<52>()))
 }

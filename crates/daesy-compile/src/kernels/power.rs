@@ -2,7 +2,7 @@
 
 use super::exponential::{clamp, tail_polynomial};
 use super::{polynomial, round, scale};
-use crate::lanes::{LaneBits, Lanes, SIGN_BIT, sign_bit, upper_half};
+use crate::lanes::{LaneBits, LaneMask, Lanes, SIGN_BIT, sign_bit, upper_half};
 
 /// log2(3/2) in two parts.
 const LOG2_1_5_HI: f64 = 5.849_624_872_207_642e-1;
@@ -31,13 +31,23 @@ struct BinaryLogarithm<L> {
     lo: L,
 }
 
+/// 2^52 + 1023, the bias of an exponent in the lowest bits of a number of magnitude 2^52.
+const BIAS: f64 = 4_503_599_627_370_496.0 + 1023.0;
+
 #[inline(always)]
 fn binary_logarithm<L: Lanes>(x: L) -> BinaryLogarithm<L> {
+    let is_subnormal = x.lt(L::splat(f64::MIN_POSITIVE));
+    if is_subnormal.any() {
+        let scaled = L::select(is_subnormal, x * L::splat(18_014_398_509_481_984.0), x);
+        return binary_logarithm_of_normal(scaled, L::select(is_subnormal, L::splat(BIAS + 54.0), L::splat(BIAS)));
+    }
+    binary_logarithm_of_normal(x, L::splat(BIAS))
+}
+
+#[inline(always)]
+fn binary_logarithm_of_normal<L: Lanes>(x: L, bias: L) -> BinaryLogarithm<L> {
     let c = L::splat;
-    let is_subnormal = x.lt(c(f64::MIN_POSITIVE));
-    let y = L::select(is_subnormal, x * c(18_014_398_509_481_984.0), x);
-    let bias = L::select(is_subnormal, c(4_503_599_627_370_496.0 + 1023.0 + 54.0), c(4_503_599_627_370_496.0 + 1023.0));
-    let bits = y.to_bits();
+    let bits = x.to_bits();
     let mut n = L::from_bits(bits.shift_right::<52>() | L::Bits::splat(4_503_599_627_370_496.0_f64.to_bits())) - bias;
     let mut m = L::from_bits((bits & L::Bits::splat((1 << 52) - 1)) | L::Bits::splat(1.0_f64.to_bits()));
     // Mantissas around 1 and around 3/2.
@@ -102,6 +112,10 @@ fn positive_power<L: Lanes>(x: L, y: L) -> L {
 pub(crate) fn pow<L: Lanes>(x: L, y: L) -> L {
     let c = L::splat;
     let (zero, one, infinity) = (c(0.0), c(1.0), c(f64::INFINITY));
+    let is_ordinary = zero.lt(x) & x.lt(infinity) & y.abs().lt(infinity);
+    if !(!is_ordinary).any() {
+        return positive_power(x, y);
+    }
     let magnitude = x.abs();
     let mut result = positive_power(magnitude, y);
     let of_zero = L::select(y.lt(zero), infinity, zero);

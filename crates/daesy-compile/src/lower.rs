@@ -1,0 +1,655 @@
+//! From the regular form to a compiled system: one tape for each part that is asked for.
+//!
+//! The inputs of every tape are, in this order: time, states, unknowns, parameters, inputs with their derivatives, modes.
+
+use std::sync::{Arc, OnceLock};
+
+use daesy_graph::flat::{ValueType, VariableKind};
+use daesy_graph::regular::{Derivative, Rate as RegularRate, RegularDae, RegularEquation};
+use daesy_graph::{BinaryOp, Differentiator, ExprId, Graph, Leaf, Node, Reach, UnaryOp, VarId};
+use daesy_system::{
+    Block, DaeSystem, Description, EquationLabel, Evaluator, GivenParameter, Input, LaneEvaluator, LanePoint,
+    ParameterError, Part, Pattern, Point, Quantity, Rate, StartOrigin,
+};
+use rustc_hash::FxHashMap;
+use thiserror::Error;
+
+use crate::interpret::{Executor, Interpreter};
+use crate::memory::LaneMemory;
+use crate::operation::{Binary, Unary};
+use crate::tape::{LaneFunction, TapeBuilder, TapeError, TapeOptions, Value};
+
+/// Why a model could not be compiled.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// An expression holds a variable that the regular form does not determine.
+    #[error("the derivative of order {order} of `{name}` is needed but nothing determines it")]
+    Undetermined {
+        /// The variable.
+        name: String,
+        /// How often it is differentiated.
+        order: u16,
+    },
+    /// A program is too long.
+    #[error(transparent)]
+    TooLong(#[from] TapeError),
+    /// A parameter has no finite value.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+}
+
+/// Where a leaf stands among the inputs of the tapes.
+struct Places {
+    of_leaf: FxHashMap<(VarId, u16), u32>,
+    n_inputs: usize,
+}
+
+/// A compiled model.
+pub struct CompiledSystem {
+    description: Description,
+    regular: RegularDae,
+    places: Places,
+    /// Graph with everything that the parts need.
+    graph: Arc<Graph>,
+    rows: PartRows,
+    parts: [OnceLock<CompiledPart>; N_PARTS],
+}
+
+const N_PARTS: usize = Part::InitialByParameters as usize + 1;
+
+struct CompiledPart {
+    pattern: Pattern,
+    executor: Interpreter,
+}
+
+/// The expressions behind the vector-valued parts.
+struct PartRows {
+    residual: Vec<ExprId>,
+    constraint: Vec<ExprId>,
+    observed: Vec<ExprId>,
+    initial: Vec<ExprId>,
+}
+
+/// Compiles a regular form.
+///
+/// # Errors
+/// When an expression needs what the regular form does not determine, or a parameter has no value.
+pub fn compile(regular: RegularDae) -> Result<CompiledSystem, CompileError> {
+    let mut graph = regular.flat.graph.clone();
+    let places = lay_out(&regular);
+    let eliminated: FxHashMap<VarId, ExprId> =
+        regular.eliminated.iter().map(|eliminated| (eliminated.var, eliminated.value)).collect();
+    let variables = &regular.flat.variables;
+    let mut observed = Vec::new();
+    let mut observed_names = Vec::new();
+    let value_of = |graph: &mut Graph, var: VarId| eliminated.get(&var).copied().unwrap_or_else(|| graph.var(var));
+    for var in (0..variables.len() as u32).map(VarId) {
+        let variable = &variables[var.index()];
+        let is_shown = match variable.kind {
+            VariableKind::Continuous | VariableKind::Discrete | VariableKind::Input => true,
+            VariableKind::Parameter | VariableKind::Constant => false,
+        };
+        if is_shown && variable.value_type != ValueType::String {
+            observed.push(value_of(&mut graph, var));
+            observed_names.push(variable.name.clone());
+        }
+    }
+    for &var in &regular.differentiated {
+        let value = value_of(&mut graph, var);
+        observed.push(graph.total_time_derivative(value, &|var| variables[var.index()].kind));
+        observed_names.push(format!("der({})", variables[var.index()].name));
+    }
+    let mut initial: Vec<ExprId> = regular.initial_equations.iter().map(|equation| equation.residual).collect();
+    let mut initial_labels: Vec<EquationLabel> = regular
+        .initial_equations
+        .iter()
+        .map(|equation| {
+            let source = &regular.flat.initial_equations[equation.source as usize];
+            EquationLabel {
+                text: regular.flat.equation_text(source),
+                place: regular.flat.sources.place(source.span).map_or(String::new(), |place| place.to_string()),
+                differentiated: 0,
+            }
+        })
+        .collect();
+    for var in (0..variables.len() as u32).map(VarId) {
+        let variable = &variables[var.index()];
+        if let (VariableKind::Continuous, Some(true), Some(start)) = (variable.kind, variable.fixed, variable.start) {
+            let value = value_of(&mut graph, var);
+            initial.push(graph.sub(value, start));
+            initial_labels.push(EquationLabel {
+                text: format!("{} = {}", variable.name, regular.flat.text(start)),
+                place: regular.flat.sources.place(variable.span).map_or(String::new(), |place| place.to_string()),
+                differentiated: 0,
+            });
+        }
+    }
+    let rows = PartRows {
+        residual: regular.equations.iter().map(|equation| equation.residual).collect(),
+        constraint: regular.constraints.iter().map(|equation| equation.residual).collect(),
+        observed,
+        initial,
+    };
+    let parameters = evaluate_parameters(&regular, &[])?;
+    let description = describe(&regular, &parameters, observed_names, initial_labels);
+    let system = CompiledSystem {
+        description,
+        places,
+        graph: Arc::new(graph),
+        rows,
+        parts: [const { OnceLock::new() }; N_PARTS],
+        regular,
+    };
+    for part in [Part::Residual, Part::Constraint, Part::Observed, Part::Initial] {
+        system.check_leaves(part)?;
+    }
+    Ok(system)
+}
+
+impl CompiledSystem {
+    /// The regular form it was compiled from.
+    #[must_use]
+    pub fn regular(&self) -> &RegularDae {
+        &self.regular
+    }
+
+    fn vector_rows(&self, part: Part) -> &[ExprId] {
+        match part {
+            Part::Residual
+            | Part::ResidualByUnknowns
+            | Part::ResidualByStates
+            | Part::ResidualByTime
+            | Part::ResidualByParameters
+            | Part::ResidualByInputs => &self.rows.residual,
+            Part::Constraint
+            | Part::ConstraintByStates
+            | Part::ConstraintByTime
+            | Part::ConstraintByParameters
+            | Part::ConstraintByInputs => &self.rows.constraint,
+            Part::Observed | Part::ObservedByUnknowns | Part::ObservedByStates | Part::ObservedByParameters => {
+                &self.rows.observed
+            }
+            Part::Roots => &[],
+            Part::Initial | Part::InitialByUnknowns | Part::InitialByStates | Part::InitialByParameters => {
+                &self.rows.initial
+            }
+        }
+    }
+
+    /// What a part differentiates by; nothing for the vector-valued parts.
+    fn columns(&self, part: Part) -> Option<Vec<Leaf>> {
+        let derivative = |derivative: &Derivative| Leaf::der(derivative.var, derivative.order);
+        match part {
+            Part::Residual | Part::Constraint | Part::Observed | Part::Roots | Part::Initial => None,
+            Part::ResidualByUnknowns | Part::ObservedByUnknowns | Part::InitialByUnknowns => {
+                Some(self.regular.unknowns.iter().map(derivative).collect())
+            }
+            Part::ResidualByStates | Part::ConstraintByStates | Part::ObservedByStates | Part::InitialByStates => {
+                Some(self.regular.states.iter().map(derivative).collect())
+            }
+            Part::ResidualByTime | Part::ConstraintByTime => Some(vec![Leaf::Time]),
+            Part::ResidualByParameters
+            | Part::ConstraintByParameters
+            | Part::ObservedByParameters
+            | Part::InitialByParameters => Some(self.regular.parameters.iter().map(|&var| Leaf::var(var)).collect()),
+            Part::ResidualByInputs | Part::ConstraintByInputs => {
+                let orders = |input: &daesy_graph::regular::InputUse| {
+                    let var = input.var;
+                    (0..=input.derivatives_needed).map(move |order| Leaf::der(var, order))
+                };
+                Some(self.regular.inputs.iter().flat_map(orders).collect())
+            }
+        }
+    }
+
+    fn check_leaves(&self, part: Part) -> Result<(), CompileError> {
+        let (mut reach, mut leaves) = (Reach::new(), Vec::new());
+        reach.leaves(&self.graph, self.vector_rows(part), &mut leaves);
+        for leaf in leaves {
+            if let Leaf::Var { var, order } = leaf
+                && !self.places.of_leaf.contains_key(&(var, order))
+            {
+                let name = self.regular.flat.variables[var.index()].name.clone();
+                return Err(CompileError::Undetermined { name, order });
+            }
+        }
+        Ok(())
+    }
+
+    fn part(&self, part: Part) -> &CompiledPart {
+        self.parts[part as usize].get_or_init(|| self.compile_part(part))
+    }
+
+    fn compile_part(&self, part: Part) -> CompiledPart {
+        let rows = self.vector_rows(part);
+        let Some(columns) = self.columns(part) else {
+            let pattern = Pattern {
+                n_rows: rows.len(),
+                n_cols: 1,
+                row_starts: (0..=rows.len() as u32).collect(),
+                columns: vec![0; rows.len()],
+            };
+            let executor = self.tape(&self.graph, rows, part == Part::Initial);
+            return CompiledPart { pattern, executor };
+        };
+        let mut graph = (*self.graph).clone();
+        let mut differentiator = Differentiator::new(&mut graph, &columns);
+        let mut pattern =
+            Pattern { n_rows: rows.len(), n_cols: columns.len(), row_starts: vec![0], columns: Vec::new() };
+        let mut values = Vec::new();
+        for &row in rows {
+            for entry in differentiator.gradient(&mut graph, row) {
+                pattern.columns.push(entry.column);
+                values.push(entry.value);
+            }
+            pattern.row_starts.push(pattern.columns.len() as u32);
+        }
+        let executor = self.tape(&graph, &values, part as usize > Part::Initial as usize);
+        CompiledPart { pattern, executor }
+    }
+
+    /// A tape for expressions whose leaves have been checked.
+    fn tape(&self, graph: &Graph, roots: &[ExprId], is_initial: bool) -> Interpreter {
+        let mut builder = TapeBuilder::new(self.places.n_inputs, TapeOptions::default());
+        let mut lowering = Lowering { places: &self.places, graph, shared: &self.graph, is_initial, values: vec![] };
+        let outputs = lowering.lower(&mut builder, roots);
+        Interpreter::new(builder.finish(&outputs).unwrap_or_else(|_| empty_tape()))
+    }
+}
+
+/// Programs of 2^31 operations do not fit into memory long before they reach this.
+fn empty_tape() -> crate::tape::Tape {
+    TapeBuilder::new(0, TapeOptions::default()).finish(&[]).expect("an empty program is short enough")
+}
+
+fn lay_out(regular: &RegularDae) -> Places {
+    let mut of_leaf = FxHashMap::default();
+    let mut n_inputs = 1;
+    let mut place = |var: VarId, order: u16| {
+        of_leaf.insert((var, order), n_inputs as u32);
+        n_inputs += 1;
+    };
+    for derivative in regular.states.iter().chain(&regular.unknowns) {
+        place(derivative.var, derivative.order);
+    }
+    for &var in &regular.parameters {
+        place(var, 0);
+    }
+    for input in &regular.inputs {
+        for order in 0..=input.derivatives_needed {
+            place(input.var, order);
+        }
+    }
+    for &var in &regular.discrete {
+        place(var, 0);
+    }
+    Places { of_leaf, n_inputs }
+}
+
+struct Lowering<'a> {
+    places: &'a Places,
+    graph: &'a Graph,
+    shared: &'a Arc<Graph>,
+    is_initial: bool,
+    values: Vec<Option<Value>>,
+}
+
+impl Lowering<'_> {
+    fn lower(&mut self, builder: &mut TapeBuilder, roots: &[ExprId]) -> Vec<Value> {
+        let mut reach = Reach::new();
+        self.values = vec![None; self.graph.len()];
+        let mut functions = FxHashMap::default();
+        let order: Vec<ExprId> = reach.below(self.graph, roots).to_vec();
+        for expr in order {
+            let value = self.node(builder, expr, &mut functions);
+            self.values[expr.index()] = Some(value);
+        }
+        roots.iter().map(|&root| self.value(root)).collect()
+    }
+
+    /// The walk gives arguments before what uses them.
+    fn value(&self, expr: ExprId) -> Value {
+        self.values[expr.index()].expect("arguments are lowered first")
+    }
+
+    fn node(
+        &self,
+        builder: &mut TapeBuilder,
+        expr: ExprId,
+        functions: &mut FxHashMap<daesy_graph::FunctionId, crate::tape::FunctionId>,
+    ) -> Value {
+        match self.graph.node(expr) {
+            Node::Number(bits) => builder.constant(f64::from_bits(bits)),
+            Node::Time => builder.input(0),
+            Node::Var { var, order } => match self.places.of_leaf.get(&(var, order)) {
+                Some(&place) => builder.input(place as usize),
+                None => builder.constant(f64::NAN),
+            },
+            Node::Pre(var) => match self.places.of_leaf.get(&(var, 0)) {
+                Some(&place) => builder.input(place as usize),
+                None => builder.constant(f64::NAN),
+            },
+            Node::Unary { op: UnaryOp::NoEvent, arg } | Node::Smooth { arg, .. } => self.value(arg),
+            Node::Unary { op, arg } => builder.unary(unary(op), self.value(arg)),
+            Node::Binary { op: BinaryOp::Homotopy, lhs, .. } => self.value(lhs),
+            Node::Binary { op: BinaryOp::Pow, lhs, rhs } => {
+                let base = self.value(lhs);
+                // Small powers by multiplication: the same to rounding, and many times faster.
+                match self.graph.as_number(rhs) {
+                    Some(2.0) => builder.mul(base, base),
+                    Some(3.0) => {
+                        let square = builder.mul(base, base);
+                        builder.mul(square, base)
+                    }
+                    Some(4.0) => {
+                        let square = builder.mul(base, base);
+                        builder.mul(square, square)
+                    }
+                    _ => builder.binary(Binary::Pow, base, self.value(rhs)),
+                }
+            }
+            Node::Binary { op, lhs, rhs } => builder.binary(binary(op), self.value(lhs), self.value(rhs)),
+            Node::Select { condition, then, otherwise } => {
+                builder.select(self.value(condition), self.value(then), self.value(otherwise))
+            }
+            Node::Call { function, output, args } => {
+                let args: Vec<Value> = self.graph.args(args).iter().map(|&arg| self.value(arg)).collect();
+                let registered = *functions.entry(function).or_insert_with(|| {
+                    let n_outputs = self.graph.function(function).outputs.len();
+                    builder.register(n_outputs, interpret_function(self.graph, self.shared, function))
+                });
+                builder.call(registered, &args)[output as usize]
+            }
+            Node::Initial => builder.constant(if self.is_initial { 1.0 } else { 0.0 }),
+            Node::Sample { .. } | Node::Terminal => builder.constant(0.0),
+            Node::Local(_) | Node::LocalAt { .. } => builder.constant(f64::NAN),
+        }
+    }
+}
+
+/// A user function that could not be inlined runs in the reference evaluator, lane by lane; what it cannot compute is NaN.
+fn interpret_function(graph: &Graph, shared: &Arc<Graph>, function: daesy_graph::FunctionId) -> LaneFunction {
+    // Derivatives of functions exist only in the graph they were made in.
+    let graph = if (function.0 as usize) < shared.functions().len() { shared.clone() } else { Arc::new(graph.clone()) };
+    Arc::new(move |arguments: &[f64], results: &mut [f64]| {
+        match daesy_graph::Evaluator::new().call_checked(&graph, function, arguments) {
+            Ok(values) => results.copy_from_slice(&values),
+            Err(_) => results.fill(f64::NAN),
+        }
+    })
+}
+
+const fn unary(op: UnaryOp) -> Unary {
+    match op {
+        UnaryOp::Neg | UnaryOp::NoEvent => Unary::Neg,
+        UnaryOp::Not => Unary::Not,
+        UnaryOp::Abs => Unary::Abs,
+        UnaryOp::Sign => Unary::Sign,
+        UnaryOp::Sqrt => Unary::Sqrt,
+        UnaryOp::Exp => Unary::Exp,
+        UnaryOp::Log => Unary::Log,
+        UnaryOp::Log10 => Unary::Log10,
+        UnaryOp::Sin => Unary::Sin,
+        UnaryOp::Cos => Unary::Cos,
+        UnaryOp::Tan => Unary::Tan,
+        UnaryOp::Asin => Unary::Asin,
+        UnaryOp::Acos => Unary::Acos,
+        UnaryOp::Atan => Unary::Atan,
+        UnaryOp::Sinh => Unary::Sinh,
+        UnaryOp::Cosh => Unary::Cosh,
+        UnaryOp::Tanh => Unary::Tanh,
+        UnaryOp::Ceil => Unary::Ceil,
+        UnaryOp::Floor => Unary::Floor,
+    }
+}
+
+const fn binary(op: BinaryOp) -> Binary {
+    match op {
+        BinaryOp::Add => Binary::Add,
+        BinaryOp::Sub => Binary::Sub,
+        BinaryOp::Mul => Binary::Mul,
+        BinaryOp::Div => Binary::Div,
+        BinaryOp::Pow => Binary::Pow,
+        BinaryOp::Atan2 => Binary::Atan2,
+        BinaryOp::Min => Binary::Min,
+        BinaryOp::Max => Binary::Max,
+        BinaryOp::Quotient => Binary::Quotient,
+        BinaryOp::Modulo => Binary::Modulo,
+        BinaryOp::Remainder => Binary::Remainder,
+        BinaryOp::Less => Binary::Less,
+        BinaryOp::LessEqual => Binary::LessEqual,
+        BinaryOp::Greater => Binary::Greater,
+        BinaryOp::GreaterEqual => Binary::GreaterEqual,
+        BinaryOp::Equal => Binary::Equal,
+        BinaryOp::NotEqual => Binary::NotEqual,
+        BinaryOp::And => Binary::And,
+        BinaryOp::Or | BinaryOp::Homotopy => Binary::Or,
+    }
+}
+
+/// The values of all parameters in their order of evaluation.
+fn evaluate_parameters(regular: &RegularDae, given: &[GivenParameter]) -> Result<Vec<f64>, ParameterError> {
+    let flat = &regular.flat;
+    let mut by_variable = vec![f64::NAN; flat.variables.len()];
+    let mut overrides = vec![None; regular.parameters.len()];
+    for given in given {
+        overrides[given.parameter as usize] = Some(given.value);
+    }
+    let mut evaluator = daesy_graph::Evaluator::new();
+    let mut values = Vec::with_capacity(regular.parameters.len());
+    for (&var, given) in regular.parameters.iter().zip(overrides) {
+        let variable = &flat.variables[var.index()];
+        let value = match (given, variable.binding.or(variable.start)) {
+            (Some(value), _) => value,
+            (None, Some(binding)) => {
+                let environment = |var: VarId, _: u16| by_variable[var.index()];
+                evaluator.evaluate_one(&flat.graph, binding, &environment)
+            }
+            (None, None) => 0.0,
+        };
+        if !value.is_finite() {
+            return Err(ParameterError::NotFinite { name: variable.name.clone(), value });
+        }
+        by_variable[var.index()] = value;
+        values.push(value);
+    }
+    Ok(values)
+}
+
+/// A start value with its origin, seen from the variable that remains.
+#[derive(Clone, Copy)]
+struct Start {
+    value: f64,
+    origin: StartOrigin,
+}
+
+fn describe(
+    regular: &RegularDae,
+    parameters: &[f64],
+    observed: Vec<String>,
+    initial: Vec<EquationLabel>,
+) -> Description {
+    let flat = &regular.flat;
+    let mut by_variable = vec![0.0; flat.variables.len()];
+    for (&var, &value) in regular.parameters.iter().zip(parameters) {
+        by_variable[var.index()] = value;
+    }
+    let mut evaluator = daesy_graph::Evaluator::new();
+    let mut number = |expr: Option<ExprId>| -> Option<f64> {
+        let environment = |var: VarId, _: u16| by_variable[var.index()];
+        let value = evaluator.evaluate_one(&flat.graph, expr?, &environment);
+        value.is_finite().then_some(value)
+    };
+    let mut starts: FxHashMap<VarId, Start> = FxHashMap::default();
+    let mut offer = |var: VarId, start: Start| {
+        let known = starts.entry(var).or_insert(start);
+        if start.origin > known.origin {
+            *known = start;
+        }
+    };
+    let origin = |fixed: Option<bool>| if fixed == Some(true) { StartOrigin::Fixed } else { StartOrigin::Guess };
+    for var in (0..flat.variables.len() as u32).map(VarId) {
+        let variable = &flat.variables[var.index()];
+        if variable.kind == VariableKind::Continuous
+            && let Some(value) = number(variable.start)
+        {
+            offer(var, Start { value, origin: origin(variable.fixed) });
+        }
+    }
+    for eliminated in &regular.eliminated {
+        let (of, sign) = match flat.graph.node(eliminated.value) {
+            Node::Var { var, order: 0 } => (var, 1.0),
+            Node::Unary { op: UnaryOp::Neg, arg } => match flat.graph.node(arg) {
+                Node::Var { var, order: 0 } => (var, -1.0),
+                _ => continue,
+            },
+            _ => continue,
+        };
+        let variable = &flat.variables[eliminated.var.index()];
+        if let Some(value) = number(variable.start) {
+            offer(of, Start { value: sign * value, origin: origin(variable.fixed) });
+        }
+    }
+    let mut quantity = |derivative: &Derivative| {
+        let variable = &flat.variables[derivative.var.index()];
+        let mut name = variable.name.clone();
+        for _ in 0..derivative.order {
+            name = format!("der({name})");
+        }
+        let start = starts.get(&derivative.var).copied().filter(|_| derivative.order == 0);
+        let start = start.unwrap_or(Start { value: 0.0, origin: StartOrigin::Default });
+        let nominal = number(variable.nominal).map_or(1.0, f64::abs);
+        Quantity {
+            name,
+            nominal: if nominal > 0.0 { nominal } else { 1.0 },
+            start: start.value,
+            start_origin: start.origin,
+            min: number(variable.min).filter(|_| derivative.order == 0).unwrap_or(f64::NEG_INFINITY),
+            max: number(variable.max).filter(|_| derivative.order == 0).unwrap_or(f64::INFINITY),
+        }
+    };
+    let states = regular.states.iter().map(&mut quantity).collect();
+    let unknowns = regular.unknowns.iter().map(&mut quantity).collect();
+    let label = |equation: &RegularEquation| {
+        let source = &flat.equations[equation.source as usize];
+        EquationLabel {
+            text: flat.equation_text(source),
+            place: flat.sources.place(source.span).map_or(String::new(), |place| place.to_string()),
+            differentiated: equation.differentiated,
+        }
+    };
+    let mut n_inputs = 0;
+    let inputs = regular
+        .inputs
+        .iter()
+        .map(|input| {
+            let start = n_inputs;
+            n_inputs += 1 + usize::from(input.derivatives_needed);
+            let name = flat.variables[input.var.index()].name.clone();
+            Input { name, start, derivatives_needed: input.derivatives_needed }
+        })
+        .collect();
+    let is_free = |var: &VarId| {
+        let variable = &flat.variables[var.index()];
+        variable.kind == VariableKind::Parameter && variable.fixed == Some(false)
+    };
+    Description {
+        model: flat.model.clone(),
+        states,
+        rates: regular
+            .rates
+            .iter()
+            .map(|rate| match *rate {
+                RegularRate::State(state) => Rate::State(state),
+                RegularRate::Unknown(unknown) => Rate::Unknown(unknown),
+            })
+            .collect(),
+        unknowns,
+        blocks: regular
+            .blocks
+            .iter()
+            .map(|block| Block { start: block.start, len: block.len, is_linear: block.is_linear })
+            .collect(),
+        residuals: regular.equations.iter().map(label).collect(),
+        constraints: regular.constraints.iter().map(label).collect(),
+        initial,
+        parameters: regular.parameters.iter().map(|var| flat.variables[var.index()].name.clone()).collect(),
+        free_parameters: (0..regular.parameters.len() as u32)
+            .filter(|&at| is_free(&regular.parameters[at as usize]))
+            .collect(),
+        inputs,
+        n_inputs,
+        observed,
+        n_modes: regular.discrete.len(),
+        n_roots: 0,
+    }
+}
+
+impl DaeSystem for CompiledSystem {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn pattern(&self, part: Part) -> &Pattern {
+        &self.part(part).pattern
+    }
+
+    fn evaluator(&self) -> Box<dyn Evaluator + '_> {
+        Box::new(TapeEvaluator { system: self, memories: [const { None }; N_PARTS], n_lanes: 1 })
+    }
+
+    fn lane_evaluator(&self, n_lanes: usize) -> Box<dyn LaneEvaluator + '_> {
+        Box::new(TapeEvaluator { system: self, memories: [const { None }; N_PARTS], n_lanes })
+    }
+
+    fn parameter_values(&self, given: &[GivenParameter]) -> Result<Vec<f64>, ParameterError> {
+        evaluate_parameters(&self.regular, given)
+    }
+}
+
+/// Runs the tapes of a system, with memory for each part that was asked for.
+struct TapeEvaluator<'s> {
+    system: &'s CompiledSystem,
+    memories: [Option<LaneMemory>; N_PARTS],
+    n_lanes: usize,
+}
+
+impl TapeEvaluator<'_> {
+    fn run(&mut self, part: Part, time: f64, groups: [&[f64]; 5], values: &mut [f64]) {
+        let executor = &self.system.part(part).executor;
+        let n_lanes = self.n_lanes;
+        let memory = self.memories[part as usize].get_or_insert_with(|| executor.memory(n_lanes));
+        let stride = memory.stride();
+        let inputs = memory.inputs_mut();
+        inputs[..n_lanes].fill(time);
+        let mut row = 1;
+        for group in groups {
+            for lanes in group.chunks_exact(n_lanes) {
+                inputs[row * stride..][..n_lanes].copy_from_slice(lanes);
+                row += 1;
+            }
+        }
+        // The memory was made for this program above.
+        let is_done = executor.execute(memory).is_ok();
+        debug_assert!(is_done, "memory belongs to its program");
+        let outputs = memory.outputs();
+        for (at, lanes) in values.chunks_exact_mut(n_lanes).enumerate() {
+            lanes.copy_from_slice(&outputs[at * stride..][..n_lanes]);
+        }
+    }
+}
+
+impl Evaluator for TapeEvaluator<'_> {
+    fn evaluate(&mut self, part: Part, point: &Point<'_>, values: &mut [f64]) {
+        let groups = [point.states, point.unknowns, point.parameters, point.inputs, point.modes];
+        self.run(part, point.time, groups, values);
+    }
+}
+
+impl LaneEvaluator for TapeEvaluator<'_> {
+    fn evaluate(&mut self, part: Part, point: &LanePoint<'_>, values: &mut [f64]) {
+        let groups = [point.states, point.unknowns, point.parameters, point.inputs, point.modes];
+        self.run(part, point.time, groups, values);
+    }
+}
