@@ -18,6 +18,8 @@ use smallvec::SmallVec;
 
 use crate::flat::VariableKind;
 use crate::graph::Graph;
+use crate::jacobian::Differentiator;
+use crate::linear::LinearExtractor;
 use crate::node::{BinaryOp, ExprId, Node, UnaryOp, VarId};
 use crate::traverse::{Leaf, Reach};
 
@@ -29,6 +31,8 @@ pub(crate) type Tangent = Option<ExprId>;
 pub(crate) struct DerivativeScratch {
     reach: Reach,
     tangents: Vec<Tangent>,
+    pub(crate) differentiator: Differentiator,
+    pub(crate) extractor: LinearExtractor,
 }
 
 impl Clone for DerivativeScratch {
@@ -74,26 +78,26 @@ impl Graph {
     /// The derivative of an expression in the direction given by `seed`, which is asked for the derivative of every leaf
     /// (time, variables, locals and elements of arrays of locals).
     pub(crate) fn tangent(&mut self, root: ExprId, seed: &mut dyn FnMut(&mut Self, ExprId) -> Tangent) -> Tangent {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.tangents.resize(scratch.tangents.len().max(self.len()), None);
+        let mut reach = std::mem::take(&mut self.scratch.reach);
+        let mut tangents = std::mem::take(&mut self.scratch.tangents);
+        tangents.resize(tangents.len().max(self.len()), None);
         let graph = &*self;
-        scratch.reach.below_while(graph, &[root], |expr| !is_flat(&graph.node(expr)));
-        for at in 0..scratch.reach.met().len() {
-            let expr = scratch.reach.met()[at];
+        for &expr in reach.below_while(graph, &[root], |expr| !is_flat(&graph.node(expr))) {
             let node = self.node(expr);
             let tangent = match node {
                 Node::Time | Node::Var { .. } | Node::Local(_) | Node::LocalAt { .. } => seed(self, expr),
                 _ if is_flat(&node) => None,
                 _ => {
                     let mut arguments: SmallVec<[Tangent; 4]> = SmallVec::new();
-                    self.for_each_child(expr, |child| arguments.push(scratch.tangents[child.index()]));
+                    self.for_each_child(expr, |child| arguments.push(tangents[child.index()]));
                     self.node_tangent(expr, &arguments, None)
                 }
             };
-            scratch.tangents[expr.index()] = tangent;
+            tangents[expr.index()] = tangent;
         }
-        let tangent = scratch.tangents[root.index()];
-        self.scratch = scratch;
+        let tangent = tangents[root.index()];
+        self.scratch.reach = reach;
+        self.scratch.tangents = tangents;
         tangent
     }
 

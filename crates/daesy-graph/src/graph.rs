@@ -8,6 +8,7 @@ use rustc_hash::FxHasher;
 
 use crate::derivative::DerivativeScratch;
 use crate::function::{Function, FunctionId};
+use crate::index::Index;
 use crate::node::{ArgList, BinaryOp, ExprId, Node, UnaryOp, VarId};
 use crate::tangent::TangentCache;
 
@@ -46,26 +47,12 @@ impl Facts {
 pub struct Graph {
     nodes: Vec<Node>,
     facts: Vec<Facts>,
-    index: HashTable<u32>,
+    index: Index,
     args: Vec<ExprId>,
     arg_lists: HashTable<ArgList>,
     functions: Vec<Function>,
     pub(crate) tangents: TangentCache,
     pub(crate) scratch: DerivativeScratch,
-}
-
-/// The hash of a node. The order of the arguments of a commutative operation has no influence, so that one search
-/// finds either order.
-fn hash_of(node: &Node) -> u64 {
-    let mut hasher = FxHasher::default();
-    match *node {
-        Node::Binary { op, lhs, rhs } if op.is_commutative() => {
-            let (low, high) = if lhs <= rhs { (lhs, rhs) } else { (rhs, lhs) };
-            Node::Binary { op, lhs: low, rhs: high }.hash(&mut hasher);
-        }
-        _ => node.hash(&mut hasher),
-    }
-    hasher.finish()
 }
 
 fn hash_of_args(args: &[ExprId]) -> u64 {
@@ -111,22 +98,15 @@ impl Graph {
     }
 
     fn find_or_make(&mut self, node: Node, same: impl Fn(&Node) -> bool) -> ExprId {
-        let hash = hash_of(&node);
-        let nodes = &mut self.nodes;
-        let entry = self.index.entry(
-            hash,
-            |&candidate| same(&nodes[candidate as usize]),
-            |&candidate| hash_of(&nodes[candidate as usize]),
-        );
-        match entry {
-            Entry::Occupied(found) => ExprId(*found.get()),
-            Entry::Vacant(place) => {
-                let id = self.nodes.len() as u32;
-                place.insert(id);
+        match self.index.find(&self.nodes, &node, same) {
+            Ok(found) => found,
+            Err(vacancy) => {
+                let expr = ExprId(self.nodes.len() as u32);
                 self.nodes.push(node);
+                self.index.insert(&self.nodes, vacancy, expr);
                 let facts = self.facts_of(&node);
                 self.facts.push(facts);
-                ExprId(id)
+                expr
             }
         }
     }
@@ -134,7 +114,7 @@ impl Graph {
     /// The expression of a node, if it has been made.
     #[must_use]
     pub fn find(&self, node: &Node) -> Option<ExprId> {
-        self.index.find(hash_of(node), |&candidate| self.nodes[candidate as usize] == *node).map(|&id| ExprId(id))
+        self.index.find(&self.nodes, node, |candidate| candidate == node).ok()
     }
 
     fn facts_of(&self, node: &Node) -> Facts {

@@ -40,9 +40,14 @@ pub struct JacobianEntry {
 }
 
 impl Graph {
-    /// The nonzero partial derivatives of an expression, by column. For many expressions use a [`Differentiator`].
+    /// The nonzero partial derivatives of an expression, by column. For many expressions and the same leaves use a
+    /// [`Differentiator`], which remembers.
     pub fn gradient(&mut self, expr: ExprId, leaves: &[Leaf]) -> Vec<GradientEntry> {
-        Differentiator::new(self, leaves).gradient(self, expr)
+        let mut differentiator = std::mem::take(&mut self.scratch.differentiator);
+        differentiator.retarget(self, leaves);
+        let gradient = differentiator.gradient(self, expr);
+        self.scratch.differentiator = differentiator;
+        gradient
     }
 
     /// The nonzero partial derivatives of all rows, row by row and there by column.
@@ -63,12 +68,10 @@ impl Graph {
     }
 }
 
-/// What an expression is to the leaves at hand. Zero is the first, so that a fresh table costs nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[repr(u8)]
+/// What an expression is to the leaves at hand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Role {
     /// Not yet looked at.
-    #[default]
     Unknown,
     /// The derivative is zero.
     Constant,
@@ -88,11 +91,12 @@ struct Stretch {
 
 /// Gradients by a fixed list of leaves, with memory of everything differentiated so far.
 ///
-/// Numbers in the tables are stored plus one, zero meaning none: tables of zeros are had for nothing, so that the
-/// cost follows what is touched.
-#[derive(Clone, Debug)]
+/// Numbers in `weights` and `sums` are stored plus one, zero meaning none.
+#[derive(Clone, Debug, Default)]
 pub struct Differentiator {
-    roles: Vec<u8>,
+    roles: Vec<Role>,
+    /// The expressions whose role is known.
+    judged: Vec<ExprId>,
     /// By expression: column of a leaf, or place in `stretches` of an inner node.
     places: Vec<u32>,
     stretches: Vec<Stretch>,
@@ -102,30 +106,52 @@ pub struct Differentiator {
     touched: Vec<u32>,
     reach: Reach,
     spine: Reach,
+    parts: Vec<Part>,
+    part_entries: Vec<GradientEntry>,
+}
+
+/// The derivative of one argument of a node by one leaf.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    column: u32,
+    argument: u32,
+    value: ExprId,
 }
 
 impl Differentiator {
     /// Prepares differentiation by the given leaves, which must differ.
     #[must_use]
     pub fn new(graph: &mut Graph, leaves: &[Leaf]) -> Self {
-        let exprs: Vec<ExprId> = leaves.iter().map(|&leaf| graph.leaf(leaf)).collect();
-        let len = graph.len();
-        let mut made = Self {
-            roles: vec![0; len],
-            places: vec![0; len],
-            stretches: Vec::new(),
-            pool: Vec::new(),
-            weights: vec![0; len],
-            sums: vec![0; leaves.len()],
-            touched: Vec::new(),
-            reach: Reach::new(),
-            spine: Reach::new(),
-        };
-        for (column, expr) in exprs.into_iter().enumerate() {
-            made.roles[expr.index()] = Role::Leaf as u8;
-            made.places[expr.index()] = column as u32;
-        }
+        let mut made = Self::default();
+        made.retarget(graph, leaves);
         made
+    }
+
+    /// Forgets everything and prepares differentiation by other leaves, at a cost proportional to what was known.
+    pub fn retarget(&mut self, graph: &mut Graph, leaves: &[Leaf]) {
+        for expr in self.judged.drain(..) {
+            self.roles[expr.index()] = Role::Unknown;
+        }
+        self.stretches.clear();
+        self.pool.clear();
+        for (column, &leaf) in leaves.iter().enumerate() {
+            let expr = graph.leaf(leaf);
+            self.grow(graph.len());
+            self.roles[expr.index()] = Role::Leaf;
+            self.places[expr.index()] = column as u32;
+            self.judged.push(expr);
+        }
+        if self.sums.len() < leaves.len() {
+            self.sums.resize(leaves.len(), 0);
+        }
+    }
+
+    fn grow(&mut self, len: usize) {
+        if self.roles.len() < len {
+            self.roles.resize(len, Role::Unknown);
+            self.places.resize(len, 0);
+            self.weights.resize(len, 0);
+        }
     }
 
     /// The nonzero partial derivatives of an expression, by column.
@@ -137,30 +163,20 @@ impl Differentiator {
     }
 
     fn role(&self, expr: ExprId) -> Role {
-        match self.roles[expr.index()] {
-            0 => Role::Unknown,
-            1 => Role::Constant,
-            2 => Role::Leaf,
-            3 => Role::Spine,
-            _ => Role::Inner,
-        }
+        self.roles[expr.index()]
     }
 
     fn gradient_into(&mut self, graph: &mut Graph, root: ExprId, entries: &mut Vec<GradientEntry>) {
-        let len = graph.len();
-        if self.roles.len() < len {
-            self.roles.resize(len, 0);
-            self.places.resize(len, 0);
-            self.weights.resize(len, 0);
-        }
+        self.grow(graph.len());
         let mut reach = std::mem::take(&mut self.reach);
         let roles = &self.roles;
         let seen = &*graph;
-        reach.below_while(seen, &[root], |expr| roles[expr.index()] == 0 && !is_flat(&seen.node(expr)));
+        reach.below_while(seen, &[root], |expr| roles[expr.index()] == Role::Unknown && !is_flat(&seen.node(expr)));
         for &expr in reach.met() {
             if self.role(expr) == Role::Unknown {
                 let role = self.judge(graph, expr);
-                self.roles[expr.index()] = role as u8;
+                self.roles[expr.index()] = role;
+                self.judged.push(expr);
                 if role == Role::Inner {
                     let stretch = self.inner_gradient(graph, expr);
                     self.places[expr.index()] = self.stretches.len() as u32;
@@ -217,28 +233,34 @@ impl Differentiator {
     fn inner_gradient(&mut self, graph: &mut Graph, expr: ExprId) -> Stretch {
         let children = graph.children(expr);
         let condition = usize::from(matches!(graph.node(expr), Node::Select { .. }));
-        // (column, argument, derivative)
-        let mut parts: Vec<(u32, u32, ExprId)> = Vec::new();
-        let mut entries = Vec::new();
+        let mut parts = std::mem::take(&mut self.parts);
+        let mut entries = std::mem::take(&mut self.part_entries);
+        parts.clear();
         let mut active: SmallVec<[bool; 4]> = SmallVec::from_elem(false, children.len());
         for (at, &child) in children.iter().enumerate().skip(condition) {
             entries.clear();
             self.expand(graph, child, &mut entries);
             active[at] = !entries.is_empty();
-            parts.extend(entries.iter().map(|entry| (entry.column, at as u32, entry.value)));
+            parts.extend(entries.iter().map(|entry| Part {
+                column: entry.column,
+                argument: at as u32,
+                value: entry.value,
+            }));
         }
-        parts.sort_unstable_by_key(|&(column, at, _)| (column, at));
+        parts.sort_unstable_by_key(|part| (part.column, part.argument));
         let start = self.pool.len() as u32;
         let mut arguments: SmallVec<[Tangent; 4]> = SmallVec::from_elem(None, children.len());
-        for group in parts.chunk_by(|a, b| a.0 == b.0) {
+        for group in parts.chunk_by(|a, b| a.column == b.column) {
             arguments.fill(None);
-            for &(_, at, value) in group {
-                arguments[at as usize] = Some(value);
+            for part in group {
+                arguments[part.argument as usize] = Some(part.value);
             }
             if let Some(value) = graph.node_tangent(expr, &arguments, Some(&active)) {
-                self.pool.push(GradientEntry { column: group[0].0, value });
+                self.pool.push(GradientEntry { column: group[0].column, value });
             }
         }
+        self.parts = parts;
+        self.part_entries = entries;
         Stretch { start, end: self.pool.len() as u32 }
     }
 
@@ -261,7 +283,7 @@ impl Differentiator {
     fn expand_spine(&mut self, graph: &mut Graph, root: ExprId, entries: &mut Vec<GradientEntry>) {
         let mut spine = std::mem::take(&mut self.spine);
         let roles = &self.roles;
-        spine.below_while(graph, &[root], |expr| roles[expr.index()] == Role::Spine as u8);
+        spine.below_while(graph, &[root], |expr| roles[expr.index()] == Role::Spine);
         let one = graph.number(1.0);
         self.weights[root.index()] = one.0 + 1;
         for &expr in spine.met().iter().rev() {

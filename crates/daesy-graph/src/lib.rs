@@ -8,6 +8,7 @@ pub mod finding;
 pub mod flat;
 pub mod function;
 pub mod graph;
+mod index;
 pub mod jacobian;
 pub mod linear;
 pub mod node;

@@ -42,12 +42,17 @@ impl Graph {
     /// The coefficients and the remainder of an expression that is linear in the leaves.
     ///
     /// Linear are sums and differences, products with and quotients by something free of the leaves, and branches of an
-    /// `if` whose condition is free of them. For many expressions use a [`LinearExtractor`].
+    /// `if` whose condition is free of them. For many expressions and the same leaves use a
+    /// [`LinearExtractor`], which remembers.
     ///
     /// # Errors
     /// When a leaf enters in another way.
     pub fn linear_coefficients(&mut self, expr: ExprId, leaves: &[Leaf]) -> Result<LinearForm, Nonlinear> {
-        LinearExtractor::new(self, leaves).extract(self, expr)
+        let mut extractor = std::mem::take(&mut self.scratch.extractor);
+        extractor.retarget(self, leaves);
+        let form = extractor.extract(self, expr);
+        self.scratch.extractor = extractor;
+        form
     }
 }
 
@@ -79,15 +84,20 @@ impl Reach {
     }
 }
 
-const FREE: u8 = 1;
-const DEPENDENT: u8 = 2;
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Dependence {
+    Unknown,
+    Free,
+    Dependent,
+}
 
 /// Extracts linear forms by a fixed list of leaves, with memory of everything met so far.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LinearExtractor {
     differentiator: Differentiator,
-    /// By expression: zero where not yet known, else `FREE` or `DEPENDENT`.
-    dependence: Vec<u8>,
+    dependence: Vec<Dependence>,
+    /// The expressions whose dependence is known.
+    judged: Vec<ExprId>,
     /// By expression, plus one: what is left without the leaves; zero for nothing. Valid for the expression at hand.
     remainders: Vec<u32>,
     reach: Reach,
@@ -97,32 +107,49 @@ impl LinearExtractor {
     /// Prepares extraction by the given leaves, which must differ.
     #[must_use]
     pub fn new(graph: &mut Graph, leaves: &[Leaf]) -> Self {
-        let differentiator = Differentiator::new(graph, leaves);
-        let mut dependence = vec![0; graph.len()];
-        for &leaf in leaves {
-            dependence[graph.leaf(leaf).index()] = DEPENDENT;
+        let mut made = Self::default();
+        made.retarget(graph, leaves);
+        made
+    }
+
+    /// Forgets everything and prepares extraction by other leaves, at a cost proportional to what was known.
+    pub fn retarget(&mut self, graph: &mut Graph, leaves: &[Leaf]) {
+        self.differentiator.retarget(graph, leaves);
+        for expr in self.judged.drain(..) {
+            self.dependence[expr.index()] = Dependence::Unknown;
         }
-        Self { differentiator, dependence, remainders: vec![0; graph.len()], reach: Reach::new() }
+        self.grow(graph.len());
+        for &leaf in leaves {
+            let expr = graph.leaf(leaf);
+            self.dependence[expr.index()] = Dependence::Dependent;
+            self.judged.push(expr);
+        }
+    }
+
+    fn grow(&mut self, len: usize) {
+        if self.dependence.len() < len {
+            self.dependence.resize(len, Dependence::Unknown);
+            self.remainders.resize(len, 0);
+        }
     }
 
     /// Whether one of the leaves is below an expression.
     pub fn depends(&mut self, graph: &Graph, expr: ExprId) -> bool {
-        if self.dependence.len() < graph.len() {
-            self.dependence.resize(graph.len(), 0);
-        }
-        let dependence = &mut self.dependence;
-        for &expr in self.reach.below_while(graph, &[expr], |expr| dependence[expr.index()] == 0) {
-            if dependence[expr.index()] == 0 {
+        self.grow(graph.len());
+        let (dependence, judged) = (&mut self.dependence, &mut self.judged);
+        for &expr in self.reach.below_while(graph, &[expr], |expr| dependence[expr.index()] == Dependence::Unknown) {
+            if dependence[expr.index()] == Dependence::Unknown {
                 let mut is_dependent = false;
-                graph.for_each_child(expr, |child| is_dependent |= dependence[child.index()] == DEPENDENT);
-                dependence[expr.index()] = if is_dependent { DEPENDENT } else { FREE };
+                graph.for_each_child(expr, |child| is_dependent |= dependence[child.index()] == Dependence::Dependent);
+                dependence[expr.index()] = if is_dependent { Dependence::Dependent } else { Dependence::Free };
+                judged.push(expr);
             }
         }
-        dependence[expr.index()] == DEPENDENT
+        self.is_dependent(expr)
     }
 
     fn is_dependent(&self, expr: ExprId) -> bool {
-        self.dependence[expr.index()] == DEPENDENT
+        self.dependence[expr.index()] == Dependence::Dependent
     }
 
     /// The coefficients and the remainder of an expression that is linear in the leaves.
@@ -134,10 +161,9 @@ impl LinearExtractor {
             return Ok(LinearForm { coefficients: Vec::new(), remainder: root });
         }
         let mut reach = std::mem::take(&mut self.reach);
-        let dependence = &self.dependence;
         let mut culprit = None;
         reach.below_while(graph, &[root], |expr| {
-            if dependence[expr.index()] != DEPENDENT {
+            if !self.is_dependent(expr) {
                 return false;
             }
             if culprit.is_none() && !self.is_linear_node(graph, expr) {
@@ -148,17 +174,16 @@ impl LinearExtractor {
         if let Some(expr) = culprit {
             let mut found = None;
             reach.below_while(graph, &[expr], |below| {
-                if dependence[below.index()] == DEPENDENT && found.is_none() {
+                if self.is_dependent(below) && found.is_none() {
                     found = graph.as_leaf(below);
                     return true;
                 }
                 false
             });
             self.reach = reach;
-            let leaf = found.unwrap_or(Leaf::Time);
+            let leaf = found.expect("what depends on the leaves has one of them below");
             return Err(Nonlinear { leaf, expr });
         }
-        self.remainders.resize(self.remainders.len().max(graph.len()), 0);
         for &expr in reach.met() {
             let remainder = if self.is_dependent(expr) { self.remainder(graph, expr) } else { Some(expr) };
             self.remainders[expr.index()] = remainder.map_or(0, |r| r.0 + 1);

@@ -2,8 +2,8 @@
 //!
 //! The tangent of `y = f(x)` is the function `dy = f'(x, dx)` that runs the body of `f` with a shadow `dv` beside every
 //! local `v`; in front of each assignment `v := e` it has `dv := e'`, in old values [@griewank2008, ch. 3]. Loops and
-//! branches stay as they are, so the result is the derivative along the path that the program takes: an iteration that starts at its solution
-//! and stops at once has not yet passed on all of its derivatives.
+//! branches stay as they are, so the result is the derivative along the path that the program takes: an iteration that
+//! starts at its solution and stops at once has not yet passed on all of its derivatives.
 //!
 //! A shadow is kept only for locals that can depend on the active inputs in a differentiable way: a loop counter `i` has
 //! none, and `x ^ i` brings no logarithm. Which inputs are active is part of what a tangent is known by.
