@@ -1,0 +1,220 @@
+//! Dense kernels on top of faer: decompositions with safe settings, products, selections, triangular solves.
+//!
+//! faer's divide-and-conquer SVD is wrong on clustered spectra of order 250 and above, and its blocked QZ can stall on pencils
+//! with singular `E`; both are used here with the unblocked variants only.
+
+use crate::error::PencilError;
+use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
+use faer::linalg::gevd::{GevdParams, gevd_real, gevd_scratch};
+use faer::linalg::svd::{ComputeSvdVectors, SvdParams, svd as faer_svd, svd_scratch};
+use faer::{Auto, Mat, MatRef, Par, Spec};
+
+/// Singular value decomposition `a = u diag(s) v^T` with full square factors (empty when not asked for).
+pub(crate) struct Svd {
+    pub u: Mat<f64>,
+    pub s: Vec<f64>,
+    pub v: Mat<f64>,
+}
+
+/// Which singular vectors to compute.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Vectors {
+    None,
+    Left,
+    Right,
+    Both,
+}
+
+/// Full SVD; singular values in descending order.
+pub(crate) fn svd(a: MatRef<'_, f64>, vectors: Vectors) -> Result<Svd, PencilError> {
+    let (m, n) = a.shape();
+    let k = m.min(n);
+    let want_u = matches!(vectors, Vectors::Left | Vectors::Both);
+    let want_v = matches!(vectors, Vectors::Right | Vectors::Both);
+    if k == 0 {
+        return Ok(Svd {
+            u: if want_u { Mat::identity(m, m) } else { Mat::zeros(0, 0) },
+            s: Vec::new(),
+            v: if want_v { Mat::identity(n, n) } else { Mat::zeros(0, 0) },
+        });
+    }
+    let config = SvdParams { recursion_threshold: 1 << 20, ..<SvdParams as Auto<f64>>::auto() };
+    let params: Spec<SvdParams, f64> = config.into();
+    let choose = |wanted| if wanted { ComputeSvdVectors::Full } else { ComputeSvdVectors::No };
+    let request = svd_scratch::<f64>(m, n, choose(want_u), choose(want_v), Par::Seq, params);
+    let mut memory = MemBuffer::new(request);
+    let mut s = faer::diag::Diag::<f64>::zeros(k);
+    let mut u = if want_u { Mat::zeros(m, m) } else { Mat::zeros(0, 0) };
+    let mut v = if want_v { Mat::zeros(n, n) } else { Mat::zeros(0, 0) };
+    faer_svd(
+        a,
+        s.as_mut(),
+        want_u.then_some(u.as_mut()),
+        want_v.then_some(v.as_mut()),
+        Par::Seq,
+        MemStack::new(&mut memory),
+        params,
+    )
+    .map_err(|_| PencilError::NoConvergence { what: "singular value" })?;
+    let s: Vec<f64> = s.column_vector().iter().copied().collect();
+    Ok(Svd { u, s, v })
+}
+
+/// Generalized eigenvalues `(alpha_re + i alpha_im) / beta` of `f - s e`, eigenvalues only.
+pub(crate) fn generalized_eigenvalues(f: MatRef<'_, f64>, e: MatRef<'_, f64>) -> Result<Vec<[f64; 3]>, PencilError> {
+    let n = f.nrows();
+    if n == 0 {
+        return Ok(Vec::new());
+    }
+    let mut config = <GevdParams as Auto<f64>>::auto();
+    config.schur.blocking_threshold = 1 << 20;
+    let params: Spec<GevdParams, f64> = config.into();
+    let no = faer::linalg::evd::ComputeEigenvectors::No;
+    let request = gevd_scratch::<f64>(n, no, no, Par::Seq, params);
+    // The query is known to be too small for some sizes; n^2 more doubles cost nothing here.
+    let mut memory = MemBuffer::new(StackReq::all_of(&[request, StackReq::new::<f64>(4 * n * n + 1024)]));
+    let (mut f, mut e) = (f.to_owned(), e.to_owned());
+    let mut re = faer::diag::Diag::<f64>::zeros(n);
+    let mut im = faer::diag::Diag::<f64>::zeros(n);
+    let mut beta = faer::diag::Diag::<f64>::zeros(n);
+    gevd_real(
+        f.as_mut(),
+        e.as_mut(),
+        re.as_mut(),
+        im.as_mut(),
+        beta.as_mut(),
+        None,
+        None,
+        Par::Seq,
+        MemStack::new(&mut memory),
+        params,
+    )
+    .map_err(|_| PencilError::NoConvergence { what: "generalized eigenvalue" })?;
+    let (re, im, beta) = (re.column_vector(), im.column_vector(), beta.column_vector());
+    Ok((0..n).map(|i| [re[i], im[i], beta[i]]).collect())
+}
+
+/// Frobenius norm.
+pub(crate) fn norm(a: MatRef<'_, f64>) -> f64 {
+    if a.nrows() == 0 || a.ncols() == 0 { 0.0 } else { a.norm_l2() }
+}
+
+/// Copy of rows `r0..r1` and columns `c0..c1`.
+pub(crate) fn block(a: &Mat<f64>, r0: usize, r1: usize, c0: usize, c1: usize) -> Mat<f64> {
+    a.as_ref().submatrix(r0, c0, r1 - r0, c1 - c0).to_owned()
+}
+
+/// Writes `value` at row `r0`, column `c0`.
+pub(crate) fn set_block(a: &mut Mat<f64>, r0: usize, c0: usize, value: &Mat<f64>) {
+    let (m, n) = value.shape();
+    a.as_mut().submatrix_mut(r0, c0, m, n).copy_from(value.as_ref());
+}
+
+/// Sets rows `r0..r1`, columns `c0..c1` to zero.
+pub(crate) fn clear_block(a: &mut Mat<f64>, r0: usize, r1: usize, c0: usize, c1: usize) {
+    a.as_mut().submatrix_mut(r0, c0, r1 - r0, c1 - c0).fill(0.0);
+}
+
+/// `[a b]`.
+pub(crate) fn beside(a: &Mat<f64>, b: &Mat<f64>) -> Mat<f64> {
+    let mut out = Mat::zeros(a.nrows().max(b.nrows()), a.ncols() + b.ncols());
+    set_block(&mut out, 0, 0, a);
+    set_block(&mut out, 0, a.ncols(), b);
+    out
+}
+
+/// `[a; b]`.
+pub(crate) fn above(a: &Mat<f64>, b: &Mat<f64>) -> Mat<f64> {
+    let mut out = Mat::zeros(a.nrows() + b.nrows(), a.ncols().max(b.ncols()));
+    set_block(&mut out, 0, 0, a);
+    set_block(&mut out, a.nrows(), 0, b);
+    out
+}
+
+/// Columns of `a` in the given order.
+pub(crate) fn pick_columns(a: &Mat<f64>, columns: &[usize]) -> Mat<f64> {
+    Mat::from_fn(a.nrows(), columns.len(), |i, j| a[(i, columns[j])])
+}
+
+/// `a x` for a plain vector.
+pub(crate) fn times(a: &Mat<f64>, x: &[f64]) -> Vec<f64> {
+    (0..a.nrows()).map(|i| (0..a.ncols()).map(|j| a[(i, j)] * x[j]).sum()).collect()
+}
+
+/// Solves `r x = b` with upper triangular `r`, in place.
+pub(crate) fn solve_upper(r: MatRef<'_, f64>, b: &mut Mat<f64>) {
+    if r.nrows() > 0 && b.ncols() > 0 {
+        faer::linalg::triangular_solve::solve_upper_triangular_in_place(r, b.as_mut(), Par::Seq);
+    }
+}
+
+/// `a q` and `q^T`-style row updates on a band of rows: `a[rows, :] = q^T a[rows, :]`.
+pub(crate) fn rotate_rows(a: &mut Mat<f64>, r0: usize, q: &Mat<f64>) {
+    let (k, n) = (q.nrows(), a.ncols());
+    if k == 0 || n == 0 {
+        return;
+    }
+    let band = block(a, r0, r0 + k, 0, n);
+    let rotated = q.transpose() * &band;
+    set_block(a, r0, 0, &rotated);
+}
+
+/// `a[:, cols] = a[:, cols] q`.
+pub(crate) fn rotate_columns(a: &mut Mat<f64>, c0: usize, q: &Mat<f64>) {
+    let (k, m) = (q.nrows(), a.nrows());
+    if k == 0 || m == 0 {
+        return;
+    }
+    let band = block(a, 0, m, c0, c0 + k);
+    let rotated = &band * q;
+    set_block(a, 0, c0, &rotated);
+}
+
+/// Fails with the matrix's name if an entry is NaN or infinite.
+pub(crate) fn check_finite(matrix: &'static str, a: &Mat<f64>) -> Result<(), PencilError> {
+    for j in 0..a.ncols() {
+        for i in 0..a.nrows() {
+            let value = a[(i, j)];
+            if !value.is_finite() {
+                return Err(PencilError::NotFinite { matrix, row: i + 1, col: j + 1, value });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Fails with the matrix's name if its shape is not `rows x cols`.
+pub(crate) fn check_shape(
+    matrix: &'static str,
+    a: &Mat<f64>,
+    rows: usize,
+    cols: usize,
+    reason: &'static str,
+) -> Result<(), PencilError> {
+    if a.shape() != (rows, cols) {
+        return Err(PencilError::WrongShape {
+            matrix,
+            rows: a.nrows(),
+            cols: a.ncols(),
+            expected: format!("{rows} x {cols}"),
+            reason,
+        });
+    }
+    Ok(())
+}
+
+/// Fails with the vector's name if its length is not `len` or an entry is not finite.
+pub(crate) fn check_vector(
+    matrix: &'static str,
+    x: &[f64],
+    len: usize,
+    reason: &'static str,
+) -> Result<(), PencilError> {
+    if x.len() != len {
+        return Err(PencilError::WrongShape { matrix, rows: x.len(), cols: 1, expected: format!("{len} x 1"), reason });
+    }
+    match x.iter().position(|v| !v.is_finite()) {
+        Some(i) => Err(PencilError::NotFinite { matrix, row: i + 1, col: 1, value: x[i] }),
+        None => Ok(()),
+    }
+}
