@@ -1,7 +1,7 @@
 //! Alias elimination: variables that are another variable up to sign, or known from parameters or an input.
 //!
 //! Component models consist mostly of equations such as `a = b` and `a + b = 0` from connections. Each of them removes one
-//! unknown. The eliminated variable stays reportable: [`Elimination::values`] gives it in terms of what remains.
+//! unknown. The eliminated variable stays reportable: [`Elimination::standings`] gives it in terms of what remains.
 //!
 //! An equation is used if, after replacing variables already eliminated, it reads `+-a +-b = 0` or `+-a + known = 0` with
 //! `known` a sum of terms that hold only parameters, constants and at most one input. No coefficient is divided by, so that the

@@ -15,6 +15,7 @@ pub mod offsets;
 pub mod parameters;
 pub mod regularize;
 pub mod tearing;
+pub mod verify;
 pub mod words;
 
 pub use blocks::{Block, BlockTriangularForm, BlocksError, block_triangular_form};
@@ -24,3 +25,4 @@ pub use matching::{Matching, maximum_matching};
 pub use offsets::{OffsetsError, SigmaAnalysis, sigma_analysis};
 pub use regularize::{RegularizeError, regularize};
 pub use tearing::{Assignment, Tearer, TornBlock};
+pub use verify::{RankRow, Verification, verify};

@@ -9,7 +9,7 @@ use daesy_graph::traverse::{Leaf, Reach};
 ///
 /// # Errors
 /// A finding that names the cycle when bindings depend on each other.
-pub fn order_parameters(flat: &FlatDae) -> Result<Vec<VarId>, Finding> {
+pub fn order_parameters(flat: &FlatDae) -> Result<Vec<VarId>, Box<Finding>> {
     let is_parameter = |var: VarId| {
         let variable = &flat.variables[var.index()];
         matches!(variable.kind, VariableKind::Parameter | VariableKind::Constant)
@@ -62,13 +62,15 @@ pub fn order_parameters(flat: &FlatDae) -> Result<Vec<VarId>, Finding> {
                     let mut names: Vec<&str> =
                         path[first..].iter().map(|(var, _)| flat.variables[var.index()].name.as_str()).collect();
                     names.push(&flat.variables[next.index()].name);
-                    return Err(Finding::error(
-                        "parameter-cycle",
-                        flat.variables[next.index()].span,
-                        format!("the parameters depend on each other: {}", names.join(" -> ")),
-                    )
-                    .with_names(names[..names.len() - 1].iter().copied())
-                    .with_help("give one of them a value that does not use the others"));
+                    return Err(Box::new(
+                        Finding::error(
+                            "parameter-cycle",
+                            flat.variables[next.index()].span,
+                            format!("the parameters depend on each other: {}", names.join(" -> ")),
+                        )
+                        .with_names(names[..names.len() - 1].iter().copied())
+                        .with_help("give one of them a value that does not use the others"),
+                    ));
                 }
             }
         }

@@ -60,7 +60,7 @@ pub fn regularize(mut flat: FlatDae) -> Result<RegularDae, RegularizeError> {
     };
     let parameters = match order_parameters(&flat) {
         Ok(parameters) => parameters,
-        Err(finding) => return Err(RegularizeError::Singular { findings: vec![finding], flat: Box::new(flat) }),
+        Err(finding) => return Err(RegularizeError::Singular { findings: vec![*finding], flat: Box::new(flat) }),
     };
     let residuals: Vec<ExprId> = {
         let graph = &mut flat.graph;
