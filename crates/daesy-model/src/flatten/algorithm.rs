@@ -1,0 +1,1021 @@
+//! Statements run on symbolic values, and algorithm sections of models turned into equations.
+//!
+//! A variable assigned by an algorithm section gets the equation `v = value at the end of the section`. At the beginning it
+//! has its start value, or `pre(v)` when it is discrete [@modelica36, sec. 11.1.2]. When-statements become when-clauses.
+
+use std::sync::Arc;
+
+use daesy_graph::flat::{Assertion, Equation, Origin, WhenAction, WhenBranch, WhenClause};
+use daesy_graph::{ExprId, Finding, Node, Span, VarId, VariableKind};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use super::expr::{Chosen, Ctx, Variability};
+use super::function::first_result;
+use super::instance::{NodeKind, PrimId};
+use super::reference::Start;
+use super::value::{Dims, Field, Record, Scalars, Type, Value, count, dims_text, offsets};
+use super::{Flattener, NodeId, Refused, Res};
+use crate::name::Name;
+use crate::syntax::{
+    ComponentRef, Expr, ExprKind, NamedArg, RefPart, Statement, StatementBranch, StatementKind, Subscript,
+};
+
+/// How a list of statements ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Flow {
+    Next,
+    Break,
+    Return,
+}
+
+/// Values of the variables an algorithm assigns.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Assigned {
+    values: FxHashMap<PrimId, Value>,
+    /// Elements that have been assigned.
+    touched: FxHashSet<VarId>,
+    /// Actions of the when-branch at hand that are not assignments.
+    actions: Vec<WhenAction>,
+    /// When-clauses met.
+    whens: Vec<WhenClause>,
+}
+
+impl Assigned {
+    /// The value of a variable so far.
+    pub(crate) fn get(&self, prim: PrimId) -> Option<&Value> {
+        self.values.get(&prim)
+    }
+}
+
+/// A part of a value to be replaced.
+struct Target<'a> {
+    lead: Vec<Chosen>,
+    subscripts: &'a [Subscript],
+    rest: &'a [RefPart],
+}
+
+impl<'a> Flattener<'a> {
+    /// This function cannot be run symbolically.
+    fn need_program(&mut self) -> Refused {
+        if let Some(&class) = self.functions.stack.last() {
+            self.functions.needs_program = Some(class);
+        }
+        Refused
+    }
+
+    /// Runs statements.
+    pub(crate) fn run(&mut self, statements: &'a [Statement], ctx: &mut Ctx) -> Res<Flow> {
+        for (at, statement) in statements.iter().enumerate() {
+            self.count_step(statement.span)?;
+            match &statement.kind {
+                StatementKind::If { branches, otherwise } => {
+                    let rest = &statements[at + 1..];
+                    match self.run_if(branches, otherwise.as_deref(), rest, ctx)? {
+                        Ran::Through => {}
+                        Ran::Block(flow) | Ran::Rest(flow) => return Ok(flow),
+                    }
+                }
+                _ => match self.run_one(statement, ctx)? {
+                    Flow::Next => {}
+                    flow => return Ok(flow),
+                },
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn run_one(&mut self, statement: &'a Statement, ctx: &mut Ctx) -> Res<Flow> {
+        match &statement.kind {
+            StatementKind::Assign { target, value } => {
+                let value = first_result(self.expr(value, ctx)?);
+                self.assign(target, value, ctx)?;
+            }
+            StatementKind::AssignTuple { targets, call } => {
+                let value = self.expr(call, ctx)?;
+                let values = match value {
+                    Value::Tuple(values) => values,
+                    single => vec![single],
+                };
+                if targets.len() > values.len() {
+                    let message = format!("{} variables for {} results", targets.len(), values.len());
+                    return Err(self.error("wrong-size", statement.span, message));
+                }
+                for (target, value) in targets.iter().zip(values) {
+                    if let Some(target) = target {
+                        self.assign(target, value, ctx)?;
+                    }
+                }
+            }
+            StatementKind::Call(call) => self.run_call(call, ctx)?,
+            StatementKind::If { branches, otherwise } => {
+                return match self.run_if(branches, otherwise.as_deref(), &[], ctx)? {
+                    Ran::Through => Ok(Flow::Next),
+                    Ran::Block(flow) | Ran::Rest(flow) => Ok(flow),
+                };
+            }
+            StatementKind::For { iterators, body } => {
+                let mut flow = Flow::Next;
+                let fallback =
+                    |this: &mut Self, name: Name, ctx: &mut Ctx| this.size_by_use_statements(body, name, ctx);
+                let n_errors = self.n_errors;
+                let result = self.for_each(iterators, &fallback, ctx, &mut |this, ctx| {
+                    if flow != Flow::Next {
+                        return Ok(());
+                    }
+                    if this.functions.needs_program.is_some() {
+                        return Err(Refused);
+                    }
+                    flow = this.run(body, ctx)?;
+                    Ok(())
+                });
+                if result.is_err() {
+                    // A range that is not known: the loop has to be run when the model runs.
+                    if ctx.in_function && self.n_errors > n_errors && self.functions.needs_program.is_none() {
+                        let last = self.findings.last().map(|finding| finding.code);
+                        if last == Some("not-structural") && !self.functions.stack.is_empty() {
+                            if let Some(finding) = self.findings.pop() {
+                                self.reported.retain(|(code, span, _)| (*code, *span) != (finding.code, finding.span));
+                            }
+                            self.n_errors = n_errors;
+                            return Err(self.need_program());
+                        }
+                    }
+                    return Err(Refused);
+                }
+                if flow == Flow::Return {
+                    return Ok(Flow::Return);
+                }
+            }
+            StatementKind::While(branch) => {
+                let mut n_passes = 0;
+                loop {
+                    let condition = self.condition(&branch.condition, ctx)?;
+                    let Some(known) = self.graph.as_number(condition) else {
+                        if ctx.in_function {
+                            return Err(self.need_program());
+                        }
+                        let what = "a while-loop whose condition changes, in an algorithm section";
+                        return Err(self.unsupported("while", statement.span, what));
+                    };
+                    if known == 0.0 {
+                        break;
+                    }
+                    self.count_step(statement.span)?;
+                    n_passes += 1;
+                    if n_passes > 100_000 {
+                        return Err(self.limit("passes of a while-loop", 100_000, statement.span));
+                    }
+                    match self.run(&branch.body, ctx)? {
+                        Flow::Next => {}
+                        Flow::Break => break,
+                        Flow::Return => return Ok(Flow::Return),
+                    }
+                }
+            }
+            StatementKind::When(branches) => self.run_when(branches, statement.span, ctx)?,
+            StatementKind::Break => return Ok(Flow::Break),
+            StatementKind::Return => {
+                if !ctx.in_function {
+                    return Err(self.error(
+                        "misplaced-return",
+                        statement.span,
+                        "`return` can be used in functions only",
+                    ));
+                }
+                return Ok(Flow::Return);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// An if-statement. With conditions that are not known, all branches are run and their results selected.
+    fn run_if(
+        &mut self,
+        branches: &'a [StatementBranch],
+        otherwise: Option<&'a [Statement]>,
+        rest: &'a [Statement],
+        ctx: &mut Ctx,
+    ) -> Res<Ran> {
+        let Some((first, others)) = branches.split_first() else {
+            return match otherwise {
+                Some(statements) => Ok(self.run(statements, ctx)?.into()),
+                None => Ok(Ran::Through),
+            };
+        };
+        let condition = self.condition(&first.condition, ctx)?;
+        if let Some(known) = self.graph.as_number(condition) {
+            if known != 0.0 {
+                return Ok(self.run(&first.body, ctx)?.into());
+            }
+            return self.run_if(others, otherwise, rest, ctx);
+        }
+        let mut then_ctx = ctx.clone();
+        self.functions.path.push(condition);
+        let then = self.run(&first.body, &mut then_ctx);
+        self.functions.path.pop();
+        let then = then?;
+        let negated = self.graph.not(condition);
+        self.functions.path.push(negated);
+        let other = self.run_if(others, otherwise, rest, ctx);
+        let other = match other {
+            Err(refused) => {
+                self.functions.path.pop();
+                return Err(refused);
+            }
+            Ok(other) => other,
+        };
+        // Where only one of the two goes on, the statements behind belong to it.
+        let (then_flow, other_flow, has_rest) = match (then, other) {
+            (Flow::Next, Ran::Through) => {
+                self.functions.path.pop();
+                self.merge(condition, then_ctx, ctx)?;
+                return Ok(Ran::Through);
+            }
+            (flow, Ran::Through) => {
+                let result = self.run(rest, ctx);
+                self.functions.path.pop();
+                (flow, result?, true)
+            }
+            (Flow::Next, Ran::Block(flow)) => {
+                self.functions.path.pop();
+                self.functions.path.push(condition);
+                let result = self.run(rest, &mut then_ctx);
+                self.functions.path.pop();
+                (result?, flow, true)
+            }
+            (Flow::Next, Ran::Rest(flow)) => {
+                self.functions.path.pop();
+                self.functions.path.push(condition);
+                let result = self.run(rest, &mut then_ctx);
+                self.functions.path.pop();
+                (result?, flow, true)
+            }
+            (flow, Ran::Block(other)) => {
+                self.functions.path.pop();
+                (flow, other, flow != Flow::Return || other != Flow::Return)
+            }
+            (flow, Ran::Rest(other)) => {
+                self.functions.path.pop();
+                (flow, other, true)
+            }
+        };
+        if then_flow != other_flow {
+            return Err(if ctx.in_function {
+                self.need_program()
+            } else {
+                self.unsupported(
+                    "break in a branch",
+                    first.condition.span,
+                    "leaving a loop under a condition that changes",
+                )
+            });
+        }
+        self.merge(condition, then_ctx, ctx)?;
+        Ok(if has_rest { Ran::Rest(then_flow) } else { Ran::Block(then_flow) })
+    }
+
+    /// Joins the results of two branches; `ctx` holds the second.
+    fn merge(&mut self, condition: ExprId, then: Ctx, ctx: &mut Ctx) -> Res<()> {
+        for (local, chosen) in ctx.locals.iter_mut().zip(then.locals) {
+            if local.value == chosen.value {
+                local.is_set &= chosen.is_set;
+                continue;
+            }
+            match self.select_value(condition, &chosen.value, &local.value) {
+                Some(value) => {
+                    local.value = value;
+                    local.is_set |= chosen.is_set;
+                }
+                None => {
+                    let name = local.name;
+                    let message = format!("`{name}` has values of different size or kind in the branches of `if`");
+                    return Err(self.error("wrong-size", Span::NONE, message));
+                }
+            }
+        }
+        if let (Some(assigned), Some(then)) = (&mut ctx.assigned, then.assigned) {
+            let mut assigned = std::mem::take(assigned);
+            for (prim, chosen) in then.values {
+                let Some(value) = assigned.values.get(&prim) else { continue };
+                if *value == chosen {
+                    continue;
+                }
+                let value = value.clone();
+                if let Some(joined) = self.select_value(condition, &chosen, &value) {
+                    assigned.values.insert(prim, joined);
+                }
+            }
+            assigned.touched.extend(then.touched);
+            if then.whens.len() > assigned.whens.len() || then.actions.len() > assigned.actions.len() {
+                let what = "a when-statement or reinit under a condition that changes";
+                return Err(self.unsupported("when in if", Span::NONE, what));
+            }
+            ctx.assigned = Some(assigned);
+        }
+        Ok(())
+    }
+
+    /// Calls used as statements.
+    fn run_call(&mut self, call: &'a Expr, ctx: &mut Ctx) -> Res<()> {
+        let ExprKind::Call { function, args, named } = &call.kind else {
+            return Err(self.error("not-a-statement", call.span, "only calls can be statements"));
+        };
+        let name = function.parts[0].name.name.text();
+        if function.parts.len() == 1 && self.is_builtin(name, ctx.scope) {
+            match name {
+                "assert" => {
+                    let Some(assertion) = self.assertion(args, named, call.span, ctx)? else { return Ok(()) };
+                    if let Some(assigned) = ctx.assigned.as_mut().filter(|_| ctx.in_when) {
+                        assigned.actions.push(WhenAction::Assert(assertion));
+                    } else if !ctx.in_program {
+                        self.out.assertions.push(assertion);
+                    }
+                    return Ok(());
+                }
+                "terminate" => {
+                    let message = match args.first() {
+                        Some(message) => self.message_text(message, ctx)?,
+                        None => String::new(),
+                    };
+                    if let Some(assigned) = ctx.assigned.as_mut().filter(|_| ctx.in_when) {
+                        assigned.actions.push(WhenAction::Terminate { message, span: call.span });
+                        return Ok(());
+                    }
+                    return Err(self.unsupported(
+                        "terminate outside when",
+                        call.span,
+                        "`terminate` outside a when-statement",
+                    ));
+                }
+                "reinit" => {
+                    if !ctx.in_when {
+                        return Err(self.error(
+                            "misplaced-reinit",
+                            call.span,
+                            "`reinit` can be used in when-clauses only",
+                        ));
+                    }
+                    let actions = self.reinit(args, call.span, ctx)?;
+                    if let Some(assigned) = ctx.assigned.as_mut() {
+                        assigned.actions.extend(actions);
+                    }
+                    return Ok(());
+                }
+                _ => {}
+            }
+        }
+        // The call is evaluated so that what is wrong with it is found; its results are not used.
+        self.expr(call, ctx).map(|_| ())
+    }
+
+    /// `assert(condition, message, level)`; nothing when the condition is known to hold.
+    pub(crate) fn assertion(
+        &mut self,
+        args: &'a [Expr],
+        named: &'a [NamedArg],
+        span: Span,
+        ctx: &mut Ctx,
+    ) -> Res<Option<Assertion>> {
+        let find = |at: usize, name: &str| {
+            args.get(at).or_else(|| named.iter().find(|arg| arg.name.name.text() == name).map(|arg| &arg.value))
+        };
+        let (Some(condition), Some(message)) = (find(0, "condition"), find(1, "message")) else {
+            return Err(self.error("wrong-arguments", span, "`assert` needs a condition and a message"));
+        };
+        if args.len() > 3 {
+            return Err(self.error("wrong-arguments", span, "`assert` takes a condition, a message and a level"));
+        }
+        let mut is_warning = false;
+        if let Some(level) = find(2, "level") {
+            let scalars = self.scalar_expr(level, ctx)?;
+            is_warning = self.known_number(scalars.items[0], level.span)? == 1.0;
+        }
+        let condition_span = condition.span;
+        let condition = self.condition(condition, ctx)?;
+        let message = self.message_text(message, ctx)?;
+        let mut guarded = condition;
+        for at in 0..self.functions.path.len() {
+            let path = self.functions.path[at];
+            let negated = self.graph.not(path);
+            guarded = self.graph.or(negated, guarded);
+        }
+        match self.graph.as_number(guarded) {
+            Some(known) if known != 0.0 => return Ok(None),
+            Some(_) if !is_warning && !ctx.in_when && !ctx.in_program => {
+                let finding =
+                    Finding::error("assertion", condition_span, format!("assertion does not hold: {message}"));
+                return Err(self.report(finding));
+            }
+            _ => {}
+        }
+        let component: Arc<str> = self.component_path(ctx);
+        Ok(Some(Assertion { condition: guarded, message, is_warning, component, span }))
+    }
+
+    /// Dotted name of the instance at hand.
+    pub(crate) fn component_path(&self, ctx: &Ctx) -> Arc<str> {
+        if !ctx.instance.is_some() {
+            return Arc::from("");
+        }
+        self.complex(ctx.instance).map_or_else(|| Arc::from(""), |complex| complex.path.clone())
+    }
+
+    /// `reinit(x, value)`, element by element.
+    pub(crate) fn reinit(&mut self, args: &'a [Expr], span: Span, ctx: &mut Ctx) -> Res<Vec<WhenAction>> {
+        let [state, value] = args else {
+            return Err(self.error("wrong-arguments", span, "`reinit` needs a state and a value"));
+        };
+        let assigned = ctx.assigned.take();
+        let state_value = self.expr(state, ctx);
+        ctx.assigned = assigned;
+        let states = self.numeric(state_value?, "`reinit`", span)?;
+        let value = first_result(self.expr(value, ctx)?);
+        let values = self.coerce(value, &Type::Real, &states.dims, "the state", span)?;
+        let Value::Scalars(values) = values else { return Err(Refused) };
+        let mut actions = Vec::with_capacity(states.items.len());
+        for (&state, &value) in states.items.iter().zip(&values.items) {
+            let Node::Var { var, order: 0 } = self.graph.node(state) else {
+                return Err(self.error("not-a-variable", span, "`reinit` needs a state"));
+            };
+            if states.ty != Type::Real || self.variables[var.index()].kind != VariableKind::Continuous {
+                let message = format!(
+                    "`{}` is not a continuous unknown: it cannot be given to `reinit`",
+                    self.variables[var.index()].name
+                );
+                return Err(self.error("not-a-state", span, message));
+            }
+            actions.push(WhenAction::Reinit { variable: var, value, span });
+        }
+        Ok(actions)
+    }
+
+    /// Gives a variable, or a part of it, a value.
+    pub(crate) fn assign(&mut self, target: &'a ComponentRef, value: Value, ctx: &mut Ctx) -> Res<()> {
+        let first = &target.parts[0];
+        if let Some(at) = ctx.locals.iter().rposition(|local| local.name == first.name.name) {
+            if !ctx.locals[at].is_assignable {
+                let message = format!("`{}` is an iterator, input or constant and cannot be assigned", first.name.name);
+                return Err(self.error("not-assignable", target.span, message));
+            }
+            let old = ctx.locals[at].value.clone();
+            let part = Target { lead: Vec::new(), subscripts: &first.subscripts, rest: &target.parts[1..] };
+            let new = self.replace(&old, part, value, target.span, ctx, ctx.locals[at].is_set)?;
+            ctx.locals[at].value = new;
+            ctx.locals[at].is_set = true;
+            return Ok(());
+        }
+        if ctx.in_function {
+            return Err(self.unknown_name(first.name, ctx.scope, false));
+        }
+        match self.resolve_start(target, ctx)? {
+            Start::Node(node, used) => self.assign_node(
+                node,
+                &target.parts[used - 1].subscripts,
+                &target.parts[used..],
+                value,
+                target.span,
+                ctx,
+            ),
+            _ => Err(self.error("not-assignable", target.span, "only variables can be assigned")),
+        }
+    }
+
+    fn assign_node(
+        &mut self,
+        node: NodeId,
+        subscripts: &'a [Subscript],
+        rest: &'a [RefPart],
+        value: Value,
+        span: Span,
+        ctx: &mut Ctx,
+    ) -> Res<()> {
+        let node = self.force(node)?;
+        match self.node(node).kind.clone() {
+            NodeKind::Primitive(prim) => {
+                let part = Target { lead: Vec::new(), subscripts, rest };
+                self.assign_prim(prim, part, value, span, ctx)
+            }
+            NodeKind::Array { dims, first, .. } => {
+                let chosen = self.subscripts(subscripts, &dims, span, ctx)?;
+                if chosen.iter().any(|one| matches!(one, Chosen::Dynamic(_))) {
+                    return Err(self.unsupported(
+                        "assigned components with changing subscripts",
+                        span,
+                        "this assignment",
+                    ));
+                }
+                let lists: Vec<Vec<usize>> = chosen.iter().map(super::reference::positions).collect();
+                let n_kept = chosen.iter().filter_map(super::reference::kept).count();
+                let all = offsets(&dims, &lists);
+                for (at, offset) in all.iter().enumerate() {
+                    let part = if n_kept == 0 { value.clone() } else { value.pick(&[at], n_kept, &[]) };
+                    self.assign_node(NodeId(first.0 + *offset as u32), &[], rest, part, span, ctx)?;
+                }
+                Ok(())
+            }
+            NodeKind::Complex(complex) => match rest.first() {
+                Some(part) => match self.part_node(node, part, ctx)? {
+                    Ok(child) => self.assign_node(child, &part.subscripts, &rest[1..], value, span, ctx),
+                    Err(_) => Err(self.error("not-assignable", span, "only variables can be assigned")),
+                },
+                None => {
+                    let n = self.class(complex.class).components.len();
+                    for at in 0..n {
+                        let child = NodeId(complex.first.0 + at as u32);
+                        let name = self.node(child).name;
+                        let Some(field) = value.field(name).cloned() else {
+                            let message = format!("the value is {} and has no field `{name}`", value.describe());
+                            return Err(self.error("wrong-type", span, message));
+                        };
+                        self.assign_node(child, &[], &[], field, span, ctx)?;
+                    }
+                    Ok(())
+                }
+            },
+            _ => Err(Refused),
+        }
+    }
+
+    fn assign_prim(&mut self, prim: PrimId, part: Target<'a>, value: Value, span: Span, ctx: &mut Ctx) -> Res<()> {
+        let Some(first) = self.prim(prim).first else {
+            return Err(self.error("not-assignable", span, "a constant cannot be assigned"));
+        };
+        let is_free_parameter = self.prim(prim).variability == Variability::Parameter;
+        if self.prim(prim).variability == Variability::Constant
+            || (is_free_parameter && !self.in_initial)
+            || self.variables[first.index()].kind == VariableKind::Input
+        {
+            let name = self.prim(prim).elem.name;
+            let message = format!("`{name}` is a constant, parameter or input and cannot be assigned");
+            return Err(self.error("not-assignable", span, message));
+        }
+        if self.prim(prim).ty == Type::String {
+            return Err(self.unsupported("texts that change", span, "assigning a String"));
+        }
+        let Some(old) = ctx.assigned.as_ref().and_then(|assigned| assigned.get(prim).cloned()) else {
+            return Err(Refused);
+        };
+        let dims = self.prim_dims(prim);
+        let chosen = self.subscripts(part.subscripts, &dims, span, ctx)?;
+        let new = self.write(&old, &chosen, value, span)?;
+        let touched: Vec<usize> = if chosen.iter().any(|one| matches!(one, Chosen::Dynamic(_))) {
+            (0..count(&dims)).collect()
+        } else {
+            let lists: Vec<Vec<usize>> = chosen.iter().map(super::reference::positions).collect();
+            offsets(&dims, &lists)
+        };
+        if let Some(assigned) = ctx.assigned.as_mut() {
+            assigned.values.insert(prim, new);
+            assigned.touched.extend(touched.into_iter().map(|at| VarId(first.0 + at as u32)));
+        }
+        Ok(())
+    }
+
+    /// A value with one part replaced.
+    fn replace(
+        &mut self,
+        old: &Value,
+        part: Target<'a>,
+        new: Value,
+        span: Span,
+        ctx: &mut Ctx,
+        is_set: bool,
+    ) -> Res<Value> {
+        let n_lead = part.lead.len();
+        let mut chosen = part.lead;
+        if part.subscripts.is_empty() && part.rest.is_empty() && n_lead == 0 {
+            return self.whole(old, new, span, is_set);
+        }
+        let dims: Dims = old.dims().iter().copied().collect();
+        chosen.extend(self.subscripts(part.subscripts, &dims[n_lead..], span, ctx)?);
+        let Some((field, rest)) = part.rest.split_first() else {
+            return self.write(old, &chosen, new, span);
+        };
+        let Value::Record(record) = old else {
+            let message = format!("{} has no field `{}`", old.describe(), field.name.name);
+            return Err(self.error("unknown-name", field.name.span, message));
+        };
+        let mut record = record.clone();
+        let Some(at) = record.fields.iter().position(|one| one.name == field.name.name) else {
+            let message = format!("the record has no field `{}`", field.name.name);
+            return Err(self.error("unknown-name", field.name.span, message));
+        };
+        let inner = Target { lead: chosen, subscripts: &field.subscripts, rest };
+        let value = record.fields[at].value.clone();
+        record.fields[at].value = self.replace(&value, inner, new, span, ctx, is_set)?;
+        Ok(Value::Record(record))
+    }
+
+    /// The whole of a variable replaced: types and sizes are checked, sizes left open are taken from the value.
+    fn whole(&mut self, old: &Value, new: Value, span: Span, is_set: bool) -> Res<Value> {
+        match old {
+            Value::Scalars(scalars) => {
+                let is_open = !is_set && count(&scalars.dims) == 0 && scalars.dims.len() == new.dims().len();
+                let dims: Dims = if is_open { new.dims().iter().copied().collect() } else { scalars.dims.clone() };
+                self.coerce(new, &scalars.ty, &dims, "the variable", span)
+            }
+            Value::Texts { dims, .. } => self.coerce(new, &Type::String, dims, "the variable", span),
+            Value::Record(record) => {
+                let dims: Dims = new.dims().iter().copied().collect();
+                if dims != record.dims {
+                    let message = format!(
+                        "the variable has size {}, its value has size {}",
+                        dims_text(&record.dims),
+                        dims_text(&dims)
+                    );
+                    return Err(self.error("wrong-size", span, message));
+                }
+                self.typed_value(record.class, new, &dims, "the variable", span)
+            }
+            _ => Ok(new),
+        }
+    }
+
+    /// A value with the chosen elements replaced.
+    fn write(&mut self, old: &Value, chosen: &[Chosen], new: Value, span: Span) -> Res<Value> {
+        let kept: Dims = chosen.iter().filter_map(super::reference::kept).collect();
+        if let Value::Record(record) = old {
+            let Value::Record(new) = new else {
+                return Err(self.error("wrong-type", span, "a record cannot be given this value"));
+            };
+            let mut fields = Vec::with_capacity(record.fields.len());
+            for field in &record.fields {
+                let Some(value) = new.fields.iter().find(|one| one.name == field.name) else {
+                    return Err(self.error("wrong-type", span, format!("the value has no field `{}`", field.name)));
+                };
+                let mut all: Vec<Chosen> = chosen.to_vec();
+                all.extend(field.value.dims()[chosen.len()..].iter().map(|&dim| Chosen::Many((0..dim).collect())));
+                fields.push(Field {
+                    name: field.name,
+                    value: self.write(&field.value, &all, value.value.clone(), span)?,
+                });
+            }
+            return Ok(Value::Record(Box::new(Record { class: record.class, dims: record.dims.clone(), fields })));
+        }
+        if let Value::Texts { dims, items } = old {
+            let new = self.coerce(new, &Type::String, &kept, "the element", span)?;
+            let (Value::Texts { items: values, .. }, false) =
+                (new, chosen.iter().any(|one| matches!(one, Chosen::Dynamic(_))))
+            else {
+                return Err(self.unsupported("texts that change", span, "assigning this element"));
+            };
+            let lists: Vec<Vec<usize>> = chosen.iter().map(super::reference::positions).collect();
+            let mut items = items.clone();
+            for (offset, value) in offsets(dims, &lists).into_iter().zip(values) {
+                items[offset] = value;
+            }
+            return Ok(Value::Texts { dims: dims.clone(), items });
+        }
+        let Value::Scalars(scalars) = old else { return Ok(new) };
+        let Value::Scalars(new) = self.coerce(new, &scalars.ty, &kept, "the element", span)? else {
+            return Err(Refused);
+        };
+        let mut items = scalars.items.clone();
+        // Every combination of positions; changing subscripts try all and select.
+        let lists: Vec<Vec<usize>> = chosen
+            .iter()
+            .zip(&scalars.dims)
+            .map(|(one, &dim)| match one {
+                Chosen::Dynamic(_) => (0..dim).collect(),
+                other => super::reference::positions(other),
+            })
+            .collect();
+        let mut index = vec![0usize; chosen.len()];
+        let sizes: Vec<usize> = lists.iter().map(Vec::len).collect();
+        for _ in 0..count(&sizes) {
+            let mut offset = 0;
+            let mut source = 0;
+            let mut condition: Option<ExprId> = None;
+            for (at, one) in chosen.iter().enumerate() {
+                let position = lists[at][index[at]];
+                offset = offset * scalars.dims[at] + position;
+                match one {
+                    Chosen::Many(list) => source = source * list.len() + index[at],
+                    Chosen::Dynamic(item) => {
+                        let number = self.graph.number(position as f64 + 1.0);
+                        let is_meant = self.graph.equal(*item, number);
+                        condition = Some(match condition {
+                            Some(condition) => self.graph.and(condition, is_meant),
+                            None => is_meant,
+                        });
+                    }
+                    Chosen::One(_) => {}
+                }
+            }
+            items[offset] = match condition {
+                Some(condition) => self.graph.select(condition, new.items[source], items[offset]),
+                None => new.items[source],
+            };
+            for at in (0..index.len()).rev() {
+                index[at] += 1;
+                if index[at] < sizes[at] {
+                    break;
+                }
+                index[at] = 0;
+            }
+        }
+        Ok(Value::Scalars(Scalars { ty: scalars.ty.clone(), dims: scalars.dims.clone(), items }))
+    }
+
+    /// Primitive instances an algorithm assigns.
+    fn targets(&mut self, statements: &'a [Statement], in_when: bool, ctx: &Ctx, found: &mut FxHashMap<PrimId, bool>) {
+        for statement in statements {
+            match &statement.kind {
+                StatementKind::Assign { target, .. } => self.target_prims(target, in_when, ctx, found),
+                StatementKind::AssignTuple { targets, .. } => {
+                    for target in targets.iter().flatten() {
+                        self.target_prims(target, in_when, ctx, found);
+                    }
+                }
+                StatementKind::If { branches, otherwise } => {
+                    for branch in branches {
+                        self.targets(&branch.body, in_when, ctx, found);
+                    }
+                    if let Some(statements) = otherwise {
+                        self.targets(statements, in_when, ctx, found);
+                    }
+                }
+                StatementKind::For { body, .. } => self.targets(body, in_when, ctx, found),
+                StatementKind::While(branch) => self.targets(&branch.body, in_when, ctx, found),
+                StatementKind::When(branches) => {
+                    for branch in branches {
+                        self.targets(&branch.body, true, ctx, found);
+                    }
+                }
+                StatementKind::Call(_) | StatementKind::Break | StatementKind::Return => {}
+            }
+        }
+    }
+
+    fn target_prims(
+        &mut self,
+        target: &'a ComponentRef,
+        in_when: bool,
+        ctx: &Ctx,
+        found: &mut FxHashMap<PrimId, bool>,
+    ) {
+        let Ok(Start::Node(node, used)) = self.resolve_start(target, ctx) else { return };
+        let mut nodes = vec![node];
+        for part in &target.parts[used..] {
+            let mut next = Vec::new();
+            for node in self.all_elements(&nodes) {
+                if let Some(complex) = self.complex(node)
+                    && let Some(child) = self.child(&complex, part.name.name)
+                {
+                    next.push(child);
+                }
+            }
+            nodes = next;
+        }
+        while let Some(node) = nodes.pop() {
+            for node in self.all_elements(&[node]) {
+                match self.node(node).kind.clone() {
+                    NodeKind::Primitive(prim) => {
+                        let only_when = found.entry(prim).or_insert(in_when);
+                        *only_when &= in_when;
+                    }
+                    NodeKind::Complex(complex) => {
+                        let n = self.class(complex.class).components.len() as u32;
+                        nodes.extend((0..n).map(|at| NodeId(complex.first.0 + at)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Nodes with arrays replaced by their elements.
+    fn all_elements(&mut self, nodes: &[NodeId]) -> Vec<NodeId> {
+        let mut all = Vec::new();
+        for &node in nodes {
+            let Ok(node) = self.force(node) else { continue };
+            match &self.node(node).kind {
+                NodeKind::Array { dims, first, .. } => {
+                    all.extend((0..count(dims) as u32).map(|at| NodeId(first.0 + at)));
+                }
+                _ => all.push(node),
+            }
+        }
+        all
+    }
+
+    /// The variables of a primitive.
+    fn own_value(&mut self, prim: PrimId, make: impl Fn(&mut Self, VarId) -> ExprId) -> Value {
+        let first = self.prim(prim).first.unwrap_or(VarId(0));
+        let dims = self.prim_dims(prim);
+        let items: SmallVec<[ExprId; 1]> = (0..count(&dims) as u32).map(|at| make(self, VarId(first.0 + at))).collect();
+        Value::Scalars(Scalars { ty: self.prim(prim).ty.clone(), dims, items })
+    }
+
+    /// An algorithm section of a model.
+    pub(crate) fn algorithm_section(
+        &mut self,
+        statements: &'a [Statement],
+        is_initial: bool,
+        span: Span,
+        ctx: &mut Ctx,
+    ) -> Res<()> {
+        let mut targets: FxHashMap<PrimId, bool> = FxHashMap::default();
+        self.targets(statements, false, ctx, &mut targets);
+        let mut prims: Vec<(PrimId, bool)> = targets.into_iter().collect();
+        prims.sort_unstable();
+        let mut assigned = Assigned::default();
+        for &(prim, only_when) in &prims {
+            if self.prim(prim).first.is_none() || self.prim(prim).ty == Type::String {
+                continue;
+            }
+            let is_discrete = self.prim(prim).variability == Variability::Discrete;
+            let value = if only_when {
+                self.own_value(prim, |this, var| this.graph.var(var))
+            } else if is_discrete && !is_initial {
+                self.own_value(prim, |this, var| this.graph.pre(var))
+            } else {
+                match self.attribute(prim, "start", false)? {
+                    Some(Value::Scalars(scalars)) => Value::Scalars(scalars),
+                    _ => self.own_value(prim, |this, _| this.graph.number(0.0)),
+                }
+            };
+            assigned.values.insert(prim, value);
+        }
+        ctx.assigned = Some(Box::new(assigned));
+        let result = self.run(statements, ctx);
+        let Some(assigned) = ctx.assigned.take() else { return Err(Refused) };
+        result?;
+        let component = self.component_path(ctx);
+        for &(prim, only_when) in &prims {
+            let Some(first) = self.prim(prim).first else { continue };
+            if only_when {
+                continue;
+            }
+            let Some(Value::Scalars(scalars)) = assigned.values.get(&prim) else { continue };
+            for (at, &item) in scalars.items.iter().enumerate() {
+                let var = VarId(first.0 + at as u32);
+                if !assigned.touched.contains(&var) {
+                    continue;
+                }
+                let lhs = self.graph.var(var);
+                let equation =
+                    Equation { lhs, rhs: item, origin: Origin::Algorithm, component: component.clone(), span };
+                if is_initial {
+                    self.out.initial_equations.push(equation);
+                } else {
+                    self.out.equations.push(equation);
+                }
+            }
+        }
+        let whens = self.separate_whens(assigned.whens)?;
+        self.out.when_clauses.extend(whens);
+        Ok(())
+    }
+
+    /// A when-statement.
+    fn run_when(&mut self, branches: &'a [StatementBranch], span: Span, ctx: &mut Ctx) -> Res<()> {
+        if ctx.in_function || ctx.in_when {
+            let place = if ctx.in_function { "a function" } else { "another when-statement" };
+            return Err(self.error("misplaced-when", span, format!("a when-statement cannot be used in {place}")));
+        }
+        if !self.functions.path.is_empty() {
+            return Err(self.unsupported("when in if", span, "a when-statement under a condition that changes"));
+        }
+        let mut clause = WhenClause { branches: Vec::new(), component: self.component_path(ctx), span };
+        for branch in branches {
+            let conditions = self.when_conditions(&branch.condition, ctx)?;
+            let mut inner_targets: FxHashMap<PrimId, bool> = FxHashMap::default();
+            self.targets(&branch.body, true, ctx, &mut inner_targets);
+            let before = ctx.assigned.clone();
+            let mut prims: Vec<PrimId> = inner_targets.into_keys().collect();
+            prims.sort_unstable();
+            if let Some(mut assigned) = ctx.assigned.take() {
+                assigned.touched.clear();
+                assigned.actions.clear();
+                for &prim in &prims {
+                    if self.prim(prim).first.is_some() {
+                        let value = self.own_value(prim, |this, var| this.graph.pre(var));
+                        assigned.values.insert(prim, value);
+                    }
+                }
+                ctx.assigned = Some(assigned);
+            }
+            ctx.in_when = true;
+            let result = self.run(&branch.body, ctx);
+            ctx.in_when = false;
+            let after = std::mem::replace(&mut ctx.assigned, before);
+            result?;
+            let Some(after) = after else { return Err(Refused) };
+            let mut actions = Vec::new();
+            for &prim in &prims {
+                let Some(first) = self.prim(prim).first else { continue };
+                let Some(Value::Scalars(scalars)) = after.values.get(&prim) else { continue };
+                for (at, &value) in scalars.items.iter().enumerate() {
+                    let variable = VarId(first.0 + at as u32);
+                    if after.touched.contains(&variable) {
+                        self.make_discrete(variable);
+                        actions.push(WhenAction::Assign { variable, value, span });
+                    }
+                }
+            }
+            actions.extend(after.actions);
+            clause.branches.push(WhenBranch { conditions, actions });
+        }
+        if let Some(assigned) = ctx.assigned.as_mut() {
+            assigned.whens.push(clause);
+        }
+        Ok(())
+    }
+
+    /// A variable assigned in a when-clause changes at events only.
+    pub(crate) fn make_discrete(&mut self, variable: VarId) {
+        let variable = &mut self.variables[variable.index()];
+        if variable.kind == VariableKind::Continuous {
+            variable.kind = VariableKind::Discrete;
+        }
+    }
+
+    /// The conditions of a when-clause: one Boolean, or a vector of them.
+    pub(crate) fn when_conditions(&mut self, condition: &'a Expr, ctx: &mut Ctx) -> Res<Vec<ExprId>> {
+        let value = self.expr(condition, ctx)?;
+        let scalars = self.boolean(value, "the condition of `when`", condition.span)?;
+        if scalars.dims.len() > 1 {
+            return Err(self.error("wrong-size", condition.span, "the condition of `when` is a scalar or a vector"));
+        }
+        Ok(scalars.items.to_vec())
+    }
+
+    /// Variables that several when-statements of one section assign get a clause of their own, in which later statements
+    /// come first: they have the last word.
+    fn separate_whens(&mut self, mut whens: Vec<WhenClause>) -> Res<Vec<WhenClause>> {
+        let mut users: FxHashMap<VarId, Vec<usize>> = FxHashMap::default();
+        for (at, clause) in whens.iter().enumerate() {
+            let mut seen = FxHashSet::default();
+            for action in clause.branches.iter().flat_map(|branch| &branch.actions) {
+                if let WhenAction::Assign { variable, .. } = action
+                    && seen.insert(*variable)
+                {
+                    users.entry(*variable).or_default().push(at);
+                }
+            }
+        }
+        let mut shared: Vec<VarId> = users.iter().filter(|(_, list)| list.len() > 1).map(|(&var, _)| var).collect();
+        shared.sort_unstable();
+        let mut added = Vec::new();
+        for variable in shared {
+            let mut branches = Vec::new();
+            let mut span = Span::NONE;
+            let mut component = Arc::from("");
+            for &at in users[&variable].iter().rev() {
+                let clause = &whens[at];
+                span = clause.span;
+                component = clause.component.clone();
+                for branch in &clause.branches {
+                    let own = branch.actions.iter().find_map(|action| match action {
+                        WhenAction::Assign { variable: one, value, span } if *one == variable => Some((*value, *span)),
+                        _ => None,
+                    });
+                    let Some((value, value_span)) = own else {
+                        if clause.branches.len() > 1 {
+                            let what = "a variable assigned in some branches of several when-statements";
+                            return Err(self.unsupported("when-statements", clause.span, what));
+                        }
+                        continue;
+                    };
+                    branches.push(WhenBranch {
+                        conditions: branch.conditions.clone(),
+                        actions: vec![WhenAction::Assign { variable, value, span: value_span }],
+                    });
+                }
+            }
+            for clause in &mut whens {
+                for branch in &mut clause.branches {
+                    branch.actions.retain(
+                        |action| !matches!(action, WhenAction::Assign { variable: one, .. } if *one == variable),
+                    );
+                }
+            }
+            added.push(WhenClause { branches, component, span });
+        }
+        whens.retain(|clause| clause.branches.iter().any(|branch| !branch.actions.is_empty()));
+        whens.extend(added);
+        Ok(whens)
+    }
+}
+
+/// How an if-statement ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ran {
+    /// The statements behind it are still to be run.
+    Through,
+    /// The branch left its block.
+    Block(Flow),
+    /// The statements behind it have been run.
+    Rest(Flow),
+}
+
+impl From<Flow> for Ran {
+    fn from(flow: Flow) -> Self {
+        match flow {
+            Flow::Next => Self::Through,
+            other => Self::Block(other),
+        }
+    }
+}

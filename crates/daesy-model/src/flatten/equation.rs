@@ -1,0 +1,858 @@
+//! Equation sections to scalar equations.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use daesy_graph::flat::{Assertion, Equation as FlatEquation, Origin, WhenAction, WhenBranch, WhenClause};
+use daesy_graph::{ExprId, Finding, Node, Span, VarId, VariableKind};
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+use super::expr::{Ctx, Variability};
+use super::instance::NodeKind;
+use super::value::{Scalars, Type, Value, dims_text};
+use super::{ClassId, Flattener, NodeId, Refused, Res};
+use crate::name::Name;
+use crate::syntax::{
+    AlgorithmSection, ClassBody, ComponentRef, Equation, EquationBranch, EquationKind, EquationSection, Expr, ExprKind,
+    RefPart, Statement, StatementKind, Subscript,
+};
+
+/// Equations and what else constrains the variables.
+#[derive(Clone, Default)]
+pub(crate) struct Output {
+    pub equations: Vec<FlatEquation>,
+    pub initial_equations: Vec<FlatEquation>,
+    pub when_clauses: Vec<WhenClause>,
+    pub assertions: Vec<Assertion>,
+}
+
+/// Sections of a class and its base classes, each with the class it is written in.
+#[derive(Default)]
+pub(crate) struct Sections<'a> {
+    equations: Vec<(ClassId, &'a EquationSection)>,
+    algorithms: Vec<(ClassId, &'a AlgorithmSection)>,
+    has_connect: bool,
+}
+
+impl<'a> Flattener<'a> {
+    /// The sections of a class, found once.
+    fn sections(&mut self, class: ClassId) -> Rc<Sections<'a>> {
+        if let Some(sections) = self.section_cache.get(&class) {
+            return sections.clone();
+        }
+        let mut sections = Sections::default();
+        let mut seen = FxHashSet::default();
+        self.add_sections(class, &mut sections, &mut seen, 0);
+        let sections = Rc::new(sections);
+        self.section_cache.insert(class, sections.clone());
+        sections
+    }
+
+    fn add_sections(&self, class: ClassId, sections: &mut Sections<'a>, seen: &mut FxHashSet<usize>, depth: usize) {
+        if depth > self.options.max_depth {
+            return;
+        }
+        for &base in &self.class(class).bases {
+            self.add_sections(base, sections, seen, depth + 1);
+        }
+        let Some(ast) = self.class(class).ast else { return };
+        // A base class that is reached twice counts once.
+        if !seen.insert(std::ptr::from_ref(ast) as usize) {
+            return;
+        }
+        let ClassBody::Long { composition, .. } = &ast.body else { return };
+        for section in &composition.equations {
+            sections.equations.push((class, section));
+            sections.has_connect |= section.equations.iter().any(contains_connect);
+        }
+        sections.algorithms.extend(composition.algorithms.iter().map(|section| (class, section)));
+    }
+
+    /// All composite instances that may have equations.
+    fn equation_nodes(&self) -> Vec<NodeId> {
+        (0..self.nodes.len() as u32)
+            .map(NodeId)
+            .filter(|&id| match &self.node(id).kind {
+                NodeKind::Complex(complex) => !complex.inherited.in_package && !complex.is_record,
+                _ => false,
+            })
+            .collect()
+    }
+
+    /// Connect equations of all instances.
+    pub(crate) fn collect_connections(&mut self) {
+        for node in self.equation_nodes() {
+            let Some(complex) = self.complex(node) else { continue };
+            let sections = self.sections(complex.class);
+            if !sections.has_connect {
+                continue;
+            }
+            for &(owner, section) in &sections.equations {
+                let mut ctx = Ctx::new(owner, node);
+                for equation in &section.equations {
+                    if contains_connect(equation) {
+                        let _ = self.connect_equation(equation, &mut ctx);
+                    }
+                }
+            }
+        }
+    }
+
+    fn connect_equation(&mut self, equation: &'a Equation, ctx: &mut Ctx) -> Res<()> {
+        match &equation.kind {
+            EquationKind::Connect(left, right) => self.connect(left, right, equation.span, ctx),
+            EquationKind::For { iterators, body } => {
+                let fallback = |this: &mut Self, name: Name, ctx: &mut Ctx| this.size_by_use_equations(body, name, ctx);
+                self.for_each(iterators, &fallback, ctx, &mut |this, ctx| {
+                    for equation in body {
+                        if contains_connect(equation) {
+                            this.connect_equation(equation, ctx)?;
+                        }
+                    }
+                    Ok(())
+                })
+                .map(|_| ())
+            }
+            EquationKind::If { branches, otherwise } => {
+                let body = self.known_branch(branches, otherwise.as_deref(), ctx)?;
+                let Some(body) = body else {
+                    let message = "a connect equation in an if-equation needs a condition of parameters";
+                    return Err(self.error("variability", equation.span, message));
+                };
+                for equation in body {
+                    if contains_connect(equation) {
+                        self.connect_equation(equation, ctx)?;
+                    }
+                }
+                Ok(())
+            }
+            EquationKind::When(_) => {
+                Err(self.error("misplaced-connect", equation.span, "connect equations cannot be in when-equations"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The branch of an if-equation whose conditions are known; `None` when they vary.
+    fn known_branch(
+        &mut self,
+        branches: &'a [EquationBranch],
+        otherwise: Option<&'a [Equation]>,
+        ctx: &mut Ctx,
+    ) -> Res<Option<&'a [Equation]>> {
+        for branch in branches {
+            let condition = self.condition(&branch.condition, ctx)?;
+            if self.graph.as_number(condition).is_none() && self.variability_of(condition) > Variability::Parameter {
+                return Ok(None);
+            }
+            if !self.can_be_known(condition) {
+                return Ok(None);
+            }
+            if self.known_number(condition, branch.condition.span)? != 0.0 {
+                return Ok(Some(&branch.body));
+            }
+        }
+        Ok(Some(otherwise.unwrap_or_default()))
+    }
+
+    /// Whether all parameters below an expression have values (those found by initial equations have not).
+    fn can_be_known(&mut self, expr: ExprId) -> bool {
+        let mut leaves = Vec::new();
+        let mut reach = std::mem::take(&mut self.reach);
+        reach.leaves(&self.graph, &[expr], &mut leaves);
+        self.reach = reach;
+        leaves.iter().all(|leaf| match leaf {
+            daesy_graph::traverse::Leaf::Var { var, .. } => {
+                let prim = self.var_prims[var.index()];
+                self.binding_layer(prim).is_some()
+                    || matches!(self.attribute(prim, "start", true), Ok(Some(_)))
+                    || self.options.values.contains_key(&self.variables[var.index()].name)
+            }
+            daesy_graph::traverse::Leaf::Time => false,
+        })
+    }
+
+    /// All other equations and algorithms of all instances.
+    pub(crate) fn collect_equations(&mut self) {
+        for node in self.equation_nodes() {
+            let Some(complex) = self.complex(node) else { continue };
+            let sections = self.sections(complex.class);
+            for &(owner, section) in &sections.equations {
+                let mut ctx = Ctx::new(owner, node);
+                self.in_initial = section.is_initial;
+                for equation in &section.equations {
+                    let mut sink = Output::default();
+                    if self.equation(equation, &mut ctx, &mut sink).is_ok() {
+                        self.take(sink, section.is_initial);
+                    }
+                    if self.n_errors > 200 {
+                        return;
+                    }
+                }
+                self.in_initial = false;
+            }
+            for &(owner, section) in &sections.algorithms {
+                let mut ctx = Ctx::new(owner, node);
+                self.in_initial = section.is_initial;
+                self.steps = 0;
+                let _ = self.algorithm_section(&section.statements, section.is_initial, section.span, &mut ctx);
+                self.in_initial = false;
+            }
+        }
+    }
+
+    fn take(&mut self, sink: Output, is_initial: bool) {
+        if is_initial {
+            self.out.initial_equations.extend(sink.equations);
+        } else {
+            self.out.equations.extend(sink.equations);
+        }
+        self.out.when_clauses.extend(sink.when_clauses);
+        self.out.assertions.extend(sink.assertions);
+    }
+
+    fn equation(&mut self, equation: &'a Equation, ctx: &mut Ctx, sink: &mut Output) -> Res<()> {
+        self.steps = 0;
+        match &equation.kind {
+            EquationKind::Equality(left, right) => self.equality(left, right, equation.span, ctx, sink),
+            // Taken care of before.
+            EquationKind::Connect(..) => Ok(()),
+            EquationKind::For { iterators, body } => {
+                let fallback = |this: &mut Self, name: Name, ctx: &mut Ctx| this.size_by_use_equations(body, name, ctx);
+                self.for_each(iterators, &fallback, ctx, &mut |this, ctx| {
+                    for equation in body {
+                        this.equation(equation, ctx, sink)?;
+                    }
+                    Ok(())
+                })
+                .map(|_| ())
+            }
+            EquationKind::If { branches, otherwise } => {
+                self.if_equation(branches, otherwise.as_deref(), equation.span, ctx, sink)
+            }
+            EquationKind::When(branches) => {
+                if self.in_initial {
+                    return Err(self.error(
+                        "misplaced-when",
+                        equation.span,
+                        "when-equations cannot be initial equations",
+                    ));
+                }
+                if ctx.in_when {
+                    return Err(self.error("misplaced-when", equation.span, "when-equations cannot be nested"));
+                }
+                let mut clause =
+                    WhenClause { branches: Vec::new(), component: self.component_path(ctx), span: equation.span };
+                for branch in branches {
+                    let conditions = self.when_conditions(&branch.condition, ctx)?;
+                    ctx.in_when = true;
+                    let actions = self.when_actions(&branch.body, ctx);
+                    ctx.in_when = false;
+                    clause.branches.push(WhenBranch { conditions, actions: actions? });
+                }
+                self.check_when_branches(&clause)?;
+                sink.when_clauses.push(clause);
+                Ok(())
+            }
+            EquationKind::Call(call) => self.call_equation(call, ctx, sink),
+        }
+    }
+
+    fn call_equation(&mut self, call: &'a Expr, ctx: &mut Ctx, sink: &mut Output) -> Res<()> {
+        let ExprKind::Call { function, args, named } = &call.kind else {
+            return Err(self.error("not-an-equation", call.span, "this is an expression, not an equation"));
+        };
+        let name = function.parts[0].name.name.text();
+        if function.parts.len() == 1 && self.is_builtin(name, ctx.scope) {
+            match name {
+                "assert" => {
+                    if let Some(assertion) = self.assertion(args, named, call.span, ctx)? {
+                        sink.assertions.push(assertion);
+                    }
+                    return Ok(());
+                }
+                "reinit" => {
+                    let message = "`reinit` can be used in when-equations only";
+                    return Err(self.error("misplaced-reinit", call.span, message));
+                }
+                "terminate" => {
+                    return Err(self.unsupported(
+                        "terminate outside when",
+                        call.span,
+                        "`terminate` outside a when-equation",
+                    ));
+                }
+                _ => {
+                    let message = format!("`{name}(..)` alone is not an equation");
+                    return Err(self.error("not-an-equation", call.span, message));
+                }
+            }
+        }
+        // A call for its effect: evaluated so that what is wrong with it is found.
+        self.expr(call, ctx).map(|_| ())
+    }
+
+    /// `left = right`
+    fn equality(&mut self, left: &'a Expr, right: &'a Expr, span: Span, ctx: &mut Ctx, sink: &mut Output) -> Res<()> {
+        let component = self.component_path(ctx);
+        if let ExprKind::Tuple(places) = &left.kind
+            && (places.len() != 1 || matches!(right.kind, ExprKind::Call { .. }))
+        {
+            let value = self.expr(right, ctx)?;
+            let values = match value {
+                Value::Tuple(values) => values,
+                single => vec![single],
+            };
+            if places.len() > values.len() {
+                let message = format!("{} variables for {} results", places.len(), values.len());
+                return Err(self.error("wrong-size", span, message));
+            }
+            for (place, value) in places.iter().zip(values) {
+                if let Some(place) = place {
+                    let target = self.expr(place, ctx)?;
+                    self.equate(target, value, span, &component, sink)?;
+                }
+            }
+            return Ok(());
+        }
+        let left = super::function::first_result(self.expr(left, ctx)?);
+        let right = super::function::first_result(self.expr(right, ctx)?);
+        self.equate(left, right, span, &component, sink)
+    }
+
+    /// Scalar equations of two values.
+    fn equate(&mut self, left: Value, right: Value, span: Span, component: &Arc<str>, sink: &mut Output) -> Res<()> {
+        match (left, right) {
+            (Value::Scalars(left), Value::Scalars(right)) => {
+                self.check_equation(&left, &right, span)?;
+                for (&lhs, &rhs) in left.items.iter().zip(&right.items) {
+                    self.check_scalar_equation(lhs, rhs, span)?;
+                    sink.equations.push(FlatEquation {
+                        lhs,
+                        rhs,
+                        origin: Origin::Equation,
+                        component: component.clone(),
+                        span,
+                    });
+                }
+                Ok(())
+            }
+            (Value::Record(left), Value::Record(right)) => {
+                if left.dims != right.dims {
+                    let message = format!("sides of size {} and {}", dims_text(&left.dims), dims_text(&right.dims));
+                    return Err(self.error("wrong-size", span, message));
+                }
+                if left.fields.len() != right.fields.len() {
+                    return Err(self.error("wrong-type", span, "the two records have different fields"));
+                }
+                for field in left.fields {
+                    let Some(other) = right.fields.iter().find(|other| other.name == field.name) else {
+                        let message = format!("the record on the right has no field `{}`", field.name);
+                        return Err(self.error("wrong-type", span, message));
+                    };
+                    self.equate(field.value, other.value.clone(), span, component, sink)?;
+                }
+                Ok(())
+            }
+            (Value::Texts { items: left, .. }, Value::Texts { items: right, .. }) => {
+                if left == right && left.iter().all(|item| item.is_known) {
+                    return Ok(());
+                }
+                Err(self.unsupported("equations between texts", span, "an equation between Strings"))
+            }
+            (Value::Tuple(left), Value::Tuple(right)) if left.len() == right.len() => {
+                for (left, right) in left.into_iter().zip(right) {
+                    self.equate(left, right, span, component, sink)?;
+                }
+                Ok(())
+            }
+            (left, right) => {
+                let message = format!("an equation cannot join {} and {}", left.describe(), right.describe());
+                Err(self.error("wrong-type", span, message))
+            }
+        }
+    }
+
+    fn check_equation(&mut self, left: &Scalars, right: &Scalars, span: Span) -> Res<()> {
+        if left.dims != right.dims {
+            let message = format!(
+                "the left side has size {}, the right side has size {}",
+                dims_text(&left.dims),
+                dims_text(&right.dims)
+            );
+            return Err(self.error_help("wrong-size", span, message, "both sides of an equation need the same sizes"));
+        }
+        let fits = left.ty.fits(&right.ty) || right.ty.fits(&left.ty);
+        let is_whole = |this: &Self, scalars: &Scalars, other: &Scalars| {
+            scalars.ty == Type::Integer
+                && other.ty == Type::Real
+                && scalars.items.iter().any(|&item| matches!(this.graph.node(item), Node::Var { order: 0, .. }))
+                && other.items.iter().all(|&item| this.graph.as_number(item).is_none())
+                && scalars.items.iter().any(|&item| match this.graph.node(item) {
+                    Node::Var { var, .. } => this.variables[var.index()].kind == VariableKind::Discrete,
+                    _ => false,
+                })
+                && other.items.iter().any(|&item| !matches!(this.graph.node(item), Node::Var { order: 0, .. }))
+        };
+        if !fits || is_whole(self, left, right) {
+            let finding = Finding::error(
+                "wrong-type",
+                span,
+                format!("the left side is {}, the right side is {}", left.ty.word(), right.ty.word()),
+            );
+            return Err(self.report(finding));
+        }
+        Ok(())
+    }
+
+    /// Equations must have an unknown.
+    fn check_scalar_equation(&mut self, lhs: ExprId, rhs: ExprId, span: Span) -> Res<()> {
+        if self.in_initial {
+            return Ok(());
+        }
+        let (left, right) = (self.variability_of(lhs), self.variability_of(rhs));
+        if left.max(right) > Variability::Parameter {
+            return Ok(());
+        }
+        if let Node::Var { var, .. } = self.graph.node(lhs) {
+            let name = self.variables[var.index()].name.clone();
+            let message = format!("`{name}` is a {} and cannot be determined by an equation", left.word());
+            return Err(self.error_help("parameter-equation", span, message, "give it a value in its declaration"));
+        }
+        if let (Some(left), Some(right)) = (self.graph.as_number(lhs), self.graph.as_number(rhs))
+            && left != right
+        {
+            let message = format!("this equation says {left} = {right}");
+            return Err(self.error("contradiction", span, message));
+        }
+        Ok(())
+    }
+
+    /// An if-equation: the branch that is known, or the branches joined.
+    fn if_equation(
+        &mut self,
+        branches: &'a [EquationBranch],
+        otherwise: Option<&'a [Equation]>,
+        span: Span,
+        ctx: &mut Ctx,
+        sink: &mut Output,
+    ) -> Res<()> {
+        if let Some(body) = self.known_branch(branches, otherwise, ctx)? {
+            for equation in body {
+                self.equation(equation, ctx, sink)?;
+            }
+            return Ok(());
+        }
+        let mut conditions = Vec::with_capacity(branches.len());
+        let mut sinks = Vec::with_capacity(branches.len() + 1);
+        for branch in branches {
+            conditions.push(self.condition(&branch.condition, ctx)?);
+            let mut inner = Output::default();
+            for equation in &branch.body {
+                self.equation(equation, ctx, &mut inner)?;
+            }
+            sinks.push(inner);
+        }
+        let mut last = Output::default();
+        for equation in otherwise.unwrap_or_default() {
+            self.equation(equation, ctx, &mut last)?;
+        }
+        sinks.push(last);
+        if sinks.iter().any(|sink| !sink.when_clauses.is_empty()) {
+            return Err(self.error(
+                "variability",
+                span,
+                "when-equations in an if-equation need conditions of parameters",
+            ));
+        }
+        let n = sinks[0].equations.len();
+        if sinks.iter().any(|sink| sink.equations.len() != n) {
+            let counts: Vec<String> = sinks.iter().map(|sink| sink.equations.len().to_string()).collect();
+            let message =
+                format!("the branches of this if-equation have different numbers of equations: {}", counts.join(", "));
+            let help = "every branch, `else` included, needs the same number of equations when the condition varies";
+            return Err(self.error_help("if-equation-count", span, message, help));
+        }
+        // Asserts hold in their branch only.
+        for at in 0..sinks.len() {
+            for mut assertion in std::mem::take(&mut sinks[at].assertions) {
+                let mut guarded = assertion.condition;
+                if let Some(&own) = conditions.get(at) {
+                    let negated = self.graph.not(own);
+                    guarded = self.graph.or(negated, guarded);
+                }
+                for &before in &conditions[..at.min(conditions.len())] {
+                    guarded = self.graph.or(before, guarded);
+                }
+                assertion.condition = guarded;
+                sink.assertions.push(assertion);
+            }
+        }
+        let mut rest: Vec<Vec<Option<FlatEquation>>> =
+            sinks.into_iter().map(|sink| sink.equations.into_iter().map(Some).collect()).collect();
+        for at in 0..n {
+            let Some(first) = rest[0][at].take() else { continue };
+            let mut parts = vec![(first.lhs, first.rhs)];
+            for other in &mut rest[1..] {
+                // The equation with the same left side, else the next one.
+                let same = other.iter().position(|one| one.as_ref().is_some_and(|one| one.lhs == first.lhs));
+                let place = same.or_else(|| other.iter().position(Option::is_some));
+                if let Some(equation) = place.and_then(|place| other[place].take()) {
+                    parts.push((equation.lhs, equation.rhs));
+                }
+            }
+            let Some((mut lhs, mut rhs)) = parts.pop() else { continue };
+            while let Some((then_lhs, then_rhs)) = parts.pop() {
+                let condition = conditions[parts.len()];
+                lhs = if lhs == then_lhs { lhs } else { self.graph.select(condition, then_lhs, lhs) };
+                rhs = self.graph.select(condition, then_rhs, rhs);
+            }
+            sink.equations.push(FlatEquation { lhs, rhs, ..first });
+        }
+        Ok(())
+    }
+
+    /// What the equations of a when-branch do.
+    fn when_actions(&mut self, equations: &'a [Equation], ctx: &mut Ctx) -> Res<Vec<WhenAction>> {
+        let mut actions = Vec::new();
+        for equation in equations {
+            match &equation.kind {
+                EquationKind::Equality(left, right) => {
+                    let mut inner = Output::default();
+                    self.equality(left, right, equation.span, ctx, &mut inner)?;
+                    for equation in inner.equations {
+                        let Node::Var { var, order: 0 } = self.graph.node(equation.lhs) else {
+                            let message = "the left side of an equation in a when-equation must be a variable";
+                            return Err(self.error_help(
+                                "when-left-side",
+                                equation.span,
+                                message,
+                                "write `v = expression`",
+                            ));
+                        };
+                        let kind = self.variables[var.index()].kind;
+                        if !matches!(kind, VariableKind::Continuous | VariableKind::Discrete) {
+                            let message = format!("`{}` is not an unknown", self.variables[var.index()].name);
+                            return Err(self.error("not-assignable", equation.span, message));
+                        }
+                        self.make_discrete(var);
+                        actions.push(WhenAction::Assign { variable: var, value: equation.rhs, span: equation.span });
+                    }
+                }
+                EquationKind::For { iterators, body } => {
+                    let fallback =
+                        |this: &mut Self, name: Name, ctx: &mut Ctx| this.size_by_use_equations(body, name, ctx);
+                    let collected = &mut actions;
+                    self.for_each(iterators, &fallback, ctx, &mut |this, ctx| {
+                        collected.extend(this.when_actions(body, ctx)?);
+                        Ok(())
+                    })?;
+                }
+                EquationKind::If { branches, otherwise } => {
+                    if let Some(body) = self.known_branch(branches, otherwise.as_deref(), ctx)? {
+                        actions.extend(self.when_actions(body, ctx)?);
+                        continue;
+                    }
+                    let joined = self.when_if(branches, otherwise.as_deref(), ctx)?;
+                    actions.extend(joined);
+                }
+                EquationKind::When(_) => {
+                    return Err(self.error("misplaced-when", equation.span, "when-equations cannot be nested"));
+                }
+                EquationKind::Connect(..) => {
+                    let message = "connect equations cannot be in when-equations";
+                    return Err(self.error("misplaced-connect", equation.span, message));
+                }
+                EquationKind::Call(call) => {
+                    let ExprKind::Call { function, args, named } = &call.kind else {
+                        return Err(self.error("not-an-equation", call.span, "this is not an equation"));
+                    };
+                    match function.parts[0].name.name.text() {
+                        "reinit" => actions.extend(self.reinit(args, call.span, ctx)?),
+                        "assert" => {
+                            if let Some(assertion) = self.assertion(args, named, call.span, ctx)? {
+                                actions.push(WhenAction::Assert(assertion));
+                            }
+                        }
+                        "terminate" => {
+                            let message = match args.first() {
+                                Some(message) => self.message_text(message, ctx)?,
+                                None => String::new(),
+                            };
+                            actions.push(WhenAction::Terminate { message, span: call.span });
+                        }
+                        _ => {
+                            self.expr(call, ctx)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(actions)
+    }
+
+    /// An if-equation inside a when-equation.
+    fn when_if(
+        &mut self,
+        branches: &'a [EquationBranch],
+        otherwise: Option<&'a [Equation]>,
+        ctx: &mut Ctx,
+    ) -> Res<Vec<WhenAction>> {
+        let Some((first, others)) = branches.split_first() else {
+            return self.when_actions(otherwise.unwrap_or_default(), ctx);
+        };
+        let condition = self.condition(&first.condition, ctx)?;
+        let then = self.when_actions(&first.body, ctx)?;
+        let other = self.when_if(others, otherwise, ctx)?;
+        let mut joined = Vec::new();
+        let mut other: Vec<Option<WhenAction>> = other.into_iter().map(Some).collect();
+        let find = |var: VarId, is_reinit: bool, list: &mut Vec<Option<WhenAction>>| {
+            list.iter_mut()
+                .find(|one| match one {
+                    Some(WhenAction::Assign { variable, .. }) => !is_reinit && *variable == var,
+                    Some(WhenAction::Reinit { variable, .. }) => is_reinit && *variable == var,
+                    _ => false,
+                })
+                .and_then(Option::take)
+        };
+        let value_of = |action: &WhenAction| match action {
+            WhenAction::Assign { value, .. } | WhenAction::Reinit { value, .. } => Some(*value),
+            _ => None,
+        };
+        for action in then {
+            match action {
+                WhenAction::Assign { variable, value, span } => {
+                    let kept = find(variable, false, &mut other).as_ref().and_then(value_of);
+                    let kept = kept.unwrap_or_else(|| self.graph.pre(variable));
+                    let value = self.graph.select(condition, value, kept);
+                    joined.push(WhenAction::Assign { variable, value, span });
+                }
+                WhenAction::Reinit { variable, value, span } => {
+                    let kept = find(variable, true, &mut other).as_ref().and_then(value_of);
+                    let kept = kept.unwrap_or_else(|| self.graph.var(variable));
+                    let value = self.graph.select(condition, value, kept);
+                    joined.push(WhenAction::Reinit { variable, value, span });
+                }
+                WhenAction::Assert(mut assertion) => {
+                    let negated = self.graph.not(condition);
+                    assertion.condition = self.graph.or(negated, assertion.condition);
+                    joined.push(WhenAction::Assert(assertion));
+                }
+                WhenAction::Terminate { span, .. } => {
+                    let what = "`terminate` under a condition inside a when-equation";
+                    return Err(self.unsupported("terminate", span, what));
+                }
+            }
+        }
+        for action in other.into_iter().flatten() {
+            match action {
+                WhenAction::Assign { variable, value, span } => {
+                    let kept = self.graph.pre(variable);
+                    let value = self.graph.select(condition, kept, value);
+                    joined.push(WhenAction::Assign { variable, value, span });
+                }
+                WhenAction::Reinit { variable, value, span } => {
+                    let kept = self.graph.var(variable);
+                    let value = self.graph.select(condition, kept, value);
+                    joined.push(WhenAction::Reinit { variable, value, span });
+                }
+                WhenAction::Assert(mut assertion) => {
+                    assertion.condition = self.graph.or(condition, assertion.condition);
+                    joined.push(WhenAction::Assert(assertion));
+                }
+                WhenAction::Terminate { span, .. } => {
+                    let what = "`terminate` under a condition inside a when-equation";
+                    return Err(self.unsupported("terminate", span, what));
+                }
+            }
+        }
+        Ok(joined)
+    }
+
+    /// All branches of a when-equation must determine the same variables [@modelica36, sec. 8.3.5.2].
+    fn check_when_branches(&mut self, clause: &WhenClause) -> Res<()> {
+        let sets: Vec<Vec<VarId>> = clause
+            .branches
+            .iter()
+            .map(|branch| {
+                let mut set: Vec<VarId> = branch
+                    .actions
+                    .iter()
+                    .filter_map(|action| match action {
+                        WhenAction::Assign { variable, .. } => Some(*variable),
+                        _ => None,
+                    })
+                    .collect();
+                set.sort_unstable();
+                set
+            })
+            .collect();
+        for set in &sets {
+            if let Some(twice) = set.windows(2).find(|pair| pair[0] == pair[1]) {
+                let name = self.variables[twice[0].index()].name.clone();
+                let message = format!("`{name}` is determined twice in one branch of a when-equation");
+                return Err(self.error("assigned-twice", clause.span, message));
+            }
+        }
+        if sets.windows(2).any(|pair| pair[0] != pair[1]) {
+            let message = "the branches of this when-equation determine different variables";
+            let help = "every branch must have equations for the same variables";
+            return Err(self.error_help("when-branches", clause.span, message, help));
+        }
+        Ok(())
+    }
+
+    /// The size of a dimension that an iterator without range indexes.
+    pub(crate) fn size_by_use_expr(&mut self, expr: &'a Expr, name: Name, ctx: &mut Ctx) -> Res<Option<usize>> {
+        let mut uses = Vec::new();
+        super::check::indexed_by(expr, name, &mut uses);
+        self.size_of_use(&uses, ctx)
+    }
+
+    fn size_of_use(&mut self, uses: &[super::check::Use<'a>], ctx: &mut Ctx) -> Res<Option<usize>> {
+        for one in uses {
+            let Ok(dims) = self.reference_sizes(one.reference, one.part, ctx) else { continue };
+            if let Some(&dim) = dims.get(one.dimension) {
+                return Ok(Some(dim));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sizes of a part of a reference, without its own subscripts.
+    fn reference_sizes(
+        &mut self,
+        reference: &'a ComponentRef,
+        part: usize,
+        ctx: &mut Ctx,
+    ) -> Res<SmallVec<[usize; 2]>> {
+        if let Some(local) = ctx.locals.iter().rev().find(|local| local.name == reference.parts[0].name.name) {
+            return Ok(if part == 0 { local.value.dims().iter().copied().collect() } else { SmallVec::new() });
+        }
+        let super::reference::Start::Node(node, used) = self.resolve_start(reference, ctx)? else {
+            return Err(Refused);
+        };
+        if part + 1 < used {
+            return Err(Refused);
+        }
+        let mut node = self.force(node)?;
+        for step in &reference.parts[used..=part] {
+            if let NodeKind::Array { first, .. } = self.node(node).kind {
+                node = first;
+            }
+            match self.part_node(node, step, ctx)? {
+                Ok(child) => node = self.force(child)?,
+                Err(_) => return Err(Refused),
+            }
+        }
+        Ok(match &self.node(node).kind {
+            NodeKind::Array { dims, .. } => dims.iter().copied().collect(),
+            NodeKind::Primitive(prim) => self.prim_dims(*prim),
+            _ => SmallVec::new(),
+        })
+    }
+
+    pub(crate) fn size_by_use_equations(
+        &mut self,
+        body: &'a [Equation],
+        name: Name,
+        ctx: &mut Ctx,
+    ) -> Res<Option<usize>> {
+        let mut uses = Vec::new();
+        super::check::each_expr_in_equations(body, &mut |expr| super::check::indexed_by(expr, name, &mut uses));
+        super::check::each_connect(body, &mut |reference| {
+            super::check::reference_indexed_by(reference, name, &mut uses)
+        });
+        self.size_of_use(&uses, ctx)
+    }
+
+    pub(crate) fn size_by_use_statements(
+        &mut self,
+        body: &'a [Statement],
+        name: Name,
+        ctx: &mut Ctx,
+    ) -> Res<Option<usize>> {
+        let mut uses = Vec::new();
+        for statement in body {
+            match &statement.kind {
+                StatementKind::Assign { target, value } => {
+                    super::check::reference_indexed_by(target, name, &mut uses);
+                    super::check::indexed_by(value, name, &mut uses);
+                }
+                StatementKind::AssignTuple { call, .. } => super::check::indexed_by(call, name, &mut uses),
+                StatementKind::Call(call) => super::check::indexed_by(call, name, &mut uses),
+                StatementKind::For { body, .. } => {
+                    if let Some(size) = self.size_by_use_statements(body, name, ctx)? {
+                        return Ok(Some(size));
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.size_of_use(&uses, ctx)
+    }
+
+    /// Sizes of an expression that names a component, without reading its value.
+    pub(crate) fn component_sizes(&mut self, expr: &'a Expr, ctx: &mut Ctx) -> Res<Option<SmallVec<[usize; 2]>>> {
+        let ExprKind::Ref(reference) = &expr.kind else { return Ok(None) };
+        if ctx.locals.iter().any(|local| local.name == reference.parts[0].name.name) {
+            return Ok(None);
+        }
+        let super::reference::Start::Node(node, used) = self.resolve_start(reference, ctx)? else { return Ok(None) };
+        let parts = &reference.parts[used..];
+        self.node_sizes(node, &reference.parts[used - 1].subscripts, parts, expr.span, ctx).map(Some)
+    }
+
+    fn node_sizes(
+        &mut self,
+        node: NodeId,
+        subscripts: &'a [Subscript],
+        rest: &'a [RefPart],
+        span: Span,
+        ctx: &mut Ctx,
+    ) -> Res<SmallVec<[usize; 2]>> {
+        let node = self.force(node)?;
+        let mut dims: SmallVec<[usize; 2]> = SmallVec::new();
+        let mut inner = node;
+        match self.node(node).kind.clone() {
+            NodeKind::Primitive(prim) => {
+                let all = self.prim_dims(prim);
+                let chosen = self.subscripts(subscripts, &all, span, ctx)?;
+                dims.extend(chosen.iter().filter_map(super::reference::kept));
+                return Ok(dims);
+            }
+            NodeKind::Array { dims: all, first, .. } => {
+                let chosen = self.subscripts(subscripts, &all, span, ctx)?;
+                dims.extend(chosen.iter().filter_map(super::reference::kept));
+                if all.contains(&0) {
+                    return Ok(dims);
+                }
+                inner = first;
+            }
+            NodeKind::Complex(_) => {}
+            _ => return Err(Refused),
+        }
+        if let Some((part, rest)) = rest.split_first() {
+            match self.part_node(inner, part, ctx)? {
+                Ok(child) => dims.extend(self.node_sizes(child, &part.subscripts, rest, span, ctx)?),
+                Err(_) => return Err(Refused),
+            }
+        }
+        Ok(dims)
+    }
+}
+
+/// Whether an equation has a connect equation in it.
+pub(crate) fn contains_connect(equation: &Equation) -> bool {
+    match &equation.kind {
+        EquationKind::Connect(..) => true,
+        EquationKind::For { body, .. } => body.iter().any(contains_connect),
+        EquationKind::If { branches, otherwise } => {
+            branches.iter().any(|branch| branch.body.iter().any(contains_connect))
+                || otherwise.as_ref().is_some_and(|body| body.iter().any(contains_connect))
+        }
+        EquationKind::When(branches) => branches.iter().any(|branch| branch.body.iter().any(contains_connect)),
+        _ => false,
+    }
+}

@@ -1,0 +1,1106 @@
+//! Calls of user functions: run symbolically, so that their bodies become part of the equations and are differentiated with
+//! them. Where that is not possible (loops and recursion that depend on data) the call stays and the body becomes a program.
+
+use std::rc::Rc;
+
+use daesy_graph::{ExprId, Span};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use super::algorithm::Flow;
+use super::class::{Core, Elem, ElemKind};
+use super::expr::{Ctx, Local};
+use super::modifier::{Layer, Layers};
+use super::reference::Start;
+use super::value::{Dims, Field, FunctionValue, Record, Scalars, Text, Type, Value, count, dims_text};
+use super::{ClassId, Flattener, NodeId, Refused, Res};
+use crate::name::Name;
+use crate::syntax::{
+    Causality, ClassBody, ClassKind, ComponentDecl, ComponentRef, Expr, External, NamedArg, Path, Statement, Subscript,
+};
+
+/// What is known about functions.
+#[derive(Default)]
+pub(crate) struct FunctionCache<'a> {
+    infos: FxHashMap<ClassId, Res<Rc<FunctionInfo<'a>>>>,
+    /// Functions that have to stay programs.
+    pub as_program: FxHashSet<ClassId>,
+    /// A function that cannot be run symbolically, on the way out to its first call.
+    pub needs_program: Option<ClassId>,
+    /// Functions being run.
+    pub stack: Vec<ClassId>,
+    /// Conditions under which the statements at hand are run.
+    pub path: Vec<ExprId>,
+    /// Programs made, by function and shape of its arguments.
+    pub programs: FxHashMap<(ClassId, String), super::program::Program>,
+}
+
+/// A function taken apart.
+pub(crate) struct FunctionInfo<'a> {
+    pub class: ClassId,
+    pub inputs: Vec<Rc<Elem<'a>>>,
+    pub outputs: Vec<Rc<Elem<'a>>>,
+    pub locals: Vec<Rc<Elem<'a>>>,
+    /// The statements, with the class each part is written in.
+    pub body: Vec<Body<'a>>,
+    pub external: Option<&'a External>,
+    pub span: Span,
+}
+
+/// Statements of a function or one of its base classes.
+#[derive(Clone, Copy)]
+pub(crate) struct Body<'a> {
+    pub scope: ClassId,
+    pub statements: &'a [Statement],
+}
+
+/// An argument by name.
+pub(crate) struct Named {
+    pub name: Name,
+    pub value: Value,
+    pub span: Span,
+}
+
+impl<'a> Flattener<'a> {
+    /// A call.
+    pub(crate) fn call(
+        &mut self,
+        function: &'a ComponentRef,
+        args: &'a [Expr],
+        named: &'a [NamedArg],
+        span: Span,
+        ctx: &mut Ctx,
+    ) -> Res<Value> {
+        let first = function.parts[0].name;
+        if function.parts.len() == 1 && !function.is_global {
+            if let Some(local) = ctx.locals.iter().rev().find(|local| local.name == first.name) {
+                let Value::Function(target) = local.value.clone() else {
+                    return Err(self.error(
+                        "not-a-function",
+                        first.span,
+                        format!("`{}` is not a function", first.name),
+                    ));
+                };
+                return self.call_value(&target, args, named, span, ctx);
+            }
+            if self.is_builtin(first.name.text(), ctx.scope) {
+                return self.builtin(first.name.text(), args, named, span, ctx);
+            }
+        }
+        if first.name.text() == "Connections" && function.parts.len() == 2 {
+            return Err(self.unsupported(
+                "overconstrained connectors",
+                span,
+                &format!("`Connections.{}`", function.parts[1].name.name),
+            ));
+        }
+        if function.parts.len() == 1 && self.lookup(first.name, ctx.scope).is_none() {
+            let message = format!("there is no function `{}`", first.name);
+            let mut known: Vec<&'static str> = super::builtin::names().to_vec();
+            known.extend(self.class_names(ctx.scope));
+            known.extend(self.class_names(ClassId::ROOT));
+            let help = Self::suggest(first.name.text(), known)
+                .unwrap_or_else(|| "functions must be declared or imported".to_owned());
+            return Err(self.error_help("unknown-function", first.span, message, help));
+        }
+        let class = match self.resolve_start(function, ctx)? {
+            Start::Class(class) => class,
+            Start::Node(node, used) => self.function_of_component(node, function, used, ctx)?,
+            Start::Literal(..) => {
+                return Err(self.error("not-a-function", span, "an enumeration literal cannot be called"));
+            }
+        };
+        self.call_class(class, args, named, span, ctx)
+    }
+
+    /// A function reached through a component, as in `world.gravity(r)`.
+    fn function_of_component(
+        &mut self,
+        node: NodeId,
+        function: &'a ComponentRef,
+        used: usize,
+        ctx: &Ctx,
+    ) -> Res<ClassId> {
+        let mut node = self.force(node)?;
+        for part in &function.parts[used..] {
+            match self.part_node(node, part, ctx)? {
+                Ok(child) => node = self.force(child)?,
+                Err(class) => return Ok(self.bind_context(class, node)),
+            }
+        }
+        if let super::instance::NodeKind::Primitive(_) | super::instance::NodeKind::Array { .. } = self.node(node).kind
+        {
+            let message = "a variable cannot be called like a function";
+            return Err(self.error_help("not-a-function", function.span, message, "subscripts are written `[ ]`"));
+        }
+        Err(self.error("not-a-function", function.span, "a component cannot be called like a function"))
+    }
+
+    fn call_class(
+        &mut self,
+        class: ClassId,
+        args: &'a [Expr],
+        named: &'a [NamedArg],
+        span: Span,
+        ctx: &mut Ctx,
+    ) -> Res<Value> {
+        let class_use = self.class_use(class)?;
+        let core = class_use.class;
+        if let Core::Enumeration(enumeration) = self.class(core).core.clone() {
+            let [only] = args else {
+                return Err(self.error("wrong-arguments", span, "an enumeration takes one Integer"));
+            };
+            let scalars = self.scalar_expr(only, ctx)?;
+            if scalars.ty != Type::Integer {
+                return Err(self.error("wrong-type", span, "an enumeration is made from an Integer"));
+            }
+            return Ok(Value::scalar(Type::Enumeration(enumeration), scalars.items[0]));
+        }
+        if let Core::Real | Core::Integer | Core::Boolean | Core::String = self.class(core).core {
+            let message = format!("the type `{}` cannot be called", self.class(core).full);
+            return Err(self.error("not-a-function", span, message));
+        }
+        if self.class(core).core == Core::Long && self.class(core).kind == ClassKind::OperatorRecord {
+            return self.operator_record_call(core, args, named, span, ctx);
+        }
+        let mut positional = Vec::with_capacity(args.len());
+        for arg in args {
+            positional.push(first_result(self.expr(arg, ctx)?));
+        }
+        let mut by_name = Vec::with_capacity(named.len());
+        for arg in named {
+            let value = first_result(self.expr(&arg.value, ctx)?);
+            by_name.push(Named { name: arg.name.name, value, span: arg.name.span });
+        }
+        match self.class(core).kind {
+            ClassKind::Record | ClassKind::OperatorRecord | ClassKind::Connector => {
+                self.construct_record(core, &class_use.layers(), positional, by_name, span, ctx)
+            }
+            ClassKind::Function | ClassKind::OperatorFunction | ClassKind::Class => {
+                if class_use.is_partial {
+                    let message = format!("the function `{}` is partial and cannot be called", self.class(core).full);
+                    return Err(self.error("partial-class", span, message));
+                }
+                let layers = class_use.layers();
+                let special = self.specialize(core, &layers)?;
+                self.call_function_vectorized(special, &layers, positional, by_name, span, ctx)
+            }
+            ClassKind::Operator => {
+                Err(self.unsupported("operator classes", span, &format!("`{}`", self.class(core).full)))
+            }
+            kind => {
+                let message =
+                    format!("`{}` is a {} and cannot be called", self.class(core).full, super::check::kind_word(kind));
+                Err(self.error("not-a-function", span, message))
+            }
+        }
+    }
+
+    /// Calls a function that was given as an argument.
+    fn call_value(
+        &mut self,
+        target: &FunctionValue,
+        args: &'a [Expr],
+        named: &'a [NamedArg],
+        span: Span,
+        ctx: &mut Ctx,
+    ) -> Res<Value> {
+        let mut positional = Vec::new();
+        for arg in args {
+            positional.push(first_result(self.expr(arg, ctx)?));
+        }
+        let mut by_name: Vec<Named> = Vec::new();
+        for arg in named {
+            let value = first_result(self.expr(&arg.value, ctx)?);
+            by_name.push(Named { name: arg.name.name, value, span: arg.name.span });
+        }
+        // Positional arguments fill the inputs that are not bound.
+        let info = self.function_info(target.class)?;
+        let free: Vec<Name> = info
+            .inputs
+            .iter()
+            .map(|elem| elem.name)
+            .filter(|&name| !target.bound.iter().any(|field| field.name == name))
+            .collect();
+        if positional.len() > free.len() {
+            let message = format!(
+                "`{}` takes {} more arguments, not {}",
+                self.class(target.class).full,
+                free.len(),
+                positional.len()
+            );
+            return Err(self.error("wrong-arguments", span, message));
+        }
+        for (name, value) in free.into_iter().zip(positional) {
+            by_name.push(Named { name, value, span });
+        }
+        for field in &target.bound {
+            by_name.push(Named { name: field.name, value: field.value.clone(), span });
+        }
+        self.call_function(target.class, &Layers::new(), Vec::new(), by_name, span, ctx)
+    }
+
+    /// `function f(x = 1)`
+    pub(crate) fn partial_function(&mut self, path: &'a Path, named: &'a [NamedArg], ctx: &mut Ctx) -> Res<Value> {
+        let class = self.resolve_class(path, ctx.scope, ctx.instance)?;
+        let core = self.class_use(class)?.class;
+        if !matches!(self.class(core).kind, ClassKind::Function | ClassKind::OperatorFunction) {
+            return Err(self.error("not-a-function", path.span, "`function` needs the name of a function here"));
+        }
+        let mut bound = Vec::with_capacity(named.len());
+        for arg in named {
+            bound.push(Field { name: arg.name.name, value: first_result(self.expr(&arg.value, ctx)?) });
+        }
+        Ok(Value::Function(Box::new(FunctionValue { class: core, bound })))
+    }
+
+    /// Inputs, outputs, body.
+    pub(crate) fn function_info(&mut self, class: ClassId) -> Res<Rc<FunctionInfo<'a>>> {
+        if let Some(info) = self.functions.infos.get(&class) {
+            return info.clone();
+        }
+        let info = self.make_function_info(class).map(Rc::new);
+        self.functions.infos.insert(class, info.clone());
+        info
+    }
+
+    fn make_function_info(&mut self, class: ClassId) -> Res<FunctionInfo<'a>> {
+        self.expand(class)?;
+        self.check_class(class);
+        let mut info = FunctionInfo {
+            class,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            locals: Vec::new(),
+            body: Vec::new(),
+            external: None,
+            span: self.class(class).span(),
+        };
+        for at in 0..self.class(class).elements.len() {
+            let elem = self.class(class).elements[at].clone();
+            let ElemKind::Component(decl) = elem.kind else { continue };
+            let declared = match decl.causality {
+                Some(causality) => Some(causality),
+                None => {
+                    // `type InReal = input Real` gives the prefix by its type.
+                    match self
+                        .resolve_class(&decl.type_name, elem.owner, NodeId::NONE)
+                        .and_then(|one| self.class_use(one))
+                    {
+                        Ok(class_use) => class_use.causality,
+                        Err(refused) => return Err(refused),
+                    }
+                }
+            };
+            match declared {
+                Some(Causality::Input) => info.inputs.push(elem),
+                Some(Causality::Output) => info.outputs.push(elem),
+                None => {
+                    if !elem.prefixes.is_protected && decl.variability.is_none() {
+                        let message =
+                            format!("`{}` is a public variable of a function: it must be input or output", elem.name);
+                        self.error_help(
+                            "function-variable",
+                            elem.span,
+                            message,
+                            "declare it `protected`, `input` or `output`",
+                        );
+                    }
+                    info.locals.push(elem);
+                }
+            }
+        }
+        self.collect_bodies(class, &mut info, 0);
+        Ok(info)
+    }
+
+    fn collect_bodies(&mut self, class: ClassId, info: &mut FunctionInfo<'a>, depth: usize) {
+        if depth > self.options.max_depth {
+            return;
+        }
+        for base in self.class(class).bases.clone() {
+            self.collect_bodies(base, info, depth + 1);
+        }
+        let Some(ClassBody::Long { composition, .. }) = self.class(class).ast.map(|ast| &ast.body) else { return };
+        for section in &composition.algorithms {
+            info.body.push(Body { scope: class, statements: &section.statements });
+        }
+        if let Some(external) = composition.external.as_deref() {
+            info.external = Some(external);
+        }
+    }
+
+    /// Calls a function element by element when arrays are given where scalars are expected [@modelica36, sec. 12.4.6].
+    fn call_function_vectorized(
+        &mut self,
+        class: ClassId,
+        layers: &[Layer],
+        positional: Vec<Value>,
+        named: Vec<Named>,
+        span: Span,
+        ctx: &mut Ctx,
+    ) -> Res<Value> {
+        let info = self.function_info(class)?;
+        let mut extra: Option<Dims> = None;
+        let mut is_spread = vec![false; positional.len()];
+        for (at, value) in positional.iter().enumerate() {
+            let Some(elem) = info.inputs.get(at) else { break };
+            let rank = self.declared_rank(elem)?;
+            if let Some(rank) = rank
+                && value.dims().len() > rank
+            {
+                let front: Dims = value.dims()[..value.dims().len() - rank].iter().copied().collect();
+                if extra.as_ref().is_some_and(|extra| *extra != front) {
+                    let message = format!("the arrays given to `{}` differ in size", self.class(class).full);
+                    return Err(self.error("wrong-size", span, message));
+                }
+                extra = Some(front);
+                is_spread[at] = true;
+            }
+        }
+        let Some(extra) = extra else {
+            return self.call_function(class, layers, positional, named, span, ctx);
+        };
+        let mut results = Vec::with_capacity(count(&extra));
+        for offset in 0..count(&extra) {
+            let args = positional
+                .iter()
+                .zip(&is_spread)
+                .map(|(value, &spread)| if spread { value.pick(&[offset], extra.len(), &[]) } else { value.clone() })
+                .collect();
+            let named =
+                named.iter().map(|one| Named { name: one.name, value: one.value.clone(), span: one.span }).collect();
+            results.push(first_result(self.call_function(class, layers, args, named, span, ctx)?));
+        }
+        if results.is_empty() {
+            return Ok(Value::Scalars(Scalars { ty: Type::Real, dims: extra, items: SmallVec::new() }));
+        }
+        Value::stack(results, &extra).ok_or_else(|| self.error("wrong-size", span, "the results differ in size"))
+    }
+
+    /// Number of dimensions an input is declared with; none for functions as inputs.
+    fn declared_rank(&mut self, elem: &Rc<Elem<'a>>) -> Res<Option<usize>> {
+        let ElemKind::Component(decl) = elem.kind else { return Ok(None) };
+        let class = self.resolve_class(&decl.type_name, elem.owner, NodeId::NONE)?;
+        let class_use = self.class_use(class)?;
+        if matches!(self.class(class_use.class).kind, ClassKind::Function)
+            && !self.class(class_use.class).core.is_primitive()
+        {
+            return Ok(None);
+        }
+        let from_type: usize = class_use.items.iter().map(|item| item.dims.len()).sum();
+        Ok(Some(decl.subscripts.len() + decl.type_subscripts.len() + from_type))
+    }
+
+    /// Calls a function.
+    pub(crate) fn call_function(
+        &mut self,
+        class: ClassId,
+        layers: &[Layer],
+        positional: Vec<Value>,
+        named: Vec<Named>,
+        span: Span,
+        ctx: &mut Ctx,
+    ) -> Res<Value> {
+        let info = self.function_info(class)?;
+        let mut given = self.match_arguments(&info, positional, named, span)?;
+        if let Some(external) = info.external {
+            self.bind_inputs(&info, layers, &mut given, span, ctx)?;
+            return self.external_call(&info, external, given, span);
+        }
+        if info.body.is_empty() && info.outputs.iter().all(|elem| !has_value(elem)) {
+            let message = format!("the function `{}` has no algorithm", self.class(class).full);
+            return Err(self.error_help(
+                "partial-class",
+                span,
+                message,
+                "partial functions must be replaced by complete ones",
+            ));
+        }
+        // With numbers only, every loop can be run now.
+        let is_known = given.iter().flatten().all(|value| self.is_number(value));
+        if is_known || !self.functions.as_program.contains(&class) {
+            if self.call_depth >= self.options.max_recursion {
+                if is_known {
+                    return Err(self.limit("the recursion of functions", self.options.max_recursion, span));
+                }
+                self.functions.needs_program = Some(class);
+                return Err(Refused);
+            }
+            let is_first = !self.functions.stack.contains(&class);
+            self.functions.stack.push(class);
+            self.call_depth += 1;
+            let path = std::mem::take(&mut self.functions.path);
+            self.functions.path = path.clone();
+            let n_asserts = self.out.assertions.len();
+            let result = self.run_function(&info, layers, given.clone(), span, ctx);
+            self.functions.path = path;
+            self.call_depth -= 1;
+            self.functions.stack.pop();
+            match (self.functions.needs_program, &result) {
+                (Some(needed), Err(_)) if needed == class && is_first => {
+                    self.out.assertions.truncate(n_asserts);
+                    self.functions.needs_program = None;
+                    self.functions.as_program.insert(class);
+                }
+                _ => return result,
+            }
+        }
+        self.bind_inputs(&info, layers, &mut given, span, ctx)?;
+        self.call_program(&info, given, span)
+    }
+
+    /// Whether a value holds numbers only.
+    pub(crate) fn is_number(&self, value: &Value) -> bool {
+        let mut items = Vec::new();
+        value.flat_items(&mut items);
+        items.iter().all(|&item| self.graph.as_number(item).is_some())
+    }
+
+    fn match_arguments(
+        &mut self,
+        info: &FunctionInfo<'a>,
+        positional: Vec<Value>,
+        named: Vec<Named>,
+        span: Span,
+    ) -> Res<Vec<Option<Value>>> {
+        let full = self.class(info.class).full.clone();
+        if positional.len() > info.inputs.len() {
+            let message = format!("`{full}` takes {} arguments, not {}", info.inputs.len(), positional.len());
+            return Err(self.error("wrong-arguments", span, message));
+        }
+        let mut given: Vec<Option<Value>> = positional.into_iter().map(Some).collect();
+        given.resize(info.inputs.len(), None);
+        for one in named {
+            let Some(at) = info.inputs.iter().position(|elem| elem.name == one.name) else {
+                let message = format!("`{full}` has no input `{}`", one.name);
+                let known: Vec<&str> = info.inputs.iter().map(|elem| elem.name.text()).collect();
+                let help = Self::suggest(one.name.text(), known).unwrap_or_default();
+                return Err(self.error_help("wrong-arguments", one.span, message, help));
+            };
+            if given[at].is_some() {
+                let message = format!("the input `{}` of `{full}` is given twice", one.name);
+                return Err(self.error("wrong-arguments", one.span, message));
+            }
+            given[at] = Some(one.value);
+        }
+        Ok(given)
+    }
+
+    /// Fills defaults and checks types of arguments without running the body.
+    fn bind_inputs(
+        &mut self,
+        info: &FunctionInfo<'a>,
+        layers: &[Layer],
+        given: &mut [Option<Value>],
+        span: Span,
+        ctx: &Ctx,
+    ) -> Res<()> {
+        let mut inner = self.function_ctx(info, ctx);
+        for (at, place) in given.iter_mut().enumerate() {
+            let elem = info.inputs[at].clone();
+            let value = self.input_value(info, layers, &elem, place.take(), span, &mut inner)?;
+            inner.locals.push(Local { name: elem.name, value: value.clone(), is_assignable: false, is_set: true });
+            *place = Some(value);
+        }
+        Ok(())
+    }
+
+    fn function_ctx(&self, info: &FunctionInfo<'a>, ctx: &Ctx) -> Ctx {
+        let mut inner = Ctx::new(info.class, NodeId::NONE);
+        inner.is_structural = ctx.is_structural;
+        inner.in_function = true;
+        inner
+    }
+
+    /// The value of an input: given, or its default.
+    fn input_value(
+        &mut self,
+        info: &FunctionInfo<'a>,
+        layers: &[Layer],
+        elem: &Rc<Elem<'a>>,
+        given: Option<Value>,
+        span: Span,
+        inner: &mut Ctx,
+    ) -> Res<Value> {
+        let value = match given {
+            Some(value) => value,
+            None => match self.default_value(layers, elem, inner)? {
+                Some(value) => value,
+                None => {
+                    let message = format!("`{}` needs the input `{}`", self.class(info.class).full, elem.name);
+                    return Err(self.error("wrong-arguments", span, message));
+                }
+            },
+        };
+        self.shape_local(elem, Some(value), span, inner)
+    }
+
+    /// The value a declaration in a function gives, with modifications from outside first.
+    fn default_value(&mut self, layers: &[Layer], elem: &Rc<Elem<'a>>, inner: &mut Ctx) -> Res<Option<Value>> {
+        let mut all: Layers = layers.iter().filter_map(|layer| self.layer_child(layer, elem.name)).collect();
+        for layer in &elem.layers {
+            all.push(layer.clone());
+        }
+        for layer in &all {
+            if self.modifier(layer.mods).binding.is_some() {
+                if layer.instance == NodeId::SELF {
+                    let Some(expr) = self.modifier(layer.mods).binding else { continue };
+                    let scope = std::mem::replace(&mut inner.scope, layer.scope);
+                    let value = self.expr(expr, inner);
+                    inner.scope = scope;
+                    return value.map(|value| Some(first_result(value)));
+                }
+                let mut layer = layer.clone();
+                layer.path.clear();
+                return self.layer_value(&layer, inner.is_structural).map(|value| Some(first_result(value)));
+            }
+        }
+        let ElemKind::Component(decl) = elem.kind else { return Ok(None) };
+        let Some(crate::syntax::ModificationValue::Expr(expr)) =
+            decl.modification.as_ref().and_then(|modification| modification.value.as_ref())
+        else {
+            return Ok(None);
+        };
+        let scope = std::mem::replace(&mut inner.scope, elem.owner);
+        let value = self.expr(expr, inner);
+        inner.scope = scope;
+        value.map(|value| Some(first_result(value)))
+    }
+
+    /// A variable of a function with its declared type and sizes; without a value, a placeholder.
+    pub(crate) fn shape_local(
+        &mut self,
+        elem: &Rc<Elem<'a>>,
+        value: Option<Value>,
+        span: Span,
+        inner: &mut Ctx,
+    ) -> Res<Value> {
+        let ElemKind::Component(decl) = elem.kind else { return Err(Refused) };
+        let class = self.resolve_class(&decl.type_name, elem.owner, NodeId::NONE)?;
+        let class_use = self.class_use(class)?;
+        let core = class_use.class;
+        let scope = std::mem::replace(&mut inner.scope, elem.owner);
+        let mut wanted: SmallVec<[Option<usize>; 2]> = SmallVec::new();
+        let subscripts = decl.subscripts.iter().chain(&decl.type_subscripts).map(|one| (one, elem.owner)).chain(
+            class_use
+                .items
+                .iter()
+                .flat_map(|item| item.dims.iter().map(move |one| (one, item.scope.unwrap_or(elem.owner)))),
+        );
+        let mut result = Ok(());
+        for (subscript, dim_scope) in subscripts {
+            match subscript {
+                Subscript::All(_) => wanted.push(None),
+                Subscript::Expr(expr) => {
+                    if let crate::syntax::ExprKind::Ref(reference) = &expr.kind
+                        && let Some(ty) = self.index_type(reference, inner)
+                    {
+                        wanted.push(Some(match ty {
+                            Type::Enumeration(enumeration) => enumeration.literals.len(),
+                            _ => 2,
+                        }));
+                        continue;
+                    }
+                    inner.scope = dim_scope;
+                    let size = self.expr(expr, inner);
+                    inner.scope = elem.owner;
+                    let size = size.and_then(|value| {
+                        let scalars = self.scalars(value, "an array size", expr.span)?;
+                        self.single(&scalars, expr.span)
+                    });
+                    match size {
+                        Ok(item) if inner.in_program && self.graph.as_number(item).is_none() => {
+                            result = Err(self.unsupported("arrays whose size changes", expr.span, "this array size"));
+                        }
+                        Ok(item) => match self.known_number(item, expr.span) {
+                            Ok(number) => wanted.push(Some(number.max(0.0) as usize)),
+                            Err(refused) => result = Err(refused),
+                        },
+                        Err(refused) => result = Err(refused),
+                    }
+                }
+            }
+        }
+        inner.scope = scope;
+        result?;
+        let what = format!("`{}`", elem.name);
+        match value {
+            None => {
+                let dims: Dims = wanted.iter().map(|size| size.unwrap_or(0)).collect();
+                self.placeholder(core, &dims, elem.span)
+            }
+            Some(value) => {
+                if matches!(value, Value::Function(_)) {
+                    return Ok(value);
+                }
+                let fits = value.dims().len() == wanted.len()
+                    && value.dims().iter().zip(&wanted).all(|(have, want)| want.is_none_or(|want| want == *have));
+                if !fits {
+                    let wanted = wanted
+                        .iter()
+                        .map(|size| size.map_or_else(|| ":".to_owned(), |size| size.to_string()))
+                        .collect::<Vec<_>>()
+                        .join(", ");
+                    let message = format!("{what} has size [{wanted}], its value has size {}", dims_text(value.dims()));
+                    return Err(self.error("wrong-size", span, message));
+                }
+                let dims: Dims = value.dims().iter().copied().collect();
+                self.typed_value(core, value, &dims, &what, span)
+            }
+        }
+    }
+
+    /// A value checked against a class.
+    pub(crate) fn typed_value(
+        &mut self,
+        core: ClassId,
+        value: Value,
+        dims: &[usize],
+        what: &str,
+        span: Span,
+    ) -> Res<Value> {
+        let ty = match &self.class(core).core {
+            Core::Real => Type::Real,
+            Core::Integer => Type::Integer,
+            Core::Boolean => Type::Boolean,
+            Core::String => Type::String,
+            Core::Enumeration(enumeration) => Type::Enumeration(enumeration.clone()),
+            _ => {
+                let Value::Record(record) = value else {
+                    let message = format!("{what} is a `{}`, its value is {}", self.class(core).full, value.describe());
+                    return Err(self.error("wrong-type", span, message));
+                };
+                self.expand(core)?;
+                let mut fields = Vec::with_capacity(record.fields.len());
+                for at in 0..self.class(core).components.len() {
+                    let elem = self.class(core).elements[self.class(core).components[at] as usize].clone();
+                    let Some(field) = record.fields.iter().find(|field| field.name == elem.name) else {
+                        let message =
+                            format!("{what} is a `{}`, its value has no field `{}`", self.class(core).full, elem.name);
+                        return Err(self.error("wrong-type", span, message));
+                    };
+                    fields.push(field.clone());
+                }
+                if fields.len() != record.fields.len() {
+                    let message = format!("{what} is a `{}`, its value has other fields", self.class(core).full);
+                    return Err(self.error("wrong-type", span, message));
+                }
+                return Ok(Value::Record(Box::new(Record { class: core, dims: record.dims, fields })));
+            }
+        };
+        self.coerce(value, &ty, dims, what, span)
+    }
+
+    /// A value that stands for "not assigned yet": NaN everywhere.
+    pub(crate) fn placeholder(&mut self, core: ClassId, dims: &[usize], span: Span) -> Res<Value> {
+        let ty = match &self.class(core).core {
+            Core::Real => Type::Real,
+            Core::Integer => Type::Integer,
+            Core::Boolean => Type::Boolean,
+            Core::Enumeration(enumeration) => Type::Enumeration(enumeration.clone()),
+            Core::String => {
+                let text = Text { text: std::sync::Arc::from(""), is_known: false };
+                return Ok(Value::Texts { dims: dims.iter().copied().collect(), items: vec![text; count(dims)] });
+            }
+            _ => {
+                self.expand(core)?;
+                let mut fields = Vec::new();
+                for at in 0..self.class(core).components.len() {
+                    let elem = self.class(core).elements[self.class(core).components[at] as usize].clone();
+                    let mut ctx = Ctx::new(core, NodeId::NONE);
+                    ctx.is_structural = true;
+                    ctx.in_function = true;
+                    let value = match self.default_value(&Layers::new(), &elem, &mut ctx) {
+                        Ok(Some(value)) => self.shape_local(&elem, Some(value), span, &mut ctx)?,
+                        _ => self.shape_local(&elem, None, span, &mut ctx)?,
+                    };
+                    fields.push(Field { name: elem.name, value });
+                }
+                let record = Value::Record(Box::new(Record { class: core, dims: Dims::new(), fields }));
+                return self.fill(&record, dims, span);
+            }
+        };
+        self.check_count(count(dims), span)?;
+        let nan = self.graph.number(f64::NAN);
+        let items = SmallVec::from_elem(nan, count(dims));
+        Ok(Value::Scalars(Scalars { ty, dims: dims.iter().copied().collect(), items }))
+    }
+
+    /// Runs a function on symbolic values.
+    fn run_function(
+        &mut self,
+        info: &FunctionInfo<'a>,
+        layers: &[Layer],
+        given: Vec<Option<Value>>,
+        span: Span,
+        ctx: &Ctx,
+    ) -> Res<Value> {
+        let mut inner = self.function_ctx(info, ctx);
+        for (elem, value) in info.inputs.iter().zip(given) {
+            let value = self.input_value(info, layers, elem, value, span, &mut inner)?;
+            inner.locals.push(Local { name: elem.name, value, is_assignable: false, is_set: true });
+        }
+        self.declare_locals(info, layers, &mut inner)?;
+        for body in &info.body {
+            inner.scope = body.scope;
+            match self.run(body.statements, &mut inner)? {
+                Flow::Next => {}
+                Flow::Return => break,
+                Flow::Break => {
+                    return Err(self.error("misplaced-break", info.span, "`break` outside a loop"));
+                }
+            }
+        }
+        let mut results = Vec::with_capacity(info.outputs.len());
+        for elem in &info.outputs {
+            let Some(local) = inner.locals.iter().find(|local| local.name == elem.name) else { return Err(Refused) };
+            let value = local.value.clone();
+            if self.has_placeholder(&value) {
+                let message =
+                    format!("the output `{}` of `{}` is not assigned", elem.name, self.class(info.class).full);
+                return Err(self.error("unset-variable", elem.span, message));
+            }
+            results.push(value);
+        }
+        Ok(match results.len() {
+            1 => results.swap_remove(0),
+            _ => Value::Tuple(results),
+        })
+    }
+
+    fn has_placeholder(&self, value: &Value) -> bool {
+        let mut items = Vec::new();
+        value.flat_items(&mut items);
+        items.iter().any(|&item| self.graph.as_number(item).is_some_and(f64::is_nan))
+    }
+
+    /// Declares outputs and protected variables, in an order in which their values are known.
+    pub(crate) fn declare_locals(&mut self, info: &FunctionInfo<'a>, layers: &[Layer], inner: &mut Ctx) -> Res<()> {
+        let mut waiting: Vec<Rc<Elem<'a>>> = info.outputs.iter().chain(&info.locals).cloned().collect();
+        // A size or value may use a variable that is declared later: declare first what others need.
+        let names: FxHashSet<Name> = waiting.iter().map(|elem| elem.name).collect();
+        let mut done: FxHashSet<Name> = FxHashSet::default();
+        while !waiting.is_empty() {
+            let ready = waiting.iter().position(|elem| {
+                let ElemKind::Component(decl) = elem.kind else { return true };
+                !uses_any(decl, &|name| name != elem.name && names.contains(&name) && !done.contains(&name))
+            });
+            let elem = waiting.remove(ready.unwrap_or(0));
+            let value = self.default_value(layers, &elem, inner)?;
+            let is_set = value.is_some();
+            let is_constant = matches!(elem.kind, ElemKind::Component(decl) if decl.variability.is_some());
+            let value = self.shape_local(&elem, value, elem.span, inner)?;
+            inner.locals.push(Local { name: elem.name, value, is_assignable: !is_constant, is_set });
+            done.insert(elem.name);
+        }
+        Ok(())
+    }
+
+    /// External functions: those that daesy knows by name.
+    fn external_call(
+        &mut self,
+        info: &FunctionInfo<'a>,
+        external: &'a External,
+        given: Vec<Option<Value>>,
+        span: Span,
+    ) -> Res<Value> {
+        let language = external.language.as_deref().unwrap_or("C");
+        let name =
+            external.function.map_or_else(|| self.class(info.class).name.text(), |function| function.name.text());
+        let values: Vec<Value> = given.into_iter().flatten().collect();
+        if let (Some(op), [only]) = (super::builtin::unary_function(name), values.as_slice()) {
+            return self.unary_call(name, op, only.clone(), span);
+        }
+        if let ("atan2", [left, right]) = (name, values.as_slice()) {
+            return self.binary_call(name, left.clone(), right.clone(), span);
+        }
+        let message = format!("the external function `{name}` (\"{language}\")");
+        Err(self.unsupported("external functions", span, &message))
+    }
+
+    /// A record from values for its fields.
+    pub(crate) fn construct_record(
+        &mut self,
+        class: ClassId,
+        layers: &[Layer],
+        positional: Vec<Value>,
+        named: Vec<Named>,
+        span: Span,
+        ctx: &Ctx,
+    ) -> Res<Value> {
+        self.expand(class)?;
+        let full = self.class(class).full.clone();
+        let elems: Vec<Rc<Elem<'a>>> =
+            self.class(class).components.iter().map(|&at| self.class(class).elements[at as usize].clone()).collect();
+        let mut given: Vec<Option<Value>> = vec![None; elems.len()];
+        let settable: Vec<usize> = elems
+            .iter()
+            .enumerate()
+            .filter(|(_, elem)| {
+                let is_constant = matches!(elem.kind, ElemKind::Component(decl)
+                    if decl.variability == Some(crate::syntax::VariabilityPrefix::Constant) || elem.prefixes.is_final && has_value(elem) && decl.variability.is_some());
+                !is_constant && !elem.prefixes.is_protected
+            })
+            .map(|(at, _)| at)
+            .collect();
+        if positional.len() > settable.len() {
+            let message = format!("`{full}` has {} fields, not {}", settable.len(), positional.len());
+            return Err(self.error("wrong-arguments", span, message));
+        }
+        for (&at, value) in settable.iter().zip(positional) {
+            given[at] = Some(value);
+        }
+        for one in named {
+            let found = settable.iter().copied().find(|&at| elems[at].name == one.name);
+            let Some(at) = found else {
+                let message = format!("`{full}` has no field `{}` to be given", one.name);
+                let known: Vec<&str> = elems.iter().map(|elem| elem.name.text()).collect();
+                let help = Self::suggest(one.name.text(), known).unwrap_or_default();
+                return Err(self.error_help("wrong-arguments", one.span, message, help));
+            };
+            if given[at].is_some() {
+                let message = format!("the field `{}` of `{full}` is given twice", one.name);
+                return Err(self.error("wrong-arguments", one.span, message));
+            }
+            given[at] = Some(one.value);
+        }
+        let mut inner = Ctx::new(class, NodeId::NONE);
+        inner.is_structural = ctx.is_structural;
+        inner.in_function = true;
+        // Defaults may use other fields: given ones first, then in order of need.
+        let mut values: Vec<Option<Value>> = vec![None; elems.len()];
+        for (at, value) in given.into_iter().enumerate() {
+            if let Some(value) = value {
+                let value = self.shape_local(&elems[at], Some(value), span, &mut inner)?;
+                inner.locals.push(Local {
+                    name: elems[at].name,
+                    value: value.clone(),
+                    is_assignable: false,
+                    is_set: true,
+                });
+                values[at] = Some(value);
+            }
+        }
+        let names: FxHashSet<Name> = elems.iter().map(|elem| elem.name).collect();
+        while let Some(first) = values.iter().position(Option::is_none) {
+            let at = (first..elems.len())
+                .find(|&at| {
+                    values[at].is_none()
+                        && matches!(elems[at].kind, ElemKind::Component(decl)
+                        if !uses_any(decl, &|name| {
+                            name != elems[at].name
+                                && names.contains(&name)
+                                && !inner.locals.iter().any(|local| local.name == name)
+                        }))
+                })
+                .unwrap_or(first);
+            let elem = elems[at].clone();
+            let value = match self.default_value(layers, &elem, &mut inner)? {
+                Some(value) => self.shape_local(&elem, Some(value), span, &mut inner)?,
+                None => {
+                    let message = format!("`{full}` needs a value for its field `{}`", elem.name);
+                    return Err(self.error("wrong-arguments", span, message));
+                }
+            };
+            inner.locals.push(Local { name: elem.name, value: value.clone(), is_assignable: false, is_set: true });
+            values[at] = Some(value);
+        }
+        let fields = elems
+            .iter()
+            .zip(values)
+            .filter_map(|(elem, value)| value.map(|value| Field { name: elem.name, value }))
+            .collect();
+        Ok(Value::Record(Box::new(Record { class, dims: Dims::new(), fields })))
+    }
+
+    /// The functions of an operator of an operator record.
+    fn operator_functions(&mut self, class: ClassId, operator: &str) -> Vec<ClassId> {
+        let Some(Ok(found)) = self.member_class(class, Name::new(operator)) else { return Vec::new() };
+        let Ok(class_use) = self.class_use(found) else { return Vec::new() };
+        let core = class_use.class;
+        if matches!(self.class(core).kind, ClassKind::Function | ClassKind::OperatorFunction) {
+            return vec![core];
+        }
+        let _ = self.expand(core);
+        let names: Vec<Name> =
+            self.class(core).elements.iter().filter(|elem| !elem.is_component()).map(|elem| elem.name).collect();
+        let mut functions = Vec::with_capacity(names.len());
+        for name in names {
+            if let Some(Ok(class)) = self.member_class(core, name)
+                && let Ok(class_use) = self.class_use(class)
+            {
+                functions.push(class_use.class);
+            }
+        }
+        functions
+    }
+
+    /// An operator applied to operator records [@modelica36, ch. 14].
+    pub(crate) fn record_operator(&mut self, operator: &str, values: Vec<Value>, span: Span) -> Res<Value> {
+        let classes: Vec<ClassId> = values
+            .iter()
+            .filter_map(|value| match value {
+                Value::Record(record) => Some(record.class),
+                _ => None,
+            })
+            .collect();
+        for class in classes {
+            for function in self.operator_functions(class, operator) {
+                let Ok(info) = self.function_info(function) else { continue };
+                let n_required = info.inputs.iter().filter(|elem| !has_value(elem)).count();
+                if values.len() < n_required || values.len() > info.inputs.len() {
+                    continue;
+                }
+                let mut fits = true;
+                for (value, elem) in values.iter().zip(&info.inputs) {
+                    fits &= self.fits_input(value, elem)?;
+                }
+                if fits {
+                    let mut ctx = Ctx::new(function, NodeId::NONE);
+                    ctx.in_function = true;
+                    return self.call_function(function, &Layers::new(), values, Vec::new(), span, &mut ctx);
+                }
+            }
+            // A scalar beside a record: the record may be made of it.
+            if values.len() == 2 {
+                let mut converted = Vec::with_capacity(2);
+                let mut n_converted = 0;
+                for value in &values {
+                    if matches!(value, Value::Record(_)) {
+                        converted.push(value.clone());
+                        continue;
+                    }
+                    for function in self.operator_functions(class, "'constructor'") {
+                        let Ok(info) = self.function_info(function) else { continue };
+                        let n_required = info.inputs.iter().filter(|elem| !has_value(elem)).count();
+                        if n_required > 1 || info.inputs.is_empty() || !self.fits_input(value, &info.inputs[0])? {
+                            continue;
+                        }
+                        let mut ctx = Ctx::new(function, NodeId::NONE);
+                        ctx.in_function = true;
+                        let made = self.call_function(
+                            function,
+                            &Layers::new(),
+                            vec![value.clone()],
+                            Vec::new(),
+                            span,
+                            &mut ctx,
+                        )?;
+                        converted.push(made);
+                        n_converted += 1;
+                        break;
+                    }
+                }
+                if converted.len() == 2 && n_converted == 1 {
+                    return self.record_operator(operator, converted, span);
+                }
+            }
+        }
+        let described: Vec<String> = values.iter().map(Value::describe).collect();
+        let message = format!("the operator {operator} is not defined for {}", described.join(" and "));
+        Err(self.error_help("wrong-type", span, message, "only operator records define operators; use the fields"))
+    }
+
+    fn fits_input(&mut self, value: &Value, elem: &Rc<Elem<'a>>) -> Res<bool> {
+        let ElemKind::Component(decl) = elem.kind else { return Ok(false) };
+        let class = self.resolve_class(&decl.type_name, elem.owner, NodeId::NONE)?;
+        let class_use = self.class_use(class)?;
+        let rank: usize = decl.subscripts.len()
+            + decl.type_subscripts.len()
+            + class_use.items.iter().map(|item| item.dims.len()).sum::<usize>();
+        if value.dims().len() != rank {
+            return Ok(false);
+        }
+        Ok(match (&self.class(class_use.class).core, value) {
+            (Core::Real, Value::Scalars(scalars)) => scalars.ty.is_numeric(),
+            (Core::Integer, Value::Scalars(scalars)) => scalars.ty == Type::Integer,
+            (Core::Boolean, Value::Scalars(scalars)) => scalars.ty == Type::Boolean,
+            (Core::String, Value::Texts { .. }) => true,
+            (Core::Long, Value::Record(record)) => {
+                record.class == class_use.class
+                    || match (self.class(record.class).ast, self.class(class_use.class).ast) {
+                        (Some(left), Some(right)) => std::ptr::eq(left, right),
+                        _ => false,
+                    }
+            }
+            _ => false,
+        })
+    }
+
+    fn operator_record_call(
+        &mut self,
+        class: ClassId,
+        args: &'a [Expr],
+        named: &'a [NamedArg],
+        span: Span,
+        ctx: &mut Ctx,
+    ) -> Res<Value> {
+        let mut positional = Vec::with_capacity(args.len());
+        for arg in args {
+            positional.push(first_result(self.expr(arg, ctx)?));
+        }
+        let mut by_name = Vec::with_capacity(named.len());
+        for arg in named {
+            let value = first_result(self.expr(&arg.value, ctx)?);
+            by_name.push(Named { name: arg.name.name, value, span: arg.name.span });
+        }
+        for function in self.operator_functions(class, "'constructor'") {
+            // Inside a constructor the plain record constructor is meant.
+            if self.functions.stack.contains(&function) {
+                continue;
+            }
+            let Ok(info) = self.function_info(function) else { continue };
+            let mut fits = positional.len() <= info.inputs.len();
+            for (value, elem) in positional.iter().zip(&info.inputs) {
+                fits = fits && self.fits_input(value, elem)?;
+            }
+            for one in &by_name {
+                fits = fits && info.inputs.iter().any(|elem| elem.name == one.name);
+            }
+            let n_missing = info
+                .inputs
+                .iter()
+                .skip(positional.len())
+                .filter(|elem| !has_value(elem) && !by_name.iter().any(|one| one.name == elem.name))
+                .count();
+            if fits && n_missing == 0 {
+                return self.call_function(function, &Layers::new(), positional, by_name, span, ctx);
+            }
+        }
+        self.construct_record(class, &Layers::new(), positional, by_name, span, ctx)
+    }
+}
+
+/// The first result of a call with several.
+pub(crate) fn first_result(value: Value) -> Value {
+    match value {
+        Value::Tuple(mut items) if !items.is_empty() => items.swap_remove(0),
+        other => other,
+    }
+}
+
+/// Whether a declaration has a value.
+pub(crate) fn has_value(elem: &Elem<'_>) -> bool {
+    match elem.kind {
+        ElemKind::Component(decl) => decl.modification.as_ref().is_some_and(|one| one.value.is_some()),
+        ElemKind::Class(_) => false,
+    }
+}
+
+/// Whether a declaration's sizes or value use one of the names meant.
+fn uses_any(decl: &ComponentDecl, is_meant: &dyn Fn(Name) -> bool) -> bool {
+    let mut found = false;
+    let mut visit = |name: Name| found |= is_meant(name);
+    for subscript in decl.subscripts.iter().chain(&decl.type_subscripts) {
+        if let Subscript::Expr(expr) = subscript {
+            super::check::names_in(expr, &mut visit);
+        }
+    }
+    if let Some(crate::syntax::ModificationValue::Expr(expr)) =
+        decl.modification.as_ref().and_then(|modification| modification.value.as_ref())
+    {
+        super::check::names_in(expr, &mut visit);
+    }
+    found
+}

@@ -1,0 +1,936 @@
+//! The tree of component instances.
+//!
+//! A composite instance holds one node for each component of its class, in a row; they are made when they are first needed, so
+//! that an array size may depend on a parameter declared anywhere. Nodes of array elements lie in a row too.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use daesy_graph::flat::{StateSelect, ValueType, Variable};
+use daesy_graph::{Finding, Span, VarId, VariableKind};
+use smallvec::SmallVec;
+
+use super::class::{ClassUse, Core, Elem, ElemKind};
+use super::expr::{Ctx, Variability};
+use super::modifier::{Access, Layer, Layers};
+use super::value::{Dims, Type, Value, count};
+use super::{ClassId, Flattener, NodeId, Refused, Res};
+use crate::name::Name;
+use crate::syntax::{Causality, ClassKind, ComponentDecl, ConnectorPrefix, ElementKind, Subscript, VariabilityPrefix};
+
+/// A primitive instance: a variable or array of variables.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct PrimId(pub u32);
+
+/// A component instance.
+pub(crate) struct Node {
+    pub parent: NodeId,
+    pub name: Name,
+    pub kind: NodeKind,
+}
+
+/// How far an instance has been made, and what it is.
+#[derive(Clone)]
+pub(crate) enum NodeKind {
+    /// To be made from an element of the parent's class.
+    Pending { elem: u32 },
+    /// Being made.
+    Busy,
+    /// Left out because its condition is false.
+    Absent(Span),
+    /// A finding says why it could not be made.
+    Failed,
+    /// A variable or an array of variables.
+    Primitive(PrimId),
+    /// Something with components.
+    Complex(Rc<Complex>),
+    /// An array of composites.
+    Array { dims: Rc<[usize]>, first: NodeId, class: ClassId },
+    /// An outer component: the inner one it refers to.
+    Alias(NodeId),
+}
+
+/// What components take over from the one they are in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Inherited {
+    pub variability: Option<VariabilityPrefix>,
+    pub causality: Option<Causality>,
+    pub connector_prefix: Option<ConnectorPrefix>,
+    pub is_protected: bool,
+    pub is_final: bool,
+    /// Inside a connector.
+    pub in_connector: bool,
+    /// Inside a package: only constants, none of them in the flat model.
+    pub in_package: bool,
+    /// A component of the top class, or of a connector or record there.
+    pub is_top: bool,
+    /// Inside a record.
+    pub in_record: bool,
+}
+
+/// A composite instance.
+#[derive(Debug)]
+pub(crate) struct Complex {
+    pub class: ClassId,
+    /// The node of its first component.
+    pub first: NodeId,
+    pub layers: Layers,
+    /// Dotted name.
+    pub path: Arc<str>,
+    pub inherited: Inherited,
+    pub is_connector: bool,
+    pub is_record: bool,
+}
+
+/// A variable or an array of variables.
+pub(crate) struct Prim<'a> {
+    pub parent: NodeId,
+    pub ty: Type,
+    pub dims: Rc<[usize]>,
+    /// Its first variable; none for constants in packages.
+    pub first: Option<VarId>,
+    pub variability: Variability,
+    pub causality: Option<Causality>,
+    pub connector_prefix: Option<ConnectorPrefix>,
+    pub layers: Layers,
+    pub class_use: Rc<ClassUse<'a>>,
+    /// Number of dimensions that come from the declaration, before those of the type.
+    pub n_own_dims: usize,
+    pub elem: Rc<Elem<'a>>,
+    pub path: Option<Arc<str>>,
+    pub is_structural: bool,
+    pub value: Option<Res<Arc<Value>>>,
+}
+
+/// The declaration that counts after redeclaration.
+struct Declaration<'a> {
+    decl: &'a ComponentDecl,
+    scope: ClassId,
+    instance: NodeId,
+    layers: Layers,
+    is_final: bool,
+}
+
+/// One array dimension to be worked out.
+#[derive(Clone, Copy)]
+struct DimSource<'a> {
+    subscript: &'a Subscript,
+    scope: ClassId,
+    instance: NodeId,
+}
+
+impl<'a> Flattener<'a> {
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0 as usize]
+    }
+
+    fn set_kind(&mut self, id: NodeId, kind: NodeKind) {
+        self.nodes[id.0 as usize].kind = kind;
+    }
+
+    pub(crate) fn prim(&self, id: PrimId) -> &Prim<'a> {
+        &self.prims[id.0 as usize]
+    }
+
+    fn push_node(&mut self, parent: NodeId, name: Name, kind: NodeKind) -> NodeId {
+        self.nodes.push(Node { parent, name, kind });
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+
+    /// Makes the whole tree of the model.
+    pub(crate) fn instantiate_top(&mut self, class: ClassId) -> Res<()> {
+        let class_use = self.class_use(class)?;
+        if let Some(item) = class_use.items.iter().find(|item| !item.dims.is_empty()) {
+            let _ = item;
+            let span = self.class(class).span();
+            return Err(self.error("array-model", span, "an array of models cannot be simulated"));
+        }
+        let layers = class_use.layers();
+        let core = self.specialize(class_use.class, &layers)?;
+        let root = self.push_node(NodeId::NONE, Name::new(""), NodeKind::Busy);
+        self.root = root;
+        let inherited = Inherited { is_top: true, ..Inherited::default() };
+        self.make_complex(root, core, layers, Arc::from(""), inherited, class_use.is_connector, Span::NONE)
+    }
+
+    /// The instance of a package, for its constants.
+    pub(crate) fn package_node(&mut self, class: ClassId) -> Res<NodeId> {
+        if let Some(&node) = self.package_nodes.get(&class) {
+            return Ok(node);
+        }
+        self.expand(class)?;
+        let node = self.push_node(NodeId::NONE, self.class(class).name, NodeKind::Busy);
+        let layers: Layers = self.class(class).outer.iter().chain(&self.class(class).inner).cloned().collect();
+        let path = self.class(class).full.clone();
+        let inherited = Inherited { in_package: true, ..Inherited::default() };
+        let first = self.push_children(node, class);
+        self.set_kind(
+            node,
+            NodeKind::Complex(Rc::new(Complex {
+                class,
+                first,
+                layers,
+                path,
+                inherited,
+                is_connector: false,
+                is_record: false,
+            })),
+        );
+        self.package_nodes.insert(class, node);
+        Ok(node)
+    }
+
+    fn push_children(&mut self, node: NodeId, class: ClassId) -> NodeId {
+        let first = NodeId(self.nodes.len() as u32);
+        for at in 0..self.class(class).components.len() {
+            let elem = self.class(class).components[at];
+            let name = self.class(class).elements[elem as usize].name;
+            self.push_node(node, name, NodeKind::Pending { elem });
+        }
+        first
+    }
+
+    /// Makes a composite instance and all its components.
+    #[allow(clippy::too_many_arguments, reason = "what an instance consists of")]
+    fn make_complex(
+        &mut self,
+        node: NodeId,
+        class: ClassId,
+        layers: Layers,
+        path: Arc<str>,
+        inherited: Inherited,
+        is_connector: bool,
+        span: Span,
+    ) -> Res<()> {
+        if self.depth >= self.options.max_depth {
+            let message = format!(
+                "components are nested deeper than {}: `{}` probably contains itself",
+                self.options.max_depth,
+                self.class(class).full
+            );
+            self.set_kind(node, NodeKind::Failed);
+            return Err(self.error_help("recursive-model", span, message, "a model cannot have itself as a component"));
+        }
+        self.expand(class)?;
+        self.check_class(class);
+        let is_record = matches!(self.class(class).kind, ClassKind::Record | ClassKind::OperatorRecord);
+        let first = self.push_children(node, class);
+        let n_children = self.class(class).components.len();
+        let mut inherited = inherited;
+        inherited.in_connector |= is_connector;
+        inherited.in_record |= is_record;
+        if !is_connector && !is_record && node != self.root {
+            inherited.is_top = false;
+        }
+        let complex = Complex { class, first, layers, path, inherited, is_connector, is_record };
+        self.set_kind(node, NodeKind::Complex(Rc::new(complex)));
+        self.depth += 1;
+        let mut result = Ok(());
+        for at in 0..n_children {
+            if self.force(NodeId(first.0 + at as u32)).is_err() {
+                result = Err(Refused);
+            }
+            if self.n_errors > 200 {
+                break;
+            }
+        }
+        self.depth -= 1;
+        result
+    }
+
+    /// Makes a node if it is not made yet, and follows outer components to their inner ones.
+    pub(crate) fn force(&mut self, id: NodeId) -> Res<NodeId> {
+        let mut id = id;
+        for _ in 0..self.options.max_depth {
+            match self.node(id).kind {
+                NodeKind::Pending { elem } => {
+                    self.set_kind(id, NodeKind::Busy);
+                    self.depth += 1;
+                    let result = if self.depth > 4 * self.options.max_depth {
+                        Err(self.limit("the depth of dependent declarations", 4 * self.options.max_depth, Span::NONE))
+                    } else {
+                        self.make_component(id, elem)
+                    };
+                    self.depth -= 1;
+                    if let Err(refused) = result {
+                        if matches!(self.node(id).kind, NodeKind::Busy) {
+                            self.set_kind(id, NodeKind::Failed);
+                        }
+                        return Err(refused);
+                    }
+                }
+                NodeKind::Busy => {
+                    let name = self.node(id).name;
+                    let span = self.node_span(id);
+                    let message = format!("the size or presence of `{name}` depends on itself");
+                    return Err(self.error_help("cyclic-size", span, message, "give one of the sizes as a number"));
+                }
+                NodeKind::Failed => return Err(Refused),
+                NodeKind::Alias(target) => id = target,
+                _ => return Ok(id),
+            }
+        }
+        Err(Refused)
+    }
+
+    /// Where the component of a node is declared.
+    pub(crate) fn node_span(&self, id: NodeId) -> Span {
+        let node = self.node(id);
+        if !node.parent.is_some() {
+            return Span::NONE;
+        }
+        match &self.node(node.parent).kind {
+            NodeKind::Complex(parent) => {
+                let class = self.class(parent.class);
+                class.table.get(&node.name).map_or(Span::NONE, |&at| class.elements[at as usize].span)
+            }
+            NodeKind::Array { .. } => self.node_span(node.parent),
+            _ => Span::NONE,
+        }
+    }
+
+    /// The component `name` of a composite instance, not yet made.
+    pub(crate) fn child(&self, complex: &Complex, name: Name) -> Option<NodeId> {
+        let class = self.class(complex.class);
+        let &at = class.table.get(&name)?;
+        let child = class.child_of[at as usize];
+        (child != u32::MAX).then(|| NodeId(complex.first.0 + child))
+    }
+
+    /// The composite instance a node is.
+    pub(crate) fn complex(&self, id: NodeId) -> Option<Rc<Complex>> {
+        match &self.node(id).kind {
+            NodeKind::Complex(complex) => Some(complex.clone()),
+            _ => None,
+        }
+    }
+
+    /// Full name of a component of an instance.
+    pub(crate) fn child_path(parent: &str, name: Name) -> String {
+        if parent.is_empty() { name.text().to_owned() } else { format!("{parent}.{name}") }
+    }
+
+    fn make_component(&mut self, node: NodeId, elem_at: u32) -> Res<()> {
+        let parent_id = self.node(node).parent;
+        let Some(parent) = self.complex(parent_id) else { return Err(Refused) };
+        let elem = self.class(parent.class).elements[elem_at as usize].clone();
+        let ElemKind::Component(decl) = elem.kind else { return Err(Refused) };
+        if elem.prefixes.is_outer && !elem.prefixes.is_inner {
+            return self.make_outer(node, parent_id, &elem, decl);
+        }
+        let declaration = self.declaration(parent_id, &parent, &elem, decl)?;
+        if let Some(condition) = decl.condition.as_deref() {
+            let mut ctx = Ctx::structural(elem.owner, parent_id);
+            let value = self.expr(condition, &mut ctx)?;
+            let scalars = self.boolean(value, "the condition of a component", condition.span)?;
+            let item = self.single(&scalars, condition.span)?;
+            if self.known_number(item, condition.span)? == 0.0 {
+                self.set_kind(node, NodeKind::Absent(condition.span));
+                return Ok(());
+            }
+        }
+        let type_class = self.resolve_class(&declaration.decl.type_name, declaration.scope, declaration.instance)?;
+        let class_use = self.class_use(type_class)?;
+        let mut dim_sources: SmallVec<[DimSource<'a>; 2]> = SmallVec::new();
+        let has_own = !declaration.decl.subscripts.is_empty() || !declaration.decl.type_subscripts.is_empty();
+        let (from, scope, instance) = if has_own || std::ptr::eq(decl, declaration.decl) {
+            (declaration.decl, declaration.scope, declaration.instance)
+        } else {
+            (decl, elem.owner, parent_id)
+        };
+        for subscript in from.subscripts.iter().chain(&from.type_subscripts) {
+            dim_sources.push(DimSource { subscript, scope, instance });
+        }
+        let n_own_dims = dim_sources.len();
+        for item in &class_use.items {
+            for subscript in item.dims {
+                let scope = item.scope.unwrap_or(declaration.scope);
+                // A short class found in the instance's own class reads its sizes there.
+                let instance = item.layers.last().map_or(NodeId::NONE, |layer| layer.instance);
+                let instance =
+                    if self.is_scope_of(declaration.instance, scope) { declaration.instance } else { instance };
+                dim_sources.push(DimSource { subscript, scope, instance });
+            }
+        }
+        let variability = stricter(declaration.decl.variability.or(decl.variability), parent.inherited.variability);
+        let inherited = Inherited {
+            variability,
+            causality: declaration
+                .decl
+                .causality
+                .or(decl.causality)
+                .or(class_use.causality)
+                .or(parent.inherited.causality),
+            connector_prefix: declaration
+                .decl
+                .connector_prefix
+                .or(decl.connector_prefix)
+                .or(parent.inherited.connector_prefix),
+            is_protected: elem.prefixes.is_protected || parent.inherited.is_protected,
+            is_final: declaration.is_final || parent.inherited.is_final,
+            in_connector: parent.inherited.in_connector,
+            in_package: parent.inherited.in_package,
+            is_top: parent.inherited.is_top && !elem.prefixes.is_protected,
+            in_record: parent.inherited.in_record,
+        };
+        self.check_component(&elem, declaration.decl, &class_use, &parent)?;
+        let is_primitive = self.class(class_use.class).core.is_primitive();
+        let dims = self.component_dims(&dim_sources, &declaration, &elem)?;
+        if is_primitive {
+            return self.make_primitive(
+                node,
+                parent_id,
+                &parent,
+                &elem,
+                declaration,
+                class_use,
+                dims,
+                n_own_dims,
+                inherited,
+            );
+        }
+        let full_layers = |n_index: &[u32]| -> Layers {
+            let mut layers = index_layers(&declaration.layers, n_index);
+            let mut skip = n_own_dims;
+            for item in &class_use.items {
+                layers.extend(index_layers(&item.layers, n_index.get(skip..).unwrap_or_default()));
+                skip += item.dims.len();
+            }
+            layers
+        };
+        let layers = full_layers(&[]);
+        let class = self.specialize(class_use.class, &layers)?;
+        self.expand(class)?;
+        for layer in &layers {
+            self.check_layer_names(class, layer)?;
+        }
+        let path = Self::child_path(&parent.path, elem.name);
+        if dims.is_empty() {
+            return self.make_complex(
+                node,
+                class,
+                layers,
+                Arc::from(path),
+                inherited,
+                class_use.is_connector,
+                elem.span,
+            );
+        }
+        let n = count(&dims);
+        self.check_count(n, elem.span)?;
+        let first = NodeId(self.nodes.len() as u32);
+        let name = self.node(node).name;
+        for _ in 0..n {
+            self.push_node(node, name, NodeKind::Busy);
+        }
+        self.set_kind(node, NodeKind::Array { dims: Rc::from(dims.as_slice()), first, class });
+        let mut index: SmallVec<[u32; 2]> = SmallVec::from_elem(0, dims.len());
+        let mut result = Ok(());
+        for at in 0..n {
+            let layers = full_layers(&index);
+            let path: Arc<str> = Arc::from(format!("{path}{}", index_text(&index)));
+            let element = NodeId(first.0 + at as u32);
+            if self.make_complex(element, class, layers, path, inherited, class_use.is_connector, elem.span).is_err() {
+                result = Err(Refused);
+                if self.n_errors > 50 {
+                    break;
+                }
+            }
+            next_index(&mut index, &dims);
+        }
+        result
+    }
+
+    /// Whether a node is an instance of a class, or of one derived from it.
+    fn is_scope_of(&self, instance: NodeId, scope: ClassId) -> bool {
+        instance.is_some() && self.complex(instance).is_some_and(|complex| self.inherits(complex.class, scope))
+    }
+
+    /// Whether `class` is `base` or has it among its base classes.
+    pub(crate) fn inherits(&self, class: ClassId, base: ClassId) -> bool {
+        class == base || self.class(class).bases.iter().any(|&one| self.inherits(one, base))
+    }
+
+    /// Refuses more scalars than the limit.
+    pub(crate) fn check_count(&mut self, n: usize, span: Span) -> Res<()> {
+        if n > self.options.max_scalars || self.variables.len() + n > self.options.max_scalars {
+            return Err(self.limit("the number of scalar variables", self.options.max_scalars, span));
+        }
+        Ok(())
+    }
+
+    /// The declaration that counts, with the layers of modifications that reach it.
+    fn declaration(
+        &mut self,
+        parent_id: NodeId,
+        parent: &Complex,
+        elem: &Rc<Elem<'a>>,
+        decl: &'a ComponentDecl,
+    ) -> Res<Declaration<'a>> {
+        let is_valued = parent.is_record || parent.layers.iter().any(|layer| layer.is_field);
+        let mut layers = self.child_layers(&parent.layers, elem.name, is_valued);
+        let n_outside = layers.iter().filter(|layer| !layer.is_field).count();
+        if n_outside > 0 && elem.prefixes.is_protected && !parent.inherited.in_package {
+            let span =
+                layers.iter().find(|layer| !layer.is_field).map_or(elem.span, |layer| self.modifier(layer.mods).span);
+            let finding = Finding::error(
+                "protected-access",
+                span,
+                format!("`{}` is protected and cannot be modified", elem.name),
+            )
+            .with_label(elem.span, "declared here")
+            .with_help("modify it in the class that extends its class, or make it public");
+            return Err(self.report(finding));
+        }
+        layers.extend(Self::fill_instance(&elem.layers, parent_id));
+        let mut is_final = elem.prefixes.is_final;
+        // What is final may not be modified from further outside.
+        if let Some(at) = layers.iter().position(|layer| self.modifier(layer.mods).is_final && !layer.is_field) {
+            is_final = true;
+            if let Some(outer) = layers[..at].iter().find(|layer| !layer.is_field) {
+                return Err(self.final_override(elem, outer.mods, self.modifier(layers[at].mods).span));
+            }
+            if let Some(outer) = layers.iter().find(|_| elem.prefixes.is_final) {
+                return Err(self.final_override(elem, outer.mods, elem.span));
+            }
+        } else if elem.prefixes.is_final
+            && let Some(outer) = layers.iter().find(|layer| !layer.is_field && !self.is_from_constraint(layer))
+        {
+            return Err(self.final_override(elem, outer.mods, elem.span));
+        }
+        let own = decl.modification.as_deref().map(|modification| self.mod_tree(modification));
+        let redeclared = layers.iter().position(|layer| self.modifier(layer.mods).redeclare.is_some());
+        let Some(at) = redeclared else {
+            if let Some(mods) = own {
+                layers.push(Layer {
+                    mods,
+                    is_field: false,
+                    path: SmallVec::new(),
+                    scope: elem.owner,
+                    instance: parent_id,
+                });
+            }
+            if let Some(constraint) = elem.constraint
+                && let Some(modification) = constraint.modification.as_deref()
+            {
+                let mods = self.mod_tree(modification);
+                layers.push(Layer {
+                    mods,
+                    is_field: false,
+                    path: SmallVec::new(),
+                    scope: elem.owner,
+                    instance: parent_id,
+                });
+            }
+            return Ok(Declaration { decl, scope: elem.owner, instance: parent_id, layers, is_final });
+        };
+        let layer = layers[at].clone();
+        let element = self.modifier(layer.mods).redeclare.ok_or(Refused)?;
+        let ElementKind::Component { component, .. } = &element.kind else {
+            let message = format!("`{}` is a component and cannot be redeclared as a class", elem.name);
+            return Err(self.error("redeclare-kind", element.span, message));
+        };
+        let below = layers[at + 1..].iter().find_map(|layer| self.modifier(layer.mods).redeclare);
+        let is_replaceable = match below.map(|element| &element.kind) {
+            Some(ElementKind::Component { prefixes, .. }) => prefixes.is_replaceable,
+            _ => elem.prefixes.is_replaceable,
+        };
+        if !is_replaceable {
+            let finding = Finding::error(
+                "not-replaceable",
+                element.span,
+                format!("`{}` is not replaceable and cannot be redeclared", elem.name),
+            )
+            .with_label(elem.span, "declared here")
+            .with_help("declare it `replaceable`");
+            return Err(self.report(finding));
+        }
+        if decl.variability == Some(VariabilityPrefix::Constant) {
+            let message = format!("the constant `{}` cannot be redeclared", elem.name);
+            return Err(self.error("redeclare-constant", element.span, message));
+        }
+        let mut kept: Layers = layers[..at].iter().cloned().collect();
+        if let Some(modification) = component.modification.as_deref() {
+            let mods = self.mod_tree(modification);
+            kept.push(Layer {
+                mods,
+                is_field: false,
+                path: layer.path.clone(),
+                scope: layer.scope,
+                instance: layer.instance,
+            });
+        }
+        // Modifications of the constraining type hold for the new declaration as well; without `constrainedby` they are
+        // those of the declaration itself, its value excepted [@modelica36, sec. 7.3.2].
+        match elem.constraint {
+            Some(constraint) => {
+                if let Some(modification) = constraint.modification.as_deref() {
+                    let mods = self.mod_tree(modification);
+                    kept.push(Layer {
+                        mods,
+                        is_field: false,
+                        path: SmallVec::new(),
+                        scope: elem.owner,
+                        instance: parent_id,
+                    });
+                }
+            }
+            None => {
+                for lower in &layers[at + 1..] {
+                    if self.modifier(lower.mods).redeclare.is_some() {
+                        continue;
+                    }
+                    let mut lower = lower.clone();
+                    lower.mods = self.without_value(lower.mods);
+                    kept.push(lower);
+                }
+                if let Some(mods) = own {
+                    let mods = self.without_value(mods);
+                    kept.push(Layer {
+                        mods,
+                        is_field: false,
+                        path: SmallVec::new(),
+                        scope: elem.owner,
+                        instance: parent_id,
+                    });
+                }
+            }
+        }
+        self.check_component_redeclare(elem, decl, component, &layer, parent_id)?;
+        Ok(Declaration { decl: component, scope: layer.scope, instance: layer.instance, layers: kept, is_final })
+    }
+
+    fn is_from_constraint(&self, layer: &Layer) -> bool {
+        let node = self.modifier(layer.mods);
+        node.binding.is_none() && node.children.is_empty() && node.redeclare.is_none() && !node.is_break
+    }
+
+    fn final_override(&mut self, elem: &Elem<'a>, outer: super::modifier::ModId, span: Span) -> Refused {
+        let finding = Finding::error(
+            "final-override",
+            self.modifier(outer).span,
+            format!("`{}` is final and cannot be modified", elem.name),
+        )
+        .with_label(span, "made final here")
+        .with_help("remove this modification, or the `final`");
+        self.report(finding)
+    }
+
+    /// Sizes of a component.
+    fn component_dims(
+        &mut self,
+        sources: &[DimSource<'a>],
+        declaration: &Declaration<'a>,
+        elem: &Rc<Elem<'a>>,
+    ) -> Res<Dims> {
+        let mut dims = Dims::new();
+        let mut from_value: Option<Dims> = None;
+        for (at, source) in sources.iter().enumerate() {
+            match source.subscript {
+                Subscript::All(span) => {
+                    if from_value.is_none() {
+                        from_value = Some(self.value_dims(declaration, elem, *span, sources.len())?);
+                    }
+                    let known = from_value.as_ref().and_then(|dims| dims.get(at).copied());
+                    let Some(size) = known else {
+                        let message = format!("the value of `{}` has too few dimensions for `:`", elem.name);
+                        return Err(self.error("wrong-size", *span, message));
+                    };
+                    dims.push(size);
+                }
+                Subscript::Expr(expr) => {
+                    if let crate::syntax::ExprKind::Ref(reference) = &expr.kind {
+                        let ctx = Ctx::structural(source.scope, source.instance);
+                        match self.index_type(reference, &ctx) {
+                            Some(Type::Boolean) => {
+                                dims.push(2);
+                                continue;
+                            }
+                            Some(Type::Enumeration(enumeration)) => {
+                                dims.push(enumeration.literals.len());
+                                continue;
+                            }
+                            _ => {}
+                        }
+                    }
+                    let mut ctx = Ctx::structural(source.scope, source.instance);
+                    let size = self.structural_scalar(expr, &mut ctx, "an array size")?;
+                    if size.ty != Type::Integer {
+                        let message = format!("an array size is an Integer, not {}", size.ty.word());
+                        return Err(self.error("wrong-type", expr.span, message));
+                    }
+                    if size.value < 0.0 {
+                        let message = format!("the size of `{}` is {}", elem.name, size.value);
+                        return Err(self.error("negative-size", expr.span, message));
+                    }
+                    dims.push(size.value as usize);
+                }
+            }
+        }
+        Ok(dims)
+    }
+
+    /// Sizes of the value a declaration is given.
+    fn value_dims(&mut self, declaration: &Declaration<'a>, elem: &Elem<'a>, span: Span, rank: usize) -> Res<Dims> {
+        let found = declaration.layers.iter().find(|layer| {
+            let node = self.modifier(layer.mods);
+            layer.is_field || node.binding.is_some()
+        });
+        if let Some(layer) = found.cloned() {
+            let value = self.layer_value(&layer, false)?;
+            return Ok(value.dims().iter().copied().collect());
+        }
+        // Sizes may follow from an attribute or from the values of a record's fields.
+        for layer in &declaration.layers {
+            let children = self.modifier(layer.mods).children.clone();
+            for child in children {
+                let node = self.modifier(child);
+                if node.binding.is_some() && !node.is_each {
+                    let layer = Layer { mods: child, ..layer.clone() };
+                    let value = self.layer_value(&layer, false)?;
+                    if value.dims().len() >= rank {
+                        return Ok(value.dims()[..rank].iter().copied().collect());
+                    }
+                }
+            }
+        }
+        let message = format!("the size of `{}` is `:` but it has no value to take it from", elem.name);
+        Err(self.error_help("unknown-size", span, message, "give it a value, or write the size as a number"))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "what a variable consists of")]
+    fn make_primitive(
+        &mut self,
+        node: NodeId,
+        parent_id: NodeId,
+        parent: &Complex,
+        elem: &Rc<Elem<'a>>,
+        declaration: Declaration<'a>,
+        class_use: Rc<ClassUse<'a>>,
+        dims: Dims,
+        n_own_dims: usize,
+        inherited: Inherited,
+    ) -> Res<()> {
+        let n = count(&dims);
+        self.check_count(n, elem.span)?;
+        let (ty, value_type) = match &self.class(class_use.class).core {
+            Core::Real => (Type::Real, ValueType::Real),
+            Core::Integer => (Type::Integer, ValueType::Integer),
+            Core::Boolean => (Type::Boolean, ValueType::Boolean),
+            Core::String => (Type::String, ValueType::String),
+            Core::Enumeration(enumeration) => {
+                (Type::Enumeration(enumeration.clone()), ValueType::Enumeration(enumeration.clone()))
+            }
+            _ => return Err(Refused),
+        };
+        let variability = match inherited.variability {
+            Some(VariabilityPrefix::Constant) => Variability::Constant,
+            Some(VariabilityPrefix::Parameter) => Variability::Parameter,
+            Some(VariabilityPrefix::Discrete) => Variability::Discrete,
+            None if ty == Type::Real => Variability::Continuous,
+            None => Variability::Discrete,
+        };
+        if parent.inherited.in_package && variability != Variability::Constant && !parent.is_record {
+            let message = format!("`{}` in `{}` is not a constant", elem.name, parent.path);
+            return Err(self.error_help(
+                "not-constant",
+                elem.span,
+                message,
+                "only constants can be used from enclosing classes and packages",
+            ));
+        }
+        let has_value =
+            declaration.layers.iter().any(|layer| layer.is_field || self.modifier(layer.mods).binding.is_some());
+        let kind = match variability {
+            Variability::Constant => VariableKind::Constant,
+            Variability::Parameter => VariableKind::Parameter,
+            _ if inherited.is_top && inherited.causality == Some(Causality::Input) && !has_value => VariableKind::Input,
+            Variability::Discrete => VariableKind::Discrete,
+            Variability::Continuous => VariableKind::Continuous,
+        };
+        let prim_id = PrimId(self.prims.len() as u32);
+        let mut first = None;
+        if !inherited.in_package {
+            first = Some(VarId(self.variables.len() as u32));
+            let path = Self::child_path(&parent.path, elem.name);
+            let mut index: SmallVec<[u32; 2]> = SmallVec::from_elem(0, dims.len());
+            for _ in 0..n {
+                let name = if dims.is_empty() { path.clone() } else { format!("{path}{}", index_text(&index)) };
+                self.variables.push(Variable {
+                    name,
+                    description: declaration.decl.description.clone(),
+                    kind,
+                    value_type: value_type.clone(),
+                    is_output: inherited.is_top && inherited.causality == Some(Causality::Output),
+                    is_flow: inherited.connector_prefix == Some(ConnectorPrefix::Flow),
+                    is_protected: inherited.is_protected,
+                    is_structural: false,
+                    is_final: inherited.is_final,
+                    binding: None,
+                    text: None,
+                    start: None,
+                    fixed: None,
+                    min: None,
+                    max: None,
+                    nominal: None,
+                    unit: None,
+                    display_unit: None,
+                    state_select: StateSelect::Default,
+                    span: declaration.decl.name.span,
+                });
+                self.var_prims.push(prim_id);
+                next_index(&mut index, &dims);
+            }
+        }
+        self.check_prim_names(&declaration.layers, &ty)?;
+        let path = inherited.in_package.then(|| parent.path.clone());
+        self.prims.push(Prim {
+            parent: parent_id,
+            ty,
+            dims: Rc::from(dims.as_slice()),
+            first,
+            variability,
+            causality: inherited.causality,
+            connector_prefix: inherited.connector_prefix.filter(|_| inherited.in_connector),
+            layers: declaration.layers,
+            class_use,
+            n_own_dims,
+            elem: elem.clone(),
+            path,
+            is_structural: false,
+            value: None,
+        });
+        self.set_kind(node, NodeKind::Primitive(prim_id));
+        Ok(())
+    }
+
+    /// An outer component: finds the inner one in the enclosing instances.
+    fn make_outer(&mut self, node: NodeId, parent_id: NodeId, elem: &Rc<Elem<'a>>, decl: &'a ComponentDecl) -> Res<()> {
+        if decl.modification.is_some() {
+            let message = format!("the outer component `{}` cannot have modifications", elem.name);
+            self.error_help("outer-modified", elem.span, message, "modify the inner component");
+        }
+        let mut at = self.node(parent_id).parent;
+        while at.is_some() {
+            if let Some(complex) = self.complex(at) {
+                let class = self.class(complex.class);
+                if let Some(&found) = class.table.get(&elem.name)
+                    && class.elements[found as usize].prefixes.is_inner
+                    && let Some(inner) = self.child(&complex, elem.name)
+                {
+                    self.set_kind(node, NodeKind::Alias(inner));
+                    return self.check_inner_outer(inner, elem, decl);
+                }
+            }
+            at = self.node(at).parent;
+        }
+        if let Some(&inner) = self.auto_inner.get(&elem.name) {
+            self.set_kind(node, NodeKind::Alias(inner));
+            return Ok(());
+        }
+        let class = self.resolve_class(&decl.type_name, elem.owner, parent_id)?;
+        let class_use = self.class_use(class)?;
+        if class_use.is_partial || self.class(class_use.class).core.is_primitive() || !decl.subscripts.is_empty() {
+            let finding = Finding::error(
+                "missing-inner",
+                elem.span,
+                format!("no enclosing component declares `inner {}`", elem.name),
+            )
+            .with_help(format!(
+                "declare `inner {} {};` in the model",
+                super::lookup::dotted(&decl.type_name.parts),
+                elem.name
+            ));
+            return Err(self.report(finding));
+        }
+        self.report(
+            Finding::warning(
+                "missing-inner",
+                elem.span,
+                format!(
+                    "no enclosing component declares `inner {}`; one with default values was added at the top",
+                    elem.name
+                ),
+            )
+            .with_help(format!(
+                "declare `inner {} {};` in the model",
+                super::lookup::dotted(&decl.type_name.parts),
+                elem.name
+            )),
+        );
+        let layers = class_use.layers();
+        let core = self.specialize(class_use.class, &layers)?;
+        let inner = self.push_node(self.root, elem.name, NodeKind::Busy);
+        self.auto_inner.insert(elem.name, inner);
+        self.set_kind(node, NodeKind::Alias(inner));
+        self.make_complex(
+            inner,
+            core,
+            layers,
+            Arc::from(elem.name.text()),
+            Inherited::default(),
+            class_use.is_connector,
+            elem.span,
+        )
+    }
+
+    /// The dotted name of a node for findings.
+    pub(crate) fn node_path(&self, id: NodeId) -> String {
+        match &self.node(id).kind {
+            NodeKind::Complex(complex) => complex.path.to_string(),
+            _ => {
+                let parent = self.node(id).parent;
+                let prefix = if parent.is_some() { self.node_path(parent) } else { String::new() };
+                Self::child_path(&prefix, self.node(id).name)
+            }
+        }
+    }
+}
+
+/// Layers with an element's index added to the way from their values.
+fn index_layers(layers: &[Layer], index: &[u32]) -> Layers {
+    layers
+        .iter()
+        .map(|layer| {
+            let mut layer = layer.clone();
+            if !index.is_empty() {
+                layer.path.push(Access::Index(index.iter().copied().collect()));
+            }
+            layer
+        })
+        .collect()
+}
+
+/// `[1,2]`
+pub(crate) fn index_text(index: &[u32]) -> String {
+    use std::fmt::Write;
+    let mut text = String::with_capacity(2 + 4 * index.len());
+    text.push('[');
+    for (at, one) in index.iter().enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        let _ = write!(text, "{}", one + 1);
+    }
+    text.push(']');
+    text
+}
+
+/// Counts up, the last dimension fastest.
+pub(crate) fn next_index(index: &mut [u32], dims: &[usize]) {
+    for at in (0..dims.len()).rev() {
+        index[at] += 1;
+        if (index[at] as usize) < dims[at] {
+            return;
+        }
+        index[at] = 0;
+    }
+}
+
+/// The prefix that allows less change.
+fn stricter(left: Option<VariabilityPrefix>, right: Option<VariabilityPrefix>) -> Option<VariabilityPrefix> {
+    match (left, right) {
+        (Some(left), Some(right)) => Some(left.min(right)),
+        (left, right) => left.or(right),
+    }
+}

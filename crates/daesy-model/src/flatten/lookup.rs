@@ -1,0 +1,304 @@
+//! What a name means at one place [@modelica36, ch. 5].
+
+use daesy_graph::{Finding, Span};
+use smallvec::SmallVec;
+
+use super::class::{ElemKind, State};
+use super::{ClassId, Flattener, NodeId, Refused, Res};
+use crate::name::Name;
+use crate::syntax::{Ident, Path};
+
+/// What a simple name means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Found {
+    /// A class.
+    Class {
+        class: ClassId,
+        /// Found in the very class the lookup began in.
+        is_local: bool,
+    },
+    /// A component.
+    Component {
+        /// The class whose element it is.
+        holder: ClassId,
+        /// Its number among the holder's elements.
+        at: u32,
+        /// Found in the very class the lookup began in.
+        is_local: bool,
+    },
+}
+
+impl<'a> Flattener<'a> {
+    /// An element of a class (short classes are followed).
+    pub(crate) fn member(&mut self, class: ClassId, name: Name) -> Option<Res<Found>> {
+        if class == ClassId::ROOT {
+            return self.top_class(name).map(|found| found.map(|class| Found::Class { class, is_local: false }));
+        }
+        let class = match self.class_use(class) {
+            Ok(class) => class.class,
+            Err(refused) => return Some(Err(refused)),
+        };
+        if self.expand(class).is_err() {
+            return Some(Err(Refused));
+        }
+        self.member_of(class, name, false)
+    }
+
+    /// An element in the table of an expanded class, or in what is there of one being expanded.
+    fn member_of(&mut self, class: ClassId, name: Name, is_local: bool) -> Option<Res<Found>> {
+        let this = self.class(class);
+        if this.state == State::Expanding {
+            if let Some(&at) = this.own_table.get(&name) {
+                let elem = this.own[at as usize].clone();
+                if !elem.prefixes.is_redeclare {
+                    return match elem.kind {
+                        ElemKind::Class(_) => {
+                            Some(self.nested(class, at).map(|class| Found::Class { class, is_local }))
+                        }
+                        // Components cannot be used before the class is known.
+                        ElemKind::Component(_) => None,
+                    };
+                }
+            }
+            let bases = this.bases.clone();
+            return bases.into_iter().find_map(|base| self.member_of(base, name, is_local));
+        }
+        let &at = this.table.get(&name)?;
+        let elem = &this.elements[at as usize];
+        match elem.kind {
+            ElemKind::Component(_) => Some(Ok(Found::Component { holder: class, at, is_local })),
+            ElemKind::Class(_) => {
+                let (owner, own) = (elem.owner, elem.own);
+                Some(self.nested(owner, own).map(|class| Found::Class { class, is_local }))
+            }
+        }
+    }
+
+    /// A nested class by name.
+    pub(crate) fn member_class(&mut self, class: ClassId, name: Name) -> Option<Res<ClassId>> {
+        match self.member(class, name)? {
+            Ok(Found::Class { class, .. }) => Some(Ok(class)),
+            Ok(Found::Component { .. }) => None,
+            Err(refused) => Some(Err(refused)),
+        }
+    }
+
+    /// The meaning of a simple name in a class: its elements, its imports, the enclosing classes, the top.
+    pub(crate) fn lookup(&mut self, name: Name, scope: ClassId) -> Option<Res<Found>> {
+        let mut at = scope;
+        let mut is_local = true;
+        while at != ClassId::ROOT {
+            // An enclosing class that fails has said why; the search goes on to find more.
+            let _ = self.expand(at);
+            if let Some(found) = self.member_of(at, name, is_local) {
+                return Some(found);
+            }
+            if let Some(found) = self.imported(at, name) {
+                return Some(found);
+            }
+            if self.class(at).ast.is_some_and(|ast| ast.is_encapsulated) {
+                // Only predefined types are seen from inside an encapsulated class.
+                return self.predefined(name);
+            }
+            at = self.class(at).parent;
+            is_local = false;
+        }
+        self.top_class(name).map(|found| found.map(|class| Found::Class { class, is_local: false }))
+    }
+
+    fn predefined(&self, name: Name) -> Option<Res<Found>> {
+        let is_predefined = matches!(
+            name.text(),
+            "Real" | "Integer" | "Boolean" | "String" | "StateSelect" | "AssertionLevel" | "Clock" | "ExternalObject"
+        );
+        let &found = self.tops.get(&name).filter(|_| is_predefined)?;
+        found.map(|found| found.map(|class| Found::Class { class, is_local: false }))
+    }
+
+    fn imported(&mut self, class: ClassId, name: Name) -> Option<Res<Found>> {
+        if let Some(target) = self.class(class).named_imports.get(&name).copied() {
+            let mut parts: SmallVec<[Ident; 4]> = target.path.parts.iter().copied().collect();
+            if let Some(member) = target.member {
+                parts.push(Ident { name: member, span: target.path.span });
+            }
+            return Some(self.import_path(&parts, target.path.span));
+        }
+        for at in 0..self.class(class).star_imports.len() {
+            let path = self.class(class).star_imports[at];
+            let Ok(Found::Class { class: package, .. }) = self.import_path(&path.parts, path.span) else { continue };
+            // The imported package's own elements; a package that is still being worked out has none to give yet.
+            if let Some(found) = self.member(package, name) {
+                return Some(found.map(as_foreign));
+            }
+        }
+        None
+    }
+
+    /// What an import path means, looked up from the top.
+    fn import_path(&mut self, parts: &[Ident], span: Span) -> Res<Found> {
+        let mut found = Found::Class { class: ClassId::ROOT, is_local: false };
+        for (at, part) in parts.iter().enumerate() {
+            let Found::Class { class, .. } = found else {
+                return Err(self.error(
+                    "import-path",
+                    span,
+                    "an import path may end in a component, not go through one",
+                ));
+            };
+            found = match self.member(class, part.name) {
+                Some(found) => as_foreign(found?),
+                None => {
+                    let text = dotted(&parts[..=at]);
+                    let mut finding =
+                        Finding::error("unknown-class", span, format!("the import `{text}` is not known"))
+                            .with_names([text]);
+                    let known = self.class_names(class);
+                    finding.help = Self::suggest(part.name.text(), known);
+                    if class == ClassId::ROOT && finding.help.is_none() {
+                        finding.help = Some(format!("is the library `{}` on MODELICAPATH?", part.name));
+                    }
+                    return Err(self.report(finding));
+                }
+            };
+        }
+        Ok(found)
+    }
+
+    /// The class that a path means in `scope`; findings say what is wrong with it.
+    ///
+    /// `instance` is the instance of `scope`, for modifications of classes that are declared there.
+    pub(crate) fn resolve_class(&mut self, path: &Path, scope: ClassId, instance: NodeId) -> Res<ClassId> {
+        match self.resolve_path(&path.parts, path.is_global, path.span, scope, instance)? {
+            Found::Class { class, .. } => Ok(class),
+            Found::Component { .. } => {
+                let text = dotted(&path.parts);
+                Err(self.error("not-a-class", path.span, format!("`{text}` is a component, not a class")))
+            }
+        }
+    }
+
+    /// The base class that a path means in a class being expanded.
+    pub(crate) fn resolve_base(&mut self, path: &Path, scope: ClassId) -> Res<ClassId> {
+        self.resolve_class(path, scope, NodeId::SELF)
+    }
+
+    /// The class or constant that a path means in `scope`.
+    pub(crate) fn resolve_path(
+        &mut self,
+        parts: &[Ident],
+        is_global: bool,
+        span: Span,
+        scope: ClassId,
+        instance: NodeId,
+    ) -> Res<Found> {
+        let Some(first) = parts.first() else { return Err(Refused) };
+        let start = if is_global {
+            self.top_class(first.name).map(|found| found.map(|class| Found::Class { class, is_local: false }))
+        } else {
+            self.lookup(first.name, scope)
+        };
+        let Some(found) = start else { return Err(self.unknown_name(*first, scope, true)) };
+        let mut found = match found? {
+            Found::Class { class, is_local: true } => {
+                Found::Class { class: self.bind_context(class, instance), is_local: true }
+            }
+            Found::Class { class, is_local: false } => {
+                Found::Class { class: self.bind_context(class, NodeId::NONE), is_local: false }
+            }
+            other => other,
+        };
+        for (at, part) in parts.iter().enumerate().skip(1) {
+            let Found::Class { class, .. } = found else {
+                let text = dotted(&parts[..at]);
+                return Err(self.error("not-a-class", span, format!("`{text}` is a component, not a class")));
+            };
+            found = match self.member(class, part.name) {
+                Some(found) => {
+                    let found = found?;
+                    self.check_not_protected(&found, class, part)?;
+                    match as_foreign(found) {
+                        Found::Class { class, is_local } => {
+                            Found::Class { class: self.bind_context(class, NodeId::NONE), is_local }
+                        }
+                        other => other,
+                    }
+                }
+                None => {
+                    let text = dotted(&parts[..at]);
+                    let mut finding =
+                        Finding::error("unknown-class", part.span, format!("`{text}` has no element `{}`", part.name))
+                            .with_names([dotted(parts)]);
+                    let known = self.class_names(class);
+                    finding.help = Self::suggest(part.name.text(), known);
+                    return Err(self.report(finding));
+                }
+            };
+        }
+        Ok(found)
+    }
+
+    /// A class nested in another must not be reached from outside when it is protected.
+    fn check_not_protected(&mut self, found: &Found, class: ClassId, part: &Ident) -> Res<()> {
+        let core = self.class_use(class)?.class;
+        let holder = self.class(core);
+        let is_protected = match found {
+            Found::Class { .. } => {
+                holder.table.get(&part.name).is_some_and(|&at| holder.elements[at as usize].prefixes.is_protected)
+            }
+            Found::Component { holder, at, .. } => self.class(*holder).elements[*at as usize].prefixes.is_protected,
+        };
+        if is_protected {
+            let message = format!("`{}` is protected in `{}`", part.name, self.class(core).full);
+            return Err(self.error_help(
+                "protected-access",
+                part.span,
+                message,
+                "protected elements can be used inside their class only",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Says that a name is not known, with the nearest that is.
+    pub(crate) fn unknown_name(&mut self, ident: Ident, scope: ClassId, is_class: bool) -> Refused {
+        let mut known: Vec<&'static str> = Vec::new();
+        let mut at = scope;
+        while at != ClassId::ROOT {
+            let class = self.class(at);
+            known.extend(
+                class
+                    .elements
+                    .iter()
+                    .chain(&class.own)
+                    .filter(|elem| !is_class || !elem.is_component())
+                    .map(|elem| elem.name.text()),
+            );
+            known.extend(class.named_imports.keys().map(|name| name.text()));
+            at = class.parent;
+        }
+        known.extend(self.class(ClassId::ROOT).own.iter().map(|elem| elem.name.text()));
+        if is_class {
+            known.extend(["Real", "Integer", "Boolean", "String"]);
+        }
+        let place = self.class(scope).full.clone();
+        let (code, what) = if is_class { ("unknown-class", "class") } else { ("unknown-name", "name") };
+        let mut finding =
+            Finding::error(code, ident.span, format!("there is no {what} `{}` in `{place}` or around it", ident.name))
+                .with_names([ident.name.text().to_owned()]);
+        finding.help = Self::suggest(ident.name.text(), known)
+            .or_else(|| is_class.then(|| format!("if `{}` is a library, is it on MODELICAPATH?", ident.name)));
+        self.report(finding)
+    }
+}
+
+fn as_foreign(found: Found) -> Found {
+    match found {
+        Found::Class { class, .. } => Found::Class { class, is_local: false },
+        Found::Component { holder, at, .. } => Found::Component { holder, at, is_local: false },
+    }
+}
+
+/// Identifiers joined by dots.
+pub(crate) fn dotted(parts: &[Ident]) -> String {
+    parts.iter().map(|part| part.name.text()).collect::<Vec<_>>().join(".")
+}

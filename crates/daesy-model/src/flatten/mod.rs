@@ -1,0 +1,583 @@
+//! From syntax to the flat model: lookup, instantiation, modification, scalar equations [@modelica36].
+//!
+//! | part | idea |
+//! |---|---|
+//! | `class` | classes as they are meant at one place: with their base classes, redeclarations applied |
+//! | `lookup` | what a name means at one place |
+//! | `modifier` | modifications as layers, outermost first |
+//! | `instance` | the tree of components, made on demand |
+//! | `attribute` | values and attributes of scalar variables |
+//! | `value`, `expr`, `array`, `builtin` | expressions as arrays of scalar graph nodes |
+//! | `function`, `program` | calls: run symbolically, or kept as programs |
+//! | `equation`, `algorithm`, `connect`, `stream` | equations in the end |
+//! | `check` | restrictions of the class kinds |
+
+mod algorithm;
+mod array;
+mod attribute;
+mod builtin;
+mod check;
+mod class;
+mod connect;
+mod equation;
+mod expr;
+mod function;
+mod instance;
+mod lookup;
+mod modifier;
+mod operator;
+mod program;
+mod reference;
+mod stream;
+mod value;
+
+use std::sync::Arc;
+
+use daesy_graph::finding::nearest;
+use daesy_graph::flat::Experiment;
+use daesy_graph::{Finding, FlatDae, Graph, Level, SourceMap, Span, Variable};
+use hashbrown::HashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+
+use crate::library::Library;
+use crate::name::Name;
+use crate::syntax::{Argument, ClassDef, ClassKind, ElementKind, Expr, ExprKind, ModificationValue, UnaryOp};
+use class::Class;
+use instance::{Node, Prim};
+use modifier::{ModId, ModNode};
+
+/// A class at one place of the class tree, redeclarations applied.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct ClassId(pub u32);
+
+/// A component instance.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct NodeId(pub u32);
+
+impl NodeId {
+    /// No instance: only constants can be read.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+    /// The instance of the class at hand, to be filled in.
+    pub(crate) const SELF: Self = Self(u32::MAX - 1);
+
+    /// Whether this is a component instance.
+    pub(crate) const fn is_some(self) -> bool {
+        self.0 < u32::MAX - 1
+    }
+}
+
+impl ClassId {
+    /// The class that holds all top-level classes.
+    pub(crate) const ROOT: Self = Self(0);
+}
+
+/// The work at hand cannot go on; a finding that says why has been made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Refused;
+
+pub(crate) type Res<T> = Result<T, Refused>;
+
+/// Limits and wishes.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FlattenOptions {
+    /// Largest number of scalar variables in the model.
+    pub max_scalars: usize,
+    /// Deepest nesting of components, classes and modifications.
+    pub max_depth: usize,
+    /// Deepest recursion of functions.
+    pub max_recursion: usize,
+    /// Largest number of loop passes and of statements run in one function call or algorithm.
+    pub max_steps: usize,
+    /// Largest number of classes made while flattening.
+    pub max_classes: usize,
+    /// Values that replace those of parameters, by dotted name.
+    pub values: FxHashMap<String, f64>,
+}
+
+impl Default for FlattenOptions {
+    fn default() -> Self {
+        Self {
+            max_scalars: 10_000_000,
+            max_depth: 150,
+            max_recursion: 100,
+            max_steps: 2_000_000,
+            max_classes: 1_000_000,
+            values: FxHashMap::default(),
+        }
+    }
+}
+
+/// Why there is no flat model.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", self.summary())]
+pub struct FlattenError {
+    /// What was found; at least one error.
+    pub findings: Vec<Finding>,
+    /// The texts the findings point into.
+    pub sources: Arc<SourceMap>,
+}
+
+impl FlattenError {
+    fn summary(&self) -> String {
+        let mut lines = Vec::new();
+        for finding in &self.findings {
+            let place = self.sources.place(finding.span).map_or_else(String::new, |place| format!("{place}: "));
+            let help = finding.help.as_ref().map_or_else(String::new, |help| format!(" ({help})"));
+            lines.push(format!("{place}{}[{}]: {}{help}", finding.level.word(), finding.code, finding.message));
+        }
+        lines.join("\n")
+    }
+}
+
+/// A redeclared class and the class it has to fit.
+#[derive(Clone, Copy)]
+pub(crate) struct PendingConstraint {
+    constraint: ClassId,
+    new: ClassId,
+    name: Name,
+    span: Span,
+}
+
+/// Everything that is known while one model is flattened.
+pub(crate) struct Flattener<'a> {
+    library: &'a Library,
+    options: FlattenOptions,
+    findings: Vec<Finding>,
+    reported: FxHashSet<(&'static str, Span, u64)>,
+    n_errors: usize,
+    // Classes.
+    classes: Vec<Class<'a>>,
+    mods: Vec<ModNode<'a>>,
+    mod_cache: FxHashMap<usize, ModId>,
+    specialized: FxHashMap<(ClassId, Vec<modifier::Layer>), ClassId>,
+    bound: FxHashMap<(ClassId, NodeId), ClassId>,
+    tops: FxHashMap<Name, Option<Res<ClassId>>>,
+    within: FxHashMap<String, Vec<&'a ClassDef>>,
+    expand_depth: usize,
+    real: ClassId,
+    integer: ClassId,
+    boolean: ClassId,
+    string: ClassId,
+    // Instances.
+    nodes: Vec<Node>,
+    prims: Vec<Prim<'a>>,
+    package_nodes: FxHashMap<ClassId, NodeId>,
+    auto_inner: FxHashMap<Name, NodeId>,
+    root: NodeId,
+    depth: usize,
+    evaluating: Vec<instance::PrimId>,
+    // Results.
+    graph: Graph,
+    variables: Vec<Variable>,
+    var_prims: Vec<instance::PrimId>,
+    out: equation::Output,
+    connections: connect::Connections,
+    values: FxHashMap<value::BindingKey, Arc<value::Value>>,
+    functions: function::FunctionCache<'a>,
+    call_depth: usize,
+    steps: usize,
+    variability: Vec<expr::Variability>,
+    reach: daesy_graph::traverse::Reach,
+    evaluator: daesy_graph::evaluate::Evaluator,
+    checked_mods: FxHashSet<(ModId, ClassId)>,
+    pending_constraints: Vec<PendingConstraint>,
+    section_cache: FxHashMap<ClassId, std::rc::Rc<equation::Sections<'a>>>,
+    in_initial: bool,
+    units: FxHashMap<Arc<str>, daesy_graph::Unit>,
+    shadowed: HashMap<(ClassId, Name), bool, FxBuildHasher>,
+}
+
+impl<'a> Flattener<'a> {
+    fn new(library: &'a Library, options: FlattenOptions) -> Self {
+        let mut flattener = Self {
+            library,
+            options,
+            findings: Vec::new(),
+            reported: FxHashSet::default(),
+            n_errors: 0,
+            classes: Vec::new(),
+            mods: Vec::new(),
+            mod_cache: FxHashMap::default(),
+            specialized: FxHashMap::default(),
+            bound: FxHashMap::default(),
+            tops: FxHashMap::default(),
+            within: FxHashMap::default(),
+            expand_depth: 0,
+            real: ClassId::ROOT,
+            integer: ClassId::ROOT,
+            boolean: ClassId::ROOT,
+            string: ClassId::ROOT,
+            nodes: Vec::new(),
+            prims: Vec::new(),
+            package_nodes: FxHashMap::default(),
+            auto_inner: FxHashMap::default(),
+            root: NodeId::NONE,
+            depth: 0,
+            evaluating: Vec::new(),
+            graph: Graph::default(),
+            variables: Vec::new(),
+            var_prims: Vec::new(),
+            out: equation::Output::default(),
+            connections: connect::Connections::default(),
+            values: FxHashMap::default(),
+            functions: function::FunctionCache::default(),
+            call_depth: 0,
+            steps: 0,
+            variability: Vec::new(),
+            reach: daesy_graph::traverse::Reach::new(),
+            evaluator: daesy_graph::evaluate::Evaluator::new(),
+            checked_mods: FxHashSet::default(),
+            pending_constraints: Vec::new(),
+            section_cache: FxHashMap::default(),
+            in_initial: false,
+            units: FxHashMap::default(),
+            shadowed: HashMap::default(),
+        };
+        flattener.make_root();
+        flattener
+    }
+
+    /// Records a finding, once for each place and text.
+    pub(crate) fn report(&mut self, finding: Finding) -> Refused {
+        use std::hash::{Hash, Hasher};
+        let mut hasher = rustc_hash::FxHasher::default();
+        finding.message.hash(&mut hasher);
+        // A wrong declaration in a class of many instances is one mistake: instances differ in the message only by name.
+        let key = (finding.code, finding.span, if finding.span.is_none() { hasher.finish() } else { 0 });
+        if finding.level == Level::Error {
+            self.n_errors += 1;
+        }
+        if self.reported.insert(key) {
+            self.findings.push(finding);
+        }
+        Refused
+    }
+
+    /// Records an error.
+    pub(crate) fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> Refused {
+        self.report(Finding::error(code, span, message))
+    }
+
+    /// Records an error with its remedy.
+    pub(crate) fn error_help(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Refused {
+        self.report(Finding::error(code, span, message).with_help(help))
+    }
+
+    /// Records that something is not supported, by name.
+    pub(crate) fn unsupported(&mut self, feature: &str, span: Span, what: &str) -> Refused {
+        self.report(
+            Finding::error("unsupported", span, format!("{what} is not supported: {feature}"))
+                .with_names([feature.to_owned()]),
+        )
+    }
+
+    /// Records that a limit was met.
+    pub(crate) fn limit(&mut self, what: &str, limit: usize, span: Span) -> Refused {
+        self.report(
+            Finding::error("limit", span, format!("the limit of {limit} for {what} is exceeded"))
+                .with_help("raise the limit in the options, or look for an endless recursion"),
+        )
+    }
+
+    /// "did you mean" as a remedy.
+    pub(crate) fn suggest<'n>(word: &str, known: impl IntoIterator<Item = &'n str>) -> Option<String> {
+        nearest(word, known).map(|near| format!("did you mean `{near}`?"))
+    }
+}
+
+/// Flattens a class of a library.
+///
+/// # Errors
+/// With all findings, when the class is not found, is wrong, or uses what is not supported.
+pub fn flatten(library: &Library, class: &str, options: &FlattenOptions) -> Result<FlatDae, FlattenError> {
+    run(library, Some(class), options)
+}
+
+/// Flattens the given class of a text, or its only model that is not partial.
+///
+/// # Errors
+/// As [`flatten()`]; also when no class was named and there is more than one to choose from.
+pub fn flatten_text(name: &str, text: &str, class: Option<&str>) -> Result<FlatDae, FlattenError> {
+    let mut library = Library::new();
+    library.add_text(name, text);
+    flatten_library(&library, class, &FlattenOptions::default())
+}
+
+/// Flattens the given class of a library, or the only model in the user's files that is not partial.
+///
+/// # Errors
+/// As [`flatten_text`].
+pub fn flatten_library(
+    library: &Library,
+    class: Option<&str>,
+    options: &FlattenOptions,
+) -> Result<FlatDae, FlattenError> {
+    run(library, class, options)
+}
+
+/// Room for recursion over nested classes, components and expressions; only what is used is ever touched.
+const STACK: usize = 1 << 30;
+
+fn run(library: &Library, class: Option<&str>, options: &FlattenOptions) -> Result<FlatDae, FlattenError> {
+    std::thread::scope(|scope| {
+        let work = move || run_here(library, class, options.clone());
+        match std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work) {
+            Ok(handle) => match handle.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            },
+            Err(_) => run_here(library, class, options.clone()),
+        }
+    })
+}
+
+fn run_here(library: &Library, class: Option<&str>, options: FlattenOptions) -> Result<FlatDae, FlattenError> {
+    let mut flattener = Flattener::new(library, options);
+    let result = match class {
+        Some(name) => flattener.find_top_class(name),
+        None => flattener.choose_class(),
+    }
+    .and_then(|class| flattener.flatten_model(class));
+    let mut findings = library.findings();
+    findings.append(&mut flattener.findings);
+    let sources = Arc::new(library.sources());
+    let has_error = findings.iter().any(|finding| finding.level == Level::Error);
+    match result {
+        Ok(mut flat) if !has_error => {
+            flat.findings = findings;
+            flat.sources = sources;
+            Ok(flat)
+        }
+        _ => {
+            if !has_error {
+                findings.push(Finding::error("internal", Span::NONE, "the model was refused without a cause"));
+            }
+            findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
+            Err(FlattenError { findings, sources })
+        }
+    }
+}
+
+impl<'a> Flattener<'a> {
+    /// The class of a dotted name from the top.
+    fn find_top_class(&mut self, name: &str) -> Res<ClassId> {
+        let mut class = ClassId::ROOT;
+        let mut so_far = String::new();
+        for part in split_dotted(name.trim_start_matches('.')) {
+            match self.member_class(class, Name::new(part)) {
+                Some(found) => class = found?,
+                None => {
+                    let mut known: Vec<&'static str> = self.class_names(class);
+                    if class == ClassId::ROOT {
+                        known.extend(self.library.top_names().map(Name::text));
+                    }
+                    let place = if so_far.is_empty() { "there is no class" } else { "there is no class in" };
+                    let message = if so_far.is_empty() {
+                        format!("{place} `{part}`")
+                    } else {
+                        format!("{place} `{so_far}` named `{part}`")
+                    };
+                    let mut finding =
+                        Finding::error("unknown-class", Span::NONE, message).with_names([name.to_owned()]);
+                    finding.help = Self::suggest(part, known.iter().copied()).or_else(|| {
+                        known.sort_unstable();
+                        known.truncate(12);
+                        (!known.is_empty()).then(|| format!("known here: {}", known.join(", ")))
+                    });
+                    return Err(self.report(finding));
+                }
+            }
+            if !so_far.is_empty() {
+                so_far.push('.');
+            }
+            so_far.push_str(part);
+        }
+        Ok(class)
+    }
+
+    /// The one class of the user's files that can be simulated.
+    fn choose_class(&mut self) -> Res<ClassId> {
+        let library: &'a Library = self.library;
+        let mut candidates: Vec<String> = Vec::new();
+        let mut instantiable = FxHashSet::default();
+        for stored in library.user_files() {
+            let prefix = stored
+                .definition
+                .within
+                .as_ref()
+                .map_or_else(String::new, |path| path.parts.iter().map(|part| format!("{}.", part.name)).collect());
+            for class in &stored.definition.classes {
+                collect_models(class, &prefix, &mut candidates, &mut instantiable, 0);
+            }
+        }
+        // A class that another one uses is a part, not the whole.
+        let whole: Vec<String> = candidates
+            .iter()
+            .filter(|name| !instantiable.contains(name.rsplit('.').next().unwrap_or(name)))
+            .cloned()
+            .collect();
+        match (candidates.len(), whole.len()) {
+            (1, _) => self.find_top_class(&candidates[0]),
+            (_, 1) => self.find_top_class(&whole[0]),
+            (0, _) => Err(self.error(
+                "no-model",
+                Span::NONE,
+                "there is no model or block that is not partial in the given files",
+            )),
+            _ => {
+                let listed = if whole.is_empty() { candidates } else { whole };
+                let finding = Finding::error(
+                    "which-class",
+                    Span::NONE,
+                    format!("there are several models to choose from: {}", listed.join(", ")),
+                )
+                .with_help("name the class")
+                .with_names(listed);
+                Err(self.report(finding))
+            }
+        }
+    }
+
+    /// The whole path from a class to the flat model.
+    fn flatten_model(&mut self, class: ClassId) -> Res<FlatDae> {
+        self.check_top(class)?;
+        self.instantiate_top(class)?;
+        self.collect_connections();
+        self.collect_equations();
+        self.close_connections();
+        self.finish_attributes();
+        self.check_variables();
+        if self.n_errors > 0 {
+            return Err(Refused);
+        }
+        let model = self.classes[class.0 as usize].full.to_string();
+        let description = self.classes[class.0 as usize].ast.and_then(|ast| ast.description.clone());
+        let experiment = self.classes[class.0 as usize].ast.map(read_experiment).unwrap_or_default();
+        let out = std::mem::take(&mut self.out);
+        let mut flat = FlatDae {
+            model,
+            description,
+            graph: std::mem::take(&mut self.graph),
+            variables: std::mem::take(&mut self.variables),
+            equations: out.equations,
+            initial_equations: out.initial_equations,
+            when_clauses: out.when_clauses,
+            assertions: out.assertions,
+            experiment,
+            findings: Vec::new(),
+            sources: Arc::default(),
+        };
+        check::drop_strings(&mut flat);
+        Ok(flat)
+    }
+}
+
+/// The parts of a dotted name; dots in quoted identifiers do not count.
+fn split_dotted(name: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut quoted = false;
+    for (at, letter) in name.char_indices() {
+        match letter {
+            '\'' => quoted = !quoted,
+            '.' if !quoted => {
+                parts.push(&name[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&name[start..]);
+    parts
+}
+
+/// Models and blocks that can be instantiated, and the last names of all classes that others use.
+fn collect_models(
+    class: &ClassDef,
+    prefix: &str,
+    models: &mut Vec<String>,
+    used: &mut FxHashSet<&'static str>,
+    depth: usize,
+) {
+    let full = format!("{prefix}{}", class.name.name);
+    let is_model = matches!(class.kind, ClassKind::Model | ClassKind::Block | ClassKind::Class);
+    if is_model && !class.is_partial {
+        models.push(full.clone());
+    }
+    let crate::syntax::ClassBody::Long { composition, .. } = &class.body else {
+        if let crate::syntax::ClassBody::Short { base, .. } = &class.body
+            && let Some(last) = base.parts.last()
+        {
+            used.insert(last.name.text());
+        }
+        return;
+    };
+    if depth > 100 {
+        return;
+    }
+    for element in &composition.elements {
+        match &element.kind {
+            ElementKind::Extends { base, .. } => {
+                if let Some(last) = base.parts.last() {
+                    used.insert(last.name.text());
+                }
+            }
+            ElementKind::Component { component, .. } => {
+                if let Some(last) = component.type_name.parts.last() {
+                    used.insert(last.name.text());
+                }
+            }
+            ElementKind::Class { class: inner, .. } if class.kind == ClassKind::Package => {
+                collect_models(inner, &format!("{full}."), models, used, depth + 1);
+            }
+            ElementKind::Class { class: inner, .. } => {
+                collect_models(inner, &format!("{full}."), &mut Vec::new(), used, depth + 1);
+            }
+            ElementKind::Import(_) => {}
+        }
+    }
+}
+
+/// Reads `annotation(experiment(StopTime = 10, ..))`.
+fn read_experiment(class: &ClassDef) -> Experiment {
+    let mut experiment = Experiment::default();
+    let Some(annotation) = &class.annotation else { return experiment };
+    for argument in &annotation.args {
+        let Argument::Modify { name, modification: Some(modification), .. } = argument else { continue };
+        if name.parts.last().is_none_or(|part| part.name.text() != "experiment") {
+            continue;
+        }
+        for argument in &modification.args {
+            let Argument::Modify { name, modification: Some(modification), .. } = argument else { continue };
+            let Some(ModificationValue::Expr(value)) = &modification.value else { continue };
+            let (Some(part), Some(value)) = (name.parts.last(), literal(value)) else { continue };
+            match part.name.text() {
+                "StartTime" => experiment.start = Some(value),
+                "StopTime" => experiment.stop = Some(value),
+                "Interval" => experiment.interval = Some(value),
+                "Tolerance" => experiment.tolerance = Some(value),
+                _ => {}
+            }
+        }
+    }
+    experiment
+}
+
+/// The number an expression spells.
+fn literal(expr: &Expr) -> Option<f64> {
+    match &expr.kind {
+        ExprKind::Real(value) => Some(*value),
+        ExprKind::Integer(value) => Some(*value as f64),
+        ExprKind::Parenthesized(inner) => literal(inner),
+        ExprKind::Unary(UnaryOp::Minus, inner) => literal(inner).map(|value| -value),
+        ExprKind::Unary(UnaryOp::Plus, inner) => literal(inner),
+        _ => None,
+    }
+}
