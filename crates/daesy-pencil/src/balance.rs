@@ -212,9 +212,10 @@ impl LogFit {
         let mut direction = scaled.clone();
         let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
         let mut rho = dot(&gradient, &scaled);
-        let stop = 1e-4 * (self.entries.len() as f64).max(1.0);
+        // The gradient in units of its preconditioner is the mean shift still due per line: a tenth of a power of two is enough.
+        let stop = 1e-2 * self.entries.len() as f64;
         for _ in 0..(m + n + 1).min(400) {
-            if rho <= stop * 1e-4 {
+            if rho <= stop {
                 break;
             }
             let image = forward(&direction);

@@ -8,7 +8,7 @@
 //! | Consistent initial values | [`FiniteInfiniteSplit::consistent_initial_values`], [`nearest_consistent`] |
 //! | Well-posed estimation, presampling filter | [`well_posedness`], [`insert_presampling_filter`] |
 //! | Jumps and impulses at discontinuities | [`FiniteInfiniteSplit::state_transfer`], [`state_transfer_time_varying`] |
-//! | Strangeness-free form, constant or time-varying | [`strangeness_free`] |
+//! | Strangeness-free form, constant or time-varying | [`strangeness_free`], [`strangeness_over`] |
 //! | Choice of states and inputs, feed-through, feedback | [`reinterpret`], [`remove_feedthrough`], [`regularizing_feedback`] |
 //!
 //! All rank decisions are made on a balanced pencil by singular values and are returned with their gaps.
@@ -47,7 +47,9 @@ pub use regularize::{
 };
 pub use split::{BackwardErrors, Eigenvalue, FiniteInfiniteSplit, PencilOptions, split_finite_infinite};
 pub use standard_form::{ShapingFilter, SignalMap, StandardForm, standard_form, with_shaping_filter};
-pub use strangeness::{InputRole, RedundantEquations, StrangenessFree, StrangenessOptions, strangeness_free};
+pub use strangeness::{
+    InputRole, RedundantEquations, StrangenessFree, StrangenessOptions, StructureAt, strangeness_free, strangeness_over,
+};
 pub use transfer::{Discontinuity, StateTransfer, TransferSubspaces};
 pub use transfer_varying::{
     TransferOptions, VaryingTransfer, state_transfer_time_varying, transfer_subspaces_time_varying,

@@ -153,8 +153,24 @@ pub(crate) fn decide(
             }
         }
     }
-    let smallest_kept = kept_value(rank);
-    let largest_dropped = dropped_value(rank);
+    describe(singular_values, rank, rows, cols, reference, tolerance, question)
+}
+
+/// The record of a rank that is known: the singular values next to the cut and the gap.
+pub(crate) fn describe(
+    singular_values: &[f64],
+    rank: usize,
+    rows: usize,
+    cols: usize,
+    reference: f64,
+    tolerance: &RankTolerance,
+    question: RankQuestion,
+) -> RankDecision {
+    let scale = if reference > 0.0 { reference } else { 1.0 };
+    let n = singular_values.len();
+    let rank = rank.min(n);
+    let smallest_kept = if rank == 0 { 1.0 } else { singular_values[rank - 1] / scale };
+    let largest_dropped = if rank == n { f64::EPSILON } else { (singular_values[rank] / scale).max(f64::EPSILON) };
     let to_threshold = |x: f64| (x.max(tolerance.relative) / x.min(tolerance.relative)).powi(2);
     let gap = (smallest_kept / largest_dropped)
         .min(if rank == 0 { f64::INFINITY } else { to_threshold(smallest_kept) })

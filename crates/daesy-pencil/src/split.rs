@@ -90,6 +90,7 @@ pub struct FiniteInfiniteSplit {
     pub backward_errors: BackwardErrors,
     /// The scaling used.
     pub balancing: Balancing,
+    pub(crate) negligible: f64,
     finite_e: Mat<f64>,
     finite_f: Mat<f64>,
 }
@@ -225,6 +226,7 @@ pub fn split_finite_infinite(pencil: &Pencil, options: &PencilOptions) -> Result
         rank_decisions,
         backward_errors: BackwardErrors { staircase: staircase_error, dropped, decoupling: residual, canonical },
         balancing,
+        negligible: options.negligible,
         finite_e: E_f,
         finite_f: F_f,
     })

@@ -79,8 +79,8 @@ pub struct StandardForm {
 /// Converts a regular descriptor system to its standard form.
 pub fn standard_form(system: &DescriptorSystem, options: &PencilOptions) -> Result<StandardForm, PencilError> {
     let split = split_finite_infinite(&system.pencil, options)?;
-    let input = Chain::new(&split, &system.input, options.negligible);
-    let noise = Chain::new(&split, &system.disturbance, options.negligible);
+    let input = Chain::new(&split, &system.input);
+    let noise = Chain::new(&split, &system.disturbance);
     let n = system.pencil.n_variables();
     let map = |h: &Mat<f64>| SignalMap {
         state: h * split.finite_basis(),
@@ -108,7 +108,7 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    pub(crate) fn new(split: &FiniteInfiniteSplit, b: &Mat<f64>, negligible: f64) -> Self {
+    pub(crate) fn new(split: &FiniteInfiniteSplit, b: &Mat<f64>) -> Self {
         let (n, nf) = (split.left.ncols(), split.n_finite);
         let q = split.infinite_basis();
         let p = block(&split.left, nf, n, 0, n);
@@ -122,7 +122,7 @@ impl Chain {
             x = &split.nilpotent * &x;
             y = &n_abs * &y;
         }
-        Self { terms, bounds, negligible }
+        Self { terms, bounds, negligible: split.negligible }
     }
 
     /// `h` times the terms, negligible entries set to zero.

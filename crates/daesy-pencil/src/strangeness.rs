@@ -18,17 +18,20 @@
 //!      0 =         f_3      redundant equations
 //! ```
 //!
-//! `mu` is the smallest number with `d = L - a - v`, where `v` is the growth of the number of redundant combinations from
+//! For constant coefficients the ranks are taken from the Kronecker structure, which is decided more safely than those of an
+//! array. `mu` is the smallest number with `d = L - a - v`, where `v` is the growth of the number of redundant combinations from
 //! `mu - 1` to `mu`.   [@campbell2011, hypotheses 1 and 2, theorem 8]
 
 use crate::balance::{Balancing, balance, power_of_two};
 use crate::combination::reduce_rows;
-use crate::dense::{Vectors, beside, block, norm, set_block, svd, times};
+use crate::dense::{Vectors, beside, block, check_vector, norm, set_block, svd, times};
 use crate::error::PencilError;
 use crate::initial::{ConsistencyRequest, ConsistentValues, nearest_consistent};
 use crate::jet::{CoefficientJet, LinearCoefficients, derivative};
+use crate::kronecker::{KroneckerStructure, kronecker_structure};
 use crate::pencil::Pencil;
-use crate::rank::{RankDecision, RankQuestion, RankTolerance, decide};
+use crate::rank::{RankDecision, RankQuestion, RankTolerance, decide, describe};
+use crate::split::PencilOptions;
 use faer::Mat;
 
 /// What the inputs are in the analysis.
@@ -138,11 +141,56 @@ impl StrangenessFree {
 
     /// The nearest values `(x, u)` to a guess that satisfy all constraints.   [@campbell2011, eq. (25)]
     ///
-    /// The guess holds the variables and then the inputs; inputs that are given functions belong among the insisted ones.
-    pub fn consistent_values(&self, request: &ConsistencyRequest<'_>) -> Result<ConsistentValues, PencilError> {
-        let target: Vec<f64> = self.f2.iter().map(|x| -x).collect();
+    /// The guess holds the variables and then the inputs; inputs that are given functions belong among the insisted ones, and
+    /// `input_derivatives` holds `u', u'', ..` as far as the constraints need them.
+    pub fn consistent_values(
+        &self,
+        input_derivatives: &[Vec<f64>],
+        request: &ConsistencyRequest<'_>,
+    ) -> Result<ConsistentValues, PencilError> {
+        let mut target: Vec<f64> = self.f2.iter().map(|x| -x).collect();
+        for (k, b) in self.b2_derivatives.iter().enumerate() {
+            let Some(u) = input_derivatives.get(k) else {
+                let given = input_derivatives.len() + 1;
+                return Err(PencilError::MissingDerivatives { needed: k + 1, given });
+            };
+            check_vector("u", u, self.n_inputs(), "one value per input")?;
+            for (t, x) in target.iter_mut().zip(times(b, u)) {
+                *t -= x;
+            }
+        }
         nearest_consistent(&beside(&self.a2, &self.b2), &target, request)
     }
+}
+
+/// The integers of a time-varying system at one time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StructureAt {
+    /// The time.
+    pub time: f64,
+    /// Strangeness index.
+    pub mu: usize,
+    /// Number of differential equations.
+    pub d: usize,
+    /// Number of algebraic equations.
+    pub a: usize,
+    /// Number of redundant equations.
+    pub v: usize,
+}
+
+/// The integers at several times: a strangeness-free form holds on an interval only where they do not change.
+pub fn strangeness_over(
+    coefficients: &dyn LinearCoefficients,
+    times: &[f64],
+    options: &StrangenessOptions,
+) -> Result<Vec<StructureAt>, PencilError> {
+    times
+        .iter()
+        .map(|&time| {
+            let form = strangeness_free(coefficients, time, options)?;
+            Ok(StructureAt { time, mu: form.mu, d: form.d, a: form.a, v: form.v })
+        })
+        .collect()
 }
 
 /// Computes the strangeness-free form at one time.
@@ -159,12 +207,19 @@ pub fn strangeness_free(
     let shape = Shape::new(&first, options.inputs);
     let start = shape.behaviour(&first, 0);
     let balancing = balance(&Pencil::new(start.e, start.a)?);
+    if let Some(known) = KnownRanks::of(coefficients, time, &shape, options)? {
+        let mut decisions = known.structure.rank_decisions.clone();
+        let jet = coefficients.jet(time, known.mu + 1)?;
+        let (v, mu) = (known.structure.left_minimal_indices.len(), known.mu);
+        let array = Array::build(&jet, &shape, &balancing, mu, &options.tolerance, Some(&known), &mut decisions)?;
+        return finish(&jet, &shape, &balancing, array, v, decisions, options);
+    }
     let mut decisions = Vec::new();
     let mut redundant_before = 0;
     for mu in 0..=options.max_differentiations {
         let jet = coefficients.jet(time, mu + 1)?;
         jet.check()?;
-        let array = Array::build(&jet, &shape, &balancing, mu, &options.tolerance, &mut decisions)?;
+        let array = Array::build(&jet, &shape, &balancing, mu, &options.tolerance, None, &mut decisions)?;
         let v = array.redundant.ncols() - redundant_before.min(array.redundant.ncols());
         redundant_before = array.redundant.ncols();
         let (a, d) = (array.constraints.ncols(), array.dynamics.ncols());
@@ -173,6 +228,50 @@ pub fn strangeness_free(
         }
     }
     Err(PencilError::NotSettled { tried: options.max_differentiations })
+}
+
+/// Ranks of the array of a system with constant coefficients, known from its Kronecker structure: an infinite block of size
+/// `k` takes `k - 1` differentiations and gives `k` constraints, a left block of minimal index `k` takes `k` and gives `k`
+/// constraints and one redundancy, a right block of minimal index `k` gives `k` differential equations.
+struct KnownRanks {
+    mu: usize,
+    constraints: usize,
+    dynamics: usize,
+    /// Redundant combinations in the array with `mu` differentiations.
+    redundant: usize,
+    structure: KroneckerStructure,
+}
+
+impl KnownRanks {
+    /// `None` if the coefficients vary or the limit of differentiations is too low.
+    fn of(
+        coefficients: &dyn LinearCoefficients,
+        time: f64,
+        shape: &Shape,
+        options: &StrangenessOptions,
+    ) -> Result<Option<Self>, PencilError> {
+        let jet = coefficients.jet(time, options.max_differentiations + 1)?;
+        jet.check()?;
+        if jet.e.len() > 1 || jet.f.len() > 1 || jet.input.len() > 1 {
+            return Ok(None);
+        }
+        let pair = shape.behaviour(&jet, 0);
+        let pencil_options = PencilOptions { tolerance: options.tolerance, ..Default::default() };
+        let structure = kronecker_structure(&Pencil::new(pair.e, pair.a)?, &pencil_options)?;
+        let left = &structure.left_minimal_indices;
+        let mu = structure.index.saturating_sub(1).max(left.last().copied().unwrap_or(0));
+        if mu > options.max_differentiations {
+            return Ok(None);
+        }
+        let infinite: usize = structure.infinite_block_sizes.iter().sum();
+        Ok(Some(Self {
+            mu,
+            constraints: infinite + left.iter().sum::<usize>(),
+            dynamics: structure.n_finite + structure.right_minimal_indices.iter().sum::<usize>(),
+            redundant: left.iter().map(|k| mu + 1 - k).sum(),
+            structure,
+        }))
+    }
 }
 
 /// Sizes of the behaviour system.
@@ -231,6 +330,7 @@ impl Array {
         balancing: &Balancing,
         mu: usize,
         tolerance: &RankTolerance,
+        known: Option<&KnownRanks>,
         decisions: &mut Vec<RankDecision>,
     ) -> Result<Self, PencilError> {
         let (L, N) = (shape.L, shape.N);
@@ -263,14 +363,30 @@ impl Array {
         let reference = size_e.max(size_a);
         let dec = svd(M.as_ref(), Vectors::Left)?;
         let question = RankQuestion::DerivativeArray { level: mu };
-        let decision = decide(&dec.s, rows, M.ncols(), reference, tolerance, question);
+        let decision = match known {
+            Some(k) => {
+                let rank = rows - (k.constraints + k.redundant).min(rows);
+                describe(&dec.s, rank, rows, M.ncols(), reference, tolerance, question)
+            }
+            None => decide(&dec.s, rows, M.ncols(), reference, tolerance, question),
+        };
         decisions.push(decision);
+        // Null vectors are known up to rounding over the smallest singular value that counts.
+        let blur = |pivot: f64| {
+            let relative = tolerance.relative.max((8.0 * f64::EPSILON / pivot).min(1e-8));
+            RankTolerance { relative, ..*tolerance }
+        };
+        let careful = blur(decision.smallest_kept);
         let Z = block(&dec.u, 0, rows, decision.rank, rows);
         let algebraic = Z.transpose() * &right;
         let dec = svd(algebraic.as_ref(), Vectors::Both)?;
         let question = RankQuestion::Constraints { level: mu };
-        let decision = decide(&dec.s, algebraic.nrows(), N, size_a, tolerance, question);
+        let decision = match known {
+            Some(k) => describe(&dec.s, k.constraints, algebraic.nrows(), N, size_a, &careful, question),
+            None => decide(&dec.s, algebraic.nrows(), N, size_a, &careful, question),
+        };
         decisions.push(decision);
+        let careful = blur(decision.smallest_kept);
         let a = decision.rank;
         let constraints = &Z * &block(&dec.u, 0, Z.ncols(), 0, a);
         let redundant = &Z * &block(&dec.u, 0, Z.ncols(), a, Z.ncols());
@@ -278,7 +394,10 @@ impl Array {
         let moving = &pairs[0].e * &T2;
         let dec = svd(moving.as_ref(), Vectors::Left)?;
         let question = RankQuestion::Dynamics { level: mu };
-        let decision = decide(&dec.s, L, T2.ncols(), size_e, tolerance, question);
+        let decision = match known {
+            Some(k) => describe(&dec.s, k.dynamics, L, T2.ncols(), size_e, &careful, question),
+            None => decide(&dec.s, L, T2.ncols(), size_e, &careful, question),
+        };
         decisions.push(decision);
         let dynamics = block(&dec.u, 0, L, 0, decision.rank);
         Ok(Self { constraints, redundant, dynamics, mu })

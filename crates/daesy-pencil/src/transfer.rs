@@ -167,7 +167,7 @@ struct Responses {
 impl Responses {
     fn new(split: &FiniteInfiniteSplit, input: &Mat<f64>, n_impulses: usize) -> Self {
         let n = split.right.nrows();
-        let algebraic = Chain::new(split, input, 1e-10).seen_by(&Mat::identity(n, n));
+        let algebraic = Chain::new(split, input).seen_by(&Mat::identity(n, n));
         let mut dynamic = Vec::new();
         let basis = split.finite_basis();
         let rows = crate::dense::block(&split.left, 0, split.n_finite, 0, n);
@@ -177,7 +177,7 @@ impl Responses {
             let value = &basis * &g;
             let bound = split.right_bound(&basis) * &size;
             dynamic.push(Mat::from_fn(n, input.ncols(), |i, j| {
-                if value[(i, j)].abs() <= 1e-10 * bound[(i, j)] { 0.0 } else { value[(i, j)] }
+                if value[(i, j)].abs() <= split.negligible * bound[(i, j)] { 0.0 } else { value[(i, j)] }
             }));
             g = &split.dynamics * &g;
             size = graded_absolute(&split.dynamics) * &size;

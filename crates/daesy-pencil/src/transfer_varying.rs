@@ -314,19 +314,26 @@ impl TransferArray {
         let projected = self.u.transpose() * &b;
         let wanted = self.s.len();
         let residual = (wanted..projected.nrows()).map(|i| projected[(i, 0)].powi(2)).sum::<f64>().sqrt();
-        if residual > 1e-8 * size {
+        let condition = self.s.first().copied().unwrap_or(1.0) / self.s.last().copied().unwrap_or(1.0);
+        let rounding = 64.0 * f64::EPSILON * condition;
+        if residual > rounding.clamp(1e-9, 1e-4) * size {
             return Err(PencilError::TransferImpossible { residual: residual / size });
         }
         let scaled = Mat::from_fn(wanted, 1, |i, _| projected[(i, 0)] / self.s[i]);
         let x = &self.v * &scaled;
-        // Entries below the rounding error of the solution are zero.
-        let condition = self.s.first().copied().unwrap_or(1.0) / self.s.last().copied().unwrap_or(1.0);
-        let negligible = x.norm_max() * (64.0 * f64::EPSILON * condition).max(1e-12);
+        // Rounding errors reach entry p as |V_p,c| (|b| + s_0 |x|) / s_c; entries below that are zero, if they are also small
+        // next to the largest.
+        let largest = x.norm_max();
+        let source = 16.0 * f64::EPSILON * (norm(b.as_ref()) + self.s.first().copied().unwrap_or(0.0) * largest);
+        let noise = |p: usize| {
+            let reach: f64 = (0..wanted).map(|c| self.v[(p, c)].abs() * source / self.s[c]).sum();
+            reach.min(1e-9 * largest)
+        };
         let values = (0..wanted)
             .map(|p| {
                 let (level, j) = ((p / n) as i32 - self.below as i32, p % n);
                 let value = x[(p, 0)];
-                if value.abs() <= negligible {
+                if value.abs() <= noise(p) {
                     0.0
                 } else {
                     value * power_of_two(self.balancing.cols[j]) * power_of_two(self.balancing.time * level)

@@ -101,7 +101,7 @@ pub fn well_posedness(
         return Err(PencilError::BadPoleExcess { disturbance: l + 1, pole_excess: pole_excess[l] });
     }
     let split = split_finite_infinite(&system.pencil, options)?;
-    let chain = Chain::new(&split, &system.disturbance, options.negligible);
+    let chain = Chain::new(&split, &system.disturbance);
     let n = system.pencil.n_variables();
     let own = paths_of(&chain.seen_by(&Mat::identity(n, n)), n, pole_excess);
     let infinite_variables: Vec<usize> = (0..n).filter(|&i| own[i].iter().any(|p| !p.is_harmless())).collect();

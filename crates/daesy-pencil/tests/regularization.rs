@@ -5,6 +5,7 @@ mod hidden;
 use daesy_pencil::{
     CoefficientJet, ConsistencyRequest, InputRole, Mat, OutputEquation, PencilError, RankTolerance, RedundantEquations,
     StrangenessOptions, Wishes, regularizing_feedback, reinterpret, remove_feedthrough, strangeness_free,
+    strangeness_over,
 };
 use fastrand::Rng;
 
@@ -31,6 +32,12 @@ fn constant_systems_have_strangeness_index_one_below_the_index() {
         assert_eq!(form.mu, index.saturating_sub(1), "{:?}", draw.structure);
         assert_eq!((form.d, form.v), (draw.structure.n_finite, 0));
         assert_eq!(form.a, n - draw.structure.n_finite);
+        // The same system given with (zero) derivatives goes through the ranks of the array itself.
+        let (e, f) = (jet.e[0].clone(), jet.f[0].clone());
+        let zero = Mat::zeros(n, n);
+        let varying = CoefficientJet { e: vec![e, zero.clone()], f: vec![f, zero], ..Default::default() };
+        let array = strangeness_free(&varying, 0.0, &StrangenessOptions::default()).expect("settles");
+        assert_eq!((array.mu, array.d, array.a, array.v), (form.mu, form.d, form.a, form.v));
     }
 }
 
@@ -139,7 +146,7 @@ fn constraints_hold_on_exact_time_varying_solutions() {
         }
         // Consistent values: from anywhere, the constraints hold afterwards.
         let request = ConsistencyRequest { guess: &[1.0, 2.0, 3.0], ..Default::default() };
-        let z = form.consistent_values(&request).expect("consistent").values;
+        let z = form.consistent_values(&[], &request).expect("consistent").values;
         assert!((z[2] + time.exp() * (1.0 + time)).abs() < 1e-10);
     }
 }
@@ -165,6 +172,20 @@ fn overdetermined_equations_are_counted_and_contradictions_reported() {
     let form = strangeness_free(&differ, 0.0, &remove).expect("removed");
     assert_eq!((form.d, form.a, form.v), (0, 1, 1));
     assert!(form.contradiction > 0.1);
+}
+
+#[test]
+fn changing_ranks_show_over_several_times() {
+    // t x' = -x + 1: differential except at t = 0.
+    let coefficients = |t: f64, _: usize| {
+        Ok(CoefficientJet {
+            e: vec![matrix(&[&[t]]), matrix(&[&[1.0]])],
+            f: vec![matrix(&[&[-1.0]]), matrix(&[&[0.0]])],
+            ..Default::default()
+        })
+    };
+    let found = strangeness_over(&coefficients, &[-1.0, 0.0, 1.0], &StrangenessOptions::default()).expect("settles");
+    assert_eq!(found.iter().map(|s| (s.d, s.a)).collect::<Vec<_>>(), vec![(1, 0), (0, 1), (1, 0)]);
 }
 
 #[test]
@@ -196,6 +217,13 @@ fn given_inputs_are_differentiated_and_behaviour_inputs_are_not() {
         assert!((form.b2[(i, 0)] - b0).abs() < 1e-14);
         assert!((form.b2_derivatives[0][(i, 0)] - b1).abs() < 1e-14);
     }
+    let request = ConsistencyRequest { guess: &[0.0, 0.0, 3.0], insisted: &[2], ..Default::default() };
+    let z = form.consistent_values(&[vec![4.0]], &request).expect("consistent").values;
+    assert!((z[0] - 3.0).abs() + (z[1] - 4.0).abs() < 1e-13);
+    assert_eq!(
+        form.consistent_values(&[], &request).expect_err("u' is missing"),
+        PencilError::MissingDerivatives { needed: 1, given: 1 }
+    );
     let form = strangeness_free(&jet, 0.0, &StrangenessOptions::default()).expect("settles");
     assert_eq!((form.mu, form.d, form.a), (0, 1, 1));
     // Keeping u as the input needs its derivative; taking x2 as the input does not.

@@ -256,6 +256,51 @@ fn shared_cases() -> Option<std::path::PathBuf> {
     folder.is_dir().then_some(folder)
 }
 
+fn read_matrix(v: &serde_json::Value) -> Mat<f64> {
+    let rows = v.as_array().expect("rows");
+    Mat::from_fn(rows.len(), rows[0].as_array().expect("row").len(), |i, j| rows[i][j].as_f64().expect("number"))
+}
+
+/// Kronecker structure of `[A - s E; C]`, `[A - s E, B]` and `[A - s E, B; C, D]` where the reference program states it.
+fn singular_extensions_agree(id: &str, case: &serde_json::Value, pencil: &Pencil) {
+    let says = &case["slicot_says"];
+    let sizes = |key: &str| -> Vec<usize> {
+        says[key].as_array().expect("list").iter().map(|v| v.as_u64().expect("size") as usize).collect()
+    };
+    let extend = |right: Option<&str>, below: Option<&str>| {
+        let n = pencil.n_variables();
+        let (b, c) = (right.map(|k| read_matrix(&case[k])), below.map(|k| read_matrix(&case[k])));
+        let (w, h) = (b.as_ref().map_or(0, |b| b.ncols()), c.as_ref().map_or(0, |c| c.nrows()));
+        let d = if w * h > 0 { read_matrix(&case["D"]) } else { Mat::zeros(h, w) };
+        let e = Mat::from_fn(n + h, n + w, |i, j| if i < n && j < n { pencil.e()[(i, j)] } else { 0.0 });
+        let f = Mat::from_fn(n + h, n + w, |i, j| match (&b, &c) {
+            _ if i < n && j < n => pencil.f()[(i, j)],
+            (Some(b), _) if i < n => b[(i, j - n)],
+            (_, Some(c)) if j < n => c[(i - n, j)],
+            _ => d[(i - n, j - n)],
+        });
+        kronecker_structure(&Pencil::new(e, f).expect("fits"), &options()).expect("answer")
+    };
+    if !says["left_kronecker_AsE_C"].is_null() {
+        let k = extend(None, Some("C"));
+        assert_eq!(k.left_minimal_indices, sizes("left_kronecker_AsE_C"), "{id}");
+        assert_eq!(k.infinite_block_sizes, sizes("inf_mult_AsE_C"), "{id}");
+    }
+    if !says["right_kronecker_AsE_B"].is_null() {
+        assert_eq!(extend(Some("B"), None).right_minimal_indices, sizes("right_kronecker_AsE_B"), "{id}");
+    }
+    if !says["normal_rank_G"].is_null() {
+        let k = extend(Some("B"), Some("C"));
+        assert_eq!(k.normal_rank, pencil.n_variables() + says["normal_rank_G"].as_u64().expect("rank") as usize);
+        let zeros: Vec<f64> =
+            says["finite_zeros"].as_array().expect("list").iter().filter_map(|v| v.as_f64()).collect();
+        assert_eq!(k.finite_eigenvalues.len(), zeros.len(), "{id}");
+        for (found, wanted) in k.finite_eigenvalues.iter().zip(zeros) {
+            assert!((found.re - wanted).abs() < 1e-9 && found.im.abs() < 1e-9, "{id}");
+        }
+    }
+}
+
 #[test]
 fn shared_descriptor_cases_pass() {
     let Some(folder) = shared_cases() else {
@@ -264,16 +309,12 @@ fn shared_descriptor_cases_pass() {
     };
     let text = std::fs::read_to_string(folder.join("descriptor/pencils.json")).expect("readable");
     let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    let read = |v: &serde_json::Value| -> Mat<f64> {
-        let rows = v.as_array().expect("rows");
-        Mat::from_fn(rows.len(), rows[0].as_array().expect("row").len(), |i, j| rows[i][j].as_f64().expect("number"))
-    };
     let cases = document["cases"].as_array().expect("cases");
     assert!(!cases.is_empty());
     for case in cases {
         let id = case["id"].as_str().expect("id");
         let exact = &case["exact"];
-        let pencil = Pencil::new(read(&case["E"]), read(&case["A"])).expect("fits");
+        let pencil = Pencil::new(read_matrix(&case["E"]), read_matrix(&case["A"])).expect("fits");
         let s = split_finite_infinite(&pencil, &options()).unwrap_or_else(|e| panic!("{id}: {e}"));
         assert_eq!(s.n_finite as u64, exact["n_finite"].as_u64().expect("count"), "{id}");
         assert_eq!(s.index as u64, exact["index"].as_u64().expect("index"), "{id}");
@@ -285,6 +326,7 @@ fn shared_descriptor_cases_pass() {
             .collect();
         blocks.sort_unstable();
         assert_eq!(s.infinite_block_sizes.iter().map(|&b| b as u64).collect::<Vec<_>>(), blocks, "{id}");
+        singular_extensions_agree(id, case, &pencil);
         // Eigenvalues by the exact characteristic polynomial: its coefficients from the computed roots.
         let poly: Vec<f64> = exact["char_poly_coeffs_high_to_low"]
             .as_array()
