@@ -16,7 +16,7 @@
 
 use crate::blocks::BlockTriangularForm;
 use crate::incidence::Incidence;
-use crate::matching::{Augmenter, Matching, UNMATCHED, greedy_matching};
+use crate::matching::{BothWays, Matching, PushRelabel, UNMATCHED, kernel_matching};
 
 use super::level_queue::LevelQueue;
 
@@ -40,13 +40,16 @@ pub(super) fn highest_value_transversal(inner: &Incidence, blocks: &BlockTriangu
 
     let tight = inner
         .filter(|_, entry| i64::from(inner.orders()[entry]) == variable_offsets[inner.variables()[entry] as usize]);
-    let mut transversal = greedy_matching(&tight);
-    let mut augmenter = Augmenter::new(n);
+    let tight_by_variable = tight.transpose();
+    let tight = BothWays { by_equation: &tight, by_variable: &tight_by_variable };
+    let mut transversal = kernel_matching(tight);
     let mut free = transversal.unmatched_equations();
-    augmenter.complete(&tight, &mut transversal, &mut free, |_, _| true);
-    drop(tight);
+    let mut push_relabel = PushRelabel::new(n);
+    push_relabel.complete(tight, blocks.variables(), &mut transversal, &mut free, |_, _| true);
 
     free.sort_unstable_by_key(|&equation| blocks.block_slots()[equation as usize]);
+    let by_variable = inner.transpose();
+    let pattern = BothWays { by_equation: inner, by_variable: &by_variable };
     let mut state = Assignment { transversal, equation_offsets, variable_offsets };
     let mut search = SlackSearch::new(n);
     for group in free.chunk_by(|&a, &b| blocks.block_slots()[a as usize] == blocks.block_slots()[b as usize]) {
@@ -59,9 +62,9 @@ pub(super) fn highest_value_transversal(inner: &Incidence, blocks: &BlockTriangu
             }
             search.raise_together(inner, &mut state, &free);
             let Assignment { transversal, equation_offsets, variable_offsets } = &mut state;
-            augmenter.complete(inner, transversal, &mut free, |equation, entry| {
-                let variable = inner.variables()[entry] as usize;
-                variable_offsets[variable] == equation_offsets[equation] + i64::from(inner.orders()[entry])
+            push_relabel.complete(pattern, block.variables, transversal, &mut free, |equation, entry| {
+                variable_offsets[entry.variable as usize]
+                    == equation_offsets[equation as usize] + i64::from(entry.order)
             });
         }
     }
