@@ -131,7 +131,7 @@ fn main() {
             None => got != "PANIC",
         };
         *outcome.entry((expected.to_owned(), got.clone())).or_default() += 1;
-        if !is_good || only.is_some() {
+        if !is_good || only.is_some() || std::env::var_os("CORPUS_ALL").is_some() {
             let first = if only.is_some() { detail.as_str() } else { detail.lines().next().unwrap_or_default() };
             println!("{}\t{file}\t{class}\t{expected}\t{got}\t{first}", if is_good { "good" } else { "BAD" });
         }

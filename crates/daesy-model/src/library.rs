@@ -279,6 +279,12 @@ impl Library {
         lock(&self.sources).clone()
     }
 
+    /// The text of a span.
+    #[must_use]
+    pub fn text(&self, span: Span) -> String {
+        lock(&self.sources).text(span).to_owned()
+    }
+
     /// What was found wrong while reading.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {

@@ -185,7 +185,9 @@ impl<'a> Flattener<'a> {
         let layer = self.binding_layer(id).cloned();
         let (value, value_span) = match layer {
             Some(layer) => {
-                let value = self.layer_value(&layer, true)?;
+                // A constant may not depend on parameters, not even on known ones.
+                let is_structural = self.prim(id).variability != Variability::Constant;
+                let value = self.layer_value(&layer, is_structural)?;
                 (value, self.modifier(layer.mods).binding.map_or(span, |expr| expr.span))
             }
             None => match self.attribute(id, "start", true)? {
@@ -211,7 +213,12 @@ impl<'a> Flattener<'a> {
         };
         let value = self.coerce(value, &ty, &dims, &format!("`{name}`"), value_span)?;
         let Value::Scalars(mut scalars) = value else { return Ok(value) };
+        let is_constant = self.prim(id).variability == Variability::Constant;
         for item in &mut scalars.items {
+            if is_constant && self.variability_of(*item) > Variability::Constant {
+                let message = format!("the value of the constant `{name}` depends on a parameter or variable");
+                return Err(self.error("variability", value_span, message));
+            }
             let number = self.known_number(*item, value_span)?;
             *item = self.graph.number(number);
         }
@@ -277,6 +284,10 @@ impl<'a> Flattener<'a> {
             }
             let Some(expr) = node.binding else { continue };
             let is_each = node.is_each;
+            if is_each && dims.is_empty() && self.prim(id).layers[at].path.is_empty() {
+                let message = format!("`each {name}` on something that is not an array");
+                return Err(self.error_help("misplaced-each", expr.span, message, "remove `each`"));
+            }
             self.check_final_attribute(id, at, name)?;
             let value = self.layer_value(&layer, is_structural)?;
             return self.spread(value, &dims, 0, is_each, name, expr.span).map(Some);
@@ -533,12 +544,17 @@ impl<'a> Flattener<'a> {
         let variability = self.prim(id).variability;
         let is_fixed_value = variability <= Variability::Parameter;
         if ty == Type::String {
-            if is_fixed_value && self.binding_layer(id).is_some() {
-                let value = self.known_value(id, declared)?;
-                if let Value::Texts { items, .. } = &*value {
-                    for (at, item) in items.iter().enumerate() {
-                        self.variables[first.index() + at].text = Some(item.text.clone());
-                    }
+            let Some(layer) = self.binding_layer(id).cloned() else {
+                if variability == Variability::Constant {
+                    self.missing_value(id, first, &name, declared);
+                }
+                return Ok(());
+            };
+            let span = self.modifier(layer.mods).binding.map_or(declared, |expr| expr.span);
+            let value = self.layer_value(&layer, false)?;
+            if let Value::Texts { items, .. } = self.coerce(value, &ty, &dims, &format!("`{name}`"), span)? {
+                for (at, item) in items.iter().enumerate().filter(|(_, item)| item.is_known) {
+                    self.variables[first.index() + at].text = Some(item.text.clone());
                 }
             }
             return Ok(());

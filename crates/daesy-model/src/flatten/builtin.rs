@@ -249,6 +249,7 @@ impl<'a> Flattener<'a> {
                 let value = self.variable_argument(name, args, named, span, ctx)?;
                 let mut scalars = self.scalars(value, "`pre`", span)?;
                 for item in &mut scalars.items {
+                    self.note_pre(*item, ctx.in_when, span);
                     *item = self.pre_of(*item, span)?;
                 }
                 Ok(Value::Scalars(scalars))
@@ -407,6 +408,16 @@ impl<'a> Flattener<'a> {
         value
     }
 
+    /// `pre` of a continuous variable has a meaning in when-clauses only; what is continuous is known in the end.
+    fn note_pre(&mut self, item: ExprId, in_when: bool, span: Span) {
+        if let Node::Var { var, order: 0 } = self.graph.node(item)
+            && !in_when
+            && self.variables[var.index()].kind == VariableKind::Continuous
+        {
+            self.pre_uses.push((var, span));
+        }
+    }
+
     /// The left limit of a variable.
     pub(crate) fn pre_of(&mut self, item: ExprId, span: Span) -> Res<ExprId> {
         match self.graph.node(item) {
@@ -498,9 +509,7 @@ impl<'a> Flattener<'a> {
         let values = self.arguments("der", &["x"], 1, args, named, span, ctx)?;
         let value = values.into_iter().flatten().next().ok_or(Refused)?;
         let mut scalars = self.numeric(value, "`der`", span)?;
-        if scalars.ty == Type::Integer
-            && scalars.items.iter().any(|&item| self.variability_of(item) > Variability::Parameter)
-        {
+        if scalars.ty == Type::Integer && !matches!(args.first().map(|arg| &arg.kind), Some(ExprKind::Integer(_))) {
             return Err(self.error("wrong-type", span, "`der` needs a Real, not an Integer"));
         }
         for item in &mut scalars.items {
@@ -556,7 +565,7 @@ impl<'a> Flattener<'a> {
                 _ => number.to_string(),
             },
             None => {
-                let what = self.library.sources().text(first.span).to_owned();
+                let what = self.library.text(first.span);
                 let text = Text { text: Arc::from(format!("<{what}>")), is_known: false };
                 return Ok(Value::Texts { dims: Dims::new(), items: vec![text] });
             }

@@ -106,6 +106,10 @@ impl<'a> Flattener<'a> {
                 self.error("function-sections", span, "a function cannot have an initial algorithm");
             }
         }
+        self.check_imports(id);
+        if matches!(kind, ClassKind::Connector | ClassKind::Class) {
+            self.check_connector_balance(id);
+        }
         for element in &composition.elements {
             let ElementKind::Component { component, prefixes, .. } = &element.kind else { continue };
             let span = component.name.span;
@@ -159,6 +163,65 @@ impl<'a> Flattener<'a> {
             if component.connector_prefix == Some(ConnectorPrefix::Flow) && component.causality.is_some() {
                 self.error("misplaced-flow", span, format!("`{name}` is flow and cannot be input or output"));
             }
+        }
+    }
+
+    /// Imports must mean something, also when they are not used.
+    fn check_imports(&mut self, id: ClassId) {
+        let names: Vec<Name> = self.class(id).named_imports.keys().copied().collect();
+        for name in names {
+            let _ = self.imported(id, name);
+        }
+        for path in self.class(id).star_imports.clone() {
+            let _ = self.import_path(&path.parts, path.span);
+        }
+    }
+
+    /// A connector has as many flow variables as potential variables [@modelica36, sec. 9.3.1].
+    fn check_connector_balance(&mut self, id: ClassId) {
+        if self.class(id).kind != ClassKind::Connector || self.class(id).ast.is_some_and(|ast| ast.is_partial) {
+            return;
+        }
+        let (mut n_flow, mut n_potential, mut n_stream) = (0, 0, 0);
+        for at in 0..self.class(id).components.len() {
+            let elem = self.class(id).elements[self.class(id).components[at] as usize].clone();
+            let ElemKind::Component(decl) = elem.kind else { continue };
+            let Ok(class_use) =
+                self.resolve_class(&decl.type_name, elem.owner, NodeId::NONE).and_then(|class| self.class_use(class))
+            else {
+                return;
+            };
+            // Sizes are compared by their text: equal counts of arrays are left to the count of the whole.
+            let is_plain = self.class(class_use.class).core.is_primitive()
+                && decl.subscripts.is_empty()
+                && decl.type_subscripts.is_empty()
+                && class_use.items.iter().all(|item| item.dims.is_empty());
+            if !is_plain || decl.condition.is_some() {
+                return;
+            }
+            match decl.connector_prefix {
+                Some(ConnectorPrefix::Flow) => n_flow += 1,
+                Some(ConnectorPrefix::Stream) => n_stream += 1,
+                None if decl.causality.or(class_use.causality).is_some() => {}
+                None if matches!(
+                    decl.variability,
+                    Some(VariabilityPrefix::Constant | VariabilityPrefix::Parameter)
+                ) => {}
+                None => n_potential += 1,
+            }
+        }
+        let (span, full) = (self.class(id).span(), self.class(id).full.clone());
+        if n_stream > 0 && n_flow != 1 {
+            let message = format!("the stream connector `{full}` has {n_flow} flow variables, it needs exactly one");
+            self.error("stream-connector", span, message);
+        } else if n_flow != n_potential {
+            let finding = Finding::warning(
+                "unbalanced-connector",
+                span,
+                format!("the connector `{full}` has {n_potential} potential and {n_flow} flow variables"),
+            )
+            .with_help("the numbers must agree; signals are declared `input` or `output`");
+            self.report(finding);
         }
     }
 
@@ -257,6 +320,24 @@ impl<'a> Flattener<'a> {
             return Err(self.error("not-a-type", decl.type_name.span, message));
         }
         let parent_kind = self.class(parent.class).kind;
+        if parent_kind == ClassKind::Block
+            && class_use.is_connector
+            && !elem.prefixes.is_protected
+            && decl.causality.or(class_use.causality).is_none()
+        {
+            self.check_block_connector(elem, class_use.class)?;
+        }
+        let has_prefix = decl.causality.or(class_use.causality).is_some() || decl.connector_prefix.is_some();
+        if (parent.inherited.causality.is_some() && has_prefix)
+            || (parent.inherited.connector_prefix.is_some() && decl.connector_prefix.is_some())
+        {
+            let message = format!("`{}` has a prefix, but the component it is part of has one already", elem.name);
+            return Err(self.error("prefix-conflict", elem.span, message));
+        }
+        if decl.connector_prefix == Some(ConnectorPrefix::Stream) && has_prefix && decl.causality.is_some() {
+            let message = format!("the stream variable `{}` cannot be input or output", elem.name);
+            return Err(self.error("misplaced-flow", elem.span, message));
+        }
         let is_composite = !self.class(class_use.class).core.is_primitive();
         if is_composite {
             let is_record_like = matches!(kind, ClassKind::Record | ClassKind::OperatorRecord);
@@ -276,6 +357,10 @@ impl<'a> Flattener<'a> {
             if decl.connector_prefix.is_some() && !is_record_like {
                 let message = format!("`{}` is flow or stream but neither a number nor a record", elem.name);
                 return Err(self.error("misplaced-flow", elem.span, message));
+            }
+            if decl.causality.is_some() && matches!(kind, ClassKind::Model | ClassKind::Block) {
+                let message = format!("the {} `{}` cannot be input or output", kind_word(kind), elem.name);
+                return Err(self.error("misplaced-causality", elem.span, message));
             }
             if decl.variability.is_some() && matches!(kind, ClassKind::Model | ClassKind::Block) {
                 let message =
@@ -299,8 +384,30 @@ impl<'a> Flattener<'a> {
         Ok(())
     }
 
+    /// The connectors of a block are inputs and outputs.
+    fn check_block_connector(&mut self, elem: &Rc<Elem<'a>>, class: ClassId) -> Res<()> {
+        let core = self.class(class).core.clone();
+        let mut is_directed = !core.is_primitive();
+        if core == Core::Long {
+            self.expand(class)?;
+            for &at in &self.class(class).components {
+                let ElemKind::Component(decl) = self.class(class).elements[at as usize].kind else { continue };
+                if decl.connector_prefix.is_some() {
+                    is_directed = false;
+                }
+            }
+        }
+        if is_directed {
+            return Ok(());
+        }
+        let message = format!("the connector `{}` of a block is neither input nor output", elem.name);
+        Err(self.error("block-connector", elem.span, message))
+    }
+
     /// Reports names in a modification that a class does not have.
-    pub(crate) fn check_layer_names(&mut self, class: ClassId, layer: &Layer) -> Res<()> {
+    ///
+    /// From outside, as in a component's modification, protected elements cannot be modified.
+    pub(crate) fn check_layer_names(&mut self, class: ClassId, layer: &Layer, is_outside: bool) -> Res<()> {
         if layer.is_field || !self.checked_mods.insert((layer.mods, class)) {
             return Ok(());
         }
@@ -319,6 +426,14 @@ impl<'a> Flattener<'a> {
                 continue;
             };
             let elem = self.class(class).elements[elem as usize].clone();
+            if !elem.is_component() && elem.prefixes.is_protected && is_outside {
+                let message = format!("the class `{name}` is protected and cannot be modified");
+                result = Err(self.error("protected-access", span, message));
+            }
+            if !elem.is_component() && self.modifier(child).redeclare.is_some() {
+                // Unused classes are checked as well.
+                result = result.and(self.nested(elem.owner, elem.own).map(|_| ()));
+            }
             if !elem.is_component() && self.modifier(child).binding.is_some() {
                 let message = format!("`{name}` is a class and cannot be given a value");
                 result = Err(self.error("unknown-modifier", span, message));
@@ -462,6 +577,25 @@ impl<'a> Flattener<'a> {
         };
         let class = self.resolve_class(&decl.type_name, elem.owner, NodeId::NONE)?;
         let wanted = self.class_use(class)?.class;
+        if !decl.subscripts.is_empty() {
+            let dims: Vec<usize> = match &self.node(inner).kind {
+                NodeKind::Primitive(prim) => self.prim(*prim).dims.to_vec(),
+                NodeKind::Array { dims, .. } => dims.to_vec(),
+                _ => Vec::new(),
+            };
+            let mut is_same = dims.len() == decl.subscripts.len();
+            for (subscript, &dim) in decl.subscripts.iter().zip(&dims) {
+                if let Subscript::Expr(expr) = subscript
+                    && let ExprKind::Integer(size) = expr.kind
+                {
+                    is_same &= size == dim as i64;
+                }
+            }
+            if !is_same {
+                let message = format!("the inner `{}` has other sizes: {}", elem.name, super::value::dims_text(&dims));
+                return Err(self.error("wrong-size", elem.span, message));
+            }
+        }
         if parent == wanted {
             return Ok(());
         }
@@ -497,6 +631,15 @@ impl<'a> Flattener<'a> {
             self.report(finding);
         }
         self.check_discrete_in_der();
+        for (var, span) in std::mem::take(&mut self.pre_uses) {
+            if self.variables[var.index()].kind == VariableKind::Continuous {
+                let message = format!(
+                    "`pre({})` of a continuous variable outside a when-clause",
+                    self.variables[var.index()].name
+                );
+                self.error_help("variability", span, message, "`pre` is for discrete variables");
+            }
+        }
     }
 
     /// Variables that change at events only have no derivative.

@@ -334,6 +334,11 @@ impl<'a> Flattener<'a> {
     }
 
     fn add_own(&mut self, id: ClassId, mut elem: Elem<'a>) {
+        if matches!(elem.name.text(), "Real" | "Integer" | "Boolean" | "String") {
+            let message = format!("`{}` is a predefined type and cannot be declared", elem.name);
+            self.error_help("reserved-name", elem.span, message, "choose another name");
+            return;
+        }
         let class = self.class_mut(id);
         elem.own = class.own.len() as u32;
         match class.own_table.entry(elem.name) {
@@ -391,7 +396,8 @@ impl<'a> Flattener<'a> {
             let message = format!("`{}` is a class and cannot be redeclared as a component", elem.name);
             return Err(self.error("redeclare-kind", element.span, message));
         };
-        let below = layers[at + 1..].iter().find_map(|layer| self.modifier(layer.mods).redeclare);
+        let below_layer = layers[at + 1..].iter().find(|layer| self.modifier(layer.mods).redeclare.is_some()).cloned();
+        let below = below_layer.as_ref().and_then(|layer| self.modifier(layer.mods).redeclare);
         let (is_replaceable, is_final) = match below.map(|element| &element.kind) {
             Some(ElementKind::Class { prefixes, .. }) => (prefixes.is_replaceable, prefixes.is_final),
             _ => (elem.prefixes.is_replaceable, elem.prefixes.is_final),
@@ -428,6 +434,14 @@ impl<'a> Flattener<'a> {
             let inner =
                 Layer { mods, is_field: false, path: SmallVec::new(), scope: elem.owner, instance: NodeId::SELF };
             self.class_mut(id).inner.push(inner);
+        }
+        // A redeclaration below may have narrowed the constraint.
+        if let (Some(layer), Some(ElementKind::Class { constraint: Some(constraint), .. })) =
+            (&below_layer, below.map(|element| &element.kind))
+            && let Ok(constraint) = self.resolve_class(&constraint.base, layer.scope, layer.instance)
+        {
+            let pending = super::PendingConstraint { constraint, new: id, name: elem.name, span: element.span };
+            self.pending_constraints.push(pending);
         }
         self.check_class_redeclare(elem, plain, id, element.span);
         Ok(id)
@@ -652,7 +666,17 @@ impl<'a> Flattener<'a> {
         }
         if !failed {
             for (name, span) in redeclared_names {
-                if !table.contains_key(&name) {
+                if let Some(&at) = table.get(&name) {
+                    let is_public = self
+                        .class(id)
+                        .own_table
+                        .get(&name)
+                        .is_some_and(|&own| !self.class(id).own[own as usize].prefixes.is_protected);
+                    if elements[at as usize].prefixes.is_protected && is_public {
+                        let message = format!("`{name}` is protected and cannot be redeclared as public");
+                        self.error("protected-redeclare", span, message);
+                    }
+                } else {
                     let finding = Finding::error(
                         "redeclare-unknown",
                         span,
@@ -689,17 +713,24 @@ impl<'a> Flattener<'a> {
     ) {
         if let Some(&at) = table.get(&elem.name) {
             let old = elements[at as usize].clone();
-            if same_declaration(&old, &elem) {
-                // The same element by two ways: the modifications of both count.
-                if elem.layers.iter().any(|layer| !old.layers.contains(layer)) {
-                    let mut merged = Elem::clone(&old);
-                    for layer in &elem.layers {
-                        if !merged.layers.contains(layer) {
-                            merged.layers.push(layer.clone());
-                        }
-                    }
-                    elements[at as usize] = Rc::new(merged);
+            if self.same_declaration(&old, &elem) {
+                // The same element by two ways: it must be modified in the same way.
+                let words = |this: &Self, elem: &Elem<'a>| -> Vec<String> {
+                    let spans = elem.layers.iter().map(|layer| this.modifier(layer.mods).span);
+                    spans.map(|span| this.library.text(span).split_whitespace().collect()).collect()
+                };
+                if elem.layers.iter().map(|layer| layer.mods).eq(old.layers.iter().map(|layer| layer.mods))
+                    || words(self, &old) == words(self, &elem)
+                {
+                    return;
                 }
+                let finding = Finding::error(
+                    "duplicate-name",
+                    elem.span,
+                    format!("`{}` is inherited twice in `{}` and modified differently", elem.name, self.class(id).full),
+                )
+                .with_help("modify it in one of the extends clauses only, or in both in the same way");
+                self.report(finding);
                 return;
             }
             let finding = Finding::error(
@@ -753,7 +784,7 @@ impl<'a> Flattener<'a> {
         self.expand(base)?;
         // Names in the clause must exist in the base class.
         if let Some(layer) = &clause.layer {
-            self.check_layer_names(base, layer)?;
+            self.check_layer_names(base, layer, false)?;
         }
         self.class_mut(id).bases.push(base);
         for at in 0..self.class(base).elements.len() {
@@ -787,7 +818,9 @@ impl<'a> Flattener<'a> {
                     continue;
                 }
                 let node = self.modifier(layer.mods);
-                let mut is_relevant = node.has_class_redeclare;
+                // The constants of a package belong to it: a package with other values is another package.
+                let is_package = self.class(id).kind == ClassKind::Package && !node.children.is_empty();
+                let mut is_relevant = node.has_class_redeclare || is_package;
                 if !is_relevant && !node.children.is_empty() {
                     if !is_expanded {
                         if self.class(id).state == State::New {
@@ -893,7 +926,7 @@ impl<'a> Flattener<'a> {
                         let mods = self.mod_tree(modification);
                         let layer =
                             Layer { mods, is_field: false, path: SmallVec::new(), scope: parent, instance: context };
-                        self.check_layer_names(special, &layer)?;
+                        self.check_layer_names(special, &layer, false)?;
                     }
                     special
                 };
@@ -971,21 +1004,38 @@ fn class_elem<'a>(source: ClassSource<'a>, owner: ClassId) -> Elem<'a> {
     }
 }
 
-/// Whether two declarations say the same: the very same text, or the same type, prefixes and name.
-fn same_declaration(left: &Elem<'_>, right: &Elem<'_>) -> bool {
-    match (left.kind, right.kind) {
-        (ElemKind::Component(left), ElemKind::Component(right)) => {
-            std::ptr::eq(left, right)
-                || (left.type_name.parts.len() == right.type_name.parts.len()
-                    && left.type_name.parts.iter().zip(&right.type_name.parts).all(|(a, b)| a.name == b.name)
-                    && left.variability == right.variability
-                    && left.causality == right.causality
-                    && left.connector_prefix == right.connector_prefix
-                    && left.subscripts.len() == right.subscripts.len()
-                    && left.modification.is_none()
-                    && right.modification.is_none())
-        }
-        (ElemKind::Class(left), ElemKind::Class(right)) => std::ptr::eq(left.class, right.class),
-        _ => false,
+impl Flattener<'_> {
+    /// Whether two declarations say the same: the very same one, or the same words.
+    fn same_declaration(&self, left: &Elem<'_>, right: &Elem<'_>) -> bool {
+        let (left_span, right_span) = match (left.kind, right.kind) {
+            (ElemKind::Component(one), ElemKind::Component(other)) => {
+                if std::ptr::eq(one, other) {
+                    return true;
+                }
+                let same_type = one.type_name.parts.len() == other.type_name.parts.len()
+                    && one
+                        .type_name
+                        .parts
+                        .iter()
+                        .zip(&other.type_name.parts)
+                        .all(|(one, other)| one.name == other.name)
+                    && one.variability == other.variability
+                    && one.causality == other.causality
+                    && one.connector_prefix == other.connector_prefix;
+                if !same_type {
+                    return false;
+                }
+                (one.span, other.span)
+            }
+            (ElemKind::Class(one), ElemKind::Class(other)) => {
+                if std::ptr::eq(one.class, other.class) {
+                    return true;
+                }
+                (one.class.span, other.class.span)
+            }
+            _ => return false,
+        };
+        let words = |span: Span| self.library.text(span).split_whitespace().collect::<String>();
+        words(left_span) == words(right_span)
     }
 }

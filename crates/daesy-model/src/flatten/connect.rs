@@ -117,6 +117,13 @@ impl<'a> Flattener<'a> {
 
     /// The connectors a reference means; nothing when a component on the way is left out.
     fn ends(&mut self, reference: &'a ComponentRef, ctx: &mut Ctx) -> Res<Option<Ends>> {
+        let was = std::mem::replace(&mut ctx.in_connect, true);
+        let result = self.ends_inner(reference, ctx);
+        ctx.in_connect = was;
+        result
+    }
+
+    fn ends_inner(&mut self, reference: &'a ComponentRef, ctx: &mut Ctx) -> Res<Option<Ends>> {
         let Start::Node(node, used) = self.resolve_start(reference, ctx)? else {
             return Err(self.error("not-a-connector", reference.span, "connect needs connectors"));
         };
@@ -167,6 +174,11 @@ impl<'a> Flattener<'a> {
             }
             _ => false,
         }
+    }
+
+    fn leads_to_connector(&mut self, node: NodeId) -> Res<bool> {
+        let node = self.force(node)?;
+        Ok(matches!(self.node(node).kind, NodeKind::Absent(_)) || self.is_connector(node))
     }
 
     #[allow(clippy::too_many_arguments, reason = "a walk with its result")]
@@ -225,6 +237,11 @@ impl<'a> Flattener<'a> {
                     Ok(true)
                 }
                 Some((part, rest)) => match self.part_node(node, part, ctx)? {
+                    Ok(child) if !rest.is_empty() && !self.leads_to_connector(child)? => {
+                        let message = format!("`{}` is a component of a component", part.name.name);
+                        let help = "only the class's own connectors and those of its components can be connected";
+                        Err(self.error_help("connect-form", span, message, help))
+                    }
                     Ok(child) => self.collect_ends(child, &part.subscripts, rest, span, ctx, ends, is_first),
                     Err(_) => Err(self.error("not-a-connector", span, "connect needs connectors")),
                 },

@@ -283,6 +283,7 @@ impl<'a> Flattener<'a> {
                         "`terminate` outside a when-equation",
                     ));
                 }
+                "transition" | "initialState" => return self.expr(call, ctx).map(|_| ()),
                 _ => {
                     let message = format!("`{name}(..)` alone is not an equation");
                     return Err(self.error("not-an-equation", call.span, message));
@@ -356,10 +357,14 @@ impl<'a> Flattener<'a> {
                 Ok(())
             }
             (Value::Texts { items: left, .. }, Value::Texts { items: right, .. }) => {
-                if left == right && left.iter().all(|item| item.is_known) {
-                    return Ok(());
+                let is_false =
+                    left.iter().zip(&right).any(|(left, right)| left.is_known && right.is_known && left != right);
+                if is_false {
+                    return Err(self.error("contradiction", span, "this equation joins two different texts"));
                 }
-                Err(self.unsupported("equations between texts", span, "an equation between Strings"))
+                // Texts take no part in the dynamics.
+                self.report(Finding::note("text-equation", span, "equations between Strings are not computed"));
+                Ok(())
             }
             (Value::Tuple(left), Value::Tuple(right)) if left.len() == right.len() => {
                 for (left, right) in left.into_iter().zip(right) {

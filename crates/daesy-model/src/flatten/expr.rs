@@ -64,6 +64,8 @@ pub(crate) struct Ctx {
     pub in_program: bool,
     /// In a when-clause.
     pub in_when: bool,
+    /// In a connect equation.
+    pub in_connect: bool,
     /// Variables assigned by the algorithm at hand, with their values so far.
     pub assigned: Option<Box<super::algorithm::Assigned>>,
 }
@@ -80,6 +82,7 @@ impl Ctx {
             in_function: false,
             in_program: false,
             in_when: false,
+            in_connect: false,
             assigned: None,
         }
     }

@@ -121,6 +121,10 @@ impl<'a> Flattener<'a> {
         used: usize,
         ctx: &Ctx,
     ) -> Res<ClassId> {
+        if let Some(part) = function.parts.iter().find(|part| !part.subscripts.is_empty()) {
+            let message = "a function cannot be found through an element of an array";
+            return Err(self.error("not-a-function", part.name.span, message));
+        }
         let mut node = self.force(node)?;
         for part in &function.parts[used..] {
             match self.part_node(node, part, ctx)? {
@@ -528,6 +532,11 @@ impl<'a> Flattener<'a> {
             None => match self.default_value(layers, elem, inner)? {
                 Some(value) => value,
                 None => {
+                    // A record whose fields all have values needs none.
+                    let made = self.shape_local(elem, None, span, inner)?;
+                    if matches!(made, Value::Record(_)) && !self.has_placeholder(&made) {
+                        return Ok(made);
+                    }
                     let message = format!("`{}` needs the input `{}`", self.class(info.class).full, elem.name);
                     return Err(self.error("wrong-arguments", span, message));
                 }
@@ -628,7 +637,8 @@ impl<'a> Flattener<'a> {
         match value {
             None => {
                 let dims: Dims = wanted.iter().map(|size| size.unwrap_or(0)).collect();
-                self.placeholder(core, &dims, elem.span)
+                let value = self.placeholder(core, &dims, elem.span)?;
+                self.with_field_values(value, decl, elem.owner, inner)
             }
             Some(value) => {
                 if matches!(value, Value::Function(_)) {
@@ -649,6 +659,34 @@ impl<'a> Flattener<'a> {
                 self.typed_value(core, value, &dims, &what, span)
             }
         }
+    }
+
+    /// A record with the values its declaration gives to single fields, as in `Complex c(re = 1)`.
+    fn with_field_values(
+        &mut self,
+        value: Value,
+        decl: &'a ComponentDecl,
+        scope: ClassId,
+        inner: &mut Ctx,
+    ) -> Res<Value> {
+        let (Value::Record(mut record), Some(modification)) = (value.clone(), decl.modification.as_deref()) else {
+            return Ok(value);
+        };
+        for argument in &modification.args {
+            let crate::syntax::Argument::Modify { name, modification: Some(one), .. } = argument else { continue };
+            let Some(crate::syntax::ModificationValue::Expr(expr)) = &one.value else { continue };
+            let Some(field) =
+                record.fields.iter().position(|field| name.parts.len() == 1 && field.name == name.parts[0].name)
+            else {
+                let message = format!("the record has no field `{}`", super::lookup::dotted(&name.parts));
+                return Err(self.error("unknown-modifier", name.span, message));
+            };
+            let was = std::mem::replace(&mut inner.scope, scope);
+            let given = self.expr(expr, inner);
+            inner.scope = was;
+            record.fields[field].value = first_result(given?);
+        }
+        Ok(Value::Record(record))
     }
 
     /// A value checked against a class.

@@ -212,6 +212,11 @@ impl<'a> Flattener<'a> {
             return Err(self.error_help("recursive-model", span, message, "a model cannot have itself as a component"));
         }
         self.expand(class)?;
+        if self.class(class).kind == ClassKind::ExpandableConnector {
+            self.set_kind(node, NodeKind::Failed);
+            let what = format!("the expandable connector `{path}`");
+            return Err(self.unsupported("expandable connectors", span, &what));
+        }
         self.check_class(class);
         let is_record = matches!(self.class(class).kind, ClassKind::Record | ClassKind::OperatorRecord);
         let first = self.push_children(node, class);
@@ -402,7 +407,7 @@ impl<'a> Flattener<'a> {
         let class = self.specialize(class_use.class, &layers)?;
         self.expand(class)?;
         for layer in &layers {
-            self.check_layer_names(class, layer)?;
+            self.check_layer_names(class, layer, true)?;
         }
         let path = Self::child_path(&parent.path, elem.name);
         if dims.is_empty() {
@@ -470,6 +475,17 @@ impl<'a> Flattener<'a> {
         let is_valued = parent.is_record || parent.layers.iter().any(|layer| layer.is_field);
         let mut layers = self.child_layers(&parent.layers, elem.name, is_valued);
         let n_outside = layers.iter().filter(|layer| !layer.is_field).count();
+        // `each` needs an array around it.
+        let misplaced = parent
+            .layers
+            .iter()
+            .filter(|layer| layer.path.is_empty() && !layer.is_field)
+            .find_map(|layer| self.layer_child(layer, elem.name).filter(|child| self.modifier(child.mods).is_each));
+        if let Some(layer) = misplaced {
+            let message = format!("`each {}` on something that is not an array", elem.name);
+            let span = self.modifier(layer.mods).span;
+            return Err(self.error_help("misplaced-each", span, message, "remove `each`"));
+        }
         if n_outside > 0 && elem.prefixes.is_protected && !parent.inherited.in_package {
             let span =
                 layers.iter().find(|layer| !layer.is_field).map_or(elem.span, |layer| self.modifier(layer.mods).span);

@@ -115,7 +115,7 @@ impl<'a> Flattener<'a> {
         found.map(|found| found.map(|class| Found::Class { class, is_local: false }))
     }
 
-    fn imported(&mut self, class: ClassId, name: Name) -> Option<Res<Found>> {
+    pub(crate) fn imported(&mut self, class: ClassId, name: Name) -> Option<Res<Found>> {
         if let Some(target) = self.class(class).named_imports.get(&name).copied() {
             let mut parts: SmallVec<[Ident; 4]> = target.path.parts.iter().copied().collect();
             if let Some(member) = target.member {
@@ -123,19 +123,25 @@ impl<'a> Flattener<'a> {
             }
             return Some(self.import_path(&parts, target.path.span));
         }
+        let mut first: Option<Res<Found>> = None;
         for at in 0..self.class(class).star_imports.len() {
             let path = self.class(class).star_imports[at];
             let Ok(Found::Class { class: package, .. }) = self.import_path(&path.parts, path.span) else { continue };
-            // The imported package's own elements; a package that is still being worked out has none to give yet.
             if let Some(found) = self.member(package, name) {
-                return Some(found.map(as_foreign));
+                let found = found.map(as_foreign);
+                if first.is_some_and(|first| first != found) {
+                    let message = format!("`{name}` is imported from two packages");
+                    let help = "import it by its full name";
+                    return Some(Err(self.error_help("duplicate-import", path.span, message, help)));
+                }
+                first = Some(found);
             }
         }
-        None
+        first
     }
 
     /// What an import path means, looked up from the top.
-    fn import_path(&mut self, parts: &[Ident], span: Span) -> Res<Found> {
+    pub(crate) fn import_path(&mut self, parts: &[Ident], span: Span) -> Res<Found> {
         let mut found = Found::Class { class: ClassId::ROOT, is_local: false };
         for (at, part) in parts.iter().enumerate() {
             let Found::Class { class, .. } = found else {
@@ -145,6 +151,15 @@ impl<'a> Flattener<'a> {
                     "an import path may end in a component, not go through one",
                 ));
             };
+            let kind = self.class(class).kind;
+            if at > 0
+                && kind != crate::syntax::ClassKind::Package
+                && self.class(class).core != super::class::Core::Short
+            {
+                let text = dotted(&parts[..at]);
+                let message = format!("`{text}` is a {}, not a package to import from", super::check::kind_word(kind));
+                return Err(self.error("import-path", span, message));
+            }
             found = match self.member(class, part.name) {
                 Some(found) => as_foreign(found?),
                 None => {
@@ -179,6 +194,16 @@ impl<'a> Flattener<'a> {
 
     /// The base class that a path means in a class being expanded.
     pub(crate) fn resolve_base(&mut self, path: &Path, scope: ClassId) -> Res<ClassId> {
+        // Base classes are found without what is inherited [@modelica36, sec. 7.1.4].
+        if let Some(first) = path.parts.first()
+            && !path.is_global
+            && !self.class(scope).own_table.contains_key(&first.name)
+            && self.class(scope).bases.iter().any(|&base| self.class(base).table.contains_key(&first.name))
+        {
+            let message = format!("the base class `{}` is itself inherited", dotted(&path.parts));
+            let help = "name it by its full name";
+            return Err(self.error_help("inherited-base", path.span, message, help));
+        }
         self.resolve_class(path, scope, NodeId::SELF)
     }
 

@@ -184,6 +184,7 @@ pub(crate) struct Flattener<'a> {
     pending_constraints: Vec<PendingConstraint>,
     section_cache: FxHashMap<ClassId, std::rc::Rc<equation::Sections<'a>>>,
     in_initial: bool,
+    pre_uses: Vec<(daesy_graph::VarId, Span)>,
     units: FxHashMap<Arc<str>, daesy_graph::Unit>,
     shadowed: HashMap<(ClassId, Name), bool, FxBuildHasher>,
 }
@@ -231,6 +232,7 @@ impl<'a> Flattener<'a> {
             pending_constraints: Vec::new(),
             section_cache: FxHashMap::default(),
             in_initial: false,
+            pre_uses: Vec::new(),
             units: FxHashMap::default(),
             shadowed: HashMap::default(),
         };

@@ -94,6 +94,8 @@ impl<'a> Flattener<'a> {
             match found {
                 Found::Component { holder, at, is_local } => {
                     let name = reference.parts[used - 1].name;
+                    let elem = self.class(holder).elements[at as usize].clone();
+                    self.check_unconditional(&elem, name.span, ctx)?;
                     let node = if is_local && used == 1 && ctx.instance.is_some() {
                         let Some(complex) = self.complex(ctx.instance) else { return Err(Refused) };
                         match self.child(&complex, name.name) {
@@ -151,6 +153,23 @@ impl<'a> Flattener<'a> {
                 }
             }
         }
+    }
+
+    /// Conditional components can be used in connect equations only [@modelica36, sec. 4.4.5].
+    fn check_unconditional(&mut self, elem: &super::class::Elem<'a>, span: Span, ctx: &Ctx) -> Res<()> {
+        if let super::class::ElemKind::Component(decl) = elem.kind
+            && decl.condition.is_some()
+            && !ctx.in_connect
+        {
+            let finding = Finding::error(
+                "conditional-component",
+                span,
+                format!("`{}` has a condition and can be used in connect equations only", elem.name),
+            )
+            .with_label(elem.span, "declared here");
+            return Err(self.report(finding));
+        }
+        Ok(())
     }
 
     /// The node of a constant that is declared in a package or an enclosing class.
@@ -277,6 +296,8 @@ impl<'a> Flattener<'a> {
             .with_help("protected components can be used inside their class only");
             return Err(self.report(finding));
         }
+        let elem = elem.clone();
+        self.check_unconditional(&elem, part.name.span, ctx)?;
         Ok(Ok(child))
     }
 
@@ -353,6 +374,25 @@ impl<'a> Flattener<'a> {
         if ctx.is_structural {
             // Gives the finding that names the variable.
             self.known_value(id, span)?;
+        }
+        if ty == Type::String
+            && let Some(layer) = self.binding_layer(id).cloned()
+            && !self.evaluating.contains(&id)
+        {
+            // A text that is given once and for all.
+            self.evaluating.push(id);
+            let value = self.layer_value(&layer, false);
+            self.evaluating.pop();
+            if let Value::Texts { items, .. } = &value?
+                && items.len() == super::value::count(&dims)
+                && items.iter().all(|item| item.is_known)
+            {
+                let value = Value::Texts { dims: dims.iter().copied().collect(), items: items.clone() };
+                return Ok(match offset {
+                    Some(offset) => value.pick(&[offset], dims.len(), &[]),
+                    None => value,
+                });
+            }
         }
         if ty == Type::String {
             let name = self.variables[first.index()].name.clone();
