@@ -1,7 +1,19 @@
 //! Facade and program: studies, data files, reports.
 #![forbid(unsafe_code)]
 
+pub mod check;
+pub mod data;
+pub mod demo;
 pub mod diagnostic;
+pub mod embedded;
+pub mod expression;
+pub mod flat_text;
+pub mod inputs;
+mod linear_model;
+pub mod load;
+pub mod prepare;
+pub mod program;
 pub mod report;
+pub mod simulate;
 pub mod study;
 pub mod table;

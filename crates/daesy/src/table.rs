@@ -50,7 +50,8 @@ impl Table {
                     text.push(',');
                 }
                 if column[row].is_finite() {
-                    let _ = write!(text, "{}", Shortest(column[row]));
+                    // Adding zero takes the sign from a negative zero.
+                    let _ = write!(text, "{}", Shortest(column[row] + 0.0));
                 }
             }
             text.push('\n');

@@ -1,0 +1,306 @@
+//! `daesy flatten`: the flat model as Base Modelica or JSON.
+
+use std::fmt::Write as _;
+
+use daesy_graph::flat::{FlatDae, StateSelect, ValueType, Variable, VariableKind, WhenAction};
+use daesy_graph::{ExprId, Span};
+use serde_json::{Map, Value, json};
+
+/// A name as Base Modelica writes it: quoted unless it is a plain identifier.
+fn quoted(name: &str) -> String {
+    let is_plain = name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
+        && !name.starts_with(|character: char| character.is_ascii_digit());
+    if is_plain || name.starts_with('\'') { name.to_owned() } else { format!("'{}'", name.replace('\'', "\\'")) }
+}
+
+/// A text as Modelica writes it.
+fn string(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t"))
+}
+
+struct Writer<'a> {
+    flat: &'a FlatDae,
+}
+
+impl Writer<'_> {
+    fn text(&self, expr: ExprId) -> String {
+        let name = |var: daesy_graph::VarId| std::borrow::Cow::Owned(quoted(&self.flat.variables[var.index()].name));
+        daesy_graph::Printer::new(&self.flat.graph, &name).text(expr)
+    }
+
+    fn truth(&self, expr: ExprId) -> String {
+        let name = |var: daesy_graph::VarId| std::borrow::Cow::Owned(quoted(&self.flat.variables[var.index()].name));
+        daesy_graph::Printer::new(&self.flat.graph, &name).truth_text(expr)
+    }
+
+    fn value(&self, variable: &Variable, expr: ExprId) -> String {
+        match (&variable.value_type, self.flat.graph.as_number(expr)) {
+            (ValueType::Boolean, _) => self.truth(expr),
+            (ValueType::Enumeration(enumeration), Some(number)) if number >= 1.0 => {
+                let literal = enumeration.literals.get(number as usize - 1);
+                literal.map_or_else(|| self.text(expr), |literal| format!("{}.{literal}", quoted(&enumeration.name)))
+            }
+            (ValueType::Real, Some(number)) if number.fract() == 0.0 && number.abs() < 1e15 => format!("{number:.1}"),
+            _ => self.text(expr),
+        }
+    }
+
+    fn declaration(&self, variable: &Variable) -> String {
+        let mut line = String::from("  ");
+        if variable.is_final {
+            line.push_str("final ");
+        }
+        line.push_str(match variable.kind {
+            VariableKind::Constant => "constant ",
+            VariableKind::Parameter => "parameter ",
+            VariableKind::Input => "input ",
+            VariableKind::Discrete if variable.value_type == ValueType::Real => "discrete ",
+            VariableKind::Continuous | VariableKind::Discrete => "",
+        });
+        if variable.is_output {
+            line.push_str("output ");
+        }
+        line.push_str(match &variable.value_type {
+            ValueType::Real => "Real",
+            ValueType::Integer => "Integer",
+            ValueType::Boolean => "Boolean",
+            ValueType::String => "String",
+            ValueType::Enumeration(enumeration) => {
+                return self.enumeration_declaration(variable, &enumeration.name, line);
+            }
+        });
+        self.finish_declaration(variable, line)
+    }
+
+    fn enumeration_declaration(&self, variable: &Variable, name: &str, mut line: String) -> String {
+        line.push_str(&quoted(name));
+        self.finish_declaration(variable, line)
+    }
+
+    fn finish_declaration(&self, variable: &Variable, mut line: String) -> String {
+        let _ = write!(line, " {}", quoted(&variable.name));
+        let mut attributes = Vec::new();
+        if let Some(unit) = &variable.unit
+            && !unit.text.is_empty()
+        {
+            attributes.push(format!("unit = {}", string(&unit.text)));
+        }
+        if let Some(unit) = &variable.display_unit
+            && !unit.is_empty()
+        {
+            attributes.push(format!("displayUnit = {}", string(unit)));
+        }
+        for (name, value) in
+            [("min", variable.min), ("max", variable.max), ("start", variable.start), ("nominal", variable.nominal)]
+        {
+            if let Some(value) = value {
+                attributes.push(format!("{name} = {}", self.value(variable, value)));
+            }
+        }
+        if let Some(fixed) = variable.fixed {
+            attributes.push(format!("fixed = {fixed}"));
+        }
+        let select = match variable.state_select {
+            StateSelect::Default => None,
+            StateSelect::Never => Some("never"),
+            StateSelect::Avoid => Some("avoid"),
+            StateSelect::Prefer => Some("prefer"),
+            StateSelect::Always => Some("always"),
+        };
+        if let Some(select) = select {
+            attributes.push(format!("stateSelect = StateSelect.{select}"));
+        }
+        if !attributes.is_empty() {
+            let _ = write!(line, "({})", attributes.join(", "));
+        }
+        match (&variable.text, variable.binding) {
+            (Some(text), _) => {
+                let _ = write!(line, " = {}", string(text));
+            }
+            (None, Some(binding)) => {
+                let _ = write!(line, " = {}", self.value(variable, binding));
+            }
+            (None, None) => {}
+        }
+        if let Some(description) = &variable.description {
+            let _ = write!(line, " {}", string(description));
+        }
+        line.push(';');
+        line
+    }
+}
+
+/// The flat model as Base Modelica text.
+#[must_use]
+pub fn to_base_modelica(flat: &FlatDae) -> String {
+    let writer = Writer { flat };
+    let mut text = String::new();
+    let name = quoted(&flat.model);
+    let description = flat.description.as_ref().map_or(String::new(), |text| format!(" {}", string(text)));
+    let _ = writeln!(text, "//! base 0.1.0\npackage {name}");
+    let mut enumerations: Vec<_> = flat
+        .variables
+        .iter()
+        .filter_map(|variable| match &variable.value_type {
+            ValueType::Enumeration(enumeration) => Some(enumeration),
+            _ => None,
+        })
+        .collect();
+    enumerations.sort_by(|a, b| a.name.cmp(&b.name));
+    enumerations.dedup();
+    for enumeration in enumerations {
+        let literals = enumeration.literals.join(", ");
+        let _ = writeln!(text, "type {} = enumeration({literals});", quoted(&enumeration.name));
+    }
+    let _ = writeln!(text, "model {name}{description}");
+    for variable in &flat.variables {
+        let _ = writeln!(text, "{}", writer.declaration(variable));
+    }
+    let write_equations = |text: &mut String, head: &str, equations: &[daesy_graph::Equation]| {
+        if !equations.is_empty() {
+            let _ = writeln!(text, "{head}");
+        }
+        for equation in equations {
+            let _ = writeln!(text, "  {} = {};", writer.text(equation.lhs), writer.text(equation.rhs));
+        }
+    };
+    write_equations(&mut text, "initial equation", &flat.initial_equations);
+    if !(flat.equations.is_empty() && flat.when_clauses.is_empty() && flat.assertions.is_empty()) {
+        text.push_str("equation\n");
+    }
+    for equation in &flat.equations {
+        let _ = writeln!(text, "  {} = {};", writer.text(equation.lhs), writer.text(equation.rhs));
+    }
+    for clause in &flat.when_clauses {
+        for (at, branch) in clause.branches.iter().enumerate() {
+            let conditions: Vec<String> = branch.conditions.iter().map(|&condition| writer.truth(condition)).collect();
+            let condition = match &conditions[..] {
+                [one] => one.clone(),
+                several => format!("{{{}}}", several.join(", ")),
+            };
+            let _ = writeln!(text, "  {} {condition} then", if at == 0 { "when" } else { "elsewhen" });
+            for action in &branch.actions {
+                let _ = writeln!(text, "    {};", action_text(&writer, action));
+            }
+        }
+        text.push_str("  end when;\n");
+    }
+    for assertion in &flat.assertions {
+        let level = if assertion.is_warning { ", AssertionLevel.warning" } else { "" };
+        let _ =
+            writeln!(text, "  assert({}, {}{level});", writer.truth(assertion.condition), string(&assertion.message));
+    }
+    let _ = writeln!(text, "end {name};\nend {name};");
+    text
+}
+
+fn action_text(writer: &Writer<'_>, action: &WhenAction) -> String {
+    let name = |var: &daesy_graph::VarId| quoted(&writer.flat.variables[var.index()].name);
+    match action {
+        WhenAction::Assign { variable, value, .. } => {
+            let declared = &writer.flat.variables[variable.index()];
+            format!("{} = {}", name(variable), writer.value(declared, *value))
+        }
+        WhenAction::Reinit { variable, value, .. } => format!("reinit({}, {})", name(variable), writer.text(*value)),
+        WhenAction::Assert(assertion) => {
+            format!("assert({}, {})", writer.truth(assertion.condition), string(&assertion.message))
+        }
+        WhenAction::Terminate { message, .. } => format!("terminate({})", string(message)),
+    }
+}
+
+/// The keys of the JSON document beside those that every document has.
+#[must_use]
+pub fn to_json(flat: &FlatDae) -> Map<String, Value> {
+    let place = |span: Span| match flat.sources.place(span) {
+        Some(place) => json!({ "file": place.file, "line": place.line, "column": place.column,
+            "start": span.start, "end": span.end }),
+        None => Value::Null,
+    };
+    let expression = |expr: Option<ExprId>| match expr {
+        None => Value::Null,
+        Some(expr) => match flat.graph.as_number(expr) {
+            Some(number) if number.is_finite() => json!(number),
+            _ => json!(flat.text(expr)),
+        },
+    };
+    let variables: Vec<Value> = flat
+        .variables
+        .iter()
+        .map(|variable| {
+            json!({
+                "name": variable.name,
+                "kind": match variable.kind {
+                    VariableKind::Constant => "constant",
+                    VariableKind::Parameter => "parameter",
+                    VariableKind::Input => "input",
+                    VariableKind::Continuous => "continuous",
+                    VariableKind::Discrete => "discrete",
+                },
+                "type": match &variable.value_type {
+                    ValueType::Real => "Real",
+                    ValueType::Integer => "Integer",
+                    ValueType::Boolean => "Boolean",
+                    ValueType::String => "String",
+                    ValueType::Enumeration(enumeration) => &enumeration.name,
+                },
+                "binding": variable.text.as_ref().map_or_else(|| expression(variable.binding), |text| json!(&**text)),
+                "start": expression(variable.start),
+                "fixed": variable.fixed,
+                "min": expression(variable.min),
+                "max": expression(variable.max),
+                "nominal": expression(variable.nominal),
+                "unit": variable.unit.as_ref().map(|unit| unit.text.to_string()),
+                "output": variable.is_output,
+                "flow": variable.is_flow,
+                "final": variable.is_final,
+                "structural": variable.is_structural,
+                "description": variable.description.as_deref(),
+                "place": place(variable.span),
+            })
+        })
+        .collect();
+    let equations = |equations: &[daesy_graph::Equation]| -> Vec<Value> {
+        equations
+            .iter()
+            .map(|equation| {
+                json!({
+                    "text": flat.equation_text(equation),
+                    "component": &*equation.component,
+                    "origin": format!("{:?}", equation.origin).to_lowercase(),
+                    "place": place(equation.span),
+                })
+            })
+            .collect()
+    };
+    let size = flat.size();
+    let mut keys = Map::new();
+    keys.insert(
+        "size".into(),
+        json!({ "equations": size.equations, "unknowns": size.unknowns, "parameters": size.parameters,
+            "inputs": size.inputs }),
+    );
+    keys.insert("variables".into(), Value::Array(variables));
+    keys.insert("equations".into(), Value::Array(equations(&flat.equations)));
+    keys.insert("initial_equations".into(), Value::Array(equations(&flat.initial_equations)));
+    let writer = Writer { flat };
+    let whens: Vec<Value> = flat
+        .when_clauses
+        .iter()
+        .map(|clause| {
+            let branches: Vec<Value> = clause
+                .branches
+                .iter()
+                .map(|branch| {
+                    json!({
+                        "conditions": branch.conditions.iter().map(|&condition| writer.truth(condition)).collect::<Vec<_>>(),
+                        "actions": branch.actions.iter().map(|action| action_text(&writer, action)).collect::<Vec<_>>(),
+                    })
+                })
+                .collect();
+            json!({ "branches": branches, "place": place(clause.span) })
+        })
+        .collect();
+    keys.insert("when".into(), Value::Array(whens));
+    keys
+}

@@ -1,0 +1,324 @@
+//! Inputs of a simulation: expressions of time and columns of data, with the derivatives the model asks for.
+
+use daesy_graph::finding::{Finding, Level};
+use daesy_graph::flat::{FlatDae, VariableKind};
+use daesy_graph::{BinaryOp, Environment, Evaluator, ExprId, Graph, Leaf, Node, Reach, VarId};
+use daesy_integrate::Inputs;
+use daesy_system::Description;
+
+use crate::data::Data;
+use crate::diagnostic::Diagnostic;
+use crate::load::{Loaded, quantity_expression};
+use crate::study::{Hold, InputSource, Study};
+
+/// How one input is given.
+enum Signal {
+    /// Nothing is said: its start value, constant.
+    Constant(f64),
+    /// The value and its derivatives as expressions of time and parameters.
+    Expression(Vec<ExprId>),
+    /// Samples.
+    Samples { times: Vec<f64>, values: Vec<f64>, hold: Hold, curvatures: Vec<f64> },
+}
+
+/// The inputs of a study over time.
+pub struct StudyInputs {
+    graph: Graph,
+    parameter_of: Vec<f64>,
+    signals: Vec<(usize, u16, Signal)>,
+    breaks: Vec<f64>,
+}
+
+/// What is known about an input before any simulation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InputFacts {
+    /// Its name.
+    pub name: String,
+    /// Derivatives of it that the model needs.
+    pub derivatives_needed: u16,
+    /// Differentiations after which it is still a function; nothing where that is not known or not limited.
+    pub derivatives_available: Option<u16>,
+}
+
+/// The declared smoothness of an input in a study.
+#[must_use]
+pub fn derivatives_available(study: Option<&Study>, name: &str) -> Option<u16> {
+    let input = study?.inputs.iter().find(|input| input.name == name)?;
+    match &input.item {
+        InputSource::Column { hold, .. } => Some(hold.derivatives_available()),
+        InputSource::Expression { breaks, .. } if breaks.is_empty() => None,
+        InputSource::Expression { .. } | InputSource::Impulses(_) => Some(0),
+    }
+}
+
+impl StudyInputs {
+    /// Prepares the inputs of a system.
+    ///
+    /// # Errors
+    /// Diagnostics for data that cannot be read and expressions that cannot be evaluated.
+    pub fn new(
+        loaded: &mut Loaded,
+        description: &Description,
+        parameters: &[f64],
+        data: Option<&Data>,
+    ) -> Result<Self, Vec<Diagnostic>> {
+        let mut parameter_of = vec![f64::NAN; loaded.flat.variables.len()];
+        for (name, &value) in description.parameters.iter().zip(parameters) {
+            if let Some(var) = loaded.flat.find(name) {
+                parameter_of[var.index()] = value;
+            }
+        }
+        let study = loaded.study.clone();
+        let mut signals = Vec::new();
+        let mut breaks = Vec::new();
+        let mut diagnostics = Vec::new();
+        for input in &description.inputs {
+            let given = study.as_ref().and_then(|study| {
+                study.inputs.iter().find(|given| given.name == input.name).map(|given| (&study.sources, given))
+            });
+            let signal = match given {
+                None => Signal::Constant(start_value(&loaded.flat, &input.name, &parameter_of)),
+                Some((sources, given)) => match &given.item {
+                    InputSource::Expression { expression, breaks: given_breaks } => {
+                        let mut read = |quantity| {
+                            quantity_expression(&mut loaded.flat, quantity).map_err(|findings| {
+                                let resolve = |finding: &Finding| Diagnostic::resolve(finding, sources);
+                                diagnostics.extend(findings.iter().map(resolve));
+                            })
+                        };
+                        let Ok(value) = read(expression) else { continue };
+                        let times: Vec<ExprId> = given_breaks.iter().filter_map(|time| read(time).ok()).collect();
+                        for time in times {
+                            breaks.push(evaluate(&loaded.flat.graph, time, 0.0, &parameter_of));
+                        }
+                        find_breaks(&mut loaded.flat, value, &parameter_of, &mut breaks);
+                        Signal::Expression(derivatives(&mut loaded.flat, value, input.derivatives_needed))
+                    }
+                    InputSource::Column { column, hold } => match data.and_then(|data| data.column(column)) {
+                        Some(values) => {
+                            let times = data.map(|data| data.times.clone()).unwrap_or_default();
+                            if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+                                let message = format!(
+                                    "the input `{}` has no value at t = {} (column `{column}`)",
+                                    input.name, times[at]
+                                );
+                                diagnostics.push(Diagnostic::error("input-missing-sample", message));
+                            }
+                            breaks.extend_from_slice(&times);
+                            let curvatures =
+                                if *hold == Hold::Cubic { natural_spline(&times, values) } else { Vec::new() };
+                            Signal::Samples { times, values: values.to_vec(), hold: *hold, curvatures }
+                        }
+                        None => {
+                            let finding = Finding::error(
+                                "data-column",
+                                given.span,
+                                match data {
+                                    Some(data) => format!(
+                                        "the data file `{}` has no column `{column}` (columns: {})",
+                                        data.file,
+                                        data.names.join(", ")
+                                    ),
+                                    None => format!("the input `{}` needs data, but the study has none", input.name),
+                                },
+                            )
+                            .with_names([&input.name]);
+                            diagnostics.push(Diagnostic::resolve(&finding, sources));
+                            continue;
+                        }
+                    },
+                    InputSource::Impulses(_) => {
+                        let finding = Finding::error(
+                            "impulse-input",
+                            given.span,
+                            format!("impulses of `{}` cannot be simulated yet", input.name),
+                        )
+                        .with_names([&input.name]);
+                        diagnostics.push(Diagnostic::resolve(&finding, sources));
+                        continue;
+                    }
+                },
+            };
+            signals.push((input.start, input.derivatives_needed, signal));
+        }
+        if diagnostics.iter().any(|diagnostic| diagnostic.level == Level::Error) {
+            return Err(diagnostics);
+        }
+        breaks.retain(|time| time.is_finite());
+        breaks.sort_by(f64::total_cmp);
+        breaks.dedup();
+        Ok(Self { graph: loaded.flat.graph.clone(), parameter_of, signals, breaks })
+    }
+}
+
+fn start_value(flat: &FlatDae, name: &str, parameter_of: &[f64]) -> f64 {
+    let start = flat.find(name).and_then(|var| flat.variables[var.index()].start);
+    start.map_or(0.0, |start| evaluate(&flat.graph, start, 0.0, parameter_of))
+}
+
+struct AtTime<'a> {
+    time: f64,
+    parameter_of: &'a [f64],
+}
+
+impl Environment for AtTime<'_> {
+    fn value(&self, var: VarId, _order: u16) -> f64 {
+        self.parameter_of.get(var.index()).copied().unwrap_or(f64::NAN)
+    }
+
+    fn time(&self) -> f64 {
+        self.time
+    }
+}
+
+fn evaluate(graph: &Graph, expr: ExprId, time: f64, parameter_of: &[f64]) -> f64 {
+    Evaluator::new().evaluate_one(graph, expr, &AtTime { time, parameter_of })
+}
+
+/// An expression and its time derivatives.
+fn derivatives(flat: &mut FlatDae, value: ExprId, n: u16) -> Vec<ExprId> {
+    let mut made = vec![value];
+    let FlatDae { graph, variables, .. } = flat;
+    for at in 0..usize::from(n) {
+        let kind = |var: VarId| variables.get(var.index()).map_or(VariableKind::Parameter, |variable| variable.kind);
+        let next = graph.total_time_derivative(made[at], &kind);
+        made.push(next);
+    }
+    made
+}
+
+/// The times at which a relation that is linear in time changes.
+fn find_breaks(flat: &mut FlatDae, value: ExprId, parameter_of: &[f64], breaks: &mut Vec<f64>) {
+    let mut reach = Reach::new();
+    let below: Vec<ExprId> = reach.below(&flat.graph, &[value]).to_vec();
+    for expr in below {
+        if let Node::Binary { op, lhs, rhs } = flat.graph.node(expr)
+            && (op.is_relation() || matches!(op, BinaryOp::Min | BinaryOp::Max))
+        {
+            let difference = flat.graph.sub(lhs, rhs);
+            let Ok(form) = flat.graph.linear_coefficients(difference, &[Leaf::Time]) else { continue };
+            let slope = flat.graph.partial(difference, Leaf::Time);
+            let slope = evaluate(&flat.graph, slope, 0.0, parameter_of);
+            let offset = evaluate(&flat.graph, form.remainder, 0.0, parameter_of);
+            if slope != 0.0 {
+                breaks.push(-offset / slope);
+            }
+        }
+    }
+}
+
+/// Second derivatives of the natural cubic spline through the samples.
+fn natural_spline(times: &[f64], values: &[f64]) -> Vec<f64> {
+    let n = times.len();
+    let mut curvatures = vec![0.0; n];
+    if n < 3 {
+        return curvatures;
+    }
+    let mut upper = vec![0.0; n];
+    for at in 1..n - 1 {
+        let (before, after) = (times[at] - times[at - 1], times[at + 1] - times[at]);
+        let slope = (values[at + 1] - values[at]) / after - (values[at] - values[at - 1]) / before;
+        let diagonal = 2.0 * (before + after) - before * upper[at - 1];
+        upper[at] = after / diagonal;
+        curvatures[at] = (6.0 * slope - before * curvatures[at - 1]) / diagonal;
+    }
+    for at in (1..n - 1).rev() {
+        curvatures[at] -= upper[at] * curvatures[at + 1];
+    }
+    curvatures
+}
+
+impl Inputs for StudyInputs {
+    fn fill(&self, time: f64, is_after: bool, values: &mut [f64]) {
+        let mut evaluator = Evaluator::new();
+        // Relations that change exactly now are read a little to the side that is asked for.
+        let nudge = 1e-12 * time.abs().max(1e-3);
+        let is_break = self.breaks.binary_search_by(|candidate| candidate.total_cmp(&time)).is_ok();
+        let read_time = match (is_break, is_after) {
+            (false, _) => time,
+            (true, true) => time + nudge,
+            (true, false) => time - nudge,
+        };
+        for (start, needed, signal) in &self.signals {
+            let slots = &mut values[*start..=*start + usize::from(*needed)];
+            match signal {
+                Signal::Constant(value) => {
+                    slots.fill(0.0);
+                    slots[0] = *value;
+                }
+                Signal::Expression(exprs) => {
+                    let environment = AtTime { time: read_time, parameter_of: &self.parameter_of };
+                    for (slot, &expr) in slots.iter_mut().zip(exprs) {
+                        *slot = evaluator.evaluate_one(&self.graph, expr, &environment);
+                    }
+                }
+                Signal::Samples { times, values, hold, curvatures } => {
+                    sample(times, values, *hold, curvatures, time, is_after, slots);
+                }
+            }
+        }
+    }
+
+    fn breaks(&self) -> &[f64] {
+        &self.breaks
+    }
+}
+
+/// A sampled input and its derivatives; beyond the samples the first and last value hold.
+fn sample(times: &[f64], values: &[f64], hold: Hold, curvatures: &[f64], time: f64, is_after: bool, slots: &mut [f64]) {
+    slots.fill(0.0);
+    let n_before = times.partition_point(|&sample| if is_after { sample <= time } else { sample < time });
+    if n_before == 0 {
+        slots[0] = values[0];
+        return;
+    }
+    let at = n_before - 1;
+    if hold == Hold::Zero || at + 1 >= times.len() {
+        slots[0] = values[at];
+        return;
+    }
+    let step = times[at + 1] - times[at];
+    let x = time - times[at];
+    let slope = (values[at + 1] - values[at]) / step;
+    let (m0, m1) = if hold == Hold::Cubic { (curvatures[at], curvatures[at + 1]) } else { (0.0, 0.0) };
+    let linear = slope - step * (2.0 * m0 + m1) / 6.0;
+    let cubic = (m1 - m0) / (6.0 * step);
+    let polynomial = [
+        values[at] + x * (linear + x * (0.5 * m0 + x * cubic)),
+        linear + x * (m0 + x * 3.0 * cubic),
+        m0 + x * 6.0 * cubic,
+        6.0 * cubic,
+    ];
+    for (slot, value) in slots.iter_mut().zip(polynomial) {
+        *slot = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holds_interpolate_as_they_say() {
+        let times = [0.0, 1.0, 2.0, 3.5];
+        let values = [1.0, 3.0, 2.0, 5.0];
+        let curvatures = natural_spline(&times, &values);
+        let mut slots = [0.0; 3];
+        sample(&times, &values, Hold::Zero, &[], 1.0, true, &mut slots);
+        assert_eq!(slots, [3.0, 0.0, 0.0]);
+        sample(&times, &values, Hold::Zero, &[], 1.0, false, &mut slots);
+        assert_eq!(slots, [1.0, 0.0, 0.0]);
+        sample(&times, &values, Hold::First, &[], 1.25, true, &mut slots);
+        assert_eq!(slots, [2.75, -1.0, 0.0]);
+        // The spline passes through the samples with continuous first and second derivatives.
+        for (at, &time) in times.iter().enumerate().skip(1).take(2) {
+            let (mut before, mut after) = ([0.0; 3], [0.0; 3]);
+            sample(&times, &values, Hold::Cubic, &curvatures, time, false, &mut before);
+            sample(&times, &values, Hold::Cubic, &curvatures, time, true, &mut after);
+            assert!((before[0] - values[at]).abs() < 1e-12);
+            for (before, after) in before.iter().zip(after) {
+                assert!((before - after).abs() < 1e-12);
+            }
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! From the file a user names to the flat model and the study.
+
+use std::path::{Path, PathBuf};
+
+use daesy_graph::finding::{Finding, Level, nearest};
+use daesy_graph::flat::{FlatDae, VariableKind};
+use daesy_graph::{ExprId, Graph, Span, VarId};
+use daesy_model::flatten::{FlattenError, FlattenOptions, flatten_library};
+use daesy_model::library::Library;
+
+use crate::diagnostic::Diagnostic;
+use crate::embedded;
+use crate::expression::read_expression;
+use crate::linear_model;
+use crate::study::{ModelSource, Quantity, QuantityValue, Study, StudyModel, read_study};
+
+/// What a user asks for on the command line besides the file.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LoadOptions {
+    /// `--set name=value`
+    pub set: Vec<(String, f64)>,
+    /// `--class`: which class of a Modelica file.
+    pub class: Option<String>,
+}
+
+/// A model with what is known about it.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The flat model, parameter values of the study and the command line put in.
+    pub flat: FlatDae,
+    /// The study, where the file is one.
+    pub study: Option<Study>,
+    /// The folder that paths in the study are relative to.
+    pub folder: PathBuf,
+    /// Warnings and notes so far.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads a Modelica file or a study.
+///
+/// # Errors
+/// All diagnostics, when something is wrong.
+pub fn load(path: &Path, options: &LoadOptions) -> Result<Loaded, Vec<Diagnostic>> {
+    let shown = path.display().to_string();
+    let is_study = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
+    let is_modelica = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mo")) || path.is_dir();
+    if !is_study && !is_modelica {
+        return Err(vec![
+            Diagnostic::about_file("file-kind", &shown, "a model ends in `.mo` and a study in `.toml`")
+                .with_help("rename the file, or name another one"),
+        ]);
+    }
+    let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+    if is_modelica {
+        let source = ModelSource {
+            file: path.to_path_buf(),
+            file_span: Span::NONE,
+            class: options.class.clone(),
+            class_span: Span::NONE,
+        };
+        let values: Vec<(String, f64)> = options.set.clone();
+        let flat = flatten_file(&source, path, &values)?;
+        let mut loaded = Loaded { flat, study: None, folder, diagnostics: Vec::new() };
+        check_set(&loaded.flat, &options.set)?;
+        loaded.note_flat_findings();
+        return Ok(loaded);
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| vec![Diagnostic::about_file("file", &shown, format!("`{shown}` cannot be read: {error}"))])?;
+    load_study_text(&shown, &text, &folder, options)
+}
+
+/// Reads the text of a study whose paths are relative to `folder`.
+///
+/// # Errors
+/// All diagnostics, when something is wrong.
+pub fn load_study_text(
+    shown: &str,
+    text: &str,
+    folder: &Path,
+    options: &LoadOptions,
+) -> Result<Loaded, Vec<Diagnostic>> {
+    let read = read_study(shown, text);
+    let mut diagnostics: Vec<Diagnostic> =
+        read.findings.iter().map(|finding| Diagnostic::resolve(finding, &read.sources)).collect();
+    let Some(study) = read.study else { return Err(diagnostics) };
+    let flat = match &study.model {
+        StudyModel::Modelica(source) => {
+            let mut values: Vec<(String, f64)> = study
+                .parameters
+                .iter()
+                .filter_map(|parameter| match parameter.item.value {
+                    QuantityValue::Number(value) => Some((parameter.name.clone(), value)),
+                    QuantityValue::Expression(_) => None,
+                })
+                .collect();
+            values.extend(options.set.iter().cloned());
+            let file = folder.join(&source.file);
+            if !file.exists() {
+                let finding = Finding::error(
+                    "model-file",
+                    source.file_span,
+                    format!("the model file `{}` does not exist", source.file.display()),
+                )
+                .with_help("the path is relative to the study file");
+                diagnostics.push(Diagnostic::resolve(&finding, &read.sources));
+                return Err(diagnostics);
+            }
+            flatten_file(source, &file, &values)
+        }
+        StudyModel::Linear(source) => {
+            let names = study.unknown.iter().map(|unknown| unknown.name.clone()).collect::<Vec<_>>();
+            linear_model::build(source, &study, &names).map_err(|findings| {
+                findings.iter().map(|finding| Diagnostic::resolve(finding, &read.sources)).collect()
+            })
+        }
+    };
+    let mut flat = flat.map_err(|mut errors| {
+        errors.splice(0..0, diagnostics.iter().cloned());
+        errors
+    })?;
+    let findings = apply_study(&mut flat, &study, options);
+    let has_error = findings.iter().any(|finding| finding.level == Level::Error);
+    diagnostics.extend(findings.iter().map(|finding| Diagnostic::resolve(finding, &read.sources)));
+    if has_error {
+        return Err(diagnostics);
+    }
+    check_set(&flat, &options.set)?;
+    let mut loaded = Loaded { flat, study: Some(study), folder: folder.to_path_buf(), diagnostics };
+    loaded.note_flat_findings();
+    Ok(loaded)
+}
+
+impl Loaded {
+    fn note_flat_findings(&mut self) {
+        let sources = &self.flat.sources;
+        self.diagnostics.extend(self.flat.findings.iter().map(|finding| Diagnostic::resolve(finding, sources)));
+    }
+}
+
+/// A library with the file, what `MODELICAPATH` names, and daesy's own components.
+fn flatten_file(source: &ModelSource, path: &Path, values: &[(String, f64)]) -> Result<FlatDae, Vec<Diagnostic>> {
+    let shown = path.display().to_string();
+    let mut library = Library::with_embedded(embedded::FILES);
+    library
+        .add_path(path)
+        .map_err(|error| vec![Diagnostic::about_file("file", &shown, format!("`{shown}` cannot be read: {error}"))])?;
+    library.use_modelica_path();
+    let mut options = FlattenOptions::default();
+    options.values = values.iter().cloned().collect();
+    flatten_library(&library, source.class.as_deref(), &options).map_err(|error| resolve_all(&error))
+}
+
+/// The diagnostics of a model that was refused.
+#[must_use]
+pub fn resolve_all(error: &FlattenError) -> Vec<Diagnostic> {
+    error.findings.iter().map(|finding| Diagnostic::resolve(finding, &error.sources)).collect()
+}
+
+/// Names given with `--set` must be parameters that may be changed.
+fn check_set(flat: &FlatDae, set: &[(String, f64)]) -> Result<(), Vec<Diagnostic>> {
+    let mut diagnostics = Vec::new();
+    for (name, _) in set {
+        let problem = match flat.find(name).map(|var| &flat.variables[var.index()]) {
+            Some(variable) if variable.kind != VariableKind::Parameter => {
+                Some((format!("`{name}` is not a parameter"), None))
+            }
+            Some(variable) if variable.is_final => Some((format!("`{name}` is final and cannot be changed"), None)),
+            Some(_) => None,
+            None => {
+                let known = flat.variables.iter().filter(|variable| variable.kind == VariableKind::Parameter);
+                let near = nearest(name, known.map(|variable| variable.name.as_str()));
+                Some((format!("the model has no parameter `{name}`"), near.map(str::to_owned)))
+            }
+        };
+        if let Some((message, near)) = problem {
+            let mut diagnostic = Diagnostic::error("set", format!("--set: {message}"));
+            diagnostic.names = vec![name.clone()];
+            diagnostic.help = near.map(|near| format!("did you mean `{near}`?"));
+            diagnostics.push(diagnostic);
+        }
+    }
+    if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
+}
+
+/// The expression a quantity of the study stands for, in parameters and free symbols of the flat model.
+///
+/// # Errors
+/// Findings with places in the study.
+pub fn quantity_expression(flat: &mut FlatDae, quantity: &Quantity) -> Result<ExprId, Vec<Finding>> {
+    let FlatDae { graph, variables, .. } = flat;
+    match &quantity.value {
+        QuantityValue::Number(value) => Ok(graph.number(*value)),
+        QuantityValue::Expression(text) => {
+            let is_allowed = |kind| matches!(kind, VariableKind::Parameter | VariableKind::Constant);
+            let find =
+                |name: &str| variables.iter().position(|variable| is_allowed(variable.kind) && variable.name == name);
+            let mut resolve = |graph: &mut Graph, name: &str| find(name).map(|at| graph.var(VarId(at as u32)));
+            let names = || {
+                let known = variables.iter().filter(|variable| is_allowed(variable.kind));
+                known.map(|variable| variable.name.clone()).collect()
+            };
+            read_expression(graph, text, quantity.span, &mut resolve, &names)
+        }
+    }
+}
+
+/// Puts the study's values into the model and checks every name it uses.
+fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    // Unknowns that are no parameters of the model are free symbols for expressions.
+    for unknown in &study.unknown {
+        match flat.find(&unknown.name) {
+            None => linear_model::add_parameter(flat, &unknown.name, None, unknown.span),
+            Some(var) if flat.variables[var.index()].kind != VariableKind::Parameter => {
+                findings.push(not_a(flat, &unknown.name, unknown.span, "parameter"));
+            }
+            Some(var) if flat.variables[var.index()].is_final => findings.push(
+                Finding::error("final", unknown.span, format!("`{}` is final and cannot be unknown", unknown.name))
+                    .with_names([&unknown.name]),
+            ),
+            Some(_) => {}
+        }
+    }
+    for unknown in &study.unknown {
+        if options.set.iter().any(|(name, _)| *name == unknown.name) {
+            continue;
+        }
+        if let (Some(start), Some(var)) = (&unknown.item.start, flat.find(&unknown.name)) {
+            match quantity_expression(flat, start) {
+                Ok(value) => flat.variables[var.index()].binding = Some(value),
+                Err(errors) => findings.extend(errors),
+            }
+        }
+    }
+    for parameter in &study.parameters {
+        match flat.find(&parameter.name) {
+            Some(var) if flat.variables[var.index()].kind == VariableKind::Parameter => {
+                if flat.variables[var.index()].is_final {
+                    findings.push(
+                        Finding::error("final", parameter.span, format!("`{}` is final", parameter.name))
+                            .with_names([&parameter.name]),
+                    );
+                } else if let QuantityValue::Expression(_) = parameter.item.value {
+                    match quantity_expression(flat, &parameter.item) {
+                        Ok(value) => flat.variables[var.index()].binding = Some(value),
+                        Err(errors) => findings.extend(errors),
+                    }
+                }
+            }
+            Some(_) => findings.push(not_a(flat, &parameter.name, parameter.span, "parameter")),
+            None => findings.push(unknown_name(flat, &parameter.name, parameter.span, "parameter", |kind| {
+                kind == VariableKind::Parameter
+            })),
+        }
+    }
+    let is_unknown = |kind| matches!(kind, VariableKind::Continuous | VariableKind::Discrete);
+    for input in &study.inputs {
+        match flat.find(&input.name) {
+            Some(var) if flat.variables[var.index()].kind == VariableKind::Input => {}
+            Some(_) => findings.push(not_a(flat, &input.name, input.span, "top-level input")),
+            None => findings.push(unknown_name(flat, &input.name, input.span, "top-level input", |kind| {
+                kind == VariableKind::Input
+            })),
+        }
+    }
+    for disturbance in &study.disturbances {
+        match flat.find(&disturbance.name) {
+            Some(var) if flat.variables[var.index()].kind == VariableKind::Input => {}
+            Some(_) => {
+                let finding = not_a(flat, &disturbance.name, disturbance.span, "top-level input");
+                findings
+                    .push(finding.with_help("a disturbance enters the model through an input of the top-level model"));
+            }
+            None => findings.push(unknown_name(flat, &disturbance.name, disturbance.span, "top-level input", |kind| {
+                kind == VariableKind::Input
+            })),
+        }
+        if study.inputs.iter().any(|input| input.name == disturbance.name) {
+            findings.push(
+                Finding::error(
+                    "given-twice",
+                    disturbance.span,
+                    format!("`{}` is both a known input and a disturbance", disturbance.name),
+                )
+                .with_names([&disturbance.name]),
+            );
+        }
+    }
+    let signals = study.measurements.iter().map(|signal| (&signal.name, signal.span));
+    for (name, span) in signals.chain(study.signals.iter().map(|signal| (&signal.name, signal.span))) {
+        match flat.find(name) {
+            Some(var) if is_unknown(flat.variables[var.index()].kind) => {}
+            Some(_) => findings.push(not_a(flat, name, span, "variable")),
+            None => findings.push(unknown_name(flat, name, span, "variable", is_unknown)),
+        }
+    }
+    for random in &study.random {
+        match flat.find(&random.name) {
+            Some(var) if flat.variables[var.index()].kind == VariableKind::Parameter => {}
+            Some(_) => findings.push(not_a(flat, &random.name, random.span, "parameter")),
+            None => findings.push(unknown_name(flat, &random.name, random.span, "parameter", |kind| {
+                kind == VariableKind::Parameter
+            })),
+        }
+    }
+    for value in &study.initial.values {
+        match flat.find(&value.name) {
+            Some(var) if is_unknown(flat.variables[var.index()].kind) => match quantity_expression(flat, &value.item) {
+                Ok(start) => {
+                    flat.variables[var.index()].start = Some(start);
+                    flat.variables[var.index()].fixed = Some(true);
+                }
+                Err(errors) => findings.extend(errors),
+            },
+            Some(_) => findings.push(not_a(flat, &value.name, value.span, "variable")),
+            None => findings.push(unknown_name(flat, &value.name, value.span, "variable", is_unknown)),
+        }
+    }
+    findings
+}
+
+fn not_a(flat: &FlatDae, name: &str, span: Span, wanted: &str) -> Finding {
+    let kind = flat.find(name).map(|var| flat.variables[var.index()].kind);
+    let is = match kind {
+        Some(VariableKind::Parameter) => "a parameter",
+        Some(VariableKind::Constant) => "a constant",
+        Some(VariableKind::Input) => "an input",
+        Some(VariableKind::Continuous | VariableKind::Discrete) | None => "an unknown of the model",
+    };
+    Finding::error("wrong-kind", span, format!("`{name}` must be a {wanted} of the model, but it is {is}"))
+        .with_names([name])
+}
+
+fn unknown_name(
+    flat: &FlatDae,
+    name: &str,
+    span: Span,
+    wanted: &str,
+    is_wanted: impl Fn(VariableKind) -> bool,
+) -> Finding {
+    let candidates: Vec<&str> = flat
+        .variables
+        .iter()
+        .filter(|variable| is_wanted(variable.kind))
+        .map(|variable| variable.name.as_str())
+        .collect();
+    let finding =
+        Finding::error("unknown-name", span, format!("the model has no {wanted} `{name}`")).with_names([name]);
+    match nearest(name, candidates.iter().copied()) {
+        Some(near) => finding.with_help(format!("did you mean `{near}`?")),
+        None if candidates.len() <= 12 && !candidates.is_empty() => {
+            finding.with_help(format!("there are: {}", candidates.join(", ")))
+        }
+        None => finding.with_help("`daesy flatten` lists all names of the model"),
+    }
+}

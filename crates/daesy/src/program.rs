@@ -1,0 +1,363 @@
+//! The program: one verb per question.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+use daesy_graph::finding::Level;
+use serde_json::{Map, Value, json};
+
+use crate::diagnostic::Diagnostic;
+use crate::load::{LoadOptions, Loaded, load};
+use crate::report::Page;
+use crate::report::chart::{Chart, Mark, Series};
+use crate::simulate::{SimulateFailure, Trajectory};
+use crate::table::write_whole;
+use crate::{check, demo, flat_text, simulate};
+
+/// Physical models and data: is the model sound, how does it behave, what are its parameters?
+#[derive(Parser)]
+#[command(name = "daesy", version, about, arg_required_else_help = true, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Is this model sound? Index, hidden constraints, start values, inputs
+    Check(FileArgs),
+    /// Trajectories of all variables
+    Simulate(FileArgs),
+    /// The flat model, as Base Modelica or JSON: what the other verbs work on
+    Flatten(FileArgs),
+    /// The whole workflow on an embedded example; no other file needed
+    Demo(DemoArgs),
+}
+
+#[derive(Args, Clone)]
+struct FileArgs {
+    /// A Modelica file (.mo), a package folder, or a study (.toml)
+    file: PathBuf,
+    /// The class, when a Modelica file holds several
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
+    /// Gives a parameter another value; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_setting)]
+    set: Vec<(String, f64)>,
+    /// Writes the table of results (.csv)
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// Writes a self-contained page
+    #[arg(long, value_name = "OUT.html")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Args, Clone)]
+struct CommonArgs {
+    /// One JSON document on standard output, nothing else there
+    #[arg(long)]
+    json: bool,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Number of threads; all cores when left out
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// No progress, no notes
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(Args, Clone)]
+struct DemoArgs {
+    /// Folder for the report and the pictures
+    #[arg(short, long, value_name = "FOLDER", default_value = "daesy-demo")]
+    output: PathBuf,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+fn parse_setting(text: &str) -> Result<(String, f64), String> {
+    let (name, value) = text.split_once('=').ok_or("write it as name=value")?;
+    let value: f64 = value.trim().parse().map_err(|_| format!("`{}` is not a number", value.trim()))?;
+    if !value.is_finite() {
+        return Err("the value must be finite".to_owned());
+    }
+    Ok((name.trim().to_owned(), value))
+}
+
+/// What a verb has to say.
+struct Answer {
+    verb: &'static str,
+    model: Option<String>,
+    keys: Map<String, Value>,
+    text: String,
+    diagnostics: Vec<Diagnostic>,
+    status: Status,
+}
+
+/// Exit status of the program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// Done.
+    Done = 0,
+    /// The model, study or data is at fault.
+    Fault = 1,
+    /// Wrong usage.
+    Usage = 2,
+    /// The numerical method gave up.
+    GaveUp = 3,
+}
+
+/// Runs the program with the given arguments, the first of which is its own name.
+pub fn run<I: IntoIterator<Item = OsString>>(arguments: I) -> Status {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let is_help = !error.use_stderr();
+            let _ = error.print();
+            return if is_help { Status::Done } else { Status::Usage };
+        }
+    };
+    let (answer, common) = match cli.verb {
+        Verb::Check(args) => {
+            if let Some(status) = refuse_output(&args, "check") {
+                return status;
+            }
+            (check_verb(&args), args.common)
+        }
+        Verb::Simulate(args) => (simulate_verb(&args), args.common),
+        Verb::Flatten(args) => {
+            if let Some(status) = refuse_output(&args, "flatten").or_else(|| refuse_report(&args, "flatten")) {
+                return status;
+            }
+            (flatten_verb(&args), args.common)
+        }
+        Verb::Demo(args) => (demo_verb(&args), args.common),
+    };
+    answer.tell(&common)
+}
+
+fn refuse_output(args: &FileArgs, verb: &str) -> Option<Status> {
+    args.output.as_ref()?;
+    let _ = writeln!(std::io::stderr(), "error: `daesy {verb}` has no table to write with `-o`");
+    Some(Status::Usage)
+}
+
+fn refuse_report(args: &FileArgs, verb: &str) -> Option<Status> {
+    args.report.as_ref()?;
+    let _ = writeln!(std::io::stderr(), "error: `daesy {verb}` has no report to write");
+    Some(Status::Usage)
+}
+
+impl Answer {
+    fn new(verb: &'static str) -> Self {
+        Self { verb, model: None, keys: Map::new(), text: String::new(), diagnostics: Vec::new(), status: Status::Done }
+    }
+
+    fn fail(mut self, status: Status, diagnostics: Vec<Diagnostic>) -> Self {
+        self.status = status;
+        self.diagnostics.extend(diagnostics);
+        self
+    }
+
+    /// Diagnostics go to standard error, the answer to standard output.
+    fn tell(self, common: &CommonArgs) -> Status {
+        let mut stderr = std::io::stderr().lock();
+        let with_color = stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        for diagnostic in &self.diagnostics {
+            if !(common.quiet && diagnostic.level == Level::Note) {
+                let _ = write!(stderr, "{}", diagnostic.render(with_color));
+            }
+        }
+        let mut stdout = std::io::stdout().lock();
+        let _ = if common.json {
+            let mut document = Map::new();
+            document.insert("daesy".into(), json!(env!("CARGO_PKG_VERSION")));
+            document.insert("command".into(), json!(self.verb));
+            document.insert("model".into(), json!(self.model));
+            let findings = self.diagnostics.iter().map(Diagnostic::to_json).collect();
+            document.insert("findings".into(), Value::Array(findings));
+            document.extend(self.keys);
+            let text = serde_json::to_string_pretty(&Value::Object(document)).unwrap_or_else(|_| "{}".to_owned());
+            writeln!(stdout, "{text}")
+        } else {
+            write!(stdout, "{}", self.text)
+        };
+        let _ = stdout.flush();
+        self.status
+    }
+}
+
+fn load_file(args: &FileArgs) -> Result<Loaded, Vec<Diagnostic>> {
+    load(&args.file, &LoadOptions { set: args.set.clone(), class: args.class.clone() })
+}
+
+fn check_verb(args: &FileArgs) -> Answer {
+    let mut answer = Answer::new("check");
+    let mut loaded = match load_file(args) {
+        Ok(loaded) => loaded,
+        Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
+    };
+    let check = check::check(&mut loaded);
+    answer.model = Some(check.model.clone());
+    answer.keys = check.to_json();
+    answer.text = check.to_text();
+    if let Some(path) = &args.report
+        && let Err(diagnostic) = write_report(path, &check_page(&check))
+    {
+        return answer.fail(Status::Fault, vec![diagnostic]);
+    }
+    let status = if check.has_errors() { Status::Fault } else { Status::Done };
+    answer.fail(status, check.diagnostics)
+}
+
+fn flatten_verb(args: &FileArgs) -> Answer {
+    let mut answer = Answer::new("flatten");
+    match load_file(args) {
+        Ok(loaded) => {
+            answer.model = Some(loaded.flat.model.clone());
+            if args.common.json {
+                answer.keys = flat_text::to_json(&loaded.flat);
+            } else {
+                answer.text = flat_text::to_base_modelica(&loaded.flat);
+            }
+            answer.diagnostics = loaded.diagnostics;
+            answer
+        }
+        Err(diagnostics) => answer.fail(Status::Fault, diagnostics),
+    }
+}
+
+fn simulate_verb(args: &FileArgs) -> Answer {
+    let mut answer = Answer::new("simulate");
+    if let Some(path) = &args.output
+        && path.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("csv"))
+    {
+        let diagnostic = Diagnostic::error("output-kind", format!("`{}` is not a .csv file", path.display()));
+        return answer.fail(Status::Usage, vec![diagnostic.with_help("tables are written as .csv")]);
+    }
+    let mut loaded = match load_file(args) {
+        Ok(loaded) => loaded,
+        Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
+    };
+    answer.model = Some(loaded.flat.model.clone());
+    answer.diagnostics = loaded.diagnostics.clone();
+    let trajectory = match simulate::simulate(&mut loaded) {
+        Ok(trajectory) => trajectory,
+        Err(SimulateFailure::Input(diagnostics)) => return answer.fail(Status::Fault, diagnostics),
+        Err(SimulateFailure::Method(diagnostic)) => return answer.fail(Status::GaveUp, vec![*diagnostic]),
+    };
+    answer.keys = trajectory.to_json();
+    answer.text = trajectory.to_text(&loaded.flat.model);
+    if let Some(path) = &args.output {
+        if let Err(error) = write_whole(path, trajectory.table.to_csv().as_bytes()) {
+            return answer.fail(Status::Fault, vec![cannot_write(path, &error)]);
+        }
+        answer.text.push_str(&format!("Wrote {}.\n", path.display()));
+    } else if !args.common.json && args.report.is_none() {
+        answer.text = trajectory.table.to_csv();
+    }
+    if let Some(path) = &args.report {
+        let mut page = Page::new(&format!("Simulation of {}", loaded.flat.model));
+        page.paragraph(&trajectory.to_text(&loaded.flat.model));
+        add_charts(&mut page, &trajectory);
+        if let Err(diagnostic) = write_report(path, &page) {
+            return answer.fail(Status::Fault, vec![diagnostic]);
+        }
+        answer.text.push_str(&format!("Wrote {}.\n", path.display()));
+    }
+    answer
+}
+
+/// Charts of all variables, a few to a picture.
+fn add_charts(page: &mut Page, trajectory: &Trajectory) {
+    const PER_CHART: usize = 4;
+    const MAX_CHARTS: usize = 40;
+    let table = &trajectory.table;
+    let names: Vec<usize> = (1..table.names.len()).filter(|&at| !table.names[at].starts_with("der(")).collect();
+    for chunk in names.chunks(PER_CHART).take(MAX_CHARTS) {
+        let series = chunk
+            .iter()
+            .enumerate()
+            .map(|(color, &at)| Series {
+                name: table.names[at].clone(),
+                x: table.columns[0].clone(),
+                y: table.columns[at].clone(),
+                mark: Mark::Line,
+                color,
+            })
+            .collect();
+        let listed: Vec<&str> = chunk.iter().map(|&at| table.names[at].as_str()).collect();
+        page.figure(
+            &Chart { x_label: "time".to_owned(), series, ..Chart::default() },
+            &format!("{} over time.", listed.join(", ")),
+        );
+    }
+    if names.len() > PER_CHART * MAX_CHARTS {
+        page.paragraph(&format!("{} more variables are in the table.", names.len() - PER_CHART * MAX_CHARTS));
+    }
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Diagnostic {
+    let shown = path.display().to_string();
+    Diagnostic::about_file("output-file", &shown, format!("`{shown}` cannot be written: {error}"))
+}
+
+fn write_report(path: &Path, page: &Page) -> Result<(), Diagnostic> {
+    write_whole(path, page.to_html().as_bytes()).map_err(|error| cannot_write(path, &error))
+}
+
+/// The check as a page.
+pub(crate) fn check_page(check: &check::Check) -> Page {
+    let mut page = Page::new(&format!("Check of {}", check.model));
+    add_check(&mut page, check);
+    page
+}
+
+/// The check as a part of a page.
+pub(crate) fn add_check(page: &mut Page, check: &check::Check) {
+    let size = check.size;
+    page.table(
+        &["equations", "unknowns", "parameters", "inputs"],
+        &[vec![
+            size.equations.to_string(),
+            size.unknowns.to_string(),
+            size.parameters.to_string(),
+            size.inputs.to_string(),
+        ]],
+    );
+    if let Some(verdict) = &check.verdict {
+        for paragraph in verdict.paragraphs() {
+            let mut lines = paragraph.lines();
+            page.paragraph(lines.next().unwrap_or_default());
+            let items: Vec<&str> = lines.map(str::trim).collect();
+            if !items.is_empty() {
+                page.list(&items);
+            }
+        }
+    }
+    for diagnostic in &check.diagnostics {
+        let place = diagnostic.place.as_ref().map_or(String::new(), |place| format!("{place}: "));
+        let help = diagnostic.help.as_ref().map_or(String::new(), |help| format!(" ({help})"));
+        page.remark(diagnostic.level.word(), &format!("{place}{}{help}", diagnostic.message));
+    }
+}
+
+fn demo_verb(args: &DemoArgs) -> Answer {
+    let mut answer = Answer::new("demo");
+    match demo::run(&args.output) {
+        Ok(told) => {
+            answer.model = Some(told.model);
+            answer.text = told.text;
+            answer.keys = told.keys;
+            answer.diagnostics = told.diagnostics;
+            answer
+        }
+        Err(diagnostics) => answer.fail(Status::Fault, diagnostics),
+    }
+}

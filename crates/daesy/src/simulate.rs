@@ -1,0 +1,158 @@
+//! `daesy simulate`: trajectories of a model.
+
+use daesy_graph::finding::Finding;
+use daesy_graph::flat::VariableKind;
+use daesy_integrate::{SimulateOptions, Simulation};
+use daesy_system::DaeSystem;
+use serde_json::{Map, Value, json};
+
+use crate::diagnostic::Diagnostic;
+use crate::load::{Loaded, quantity_expression};
+use crate::prepare::{Prepared, integration_diagnostic, prepare};
+use crate::study::Quantity;
+use crate::table::Table;
+
+/// A simulated trajectory with its table.
+#[derive(Clone, Debug)]
+pub struct Trajectory {
+    /// Time and all variables.
+    pub table: Table,
+    /// The work it took.
+    pub simulation: Simulation,
+}
+
+/// Why there is no trajectory.
+#[derive(Clone, Debug)]
+pub enum SimulateFailure {
+    /// The model, study or data is at fault.
+    Input(Vec<Diagnostic>),
+    /// The method gave up.
+    Method(Box<Diagnostic>),
+}
+
+/// Simulates a model as its study, or its `experiment` annotation, says.
+///
+/// # Errors
+/// Diagnostics, when the model is at fault or the method gives up.
+pub fn simulate(loaded: &mut Loaded) -> Result<Trajectory, SimulateFailure> {
+    refuse_events(loaded)?;
+    let prepared = prepare(loaded).map_err(|unprepared| SimulateFailure::Input(unprepared.diagnostics))?;
+    let options = options(loaded, &prepared)?;
+    let simulation = daesy_integrate::simulate(&prepared.system, &prepared.parameters, &prepared.inputs, &options)
+        .map_err(|error| SimulateFailure::Method(Box::new(integration_diagnostic(&error))))?;
+    let names = &prepared.system.description().observed;
+    let mut table = Table {
+        names: std::iter::once("t".to_owned()).chain(names.iter().cloned()).collect(),
+        columns: vec![simulation.times.clone()],
+    };
+    table.columns.extend((0..names.len()).map(|column| simulation.rows.iter().map(|row| row[column]).collect()));
+    Ok(Trajectory { table, simulation })
+}
+
+/// Models with events are refused by name until events are simulated.
+fn refuse_events(loaded: &Loaded) -> Result<(), SimulateFailure> {
+    let flat = &loaded.flat;
+    let mut diagnostics = Vec::new();
+    if let Some(clause) = flat.when_clauses.first() {
+        let finding = Finding::error("events-unsupported", clause.span, "when-clauses cannot be simulated yet");
+        diagnostics.push(Diagnostic::resolve(&finding, &flat.sources));
+    }
+    if let Some(variable) = flat.variables.iter().find(|variable| variable.kind == VariableKind::Discrete) {
+        let finding = Finding::error(
+            "events-unsupported",
+            variable.span,
+            format!("`{}` is discrete; discrete variables cannot be simulated yet", variable.name),
+        )
+        .with_names([&variable.name]);
+        diagnostics.push(Diagnostic::resolve(&finding, &flat.sources));
+    }
+    if diagnostics.is_empty() { Ok(()) } else { Err(SimulateFailure::Input(diagnostics)) }
+}
+
+/// Rows of the output when nobody says how many.
+const DEFAULT_ROWS: f64 = 500.0;
+
+fn options(loaded: &mut Loaded, prepared: &Prepared) -> Result<SimulateOptions, SimulateFailure> {
+    let experiment = loaded.flat.experiment;
+    let asked = loaded.study.as_ref().map(|study| study.simulate.clone()).unwrap_or_default();
+    let mut number = |quantity: &Option<Quantity>| -> Result<Option<f64>, SimulateFailure> {
+        let Some(quantity) = quantity else { return Ok(None) };
+        let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+        let expr = quantity_expression(&mut loaded.flat, quantity).map_err(|findings| {
+            SimulateFailure::Input(findings.iter().map(|finding| Diagnostic::resolve(finding, &sources)).collect())
+        })?;
+        let names = &prepared.system.description().parameters;
+        let flat = &loaded.flat;
+        let environment = |var: daesy_graph::VarId, _: u16| {
+            let name = &flat.variables[var.index()].name;
+            names.iter().position(|known| known == name).map_or(f64::NAN, |at| prepared.parameters[at])
+        };
+        Ok(Some(daesy_graph::Evaluator::new().evaluate_one(&flat.graph, expr, &environment)))
+    };
+    let data_span = prepared.data.as_ref().map(|data| (data.times[0], data.times[data.times.len() - 1]));
+    let start = number(&asked.start)?.or(experiment.start).or(data_span.map(|span| span.0)).unwrap_or(0.0);
+    let stop = number(&asked.stop)?.or(experiment.stop).or(data_span.map(|span| span.1)).unwrap_or(start + 1.0);
+    let step = number(&asked.step)?.or(experiment.interval).unwrap_or((stop - start) / DEFAULT_ROWS);
+    let problem = |code: &str, message: String| SimulateFailure::Input(vec![Diagnostic::error(code, message)]);
+    if !(start.is_finite() && stop.is_finite()) || stop < start {
+        return Err(problem("simulate-span", format!("the simulation cannot run from {start} to {stop}")));
+    }
+    let output_times = if stop == start {
+        vec![start]
+    } else {
+        if !(step > 0.0) {
+            return Err(problem("simulate-step", format!("the output step must be greater than zero, not {step}")));
+        }
+        let n = ((stop - start) / step + 1e-9).floor();
+        if n > 1e8 {
+            return Err(problem("simulate-step", format!("a step of {step} would give {n:.0} output rows")));
+        }
+        let mut times: Vec<f64> = (0..=n as usize).map(|row| start + row as f64 * step).collect();
+        if let Some(last) = times.last_mut()
+            && (stop - *last).abs() < 1e-9 * step
+        {
+            *last = stop;
+        } else {
+            times.push(stop);
+        }
+        times
+    };
+    Ok(SimulateOptions {
+        start,
+        stop,
+        output_times,
+        rtol: asked.rtol.or(experiment.tolerance).unwrap_or(1e-6),
+        atol: asked.atol.unwrap_or(1e-9),
+        max_steps: 100_000_000,
+    })
+}
+
+impl Trajectory {
+    /// The keys of the JSON document beside those that every document has.
+    #[must_use]
+    pub fn to_json(&self) -> Map<String, Value> {
+        let mut keys = Map::new();
+        keys.insert("steps".into(), json!(self.simulation.steps));
+        keys.insert("rejected".into(), json!(self.simulation.rejected));
+        keys.insert("factorizations".into(), json!(self.simulation.factorizations));
+        keys.insert("evaluations".into(), json!(self.simulation.evaluations));
+        keys.insert("events".into(), json!([]));
+        keys.insert("constraint_residual_max".into(), json!(self.simulation.constraint_residual_max));
+        keys
+    }
+
+    /// A summary for a person.
+    #[must_use]
+    pub fn to_text(&self, model: &str) -> String {
+        let times = &self.simulation.times;
+        format!(
+            "Simulated {model} from t = {} to {}: {} steps ({} rejected), {} rows, {} columns.\n",
+            times.first().copied().unwrap_or(0.0),
+            times.last().copied().unwrap_or(0.0),
+            self.simulation.steps,
+            self.simulation.rejected,
+            self.table.n_rows(),
+            self.table.names.len(),
+        )
+    }
+}
