@@ -28,6 +28,8 @@ use faer::Mat;
 struct Noise {
     seen: f64,
     expected: f64,
+    /// What the noise may have become at worst: a kept singular value below it makes its decision doubtful.
+    worst: f64,
 }
 
 impl Noise {
@@ -38,8 +40,22 @@ impl Noise {
         self.seen = self.seen.max(largest_dropped);
     }
 
-    fn magnify(&mut self, weakest_pivot: f64) {
+    fn magnify(&mut self, smallest_differential: f64, weakest_pivot: f64) {
         self.expected = self.expected.max((self.seen / weakest_pivot).min(Self::CEILING));
+        self.worst = self.worst.max(self.seen / (weakest_pivot * smallest_differential));
+    }
+
+    /// Lowers the gap of a decision whose last kept singular value is within reach of the noise and stands apart from the
+    /// others that count.
+    fn judge(&self, decision: &mut RankDecision, singular_values: &[f64], tolerance: &RankTolerance) {
+        let Some(last) = decision.rank.checked_sub(1) else { return };
+        let before =
+            if last == 0 { 1.0 } else { singular_values[last - 1] / singular_values[last] * decision.smallest_kept };
+        let is_apart = before > 1e3 * decision.smallest_kept;
+        if is_apart && decision.smallest_kept < self.worst {
+            decision.gap = decision.gap.min(decision.smallest_kept / self.worst);
+            decision.is_doubtful = decision.gap < tolerance.doubtful_gap;
+        }
     }
 }
 
@@ -73,15 +89,17 @@ pub(crate) fn reduce(E: &Mat<f64>, F: &Mat<f64>, tolerance: &RankTolerance) -> R
     let mut decisions = Vec::new();
     let (scale_e, scale_f) = (spectral_scale(E), spectral_scale(F));
     let mut row_rounds = Vec::new();
-    let mut noise = Noise { seen: 8.0 * f64::EPSILON, expected: 0.0 };
+    let mut noise = Noise { seen: 8.0 * f64::EPSILON, expected: 0.0, worst: 0.0 };
     let (mut rows, mut cols) = (m, n);
     loop {
         let active = block(&TE, 0, rows, 0, cols);
         let dec = svd(active.as_ref(), Vectors::Left)?;
         let question = RankQuestion::DifferentialRows { level: row_rounds.len() };
         let relative = tolerance.relative.max(noise.expected);
-        let decision = decide(&dec.s, rows, cols, scale_e, &RankTolerance { relative, ..*tolerance }, question);
+        let mut decision = decide(&dec.s, rows, cols, scale_e, &RankTolerance { relative, ..*tolerance }, question);
+        noise.judge(&mut decision, &dec.s, tolerance);
         decisions.push(decision);
+        let smallest_differential = decision.smallest_kept;
         let r = decision.rank;
         let s = rows - r;
         noise.observe(decision.largest_dropped);
@@ -99,7 +117,7 @@ pub(crate) fn reduce(E: &Mat<f64>, F: &Mat<f64>, tolerance: &RankTolerance) -> R
         decisions.push(decision);
         let t = decision.rank;
         if t > 0 {
-            noise.magnify(decision.smallest_kept);
+            noise.magnify(smallest_differential, decision.smallest_kept);
         }
         // Independent rows and their variables go last, so that F_i is upper triangular with the singular values on its
         // diagonal; the largest comes last.
