@@ -135,6 +135,10 @@ impl<'a> Flattener<'a> {
                     );
                 }
             }
+            if kind == ClassKind::ExpandableConnector && component.connector_prefix.is_some() {
+                let message = format!("`{name}` in an expandable connector cannot be flow or stream");
+                self.error("expandable-connector", span, message);
+            }
             if matches!(kind, ClassKind::Connector | ClassKind::ExpandableConnector) {
                 if prefixes.is_inner || prefixes.is_outer {
                     self.error("connector-prefix", span, format!("`{name}` in a connector cannot be inner or outer"));

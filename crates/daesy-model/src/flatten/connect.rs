@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use daesy_graph::flat::{Assertion, Equation, Origin};
 use daesy_graph::{ExprId, Finding, Span, VarId, VariableKind};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::expr::{Ctx, Variability};
 use super::instance::{NodeKind, PrimId};
@@ -40,6 +40,8 @@ pub(crate) struct Connections {
     components: Vec<Arc<str>>,
     cardinality: FxHashMap<NodeId, usize>,
     pub streams: super::stream::StreamSets,
+    /// Variables that can give a connection its value.
+    sources: FxHashSet<VarId>,
 }
 
 /// A connector, or an element of an array of simple connectors.
@@ -51,8 +53,8 @@ pub(crate) struct End {
 
 /// What one side of a connect equation means.
 pub(crate) struct Ends {
-    dims: Dims,
-    ends: Vec<End>,
+    pub dims: Dims,
+    pub ends: Vec<End>,
     is_outside: bool,
 }
 
@@ -96,6 +98,25 @@ impl Connections {
 impl<'a> Flattener<'a> {
     /// `connect(left, right)`
     pub(crate) fn connect(
+        &mut self,
+        left: &'a ComponentRef,
+        right: &'a ComponentRef,
+        span: Span,
+        ctx: &mut Ctx,
+    ) -> Res<()> {
+        if self.has_expandable && self.defer_connect(left, right, span, ctx)? {
+            return Ok(());
+        }
+        self.connect_now(left, right, span, ctx)
+    }
+
+    /// What one side of a connect equation means.
+    pub(crate) fn connect_side(&mut self, reference: &'a ComponentRef, ctx: &mut Ctx) -> Res<Option<Ends>> {
+        self.ends(reference, ctx)
+    }
+
+    /// `connect(left, right)` with everything there.
+    pub(crate) fn connect_now(
         &mut self,
         left: &'a ComponentRef,
         right: &'a ComponentRef,
@@ -251,7 +272,7 @@ impl<'a> Flattener<'a> {
     }
 
     #[allow(clippy::too_many_arguments, reason = "two ends of a connection")]
-    fn connect_ends(
+    pub(crate) fn connect_ends(
         &mut self,
         left: End,
         left_outside: bool,
@@ -269,13 +290,22 @@ impl<'a> Flattener<'a> {
         }
         match (self.node(left.node).kind.clone(), self.node(right.node).kind.clone()) {
             (NodeKind::Complex(one), NodeKind::Complex(other)) => {
-                for complex in [&one, &other] {
-                    if self.class(complex.class).kind == ClassKind::ExpandableConnector {
-                        return Err(self.unsupported(
-                            "expandable connectors",
+                match (self.is_expandable(left.node), self.is_expandable(right.node)) {
+                    (false, false) => {}
+                    (true, true) => {
+                        self.expandable_pairs.push(super::expandable::Pair {
+                            left: left.node,
+                            left_outside,
+                            right: right.node,
+                            right_outside,
                             span,
-                            &format!("the expandable connector `{}`", complex.path),
-                        ));
+                            instance: ctx.instance,
+                        });
+                        return Ok(());
+                    }
+                    _ => {
+                        let message = format!("`{}` and `{}`: only one of them is expandable", one.path, other.path);
+                        return Err(self.error("incompatible-connectors", span, message));
                     }
                 }
                 if left.node == right.node {
@@ -446,7 +476,15 @@ impl<'a> Flattener<'a> {
             return Ok(());
         }
         let is_flow = prefix == Some(ConnectorPrefix::Flow);
+        let left_expandable = self.is_expandable(self.prim(one).parent);
+        let right_expandable = self.is_expandable(self.prim(other).parent);
         for (left, right) in pairs {
+            if !left_expandable && (left_causality != Some(Causality::Input) || one_outside) {
+                self.connections.sources.insert(left);
+            }
+            if !right_expandable && (right_causality != Some(Causality::Input) || other_outside) {
+                self.connections.sources.insert(right);
+            }
             let left = Face { var: left, is_outside: is_flow && one_outside };
             let right = Face { var: right, is_outside: is_flow && other_outside };
             let left = self.connections.face(left, span, &component);
@@ -536,6 +574,17 @@ impl<'a> Flattener<'a> {
                 let origin = if set.len() == 1 { Origin::UnconnectedFlow } else { Origin::FlowSum };
                 self.out.equations.push(Equation { lhs, rhs, origin, component, span });
             } else {
+                let member = set.iter().map(|&at| connections.faces[at as usize].var).find(|var| {
+                    let prim = self.var_prims[var.index()];
+                    self.is_expandable(self.prim(prim).parent)
+                });
+                if let Some(member) = member
+                    && !set.iter().any(|&at| connections.sources.contains(&connections.faces[at as usize].var))
+                {
+                    let name = self.variables[member.index()].name.clone();
+                    let message = format!("nothing gives `{name}` in an expandable connector its value");
+                    self.error_help("expandable-connector", span, message, "connect an output to it");
+                }
                 let lhs = self.graph.var(face.var);
                 for &at in &set[1..] {
                     let rhs = self.graph.var(connections.faces[at as usize].var);

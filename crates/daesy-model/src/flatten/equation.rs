@@ -8,7 +8,7 @@ use daesy_graph::{ExprId, Finding, Node, Span, VarId, VariableKind};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use super::expr::{Ctx, Variability};
+use super::expr::{Ctx, UsedRange, Variability};
 use super::instance::NodeKind;
 use super::value::{Scalars, Type, Value, dims_text};
 use super::{ClassId, Flattener, NodeId, Refused, Res};
@@ -709,20 +709,49 @@ impl<'a> Flattener<'a> {
     }
 
     /// The size of a dimension that an iterator without range indexes.
-    pub(crate) fn size_by_use_expr(&mut self, expr: &'a Expr, name: Name, ctx: &mut Ctx) -> Res<Option<usize>> {
+    pub(crate) fn size_by_use_expr(&mut self, expr: &'a Expr, name: Name, ctx: &mut Ctx) -> Res<Option<UsedRange>> {
         let mut uses = Vec::new();
         super::check::indexed_by(expr, name, &mut uses);
         self.size_of_use(&uses, ctx)
     }
 
-    fn size_of_use(&mut self, uses: &[super::check::Use<'a>], ctx: &mut Ctx) -> Res<Option<usize>> {
+    fn size_of_use(&mut self, uses: &[super::check::Use<'a>], ctx: &mut Ctx) -> Res<Option<UsedRange>> {
+        let mut range: Option<UsedRange> = None;
         for one in uses {
             let Ok(dims) = self.reference_sizes(one.reference, one.part, ctx) else { continue };
-            if let Some(&dim) = dims.get(one.dimension) {
-                return Ok(Some(dim));
+            let Some(&n) = dims.get(one.dimension) else { continue };
+            let ty = self.dimension_type(one, ctx).unwrap_or(Type::Integer);
+            let this = UsedRange { ty, n };
+            if range.as_ref().is_some_and(|range| *range != this) {
+                let message = "the iterator without range is used for dimensions of different sizes";
+                let span = one.reference.span;
+                return Err(self.error_help("iterator-range", span, message, "write `in 1:n`"));
             }
+            range = Some(this);
         }
-        Ok(None)
+        Ok(range)
+    }
+
+    /// The type whose values index a dimension, when it is declared as `x[Boolean]` or `x[E]`.
+    fn dimension_type(&mut self, one: &super::check::Use<'a>, ctx: &mut Ctx) -> Option<Type> {
+        if ctx.locals.iter().any(|local| local.name == one.reference.parts[0].name.name) {
+            return None;
+        }
+        let super::reference::Start::Node(node, used) = self.resolve_start(one.reference, ctx).ok()? else {
+            return None;
+        };
+        if used != one.part + 1 {
+            return None;
+        }
+        let node = self.force(node).ok()?;
+        let NodeKind::Primitive(prim) = self.node(node).kind else { return None };
+        let elem = self.prim(prim).elem.clone();
+        let super::class::ElemKind::Component(decl) = elem.kind else { return None };
+        let subscript = decl.subscripts.iter().chain(&decl.type_subscripts).nth(one.dimension)?;
+        let Subscript::Expr(expr) = subscript else { return None };
+        let ExprKind::Ref(reference) = &expr.kind else { return None };
+        let scope = Ctx::new(elem.owner, NodeId::NONE);
+        self.index_type(reference, &scope)
     }
 
     /// Sizes of a part of a reference, without its own subscripts.
@@ -763,7 +792,7 @@ impl<'a> Flattener<'a> {
         body: &'a [Equation],
         name: Name,
         ctx: &mut Ctx,
-    ) -> Res<Option<usize>> {
+    ) -> Res<Option<UsedRange>> {
         let mut uses = Vec::new();
         super::check::each_expr_in_equations(body, &mut |expr| super::check::indexed_by(expr, name, &mut uses));
         super::check::each_connect(body, &mut |reference| {
@@ -777,7 +806,7 @@ impl<'a> Flattener<'a> {
         body: &'a [Statement],
         name: Name,
         ctx: &mut Ctx,
-    ) -> Res<Option<usize>> {
+    ) -> Res<Option<UsedRange>> {
         let mut uses = Vec::new();
         for statement in body {
             match &statement.kind {

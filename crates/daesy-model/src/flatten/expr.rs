@@ -32,7 +32,16 @@ impl Variability {
 }
 
 /// Finds how far an iterator without range runs.
-pub(crate) type SizeByUse<'f, F> = dyn Fn(&mut F, Name, &mut Ctx) -> Res<Option<usize>> + 'f;
+pub(crate) type SizeByUse<'f, F> = dyn Fn(&mut F, Name, &mut Ctx) -> Res<Option<UsedRange>> + 'f;
+
+/// What an iterator without range runs through.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct UsedRange {
+    /// `Integer`, `Boolean` or an enumeration.
+    pub ty: Type,
+    /// How many values.
+    pub n: usize,
+}
 
 /// A name that means a value: an iterator, or a variable of a function.
 #[derive(Clone, Debug)]
@@ -371,11 +380,12 @@ impl<'a> Flattener<'a> {
         let values = match &first.range {
             Some(range) => self.iterator_values(range, ctx)?,
             None => {
-                let Some(n) = fallback(self, first.name.name, ctx)? else {
+                let Some(range) = fallback(self, first.name.name, ctx)? else {
                     let message = format!("the range of `{}` does not follow from its use", first.name.name);
                     return Err(self.error_help("iterator-range", first.name.span, message, "write `in 1:n`"));
                 };
-                (1..=n).map(|at| Value::scalar(Type::Integer, self.graph.number(at as f64))).collect()
+                let from = usize::from(range.ty != Type::Boolean);
+                (from..from + range.n).map(|at| Value::scalar(range.ty.clone(), self.graph.number(at as f64))).collect()
             }
         };
         let mut dims = vec![values.len()];

@@ -1035,6 +1035,28 @@ impl<'a> Flattener<'a> {
                 }
             }
         }
+        // Element by element on arrays.
+        let dims: Vec<Dims> = values.iter().map(|value| value.dims().iter().copied().collect()).collect();
+        if let Some(all) = dims.iter().find(|dims| !dims.is_empty()).cloned()
+            && dims.iter().all(|dims| dims.is_empty() || *dims == all)
+            && count(&all) > 0
+        {
+            let mut results = Vec::with_capacity(count(&all));
+            for at in 0..count(&all) {
+                let parts = values
+                    .iter()
+                    .map(
+                        |value| {
+                            if value.dims().is_empty() { value.clone() } else { value.pick(&[at], all.len(), &[]) }
+                        },
+                    )
+                    .collect();
+                results.push(first_result(self.record_operator(operator, parts, span)?));
+            }
+            if let Some(value) = Value::stack(results, &all) {
+                return Ok(value);
+            }
+        }
         let described: Vec<String> = values.iter().map(Value::describe).collect();
         let message = format!("the operator {operator} is not defined for {}", described.join(" and "));
         Err(self.error_help("wrong-type", span, message, "only operator records define operators; use the fields"))

@@ -71,6 +71,8 @@ pub(crate) struct Inherited {
 /// A composite instance.
 #[derive(Debug)]
 pub(crate) struct Complex {
+    /// The node it is.
+    pub node: NodeId,
     pub class: ClassId,
     /// The node of its first component.
     pub first: NodeId,
@@ -124,7 +126,7 @@ impl<'a> Flattener<'a> {
         &self.nodes[id.0 as usize]
     }
 
-    fn set_kind(&mut self, id: NodeId, kind: NodeKind) {
+    pub(crate) fn set_kind(&mut self, id: NodeId, kind: NodeKind) {
         self.nodes[id.0 as usize].kind = kind;
     }
 
@@ -132,7 +134,7 @@ impl<'a> Flattener<'a> {
         &self.prims[id.0 as usize]
     }
 
-    fn push_node(&mut self, parent: NodeId, name: Name, kind: NodeKind) -> NodeId {
+    pub(crate) fn push_node(&mut self, parent: NodeId, name: Name, kind: NodeKind) -> NodeId {
         self.nodes.push(Node { parent, name, kind });
         NodeId(self.nodes.len() as u32 - 1)
     }
@@ -167,6 +169,7 @@ impl<'a> Flattener<'a> {
         self.set_kind(
             node,
             NodeKind::Complex(Rc::new(Complex {
+                node,
                 class,
                 first,
                 layers,
@@ -192,7 +195,7 @@ impl<'a> Flattener<'a> {
 
     /// Makes a composite instance and all its components.
     #[allow(clippy::too_many_arguments, reason = "what an instance consists of")]
-    fn make_complex(
+    pub(crate) fn make_complex(
         &mut self,
         node: NodeId,
         class: ClassId,
@@ -212,11 +215,6 @@ impl<'a> Flattener<'a> {
             return Err(self.error_help("recursive-model", span, message, "a model cannot have itself as a component"));
         }
         self.expand(class)?;
-        if self.class(class).kind == ClassKind::ExpandableConnector {
-            self.set_kind(node, NodeKind::Failed);
-            let what = format!("the expandable connector `{path}`");
-            return Err(self.unsupported("expandable connectors", span, &what));
-        }
         self.check_class(class);
         let is_record = matches!(self.class(class).kind, ClassKind::Record | ClassKind::OperatorRecord);
         let first = self.push_children(node, class);
@@ -227,8 +225,13 @@ impl<'a> Flattener<'a> {
         if !is_connector && !is_record && node != self.root {
             inherited.is_top = false;
         }
-        let complex = Complex { class, first, layers, path, inherited, is_connector, is_record };
+        let complex = Complex { node, class, first, layers, path, inherited, is_connector, is_record };
         self.set_kind(node, NodeKind::Complex(Rc::new(complex)));
+        // Members of expandable connectors come into being by being connected.
+        if self.class(class).kind == ClassKind::ExpandableConnector {
+            self.has_expandable = true;
+            return Ok(());
+        }
         self.depth += 1;
         let mut result = Ok(());
         for at in 0..n_children {
@@ -297,7 +300,9 @@ impl<'a> Flattener<'a> {
     /// The component `name` of a composite instance, not yet made.
     pub(crate) fn child(&self, complex: &Complex, name: Name) -> Option<NodeId> {
         let class = self.class(complex.class);
-        let &at = class.table.get(&name)?;
+        let Some(&at) = class.table.get(&name) else {
+            return self.extra_members.get(&(complex.node, name)).copied();
+        };
         let child = class.child_of[at as usize];
         (child != u32::MAX).then(|| NodeId(complex.first.0 + child))
     }
@@ -816,6 +821,61 @@ impl<'a> Flattener<'a> {
             is_structural: false,
             value: None,
         });
+        self.set_kind(node, NodeKind::Primitive(prim_id));
+        Ok(())
+    }
+
+    /// A variable like another one, as a new member of an expandable connector.
+    pub(crate) fn copy_primitive(
+        &mut self,
+        node: NodeId,
+        parent_id: NodeId,
+        like: PrimId,
+        dims: &[usize],
+        path: &str,
+        inherited: Inherited,
+    ) -> Res<()> {
+        let n = count(dims);
+        let elem = self.prim(like).elem.clone();
+        self.check_count(n, elem.span)?;
+        let Some(model) = self.prim(like).first.map(|first| self.variables[first.index()].clone()) else {
+            return Err(Refused);
+        };
+        let first = VarId(self.variables.len() as u32);
+        let prim_id = PrimId(self.prims.len() as u32);
+        let is_discrete = self.prim(like).variability == Variability::Discrete;
+        let mut index: SmallVec<[u32; 2]> = SmallVec::from_elem(0, dims.len());
+        for _ in 0..n {
+            let name = if dims.is_empty() { path.to_owned() } else { format!("{path}{}", index_text(&index)) };
+            self.variables.push(Variable {
+                name,
+                kind: if is_discrete { VariableKind::Discrete } else { VariableKind::Continuous },
+                is_output: false,
+                is_flow: false,
+                is_protected: inherited.is_protected,
+                ..model.clone()
+            });
+            self.var_prims.push(prim_id);
+            next_index(&mut index, dims);
+        }
+        let source = self.prim(like);
+        let prim = Prim {
+            parent: parent_id,
+            ty: source.ty.clone(),
+            dims: Rc::from(dims),
+            first: Some(first),
+            variability: source.variability,
+            causality: None,
+            connector_prefix: None,
+            layers: Layers::new(),
+            class_use: source.class_use.clone(),
+            n_own_dims: dims.len(),
+            elem,
+            path: None,
+            is_structural: false,
+            value: None,
+        };
+        self.prims.push(prim);
         self.set_kind(node, NodeKind::Primitive(prim_id));
         Ok(())
     }

@@ -204,7 +204,21 @@ impl<'a> Flattener<'a> {
             let help = "name it by its full name";
             return Err(self.error_help("inherited-base", path.span, message, help));
         }
-        self.resolve_class(path, scope, NodeId::SELF)
+        let class = self.resolve_class(path, scope, NodeId::SELF)?;
+        let parent = self.class(self.class(class).parent);
+        let is_replaceable = parent.own_table.get(&self.class(class).name).is_some_and(|&own| {
+            let elem = &parent.own[own as usize];
+            let is_this = match (elem.kind, self.class(class).ast) {
+                (ElemKind::Class(source), Some(ast)) => std::ptr::eq(source.class, ast),
+                _ => false,
+            };
+            is_this && elem.prefixes.is_replaceable
+        });
+        if is_replaceable {
+            let message = format!("`{}` is replaceable and cannot be a base class", dotted(&path.parts));
+            return Err(self.error("replaceable-base", path.span, message));
+        }
+        Ok(class)
     }
 
     /// The class or constant that a path means in `scope`.

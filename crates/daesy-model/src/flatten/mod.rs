@@ -9,7 +9,7 @@
 //! | `attribute` | values and attributes of scalar variables |
 //! | `value`, `expr`, `array`, `builtin` | expressions as arrays of scalar graph nodes |
 //! | `function`, `program` | calls: run symbolically, or kept as programs |
-//! | `equation`, `algorithm`, `connect`, `stream` | equations in the end |
+//! | `equation`, `algorithm`, `connect`, `expandable`, `stream` | equations in the end |
 //! | `check` | restrictions of the class kinds |
 
 mod algorithm;
@@ -20,6 +20,7 @@ mod check;
 mod class;
 mod connect;
 mod equation;
+mod expandable;
 mod expr;
 mod function;
 mod instance;
@@ -185,6 +186,10 @@ pub(crate) struct Flattener<'a> {
     section_cache: FxHashMap<ClassId, std::rc::Rc<equation::Sections<'a>>>,
     in_initial: bool,
     pre_uses: Vec<(daesy_graph::VarId, Span)>,
+    waiting: Vec<expandable::Waiting<'a>>,
+    extra_members: FxHashMap<(NodeId, Name), NodeId>,
+    expandable_pairs: Vec<expandable::Pair>,
+    has_expandable: bool,
     units: FxHashMap<Arc<str>, daesy_graph::Unit>,
     shadowed: HashMap<(ClassId, Name), bool, FxBuildHasher>,
 }
@@ -233,6 +238,10 @@ impl<'a> Flattener<'a> {
             section_cache: FxHashMap::default(),
             in_initial: false,
             pre_uses: Vec::new(),
+            waiting: Vec::new(),
+            extra_members: FxHashMap::default(),
+            expandable_pairs: Vec::new(),
+            has_expandable: false,
             units: FxHashMap::default(),
             shadowed: HashMap::default(),
         };
@@ -353,6 +362,7 @@ fn run_here(library: &Library, class: Option<&str>, options: FlattenOptions) -> 
     let has_error = findings.iter().any(|finding| finding.level == Level::Error);
     match result {
         Ok(mut flat) if !has_error => {
+            findings.extend(flat.check_units());
             flat.findings = findings;
             flat.sources = sources;
             Ok(flat)
@@ -452,6 +462,7 @@ impl<'a> Flattener<'a> {
         self.check_top(class)?;
         self.instantiate_top(class)?;
         self.collect_connections();
+        self.expand_connectors();
         self.collect_equations();
         self.close_connections();
         self.finish_attributes();

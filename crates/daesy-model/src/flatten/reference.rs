@@ -285,7 +285,8 @@ impl<'a> Flattener<'a> {
             return Err(self.report(finding));
         };
         let class = self.class(complex.class);
-        let elem = &class.elements[class.table[&part.name.name] as usize];
+        let Some(&at) = class.table.get(&part.name.name) else { return Ok(Ok(child)) };
+        let elem = &class.elements[at as usize];
         if elem.prefixes.is_protected && !complex.inherited.in_package && node != ctx.instance {
             let finding = Finding::error(
                 "protected-access",
