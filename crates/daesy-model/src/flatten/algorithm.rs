@@ -85,6 +85,14 @@ impl<'a> Flattener<'a> {
         Ok(Flow::Next)
     }
 
+    /// Runs the statements of a branch or loop.
+    fn run_block(&mut self, statements: &'a [Statement], ctx: &mut Ctx) -> Res<Flow> {
+        ctx.n_blocks += 1;
+        let flow = self.run(statements, ctx);
+        ctx.n_blocks -= 1;
+        flow
+    }
+
     fn run_one(&mut self, statement: &'a Statement, ctx: &mut Ctx) -> Res<Flow> {
         match &statement.kind {
             StatementKind::Assign { target, value } => {
@@ -126,7 +134,7 @@ impl<'a> Flattener<'a> {
                     if this.functions.needs_program.is_some() {
                         return Err(Refused);
                     }
-                    flow = this.run(body, ctx)?;
+                    flow = this.run_block(body, ctx)?;
                     Ok(())
                 });
                 if result.is_err() {
@@ -166,7 +174,7 @@ impl<'a> Flattener<'a> {
                     if n_passes > 100_000 {
                         return Err(self.limit("passes of a while-loop", 100_000, statement.span));
                     }
-                    match self.run(&branch.body, ctx)? {
+                    match self.run_block(&branch.body, ctx)? {
                         Flow::Next => {}
                         Flow::Break => break,
                         Flow::Return => return Ok(Flow::Return),
@@ -199,20 +207,20 @@ impl<'a> Flattener<'a> {
     ) -> Res<Ran> {
         let Some((first, others)) = branches.split_first() else {
             return match otherwise {
-                Some(statements) => Ok(self.run(statements, ctx)?.into()),
+                Some(statements) => Ok(self.run_block(statements, ctx)?.into()),
                 None => Ok(Ran::Through),
             };
         };
         let condition = self.condition(&first.condition, ctx)?;
         if let Some(known) = self.graph.as_number(condition) {
             if known != 0.0 {
-                return Ok(self.run(&first.body, ctx)?.into());
+                return Ok(self.run_block(&first.body, ctx)?.into());
             }
             return self.run_if(others, otherwise, rest, ctx);
         }
         let mut then_ctx = ctx.clone();
         self.functions.path.push(condition);
-        let then = self.run(&first.body, &mut then_ctx);
+        let then = self.run_block(&first.body, &mut then_ctx);
         self.functions.path.pop();
         let then = then?;
         let negated = self.graph.not(condition);
@@ -260,6 +268,10 @@ impl<'a> Flattener<'a> {
                 (flow, other, true)
             }
         };
+        // At the end of a function's body, going on and returning are the same.
+        let is_last = has_rest && ctx.in_function && ctx.n_blocks == 0;
+        let ended = |flow: Flow| if is_last && flow == Flow::Next { Flow::Return } else { flow };
+        let (then_flow, other_flow) = (ended(then_flow), ended(other_flow));
         if then_flow != other_flow {
             return Err(if ctx.in_function {
                 self.need_program()

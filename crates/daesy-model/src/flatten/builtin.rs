@@ -492,7 +492,9 @@ impl<'a> Flattener<'a> {
         let ty = scalars.ty.clone();
         let mut items = scalars.items.iter();
         let Some(&start) = items.next() else {
-            return Err(self.error("empty-array", span, format!("`{name}` of an array without elements")));
+            // The smallest of nothing is larger than everything.
+            let number = self.graph.number(if name == "min" { f64::MAX } else { f64::MIN });
+            return Ok(Value::scalar(ty, number));
         };
         let mut result = start;
         for &item in items {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use daesy_graph::flat::ValueType;
 use daesy_graph::{ExprId, Node, Span, VariableKind};
 use smallvec::SmallVec;
 
@@ -75,6 +76,8 @@ pub(crate) struct Ctx {
     pub in_when: bool,
     /// In a connect equation.
     pub in_connect: bool,
+    /// How many blocks of statements are around the one at hand.
+    pub n_blocks: usize,
     /// Variables assigned by the algorithm at hand, with their values so far.
     pub assigned: Option<Box<super::algorithm::Assigned>>,
 }
@@ -92,6 +95,7 @@ impl Ctx {
             in_program: false,
             in_when: false,
             in_connect: false,
+            n_blocks: 0,
             assigned: None,
         }
     }
@@ -607,6 +611,9 @@ impl<'a> Flattener<'a> {
                     VariableKind::Constant => Variability::Constant,
                     VariableKind::Parameter => Variability::Parameter,
                     VariableKind::Discrete if order == 0 => Variability::Discrete,
+                    VariableKind::Input if self.variables[var.index()].value_type != ValueType::Real => {
+                        Variability::Discrete
+                    }
                     _ => Variability::Continuous,
                 },
                 Node::Pre(_) | Node::Sample { .. } | Node::Initial | Node::Terminal => Variability::Discrete,

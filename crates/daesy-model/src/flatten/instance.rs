@@ -659,6 +659,19 @@ impl<'a> Flattener<'a> {
                     };
                     dims.push(size);
                 }
+                // `A[:, size(A, 1)]`: the value knows.
+                Subscript::Expr(expr) if mentions(expr, elem.name) => {
+                    if from_value.is_none() {
+                        from_value = Some(self.value_dims(declaration, elem, expr.span, sources.len())?);
+                    }
+                    match from_value.as_ref().and_then(|dims| dims.get(at).copied()) {
+                        Some(size) => dims.push(size),
+                        None => {
+                            let message = format!("the value of `{}` has too few dimensions", elem.name);
+                            return Err(self.error("wrong-size", expr.span, message));
+                        }
+                    }
+                }
                 Subscript::Expr(expr) => {
                     if let crate::syntax::ExprKind::Ref(reference) = &expr.kind {
                         let ctx = Ctx::structural(source.scope, source.instance);
@@ -1001,6 +1014,13 @@ pub(crate) fn next_index(index: &mut [u32], dims: &[usize]) {
         }
         index[at] = 0;
     }
+}
+
+/// Whether an expression uses a name.
+fn mentions(expr: &crate::syntax::Expr, name: Name) -> bool {
+    let mut found = false;
+    super::check::names_in(expr, &mut |one| found |= one == name);
+    found
 }
 
 /// The prefix that allows less change.

@@ -1,0 +1,283 @@
+//! Parts of the language, each with its result worked out by hand.
+
+mod support;
+
+use daesy_graph::VariableKind;
+use daesy_graph::flat::Origin;
+use support::*;
+
+/// The right side of the only equation for a variable.
+fn value(flat: &daesy_graph::FlatDae, name: &str) -> String {
+    let wanted = format!("{name} = ");
+    let all = equations(flat);
+    let found: Vec<&String> = all.iter().filter(|one| one.starts_with(&wanted)).collect();
+    assert_eq!(found.len(), 1, "{name} in {all:?}");
+    found[0][wanted.len()..].to_owned()
+}
+
+#[test]
+fn outer_modifications_override_inner_ones() {
+    let flat = flat(
+        "model A parameter Real k = 1; parameter Real m = k; end A;
+         model B A a(k = 2, m = 20); end B;
+         model C extends B(a(k = 3)); end C;
+         model D C c(a.k = 4); C e; B b(a(m(min = 5))); end D;",
+        "D",
+    );
+    assert_eq!(binding(&flat, "c.a.k"), "4");
+    assert_eq!(binding(&flat, "c.a.m"), "20");
+    assert_eq!(binding(&flat, "e.a.k"), "3");
+    assert_eq!(binding(&flat, "b.a.k"), "2");
+    assert_eq!(variable(&flat, "b.a.m").min.map(|min| show(&flat, min)).as_deref(), Some("5"));
+}
+
+#[test]
+fn modifiers_are_read_where_they_are_written() {
+    let flat = flat(
+        "model A parameter Real k = 1; end A;
+         model B parameter Real k = 7; A a(k = 2 * k); end B;
+         model C parameter Real k = 9; B b(k = k + 1); end C;",
+        "C",
+    );
+    assert_eq!(binding(&flat, "b.k"), "(k + 1)");
+    assert_eq!(binding(&flat, "b.a.k"), "(2 * b.k)");
+}
+
+#[test]
+fn constraining_modifiers_hold_for_redeclarations() {
+    let flat = flat(
+        "model A parameter Real k = 1; parameter Real m = 1; end A;
+         model B extends A; parameter Real extra = 5; end B;
+         model P replaceable A a(m = 8) constrainedby A(k = 3); replaceable model Q = A(k = 4); Q q; end P;
+         model M P p(redeclare B a(extra = 6), redeclare model Q = B); P s; end M;",
+        "M",
+    );
+    assert_eq!(binding(&flat, "p.a.k"), "3");
+    assert_eq!(binding(&flat, "p.a.m"), "1");
+    assert_eq!(binding(&flat, "p.a.extra"), "6");
+    assert_eq!(binding(&flat, "p.q.k"), "4");
+    assert_eq!(binding(&flat, "s.a.m"), "8");
+}
+
+#[test]
+fn replaceable_packages_reach_everything_inside() {
+    let flat = flat(
+        "package Medium constant Real cp = 1; function density input Real T; output Real d; algorithm d := cp * T; end density; end Medium;
+         package Water extends Medium(cp = 4.2); end Water;
+         package Oil extends Medium(cp = 2);
+           redeclare function extends density algorithm d := 10 + T; end density;
+         end Oil;
+         model Pipe replaceable package M = Medium; Real d = M.density(300); Real c = M.cp; end Pipe;
+         model System replaceable package W = Water; Pipe a(redeclare package M = W); Pipe b; end System;
+         model Top System s(redeclare package W = Medium(cp = 3)); System t; end Top;",
+        "Top",
+    );
+    assert_eq!(value(&flat, "s.a.c"), "3");
+    assert_eq!(value(&flat, "s.a.d"), "900");
+    assert_eq!(value(&flat, "t.a.c"), "4.2");
+    assert_eq!(value(&flat, "t.b.c"), "1");
+}
+
+#[test]
+fn array_operations() {
+    let flat = flat(
+        "model M
+           parameter Real A[2, 2] = [1, 2; 3, 4];
+           Real x[2] = {time, 2};
+           Real y[2] = A * x;
+           Real s = x * x;
+           Real t[2, 2] = transpose(A);
+           Real c[3] = cross({1, 0, 0}, {0, 1, 0});
+           Real m = max({1, 3, 2});
+           Real f[2, 3] = fill(7, 2, 3);
+           Real g[4] = cat(1, x, {5, 6});
+           Real h[3] = {i ^ 2 for i in 1:3};
+           Real e = x[end];
+           Real z[2] = x .* {3, 4};
+           Integer n = size(f, 2) + ndims(f);
+           Real l[3] = linspace(0, 1, 3);
+           Real p = product(1:4);
+         end M;",
+        "M",
+    );
+    assert_eq!(value(&flat, "y[1]"), "((A[1,1] * x[1]) + (A[1,2] * x[2]))");
+    assert_eq!(value(&flat, "s"), "((x[1] * x[1]) + (x[2] * x[2]))");
+    assert_eq!(value(&flat, "t[1,2]"), "A[2,1]");
+    assert_eq!((value(&flat, "c[1]"), value(&flat, "c[3]")), ("0".to_owned(), "1".to_owned()));
+    assert_eq!(value(&flat, "m"), "3");
+    assert_eq!(value(&flat, "g[4]"), "6");
+    assert_eq!(value(&flat, "h[3]"), "9");
+    assert_eq!(value(&flat, "e"), "x[2]");
+    assert_eq!(value(&flat, "z[2]"), "(x[2] * 4)");
+    assert_eq!(value(&flat, "n"), "5");
+    assert_eq!(value(&flat, "l[2]"), "0.5");
+    assert_eq!(value(&flat, "p"), "24");
+    assert_eq!(binding(&flat, "A[2,1]"), "3");
+}
+
+#[test]
+fn sizes_follow_parameters_declared_anywhere() {
+    let flat = flat(
+        "model A parameter Integer n = 2; Real x[n] = {i * time for i in 1:n}; end A;
+         model M A a(n = b.k); A c[a.n]; B b; parameter Real t[:, :] = [1, 2, 3; 4, 5, 6]; Real u[size(t, 2)] = t[1, :]; end M;
+         model B parameter Integer k = 3; end B;",
+        "M",
+    );
+    assert!(flat.find("a.x[3]").is_some());
+    assert!(flat.find("c[3].x[2]").is_some() && flat.find("c[4].x[1]").is_none());
+    assert_eq!(value(&flat, "u[3]"), "t[1,3]");
+    for name in ["a.n", "b.k"] {
+        assert!(variable(&flat, name).is_structural, "{name}");
+    }
+    assert!(!variable(&flat, "t[1,1]").is_structural);
+}
+
+#[test]
+fn algorithm_sections_become_equations() {
+    let flat = flat(
+        "model M
+           Real x, y, z;
+           Integer n(start = 0);
+           Boolean b;
+         algorithm
+           x := 2 * time;
+           if x > 1 then
+             y := x;
+             x := x + 1;
+           else
+             y := -x;
+           end if;
+           for i in 1:3 loop
+             y := y + i;
+           end for;
+         algorithm
+           b := time > 2;
+           when {b, time > 3} then
+             n := n + 1;
+           end when;
+           z := n;
+         end M;",
+        "M",
+    );
+    assert_balanced(&flat, 5);
+    let all = equations_of(&flat, Origin::Algorithm);
+    let x = "(if ((2 * time) > 1) then ((2 * time) + 1) else (2 * time))";
+    assert!(all.contains(&format!("x = {x}")), "{all:?}");
+    assert!(all.contains(&"z = n".to_owned()), "{all:?}");
+    assert_eq!(whens(&flat), ["when (time > 2), (time > 3): n := (pre(n) + 1)"]);
+}
+
+#[test]
+fn later_when_statements_have_the_last_word() {
+    let flat = flat(
+        "model M Integer n;
+         algorithm
+           when time > 1 then n := 1; end when;
+           when time > 2 then n := 2; end when;
+         end M;",
+        "M",
+    );
+    assert_balanced(&flat, 1);
+    assert_eq!(whens(&flat), ["when (time > 2): n := 2", "when (time > 1): n := 1"]);
+}
+
+#[test]
+fn functions_with_branches_records_and_several_results() {
+    let flat = flat(
+        "record Point Real x; Real y = 0; end Point;
+         function polar
+           input Point p; output Real r; output Real phi;
+         algorithm
+           r := sqrt(p.x ^ 2 + p.y ^ 2);
+           if r < 1e-6 then phi := 0; return; end if;
+           phi := atan2(p.y, p.x);
+         end polar;
+         function scale input Point p; input Real k = 2; output Point q; algorithm q.x := k * p.x; q.y := k * p.y; end scale;
+         function apply input F f; input Real x; output Real y; algorithm y := f(x); end apply;
+         partial function F input Real u; output Real v; end F;
+         function power extends F; input Real n = 2; algorithm v := u ^ n; end power;
+         function fact input Integer n; output Integer f; algorithm f := if n <= 1 then 1 else n * fact(n - 1); end fact;
+         model M
+           Real r, phi; Point q = scale(Point(time)); Real z = apply(function power(n = 3), time);
+           Integer k = fact(5);
+           Real v[2] = sin({time, 2});
+         equation
+           (r, phi) = polar(q);
+         end M;",
+        "M",
+    );
+    assert_eq!(value(&flat, "q.x"), "(2 * time)");
+    assert_eq!(value(&flat, "q.y"), "0");
+    assert_eq!(value(&flat, "z"), "(time ^ 3)");
+    assert_eq!(value(&flat, "k"), "120");
+    assert_eq!(value(&flat, "v[1]"), "sin(time)");
+    let r = "sqrt(((q.x ^ 2) + (q.y ^ 2)))";
+    assert_eq!(value(&flat, "phi"), format!("(if ({r} < 0.000001) then 0 else atan2(q.y, q.x))"));
+}
+
+#[test]
+fn inputs_outputs_and_states_of_the_top_model() {
+    let flat = flat(
+        "connector RealInput = input Real; connector RealOutput = output Real;
+         block Gain RealInput u; RealOutput y; parameter Real k = 1; equation y = k * u; end Gain;
+         model M RealInput u; RealOutput y; Gain a(k = 2), b; equation connect(u, a.u); connect(a.y, b.u); connect(b.y, y); end M;",
+        "M",
+    );
+    let size = flat.size();
+    assert_eq!((size.equations, size.unknowns, size.inputs), (5, 5, 1));
+    assert_eq!(variable(&flat, "u").kind, VariableKind::Input);
+    assert!(variable(&flat, "y").is_output);
+    assert_eq!(equations_of(&flat, Origin::Connection), ["a.y = b.u", "b.y = y", "u = a.u"]);
+}
+
+#[test]
+fn flows_seen_from_outside_count_negatively() {
+    let flat = flat(
+        "connector P Real v; flow Real i; end P;
+         model R P a, b; equation a.v - b.v = a.i; a.i + b.i = 0; end R;
+         model Two P a, b; R r, s; equation connect(a, r.a); connect(r.b, s.a); connect(s.b, b); end Two;
+         model M Two t; R load; P ground; equation connect(t.a, load.a); connect(t.b, load.b); connect(t.b, ground); ground.v = 0; end M;",
+        "M",
+    );
+    let sums = equations_of(&flat, Origin::FlowSum);
+    assert!(
+        sums.contains(&"(-t.a.i + t.r.a.i) = 0".to_owned()) || sums.contains(&"(t.r.a.i - t.a.i) = 0".to_owned()),
+        "{sums:?}"
+    );
+    assert!(sums.contains(&"((t.b.i + load.b.i) - ground.i) = 0".to_owned()), "{sums:?}");
+    assert_eq!(equations_of(&flat, Origin::UnconnectedFlow), ["ground.i = 0"]);
+}
+
+#[test]
+fn streams_mix() {
+    let flat = flat(
+        "connector Port Real p; flow Real m; stream Real h; end Port;
+         model Source Port port; parameter Real h = 1; equation port.h = h; port.p = 1; end Source;
+         model M Source a(h = 1), b(h = 2); Port c; Real in_a = inStream(a.port.h);
+         equation connect(a.port, b.port); end M;",
+        "M",
+    );
+    assert_eq!(value(&flat, "in_a"), "b.port.h");
+}
+
+#[test]
+fn unit_mismatch_is_a_warning_that_names_both_sides() {
+    let flat = flat("model M Real x(unit = \"m\") = 1; Real v(unit = \"m/s\"); equation v = x; end M;", "M");
+    let finding = flat.findings.iter().find(|one| one.code == "unit-mismatch").expect("a warning");
+    assert!(finding.message.contains('v') && finding.message.contains('x'), "{}", finding.message);
+}
+
+#[test]
+fn parameters_without_value_and_free_parameters() {
+    let flat = flat(
+        "model M parameter Real p; parameter Real q(start = 3); parameter Real r(fixed = false); Real x(start = 1);
+         initial equation r = 2 * x; equation der(x) = -p * x + q + r; end M;",
+        "M",
+    );
+    assert_eq!(binding(&flat, "p"), "none");
+    assert_eq!(binding(&flat, "q"), "3");
+    assert_eq!(binding(&flat, "r"), "none");
+    assert_eq!(flat.initial_equations.len(), 1);
+    let codes: Vec<_> = flat.findings.iter().map(|one| (one.code, one.names.clone())).collect();
+    assert_eq!(codes.len(), 2, "{codes:?}");
+}

@@ -1,0 +1,205 @@
+//! Wrong models are refused, with the place and the kind of mistake.
+
+mod support;
+
+use support::*;
+
+#[test]
+fn unknown_names_are_suggested() {
+    let error = refused("model M\n  parameter Real resistance = 1;\n  Real x = resistence;\nend M;", "M");
+    let finding = &error.findings[0];
+    assert_eq!(finding.code, "unknown-name");
+    assert_eq!(finding.help.as_deref(), Some("did you mean `resistance`?"));
+    assert_eq!(error.sources.place(finding.span).map(|place| (place.line, place.column)), Some((3, 12)));
+    refused_at("model M\n  Reel x;\nend M;", "M", "unknown-class", 2);
+    refused_at("model M\n  Real x = sinn(time);\nend M;", "M", "unknown-function", 2);
+    refused_at("model A Real x = 1; end A;\nmodel M\n  A a;\n  Real y = a.z;\nend M;", "M", "unknown-name", 4);
+}
+
+#[test]
+fn several_mistakes_are_found_in_one_run() {
+    let error = refused("model M\n  Real x = a;\n  Real y = b;\n  Real z = true;\nend M;", "M");
+    let lines: Vec<u32> =
+        error.findings.iter().filter_map(|one| error.sources.place(one.span)).map(|place| place.line).collect();
+    assert_eq!(lines, [2, 3, 4], "{error}");
+}
+
+#[test]
+fn modifiers_are_applied_or_reported() {
+    let class =
+        "model A\n  parameter Real k = 1;\n  final parameter Real f = 2;\nprotected\n  parameter Real p = 3;\nend A;\n";
+    refused_at(&format!("{class}model M\n  A a(q = 2);\nend M;"), "M", "unknown-modifier", 8);
+    refused_at(&format!("{class}model M\n  A a(f = 2);\nend M;"), "M", "final-override", 8);
+    refused_at(&format!("{class}model M\n  A a(p = 2);\nend M;"), "M", "protected-access", 8);
+    refused_at(&format!("{class}model M\n  A a(k(strat = 2));\nend M;"), "M", "unknown-modifier", 8);
+    refused_at(&format!("{class}model M\n  A a[2](k = 2);\nend M;"), "M", "missing-each", 8);
+    refused_at(
+        &format!("{class}model M\n  A a[2](k = {{1, 2, 3}});\n  A b[3](k = {{1, 2}});\nend M;"),
+        "M",
+        "missing-each",
+        9,
+    );
+    refused_at(&format!("{class}model M\n  A a(each k = 2);\nend M;"), "M", "misplaced-each", 8);
+    refused_at(&format!("{class}model M\n  extends A(x = 2);\nend M;"), "M", "unknown-modifier", 8);
+}
+
+#[test]
+fn types_must_fit() {
+    refused_at("model M\n  Real x = true;\nend M;", "M", "wrong-type", 2);
+    refused_at("model M\n  Integer n = 1.5;\nend M;", "M", "wrong-type", 2);
+    refused_at("model M\n  Real x;\nequation\n  x = \"text\";\nend M;", "M", "wrong-type", 4);
+    refused_at("model M\n  Real x = if time then 1 else 2;\nend M;", "M", "wrong-type", 2);
+    refused_at("model M\n  Real x[3] = {1, 2};\nend M;", "M", "wrong-size", 2);
+    refused_at("model M\n  Real x[2], y[3];\nequation\n  x = y;\nend M;", "M", "wrong-size", 4);
+    refused_at("model M\n  Real x[2] = {1, 2};\n  Real y = x[3];\nend M;", "M", "out-of-bounds", 3);
+    refused_at("model M\n  Real x[2] = {1, 2} + {1, 2, 3};\nend M;", "M", "wrong-size", 2);
+}
+
+#[test]
+fn variability_is_respected() {
+    refused_at("model M\n  Real x = time;\n  parameter Real p = x;\nend M;", "M", "variability", 3);
+    refused_at("model M\n  parameter Real p = 1;\n  constant Real c = p;\nend M;", "M", "variability", 3);
+    refused_at("model M\n  Integer n = 3;\n  Real x[n];\nend M;", "M", "not-structural", 3);
+    refused_at("model M\n  parameter Real p = 1;\nequation\n  p = 2;\nend M;", "M", "parameter-equation", 4);
+    refused_at(
+        "model M\n  Real x;\nalgorithm\n  x := 1;\n  c := 2;\nprotected\n  constant Real c = 1;\nend M;",
+        "M",
+        "not-assignable",
+        5,
+    );
+    refused_at("model M\n  Real x = time, y;\nequation\n  y = pre(x);\nend M;", "M", "variability", 4);
+}
+
+#[test]
+fn cycles_are_named() {
+    let error =
+        refused("model M\n  parameter Real a = b;\n  parameter Real b = c;\n  parameter Real c = a;\nend M;", "M");
+    assert_eq!(error.findings[0].code, "cyclic-parameters");
+    assert!(error.findings[0].message.contains("a -> b -> c -> a") || error.findings[0].names.len() == 4, "{error}");
+    refused_at(
+        "model M\n  parameter Integer n = m;\n  parameter Integer m = n;\n  Real x[n];\nend M;",
+        "M",
+        "cyclic-parameters",
+        2,
+    );
+    refused_at("model A\n  extends B;\nend A;\nmodel B\n  extends A;\nend B;", "A", "cyclic-inheritance", 5);
+    refused_at("model A\n  A a;\nend A;", "A", "recursive-model", 2);
+}
+
+#[test]
+fn redeclarations_must_be_allowed_and_fit() {
+    let classes = "model A Real x = 1; end A;\nmodel B Real x = 2; Real y = 3; end B;\nmodel C Real z = 1; end C;\n";
+    refused_at(
+        &format!("{classes}model P\n  A a;\nend P;\nmodel M\n  P p(redeclare B a);\nend M;"),
+        "M",
+        "not-replaceable",
+        8,
+    );
+    refused_at(
+        &format!("{classes}model P\n  replaceable A a;\nend P;\nmodel M\n  P p(redeclare C a);\nend M;"),
+        "M",
+        "not-a-subtype",
+        8,
+    );
+    refused_at(
+        &format!(
+            "{classes}model P\n  replaceable model Q = A;\n  Q q;\nend P;\nmodel M\n  extends P(redeclare model Q = C);\nend M;"
+        ),
+        "M",
+        "not-a-subtype",
+        9,
+    );
+    refused_at(&format!("{classes}partial model P\n  A a;\nend P;\nmodel M\n  P p;\nend M;"), "M", "partial-class", 8);
+}
+
+#[test]
+fn connections_must_fit() {
+    let classes =
+        "connector P Real v; flow Real i; end P;\nconnector Q Real v; end Q;\nmodel A P p; Q q; Real x; end A;\n";
+    let model = |connect: &str| format!("{classes}model M\n  A a, b;\nequation\n  {connect};\nend M;");
+    refused_at(&model("connect(a.p, b.q)"), "M", "incompatible-connectors", 7);
+    refused_at(&model("connect(a.x, b.x)"), "M", "not-a-connector", 7);
+    refused_at(&model("connect(a.p, b.r)"), "M", "unknown-name", 7);
+    let signals = "connector O = output Real;\nmodel S O y = 1; end S;\nmodel M\n  S a, b;\nequation\n  connect(a.y, b.y);\nend M;";
+    refused_at(signals, "M", "two-sources", 6);
+}
+
+#[test]
+fn class_kinds_have_their_limits() {
+    refused_at("package P\n  Real x = 1;\n  model M Real y = P.x; end M;\nend P;", "P.M", "not-constant", 3);
+    refused_at("record R\n  Real x;\nequation\n  x = 1;\nend R;\nmodel M R r; end M;", "M", "misplaced-equation", 4);
+    refused_at("model M\n  Real x = 1;\n  Real x = 2;\nend M;", "M", "duplicate-name", 3);
+    refused_at(
+        "function f input Real x; output Real y; algorithm y := x; end f;\nmodel M\n  f g;\nend M;",
+        "M",
+        "not-a-type",
+        3,
+    );
+    refused_at("model M\n  flow Real f;\nend M;", "M", "misplaced-flow", 2);
+    refused_at("model M Real x = 1; end M;\nmodel N\n  outer Real y;\nend N;", "N", "missing-inner", 3);
+    refused_at("model M\n  Real x if true;\n  Real y = x;\nend M;", "M", "conditional-component", 3);
+    refused_at("partial model M\n  Real x = 1;\nend M;", "M", "partial-class", 1);
+}
+
+#[test]
+fn functions_are_checked() {
+    let function =
+        "function f\n  input Real x;\n  input Integer n = 2;\n  output Real y;\nalgorithm\n  y := x ^ n;\nend f;\n";
+    let model = |call: &str| format!("{function}model M\n  Real z = {call};\nend M;");
+    assert_balanced(&flat(&model("f(time, n = 3)"), "M"), 1);
+    refused_at(&model("f()"), "M", "wrong-arguments", 9);
+    refused_at(&model("f(1, 2, 3)"), "M", "wrong-arguments", 9);
+    refused_at(&model("f(1, m = 2)"), "M", "wrong-arguments", 9);
+    refused_at(&model("f(1, 2.5)"), "M", "wrong-type", 9);
+    refused_at(&model("f(true)"), "M", "wrong-type", 9);
+    let unset = "function g\n  input Real x;\n  output Real y;\nalgorithm\nend g;\nmodel M Real z = g(1); end M;";
+    refused_at(unset, "M", "unset-variable", 3);
+}
+
+#[test]
+fn what_is_not_supported_is_named() {
+    for (expression, feature) in [
+        ("delay(time, 1)", "delay"),
+        ("previous(1.0)", "synchronous clocks"),
+        ("hold(1.0)", "synchronous clocks"),
+        ("ext(time)", "external functions"),
+    ] {
+        let text = format!(
+            "function ext input Real x; output Real y; external \"C\"; end ext;\nmodel M\n  Real x = {expression};\nend M;"
+        );
+        let error = refused(&text, "M");
+        let finding = &error.findings[0];
+        assert_eq!((finding.code, finding.names[0].as_str()), ("unsupported", feature), "{error}");
+    }
+}
+
+#[test]
+fn limits_are_named() {
+    let endless = "function f input Integer n; output Real y; algorithm y := f(n + 1); end f;\nmodel M\n  constant Real x = f(1);\nend M;";
+    let error = refused(endless, "M");
+    assert!(error.findings.iter().any(|one| one.code == "limit" && one.message.contains("recursion")), "{error}");
+    let error = refused("model M\n  Real x[100000, 100000];\nend M;", "M");
+    assert!(error.findings.iter().any(|one| one.code == "limit" && one.message.contains("scalar")), "{error}");
+}
+
+#[test]
+fn when_clauses_are_checked() {
+    refused_at(
+        "model M\n  Real x(start = 1);\nequation\n  reinit(x, 1);\n  der(x) = 1;\nend M;",
+        "M",
+        "misplaced-reinit",
+        4,
+    );
+    refused_at(
+        "model M\n  discrete Real a, b;\nequation\n  when time > 1 then\n    a = 1;\n  elsewhen time > 2 then\n    b = 2;\n  end when;\nend M;",
+        "M",
+        "when-branches",
+        4,
+    );
+    refused_at(
+        "model M\n  Integer n;\nequation\n  when time > 1 then\n    n = 1;\n  end when;\n  when time > 2 then\n    n = 2;\n  end when;\nend M;",
+        "M",
+        "assigned-twice",
+        8,
+    );
+}
