@@ -1,13 +1,13 @@
-//! Mutation fuzzing of lexer, parser and printer.
+//! Mutation fuzzing of parser, flattener and study reader.
 //!
 //! ```text
-//! cargo run --release -p daesy-model --example fuzz_parser -- SECONDS PATH..
+//! cargo run --release -p daesy --example fuzz -- parse|flatten|study SECONDS PATH..
 //! ```
 //!
-//! Takes Modelica files (or folders of them) as seeds, mutates them by bytes and by tokens, reads the result, and checks what must
-//! hold for every text: no panic, time proportional to the text, tokens that give the text back, spans that lie in it on character
-//! boundaries; and, when nothing was wrong, a printed tree that reads as the same tree. A text that fails is written to
-//! `fuzz_parser_failure.mo` in the folder for temporary files.
+//! Takes files (or folders of them) as seeds, `.mo` or for `study` `.toml`, mutates them by bytes and by tokens, and checks what must
+//! hold for every text: no panic, no hang, no explosion of memory. The parser must also give tokens that make up the text, spans that
+//! lie in it on character boundaries, and a printed tree that reads as the same tree. The flattener's results go on through
+//! regularization and compilation. A text that fails is written to `fuzz_failure.mo` in the folder for temporary files.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -15,10 +15,43 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use daesy::embedded;
+use daesy::load::{LoadOptions, load_study_text};
 use daesy_graph::{FileId, Level};
-use daesy_model::{lexer, parser, print};
+use daesy_model::syntax::ClassKind;
+use daesy_model::{FlattenOptions, Library, flatten, lexer, parser, print};
+use daesy_structure::regularize;
 
 const NOWHERE: FileId = FileId(u32::MAX);
+
+/// What is fuzzed.
+#[derive(Clone, Copy, PartialEq)]
+enum Target {
+    Parse,
+    Flatten,
+    Study,
+}
+
+impl Target {
+    fn named(word: &str) -> Option<Self> {
+        [("parse", Self::Parse), ("flatten", Self::Flatten), ("study", Self::Study)]
+            .into_iter()
+            .find(|(name, _)| *name == word)
+            .map(|(_, target)| target)
+    }
+
+    fn extension(self) -> &'static str {
+        if self == Self::Study { "toml" } else { "mo" }
+    }
+
+    fn check(self, text: &str) -> Result<bool, String> {
+        match self {
+            Self::Parse => check_parser(text),
+            Self::Flatten => check_flattener(text),
+            Self::Study => Ok(load_study_text("fuzz.toml", text, Path::new("."), &LoadOptions::default()).is_ok()),
+        }
+    }
+}
 
 /// A linear congruential generator with its high bits as output.
 struct Random(u64);
@@ -30,15 +63,15 @@ impl Random {
     }
 }
 
-fn collect(path: &Path, files: &mut Vec<PathBuf>) {
+fn collect(path: &Path, extension: &str, files: &mut Vec<PathBuf>) {
     if path.is_dir() {
         let Ok(entries) = std::fs::read_dir(path) else { return };
         let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         entries.sort();
         for entry in entries {
-            collect(&entry, files);
+            collect(&entry, extension, files);
         }
-    } else if path.extension().is_some_and(|extension| extension == "mo") {
+    } else if path.extension().is_some_and(|found| found == extension) {
         files.push(path.to_owned());
     }
 }
@@ -120,6 +153,11 @@ const PIECES: &[&str] = &[
     "x[",
     "999999999999999999999999",
     "a < b < c",
+    "[model]\n",
+    "[linear]\nE = [[1]]\nF = [[-1]]\n",
+    "[unknown]\n",
+    "{ start = ",
+    "nan",
 ];
 
 /// A text made from seeds by a few random changes.
@@ -183,8 +221,8 @@ fn window(random: &mut Random, text: &str, length: usize) -> String {
     text[start..boundary(text, start + length).max(start)].to_owned()
 }
 
-/// What must hold for every text.
-fn check(text: &str) -> Result<bool, String> {
+/// What must hold for every text that is parsed.
+fn check_parser(text: &str) -> Result<bool, String> {
     let mut at = 0;
     for token in lexer::tokens(text) {
         if token.start as usize != at || token.end <= token.start || !text.is_char_boundary(token.end as usize) {
@@ -215,6 +253,24 @@ fn check(text: &str) -> Result<bool, String> {
     Ok(true)
 }
 
+/// Flattens the last class of a text that is a model, and goes on as far as the model lets it.
+fn check_flattener(text: &str) -> Result<bool, String> {
+    let definition = parser::parse(FileId(0), text).definition;
+    let is_model = |kind| matches!(kind, ClassKind::Model | ClassKind::Block | ClassKind::Class);
+    let Some(class) = definition.classes.iter().rev().find(|class| is_model(class.kind)) else { return Ok(false) };
+    let mut library = Library::with_embedded(embedded::FILES);
+    library.add_text("fuzz.mo", text);
+    let mut options = FlattenOptions::default();
+    options.max_scalars = 20_000;
+    options.max_steps = 20_000;
+    options.max_classes = 20_000;
+    let Ok(flat) = flatten(&library, class.name.name.text(), &options) else { return Ok(false) };
+    let _ = daesy::flat_text::to_base_modelica(&flat);
+    let _ = daesy::flat_text::to_json(&flat);
+    let Ok(regular) = regularize(flat) else { return Ok(false) };
+    Ok(daesy_compile::compile(regular).is_ok())
+}
+
 /// What the worker says about one text.
 struct Verdict {
     text: String,
@@ -224,13 +280,20 @@ struct Verdict {
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
+    let Some(target) = arguments.next().and_then(|word| Target::named(&word)) else {
+        println!("fuzz parse|flatten|study SECONDS PATH..");
+        return ExitCode::FAILURE;
+    };
     let seconds: u64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(60);
     let mut paths = Vec::new();
     for argument in arguments {
-        collect(Path::new(&argument), &mut paths);
+        collect(Path::new(&argument), target.extension(), &mut paths);
     }
     let mut seeds: Vec<String> = paths.iter().filter_map(|path| std::fs::read_to_string(path).ok()).collect();
-    seeds.push("model M Real x(start = 1); equation der(x) = -x; end M;".to_owned());
+    seeds.push(match target {
+        Target::Study => "[linear]\nE = [[1, 0], [0, 0]]\nF = [[-1, \"a\"], [1, 1]]\n[parameters]\na = 2\n".to_owned(),
+        Target::Parse | Target::Flatten => "model M Real x(start = 1); equation der(x) = -x; end M;".to_owned(),
+    });
     println!("{} seeds, {seconds} s", seeds.len());
 
     // The worker has the stack of a test thread, so that an overflow shows here first.
@@ -240,7 +303,7 @@ fn main() -> ExitCode {
         std::panic::set_hook(Box::new(|_| {}));
         for text in texts {
             let start = Instant::now();
-            let result = catch_unwind(AssertUnwindSafe(|| check(&text))).unwrap_or_else(|cause| {
+            let result = catch_unwind(AssertUnwindSafe(|| target.check(&text))).unwrap_or_else(|cause| {
                 let message = cause.downcast_ref::<String>().map(String::as_str);
                 Err(format!("panic: {}", message.or(cause.downcast_ref::<&str>().copied()).unwrap_or("?")))
             });
@@ -254,7 +317,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
 
-    let failure = std::env::temp_dir().join("fuzz_parser_failure.mo");
+    let failure = std::env::temp_dir().join("fuzz_failure.mo");
     let mut random = Random(seconds ^ 0x5851_f42d_4c95_7f2d);
     let start = Instant::now();
     let (mut n_texts, mut n_right, mut n_bytes) = (0_u64, 0_u64, 0_u64);
@@ -273,7 +336,9 @@ fn main() -> ExitCode {
                 slowest = slowest.max(elapsed);
                 match result {
                     // A slow machine is no failure; quadratic time is.
-                    Ok(_) if elapsed > Duration::from_millis(500 + text.len() as u64 / 20) => {
+                    Ok(_)
+                        if target == Target::Parse && elapsed > Duration::from_millis(500 + text.len() as u64 / 20) =>
+                    {
                         Some(format!("took {} ms for {} bytes", elapsed.as_millis(), text.len()))
                     }
                     Ok(_) => None,
