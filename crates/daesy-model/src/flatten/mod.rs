@@ -2,35 +2,40 @@
 //!
 //! | part | idea |
 //! |---|---|
-//! | `class` | classes as they are meant at one place: with their base classes, redeclarations applied |
+//! | `class`, `class_use` | classes as they are meant at one place: with their base classes, redeclarations applied |
 //! | `lookup` | what a name means at one place |
 //! | `modifier` | modifications as layers, outermost first |
-//! | `instance` | the tree of components, made on demand |
+//! | `instance`, `variable` | the tree of components, made on demand |
 //! | `attribute` | values and attributes of scalar variables |
 //! | `value`, `expr`, `array`, `builtin` | expressions as arrays of scalar graph nodes |
-//! | `function`, `program` | calls: run symbolically, or kept as programs |
-//! | `equation`, `algorithm`, `connect`, `expandable`, `stream` | equations in the end |
+//! | `function`, `record`, `program` | calls: run symbolically, or kept as programs |
+//! | `equation`, `iterate`, `algorithm`, `assign`, `connect`, `expandable`, `stream` | equations in the end |
 //! | `check` | restrictions of the class kinds |
 
 mod algorithm;
 mod array;
+mod assign;
 mod attribute;
 mod builtin;
 mod check;
 mod class;
+mod class_use;
 mod connect;
 mod equation;
 mod expandable;
 mod expr;
 mod function;
 mod instance;
+mod iterate;
 mod lookup;
 mod modifier;
 mod operator;
 mod program;
+mod record;
 mod reference;
 mod stream;
 mod value;
+mod variable;
 
 use std::sync::Arc;
 
