@@ -9,6 +9,10 @@
 //!
 //! where z0 are the given start values and D weighs them: a guess by the user weighs more than the default zero, a state more than an
 //! unknown. The step is damped until the residuals shrink.
+//!
+//! Where nothing is left to choose the step is simply J dz = -r: either r has as many rows as z, or there are no constraints and no
+//! start conditions, so that the states keep their given values and F = 0 determines v. Both are sparse systems of moderate fill,
+//! which the bordered one is not; they are tried first, and left for it if their matrix is singular.
 
 use daesy_system::{DaeSystem, Part, Pattern, StartOrigin};
 
@@ -142,7 +146,33 @@ impl<'s> Problem<'s> {
         Self { system, n_states, n_unknowns, free, pattern, places }
     }
 
-    /// The matrix of the Newton step: diagonal, transpose, rows, diagonal.
+    /// The first column that a square step solves for, where the step is square.
+    fn square_from(&self) -> Option<usize> {
+        let (n_rows, n_cols) = (self.pattern.n_rows, self.pattern.n_cols);
+        if n_rows == n_cols {
+            Some(0)
+        } else if n_rows == self.n_unknowns && self.free.is_empty() {
+            Some(self.n_states)
+        } else {
+            None
+        }
+    }
+
+    /// The entries of the Jacobian from a column on, columns counted from there.
+    fn square_pattern(&self, first_column: usize) -> Pattern {
+        let n = self.pattern.n_rows;
+        let mut pattern = Pattern { n_rows: n, n_cols: n, row_starts: vec![0], columns: Vec::new() };
+        for row in 0..n {
+            let columns = self.pattern.row(row).map(|entry| self.pattern.columns[entry] as usize);
+            pattern
+                .columns
+                .extend(columns.filter(|&column| column >= first_column).map(|column| (column - first_column) as u32));
+            pattern.row_starts.push(pattern.columns.len() as u32);
+        }
+        pattern
+    }
+
+    /// The matrix of the least-change step: diagonal, transpose, rows, diagonal.
     fn step_pattern(&self) -> Pattern {
         let (n, m) = (self.pattern.n_cols, self.pattern.n_rows);
         let mut by_column: Vec<Vec<u32>> = vec![Vec::new(); n];
@@ -210,9 +240,13 @@ pub fn initialize(
     let mut residual = vec![0.0; n_rows];
     let mut jacobian = vec![0.0; problem.pattern.n_entries()];
     let mut scratch = Vec::new();
-    let step_pattern = problem.step_pattern();
-    let mut solver = LinearSolver::new(&step_pattern).map_err(|_| singular(&problem, time, None))?;
-    let mut values = Vec::with_capacity(step_pattern.n_entries());
+    let mut square_from = problem.square_from();
+    let pattern_of = |square_from: Option<usize>| match square_from {
+        Some(first_column) => problem.square_pattern(first_column),
+        None => problem.step_pattern(),
+    };
+    let mut solver = LinearSolver::new(&pattern_of(square_from)).map_err(|_| singular(&problem, time, None))?;
+    let mut values = Vec::new();
     let mut rhs = vec![0.0; n_cols + n_rows];
     let mut row_scales = vec![1.0; n_rows];
 
@@ -278,17 +312,38 @@ pub fn initialize(
             return Err(IntegrateError::NoConsistentStart { time, equation, place, residual: residual[worst] });
         }
         last_size = size;
-        fill_step(&problem, &jacobian, &scales, &weights, &row_scales, &mut values);
-        for column in 0..n_cols {
-            rhs[column] = weights[column].powi(2) * (start[column] - z[column]) / scales[column];
+        if let Some(first_column) = square_from {
+            values.clear();
+            let scaled = |row: usize, entry: usize| {
+                let column = problem.pattern.columns[entry] as usize;
+                (column >= first_column).then(|| jacobian[entry] * scales[column] * row_scales[row])
+            };
+            for row in 0..n_rows {
+                values.extend(problem.pattern.row(row).filter_map(|entry| scaled(row, entry)));
+            }
+            rhs.fill(0.0);
+            let solution = &mut rhs[first_column..first_column + n_rows];
+            for (value, (residual, scale)) in solution.iter_mut().zip(residual.iter().zip(&row_scales)) {
+                *value = -residual * scale;
+            }
+            if solver.factor(&values).and_then(|()| solver.solve(solution)).is_err() {
+                square_from = None;
+                solver = LinearSolver::new(&pattern_of(None)).map_err(|_| singular(&problem, time, None))?;
+            }
         }
-        for row in 0..n_rows {
-            rhs[n_cols + row] = -residual[row] * row_scales[row];
+        if square_from.is_none() {
+            fill_step(&problem, &jacobian, &scales, &weights, &row_scales, &mut values);
+            for column in 0..n_cols {
+                rhs[column] = weights[column].powi(2) * (start[column] - z[column]) / scales[column];
+            }
+            for row in 0..n_rows {
+                rhs[n_cols + row] = -residual[row] * row_scales[row];
+            }
+            solver
+                .factor(&values)
+                .and_then(|()| solver.solve(&mut rhs))
+                .map_err(|error| singular(&problem, time, error.column))?;
         }
-        solver
-            .factor(&values)
-            .and_then(|()| solver.solve(&mut rhs))
-            .map_err(|error| singular(&problem, time, error.column))?;
         let mut damping = 1.0;
         let mut trial = z.clone();
         let mut trial_residual = residual.clone();
