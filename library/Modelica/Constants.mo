@@ -1,0 +1,27 @@
+within Modelica;
+package Constants "Numbers of mathematics, of floating-point arithmetic and of nature"
+  import Modelica.Units.SI;
+  import Modelica.Units.NonSI;
+  final constant Real e = 2.718281828459045 "Base of natural logarithms";
+  final constant Real pi = 3.141592653589793 "Half the circumference of the unit circle";
+  final constant Real D2R(final unit="rad/deg") = pi/180 "Radians in a degree";
+  final constant Real R2D(final unit="deg/rad") = 180/pi "Degrees in a radian";
+  final constant Real gamma = 0.5772156649015329 "Euler's constant";
+  final constant Real eps = 2.220446049250313e-16 "Distance from 1 to the next larger number";
+  final constant Real small = 2.2250738585072014e-308 "Smallest normal positive number";
+  final constant Real inf = 1.7976931348623157e308 "Largest finite number";
+  final constant Integer Integer_inf = 2147483647 "Largest integer";
+  final constant SI.Velocity c = 299792458 "Speed of light in vacuum";
+  final constant SI.Acceleration g_n = 9.80665 "Standard acceleration of free fall";
+  final constant Real G(final unit="m3/(kg.s2)") = 6.67430e-11 "Newton's constant of gravitation";
+  final constant SI.ElectricCharge q = 1.602176634e-19 "Elementary charge";
+  final constant Real F(final unit="C/mol") = q*N_A "Faraday constant";
+  final constant Real h(final unit="J.s") = 6.62607015e-34 "Planck constant";
+  final constant Real k(final unit="J/K") = 1.380649e-23 "Boltzmann constant";
+  final constant Real R(final unit="J/(mol.K)") = k*N_A "Gas constant";
+  final constant Real sigma(final unit="W/(m2.K4)") = 5.670374419e-8 "Stefan-Boltzmann constant";
+  final constant Real N_A(final unit="1/mol") = 6.02214076e23 "Avogadro constant";
+  final constant Real mu_0(final unit="N/A2") = 1.25663706212e-6 "Permeability of vacuum";
+  final constant Real epsilon_0(final unit="F/m") = 1/(mu_0*c*c) "Permittivity of vacuum";
+  final constant NonSI.Temperature_degC T_zero = -273.15 "Absolute zero on the Celsius scale";
+end Constants;

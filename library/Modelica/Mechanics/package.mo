@@ -1,0 +1,3 @@
+within Modelica;
+package Mechanics "Moving parts"
+end Mechanics;

@@ -1,0 +1,4 @@
+within Modelica.Thermal;
+package HeatTransfer "Lumped heat storage and transfer"
+  import Modelica.Units.SI;
+end HeatTransfer;
