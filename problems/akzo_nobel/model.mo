@@ -1,0 +1,37 @@
+model AkzoNobel "Two reagents under carbon dioxide, with an equilibrium between slow reactions"
+  parameter Real k1 = 18.7 "Rate of the first reaction";
+  parameter Real k2 = 0.58 "Rate of the second reaction";
+  parameter Real k3 = 0.09 "Rate of the fourth reaction";
+  parameter Real k4 = 0.42 "Rate of the fifth reaction";
+  parameter Real K = 34.4 "Equilibrium of the second and third reaction";
+  parameter Real klA = 3.3 "Rate at which the gas is dissolved";
+  parameter Real Ks = 115.83 "Equilibrium of the sixth species";
+  parameter Real pCO2 = 0.9 "Pressure of the gas";
+  parameter Real H = 737 "Henry's constant";
+  Real y1(start=0.444, fixed=true) "First species";
+  Real y2(start=0.00123, fixed=true) "Dissolved gas";
+  Real y3(start=0, fixed=true) "Third species";
+  Real y4(start=0.007, fixed=true) "Fourth species";
+  Real y5(start=0, fixed=true) "Fifth species";
+  Real y6(start=Ks*0.444*0.007) "Sixth species";
+  Real r1 "First reaction";
+  Real r2 "Second reaction";
+  Real r3 "Third reaction";
+  Real r4 "Fourth reaction";
+  Real r5 "Fifth reaction";
+  Real Fin "Inflow of gas";
+equation
+  r1 = k1*y1^4*sqrt(y2);
+  r2 = k2*y3*y4;
+  r3 = k2/K*y1*y5;
+  r4 = k3*y1*y4^2;
+  r5 = k4*y6^2*sqrt(y2);
+  Fin = klA*(pCO2/H - y2);
+  der(y1) = -2*r1 + r2 - r3 - r4;
+  der(y2) = -0.5*r1 - r4 - 0.5*r5 + Fin;
+  der(y3) = r1 - r2 + r3;
+  der(y4) = -r2 + r3 - 2*r4;
+  der(y5) = r2 - r3 + r5;
+  0 = Ks*y1*y4 - y6;
+  annotation (experiment(StopTime=180, Interval=1));
+end AkzoNobel;

@@ -1,0 +1,32 @@
+model SliderCrank "A slider-crank of two point masses and two rods in Cartesian coordinates, falling under gravity"
+  import Modelica.Units.SI;
+  parameter SI.Length l1 = 0.2 "Length of the crank";
+  parameter SI.Length l2 = 0.5 "Length of the rod";
+  parameter SI.Mass m1 = 1.5 "Mass at the crank's pin";
+  parameter SI.Mass m2 = 0.8 "Mass of the slider";
+  parameter SI.Acceleration g = 9.81 "Gravity";
+  SI.Position x1(start=l1*cos(Modelica.Constants.pi/4), fixed=true) "Horizontal position of the pin";
+  SI.Position y1(start=l1*sin(Modelica.Constants.pi/4)) "Vertical position of the pin";
+  SI.Position x2(start=0.6) "Horizontal position of the slider";
+  SI.Position y2(start=0) "Vertical position of the slider";
+  SI.Velocity vx1(start=0, fixed=true) "Horizontal velocity of the pin";
+  SI.Velocity vy1(start=0) "Vertical velocity of the pin";
+  SI.Velocity vx2(start=0) "Horizontal velocity of the slider";
+  SI.Velocity vy2(start=0) "Vertical velocity of the slider";
+  Real crank(unit="N/m") "Force in the crank per length";
+  Real rod(unit="N/m") "Force in the rod per length";
+  SI.Force guide "Force of the guide on the slider";
+equation
+  der(x1) = vx1;
+  der(y1) = vy1;
+  der(x2) = vx2;
+  der(y2) = vy2;
+  m1*der(vx1) = -crank*x1 + rod*(x2 - x1);
+  m1*der(vy1) = -crank*y1 + rod*(y2 - y1) - m1*g;
+  m2*der(vx2) = -rod*(x2 - x1);
+  m2*der(vy2) = -rod*(y2 - y1) - m2*g + guide;
+  x1^2 + y1^2 = l1^2;
+  (x2 - x1)^2 + (y2 - y1)^2 = l2^2;
+  y2 = 0;
+  annotation (experiment(StopTime=2, Interval=0.01));
+end SliderCrank;
