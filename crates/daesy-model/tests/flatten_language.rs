@@ -212,7 +212,26 @@ fn functions_with_branches_records_and_several_results() {
     assert_eq!(value(&flat, "k"), "120");
     assert_eq!(value(&flat, "v[1]"), "sin(time)");
     let r = "sqrt(((q.x ^ 2) + (q.y ^ 2)))";
-    assert_eq!(value(&flat, "phi"), format!("(if ({r} < 0.000001) then 0 else atan2(q.y, q.x))"));
+    assert_eq!(value(&flat, "phi"), format!("noevent((if ({r} < 0.000001) then 0 else atan2(q.y, q.x)))"));
+}
+
+#[test]
+fn values_can_be_wished_for() {
+    let text = "model M parameter Integer n = 2; parameter Real k[2] = {1, 2}; final parameter Real f = 1; Real x[n] = fill(k[2], n); end M;";
+    let wish = |name: &str, value: f64| {
+        let mut library = daesy_model::Library::new();
+        library.add_text("test.mo", text);
+        let mut options = daesy_model::FlattenOptions::default();
+        options.values.insert(name.to_owned(), value);
+        daesy_model::flatten(&library, "M", &options)
+    };
+    let flat = wish("n", 4.0).unwrap_or_else(|error| panic!("{error}"));
+    assert_balanced(&flat, 4);
+    let flat = wish("k[2]", 7.0).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((binding(&flat, "k[1]"), binding(&flat, "k[2]")), ("1".to_owned(), "7".to_owned()));
+    for name in ["f", "m", "x[1]"] {
+        assert_eq!(wish(name, 1.0).expect_err("refused").findings[0].code, "unknown-parameter", "{name}");
+    }
 }
 
 #[test]

@@ -214,6 +214,7 @@ impl<'a> Flattener<'a> {
         let value = self.coerce(value, &ty, &dims, &format!("`{name}`"), value_span)?;
         let Value::Scalars(mut scalars) = value else { return Ok(value) };
         let is_constant = self.prim(id).variability == Variability::Constant;
+        self.replace_values(id, &mut scalars.items);
         for item in &mut scalars.items {
             if is_constant && self.variability_of(*item) > Variability::Constant {
                 let message = format!("the value of the constant `{name}` depends on a parameter or variable");
@@ -591,9 +592,11 @@ impl<'a> Flattener<'a> {
         } else {
             self.layer_value(&layer, false)?
         };
-        let Value::Scalars(Scalars { items, .. }) = self.coerce(value, &ty, &dims, &format!("`{name}`"), span)? else {
+        let Value::Scalars(Scalars { mut items, .. }) = self.coerce(value, &ty, &dims, &format!("`{name}`"), span)?
+        else {
             return Ok(());
         };
+        self.replace_values(id, &mut items);
         let component: Arc<str> =
             self.complex(self.prim(id).parent).map_or_else(|| Arc::from(""), |complex| complex.path.clone());
         for (at, &item) in items.iter().enumerate() {
@@ -622,6 +625,47 @@ impl<'a> Flattener<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Puts the values wished for in place of those of the model, element by element.
+    fn replace_values(&mut self, id: PrimId, items: &mut [ExprId]) {
+        let Some(first) = self.prim(id).first else { return };
+        if self.options.values.is_empty() || self.prim(id).variability != Variability::Parameter {
+            return;
+        }
+        for (at, item) in items.iter_mut().enumerate() {
+            if let Some(&value) = self.options.values.get(&self.variables[first.index() + at].name) {
+                *item = self.graph.number(value);
+            }
+        }
+    }
+
+    /// Wishes for values of what is not there, or not free.
+    pub(crate) fn check_values(&mut self) {
+        let mut names: Vec<String> = self.options.values.keys().cloned().collect();
+        names.sort_unstable();
+        for name in names {
+            let found = self.variables.iter().find(|variable| variable.name == name);
+            let problem = match found {
+                None => Some(format!("there is no parameter `{name}` to be given a value")),
+                Some(variable) if variable.kind != VariableKind::Parameter => {
+                    Some(format!("`{name}` is not a parameter and cannot be given a value"))
+                }
+                Some(variable) if variable.is_final => Some(format!("`{name}` is final and cannot be given a value")),
+                Some(_) => None,
+            };
+            if let Some(message) = problem {
+                let known: Vec<&str> = self
+                    .variables
+                    .iter()
+                    .filter(|variable| variable.kind == VariableKind::Parameter)
+                    .map(|variable| variable.name.as_str())
+                    .collect();
+                let mut finding = Finding::error("unknown-parameter", Span::NONE, message).with_names([name.clone()]);
+                finding.help = Self::suggest(&name, known);
+                self.report(finding);
+            }
+        }
     }
 
     /// A constant or parameter that is given no value.

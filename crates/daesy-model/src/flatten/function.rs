@@ -441,6 +441,13 @@ impl<'a> Flattener<'a> {
             self.functions.path = path;
             self.call_depth -= 1;
             self.functions.stack.pop();
+            let result = result.map(|value| {
+                if is_first && !ctx.in_function && !self.generates_events(class) {
+                    self.without_events(&value)
+                } else {
+                    value
+                }
+            });
             match (self.functions.needs_program, &result) {
                 (Some(needed), Err(_)) if needed == class && is_first => {
                     self.out.assertions.truncate(n_asserts);
@@ -838,28 +845,6 @@ impl<'a> Flattener<'a> {
             done.insert(elem.name);
         }
         Ok(())
-    }
-
-    /// External functions: those that daesy knows by name.
-    fn external_call(
-        &mut self,
-        info: &FunctionInfo<'a>,
-        external: &'a External,
-        given: Vec<Option<Value>>,
-        span: Span,
-    ) -> Res<Value> {
-        let language = external.language.as_deref().unwrap_or("C");
-        let name =
-            external.function.map_or_else(|| self.class(info.class).name.text(), |function| function.name.text());
-        let values: Vec<Value> = given.into_iter().flatten().collect();
-        if let (Some(op), [only]) = (super::builtin::unary_function(name), values.as_slice()) {
-            return self.unary_call(name, op, only.clone(), span);
-        }
-        if let ("atan2", [left, right]) = (name, values.as_slice()) {
-            return self.binary_call(name, left.clone(), right.clone(), span);
-        }
-        let message = format!("the external function `{name}` (\"{language}\")");
-        Err(self.unsupported("external functions", span, &message))
     }
 }
 

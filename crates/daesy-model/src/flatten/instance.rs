@@ -327,6 +327,10 @@ impl<'a> Flattener<'a> {
         if elem.prefixes.is_outer && !elem.prefixes.is_inner {
             return self.make_outer(node, parent_id, &elem, decl);
         }
+        if elem.prefixes.is_outer && elem.prefixes.is_inner {
+            let what = format!("`inner outer {}`", elem.name);
+            return Err(self.unsupported("inner outer components", elem.span, &what));
+        }
         let declaration = self.declaration(parent_id, &parent, &elem, decl)?;
         if let Some(condition) = decl.condition.as_deref() {
             let mut ctx = Ctx::structural(elem.owner, parent_id);

@@ -8,7 +8,7 @@
 //! | `instance`, `variable` | the tree of components, made on demand |
 //! | `attribute` | values and attributes of scalar variables |
 //! | `value`, `expr`, `array`, `builtin` | expressions as arrays of scalar graph nodes |
-//! | `function`, `record`, `program` | calls: run symbolically, or kept as programs |
+//! | `function`, `external`, `record`, `program` | calls: run symbolically, or kept as programs |
 //! | `equation`, `iterate`, `algorithm`, `assign`, `connect`, `expandable`, `stream` | equations in the end |
 //! | `check` | restrictions of the class kinds |
 
@@ -24,6 +24,7 @@ mod connect;
 mod equation;
 mod expandable;
 mod expr;
+mod external;
 mod function;
 mod instance;
 mod iterate;
@@ -472,6 +473,7 @@ impl<'a> Flattener<'a> {
         self.close_connections();
         self.finish_attributes();
         self.check_variables();
+        self.check_values();
         if self.n_errors > 0 {
             return Err(Refused);
         }
