@@ -1,0 +1,499 @@
+//! The matrices of a model that is linear in its unknowns and inputs: `E z' = F z + G u + f`.
+//!
+//! The coefficients are read off the expression graph, so that "linear" is a fact and not a guess: parameters may enter in any
+//! way, time only in the coefficients and in `f`. Derivatives of time-varying coefficients are symbolic, hence exact to any order.
+//! A derivative of order two or more becomes a variable of its own, called `der(x)`, with the equation `der(x) = x'`: this is the
+//! first-order form that `d`, `a` and `v` speak of.
+
+use std::cell::RefCell;
+
+use daesy_graph::finding::Finding;
+use daesy_graph::flat::{FlatDae, VariableKind};
+use daesy_graph::{CoefficientKind, Environment, Evaluator, ExprId, Graph, Leaf, LinearExtractor, Reach, Span, VarId};
+use daesy_pencil::{CoefficientJet, LinearCoefficients, Mat, Pencil, PencilError};
+use daesy_structure::parameters::order_parameters;
+use daesy_structure::words::equation_text;
+use rustc_hash::FxHashMap;
+
+/// Whether the coefficients of a linear model change with time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LinearKind {
+    /// `E`, `F` and `G` are constant; `f` may depend on time.
+    Constant,
+    /// Some coefficient depends on time.
+    TimeVarying,
+}
+
+/// An equation of a linear model in the user's words.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LinearEquation {
+    /// As written, or as it follows from a connection.
+    pub text: String,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// A variable of a linear model.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LinearVariable {
+    /// Its name; `der(x)` for a derivative that became a variable.
+    pub name: String,
+    /// Whether it is declared an output.
+    pub is_output: bool,
+}
+
+/// A model that is linear in its unknowns and inputs.
+#[derive(Debug)]
+pub struct LinearModel {
+    /// One per row of the matrices.
+    pub equations: Vec<LinearEquation>,
+    /// One per column of `E` and `F`.
+    pub variables: Vec<LinearVariable>,
+    /// Names of the inputs, known and disturbing: one per column of `G`.
+    pub inputs: Vec<String>,
+    /// Whether `E`, `F` or `G` depends on time.
+    pub kind: LinearKind,
+    coefficients: RefCell<Coefficients>,
+    parameter_of: Vec<f64>,
+}
+
+/// An output that is only computed from the others: `y = c z + d u + g`.
+#[derive(Clone, Debug)]
+pub struct SeparateOutput {
+    /// Its name.
+    pub name: String,
+    /// Coefficients of the remaining variables.
+    pub c: Vec<f64>,
+    /// Coefficients of the inputs.
+    pub d: Vec<f64>,
+    /// The known part.
+    pub g: f64,
+}
+
+/// A model whose mere outputs stand apart.
+#[derive(Debug)]
+pub struct WithoutOutputs {
+    /// The model without them.
+    pub model: LinearModel,
+    /// The outputs, at the time that was asked for.
+    pub outputs: Vec<SeparateOutput>,
+}
+
+/// The matrices of a linear model at one time, dense.
+#[derive(Clone, Debug)]
+pub struct LinearMatrices {
+    /// Coefficients of the derivatives.
+    pub e: Mat<f64>,
+    /// Coefficients of the variables.
+    pub f: Mat<f64>,
+    /// Coefficients of the inputs.
+    pub g: Mat<f64>,
+    /// Known forcing.
+    pub forcing: Vec<f64>,
+}
+
+impl LinearMatrices {
+    /// The pencil `s E - F`.
+    ///
+    /// # Errors
+    /// When a coefficient is not finite.
+    pub fn pencil(&self) -> Result<Pencil, PencilError> {
+        Pencil::new(self.e.clone(), self.f.clone())
+    }
+}
+
+/// A coefficient with its time derivatives as far as they were asked for.
+#[derive(Clone, Debug)]
+struct Entry {
+    row: u32,
+    column: u32,
+    derivatives: Vec<ExprId>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Family {
+    entries: Vec<Entry>,
+    varies: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Coefficients {
+    graph: Graph,
+    e: Family,
+    f: Family,
+    g: Family,
+    forcing: Family,
+}
+
+struct AtTime<'a> {
+    time: f64,
+    parameter_of: &'a [f64],
+}
+
+impl Environment for AtTime<'_> {
+    fn value(&self, var: VarId, _order: u16) -> f64 {
+        self.parameter_of.get(var.index()).copied().unwrap_or(f64::NAN)
+    }
+
+    fn time(&self) -> f64 {
+        self.time
+    }
+}
+
+/// Values of all parameters and constants by variable, NaN for the others.
+///
+/// # Errors
+/// A finding for the parameter that has no finite value.
+pub fn parameter_values(flat: &FlatDae) -> Result<Vec<f64>, Box<Finding>> {
+    let mut values = vec![f64::NAN; flat.variables.len()];
+    let mut evaluator = Evaluator::new();
+    for var in order_parameters(flat)? {
+        let variable = &flat.variables[var.index()];
+        let value = match variable.binding.or(variable.start) {
+            Some(binding) => evaluator.evaluate_one(&flat.graph, binding, &|var: VarId, _: u16| values[var.index()]),
+            None => 0.0,
+        };
+        if !value.is_finite() {
+            let message = format!("the value of parameter `{}` is not a finite number ({value})", variable.name);
+            return Err(Box::new(
+                Finding::error("parameter-value", variable.span, message).with_names([&variable.name]),
+            ));
+        }
+        values[var.index()] = value;
+    }
+    Ok(values)
+}
+
+impl LinearModel {
+    /// Reads the coefficients of a flat model.
+    ///
+    /// # Errors
+    /// A finding with code `nonlinear` that names what is not linear and where.
+    pub fn new(flat: &FlatDae) -> Result<Self, Box<Finding>> {
+        refuse_events(flat)?;
+        let parameter_of = parameter_values(flat)?;
+        let layout = Layout::new(flat)?;
+        let mut graph = flat.graph.clone();
+        let mut extractor = LinearExtractor::new(&mut graph, &layout.leaves);
+        let mut reach = Reach::new();
+        let kind_of = |var: VarId| flat.variables[var.index()].kind;
+        let (mut e, mut f, mut g) = (Family::default(), Family::default(), Family::default());
+        let mut forcing = Family::default();
+        let mut equations = Vec::with_capacity(flat.equations.len() + layout.chains.len());
+        for (row, equation) in flat.equations.iter().enumerate() {
+            let residual = graph.sub(equation.rhs, equation.lhs);
+            let form = extractor.extract(&mut graph, residual).map_err(|nonlinear| {
+                let name = match nonlinear.leaf {
+                    Leaf::Var { var, .. } => flat.variables[var.index()].name.as_str(),
+                    Leaf::Time => "time",
+                };
+                let text = equation_text(flat, row);
+                Box::new(
+                    Finding::error("nonlinear", equation.span, format!("`{name}` enters nonlinearly in {text}"))
+                        .with_names([name]),
+                )
+            })?;
+            for entry in &form.coefficients {
+                let (family, column, is_negated) = match layout.columns[entry.column as usize] {
+                    Column::Derivative(column) => (&mut e, column, true),
+                    Column::Variable(column) => (&mut f, column, false),
+                    Column::Input(column) => (&mut g, column, false),
+                };
+                let kind = reach.coefficient_kind(&graph, entry.value, &kind_of);
+                family.varies |= kind == CoefficientKind::Time;
+                let value = if is_negated { graph.neg(entry.value) } else { entry.value };
+                family.entries.push(Entry { row: row as u32, column, derivatives: vec![value] });
+            }
+            if graph.as_number(form.remainder) != Some(0.0) {
+                forcing.varies |= reach.coefficient_kind(&graph, form.remainder, &kind_of) == CoefficientKind::Time;
+                forcing.entries.push(Entry { row: row as u32, column: 0, derivatives: vec![form.remainder] });
+            }
+            equations.push(LinearEquation { text: equation_text(flat, row), span: equation.span });
+        }
+        let one = graph.number(1.0);
+        for chain in &layout.chains {
+            let row = equations.len() as u32;
+            e.entries.push(Entry { row, column: chain.of, derivatives: vec![one] });
+            f.entries.push(Entry { row, column: chain.derivative, derivatives: vec![one] });
+            let (of, derivative) = (&layout.variables[chain.of as usize], &layout.variables[chain.derivative as usize]);
+            let text = format!("{} = der({})", derivative.name, of.name);
+            equations.push(LinearEquation { text, span: Span::NONE });
+        }
+        let kind = if e.varies || f.varies || g.varies { LinearKind::TimeVarying } else { LinearKind::Constant };
+        Ok(Self {
+            equations,
+            variables: layout.variables,
+            inputs: layout.inputs,
+            kind,
+            coefficients: RefCell::new(Coefficients { graph, e, f, g, forcing }),
+            parameter_of,
+        })
+    }
+
+    /// Number of variables.
+    #[must_use]
+    pub fn n_variables(&self) -> usize {
+        self.variables.len()
+    }
+
+    /// Names of the variables.
+    #[must_use]
+    pub fn variable_names(&self) -> Vec<&str> {
+        self.variables.iter().map(|variable| variable.name.as_str()).collect()
+    }
+
+    /// The values of parameters and constants by position in the flat model.
+    #[must_use]
+    pub fn parameter_of(&self) -> &[f64] {
+        &self.parameter_of
+    }
+
+    /// The matrices at one time.
+    #[must_use]
+    pub fn matrices(&self, time: f64) -> LinearMatrices {
+        let (m, n, k) = (self.equations.len(), self.variables.len(), self.inputs.len());
+        let coefficients = &mut *self.coefficients.borrow_mut();
+        let mut evaluator = Evaluator::new();
+        let environment = AtTime { time, parameter_of: &self.parameter_of };
+        let Coefficients { graph, e, f, g, forcing } = coefficients;
+        let forcing = dense(graph, forcing, 0, m, 1, &environment, &mut evaluator);
+        LinearMatrices {
+            e: dense(graph, e, 0, m, n, &environment, &mut evaluator),
+            f: dense(graph, f, 0, m, n, &environment, &mut evaluator),
+            g: dense(graph, g, 0, m, k, &environment, &mut evaluator),
+            forcing: (0..m).map(|row| forcing[(row, 0)]).collect(),
+        }
+    }
+
+    /// The model with every output that occurs in one equation only, undifferentiated, taken out together with that equation.
+    #[must_use]
+    pub fn separate_outputs(&self, time: f64) -> WithoutOutputs {
+        let matrices = self.matrices(time);
+        let mut taken: Vec<(usize, usize)> = Vec::new();
+        let coefficients = self.coefficients.borrow();
+        for (column, _) in self.variables.iter().enumerate().filter(|(_, variable)| variable.is_output) {
+            let uses = |family: &Family| -> Vec<usize> {
+                let uses = family.entries.iter().filter(|entry| entry.column as usize == column);
+                uses.map(|entry| entry.row as usize).collect()
+            };
+            let rows = uses(&coefficients.f);
+            if !uses(&coefficients.e).is_empty() || rows.len() != 1 || matrices.f[(rows[0], column)] == 0.0 {
+                continue;
+            }
+            let row = rows[0];
+            let is_algebraic = coefficients.e.entries.iter().all(|entry| entry.row as usize != row);
+            let is_fresh = taken.iter().all(|&(other, output)| other != row && matrices.f[(row, output)] == 0.0);
+            if is_algebraic && is_fresh {
+                taken.push((row, column));
+            }
+        }
+        let keep =
+            |n: usize, dropped: &dyn Fn(usize) -> bool| -> Vec<usize> { (0..n).filter(|&at| !dropped(at)).collect() };
+        let rows = keep(self.equations.len(), &|at| taken.iter().any(|&(row, _)| row == at));
+        let columns = keep(self.variables.len(), &|at| taken.iter().any(|&(_, column)| column == at));
+        let outputs = taken
+            .iter()
+            .map(|&(row, column)| {
+                let scale = -1.0 / matrices.f[(row, column)];
+                let tidy = |value: f64| value * scale + 0.0;
+                SeparateOutput {
+                    name: self.variables[column].name.clone(),
+                    c: columns.iter().map(|&at| tidy(matrices.f[(row, at)])).collect(),
+                    d: (0..self.inputs.len()).map(|at| tidy(matrices.g[(row, at)])).collect(),
+                    g: tidy(matrices.forcing[row]),
+                }
+            })
+            .collect();
+        let model = Self {
+            equations: rows.iter().map(|&at| self.equations[at].clone()).collect(),
+            variables: columns.iter().map(|&at| self.variables[at].clone()).collect(),
+            inputs: self.inputs.clone(),
+            kind: self.kind,
+            coefficients: RefCell::new(coefficients.restricted(&rows, &columns, self.inputs.len())),
+            parameter_of: self.parameter_of.clone(),
+        };
+        WithoutOutputs { model, outputs }
+    }
+}
+
+impl LinearCoefficients for LinearModel {
+    fn jet(&self, time: f64, order: usize) -> Result<CoefficientJet, PencilError> {
+        let (m, n, k) = (self.equations.len(), self.variables.len(), self.inputs.len());
+        let Coefficients { graph, e, f, g, forcing } = &mut *self.coefficients.borrow_mut();
+        let mut evaluator = Evaluator::new();
+        let environment = AtTime { time, parameter_of: &self.parameter_of };
+        let mut list = |family: &mut Family, columns: usize| -> Vec<Mat<f64>> {
+            let orders = if family.varies { order } else { 0 };
+            (0..=orders).map(|at| dense(graph, family, at, m, columns, &environment, &mut evaluator)).collect()
+        };
+        let mut jet = CoefficientJet { e: list(e, n), f: list(f, n), ..CoefficientJet::default() };
+        if k > 0 {
+            jet.input = list(g, k);
+        }
+        if !forcing.entries.is_empty() {
+            jet.forcing = list(forcing, 1).iter().map(|column| (0..m).map(|row| column[(row, 0)]).collect()).collect();
+        }
+        Ok(jet)
+    }
+}
+
+impl Coefficients {
+    /// The coefficients of some rows and columns, renumbered.
+    fn restricted(&self, rows: &[usize], columns: &[usize], n_inputs: usize) -> Self {
+        let place = |kept: &[usize]| -> FxHashMap<u32, u32> {
+            kept.iter().enumerate().map(|(to, &from)| (from as u32, to as u32)).collect()
+        };
+        let row_of = place(rows);
+        let restrict = |family: &Family, column_of: &FxHashMap<u32, u32>| Family {
+            entries: family
+                .entries
+                .iter()
+                .filter_map(|entry| {
+                    let (row, column) = (*row_of.get(&entry.row)?, *column_of.get(&entry.column)?);
+                    Some(Entry { row, column, derivatives: entry.derivatives.clone() })
+                })
+                .collect(),
+            varies: family.varies,
+        };
+        let column_of = place(columns);
+        let all: Vec<usize> = (0..n_inputs.max(1)).collect();
+        let unchanged = place(&all);
+        Self {
+            graph: self.graph.clone(),
+            e: restrict(&self.e, &column_of),
+            f: restrict(&self.f, &column_of),
+            g: restrict(&self.g, &unchanged),
+            forcing: restrict(&self.forcing, &unchanged),
+        }
+    }
+}
+
+/// Derivative `order` of a family at a time; missing derivatives are made first.
+fn dense(
+    graph: &mut Graph,
+    family: &mut Family,
+    order: usize,
+    rows: usize,
+    columns: usize,
+    environment: &AtTime<'_>,
+    evaluator: &mut Evaluator,
+) -> Mat<f64> {
+    for entry in &mut family.entries {
+        while entry.derivatives.len() <= order {
+            let last = entry.derivatives[entry.derivatives.len() - 1];
+            let next = graph.partial(last, Leaf::Time);
+            entry.derivatives.push(next);
+        }
+    }
+    let roots: Vec<ExprId> = family.entries.iter().map(|entry| entry.derivatives[order]).collect();
+    let mut values = Vec::new();
+    evaluator.evaluate(graph, &roots, environment, &mut values);
+    let mut matrix = Mat::zeros(rows, columns);
+    for (entry, value) in family.entries.iter().zip(values) {
+        matrix[(entry.row as usize, entry.column as usize)] += value;
+    }
+    matrix
+}
+
+fn refuse_events(flat: &FlatDae) -> Result<(), Box<Finding>> {
+    if let Some(clause) = flat.when_clauses.first() {
+        return Err(Box::new(Finding::error("nonlinear", clause.span, "a model with when-clauses is not linear")));
+    }
+    match flat.variables.iter().find(|variable| variable.kind == VariableKind::Discrete) {
+        Some(variable) => Err(Box::new(
+            Finding::error("nonlinear", variable.span, format!("`{}` is discrete", variable.name))
+                .with_names([&variable.name]),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Where the coefficient of a leaf goes.
+#[derive(Clone, Copy)]
+enum Column {
+    Derivative(u32),
+    Variable(u32),
+    Input(u32),
+}
+
+/// `variables[derivative] = der(variables[of])`
+struct DerivativeChain {
+    of: u32,
+    derivative: u32,
+}
+
+/// Which leaf is which column.
+struct Layout {
+    leaves: Vec<Leaf>,
+    columns: Vec<Column>,
+    variables: Vec<LinearVariable>,
+    inputs: Vec<String>,
+    chains: Vec<DerivativeChain>,
+}
+
+impl Layout {
+    fn new(flat: &FlatDae) -> Result<Self, Box<Finding>> {
+        let mut highest = vec![0u16; flat.variables.len()];
+        let (mut reach, mut leaves) = (Reach::new(), Vec::new());
+        for equation in &flat.equations {
+            reach.leaves(&flat.graph, &[equation.lhs, equation.rhs], &mut leaves);
+            for &leaf in &leaves {
+                if let Leaf::Var { var, order } = leaf {
+                    highest[var.index()] = highest[var.index()].max(order);
+                    let variable = &flat.variables[var.index()];
+                    if order > 0 && variable.kind == VariableKind::Input {
+                        let message = format!("the input `{}` is differentiated in an equation", variable.name);
+                        return Err(Box::new(
+                            Finding::error("nonlinear", equation.span, message).with_names([&variable.name]).with_help(
+                                "make it a variable: declare one that equals the input and differentiate that",
+                            ),
+                        ));
+                    }
+                }
+            }
+        }
+        let mut layout = Self {
+            leaves: Vec::new(),
+            columns: Vec::new(),
+            variables: Vec::new(),
+            inputs: Vec::new(),
+            chains: Vec::new(),
+        };
+        let of_kind = |kind: VariableKind| {
+            flat.variables
+                .iter()
+                .enumerate()
+                .filter(move |(_, variable)| variable.kind == kind)
+                .map(|(at, variable)| (VarId(at as u32), variable))
+        };
+        for (var, variable) in of_kind(VariableKind::Continuous) {
+            layout.push(Leaf::var(var), Column::Variable(layout.variables.len() as u32));
+            layout.variables.push(LinearVariable { name: variable.name.clone(), is_output: variable.is_output });
+        }
+        let mut column = 0;
+        for (var, variable) in of_kind(VariableKind::Continuous) {
+            let mut of = column;
+            column += 1;
+            let mut name = variable.name.clone();
+            for order in 1..highest[var.index()] {
+                name = format!("der({name})");
+                let derivative = layout.variables.len() as u32;
+                layout.variables.push(LinearVariable { name: name.clone(), is_output: false });
+                layout.chains.push(DerivativeChain { of, derivative });
+                layout.push(Leaf::der(var, order), Column::Variable(derivative));
+                of = derivative;
+            }
+            layout.push(Leaf::der(var, highest[var.index()].max(1)), Column::Derivative(of));
+        }
+        for (var, variable) in of_kind(VariableKind::Input) {
+            layout.push(Leaf::var(var), Column::Input(layout.inputs.len() as u32));
+            layout.inputs.push(variable.name.clone());
+        }
+        Ok(layout)
+    }
+
+    fn push(&mut self, leaf: Leaf, column: Column) {
+        self.leaves.push(leaf);
+        self.columns.push(column);
+    }
+}

@@ -1,0 +1,708 @@
+//! `daesy regularize`: the strangeness-free form of a linear model, with its states and inputs.
+//!
+//! Inputs are variables of the behaviour, so that no derivative of an input is needed [@campbell2011, sec. 3]; `--given-inputs`
+//! makes them given functions instead. The states are then chosen anew where the user's own choice does not give a regular system
+//! (sec. 3.2), feed-through is removed (sec. 3.3) or a feedback is found that makes the user's own choice regular (sec. 3.4).
+
+use std::fmt::Write as _;
+
+use daesy_graph::Span;
+use daesy_graph::finding::{Finding, Level, nearest};
+use daesy_graph::print::number_text;
+use daesy_pencil::{
+    InputRole, Mat, OutputEquation, PencilError, RankTolerance, RedundantEquations, Reinterpretation, StrangenessFree,
+    StrangenessOptions, Wishes, regularizing_feedback, reinterpret, remove_feedthrough, strangeness_free,
+};
+use daesy_structure::words::enumerate;
+use serde_json::{Map, Value, json};
+
+use crate::diagnostic::Diagnostic;
+use crate::linearize::{LinearKind, LinearModel, SeparateOutput};
+use crate::load::Loaded;
+use crate::study::StudyModel;
+
+/// What to regularize and how.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct RegularizeOptions {
+    /// The time at which coefficients are taken; the start of the simulation when left out.
+    pub time: Option<f64>,
+    /// Make outputs states where inputs feed through.
+    pub remove_feedthrough: bool,
+    /// Find a regularizing feedback instead of choosing states anew.
+    pub feedback: bool,
+    /// Variables and inputs that must be states.
+    pub states: Vec<String>,
+    /// Variables and inputs that must be inputs.
+    pub inputs: Vec<String>,
+    /// Leave contradicting redundant equations out.
+    pub drop_redundant: bool,
+    /// Inputs are given functions of time.
+    pub given_inputs: bool,
+}
+
+/// Coefficients in the chosen states and inputs: `E1 x' + E13 u' = A1 x + B1 u + f1`, `0 = A2 x + B2 u + sum B2k u^(k) + f2`.
+#[derive(Clone, Debug)]
+pub struct Matrices {
+    /// `E1`.
+    pub e1: Mat<f64>,
+    /// `A1`.
+    pub a1: Mat<f64>,
+    /// `B1`.
+    pub b1: Mat<f64>,
+    /// `f1`.
+    pub f1: Vec<f64>,
+    /// `A2`.
+    pub a2: Mat<f64>,
+    /// `B2`.
+    pub b2: Mat<f64>,
+    /// `f2`.
+    pub f2: Vec<f64>,
+    /// `E13`, where derivatives of inputs remain.
+    pub input_rates: Option<Mat<f64>>,
+    /// Coefficients of `u'`, `u''`, .. in the constraints when inputs are given functions.
+    pub b2_derivatives: Vec<Mat<f64>>,
+}
+
+/// A variable whose role changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Moved {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a state now; an input otherwise.
+    pub is_state: bool,
+}
+
+/// A system without feed-through: `E x' = A x + B u + f`, `y = C x + g`.
+#[derive(Clone, Debug)]
+pub struct Feedthrough {
+    /// Combinations of outputs that became states.
+    pub added: Vec<String>,
+    /// `E`.
+    pub e: Mat<f64>,
+    /// `A`.
+    pub a: Mat<f64>,
+    /// `B`.
+    pub b: Mat<f64>,
+    /// `f`.
+    pub f: Vec<f64>,
+    /// `C`.
+    pub c: Mat<f64>,
+    /// `g`.
+    pub g: Vec<f64>,
+    /// Names of the outputs.
+    pub outputs: Vec<String>,
+}
+
+/// A regularizing feedback `u = K x + w`.
+#[derive(Clone, Debug)]
+pub struct FeedbackLaw {
+    /// `K`, inputs by variables.
+    pub k: Mat<f64>,
+    /// The law in words, one line per input.
+    pub law: Vec<String>,
+    /// How many constraints needed help.
+    pub n_repaired: usize,
+}
+
+/// The strangeness-free form of a model.
+#[derive(Clone, Debug)]
+pub struct Regularized {
+    /// Full name of the model.
+    pub model: String,
+    /// Constant or time-varying.
+    pub kind: LinearKind,
+    /// The time of the coefficients.
+    pub time: f64,
+    /// Strangeness index.
+    pub mu: usize,
+    /// Number of differential equations.
+    pub d: usize,
+    /// Number of algebraic equations.
+    pub a: usize,
+    /// Number of redundant equations.
+    pub v: usize,
+    /// Differential equations in the user's names.
+    pub differential: Vec<String>,
+    /// Algebraic equations in the user's names.
+    pub algebraic: Vec<String>,
+    /// Outputs in the user's names.
+    pub outputs: Vec<String>,
+    /// Coefficients.
+    pub matrices: Matrices,
+    /// Names of the states.
+    pub states: Vec<String>,
+    /// Names of the inputs.
+    pub inputs: Vec<String>,
+    /// What changed its role.
+    pub moved: Vec<Moved>,
+    /// The system without feed-through, where asked for.
+    pub feedthrough: Option<Feedthrough>,
+    /// The feedback, where asked for.
+    pub feedback: Option<FeedbackLaw>,
+    /// Smallest gap of all rank decisions.
+    pub smallest_gap: f64,
+    /// Findings.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Regularizes a linear model.
+///
+/// # Errors
+/// Diagnostics: the model is nonlinear, its equations contradict each other, or a wish cannot be met.
+pub fn regularize(loaded: &Loaded, options: &RegularizeOptions) -> Result<Regularized, Vec<Diagnostic>> {
+    let flat = &loaded.flat;
+    let resolve = |finding: &Finding| Diagnostic::resolve(finding, &flat.sources);
+    let whole = LinearModel::new(flat).map_err(|finding| vec![resolve(&not_yet(*finding))])?;
+    let time = options.time.unwrap_or_else(|| start_time(loaded));
+    let has_matrices = loaded.study.as_ref().is_some_and(|study| matches!(study.model, StudyModel::Linear(_)));
+    let separated = if has_matrices || options.remove_feedthrough {
+        let separated = whole.separate_outputs(time);
+        (separated.model, separated.outputs)
+    } else {
+        (whole, Vec::new())
+    };
+    let (model, outputs) = separated;
+    let mut diagnostics = loaded.diagnostics.clone();
+    let form = strangeness_free(&model, time, &strangeness_options(&model, options))
+        .map_err(|error| vec![resolve(&explain(&model, &error))])?;
+    diagnostics.extend(redundancy(&model, &form, options).iter().map(resolve));
+    if diagnostics.iter().any(|diagnostic| diagnostic.level == Level::Error) {
+        return Err(diagnostics);
+    }
+    let names: Vec<&str> = model
+        .variables
+        .iter()
+        .map(|variable| variable.name.as_str())
+        .chain(model.inputs.iter().map(String::as_str))
+        .collect();
+    let wishes = Wishes {
+        states: positions(&names, &options.states).map_err(|diagnostic| vec![diagnostic])?,
+        inputs: positions(&names, &options.inputs).map_err(|diagnostic| vec![diagnostic])?,
+    };
+    let tolerance = RankTolerance::default();
+    let output = output_equation(&model, &outputs);
+    let keeps_roles = options.feedback || options.given_inputs;
+    let choice = if keeps_roles {
+        None
+    } else {
+        let choice = reinterpret(&form, Some(&output), &wishes, &tolerance);
+        Some(choice.map_err(|error| vec![wish_error(&names, &error)])?)
+    };
+    let (matrices, states, inputs) = in_chosen(&form, choice.as_ref());
+    let moved = choice.as_ref().map_or_else(Vec::new, |choice| {
+        let moved = |positions: &[usize], is_state| {
+            positions.iter().map(|&at| Moved { name: names[at].to_owned(), is_state }).collect::<Vec<_>>()
+        };
+        [moved(&choice.moved_to_inputs, false), moved(&choice.moved_to_states, true)].concat()
+    });
+    if choice.as_ref().is_some_and(|choice| choice.needs_input_derivatives) {
+        let finding = Finding::warning(
+            "input-derivatives",
+            Span::NONE,
+            "with this choice of inputs their derivatives enter the differential equations",
+        )
+        .with_help("leave the choice to daesy, or choose inputs that are not differentiated");
+        diagnostics.push(resolve(&finding));
+    }
+    let feedthrough = match (&choice, options.remove_feedthrough) {
+        (Some(choice), true) => Some(without_feedthrough(&matrices, choice, &outputs, &tolerance)?),
+        _ => None,
+    };
+    let feedback = if options.feedback {
+        let law = regularizing_feedback(&form, &tolerance).map_err(|error| {
+            vec![Diagnostic::error("no-feedback", error.to_string()).with_help(
+                "without --feedback, daesy chooses the states and inputs anew, which makes every such system regular",
+            )]
+        })?;
+        let law_text = feedback_text(&model, &law.k);
+        Some(FeedbackLaw { k: law.k, law: law_text, n_repaired: law.n_repaired })
+    } else {
+        None
+    };
+    let unit = |position: usize| form.units.get(position).copied().unwrap_or(1.0);
+    let text = Writer { names: &names, states: &states, inputs: &inputs, unit: &unit };
+    let smallest_gap = form.rank_decisions.iter().map(|decision| decision.gap).fold(f64::INFINITY, f64::min);
+    Ok(Regularized {
+        model: flat.model.clone(),
+        kind: model.kind,
+        time,
+        mu: form.mu,
+        d: form.d,
+        a: form.a,
+        v: form.v,
+        differential: (0..form.d).map(|row| text.differential(&matrices, row)).collect(),
+        algebraic: (0..form.a).map(|row| text.algebraic(&matrices, row)).collect(),
+        outputs: outputs.iter().map(|output| output_text(&model, output)).collect(),
+        matrices,
+        states: states.iter().map(|&at| names[at].to_owned()).collect(),
+        inputs: inputs.iter().map(|&at| names[at].to_owned()).collect(),
+        moved,
+        feedthrough,
+        feedback,
+        smallest_gap,
+        diagnostics,
+    })
+}
+
+fn not_yet(finding: Finding) -> Finding {
+    if finding.code != "nonlinear" {
+        return finding;
+    }
+    let message = format!("nonlinear models: not yet ({})", finding.message);
+    let help = "`daesy check` gives the index and the hidden constraints of nonlinear models";
+    Finding { message, ..finding }.with_help(help)
+}
+
+/// The time at which a study or an `experiment` annotation starts.
+pub(crate) fn start_time(loaded: &Loaded) -> f64 {
+    let asked = loaded.study.as_ref().and_then(|study| study.simulate.start.as_ref());
+    match asked.map(|quantity| &quantity.value) {
+        Some(crate::study::QuantityValue::Number(start)) => *start,
+        _ => loaded.flat.experiment.start.unwrap_or(0.0),
+    }
+}
+
+fn strangeness_options(model: &LinearModel, options: &RegularizeOptions) -> StrangenessOptions {
+    StrangenessOptions {
+        inputs: if options.given_inputs { InputRole::Given } else { InputRole::Behaviour },
+        // Contradictions are looked at below, where the equations have names.
+        redundant: RedundantEquations::Remove,
+        max_differentiations: model.n_variables().clamp(8, 20),
+        readable: true,
+        ..StrangenessOptions::default()
+    }
+}
+
+/// A failed question about matrices in the words of the model.
+pub(crate) fn explain(model: &LinearModel, error: &PencilError) -> Finding {
+    let (code, help) = match error {
+        PencilError::NotFinite { .. } => (
+            "not-finite",
+            "an entry of this matrix has no finite value; look at the parameters in it, or choose another --time",
+        ),
+        PencilError::NotSettled { .. } => (
+            "not-settled",
+            "the rank of some coefficient changes at this time; choose another --time, or look at each side of it",
+        ),
+        _ => ("linear-model", "look at the equations that are named"),
+    };
+    let mut finding = Finding::error(code, Span::NONE, error.to_string()).with_help(help);
+    if let PencilError::NotFinite { matrix, row, col, .. } = error {
+        let names = if *matrix == "G" { model.inputs.clone() } else { own(&model.variable_names()) };
+        finding.names.extend(names.get(col - 1).cloned());
+        if let Some(equation) = model.equations.get(row - 1) {
+            finding = finding.with_label(equation.span, equation.text.clone());
+        }
+    }
+    finding
+}
+
+fn own(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// What is to be said about redundant equations.
+fn redundancy(model: &LinearModel, form: &StrangenessFree, options: &RegularizeOptions) -> Option<Finding> {
+    if form.v == 0 {
+        return None;
+    }
+    let first = form.redundant_equations.first().map_or(Span::NONE, |&at| model.equations[at].span);
+    let texts: Vec<&str> = form.redundant_equations.iter().map(|&at| model.equations[at].text.as_str()).collect();
+    let listed = enumerate(&texts, 8);
+    let n = form.v;
+    let is_contradiction = form.contradiction > StrangenessOptions::default().contradiction;
+    let mut finding = if !is_contradiction {
+        let message = format!("{n} of these equations can be left out, since they follow from each other: {listed}");
+        Finding::note("redundant-equations", first, message)
+    } else if options.drop_redundant {
+        let message = format!("contradicting equations were left out: {n} of {listed}");
+        Finding::warning("contradicting-equations", first, message)
+    } else {
+        let message = format!("these equations contradict each other: {listed}");
+        Finding::error("contradicting-equations", first, message)
+            .with_help("correct one of them, or leave the redundant ones out with --drop-redundant")
+    };
+    for &at in form.redundant_equations.iter().take(8) {
+        finding = finding.with_label(model.equations[at].span, model.equations[at].text.clone());
+    }
+    Some(finding.with_names(texts))
+}
+
+/// Where names stand among variables and inputs.
+fn positions(names: &[&str], wanted: &[String]) -> Result<Vec<usize>, Diagnostic> {
+    wanted
+        .iter()
+        .map(|name| {
+            names.iter().position(|known| known == name).ok_or_else(|| {
+                let mut diagnostic =
+                    Diagnostic::error("unknown-name", format!("the model has no variable or input `{name}`"));
+                diagnostic.names = vec![name.clone()];
+                diagnostic.help = nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+                diagnostic
+            })
+        })
+        .collect()
+}
+
+fn wish_error(names: &[&str], error: &PencilError) -> Diagnostic {
+    match error {
+        PencilError::BadOption { value, expected, .. } => {
+            let name = names.get(*value as usize).copied().unwrap_or_default();
+            let mut diagnostic = Diagnostic::error("wish", format!("`{name}` cannot have the role asked for"))
+                .with_help(format!("possible are {expected}"));
+            diagnostic.names = vec![name.to_owned()];
+            diagnostic
+        }
+        PencilError::WishesImpossible { missing } => Diagnostic::error(
+            "wish",
+            format!("with the inputs asked for, {missing} more variables are needed as states than are left"),
+        )
+        .with_help("ask for fewer inputs with --input"),
+        other => Diagnostic::error("wish", other.to_string()),
+    }
+}
+
+fn output_equation(model: &LinearModel, outputs: &[SeparateOutput]) -> OutputEquation {
+    OutputEquation {
+        c: Mat::from_fn(outputs.len(), model.n_variables(), |row, column| outputs[row].c[column]),
+        d: Mat::from_fn(outputs.len(), model.inputs.len(), |row, column| outputs[row].d[column]),
+        g: outputs.iter().map(|output| output.g).collect(),
+    }
+}
+
+/// The coefficients in the chosen states and inputs, and the positions of those.
+fn in_chosen(form: &StrangenessFree, choice: Option<&Reinterpretation>) -> (Matrices, Vec<usize>, Vec<usize>) {
+    let (n, m) = (form.n_variables(), form.n_inputs());
+    let matrices = match choice {
+        Some(choice) => Matrices {
+            e1: choice.e1.clone(),
+            a1: choice.a1.clone(),
+            b1: choice.b1.clone(),
+            f1: choice.f1.clone(),
+            a2: choice.a2.clone(),
+            b2: choice.b2.clone(),
+            f2: choice.f2.clone(),
+            input_rates: choice.needs_input_derivatives.then(|| choice.input_derivatives.clone()),
+            b2_derivatives: Vec::new(),
+        },
+        None => Matrices {
+            e1: form.e1.clone(),
+            a1: form.a1.clone(),
+            b1: form.b1.clone(),
+            f1: form.f1.clone(),
+            a2: form.a2.clone(),
+            b2: form.b2.clone(),
+            f2: form.f2.clone(),
+            input_rates: None,
+            b2_derivatives: form.b2_derivatives.clone(),
+        },
+    };
+    let (states, inputs) = match choice {
+        Some(choice) => (choice.states.clone(), choice.inputs.clone()),
+        None => ((0..n).collect(), (n..n + m).collect()),
+    };
+    let unit = |position: usize| form.units.get(position).copied().unwrap_or(1.0);
+    (matrices.swept(&states, &inputs, &unit), states, inputs)
+}
+
+/// Entries below this fraction of their equation, in balanced units, are rounding errors.
+const DUST: f64 = 1e-12;
+
+impl Matrices {
+    /// The same with rounding errors set to zero.
+    fn swept(mut self, states: &[usize], inputs: &[usize], unit: &dyn Fn(usize) -> f64) -> Self {
+        let largest = |matrix: &Mat<f64>, row: usize, positions: &[usize]| {
+            (0..matrix.ncols()).fold(0.0f64, |size, at| size.max((matrix[(row, at)] * unit(positions[at])).abs()))
+        };
+        let sweep = |matrix: &mut Mat<f64>, row: usize, positions: &[usize], size: f64| {
+            for at in 0..matrix.ncols() {
+                if (matrix[(row, at)] * unit(positions[at])).abs() <= DUST * size {
+                    matrix[(row, at)] = 0.0;
+                }
+            }
+        };
+        for row in 0..self.e1.nrows() {
+            let size = largest(&self.e1, row, states);
+            sweep(&mut self.e1, row, states, size);
+            let size = largest(&self.a1, row, states).max(largest(&self.b1, row, inputs));
+            sweep(&mut self.a1, row, states, size);
+            sweep(&mut self.b1, row, inputs, size);
+        }
+        for row in 0..self.a2.nrows() {
+            let size = largest(&self.a2, row, states).max(largest(&self.b2, row, inputs));
+            sweep(&mut self.a2, row, states, size);
+            sweep(&mut self.b2, row, inputs, size);
+        }
+        self
+    }
+}
+
+fn without_feedthrough(
+    matrices: &Matrices,
+    choice: &Reinterpretation,
+    outputs: &[SeparateOutput],
+    tolerance: &RankTolerance,
+) -> Result<Feedthrough, Vec<Diagnostic>> {
+    let Some(output) = &choice.output else {
+        return Err(vec![Diagnostic::error("no-outputs", "the model has no outputs")]);
+    };
+    let (d, n) = (matrices.e1.nrows(), matrices.e1.ncols());
+    let rows = d + matrices.a2.nrows();
+    let stack = |upper: Option<&Mat<f64>>, lower: Option<&Mat<f64>>, columns: usize| {
+        Mat::from_fn(rows, columns, |row, column| {
+            let part = if row < d {
+                upper.map(|upper| upper[(row, column)])
+            } else {
+                lower.map(|lower| lower[(row - d, column)])
+            };
+            part.unwrap_or(0.0)
+        })
+    };
+    let e = stack(Some(&matrices.e1), None, n);
+    let a = stack(Some(&matrices.a1), Some(&matrices.a2), n);
+    let b = stack(Some(&matrices.b1), Some(&matrices.b2), matrices.b1.ncols());
+    let f: Vec<f64> = matrices.f1.iter().chain(&matrices.f2).copied().collect();
+    let free = remove_feedthrough(&e, &a, &b, &f, output, tolerance)
+        .map_err(|error| vec![Diagnostic::error("feedthrough", error.to_string())])?;
+    let names: Vec<String> = outputs.iter().map(|output| output.name.clone()).collect();
+    let added = (0..free.n_added)
+        .map(|row| {
+            let terms: Vec<Term> = (0..names.len())
+                .map(|at| Term { factor: free.added_outputs[(row, at)], name: names[at].clone() })
+                .filter(|term| term.factor.abs() > DUST)
+                .collect();
+            combination_text(&terms)
+        })
+        .collect();
+    Ok(Feedthrough { added, e: free.e, a: free.a, b: free.b, f: free.f, c: free.c, g: free.g, outputs: names })
+}
+
+/// A coefficient with the name it belongs to; an empty name is a number.
+pub(crate) struct Term {
+    /// The coefficient.
+    pub(crate) factor: f64,
+    /// The name.
+    pub(crate) name: String,
+}
+
+/// A number for people: ten digits.
+fn short(value: f64) -> String {
+    let rounded: f64 = format!("{value:.9e}").parse().unwrap_or(value);
+    number_text(rounded)
+}
+
+/// A sum such as `x1 - 2*x2 + 0.5`; `0` if there is nothing.
+pub(crate) fn combination_text(terms: &[Term]) -> String {
+    let mut text = String::new();
+    for term in terms.iter().filter(|term| term.factor != 0.0) {
+        text.push_str(match (text.is_empty(), term.factor < 0.0) {
+            (true, true) => "-",
+            (true, false) => "",
+            (false, true) => " - ",
+            (false, false) => " + ",
+        });
+        let size = short(term.factor.abs());
+        let _ = match (term.name.is_empty(), size == "1") {
+            (true, _) => write!(text, "{size}"),
+            (false, true) => write!(text, "{}", term.name),
+            (false, false) => write!(text, "{size}*{}", term.name),
+        };
+    }
+    if text.is_empty() { "0".to_owned() } else { text }
+}
+
+fn derivative_name(name: &str, order: usize) -> String {
+    (0..order).fold(name.to_owned(), |name, _| format!("der({name})"))
+}
+
+fn output_text(model: &LinearModel, output: &SeparateOutput) -> String {
+    let names = model.variables.iter().map(|variable| &variable.name).chain(&model.inputs);
+    let factors = output.c.iter().chain(&output.d);
+    let mut terms: Vec<Term> = names.zip(factors).map(|(name, &factor)| Term { factor, name: name.clone() }).collect();
+    terms.push(Term { factor: output.g, name: String::new() });
+    format!("{} = {}", output.name, combination_text(&terms))
+}
+
+fn feedback_text(model: &LinearModel, k: &Mat<f64>) -> Vec<String> {
+    (0..k.nrows())
+        .map(|row| {
+            let largest = (0..k.ncols()).fold(0.0f64, |size, at| size.max(k[(row, at)].abs()));
+            let terms: Vec<Term> = (0..k.ncols())
+                .filter(|&at| k[(row, at)].abs() > DUST * largest)
+                .map(|at| Term { factor: k[(row, at)], name: model.variables[at].name.clone() })
+                .collect();
+            format!("{} = {} + w{}", model.inputs[row], combination_text(&terms), row + 1)
+        })
+        .collect()
+}
+
+/// Writes equations in the user's names.
+struct Writer<'a> {
+    names: &'a [&'a str],
+    states: &'a [usize],
+    inputs: &'a [usize],
+    unit: &'a dyn Fn(usize) -> f64,
+}
+
+impl Writer<'_> {
+    fn terms(&self, matrix: &Mat<f64>, row: usize, positions: &[usize], order: usize, terms: &mut Vec<Term>) {
+        for (column, &position) in positions.iter().enumerate() {
+            let name = derivative_name(self.names[position], order);
+            terms.push(Term { factor: matrix[(row, column)], name });
+        }
+    }
+
+    fn differential(&self, matrices: &Matrices, row: usize) -> String {
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        self.terms(&matrices.e1, row, self.states, 1, &mut left);
+        if let Some(rates) = &matrices.input_rates {
+            self.terms(rates, row, self.inputs, 1, &mut left);
+        }
+        self.terms(&matrices.a1, row, self.states, 0, &mut right);
+        self.terms(&matrices.b1, row, self.inputs, 0, &mut right);
+        right.push(Term { factor: matrices.f1[row], name: String::new() });
+        format!("{} = {}", combination_text(&left), combination_text(&right))
+    }
+
+    fn algebraic(&self, matrices: &Matrices, row: usize) -> String {
+        let mut terms = Vec::new();
+        self.terms(&matrices.a2, row, self.states, 0, &mut terms);
+        self.terms(&matrices.b2, row, self.inputs, 0, &mut terms);
+        for (order, matrix) in matrices.b2_derivatives.iter().enumerate() {
+            self.terms(matrix, row, self.inputs, order + 1, &mut terms);
+        }
+        let size = self.states.iter().enumerate().fold(0.0f64, |size, (column, &position)| {
+            size.max((matrices.a2[(row, column)] * (self.unit)(position)).abs())
+        });
+        let constant = matrices.f2[row];
+        terms.push(Term { factor: if constant.abs() <= 1e-14 * size { 0.0 } else { constant }, name: String::new() });
+        format!("0 = {}", combination_text(&terms))
+    }
+}
+
+/// A matrix as rows.
+pub(crate) fn rows_of(matrix: &Mat<f64>) -> Value {
+    let finite = |value: f64| if value.is_finite() { json!(value + 0.0) } else { Value::Null };
+    (0..matrix.nrows())
+        .map(|row| (0..matrix.ncols()).map(|column| finite(matrix[(row, column)])).collect::<Vec<Value>>())
+        .collect::<Vec<_>>()
+        .into()
+}
+
+impl Regularized {
+    /// The word for the kind of model.
+    #[must_use]
+    pub const fn kind_word(&self) -> &'static str {
+        match self.kind {
+            LinearKind::Constant => "linear-constant",
+            LinearKind::TimeVarying => "linear-time-varying",
+        }
+    }
+
+    /// The keys of the JSON document beside those that every document has.
+    #[must_use]
+    pub fn to_json(&self) -> Map<String, Value> {
+        let mut keys = Map::new();
+        keys.insert("kind".into(), json!(self.kind_word()));
+        keys.insert("time".into(), json!(self.time));
+        for (key, value) in [("mu", self.mu), ("d", self.d), ("a", self.a), ("v", self.v)] {
+            keys.insert(key.into(), json!(value));
+        }
+        keys.insert("differential".into(), json!(self.differential));
+        keys.insert("algebraic".into(), json!(self.algebraic));
+        keys.insert("outputs".into(), json!(self.outputs));
+        let m = &self.matrices;
+        let mut matrices = Map::new();
+        matrices.insert("E1".into(), rows_of(&m.e1));
+        matrices.insert("A1".into(), rows_of(&m.a1));
+        matrices.insert("B1".into(), rows_of(&m.b1));
+        matrices.insert("f1".into(), json!(m.f1));
+        matrices.insert("A2".into(), rows_of(&m.a2));
+        matrices.insert("B2".into(), rows_of(&m.b2));
+        matrices.insert("f2".into(), json!(m.f2));
+        if let Some(rates) = &m.input_rates {
+            matrices.insert("E13".into(), rows_of(rates));
+        }
+        if !m.b2_derivatives.is_empty() {
+            matrices.insert("B2_derivatives".into(), m.b2_derivatives.iter().map(rows_of).collect());
+        }
+        keys.insert("matrices".into(), Value::Object(matrices));
+        let moved: Vec<Value> = self
+            .moved
+            .iter()
+            .map(|moved| json!({ "name": moved.name, "to": if moved.is_state { "states" } else { "inputs" } }))
+            .collect();
+        keys.insert("variables".into(), json!({ "states": self.states, "inputs": self.inputs, "moved": moved }));
+        if let Some(free) = &self.feedthrough {
+            let value = json!({
+                "removed": true,
+                "outputs_added_as_states": free.added,
+                "outputs": free.outputs,
+                "matrices": {
+                    "E": rows_of(&free.e), "A": rows_of(&free.a), "B": rows_of(&free.b), "f": free.f,
+                    "C": rows_of(&free.c), "g": free.g,
+                },
+            });
+            keys.insert("feedthrough".into(), value);
+        }
+        if let Some(feedback) = &self.feedback {
+            let value = json!({ "K": rows_of(&feedback.k), "law": feedback.law, "repaired": feedback.n_repaired });
+            keys.insert("feedback".into(), value);
+        }
+        keys
+    }
+
+    /// The report for a person.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = format!(
+            "Model {}, {}",
+            self.model,
+            match self.kind {
+                LinearKind::Constant => "linear with constant coefficients".to_owned(),
+                LinearKind::TimeVarying =>
+                    format!("linear with coefficients that depend on time, here at t = {}", self.time),
+            }
+        );
+        let _ = write!(
+            text,
+            "\n\nStrangeness index mu = {}: {} differential and {} algebraic equations",
+            self.mu, self.d, self.a
+        );
+        if self.v > 0 {
+            let _ = write!(text, ", {} redundant", self.v);
+        }
+        let _ = writeln!(text, " (smallest rank gap {:.0e}).", self.smallest_gap);
+        for (title, lines) in [
+            ("Differential equations", &self.differential),
+            ("Algebraic equations", &self.algebraic),
+            ("Outputs", &self.outputs),
+        ] {
+            if !lines.is_empty() {
+                let _ = write!(text, "\n{title}:\n  {}\n", lines.join("\n  "));
+            }
+        }
+        let listed = |names: &[String]| {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            enumerate(&names, 20)
+        };
+        let _ = writeln!(text, "\nStates: {}. Inputs: {}.", listed(&self.states), listed(&self.inputs));
+        for moved in &self.moved {
+            let (was, is) = if moved.is_state { ("an input", "a state") } else { ("a variable", "an input") };
+            let _ = writeln!(text, "`{}` was {was} and is now {is}.", moved.name);
+        }
+        if let Some(free) = &self.feedthrough {
+            let _ = match free.added.is_empty() {
+                true => writeln!(text, "\nNo input feeds through to an output."),
+                false => writeln!(text, "\nFeed-through removed: {} became states.", listed(&free.added)),
+            };
+        }
+        if let Some(feedback) = &self.feedback {
+            let _ = match feedback.n_repaired {
+                0 => writeln!(text, "\nThe system is regular and strangeness-free without feedback."),
+                _ => writeln!(text, "\nRegularizing feedback:\n  {}", feedback.law.join("\n  ")),
+            };
+        }
+        text
+    }
+}
