@@ -300,3 +300,31 @@ fn parameters_without_value_and_free_parameters() {
     let codes: Vec<_> = flat.findings.iter().map(|one| (one.code, one.names.clone())).collect();
     assert_eq!(codes.len(), 2, "{codes:?}");
 }
+
+#[test]
+fn inner_outer_components_are_two() {
+    let flat = flat(
+        "model Leaf outer Real t; Real x = t; end Leaf;
+         model Middle inner outer Real t = 2 * s; Real s = time; Real y = t; Leaf leaf; end Middle;
+         model M inner Real t = 5; Middle middle; end M;",
+        "M",
+    );
+    assert_eq!(value(&flat, "middle.y"), "t");
+    assert_eq!(value(&flat, "middle.leaf.x"), "middle.t");
+    assert_eq!(value(&flat, "middle.t"), "(2 * middle.s)");
+}
+
+#[test]
+fn members_of_expandable_connectors_come_by_connecting() {
+    let flat = flat(
+        "expandable connector Bus Real unused; end Bus;
+         connector RealOutput = output Real; connector RealInput = input Real;
+         model Sensor RealOutput y = time; Bus bus; equation connect(y, bus.speed); end Sensor;
+         model User RealInput u; Real z = 2 * u; end User;
+         model M Sensor s; Bus bus; User u; equation connect(s.bus, bus); connect(bus.speed, u.u); end M;",
+        "M",
+    );
+    assert_balanced(&flat, 5);
+    assert!(flat.find("bus.unused").is_none());
+    assert!(flat.find("s.bus.speed").is_some() && flat.find("bus.speed").is_some());
+}

@@ -328,8 +328,12 @@ impl<'a> Flattener<'a> {
             return self.make_outer(node, parent_id, &elem, decl);
         }
         if elem.prefixes.is_outer && elem.prefixes.is_inner {
-            let what = format!("`inner outer {}`", elem.name);
-            return Err(self.unsupported("inner outer components", elem.span, &what));
+            // Seen from inside the class it is the outer one, seen from its components the inner one.
+            let Some(outer) = self.find_inner(parent_id, elem.name) else {
+                let message = format!("no enclosing component declares `inner {}`", elem.name);
+                return Err(self.error("missing-inner", elem.span, message));
+            };
+            self.seen_as_outer.insert(node, outer);
         }
         let declaration = self.declaration(parent_id, &parent, &elem, decl)?;
         if let Some(condition) = decl.condition.as_deref() {

@@ -196,6 +196,7 @@ pub(crate) struct Flattener<'a> {
     extra_members: FxHashMap<(NodeId, Name), NodeId>,
     expandable_pairs: Vec<expandable::Pair>,
     has_expandable: bool,
+    seen_as_outer: FxHashMap<NodeId, NodeId>,
     units: FxHashMap<Arc<str>, daesy_graph::Unit>,
     shadowed: HashMap<(ClassId, Name), bool, FxBuildHasher>,
 }
@@ -248,6 +249,7 @@ impl<'a> Flattener<'a> {
             extra_members: FxHashMap::default(),
             expandable_pairs: Vec::new(),
             has_expandable: false,
+            seen_as_outer: FxHashMap::default(),
             units: FxHashMap::default(),
             shadowed: HashMap::default(),
         };

@@ -99,7 +99,7 @@ impl<'a> Flattener<'a> {
                     let node = if is_local && used == 1 && ctx.instance.is_some() {
                         let Some(complex) = self.complex(ctx.instance) else { return Err(Refused) };
                         match self.child(&complex, name.name) {
-                            Some(node) => node,
+                            Some(node) => self.seen_as_outer.get(&node).copied().unwrap_or(node),
                             None => return Err(self.unknown_name(name, ctx.scope, false)),
                         }
                     } else {

@@ -15,6 +15,7 @@ use super::instance::{
 use super::modifier::{Layer, Layers};
 use super::value::{Dims, Type, count};
 use super::{Flattener, NodeId, Refused, Res};
+use crate::name::Name;
 use crate::syntax::{Causality, ComponentDecl, ConnectorPrefix, Subscript, VariabilityPrefix};
 
 impl<'a> Flattener<'a> {
@@ -292,19 +293,9 @@ impl<'a> Flattener<'a> {
             let message = format!("the outer component `{}` cannot have modifications", elem.name);
             self.error_help("outer-modified", elem.span, message, "modify the inner component");
         }
-        let mut at = self.node(parent_id).parent;
-        while at.is_some() {
-            if let Some(complex) = self.complex(at) {
-                let class = self.class(complex.class);
-                if let Some(&found) = class.table.get(&elem.name)
-                    && class.elements[found as usize].prefixes.is_inner
-                    && let Some(inner) = self.child(&complex, elem.name)
-                {
-                    self.set_kind(node, NodeKind::Alias(inner));
-                    return self.check_inner_outer(inner, elem, decl);
-                }
-            }
-            at = self.node(at).parent;
+        if let Some(inner) = self.find_inner(parent_id, elem.name) {
+            self.set_kind(node, NodeKind::Alias(inner));
+            return self.check_inner_outer(inner, elem, decl);
         }
         if let Some(&inner) = self.auto_inner.get(&elem.name) {
             self.set_kind(node, NodeKind::Alias(inner));
@@ -354,5 +345,22 @@ impl<'a> Flattener<'a> {
             class_use.is_connector,
             elem.span,
         )
+    }
+
+    /// The inner component of a name in the instances around one.
+    pub(crate) fn find_inner(&self, instance: NodeId, name: Name) -> Option<NodeId> {
+        let mut at = self.node(instance).parent;
+        while at.is_some() {
+            if let Some(complex) = self.complex(at) {
+                let class = self.class(complex.class);
+                if let Some(&found) = class.table.get(&name)
+                    && class.elements[found as usize].prefixes.is_inner
+                {
+                    return self.child(&complex, name);
+                }
+            }
+            at = self.node(at).parent;
+        }
+        None
     }
 }
