@@ -12,7 +12,7 @@ use thiserror::Error;
 
 mod locality;
 
-pub use locality::LocalOrder;
+pub use locality::{LocalOrder, Renumbered};
 
 /// The sparse signature matrix: rows are equations, columns are variables, values are derivative orders.
 ///

@@ -20,7 +20,7 @@ pub mod words;
 
 pub use blocks::{Block, BlockTriangularForm, BlocksError, block_triangular_form};
 pub use dulmage_mendelsohn::{CulpritOptions, CulpritSet, Culprits, DulmageMendelsohn, Part, dulmage_mendelsohn};
-pub use incidence::{Entry, Incidence, IncidenceBuilder, IncidenceError, LocalOrder};
+pub use incidence::{Entry, Incidence, IncidenceBuilder, IncidenceError, LocalOrder, Renumbered};
 pub use matching::{Matching, maximum_matching};
 pub use offsets::{OffsetsError, SigmaAnalysis, sigma_analysis};
 pub use regularize::{RegularizeError, regularize};

@@ -23,7 +23,7 @@
 use thiserror::Error;
 
 use crate::blocks::{BlockTriangularForm, matched_components};
-use crate::incidence::{Incidence, LocalOrder};
+use crate::incidence::{Incidence, LocalOrder, Renumbered};
 use crate::matching::{Matching, maximum_matching};
 
 mod level_queue;
@@ -119,8 +119,8 @@ pub enum OffsetsError {
 
 /// Structural analysis by the Sigma-method.
 pub fn sigma_analysis(incidence: &Incidence) -> Result<SigmaAnalysis, OffsetsError> {
-    let order = LocalOrder::breadth_first(incidence);
-    match analyse(&incidence.renumber(&order)) {
+    let Renumbered { incidence: local, order } = Renumbered::breadth_first(incidence);
+    match analyse(&local) {
         Ok(analysis) => Ok(analysis.in_original_numbers(&order)),
         Err(OffsetsError::StructurallySingular { n_equations, n_variables, matching }) => {
             let matching = matching.in_original_numbers(&order);
@@ -186,12 +186,12 @@ fn smallest_offsets(
     for block in blocks.blocks().rev() {
         let block_idx = block_slots[block.equations[0] as usize];
         if block.size() > 1 {
-            queue.clear();
-            for &equation in block.equations {
-                let at = equation as usize;
-                queue.push(assignment.equation_offsets[at] - offset[at], equation);
-            }
             // Levels are -u, so that the smallest level is served first.
+            let level = |equation: u32| assignment.equation_offsets[equation as usize] - offset[equation as usize];
+            queue.restart(block.equations.iter().map(|&equation| level(equation)).min().unwrap_or(0));
+            for &equation in block.equations {
+                queue.push(level(equation), equation);
+            }
             while let Some(item) = queue.pop() {
                 let equation = item.node as usize;
                 if is_settled[equation] {

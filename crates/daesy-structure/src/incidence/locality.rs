@@ -17,40 +17,129 @@ pub struct LocalOrder {
 
 const UNNUMBERED: u32 = u32::MAX;
 
-impl LocalOrder {
+/// An incidence in a new numbering, with the way back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renumbered {
+    /// The matrix in new numbers.
+    pub incidence: Incidence,
+    /// The original numbers.
+    pub order: LocalOrder,
+}
+
+impl Renumbered {
     /// Numbers equations and variables by a breadth-first search, one connected part after the other.
-    pub fn breadth_first(incidence: &Incidence) -> Self {
-        let transposed = incidence.transpose();
-        let mut equations = Vec::with_capacity(incidence.n_equations());
-        let mut variables = Vec::with_capacity(incidence.n_variables());
-        let mut is_numbered_equation = vec![false; incidence.n_equations()];
-        let mut is_numbered_variable = vec![false; incidence.n_variables()];
+    ///
+    /// Rows are written as the search passes them, while they are at hand.
+    pub fn breadth_first(original: &Incidence) -> Self {
+        let columns = Columns::of(original);
+        let mut equations = Vec::with_capacity(original.n_equations());
+        let mut variables = Vec::with_capacity(original.n_variables());
+        let mut is_numbered = vec![false; original.n_equations()];
+        let mut places = vec![UNNUMBERED; original.n_variables()];
+        let mut rows = Rows::with_capacity(original.n_equations(), original.n_entries());
         let mut head = 0;
-        for start in 0..incidence.n_equations() {
-            if is_numbered_equation[start] {
+        for start in 0..original.n_equations() {
+            if is_numbered[start] {
                 continue;
             }
-            is_numbered_equation[start] = true;
+            is_numbered[start] = true;
             equations.push(start as u32);
             while head < equations.len() {
                 let equation = equations[head] as usize;
                 head += 1;
-                for &variable in incidence.variables_of(equation) {
-                    if core::mem::replace(&mut is_numbered_variable[variable as usize], true) {
-                        continue;
-                    }
-                    variables.push(variable);
-                    for &next in transposed.variables_of(variable as usize) {
-                        if !core::mem::replace(&mut is_numbered_equation[next as usize], true) {
-                            equations.push(next);
+                for entry in original.entries_of(equation) {
+                    let place = &mut places[entry.variable as usize];
+                    if *place == UNNUMBERED {
+                        *place = variables.len() as u32;
+                        variables.push(entry.variable);
+                        for &next in columns.equations_of(entry.variable) {
+                            if !core::mem::replace(&mut is_numbered[next as usize], true) {
+                                equations.push(next);
+                            }
                         }
                     }
+                    rows.add(*place, entry.order);
                 }
+                rows.end_row();
             }
         }
         // Variables that occur nowhere come last.
-        variables.extend((0u32..).zip(&is_numbered_variable).filter(|&(_, &is_numbered)| !is_numbered).map(|(v, _)| v));
-        Self { equations, variables }
+        variables
+            .extend((0u32..).zip(&places).filter(|&(_, &place)| place == UNNUMBERED).map(|(variable, _)| variable));
+        Self { incidence: rows.finish(original.n_variables), order: LocalOrder { equations, variables } }
+    }
+}
+
+/// The equations of each variable, without orders.
+struct Columns {
+    starts: Vec<u32>,
+    equations: Vec<u32>,
+}
+
+impl Columns {
+    fn of(incidence: &Incidence) -> Self {
+        let mut starts = vec![0u32; incidence.n_variables() + 1];
+        for &variable in incidence.variables() {
+            starts[variable as usize + 1] += 1;
+        }
+        for variable in 0..incidence.n_variables() {
+            starts[variable + 1] += starts[variable];
+        }
+        // Filled from the back, so that `starts` ends as it should.
+        let mut ends = starts[1..].to_vec();
+        let mut equations = vec![0u32; incidence.n_entries()];
+        for equation in (0..incidence.n_equations()).rev() {
+            for &variable in incidence.variables_of(equation) {
+                let end = &mut ends[variable as usize];
+                *end -= 1;
+                equations[*end as usize] = equation as u32;
+            }
+        }
+        Self { starts, equations }
+    }
+
+    fn equations_of(&self, variable: u32) -> &[u32] {
+        let at = variable as usize;
+        &self.equations[self.starts[at] as usize..self.starts[at + 1] as usize]
+    }
+}
+
+/// Rows under construction.
+struct Rows {
+    row_starts: Vec<u32>,
+    variables: Vec<u32>,
+    orders: Vec<u8>,
+    row: Vec<(u32, u8)>,
+}
+
+impl Rows {
+    fn with_capacity(n_rows: usize, n_entries: usize) -> Self {
+        let mut row_starts = Vec::with_capacity(n_rows + 1);
+        row_starts.push(0);
+        Self {
+            row_starts,
+            variables: Vec::with_capacity(n_entries),
+            orders: Vec::with_capacity(n_entries),
+            row: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, variable: u32, order: u8) {
+        self.row.push((variable, order));
+    }
+
+    /// Stores the row by ascending variable.
+    fn end_row(&mut self) {
+        self.row.sort_unstable();
+        for (variable, order) in self.row.drain(..) {
+            self.variables.push(variable);
+            self.orders.push(order);
+        }
+        self.row_starts.push(self.variables.len() as u32);
+    }
+
+    fn finish(self, n_variables: u32) -> Incidence {
+        Incidence { n_variables, row_starts: self.row_starts, variables: self.variables, orders: self.orders }
     }
 }
 
@@ -61,22 +150,17 @@ impl Incidence {
         for (place, &variable) in (0u32..).zip(&order.variables) {
             places[variable as usize] = place;
         }
-        let mut row_starts = Vec::with_capacity(order.equations.len() + 1);
-        let mut variables = Vec::with_capacity(self.n_entries());
-        let mut orders = Vec::with_capacity(self.n_entries());
-        let mut row = Vec::new();
-        row_starts.push(0);
+        let mut rows = Rows::with_capacity(order.equations.len(), self.n_entries());
         for &equation in &order.equations {
-            row.clear();
-            row.extend(self.entries_of(equation as usize).map(|entry| (places[entry.variable as usize], entry.order)));
-            row.sort_unstable();
-            for &(variable, order) in row.iter().filter(|&&(variable, _)| variable != UNNUMBERED) {
-                variables.push(variable);
-                orders.push(order);
+            for entry in self.entries_of(equation as usize) {
+                let place = places[entry.variable as usize];
+                if place != UNNUMBERED {
+                    rows.add(place, entry.order);
+                }
             }
-            row_starts.push(variables.len() as u32);
+            rows.end_row();
         }
-        Incidence { n_variables: order.variables.len() as u32, row_starts, variables, orders }
+        rows.finish(order.variables.len() as u32)
     }
 }
 
@@ -99,8 +183,8 @@ mod tests {
             builder.push_equation(near.map(|k| Entry { variable: places[k], order: (row % 3) as u8 })).unwrap();
         }
         let incidence = builder.finish();
-        let order = LocalOrder::breadth_first(&incidence);
-        let local = incidence.renumber(&order);
+        let Renumbered { incidence: local, order } = Renumbered::breadth_first(&incidence);
+        assert_eq!(local, incidence.renumber(&order));
         assert_eq!(local.n_entries(), incidence.n_entries());
         for equation in 0..n {
             for entry in local.entries_of(equation) {
@@ -116,7 +200,7 @@ mod tests {
         let mut builder = IncidenceBuilder::new(4).unwrap();
         builder.push_equation([]).unwrap();
         builder.push_equation([Entry { variable: 2, order: 0 }]).unwrap();
-        let mut order = LocalOrder::breadth_first(&builder.finish());
+        let mut order = Renumbered::breadth_first(&builder.finish()).order;
         order.equations.sort_unstable();
         order.variables.sort_unstable();
         assert_eq!(order, LocalOrder { equations: vec![0, 1], variables: vec![0, 1, 2, 3] });

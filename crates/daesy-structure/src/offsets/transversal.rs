@@ -11,8 +11,8 @@
 //! D added up times their number is bounded by the value of the transversal: O(sqrt(n k)) rounds for orders up to k, as in
 //! [@gabow1989]. For models of physical systems the number of rounds is about the index.
 //!
-//! Most unmatched equations find their variable close by. So, before each round, searches from single equations with a bounded
-//! number of steps settle these at a cost that does not depend on the size of the block.
+//! Where a round settles only few equations, each at its own D, searches from single equations with a bounded number of steps settle
+//! those whose variable is close by, at a cost that does not depend on the size of the block.
 
 use crate::blocks::BlockTriangularForm;
 use crate::incidence::Incidence;
@@ -55,17 +55,17 @@ pub(super) fn highest_value_transversal(inner: &Incidence, blocks: &BlockTriangu
     for group in free.chunk_by(|&a, &b| blocks.block_slots()[a as usize] == blocks.block_slots()[b as usize]) {
         let block = blocks.block(blocks.block_slots()[group[0] as usize] as usize);
         let mut free = group.to_vec();
-        loop {
-            search.pair_nearby(inner, &mut state, &mut free, block.size());
-            if free.is_empty() {
-                break;
-            }
+        while !free.is_empty() {
+            let n_before = free.len();
             search.raise_together(inner, &mut state, &free);
             let Assignment { transversal, equation_offsets, variable_offsets } = &mut state;
             push_relabel.complete(pattern, block.variables, transversal, &mut free, |equation, entry| {
                 variable_offsets[entry.variable as usize]
                     == equation_offsets[equation as usize] + i64::from(entry.order)
             });
+            if free.len() > n_before / 2 {
+                search.pair_nearby(inner, &mut state, &mut free, block.size());
+            }
         }
     }
     state
@@ -99,7 +99,7 @@ struct Nearest {
 const SMALLEST_SEARCH: usize = 32;
 
 /// Searches from single equations may cost this many times the size of the block before all join in one search.
-const EFFORT_NEARBY: usize = 4;
+const EFFORT_NEARBY: usize = 2;
 
 impl SlackSearch {
     fn new(n: usize) -> Self {
@@ -143,7 +143,7 @@ impl SlackSearch {
         let nowhere = Step { equation: UNMATCHED, variable: UNMATCHED };
         self.round += 1;
         self.reached.clear();
-        self.queue.clear();
+        self.queue.restart(0);
         for &equation in free {
             self.reach(equation, 0, nowhere);
         }

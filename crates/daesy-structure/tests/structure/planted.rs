@@ -27,15 +27,28 @@ fn entry(variable: usize, order: u32) -> Entry {
 }
 
 impl Plain {
+    /// Equations and variables in random order.
     pub fn hide(&self, rng: &mut fastrand::Rng) -> Hidden {
         let n = self.rows.len();
         let mut equation_order: Vec<usize> = (0..n).collect();
         rng.shuffle(&mut equation_order);
         let mut variable_place: Vec<usize> = (0..n).collect();
         rng.shuffle(&mut variable_place);
+        self.reorder(&equation_order, &variable_place)
+    }
+
+    /// Equations and variables in the order in which they were made, as those of a model are.
+    #[allow(dead_code, reason = "only the scaling example needs it")]
+    pub fn as_declared(&self) -> Hidden {
+        let order: Vec<usize> = (0..self.rows.len()).collect();
+        self.reorder(&order, &order)
+    }
+
+    fn reorder(&self, equation_order: &[usize], variable_place: &[usize]) -> Hidden {
+        let n = self.rows.len();
         let mut builder = IncidenceBuilder::new(n).expect("generated systems are small enough");
         builder.reserve(n, self.rows.iter().map(Vec::len).sum());
-        for &equation in &equation_order {
+        for &equation in equation_order {
             let row = self.rows[equation].iter();
             builder
                 .push_equation(
