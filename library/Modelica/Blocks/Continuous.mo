@@ -14,8 +14,8 @@ package Continuous "Linear dynamic blocks and controllers"
     Interfaces.BooleanInput reset if use_reset "Becoming true resets the output";
     Interfaces.RealInput set if use_reset and use_set "Value after a reset";
   protected
-    Interfaces.BooleanOutput local_reset if use_reset "Reset as seen inside";
-    Interfaces.RealOutput local_set if use_reset "Value after a reset as seen inside";
+    Interfaces.BooleanOutput local_reset "Reset as seen inside";
+    Interfaces.RealOutput local_set "Value after a reset as seen inside";
   initial equation
     if initType == Init.SteadyState then
       der(y) = 0;
@@ -33,6 +33,9 @@ package Continuous "Linear dynamic blocks and controllers"
       when local_reset then
         reinit(y, local_set);
       end when;
+    else
+      local_reset = false;
+      local_set = 0;
     end if;
     der(y) = k*u;
   end Integrator;
@@ -42,10 +45,17 @@ package Continuous "Linear dynamic blocks and controllers"
     parameter Real k(unit="1") = 1 "Gain";
     parameter Real outMax(start=1) "Upper limit";
     parameter Real outMin = -outMax "Lower limit";
+    parameter Boolean use_reset = false "Whether there is a reset input";
+    parameter Boolean use_set = false "Whether an input says the value after a reset";
     parameter Init initType = Init.InitialState "How the block starts";
     parameter Boolean limitsAtInit = true "Accepted for compatibility";
     parameter Real y_start = 0 "Start value";
     parameter Boolean strict = false "Whether reaching a limit is no event";
+    Interfaces.BooleanInput reset if use_reset "Becoming true resets the output";
+    Interfaces.RealInput set if use_reset and use_set "Value after a reset";
+  protected
+    Interfaces.BooleanOutput local_reset "Reset as seen inside";
+    Interfaces.RealOutput local_set "Value after a reset as seen inside";
   initial equation
     if initType == Init.SteadyState then
       der(y) = 0;
@@ -53,6 +63,20 @@ package Continuous "Linear dynamic blocks and controllers"
       y = y_start;
     end if;
   equation
+    if use_reset then
+      connect(reset, local_reset);
+      if use_set then
+        connect(set, local_set);
+      else
+        local_set = y_start;
+      end if;
+      when local_reset then
+        reinit(y, local_set);
+      end when;
+    else
+      local_reset = false;
+      local_set = 0;
+    end if;
     if strict then
       der(y) = noEvent(if y < outMin and k*u < 0 or y > outMax and k*u > 0 then 0 else k*u);
     else

@@ -54,8 +54,11 @@ package Sources "Signals of time"
     parameter Boolean continuous = false "Whether the signal before the start equals that at the start";
     extends Interfaces.SignalSource;
   equation
-    y = offset + amplitude*(if continuous then sin(2*pi*f*(if time < startTime then 0 else time - startTime) + phase)
-                            else (if time < startTime then 0 else sin(2*pi*f*(time - startTime) + phase)));
+    if continuous then
+      y = offset + amplitude*sin(2*pi*f*(if time < startTime then 0 else time - startTime) + phase);
+    else
+      y = offset + (if time < startTime then 0 else amplitude*sin(2*pi*f*(time - startTime) + phase));
+    end if;
   end Sine;
 
   block Cosine "A cosine wave"
@@ -65,8 +68,11 @@ package Sources "Signals of time"
     parameter Boolean continuous = false "Whether the signal before the start equals that at the start";
     extends Interfaces.SignalSource;
   equation
-    y = offset + amplitude*(if continuous then cos(2*pi*f*(if time < startTime then 0 else time - startTime) + phase)
-                            else (if time < startTime then 0 else cos(2*pi*f*(time - startTime) + phase)));
+    if continuous then
+      y = offset + amplitude*cos(2*pi*f*(if time < startTime then 0 else time - startTime) + phase);
+    else
+      y = offset + (if time < startTime then 0 else amplitude*cos(2*pi*f*(time - startTime) + phase));
+    end if;
   end Cosine;
 
   block ExpSine "A sine wave that dies out"
@@ -172,16 +178,19 @@ package Sources "Signals of time"
     extends Interfaces.SignalSource;
     parameter SI.Time shiftTime = startTime "The table's time 0";
   protected
-    final parameter Integer n = size(table, 1) "Number of points";
     Real t = (time - shiftTime)/timeScale "Time as in the table";
   equation
-    assert(n > 0, "TimeTable needs at least one point");
-    y = offset + (if time < startTime then 0 elseif n == 1 then table[1, 2] else
-      sum(if (i == 1 or t >= table[i, 1]) and (i == n - 1 or t < table[i + 1, 1]) then
-            (if table[i + 1, 1] > table[i, 1] then
-               table[i, 2] + (table[i + 1, 2] - table[i, 2])*(t - table[i, 1])/(table[i + 1, 1] - table[i, 1])
-             else table[i + 1, 2])
-          else 0 for i in 1:n - 1));
+    assert(size(table, 1) > 0, "TimeTable needs at least one point");
+    if size(table, 1) <= 1 then
+      y = offset + (if time < startTime then 0 else sum(table[:, 2]));
+    else
+      // One line is in force at a time; those of length zero never are.
+      y = offset + (if time < startTime then 0 else
+        sum(if (i == 1 or t >= table[i, 1]) and (i == size(table, 1) - 1 or t < table[i + 1, 1]) then
+              table[i, 2] + (if table[i + 1, 1] > table[i, 1] then
+                (table[i + 1, 2] - table[i, 2])/(table[i + 1, 1] - table[i, 1])*(t - table[i, 1]) else table[i + 1, 2] - table[i, 2])
+            else 0 for i in 1:size(table, 1) - 1));
+    end if;
     annotation (Documentation(info="<html>
 <p>Before the first point and behind the last the outer lines are continued.</p>
 </html>"));
