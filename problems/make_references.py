@@ -13,7 +13,6 @@ import sys
 
 import numpy as np
 from scipy.integrate import solve_ivp
-from scipy.linalg import expm
 from scipy.optimize import brentq, fsolve
 
 
