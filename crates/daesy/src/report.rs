@@ -28,12 +28,12 @@ impl Page {
 
     /// A paragraph.
     pub fn paragraph(&mut self, text: &str) {
-        let _ = writeln!(self.body, "<p>{}</p>", escape(text));
+        let _ = writeln!(self.body, "<p>{}</p>", inline(text));
     }
 
     /// A remark with a level: `error`, `warning`, `note` or `good`.
     pub fn remark(&mut self, level: &str, text: &str) {
-        let _ = writeln!(self.body, "<p class=\"remark {level}\">{}</p>", escape(text));
+        let _ = writeln!(self.body, "<p class=\"remark {level}\">{}</p>", inline(text));
     }
 
     /// Text as it is, in fixed width.
@@ -45,24 +45,26 @@ impl Page {
     pub fn list<S: AsRef<str>>(&mut self, items: &[S]) {
         self.body.push_str("<ul>\n");
         for item in items {
-            let _ = writeln!(self.body, "<li>{}</li>", escape(item.as_ref()));
+            let _ = writeln!(self.body, "<li>{}</li>", inline(item.as_ref()));
         }
         self.body.push_str("</ul>\n");
     }
 
-    /// A table; cells that read as numbers are set to the right.
+    /// A table; columns whose cells all read as numbers are set to the right.
     pub fn table<S: AsRef<str>>(&mut self, head: &[&str], rows: &[Vec<S>]) {
+        let class = |column: usize| {
+            let is_number = |row: &Vec<S>| row.get(column).is_none_or(|cell| cell.as_ref().parse::<f64>().is_ok());
+            if rows.iter().all(is_number) { " class=\"number\"" } else { "" }
+        };
         self.body.push_str("<div class=\"scroll\"><table>\n<thead><tr>");
-        for cell in head {
-            let _ = write!(self.body, "<th>{}</th>", escape(cell));
+        for (column, cell) in head.iter().enumerate() {
+            let _ = write!(self.body, "<th{}>{}</th>", class(column), escape(cell));
         }
         self.body.push_str("</tr></thead>\n<tbody>\n");
         for row in rows {
             self.body.push_str("<tr>");
-            for cell in row {
-                let cell = cell.as_ref();
-                let class = if cell.parse::<f64>().is_ok() { " class=\"number\"" } else { "" };
-                let _ = write!(self.body, "<td{class}>{}</td>", escape(cell));
+            for (column, cell) in row.iter().enumerate() {
+                let _ = write!(self.body, "<td{}>{}</td>", class(column), escape(cell.as_ref()));
             }
             self.body.push_str("</tr>\n");
         }
@@ -115,11 +117,22 @@ pre { background: var(--wash); border: 1px solid var(--rule); border-radius: 6px
 table { border-collapse: collapse; width: 100%; font-size: .92rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .35rem .7rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }
 th { color: var(--faint); font-weight: 600; }
-td.number { text-align: right; }
+td.number, th.number { text-align: right; }
+code { font: .92em ui-monospace, 'DejaVu Sans Mono', monospace; overflow-wrap: anywhere; }
 figure { margin: 1.2rem 0; } figcaption { color: var(--faint); font-size: .9rem; margin-top: .3rem; }
 figure svg { width: 100%; height: auto; display: block; }
 footer { margin-top: 3rem; color: var(--faint); font-size: .85rem; }
 ";
+
+/// Running text for HTML: what stands between backticks is set as code.
+fn inline(text: &str) -> String {
+    let mut html = String::new();
+    for (at, part) in text.split('`').enumerate() {
+        let part = escape(part);
+        html.push_str(&if at % 2 == 1 { format!("<code>{part}</code>") } else { part });
+    }
+    html
+}
 
 /// Text for HTML and SVG.
 #[must_use]
