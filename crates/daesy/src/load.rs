@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use daesy_graph::finding::{Finding, Level, nearest};
-use daesy_graph::flat::{FlatDae, VariableKind};
+use daesy_graph::flat::{Equation, FlatDae, Origin, VariableKind};
 use daesy_graph::{ExprId, Graph, Span, VarId};
 use daesy_model::flatten::{FlattenError, FlattenOptions, flatten_library};
 use daesy_model::library::Library;
@@ -256,26 +256,10 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
     }
     let is_unknown = |kind| matches!(kind, VariableKind::Continuous | VariableKind::Discrete);
     for input in &study.inputs {
-        match flat.find(&input.name) {
-            Some(var) if flat.variables[var.index()].kind == VariableKind::Input => {}
-            Some(_) => findings.push(not_a(flat, &input.name, input.span, "top-level input")),
-            None => findings.push(unknown_name(flat, &input.name, input.span, "top-level input", |kind| {
-                kind == VariableKind::Input
-            })),
-        }
+        findings.extend(free_input(flat, &input.name, input.span));
     }
     for disturbance in &study.disturbances {
-        match flat.find(&disturbance.name) {
-            Some(var) if flat.variables[var.index()].kind == VariableKind::Input => {}
-            Some(_) => {
-                let finding = not_a(flat, &disturbance.name, disturbance.span, "top-level input");
-                findings
-                    .push(finding.with_help("a disturbance enters the model through an input of the top-level model"));
-            }
-            None => findings.push(unknown_name(flat, &disturbance.name, disturbance.span, "top-level input", |kind| {
-                kind == VariableKind::Input
-            })),
-        }
+        findings.extend(free_input(flat, &disturbance.name, disturbance.span));
         if study.inputs.iter().any(|input| input.name == disturbance.name) {
             findings.push(
                 Finding::error(
@@ -318,6 +302,45 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
         }
     }
     findings
+}
+
+/// Makes a signal an input of the model: it is one already, or it is an unknown whose value only its declaration gives, or whose
+/// equation is missing.
+fn free_input(flat: &mut FlatDae, name: &str, span: Span) -> Option<Finding> {
+    let Some(var) = flat.find(name) else {
+        return Some(unknown_name(flat, name, span, "input", |kind| kind == VariableKind::Input));
+    };
+    match flat.variables[var.index()].kind {
+        VariableKind::Input => return None,
+        VariableKind::Continuous => {}
+        VariableKind::Constant | VariableKind::Parameter | VariableKind::Discrete => {
+            return Some(not_a(flat, name, span, "input"));
+        }
+    }
+    let value = flat.graph.var(var);
+    let is_declared = |equation: &Equation| {
+        matches!(equation.origin, Origin::Binding | Origin::UnconnectedFlow) && equation.lhs == value
+    };
+    match flat.equations.iter().position(is_declared) {
+        Some(at) => {
+            flat.equations.remove(at);
+        }
+        None => {
+            let size = flat.size();
+            if size.equations >= size.unknowns {
+                let finding = Finding::error(
+                    "not-an-input",
+                    span,
+                    format!("`{name}` cannot be given from outside: the equations of the model determine it already"),
+                );
+                return Some(finding.with_names([name]).with_help(
+                    "name an input of the top-level model, or a variable that only its declaration gives a value (`Real w = 0`)",
+                ));
+            }
+        }
+    }
+    flat.variables[var.index()].kind = VariableKind::Input;
+    None
 }
 
 fn not_a(flat: &FlatDae, name: &str, span: Span, wanted: &str) -> Finding {
