@@ -321,14 +321,14 @@ impl TransferArray {
         }
         let scaled = Mat::from_fn(wanted, 1, |i, _| projected[(i, 0)] / self.s[i]);
         let x = &self.v * &scaled;
-        // Rounding errors reach entry p as |V_p,c| (|b| + s_0 |x|) / s_c; entries below that are zero, if they are also small
+        // Rounding errors reach entry p as |V_p,c| (|f| + s_0 |x|) / s_c; entries below that are zero, if they are also small
         // next to the largest.
         let largest = x.norm_max();
-        let source = 16.0 * f64::EPSILON * (norm(b.as_ref()) + self.s.first().copied().unwrap_or(0.0) * largest);
-        let noise = |p: usize| {
-            let reach: f64 = (0..wanted).map(|c| self.v[(p, c)].abs() * source / self.s[c]).sum();
-            reach.min(1e-9 * largest)
-        };
+        let source = 16.0 * f64::EPSILON * (size + self.s.first().copied().unwrap_or(0.0) * largest);
+        let reach = |p: usize| (0..wanted).map(|c| self.v[(p, c)].abs() * source / self.s[c]).sum::<f64>();
+        // A response that is all rounding errors is none.
+        let is_nothing = (0..wanted).all(|p| x[(p, 0)].abs() <= reach(p));
+        let noise = |p: usize| if is_nothing { f64::INFINITY } else { reach(p).min(1e-9 * largest) };
         let values = (0..wanted)
             .map(|p| {
                 let (level, j) = ((p / n) as i32 - self.below as i32, p % n);
