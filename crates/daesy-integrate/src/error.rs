@@ -46,6 +46,14 @@ pub enum IntegrateError {
         /// An unknown that is not determined.
         variable: String,
     },
+    /// The values after a discontinuity do not follow from the equations.
+    #[error("the values after the discontinuity at t = {time} cannot be found: {reason}")]
+    NoTransfer {
+        /// When.
+        time: f64,
+        /// Why.
+        reason: String,
+    },
     /// More steps than allowed.
     #[error("more than {limit} steps; t = {time} was reached")]
     TooManySteps {

@@ -12,7 +12,9 @@ mod newton;
 mod project;
 pub mod simulate;
 mod tableau;
+pub mod transfer;
 
 pub use error::IntegrateError;
 pub use initialize::{InitializeOptions, Initialized, initialize};
-pub use simulate::{Inputs, SimulateOptions, Simulation, simulate};
+pub use simulate::{Inputs, SimulateOptions, Simulation, simulate, simulate_with};
+pub use transfer::{Crossed, Crossing, Transfer, TransferError};

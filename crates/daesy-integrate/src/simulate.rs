@@ -1,8 +1,9 @@
 //! Adaptive integration with output on a given grid.
 //!
 //! The method is an L-stable, stiffly accurate Runge-Kutta method of order 4 with an error estimate of order 3 (see the module
-//! `tableau`). Every accepted step ends on the constraints. Output between step ends is by cubic interpolation of the
-//! states, after which the unknowns are solved from their equations, so that every row of the output satisfies all equations.
+//! `tableau`). Every accepted step ends on the constraints. Where an input jumps, the table has a row before and a row after.
+//! Output between step ends is by cubic interpolation of the states, after which the unknowns are solved from their equations, so
+//! that every row of the output satisfies all equations.
 
 use daesy_system::{DaeSystem, Part};
 
@@ -11,6 +12,7 @@ use crate::initialize::{InitializeOptions, Initialized, initialize};
 use crate::newton::{Newton, Outcome, Surroundings};
 use crate::project::Projector;
 use crate::tableau::{A, C, ERROR, GAMMA, STAGES};
+use crate::transfer::{Crossed, Crossing, Transfer};
 
 /// Values of the inputs over time.
 pub trait Inputs {
@@ -45,6 +47,8 @@ pub struct Simulation {
     pub times: Vec<f64>,
     /// Observed quantities, row by row.
     pub rows: Vec<Vec<f64>>,
+    /// Rows that follow a jump: each has the same time as the row before it.
+    pub jumps: Vec<usize>,
     /// The consistent start.
     pub start: Initialized,
     /// Accepted steps.
@@ -59,12 +63,21 @@ pub struct Simulation {
     pub constraint_residual_max: f64,
 }
 
+/// Whether two rows at the same time differ by more than rounding.
+fn is_jump(before: &[f64], after: &[f64]) -> bool {
+    before
+        .iter()
+        .zip(after)
+        .any(|(before, after)| (before - after).abs() > 1e-9 * before.abs().max(after.abs()).max(1e-6))
+}
+
 /// Newton stops when the remaining error is below this fraction of the tolerance.
 const NEWTON_GOAL: f64 = 0.03;
 
 struct Run<'s, 'i> {
     system: &'s dyn DaeSystem,
     inputs: &'i dyn Inputs,
+    transfer: Option<&'i mut dyn Transfer>,
     options: &'i SimulateOptions,
     newton: Newton<'s>,
     output_newton: Newton<'s>,
@@ -100,6 +113,20 @@ pub fn simulate(
     inputs: &dyn Inputs,
     options: &SimulateOptions,
 ) -> Result<Simulation, IntegrateError> {
+    simulate_with(system, parameters, inputs, None, options)
+}
+
+/// Integrates a system from its consistent start; at every break of the inputs `transfer` gives the states that follow.
+///
+/// # Errors
+/// When no consistent start is found or the method gives up; the error says when and where.
+pub fn simulate_with<'i>(
+    system: &dyn DaeSystem,
+    parameters: &[f64],
+    inputs: &'i dyn Inputs,
+    transfer: Option<&'i mut dyn Transfer>,
+    options: &'i SimulateOptions,
+) -> Result<Simulation, IntegrateError> {
     let description = system.description();
     let mut input_values = vec![0.0; description.n_inputs];
     inputs.fill(options.start, true, &mut input_values);
@@ -108,6 +135,7 @@ pub fn simulate(
     let mut run = Run {
         system,
         inputs,
+        transfer,
         options,
         newton: Newton::new(system)?,
         output_newton: Newton::new(system)?,
@@ -128,6 +156,7 @@ pub fn simulate(
     let mut simulation = Simulation {
         times: Vec::with_capacity(options.output_times.len()),
         rows: Vec::with_capacity(options.output_times.len()),
+        jumps: Vec::new(),
         start,
         steps: 0,
         rejected: 0,
@@ -152,6 +181,9 @@ impl Run<'_, '_> {
             simulation.rows.push(row);
             next_output += 1;
         }
+        if self.transfer.as_ref().is_some_and(|transfer| transfer.acts_at_start(options.start)) {
+            self.cross_break(simulation)?;
+        }
         let span = options.stop - options.start;
         let breaks: Vec<f64> = self
             .inputs
@@ -165,7 +197,8 @@ impl Run<'_, '_> {
         for end in breaks {
             while self.time < end {
                 self.set_weights();
-                let smallest = 1e-14 * self.time.abs().max(span);
+                // Near the start the steps of a stiff model may be tiny against the whole span.
+                let smallest = 1e-14 * self.time.abs() + 1e-24 * span;
                 let left = end - self.time;
                 let mut this_step = if step >= left {
                     left
@@ -217,7 +250,7 @@ impl Run<'_, '_> {
                 }
             }
             if end < options.stop {
-                self.restart_after_break()?;
+                self.cross_break(simulation)?;
                 step = self.first_step(span);
             }
         }
@@ -236,7 +269,7 @@ impl Run<'_, '_> {
         let guess = if rate > 1e-10 { 0.5 / rate } else { span };
         // The tolerance is of order 4 in the step: the fourth root of what a first-order method would take.
         let scale = self.options.rtol.powf(-0.5);
-        (guess * scale).min(1e-2 * span).max(1e-10 * span)
+        (guess * scale).min(1e-2 * span).max(1e-20 * span)
     }
 
     fn set_weights(&mut self) {
@@ -384,8 +417,41 @@ impl Run<'_, '_> {
         Ok(())
     }
 
+    /// Crosses a break of the inputs: the states that follow, and a row before and after where something jumps.
+    fn cross_break(&mut self, simulation: &mut Simulation) -> Result<(), IntegrateError> {
+        let time = self.time;
+        let before = self.observe_here();
+        let inputs_before = self.input_values.clone();
+        self.inputs.fill(time, true, &mut self.input_values);
+        let mut crossed = Crossed::Smoothly;
+        if let Some(transfer) = &mut self.transfer {
+            let crossing = Crossing {
+                time,
+                inputs_before: &inputs_before,
+                inputs_after: &self.input_values,
+                observed_before: &before,
+                parameters: &self.parameters,
+            };
+            crossed = transfer
+                .cross(&crossing, &mut self.states)
+                .map_err(|error| IntegrateError::NoTransfer { time, reason: error.reason })?;
+        }
+        self.restart_after_break()?;
+        let after = self.observe_here();
+        if crossed == Crossed::WithJump || is_jump(&before, &after) {
+            if simulation.times.last() != Some(&time) {
+                simulation.times.push(time);
+                simulation.rows.push(before);
+            }
+            simulation.times.push(time);
+            simulation.rows.push(after);
+            simulation.jumps.push(simulation.rows.len() - 1);
+        }
+        Ok(())
+    }
+
+    /// Goes on from the states at hand with the inputs at hand.
     fn restart_after_break(&mut self) -> Result<(), IntegrateError> {
-        self.inputs.fill(self.time, true, &mut self.input_values);
         self.newton.forget_matrix();
         self.output_newton.forget_matrix();
         self.return_to_constraints()?;
