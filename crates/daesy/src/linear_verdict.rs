@@ -1,0 +1,192 @@
+//! What matrices say about a linear model: index, and for singular models which equations are redundant and which variables free.
+
+use daesy_graph::Span;
+use daesy_graph::finding::Finding;
+use daesy_graph::flat::FlatDae;
+use daesy_pencil::{
+    InputRole, KroneckerStructure, PencilError, PencilOptions, RankDecision, RedundantEquations, StrangenessFree,
+    StrangenessOptions, kronecker_structure, strangeness_free,
+};
+use daesy_structure::RankRow;
+use daesy_structure::words::enumerate;
+use serde_json::{Value, json};
+
+use crate::check::Verdict;
+use crate::linearize::{LinearKind, LinearModel};
+use crate::load::Loaded;
+use crate::regularize::start_time;
+use crate::study::StudyModel;
+
+/// The verdict of matrices.
+#[derive(Clone, Debug)]
+pub struct LinearVerdict {
+    /// Whether the solution exists and is unique.
+    pub is_regular: bool,
+    /// Number of differentiations that make an ordinary differential equation; nothing for singular models.
+    pub differentiation_index: Option<usize>,
+    /// Strangeness index.
+    pub strangeness_index: usize,
+    /// Differential equations.
+    pub d: usize,
+    /// Algebraic equations.
+    pub a: usize,
+    /// Redundant equations.
+    pub v: usize,
+    /// Whether structure says the same.
+    pub agrees_with_structure: bool,
+    /// Equations that may be left out.
+    pub redundant_equations: Vec<String>,
+    /// Variables that may be chosen freely.
+    pub free_variables: Vec<String>,
+    /// Ranks and gaps.
+    pub rank_decisions: Vec<RankRow>,
+    /// What is to be told.
+    pub findings: Vec<Finding>,
+}
+
+/// Models up to this size are judged by dense matrices.
+pub const DENSE: usize = 240;
+
+/// The verdict on a study's matrices whose equations and variables do not fit; nothing for other models.
+#[must_use]
+pub fn of_singular(loaded: &Loaded) -> Option<LinearVerdict> {
+    let study = loaded.study.as_ref()?;
+    if !matches!(study.model, StudyModel::Linear(_)) || loaded.flat.variables.len() > DENSE {
+        return None;
+    }
+    let model = LinearModel::new(&loaded.flat).ok()?;
+    judge(&model, start_time(loaded)).ok().filter(|verdict| !verdict.is_regular)
+}
+
+/// What matrices add to the verdict of structure and start values: for coefficients that depend on time, which structure and the
+/// start values alone cannot judge, and where no consistent start was found.
+#[must_use]
+pub fn complete(flat: &FlatDae, verdict: &Verdict, time: f64) -> Option<LinearVerdict> {
+    if flat.size().unknowns > DENSE {
+        return None;
+    }
+    let model = LinearModel::new(flat).ok()?;
+    if model.kind == LinearKind::Constant && verdict.regularity.is_some() {
+        return None;
+    }
+    let mut linear = judge(&model, time).ok()?;
+    linear.agrees_with_structure = linear.differentiation_index == Some(verdict.structural_index as usize)
+        && linear.d == verdict.degrees_of_freedom;
+    Some(linear)
+}
+
+/// Judges a linear model at a time.
+///
+/// # Errors
+/// When a coefficient is not finite or ranks change at this time.
+pub fn judge(model: &LinearModel, time: f64) -> Result<LinearVerdict, PencilError> {
+    let options = StrangenessOptions {
+        inputs: InputRole::Given,
+        redundant: RedundantEquations::Remove,
+        max_differentiations: model.n_variables().clamp(8, 20),
+        ..StrangenessOptions::default()
+    };
+    let form = strangeness_free(model, time, &options)?;
+    let is_regular = form.v == 0 && form.d + form.a == model.n_variables();
+    let mut verdict = LinearVerdict {
+        is_regular,
+        differentiation_index: is_regular.then(|| if form.a == 0 { 0 } else { form.mu + 1 }),
+        strangeness_index: form.mu,
+        d: form.d,
+        a: form.a,
+        v: form.v,
+        agrees_with_structure: false,
+        redundant_equations: Vec::new(),
+        free_variables: Vec::new(),
+        rank_decisions: form.rank_decisions.iter().map(row).collect(),
+        findings: Vec::new(),
+    };
+    if !is_regular {
+        let structure = match model.kind {
+            LinearKind::Constant => {
+                Some(kronecker_structure(&model.matrices(time).pencil()?, &PencilOptions::default())?)
+            }
+            LinearKind::TimeVarying => None,
+        };
+        verdict.name_culprits(model, &form, structure.as_ref());
+    }
+    Ok(verdict)
+}
+
+fn row(decision: &RankDecision) -> RankRow {
+    RankRow { what: decision.question.to_string(), rank: decision.rank, gap: decision.gap }
+}
+
+impl LinearVerdict {
+    fn name_culprits(&mut self, model: &LinearModel, form: &StrangenessFree, structure: Option<&KroneckerStructure>) {
+        let n_free = model.n_variables() - (form.d + form.a).min(model.n_variables());
+        let (mut left_out, mut involved) = (Vec::new(), form.redundant_equations.clone());
+        let (mut free, mut undetermined) = (Vec::new(), Vec::new());
+        if let Some(structure) = structure {
+            left_out.clone_from(&structure.redundant_equations);
+            involved.clone_from(&structure.equations_involved);
+            free.clone_from(&structure.free_variables);
+            undetermined.clone_from(&structure.undetermined_variables);
+        }
+        let equation = |&at: &usize| model.equations[at].text.clone();
+        let variable = |&at: &usize| model.variables[at].name.clone();
+        self.redundant_equations = left_out.iter().map(equation).collect();
+        self.free_variables = free.iter().map(variable).collect();
+        let mut sentences = Vec::new();
+        let listed = |names: &[String]| {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            enumerate(&names, 8)
+        };
+        if form.v > 0 {
+            let count = if form.v == 1 { "one equation is".to_owned() } else { format!("{} equations are", form.v) };
+            let texts: Vec<String> = involved.iter().map(equation).collect();
+            sentences.push(match self.redundant_equations.is_empty() {
+                true => format!("{count} redundant among {}", listed(&texts)),
+                false => format!("{count} redundant and can be left out: {}", listed(&self.redundant_equations)),
+            });
+        }
+        if n_free > 0 {
+            let count = if n_free == 1 { "one variable is".to_owned() } else { format!("{n_free} variables are") };
+            let names: Vec<String> = undetermined.iter().map(variable).collect();
+            sentences.push(match self.free_variables.is_empty() {
+                true => format!("{count} free"),
+                false if names == self.free_variables => format!("{count} free: {}", listed(&names)),
+                false => format!(
+                    "{count} free, for instance {}, of the undetermined {}",
+                    listed(&self.free_variables),
+                    listed(&names)
+                ),
+            });
+        }
+        let span = involved.first().map_or(Span::NONE, |&at| model.equations[at].span);
+        let mut finding = Finding::error("singular-model", span, sentences.join("; "));
+        finding.names = undetermined.iter().map(variable).chain(involved.iter().map(equation)).collect();
+        for &at in involved.iter().take(8) {
+            finding = finding.with_label(model.equations[at].span, model.equations[at].text.clone());
+        }
+        let help = match (form.v > 0, n_free > 0) {
+            (true, true) => "replace a redundant equation by one that determines a free variable",
+            (true, false) => "leave the redundant equations out; `daesy regularize` shows what remains",
+            _ => "add equations, or make the free variables inputs; `daesy regularize` shows how",
+        };
+        self.findings.push(finding.with_help(help));
+    }
+
+    /// The object of the JSON document.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        json!({
+            "strangeness_index": self.strangeness_index,
+            "differentiation_index": self.differentiation_index,
+            "d": self.d,
+            "a": self.a,
+            "v": self.v,
+            "agrees_with_structure": self.agrees_with_structure,
+            "redundant_equations": self.redundant_equations,
+            "free_variables": self.free_variables,
+            "rank_decisions": self.rank_decisions.iter().map(|decision| json!({
+                "what": decision.what, "rank": decision.rank, "gap": decision.gap,
+            })).collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,452 @@
+//! State transfer of linear models at discontinuities of their inputs.
+//!
+//! At a break of the inputs every variable `z` gets its jump and its impulses from the matrices of the model [@barton2002, sec. 2]:
+//! by the canonical form for constant coefficients, by the transfer array for coefficients that depend on time (sec. 4.3). The states
+//! of the regular form that are derivatives follow from the constraints once `z` is known.
+
+use daesy_compile::CompiledSystem;
+use daesy_graph::Span;
+use daesy_graph::finding::Finding;
+use daesy_integrate::{
+    Crossed, Crossing, Inputs, IntegrateError, SimulateOptions, Simulation, Transfer, TransferError, simulate_with,
+};
+use daesy_pencil::{
+    ConsistencyRequest, Discontinuity, FiniteInfiniteSplit, Mat, PencilError, PencilOptions, RankTolerance,
+    StateTransfer, TransferOptions, nearest_consistent, split_finite_infinite, state_transfer_time_varying,
+};
+use daesy_system::{DaeSystem, Part, Point};
+use serde_json::{Map, Value, json};
+
+use crate::linearize::{LinearKind, LinearModel};
+use crate::regularize::{Term, combination_text};
+
+/// An impulse of an input.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ImpulseAt {
+    /// The input.
+    pub input: String,
+    /// When.
+    pub time: f64,
+    /// Its area.
+    pub area: f64,
+}
+
+/// A variable that jumps.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Jump {
+    /// Its name.
+    pub name: String,
+    /// The value before.
+    pub before: f64,
+    /// The value after.
+    pub after: f64,
+}
+
+/// The impulses of a variable.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ImpulseOf {
+    /// Its name.
+    pub name: String,
+    /// Coefficients of delta, delta', ..
+    pub coefficients: Vec<f64>,
+}
+
+/// What makes an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EventKind {
+    /// An input or a derivative of it jumps.
+    InputBreak,
+    /// An input has an impulse.
+    Impulse,
+}
+
+/// Something that happened at one moment.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Event {
+    /// When.
+    pub time: f64,
+    /// What.
+    pub kind: EventKind,
+    /// Combinations of variables that stay continuous.
+    pub continuous: Vec<String>,
+    /// Variables that jump.
+    pub jumps: Vec<Jump>,
+    /// Variables that have impulses.
+    pub impulses: Vec<ImpulseOf>,
+}
+
+impl Event {
+    /// The object of the JSON document.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let jumps: Map<String, Value> =
+            self.jumps.iter().map(|jump| (jump.name.clone(), json!([jump.before, jump.after]))).collect();
+        let impulses: Map<String, Value> =
+            self.impulses.iter().map(|impulse| (impulse.name.clone(), json!(impulse.coefficients))).collect();
+        let kind = match self.kind {
+            EventKind::InputBreak => "input-break",
+            EventKind::Impulse => "impulse",
+        };
+        json!({
+            "time": self.time, "kind": kind, "continuous": self.continuous, "jumps": jumps, "impulses": impulses,
+        })
+    }
+}
+
+/// A simulation with what happened at its discontinuities.
+#[derive(Clone, Debug)]
+pub struct Transferred {
+    /// The trajectory and its work.
+    pub simulation: Simulation,
+    /// What happened.
+    pub events: Vec<Event>,
+    /// What is to be told.
+    pub findings: Vec<Finding>,
+}
+
+/// Why there is no simulation.
+#[derive(Clone, Debug)]
+pub enum TransferFailure {
+    /// The integration failed.
+    Integration(IntegrateError),
+    /// An impulse meets a model whose answer to it is not known.
+    Refused(Finding),
+}
+
+/// Simulates a system whose states cross the breaks of the inputs as the model demands.
+///
+/// # Errors
+/// When the integration fails, or when an impulse meets a model whose answer to it is not known.
+pub fn simulate_with_transfer(
+    system: &CompiledSystem,
+    parameters: &[f64],
+    inputs: &dyn Inputs,
+    impulses: &[ImpulseAt],
+    options: &SimulateOptions,
+) -> Result<Transferred, TransferFailure> {
+    let inside = |time: &f64| *time > options.start && *time < options.stop;
+    let has_breaks = inputs.breaks().iter().any(inside);
+    let (mut transfer, findings) = match LinearTransfer::prepare(system, impulses, has_breaks) {
+        Transferability::Linear(transfer) => (Some(transfer), Vec::new()),
+        Transferability::NotNeeded => (None, Vec::new()),
+        Transferability::Unknown(finding) => match impulses.first() {
+            Some(impulse) => {
+                let message = format!("the impulse of `{}` cannot be answered: {}", impulse.input, finding.message);
+                let refused = Finding::error("impulse-input", Span::NONE, message).with_names([&impulse.input]);
+                return Err(TransferFailure::Refused(
+                    refused.with_help("impulses need a linear model; use a short, high pulse instead"),
+                ));
+            }
+            None => (None, vec![finding]),
+        },
+    };
+    let rule = transfer.as_deref_mut().map(|transfer| transfer as &mut dyn Transfer);
+    let simulation = simulate_with(system, parameters, inputs, rule, options).map_err(TransferFailure::Integration)?;
+    let events = match transfer {
+        Some(transfer) => transfer.events,
+        None => observed_events(system, &simulation),
+    };
+    Ok(Transferred { simulation, events, findings })
+}
+
+/// Events of a model whose states go on as they are: what the table shows.
+fn observed_events(system: &CompiledSystem, simulation: &Simulation) -> Vec<Event> {
+    let description = system.description();
+    let continuous: Vec<String> = if description.constraints.is_empty() {
+        let states = description.states.iter().filter(|state| !state.name.starts_with("der("));
+        states.map(|state| state.name.clone()).collect()
+    } else {
+        Vec::new()
+    };
+    let event = |&row: &usize| {
+        let (before, after) = (&simulation.rows[row - 1], &simulation.rows[row]);
+        let jumps: Vec<Jump> = description
+            .observed
+            .iter()
+            .enumerate()
+            .filter(|(at, name)| {
+                let size = before[*at].abs().max(after[*at].abs()).max(1e-6);
+                !name.starts_with("der(") && (after[*at] - before[*at]).abs() > 1e-9 * size
+            })
+            .map(|(at, name)| Jump { name: name.clone(), before: before[at], after: after[at] })
+            .collect();
+        let time = simulation.times[row];
+        (!jumps.is_empty()).then(|| Event {
+            time,
+            kind: EventKind::InputBreak,
+            continuous: continuous.clone(),
+            jumps,
+            impulses: Vec::new(),
+        })
+    };
+    simulation.jumps.iter().filter_map(event).collect()
+}
+
+/// Models up to this size are transferred by dense matrices.
+const DENSE: usize = 400;
+
+/// Where an input's value and derivatives stand.
+#[derive(Clone, Copy)]
+struct Slot {
+    start: usize,
+    len: usize,
+}
+
+/// The state transfer of a linear model.
+pub(crate) struct LinearTransfer<'a> {
+    model: LinearModel,
+    system: &'a CompiledSystem,
+    split: Option<FiniteInfiniteSplit>,
+    input: Mat<f64>,
+    /// By input of the model.
+    slots: Vec<Slot>,
+    /// By variable of the model: its place among the observed quantities.
+    observed: Vec<Option<usize>>,
+    /// By state of the system: the variable of the model that it is, nothing for derivatives.
+    variable_of: Vec<Option<usize>>,
+    impulses: &'a [ImpulseAt],
+    /// What happened so far.
+    pub(crate) events: Vec<Event>,
+}
+
+/// Whether a model has a transfer of its own.
+pub(crate) enum Transferability<'a> {
+    /// It has.
+    Linear(Box<LinearTransfer<'a>>),
+    /// States go on as they are: no constraint is hidden and there are no impulses.
+    NotNeeded,
+    /// It is needed but not known.
+    Unknown(Finding),
+}
+
+impl<'a> LinearTransfer<'a> {
+    /// Prepares the transfer of a compiled model.
+    pub(crate) fn prepare(
+        system: &'a CompiledSystem,
+        impulses: &'a [ImpulseAt],
+        has_breaks: bool,
+    ) -> Transferability<'a> {
+        let description = system.description();
+        let is_plain =
+            description.constraints.is_empty() && description.inputs.iter().all(|input| input.derivatives_needed == 0);
+        if impulses.is_empty() && (is_plain || !has_breaks) {
+            return Transferability::NotNeeded;
+        }
+        let unknown = |reason: &str| {
+            let message = format!("what the states do at a discontinuity of the inputs is not known: {reason}");
+            Transferability::Unknown(Finding::warning("state-transfer", Span::NONE, message).with_help(
+                "the constraints are met again by the least change of the states; check the jumps, or make the input smooth",
+            ))
+        };
+        let model = match LinearModel::new(&system.regular().flat) {
+            Ok(model) => model,
+            Err(finding) => return unknown(&finding.message),
+        };
+        if model.n_variables() > DENSE {
+            return unknown(&format!("{} variables are too many for dense matrices", model.n_variables()));
+        }
+        let matrices = model.matrices(0.0);
+        let split = match model.kind {
+            LinearKind::TimeVarying => None,
+            LinearKind::Constant => {
+                let split =
+                    matrices.pencil().and_then(|pencil| split_finite_infinite(&pencil, &PencilOptions::default()));
+                match split {
+                    Ok(split) => Some(split),
+                    Err(error) => return unknown(&error.to_string()),
+                }
+            }
+        };
+        let slots = model
+            .inputs
+            .iter()
+            .map(|name| {
+                let input = description.inputs.iter().find(|input| input.name == *name);
+                input.map_or(Slot { start: 0, len: 0 }, |input| Slot {
+                    start: input.start,
+                    len: usize::from(input.derivatives_needed) + 1,
+                })
+            })
+            .collect();
+        let place = |name: &str| description.observed.iter().position(|known| known == name);
+        let observed = model.variables.iter().map(|variable| place(&variable.name)).collect();
+        let variable_of = description
+            .states
+            .iter()
+            .map(|state| model.variables.iter().position(|variable| variable.name == state.name))
+            .collect();
+        Transferability::Linear(Box::new(Self {
+            model,
+            system,
+            split,
+            input: matrices.g,
+            slots,
+            observed,
+            variable_of,
+            impulses,
+            events: Vec::new(),
+        }))
+    }
+
+    /// The discontinuity of all inputs at a break.
+    fn discontinuity(&self, crossing: &Crossing<'_>) -> Discontinuity {
+        let n_inputs = self.slots.len();
+        let n_orders = self.slots.iter().map(|slot| slot.len).max().unwrap_or(0);
+        let mut jumps = vec![vec![0.0; n_inputs]; n_orders];
+        for (input, slot) in self.slots.iter().enumerate() {
+            for order in 0..slot.len {
+                let at = slot.start + order;
+                let (before, after) = (crossing.inputs_before[at], crossing.inputs_after[at]);
+                // The sides are read a little apart: what a slope makes of that distance is no jump.
+                let slope = (order + 1 < slot.len)
+                    .then(|| crossing.inputs_before[at + 1].abs().max(crossing.inputs_after[at + 1].abs()));
+                let distance = 4e-12 * crossing.time.abs().max(1e-3);
+                let rounding = 1e-9 * before.abs().max(after.abs()) + distance * slope.unwrap_or(0.0);
+                if (after - before).abs() > rounding {
+                    jumps[order][input] = after - before;
+                }
+            }
+        }
+        let mut impulses = Vec::new();
+        for impulse in self.impulses.iter().filter(|impulse| impulse.time == crossing.time) {
+            if impulses.is_empty() {
+                impulses.push(vec![0.0; n_inputs]);
+            }
+            if let Some(input) = self.model.inputs.iter().position(|name| *name == impulse.input) {
+                impulses[0][input] += impulse.area;
+            }
+        }
+        while jumps.last().is_some_and(|order| order.iter().all(|jump| *jump == 0.0)) {
+            jumps.pop();
+        }
+        Discontinuity { jumps, impulses }
+    }
+
+    fn respond(&self, time: f64, event: &Discontinuity) -> Result<StateTransfer, PencilError> {
+        match &self.split {
+            Some(split) => split.state_transfer(&self.input, event),
+            None => Ok(state_transfer_time_varying(&self.model, time, event, &TransferOptions::default())?.transfer),
+        }
+    }
+
+    /// The states that are derivatives, from the constraints and the variables themselves.
+    fn derivatives(&self, crossing: &Crossing<'_>, states: &mut [f64]) -> Result<(), TransferError> {
+        let known: Vec<usize> = (0..states.len()).filter(|&at| self.variable_of[at].is_some()).collect();
+        if known.len() == states.len() {
+            return Ok(());
+        }
+        let description = self.system.description();
+        let pattern = self.system.pattern(Part::ConstraintByStates);
+        let unknowns = vec![0.0; description.unknowns.len()];
+        let modes = vec![0.0; description.n_modes];
+        let point = Point {
+            time: crossing.time,
+            states,
+            unknowns: &unknowns,
+            parameters: crossing.parameters,
+            inputs: crossing.inputs_after,
+            modes: &modes,
+        };
+        let mut evaluator = self.system.evaluator();
+        let mut residual = vec![0.0; pattern.n_rows];
+        let mut values = vec![0.0; pattern.n_entries()];
+        evaluator.evaluate(Part::Constraint, &point, &mut residual);
+        evaluator.evaluate(Part::ConstraintByStates, &point, &mut values);
+        let mut constraints = Mat::zeros(pattern.n_rows, states.len());
+        for ((row, column), value) in pattern.entries().zip(values) {
+            constraints[(row, column)] += value;
+        }
+        let target: Vec<f64> = (0..pattern.n_rows)
+            .map(|row| (0..states.len()).map(|at| constraints[(row, at)] * states[at]).sum::<f64>() - residual[row])
+            .collect();
+        let scales: Vec<f64> = description.states.iter().map(|state| state.nominal).collect();
+        let mut request = ConsistencyRequest {
+            guess: states,
+            insisted: &known,
+            scales: Some(&scales),
+            tolerance: RankTolerance::default(),
+        };
+        let found = nearest_consistent(&constraints, &target, &request).or_else(|_| {
+            // Errors of the integration may be larger than the rounding that insisting allows.
+            request.insisted = &[];
+            nearest_consistent(&constraints, &target, &request)
+        });
+        let found = found.map_err(|error| TransferError { reason: error.to_string() })?;
+        states.copy_from_slice(&found.values);
+        Ok(())
+    }
+}
+
+impl Transfer for LinearTransfer<'_> {
+    fn acts_at_start(&self, time: f64) -> bool {
+        self.impulses.iter().any(|impulse| impulse.time == time)
+    }
+
+    fn cross(&mut self, crossing: &Crossing<'_>, states: &mut [f64]) -> Result<Crossed, TransferError> {
+        let event = self.discontinuity(crossing);
+        if event.jumps.is_empty() && event.impulses.is_empty() {
+            return Ok(Crossed::Smoothly);
+        }
+        let response =
+            self.respond(crossing.time, &event).map_err(|error| TransferError { reason: error.to_string() })?;
+        for (state, variable) in states.iter_mut().zip(&self.variable_of) {
+            if let Some(variable) = *variable {
+                *state += response.jump[variable];
+            }
+        }
+        self.derivatives(crossing, states)?;
+        let mut jumps = Vec::new();
+        for (variable, &jump) in response.jump.iter().enumerate().filter(|(_, jump)| **jump != 0.0) {
+            if let Some(at) = self.observed[variable] {
+                let before = crossing.observed_before[at];
+                let name = self.model.variables[variable].name.clone();
+                jumps.push(Jump { name, before, after: before + jump });
+            }
+        }
+        for (name, slot) in self.model.inputs.iter().zip(&self.slots) {
+            let jump = event.jumps.first().map_or(0.0, |jumps| {
+                self.model.inputs.iter().position(|known| known == name).map_or(0.0, |at| jumps[at])
+            });
+            if jump != 0.0 {
+                let (before, after) = (crossing.inputs_before[slot.start], crossing.inputs_after[slot.start]);
+                jumps.push(Jump { name: name.clone(), before, after });
+            }
+        }
+        let mut impulses = Vec::new();
+        let n_orders = response.impulses.len();
+        for (variable, named) in self.model.variables.iter().enumerate() {
+            let mut coefficients: Vec<f64> = (0..n_orders).map(|order| response.impulses[order][variable]).collect();
+            while coefficients.last() == Some(&0.0) {
+                coefficients.pop();
+            }
+            if !coefficients.is_empty() {
+                impulses.push(ImpulseOf { name: named.name.clone(), coefficients });
+            }
+        }
+        if let Some(areas) = event.impulses.first() {
+            for (name, &area) in self.model.inputs.iter().zip(areas).filter(|(_, area)| **area != 0.0) {
+                impulses.push(ImpulseOf { name: name.clone(), coefficients: vec![area] });
+            }
+        }
+        if jumps.is_empty() && impulses.is_empty() {
+            return Ok(Crossed::Smoothly);
+        }
+        let names = self.model.variable_names();
+        let continuous = response
+            .continuous
+            .iter()
+            .map(|combination| {
+                let terms: Vec<Term> = combination
+                    .coefficients
+                    .iter()
+                    .zip(&names)
+                    .map(|(&factor, &name)| Term { factor, name: name.to_owned() })
+                    .collect();
+                combination_text(&terms)
+            })
+            .collect();
+        let kind = if event.impulses.is_empty() { EventKind::InputBreak } else { EventKind::Impulse };
+        self.events.push(Event { time: crossing.time, kind, continuous, jumps, impulses });
+        Ok(Crossed::WithJump)
+    }
+}
