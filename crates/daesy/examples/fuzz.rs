@@ -7,7 +7,8 @@
 //! Takes files (or folders of them) as seeds, `.mo` or for `study` `.toml`, mutates them by bytes and by tokens, and checks what must
 //! hold for every text: no panic, no hang, no explosion of memory. The parser must also give tokens that make up the text, spans that
 //! lie in it on character boundaries, and a printed tree that reads as the same tree. The flattener's results go on through
-//! regularization and compilation. A text that fails is written to `fuzz_failure.mo` in the folder for temporary files.
+//! regularization and compilation. A text that fails is written to `fuzz_failure.mo` in the folder for
+//! temporary files; after an abort the last text is in `fuzz_current.mo` there.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -318,6 +319,7 @@ fn main() -> ExitCode {
     }
 
     let failure = std::env::temp_dir().join("fuzz_failure.mo");
+    let current = std::env::temp_dir().join("fuzz_current.mo");
     let mut random = Random(seconds ^ 0x5851_f42d_4c95_7f2d);
     let start = Instant::now();
     let (mut n_texts, mut n_right, mut n_bytes) = (0_u64, 0_u64, 0_u64);
@@ -325,6 +327,11 @@ fn main() -> ExitCode {
     while start.elapsed() < Duration::from_secs(seconds) {
         let text = mutate(&mut random, &seeds);
         let copy = text.clone();
+        // A stack overflow or the lack of memory ends the program at once: the text must be on disk by then.
+        if target == Target::Flatten && std::fs::write(&current, &text).is_err() {
+            println!("cannot write {}", current.display());
+            return ExitCode::FAILURE;
+        }
         if to_worker.send(text).is_err() {
             break;
         }
