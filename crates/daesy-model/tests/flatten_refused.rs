@@ -180,6 +180,10 @@ fn limits_are_named() {
     assert!(error.findings.iter().any(|one| one.code == "limit" && one.message.contains("recursion")), "{error}");
     let error = refused("model M\n  Real x[100000, 100000];\nend M;", "M");
     assert!(error.findings.iter().any(|one| one.code == "limit" && one.message.contains("scalar")), "{error}");
+    let nested =
+        "function f input Real x; output f y; algorithm y := x; end f;\nmodel M\n  constant Real x = f(1.0);\nend M;";
+    let error = refused(nested, "M");
+    assert!(error.findings.iter().any(|one| one.code == "limit" && one.message.contains("records")), "{error}");
 }
 
 #[test]

@@ -754,19 +754,13 @@ impl<'a> Flattener<'a> {
                 return Ok(Value::Texts { dims: dims.iter().copied().collect(), items: vec![text; count(dims)] });
             }
             _ => {
-                self.expand(core)?;
-                let mut fields = Vec::new();
-                for at in 0..self.class(core).components.len() {
-                    let elem = self.class(core).elements[self.class(core).components[at] as usize].clone();
-                    let mut ctx = Ctx::new(core, NodeId::NONE);
-                    ctx.is_structural = true;
-                    ctx.in_function = true;
-                    let value = match self.default_value(&Layers::new(), &elem, &mut ctx) {
-                        Ok(Some(value)) => self.shape_local(&elem, Some(value), span, &mut ctx)?,
-                        _ => self.shape_local(&elem, None, span, &mut ctx)?,
-                    };
-                    fields.push(Field { name: elem.name, value });
+                if self.depth >= self.options.max_depth {
+                    return Err(self.limit("the depth of records in each other", self.options.max_depth, span));
                 }
+                self.depth += 1;
+                let fields = self.placeholder_fields(core, span);
+                self.depth -= 1;
+                let fields = fields?;
                 let record = Value::Record(Box::new(Record { class: core, dims: Dims::new(), fields }));
                 return self.fill(&record, dims, span);
             }
@@ -775,6 +769,24 @@ impl<'a> Flattener<'a> {
         let nan = self.graph.number(f64::NAN);
         let items = SmallVec::from_elem(nan, count(dims));
         Ok(Value::Scalars(Scalars { ty, dims: dims.iter().copied().collect(), items }))
+    }
+
+    /// The fields of a record that is not assigned yet, with their default values.
+    fn placeholder_fields(&mut self, core: ClassId, span: Span) -> Res<Vec<Field>> {
+        self.expand(core)?;
+        let mut fields = Vec::new();
+        for at in 0..self.class(core).components.len() {
+            let elem = self.class(core).elements[self.class(core).components[at] as usize].clone();
+            let mut ctx = Ctx::new(core, NodeId::NONE);
+            ctx.is_structural = true;
+            ctx.in_function = true;
+            let value = match self.default_value(&Layers::new(), &elem, &mut ctx) {
+                Ok(Some(value)) => self.shape_local(&elem, Some(value), span, &mut ctx)?,
+                _ => self.shape_local(&elem, None, span, &mut ctx)?,
+            };
+            fields.push(Field { name: elem.name, value });
+        }
+        Ok(fields)
     }
 
     /// Runs a function on symbolic values.
