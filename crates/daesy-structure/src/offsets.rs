@@ -11,7 +11,7 @@
 //! d_j - c_i = sigma_ij. The number of degrees of freedom is sum d_j - sum c_i, which is the value of T. These offsets are
 //! those of Pantelides' algorithm [@pantelides1988], extended to any order.
 //!
-//! How they are found, near-linear in the nonzeros, after renumbering for locality:
+//! How they are found, near-linear in the nonzeros, after renumbering for locality if need be:
 //!
 //! 1. The block-triangular form of the whole pattern: a transversal never leaves a block, so that each block is on its own.
 //! 2. Inside, a transversal and some optimal offsets ([`transversal`]).
@@ -119,6 +119,9 @@ pub enum OffsetsError {
 
 /// Structural analysis by the Sigma-method.
 pub fn sigma_analysis(incidence: &Incidence) -> Result<SigmaAnalysis, OffsetsError> {
+    if !incidence.is_scattered() {
+        return analyse(incidence);
+    }
     let Renumbered { incidence: local, order } = Renumbered::breadth_first(incidence);
     match analyse(&local) {
         Ok(analysis) => Ok(analysis.in_original_numbers(&order)),

@@ -143,7 +143,25 @@ impl Rows {
     }
 }
 
+/// From this share of far entries on a pattern counts as scattered. A shuffled pattern has nearly 1; blocks stored together,
+/// with other entries anywhere, have about one half, and a breadth-first search would tear them apart.
+const SCATTERED_SHARE: f64 = 0.6;
+
 impl Incidence {
+    /// Whether most entries, row by row, lie far from all recent ones, so that renumbering may help: counted as the misses of a small
+    /// cache of 512 lines with 16 variables each.
+    pub fn is_scattered(&self) -> bool {
+        const LINES: usize = 512;
+        let mut lines = [UNNUMBERED; LINES];
+        let mut n_misses = 0usize;
+        for &variable in self.variables() {
+            let line = variable / 16;
+            let slot = &mut lines[line as usize % LINES];
+            n_misses += usize::from(core::mem::replace(slot, line) != line);
+        }
+        n_misses as f64 > SCATTERED_SHARE * self.n_entries() as f64
+    }
+
     /// The matrix with equations and variables renumbered; those which `order` does not list are left out.
     pub fn renumber(&self, order: &LocalOrder) -> Incidence {
         let mut places = vec![UNNUMBERED; self.n_variables()];
@@ -192,6 +210,27 @@ mod tests {
                 let original = order.variables[entry.variable as usize];
                 assert_eq!(incidence.order(order.equations[equation] as usize, original), Some(entry.order));
             }
+        }
+    }
+
+    #[test]
+    fn only_a_shuffled_order_is_scattered() {
+        let n = 50_000u32;
+        let mut places: Vec<u32> = (0..n).collect();
+        let mut rows: Vec<usize> = (0..n as usize - 1).collect();
+        for is_shuffled in [false, true] {
+            if is_shuffled {
+                let mut rng = fastrand::Rng::with_seed(4);
+                rng.shuffle(&mut places);
+                rng.shuffle(&mut rows);
+            }
+            let mut builder = IncidenceBuilder::new(n as usize).unwrap();
+            for &k in &rows {
+                builder.push_equation([k, k + 1].map(|k| Entry { variable: places[k], order: 0 })).unwrap();
+            }
+            let incidence = builder.finish();
+            assert_eq!(incidence.is_scattered(), is_shuffled);
+            assert!(!Renumbered::breadth_first(&incidence).incidence.is_scattered());
         }
     }
 

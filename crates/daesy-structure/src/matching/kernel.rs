@@ -37,34 +37,42 @@ pub(crate) fn kernel_matching(pattern: BothWays<'_>) -> Matching {
 
 /// One side of the graph. Nodes are numbers of equations (side 0) or variables (side 1).
 struct Side {
+    nodes: Vec<Node>,
+    spans: Vec<Span>,
     /// Lists of neighbours; those of merged nodes are appended.
     lists: Vec<u32>,
-    list_start: Vec<u32>,
-    list_len: Vec<u32>,
-    /// The node a node was merged into, itself if it was not.
-    merged_into: Vec<u32>,
-    n_merged: Vec<u32>,
-    /// Number of different neighbours that are not gone.
-    degree: Vec<u32>,
-    is_gone: Vec<bool>,
-    mark: Vec<u32>,
     current_mark: u32,
+}
+
+/// What is asked of a node when it is met as a neighbour, in one place.
+#[derive(Clone, Copy)]
+struct Node {
+    /// The node it was merged into, itself if it was not.
+    merged_into: u32,
+    n_merged: u32,
+    /// Number of different neighbours that are not gone; [`GONE`] for a node that is gone itself.
+    degree: u32,
+    mark: u32,
+}
+
+/// Degree of a node that is paired or taken out.
+const GONE: u32 = u32::MAX;
+
+/// Where the list of a node's neighbours is.
+#[derive(Clone, Copy)]
+struct Span {
+    start: u32,
+    len: u32,
 }
 
 impl Side {
     fn new(rows: &Incidence) -> Self {
         let n = rows.n_equations();
-        Self {
-            lists: rows.variables().to_vec(),
-            list_start: (0..n).map(|row| rows.entry_range(row).start as u32).collect(),
-            list_len: (0..n).map(|row| rows.entry_range(row).len() as u32).collect(),
-            merged_into: (0..n as u32).collect(),
-            n_merged: vec![1; n],
-            degree: (0..n).map(|row| rows.entry_range(row).len() as u32).collect(),
-            is_gone: vec![false; n],
-            mark: vec![0; n],
-            current_mark: 0,
-        }
+        let span = |row| Span { start: rows.entry_range(row).start as u32, len: rows.entry_range(row).len() as u32 };
+        let spans: Vec<Span> = (0..n).map(span).collect();
+        let node = |(number, span): (u32, &Span)| Node { merged_into: number, n_merged: 1, degree: span.len, mark: 0 };
+        let nodes = (0u32..).zip(&spans).map(node).collect();
+        Self { nodes, spans, lists: rows.variables().to_vec(), current_mark: 0 }
     }
 
     /// The merged node that a node is part of.
@@ -72,7 +80,7 @@ impl Side {
     fn whole(&self, node: u32) -> u32 {
         let mut node = node;
         loop {
-            let parent = self.merged_into[node as usize];
+            let parent = self.nodes[node as usize].merged_into;
             if parent == node {
                 return node;
             }
@@ -80,16 +88,16 @@ impl Side {
         }
     }
 
-    fn list_range(&self, node: u32) -> core::ops::Range<usize> {
-        let start = self.list_start[node as usize] as usize;
-        start..start + self.list_len[node as usize] as usize
+    fn list(&self, node: u32) -> &[u32] {
+        let span = self.spans[node as usize];
+        &self.lists[span.start as usize..(span.start + span.len) as usize]
     }
 }
 
 /// What was done, to be undone in reverse order.
 enum Reduction {
     Pair { equation: u32, variable: u32 },
-    Merge { side: usize, absorbed: u32, kept: u32, middle: u32, kept_list_start: u32, kept_list_len: u32 },
+    Merge { side: usize, absorbed: u32, kept: u32, middle: u32, span_of_kept: Span },
 }
 
 struct Kernel {
@@ -102,58 +110,56 @@ struct Kernel {
 impl Kernel {
     fn reduce(&mut self) {
         for (side, nodes) in self.sides.iter().enumerate() {
-            for (node, &degree) in (0u32..).zip(&nodes.degree) {
-                self.queue.push(degree, Node { side, node });
+            for (number, node) in (0u32..).zip(&nodes.nodes) {
+                self.queue.push(node.degree, side, number);
             }
         }
-        while let Some(Waiting { degree, node: Node { side, node } }) = self.queue.pop() {
-            let nodes = &self.sides[side];
-            let at = node as usize;
-            let is_current = nodes.merged_into[at] == node && (nodes.degree[at] as usize).min(HIGH_DEGREE) == degree;
-            if !is_current || nodes.is_gone[at] {
+        while let Some(Waiting { degree, side, number }) = self.queue.pop() {
+            let node = self.sides[side].nodes[number as usize];
+            if node.merged_into != number || node.degree == GONE || (node.degree as usize).min(HIGH_DEGREE) != degree {
                 continue;
             }
-            self.collect_neighbours(side, node);
+            self.collect_neighbours(side, number);
             let other = &self.sides[1 - side];
             if let &[a, b] = self.neighbours.as_slice()
-                && other.list_len[a as usize] + other.list_len[b as usize] <= LONGEST_MERGE
+                && other.spans[a as usize].len + other.spans[b as usize].len <= LONGEST_MERGE
             {
-                self.merge(side, node, a, b);
-            } else if let Some(&partner) = self.neighbours.iter().min_by_key(|&&partner| other.degree[partner as usize])
-            {
-                self.pair(side, node, partner);
+                self.merge(side, number, a, b);
+            } else if let Some(&partner) = self.neighbours.iter().min_by_key(|&&p| other.nodes[p as usize].degree) {
+                self.pair(side, number, partner);
             }
         }
     }
 
     /// Puts the different neighbours of a node that are not gone in `neighbours`, and marks them.
-    fn collect_neighbours(&mut self, side: usize, node: u32) {
+    fn collect_neighbours(&mut self, side: usize, number: u32) {
         let [equations, variables] = &mut self.sides;
         let (own, other) = if side == 0 { (equations, variables) } else { (variables, equations) };
         self.neighbours.clear();
         other.current_mark += 1;
         // A list may name the parts of a merged neighbour one by one: hence the marks.
-        for &neighbour in &own.lists[own.list_range(node)] {
+        for &neighbour in own.list(number) {
             let neighbour = other.whole(neighbour);
-            let mark = &mut other.mark[neighbour as usize];
-            if !other.is_gone[neighbour as usize] && *mark != other.current_mark {
-                *mark = other.current_mark;
+            let node = &mut other.nodes[neighbour as usize];
+            if node.degree != GONE && node.mark != other.current_mark {
+                node.mark = other.current_mark;
                 self.neighbours.push(neighbour);
             }
         }
     }
 
-    fn pair(&mut self, side: usize, node: u32, partner: u32) {
-        let (equation, variable) = if side == 0 { (node, partner) } else { (partner, node) };
+    fn pair(&mut self, side: usize, number: u32, partner: u32) {
+        let (equation, variable) = if side == 0 { (number, partner) } else { (partner, number) };
         self.log.push(Reduction::Pair { equation, variable });
-        self.sides[0].is_gone[equation as usize] = true;
-        self.sides[1].is_gone[variable as usize] = true;
-        for (side, node) in [(0, equation), (1, variable)] {
-            self.collect_neighbours(side, node);
+        self.sides[0].nodes[equation as usize].degree = GONE;
+        self.sides[1].nodes[variable as usize].degree = GONE;
+        for (side, number) in [(0, equation), (1, variable)] {
+            self.collect_neighbours(side, number);
             let other = &mut self.sides[1 - side];
             for &neighbour in &self.neighbours {
-                other.degree[neighbour as usize] -= 1;
-                self.queue.push_fallen(other.degree[neighbour as usize], Node { side: 1 - side, node: neighbour });
+                let degree = &mut other.nodes[neighbour as usize].degree;
+                *degree -= 1;
+                self.queue.push_fallen(*degree, 1 - side, neighbour);
             }
         }
     }
@@ -161,66 +167,62 @@ impl Kernel {
     /// Takes out a node whose only neighbours are a and b on the other side, and makes one node of these two.
     fn merge(&mut self, side: usize, middle: u32, a: u32, b: u32) {
         let merging = 1 - side;
-        self.sides[side].is_gone[middle as usize] = true;
-        let n_merged = &self.sides[merging].n_merged;
-        let (absorbed, kept) = if n_merged[a as usize] <= n_merged[b as usize] { (a, b) } else { (b, a) };
+        self.sides[side].nodes[middle as usize].degree = GONE;
+        let n_merged = |node: u32| self.sides[merging].nodes[node as usize].n_merged;
+        let (absorbed, kept) = if n_merged(a) <= n_merged(b) { (a, b) } else { (b, a) };
         self.collect_neighbours(merging, absorbed);
 
         let [equations, variables] = &mut self.sides;
         let (own, other) = if merging == 0 { (equations, variables) } else { (variables, equations) };
         let mark_of_absorbed = other.current_mark;
         other.current_mark += 1;
-        for &neighbour in &own.lists[own.list_range(kept)] {
+        for &neighbour in own.list(kept) {
             let neighbour = other.whole(neighbour);
-            let at = neighbour as usize;
-            if other.is_gone[at] || other.mark[at] == other.current_mark {
+            let node = &mut other.nodes[neighbour as usize];
+            if node.degree == GONE || node.mark == other.current_mark {
                 continue;
             }
-            if other.mark[at] == mark_of_absorbed {
+            if node.mark == mark_of_absorbed {
                 // A neighbour of both has one neighbour less now.
-                other.degree[at] -= 1;
-                self.queue.push_fallen(other.degree[at], Node { side, node: neighbour });
+                node.degree -= 1;
+                self.queue.push_fallen(node.degree, side, neighbour);
             } else {
                 self.neighbours.push(neighbour);
             }
-            other.mark[at] = other.current_mark;
+            node.mark = other.current_mark;
         }
 
-        self.log.push(Reduction::Merge {
-            side: merging,
-            absorbed,
-            kept,
-            middle,
-            kept_list_start: own.list_start[kept as usize],
-            kept_list_len: own.list_len[kept as usize],
-        });
-        own.list_start[kept as usize] = own.lists.len() as u32;
-        own.list_len[kept as usize] = self.neighbours.len() as u32;
+        let span_of_kept = own.spans[kept as usize];
+        self.log.push(Reduction::Merge { side: merging, absorbed, kept, middle, span_of_kept });
+        let degree = self.neighbours.len() as u32;
+        own.spans[kept as usize] = Span { start: own.lists.len() as u32, len: degree };
         own.lists.extend_from_slice(&self.neighbours);
-        own.merged_into[absorbed as usize] = kept;
-        own.n_merged[kept as usize] += own.n_merged[absorbed as usize];
-        own.degree[kept as usize] = self.neighbours.len() as u32;
-        self.queue.push(own.degree[kept as usize], Node { side: merging, node: kept });
+        let absorbed = &mut own.nodes[absorbed as usize];
+        absorbed.merged_into = kept;
+        let n_absorbed = absorbed.n_merged;
+        let node = &mut own.nodes[kept as usize];
+        node.n_merged += n_absorbed;
+        node.degree = degree;
+        self.queue.push(degree, merging, kept);
     }
 
     /// Undoes the reductions in reverse order, which turns the pairs into pairs of the original nodes.
     fn expand(mut self) -> Matching {
-        let mut partners = [vec![UNMATCHED; self.sides[0].degree.len()], vec![UNMATCHED; self.sides[1].degree.len()]];
+        let mut partners = [vec![UNMATCHED; self.sides[0].nodes.len()], vec![UNMATCHED; self.sides[1].nodes.len()]];
         while let Some(reduction) = self.log.pop() {
             match reduction {
                 Reduction::Pair { equation, variable } => {
                     partners[0][equation as usize] = variable;
                     partners[1][variable as usize] = equation;
                 }
-                Reduction::Merge { side, absorbed, kept, middle, kept_list_start, kept_list_len } => {
+                Reduction::Merge { side, absorbed, kept, middle, span_of_kept } => {
                     let nodes = &mut self.sides[side];
-                    nodes.merged_into[absorbed as usize] = absorbed;
-                    nodes.list_start[kept as usize] = kept_list_start;
-                    nodes.list_len[kept as usize] = kept_list_len;
+                    nodes.nodes[absorbed as usize].merged_into = absorbed;
+                    nodes.spans[kept as usize] = span_of_kept;
                     let partner = partners[side][kept as usize];
                     let (nodes, other) = (&self.sides[side], &self.sides[1 - side]);
-                    let list = &nodes.lists[nodes.list_range(kept)];
-                    let is_partner_of_kept = partner == UNMATCHED || list.iter().any(|&n| other.whole(n) == partner);
+                    let is_partner_of_kept =
+                        partner == UNMATCHED || nodes.list(kept).iter().any(|&n| other.whole(n) == partner);
                     let left = if is_partner_of_kept {
                         absorbed
                     } else {
@@ -238,17 +240,11 @@ impl Kernel {
     }
 }
 
-/// A node of either side.
-#[derive(Clone, Copy)]
-struct Node {
-    side: usize,
-    node: u32,
-}
-
 /// A node with the degree it had when it was put in the queue.
 struct Waiting {
     degree: usize,
-    node: Node,
+    side: usize,
+    number: u32,
 }
 
 /// Nodes by the number of partners they have left, fewest first. Outdated ones are skipped by the caller.
@@ -259,26 +255,26 @@ struct DegreeQueue {
 }
 
 impl DegreeQueue {
-    fn push(&mut self, degree: u32, node: Node) {
+    fn push(&mut self, degree: u32, side: usize, number: u32) {
         let list = (degree as usize).min(HIGH_DEGREE);
         if list > 0 {
-            self.lists[list][node.side].push(node.node);
+            self.lists[list][side].push(number);
             self.lowest = self.lowest.min(list);
         }
     }
 
     /// Puts a node in again whose degree has fallen by one.
-    fn push_fallen(&mut self, degree: u32, node: Node) {
+    fn push_fallen(&mut self, degree: u32, side: usize, number: u32) {
         if (degree as usize) < HIGH_DEGREE {
-            self.push(degree, node);
+            self.push(degree, side, number);
         }
     }
 
     fn pop(&mut self) -> Option<Waiting> {
         while self.lowest <= HIGH_DEGREE {
             for side in 0..2 {
-                if let Some(node) = self.lists[self.lowest][side].pop() {
-                    return Some(Waiting { degree: self.lowest, node: Node { side, node } });
+                if let Some(number) = self.lists[self.lowest][side].pop() {
+                    return Some(Waiting { degree: self.lowest, side, number });
                 }
             }
             self.lowest += 1;
