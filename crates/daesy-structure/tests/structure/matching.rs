@@ -4,7 +4,8 @@ use daesy_structure::{Incidence, Matching, maximum_matching};
 
 use crate::{planted, random_incidence, structural_rank};
 
-fn assert_is_matching(incidence: &Incidence, matching: &Matching) {
+/// Pairs are entries, and both directions agree.
+pub fn assert_is_matching(incidence: &Incidence, matching: &Matching) {
     let mut n_pairs = 0;
     for equation in 0..incidence.n_equations() {
         if let Some(variable) = matching.variable_of(equation) {

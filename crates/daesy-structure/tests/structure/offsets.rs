@@ -1,8 +1,9 @@
 //! The Sigma-method against structure known by construction and against brute force.
 
-use daesy_structure::{Incidence, SigmaAnalysis, maximum_matching, sigma_analysis};
+use daesy_structure::{Incidence, OffsetsError, SigmaAnalysis, maximum_matching, sigma_analysis};
 
 use crate::blocks::assert_is_triangular;
+use crate::matching::assert_is_matching;
 use crate::{planted, random_incidence};
 
 /// The definition of valid offsets with their transversal, and what is derived from them.
@@ -58,7 +59,7 @@ fn random_blocks_with_demanded_offsets_are_recovered() {
 
 #[test]
 fn a_chain_of_pendulums_keeps_index_three() {
-    for n_units in [1, 2, 7, 2000] {
+    for n_units in [1, 2, 7, 20_000] {
         let analysis = assert_recovers(&planted::pendulum_chain(n_units), &mut fastrand::Rng::with_seed(32));
         assert_eq!((analysis.structural_index, analysis.related_index), (3, 3));
         assert_eq!(analysis.degrees_of_freedom, 2 * n_units as u64);
@@ -68,7 +69,7 @@ fn a_chain_of_pendulums_keeps_index_three() {
 
 #[test]
 fn a_gear_train_has_two_degrees_of_freedom() {
-    for n_inertias in [2, 3, 2000] {
+    for n_inertias in [2, 3, 20_000] {
         let analysis = assert_recovers(&planted::gear_train(n_inertias), &mut fastrand::Rng::with_seed(33));
         assert_eq!((analysis.structural_index, analysis.degrees_of_freedom), (3, 2));
     }
@@ -76,7 +77,7 @@ fn a_gear_train_has_two_degrees_of_freedom() {
 
 #[test]
 fn a_cascade_of_differentiators_has_the_index_of_its_length() {
-    for n in [1, 2, 3000] {
+    for n in [1, 2, 30_000] {
         let analysis = assert_recovers(&planted::differentiator_cascade(n), &mut fastrand::Rng::with_seed(34));
         assert_eq!((analysis.structural_index, analysis.degrees_of_freedom), (n as u32, 0));
         assert_eq!(analysis.coarse_blocks.n_blocks(), n);
@@ -89,6 +90,19 @@ fn offsets_that_rise_and_fall_along_a_ring_are_recovered() {
         let analysis = assert_recovers(&planted::sawtooth_ring(n, highest), &mut fastrand::Rng::with_seed(37));
         assert_eq!(analysis.coarse_blocks.n_blocks(), 1);
     }
+}
+
+#[test]
+fn a_large_shuffled_singular_system_is_refused_with_a_matching_of_its_own_numbers() {
+    let mut plain = planted::pendulum_chain(20_000);
+    plain.rows[77].clear();
+    let hidden = plain.hide(&mut fastrand::Rng::with_seed(38));
+    let Err(OffsetsError::StructurallySingular { matching, .. }) = sigma_analysis(&hidden.incidence) else {
+        panic!("a system with an empty equation is singular");
+    };
+    assert_is_matching(&hidden.incidence, &matching);
+    assert_eq!(matching.len(), 60_000 - 1);
+    assert_eq!(hidden.incidence.entries_of(matching.unmatched_equations()[0] as usize).len(), 0);
 }
 
 #[test]
