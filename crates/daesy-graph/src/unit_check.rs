@@ -6,7 +6,7 @@
 //! Numbers need care, for constants with units are folded into the equations. As a term of a sum, or a side of an
 //! equation, a number has any dimension. As a factor it has none if it looks like one that was written out: a multiple of
 //! 1/16 no larger than 100, or one of those times pi. Any other factor (9.81, 8.314, 1e5) may be a physical constant and
-//! silences the product.
+//! silences the product. Time is silent: textbook models write `sin(time)` and mean it.
 
 use crate::finding::Finding;
 use crate::flat::FlatDae;
@@ -160,7 +160,7 @@ impl NodeReader<'_> {
                     Reading::Constant
                 }
             }
-            Node::Time => Reading::Known(Dimension::TIME),
+            Node::Time => Reading::Silent,
             Node::Var { var, order } => known((self.unit_of)(var).and_then(|dimension| {
                 let rate = Dimension::TIME.to_power(-i32::from(order), 1)?;
                 dimension.times(rate)
@@ -399,5 +399,7 @@ mod tests {
         let speed = g.div(length, t);
         let rate = g.der(VarId(6), 1);
         assert_eq!(checker.check(&g, speed, rate, &unit_of), None);
+        let wave = g.unary(UnaryOp::Sin, t);
+        assert_eq!(checker.check(&g, sine, wave, &unit_of), None);
     }
 }

@@ -557,6 +557,11 @@ impl<'a> Flattener<'a> {
                 for (at, item) in items.iter().enumerate().filter(|(_, item)| item.is_known) {
                     self.variables[first.index() + at].text = Some(item.text.clone());
                 }
+                if items.iter().any(|item| !item.is_known) {
+                    let message =
+                        format!("the text of `{name}` changes or is not known before the start: it is not computed");
+                    self.report(Finding::note("text-equation", span, message));
+                }
             }
             return Ok(());
         }
