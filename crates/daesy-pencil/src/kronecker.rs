@@ -181,7 +181,7 @@ impl Participation {
 }
 
 /// The first `k` pivots of a Gram-Schmidt with pivoting on the rows.
-fn independent_rows(a: &Mat<f64>, k: usize) -> Vec<usize> {
+pub(crate) fn independent_rows(a: &Mat<f64>, k: usize) -> Vec<usize> {
     let (n, w) = a.shape();
     let mut rest = a.clone();
     let mut chosen = Vec::new();

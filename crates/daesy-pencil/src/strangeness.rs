@@ -28,7 +28,7 @@ use crate::dense::{Vectors, beside, block, check_vector, norm, set_block, svd, t
 use crate::error::PencilError;
 use crate::initial::{ConsistencyRequest, ConsistentValues, nearest_consistent};
 use crate::jet::{CoefficientJet, LinearCoefficients, derivative};
-use crate::kronecker::{KroneckerStructure, kronecker_structure};
+use crate::kronecker::{KroneckerStructure, independent_rows, kronecker_structure};
 use crate::pencil::Pencil;
 use crate::rank::{RankDecision, RankQuestion, RankTolerance, decide, describe};
 use crate::split::PencilOptions;
@@ -67,7 +67,8 @@ pub struct StrangenessOptions {
     pub contradiction: f64,
     /// Largest number of differentiations tried.
     pub max_differentiations: usize,
-    /// Whether the rows are combined to a reduced form that people can read.
+    /// Whether the differential equations are made of original ones and all rows are combined to a reduced form that people can
+    /// read.
     pub readable: bool,
 }
 
@@ -455,6 +456,12 @@ fn finish(
     let mut algebraic = array.multipliers(&array.constraints, L, balancing);
     let redundant = array.multipliers(&array.redundant, L, balancing);
     if options.readable {
+        // Range(E T_2) = range(Z_1): independent rows of Z_1 are original equations that say the same.
+        let mut own = independent_rows(&array.dynamics, d);
+        if own.len() == d {
+            own.sort_unstable();
+            differential = Mat::from_fn(d, L, |r, i| f64::from(u8::from(own[r] == i)));
+        }
         let e1 = &differential * &jet.e[0];
         differential = reduce_rows(&e1, &units[..n]).multiplier * &differential;
         let both =
@@ -467,7 +474,23 @@ fn finish(
     }
     let zero = vec![0.0; L];
     let value = jet.forcing.first().unwrap_or(&zero);
-    let (f2, _) = combine_vectors(&algebraic, &jet.forcing, a);
+    let (mut f2, _) = combine_vectors(&algebraic, &jet.forcing, a);
+    for (r, value) in f2.iter_mut().enumerate() {
+        // Multipliers and forcing are as large as they are in balanced rows: rounding errors are judged there.
+        let rounding: f64 = algebraic
+            .iter()
+            .zip(&jet.forcing)
+            .map(|(level, forcing)| {
+                let unit = |i: usize| power_of_two(balancing.rows[i]);
+                let row = (0..L).fold(0.0f64, |s, i| s.max((level[(r, i)] / unit(i)).abs()));
+                let largest = (0..L).fold(0.0f64, |s, i| s.max((forcing[i] * unit(i)).abs()));
+                1e-13 * row * largest
+            })
+            .sum();
+        if value.abs() <= rounding {
+            *value = 0.0;
+        }
+    }
     let (f3, f3_size) = combine_vectors(&redundant, &jet.forcing, array.redundant.ncols());
     let largest = |x: &[f64]| x.iter().fold(0.0f64, |s, v| s.max(v.abs()));
     let contradiction = if largest(&f3_size) > 0.0 { largest(&f3) / largest(&f3_size) } else { 0.0 };
