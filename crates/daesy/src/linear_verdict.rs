@@ -87,13 +87,14 @@ pub fn judge(model: &LinearModel, time: f64) -> Result<LinearVerdict, PencilErro
         ..StrangenessOptions::default()
     };
     let form = strangeness_free(model, time, &options)?;
+    let n_computed = model.computed.len();
     let is_regular = form.v == 0 && form.d + form.a == model.n_variables();
     let mut verdict = LinearVerdict {
         is_regular,
-        differentiation_index: is_regular.then(|| if form.a == 0 { 0 } else { form.mu + 1 }),
+        differentiation_index: is_regular.then(|| if form.a + n_computed == 0 { 0 } else { form.mu + 1 }),
         strangeness_index: form.mu,
         d: form.d,
-        a: form.a,
+        a: form.a + n_computed,
         v: form.v,
         agrees_with_structure: false,
         redundant_equations: Vec::new(),

@@ -9,7 +9,9 @@ use std::cell::RefCell;
 
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, VariableKind};
-use daesy_graph::{CoefficientKind, Environment, Evaluator, ExprId, Graph, Leaf, LinearExtractor, Reach, Span, VarId};
+use daesy_graph::{
+    CoefficientKind, Environment, Evaluator, ExprId, Graph, Leaf, LinearExtractor, LinearForm, Reach, Span, VarId,
+};
 use daesy_pencil::{CoefficientJet, LinearCoefficients, Mat, Pencil, PencilError};
 use daesy_structure::parameters::order_parameters;
 use daesy_structure::words::equation_text;
@@ -42,6 +44,15 @@ pub struct LinearVariable {
     pub is_output: bool,
 }
 
+/// A variable that is only computed from the others.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ComputedVariable {
+    /// Its name.
+    pub name: String,
+    /// The equation that gives it.
+    pub equation: String,
+}
+
 /// A model that is linear in its unknowns and inputs.
 #[derive(Debug)]
 pub struct LinearModel {
@@ -53,6 +64,8 @@ pub struct LinearModel {
     pub inputs: Vec<String>,
     /// Whether `E`, `F` or `G` depends on time.
     pub kind: LinearKind,
+    /// Variables that nonlinear equations compute from the others, such as a power; nothing depends on them.
+    pub computed: Vec<ComputedVariable>,
     coefficients: RefCell<Coefficients>,
     parameter_of: Vec<f64>,
 }
@@ -180,19 +193,25 @@ impl LinearModel {
         let (mut e, mut f, mut g) = (Family::default(), Family::default(), Family::default());
         let mut forcing = Family::default();
         let mut equations = Vec::with_capacity(flat.equations.len() + layout.chains.len());
+        let mut known = KnownVariables::new(flat, &parameter_of);
+        let mut culprits = Vec::new();
+        let mut forms = Vec::with_capacity(flat.equations.len());
         for (row, equation) in flat.equations.iter().enumerate() {
             let residual = graph.sub(equation.rhs, equation.lhs);
-            let form = extractor.extract(&mut graph, residual).map_err(|nonlinear| {
-                let name = match nonlinear.leaf {
-                    Leaf::Var { var, .. } => flat.variables[var.index()].name.as_str(),
-                    Leaf::Time => "time",
-                };
-                let text = equation_text(flat, row);
-                Box::new(
-                    Finding::error("nonlinear", equation.span, format!("`{name}` enters nonlinearly in {text}"))
-                        .with_names([name]),
-                )
-            })?;
+            let extracted = match extractor.extract(&mut graph, residual) {
+                Ok(form) => Ok(form),
+                Err(nonlinear) => known.extract(&mut graph, &mut extractor, residual).ok_or(nonlinear),
+            };
+            match extracted {
+                Ok(form) => forms.push(form),
+                Err(nonlinear) => {
+                    culprits.push(Culprit { row, leaf: nonlinear.leaf });
+                    forms.push(LinearForm { coefficients: Vec::new(), remainder: graph.number(0.0) });
+                }
+            }
+        }
+        let computed = computed_variables(flat, &culprits)?;
+        for (row, (equation, form)) in flat.equations.iter().zip(&forms).enumerate() {
             for entry in &form.coefficients {
                 let (family, column, is_negated) = match layout.columns[entry.column as usize] {
                     Column::Derivative(column) => (&mut e, column, true),
@@ -219,13 +238,25 @@ impl LinearModel {
             let text = format!("{} = der({})", derivative.name, of.name);
             equations.push(LinearEquation { text, span: Span::NONE });
         }
-        let kind = if e.varies || f.varies || g.varies { LinearKind::TimeVarying } else { LinearKind::Constant };
+        let coefficients = Coefficients { graph, e, f, g, forcing };
+        let rows: Vec<usize> =
+            (0..equations.len()).filter(|&row| computed.iter().all(|computed| computed.row != row)).collect();
+        let is_computed = |name: &str| computed.iter().any(|computed| computed.variable.name == name);
+        let columns: Vec<usize> =
+            (0..layout.variables.len()).filter(|&at| !is_computed(&layout.variables[at].name)).collect();
+        let coefficients = if computed.is_empty() {
+            coefficients
+        } else {
+            coefficients.restricted(&rows, &columns, layout.inputs.len())
+        };
+        let varies = coefficients.e.varies || coefficients.f.varies || coefficients.g.varies;
         Ok(Self {
-            equations,
-            variables: layout.variables,
+            equations: rows.iter().map(|&row| equations[row].clone()).collect(),
+            variables: columns.iter().map(|&at| layout.variables[at].clone()).collect(),
             inputs: layout.inputs,
-            kind,
-            coefficients: RefCell::new(Coefficients { graph, e, f, g, forcing }),
+            kind: if varies { LinearKind::TimeVarying } else { LinearKind::Constant },
+            computed: computed.into_iter().map(|computed| computed.variable).collect(),
+            coefficients: RefCell::new(coefficients),
             parameter_of,
         })
     }
@@ -309,6 +340,7 @@ impl LinearModel {
             variables: columns.iter().map(|&at| self.variables[at].clone()).collect(),
             inputs: self.inputs.clone(),
             kind: self.kind,
+            computed: self.computed.clone(),
             coefficients: RefCell::new(coefficients.restricted(&rows, &columns, self.inputs.len())),
             parameter_of: self.parameter_of.clone(),
         };
@@ -405,6 +437,205 @@ fn refuse_events(flat: &FlatDae) -> Result<(), Box<Finding>> {
                 .with_names([&variable.name]),
         )),
         None => Ok(()),
+    }
+}
+
+/// An equation that is not linear in a leaf.
+struct Culprit {
+    row: usize,
+    leaf: Leaf,
+}
+
+/// A variable that an equation computes and nothing else needs.
+struct Computed {
+    row: usize,
+    variable: ComputedVariable,
+}
+
+/// The variables that nonlinear equations compute and nothing depends on, together with what is in turn computed from them.
+///
+/// Variables that occur in one equation only are taken away together with it until none is left; of these the nonlinear equations, and
+/// those that need what they compute, stay away.
+fn computed_variables(flat: &FlatDae, culprits: &[Culprit]) -> Result<Vec<Computed>, Box<Finding>> {
+    if culprits.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut variables_of: Vec<Vec<VarId>> = Vec::with_capacity(flat.equations.len());
+    let mut rows_of: FxHashMap<VarId, Vec<usize>> = FxHashMap::default();
+    let mut is_differentiated = vec![false; flat.variables.len()];
+    let (mut reach, mut leaves) = (Reach::new(), Vec::new());
+    for (row, equation) in flat.equations.iter().enumerate() {
+        reach.leaves(&flat.graph, &[equation.lhs, equation.rhs], &mut leaves);
+        let mut variables: Vec<VarId> = Vec::new();
+        for &leaf in &leaves {
+            if let Leaf::Var { var, order } = leaf
+                && flat.variables[var.index()].kind == VariableKind::Continuous
+            {
+                is_differentiated[var.index()] |= order > 0;
+                if !variables.contains(&var) {
+                    variables.push(var);
+                    rows_of.entry(var).or_default().push(row);
+                }
+            }
+        }
+        variables_of.push(variables);
+    }
+    let mut n_left: FxHashMap<VarId, usize> = rows_of.iter().map(|(&var, rows)| (var, rows.len())).collect();
+    let mut queue: Vec<VarId> = n_left.iter().filter(|(_, n)| **n == 1).map(|(&var, _)| var).collect();
+    queue.sort_unstable();
+    let mut taken: Vec<Option<VarId>> = vec![None; flat.equations.len()];
+    while let Some(var) = queue.pop() {
+        if is_differentiated[var.index()] {
+            continue;
+        }
+        let Some(&row) = rows_of[&var].iter().find(|&&row| taken[row].is_none()) else { continue };
+        taken[row] = Some(var);
+        for other in &variables_of[row] {
+            if let Some(n) = n_left.get_mut(other) {
+                *n -= 1;
+                if *n == 1 && other != &var {
+                    queue.push(*other);
+                }
+            }
+        }
+    }
+    let mut is_away = vec![false; flat.equations.len()];
+    let mut todo = Vec::new();
+    for culprit in culprits {
+        if taken[culprit.row].is_none() {
+            let name = match culprit.leaf {
+                Leaf::Var { var, .. } => flat.variables[var.index()].name.as_str(),
+                Leaf::Time => "time",
+            };
+            let text = equation_text(flat, culprit.row);
+            let message = format!("`{name}` enters nonlinearly in {text}");
+            return Err(Box::new(
+                Finding::error("nonlinear", flat.equations[culprit.row].span, message).with_names([name]),
+            ));
+        }
+        todo.push(culprit.row);
+    }
+    while let Some(row) = todo.pop() {
+        let Some(var) = taken[row].filter(|_| !is_away[row]) else { continue };
+        is_away[row] = true;
+        todo.extend(rows_of[&var].iter().copied().filter(|&other| other != row));
+    }
+    Ok((0..is_away.len())
+        .filter(|&row| is_away[row])
+        .filter_map(|row| {
+            let name = flat.variables[taken[row]?.index()].name.clone();
+            Some(Computed { row, variable: ComputedVariable { name, equation: equation_text(flat, row) } })
+        })
+        .collect())
+}
+
+/// Variables that equations of their own give as functions of time, such as the resistance of a resistor at a fixed temperature, and the
+/// values of parameters: with these put in, an equation that looks nonlinear may be linear.
+struct KnownVariables<'a> {
+    flat: &'a FlatDae,
+    parameter_of: &'a [f64],
+    /// Found when first asked for.
+    values: Option<FxHashMap<VarId, ExprId>>,
+    reach: Reach,
+}
+
+impl<'a> KnownVariables<'a> {
+    fn new(flat: &'a FlatDae, parameter_of: &'a [f64]) -> Self {
+        Self { flat, parameter_of, values: None, reach: Reach::new() }
+    }
+
+    /// The linear form of a residual with known variables and parameters put in, if it has one.
+    fn extract(&mut self, graph: &mut Graph, extractor: &mut LinearExtractor, residual: ExprId) -> Option<LinearForm> {
+        if self.values.is_none() {
+            let values = self.find(graph);
+            self.values = Some(values);
+        }
+        let replaced = self.replace(graph, residual);
+        extractor.extract(graph, replaced).ok()
+    }
+
+    /// The expression with known variables and parameters put in.
+    fn replace(&mut self, graph: &mut Graph, expr: ExprId) -> ExprId {
+        let mut images: FxHashMap<ExprId, ExprId> = FxHashMap::default();
+        let below = self.reach.below(graph, &[expr]).to_vec();
+        for node in below {
+            let image = match graph.as_leaf(node) {
+                Some(leaf) => self.value_of(graph, leaf).unwrap_or(node),
+                None => {
+                    let children = graph.children(node);
+                    let replaced: Vec<ExprId> = children.iter().map(|child| images[child]).collect();
+                    if replaced[..] == children[..] { node } else { graph.rebuild(node, &replaced) }
+                }
+            };
+            images.insert(node, image);
+        }
+        images[&expr]
+    }
+
+    fn value_of(&self, graph: &mut Graph, leaf: Leaf) -> Option<ExprId> {
+        let Leaf::Var { var, order } = leaf else { return None };
+        match self.flat.variables[var.index()].kind {
+            VariableKind::Parameter | VariableKind::Constant => Some(graph.number(self.parameter_of[var.index()])),
+            _ => {
+                let value = *self.values.as_ref()?.get(&var)?;
+                Some((0..order).fold(value, |value, _| graph.partial(value, Leaf::Time)))
+            }
+        }
+    }
+
+    /// Finds, one after the other, the variables that an equation gives in terms of time, parameters and variables found before.
+    fn find(&mut self, graph: &mut Graph) -> FxHashMap<VarId, ExprId> {
+        self.values = Some(FxHashMap::default());
+        let flat = self.flat;
+        let mut unknowns_of: Vec<Vec<VarId>> = Vec::with_capacity(flat.equations.len());
+        let mut equations_of: FxHashMap<VarId, Vec<usize>> = FxHashMap::default();
+        let (mut reach, mut leaves) = (Reach::new(), Vec::new());
+        for (row, equation) in flat.equations.iter().enumerate() {
+            reach.leaves(graph, &[equation.lhs, equation.rhs], &mut leaves);
+            let mut unknowns = Vec::new();
+            let mut is_candidate = true;
+            for &leaf in &leaves {
+                let Leaf::Var { var, order } = leaf else { continue };
+                match flat.variables[var.index()].kind {
+                    VariableKind::Continuous if order == 0 => unknowns.push(var),
+                    VariableKind::Parameter | VariableKind::Constant => {}
+                    _ => is_candidate = false,
+                }
+            }
+            if !is_candidate {
+                unknowns.clear();
+            }
+            for &var in &unknowns {
+                equations_of.entry(var).or_default().push(row);
+            }
+            unknowns_of.push(unknowns);
+        }
+        let mut queue: Vec<usize> = (0..unknowns_of.len()).filter(|&row| unknowns_of[row].len() == 1).collect();
+        while let Some(row) = queue.pop() {
+            let &[var] = &unknowns_of[row][..] else { continue };
+            let equation = &flat.equations[row];
+            let residual = graph.sub(equation.rhs, equation.lhs);
+            let residual = self.replace(graph, residual);
+            let Ok(form) = graph.linear_coefficients(residual, &[Leaf::var(var)]) else { continue };
+            let Some(coefficient) = form.coefficients.first().and_then(|entry| graph.as_number(entry.value)) else {
+                continue;
+            };
+            if coefficient == 0.0 || !coefficient.is_finite() {
+                continue;
+            }
+            let scale = graph.number(-1.0 / coefficient);
+            let value = graph.mul(scale, form.remainder);
+            if let Some(values) = &mut self.values {
+                values.insert(var, value);
+            }
+            for &other in equations_of.get(&var).into_iter().flatten() {
+                unknowns_of[other].retain(|&unknown| unknown != var);
+                if unknowns_of[other].len() == 1 {
+                    queue.push(other);
+                }
+            }
+        }
+        self.values.take().unwrap_or_default()
     }
 }
 

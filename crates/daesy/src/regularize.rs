@@ -127,6 +127,8 @@ pub struct Regularized {
     pub algebraic: Vec<String>,
     /// Outputs in the user's names.
     pub outputs: Vec<String>,
+    /// Equations that compute further variables from these, nonlinearly.
+    pub computed: Vec<String>,
     /// Coefficients.
     pub matrices: Matrices,
     /// Names of the states.
@@ -219,8 +221,7 @@ pub fn regularize(loaded: &Loaded, options: &RegularizeOptions) -> Result<Regula
     } else {
         None
     };
-    let unit = |position: usize| form.units.get(position).copied().unwrap_or(1.0);
-    let text = Writer { names: &names, states: &states, inputs: &inputs, unit: &unit };
+    let text = Writer { names: &names, states: &states, inputs: &inputs };
     let smallest_gap = form.rank_decisions.iter().map(|decision| decision.gap).fold(f64::INFINITY, f64::min);
     Ok(Regularized {
         model: flat.model.clone(),
@@ -233,6 +234,7 @@ pub fn regularize(loaded: &Loaded, options: &RegularizeOptions) -> Result<Regula
         differential: (0..form.d).map(|row| text.differential(&matrices, row)).collect(),
         algebraic: (0..form.a).map(|row| text.algebraic(&matrices, row)).collect(),
         outputs: outputs.iter().map(|output| output_text(&model, output)).collect(),
+        computed: model.computed.iter().map(|computed| computed.equation.clone()).collect(),
         matrices,
         states: states.iter().map(|&at| names[at].to_owned()).collect(),
         inputs: inputs.iter().map(|&at| names[at].to_owned()).collect(),
@@ -541,7 +543,6 @@ struct Writer<'a> {
     names: &'a [&'a str],
     states: &'a [usize],
     inputs: &'a [usize],
-    unit: &'a dyn Fn(usize) -> f64,
 }
 
 impl Writer<'_> {
@@ -571,11 +572,7 @@ impl Writer<'_> {
         for (order, matrix) in matrices.b2_derivatives.iter().enumerate() {
             self.terms(matrix, row, self.inputs, order + 1, &mut terms);
         }
-        let size = self.states.iter().enumerate().fold(0.0f64, |size, (column, &position)| {
-            size.max((matrices.a2[(row, column)] * (self.unit)(position)).abs())
-        });
-        let constant = matrices.f2[row];
-        terms.push(Term { factor: if constant.abs() <= 1e-14 * size { 0.0 } else { constant }, name: String::new() });
+        terms.push(Term { factor: matrices.f2[row], name: String::new() });
         format!("0 = {}", combination_text(&terms))
     }
 }
@@ -611,6 +608,7 @@ impl Regularized {
         keys.insert("differential".into(), json!(self.differential));
         keys.insert("algebraic".into(), json!(self.algebraic));
         keys.insert("outputs".into(), json!(self.outputs));
+        keys.insert("computed".into(), json!(self.computed));
         let m = &self.matrices;
         let mut matrices = Map::new();
         matrices.insert("E1".into(), rows_of(&m.e1));
@@ -677,6 +675,7 @@ impl Regularized {
             ("Differential equations", &self.differential),
             ("Algebraic equations", &self.algebraic),
             ("Outputs", &self.outputs),
+            ("Computed from these, nonlinearly", &self.computed),
         ] {
             if !lines.is_empty() {
                 let _ = write!(text, "\n{title}:\n  {}\n", lines.join("\n  "));

@@ -115,6 +115,14 @@ fn try_judge(loaded: &mut Loaded, study: &Study) -> Result<StochasticCheck, Vec<
             Some(AskedSignal { name, span, role, column })
         })
         .collect();
+    let estimated = study.signals.iter().map(|signal| (&signal.name, signal.span));
+    for asked in study.measurements.iter().map(|signal| (&signal.name, signal.span)).chain(estimated) {
+        if model.computed.iter().any(|computed| computed.name == *asked.0) {
+            let message =
+                format!("whether `{}` has finite variance is not known, since it is computed nonlinearly", asked.0);
+            findings.push(Finding::note("well-posedness-unknown", asked.1, message).with_names([asked.0]));
+        }
+    }
     let matrices = model.matrices(time);
     let question = Question { model: &model, matrices: &matrices, columns: &columns, excess: &excess, time };
     let paths = match question.paths() {

@@ -143,10 +143,36 @@ pub fn simulate_with_transfer(
     let rule = transfer.as_deref_mut().map(|transfer| transfer as &mut dyn Transfer);
     let simulation = simulate_with(system, parameters, inputs, rule, options).map_err(TransferFailure::Integration)?;
     let events = match transfer {
-        Some(transfer) => transfer.events,
+        Some(transfer) => with_computed(transfer.events, &transfer.model, system, &simulation),
         None => observed_events(system, &simulation),
     };
     Ok(Transferred { simulation, events, findings })
+}
+
+/// The events with the jumps of variables that are computed nonlinearly, as the table shows them.
+fn with_computed(
+    mut events: Vec<Event>,
+    model: &LinearModel,
+    system: &CompiledSystem,
+    simulation: &Simulation,
+) -> Vec<Event> {
+    let names = &system.description().observed;
+    for event in &mut events {
+        let Some(&row) = simulation.jumps.iter().find(|&&row| simulation.times[row] == event.time) else { continue };
+        let (before, after) = (&simulation.rows[row - 1], &simulation.rows[row]);
+        for computed in &model.computed {
+            if let Some(at) = names.iter().position(|name| *name == computed.name)
+                && is_jump(before[at], after[at])
+            {
+                event.jumps.push(Jump { name: computed.name.clone(), before: before[at], after: after[at] });
+            }
+        }
+    }
+    events
+}
+
+fn is_jump(before: f64, after: f64) -> bool {
+    (after - before).abs() > 1e-9 * before.abs().max(after.abs()).max(1e-6)
 }
 
 /// Events of a model whose states go on as they are: what the table shows.
@@ -164,10 +190,7 @@ fn observed_events(system: &CompiledSystem, simulation: &Simulation) -> Vec<Even
             .observed
             .iter()
             .enumerate()
-            .filter(|(at, name)| {
-                let size = before[*at].abs().max(after[*at].abs()).max(1e-6);
-                !name.starts_with("der(") && (after[*at] - before[*at]).abs() > 1e-9 * size
-            })
+            .filter(|(at, name)| !name.starts_with("der(") && is_jump(before[*at], after[*at]))
             .map(|(at, name)| Jump { name: name.clone(), before: before[at], after: after[at] })
             .collect();
         let time = simulation.times[row];
