@@ -9,7 +9,7 @@ use daesy_graph::regular::{
 };
 use daesy_graph::substitute::Substitution;
 use daesy_graph::traverse::{Leaf, Reach};
-use daesy_graph::{ExprId, VarId};
+use daesy_graph::{ExprId, Node, VarId};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
@@ -77,7 +77,7 @@ pub fn regularize(mut flat: FlatDae) -> Result<RegularDae, RegularizeError> {
 
     let differentiated = differentiated_variables(&whole);
     let elimination = eliminate_aliases(&mut flat, &discrete.is_continuous);
-    let mut replace = Replacement::new(&elimination);
+    let mut replace = Replacement::new(&mut flat, &elimination);
     let reduced: Vec<ExprId> = residuals
         .iter()
         .enumerate()
@@ -227,11 +227,28 @@ struct Replacement<'a> {
     substitution: Substitution,
     reach: Reach,
     leaves: Vec<Leaf>,
+    /// Whether `pre` of an eliminated variable occurs.
+    has_values_before: bool,
 }
 
 impl<'a> Replacement<'a> {
-    fn new(elimination: &'a Elimination) -> Self {
-        Self { elimination, substitution: Substitution::new(), reach: Reach::new(), leaves: Vec::new() }
+    fn new(flat: &mut FlatDae, elimination: &'a Elimination) -> Self {
+        let mut substitution = Substitution::new();
+        let of_eliminated: Vec<VarId> = flat
+            .graph
+            .nodes()
+            .filter_map(|node| match node {
+                Node::Pre(var) if elimination.standings[var.index()] != Standing::Remains => Some(var),
+                _ => None,
+            })
+            .collect();
+        for &var in &of_eliminated {
+            let before = flat.graph.pre(var);
+            let value = value_before(elimination, flat, var);
+            substitution.replace(before, value);
+        }
+        let has_values_before = !of_eliminated.is_empty();
+        Self { elimination, substitution, reach: Reach::new(), leaves: Vec::new(), has_values_before }
     }
 
     /// The expression with eliminated variables replaced. The leaves of every expression are registered before the
@@ -248,7 +265,7 @@ impl<'a> Replacement<'a> {
                 self.substitution.replace_leaf(&mut flat.graph, leaf, value);
             }
         }
-        if is_affected { self.substitution.apply(&mut flat.graph, expr) } else { expr }
+        if is_affected || self.has_values_before { self.substitution.apply(&mut flat.graph, expr) } else { expr }
     }
 }
 
@@ -261,6 +278,18 @@ fn derivative(elimination: &Elimination, flat: &mut FlatDae, var: VarId, order: 
             if is_negated { flat.graph.neg(value) } else { value }
         }
         Standing::Known(value) => (0..order).fold(value, |value, _| total_derivative(flat, value)),
+    }
+}
+
+/// The value of an eliminated variable just before an event. What is known from parameters stays; an input is taken as it is now.
+fn value_before(elimination: &Elimination, flat: &mut FlatDae, var: VarId) -> ExprId {
+    match elimination.standings[var.index()] {
+        Standing::Remains => flat.graph.pre(var),
+        Standing::Alias { of, is_negated } => {
+            let value = flat.graph.pre(of);
+            if is_negated { flat.graph.neg(value) } else { value }
+        }
+        Standing::Known(value) => value,
     }
 }
 
