@@ -3,16 +3,24 @@
 //! Structure decides by where entries are, not by their values. Two things can go wrong: the system Jacobian of the highest derivatives
 //! may be singular although its pattern is not (equations cancel, a loop has no unique solution), and the structural index may be
 //! larger than the index (entries cancel that structure cannot see, [@reissig2000]). The first is seen in the singular values of the
-//! Jacobian's diagonal blocks, the second, for models with constant coefficients, in the Kronecker structure of the pencil.
+//! Jacobian's diagonal blocks, the second in the Kronecker structure of the pencil: for constant coefficients always, for others where
+//! the pencil at the point has index 1.
+
+mod blocks;
+
+use std::cmp::{Ordering, Reverse};
 
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::VariableKind;
-use daesy_graph::regular::RegularDae;
-use daesy_graph::{CoefficientKind, Differentiator, Environment, Evaluator, ExprId, Leaf, Reach, VarId};
-use daesy_pencil::{KroneckerStructure, Pencil, PencilOptions, kronecker_structure};
+use daesy_graph::regular::{Derivative, RegularDae};
+use daesy_graph::{CoefficientKind, Differentiator, Environment, Evaluator, Graph, Leaf, Reach, Span, VarId};
+use daesy_pencil::{KroneckerStructure, Pencil, PencilOptions, kronecker_structure, split_finite_infinite};
 use faer::Mat;
+use rustc_hash::FxHashMap;
 
-use crate::words::{enumerate, equation_text};
+use crate::explain::{self, References};
+use crate::words::enumerate;
+use blocks::verify_blocks;
 
 /// A rank with the gap that supports it.
 #[derive(Clone, PartialEq, Debug)]
@@ -38,312 +46,322 @@ pub struct Verification {
     pub a: usize,
     /// Redundant equations.
     pub v: usize,
+    /// Whether the equations have no unique solution whatever the start; decided for constant coefficients only.
+    pub is_singular: bool,
     /// Whether numbers confirm what structure says.
     pub agrees_with_structure: bool,
     /// Whether the equations are linear with constant coefficients, so that the index is exact.
     pub is_linear: bool,
+    /// A choice of free start values, where values decide otherwise than structure.
+    pub free: Option<Vec<Derivative>>,
     /// Ranks and gaps.
     pub rank_decisions: Vec<RankRow>,
     /// What is to be told to the user.
     pub findings: Vec<Finding>,
 }
 
-/// Blocks up to this size are decided by singular values, larger ones by the estimated norm of the inverse.
-const DENSE_BLOCK: usize = 200;
-
 /// Linear models up to this size are decided by their pencil.
 const DENSE_PENCIL: usize = 240;
 
-/// Singular values below this fraction of the largest count as zero, after scaling rows and columns.
-const RANK_TOLERANCE: f64 = 1e-11;
-
 /// Verifies the structural verdict where `point` gives the values of all leaves.
 pub fn verify(regular: &RegularDae, point: &dyn Environment) -> Verification {
-    let mut findings = Vec::new();
-    let mut rank_decisions = Vec::new();
-    let blocks_are_regular = verify_blocks(regular, point, &mut rank_decisions, &mut findings);
-    let n_unknowns = regular.flat.variables.iter().filter(|variable| variable.kind == VariableKind::Continuous).count();
+    let blocks = verify_blocks(regular, point);
     let structural = &regular.verdict;
-    if n_unknowns <= DENSE_PENCIL
-        && let Some(kronecker) = constant_pencil(regular, point)
-    {
-        let d = kronecker.n_finite;
-        let v = kronecker.left_minimal_indices.len();
-        let index = kronecker.index as u32;
-        let agrees = kronecker.is_regular
-            && index == structural.structural_index
-            && d == structural.degrees_of_freedom
-            && blocks_are_regular;
-        rank_decisions.extend(kronecker.rank_decisions.iter().map(|decision| RankRow {
-            what: decision.question.to_string(),
-            rank: decision.rank,
-            gap: decision.gap,
-        }));
-        if !kronecker.is_regular {
-            findings.push(singular_pencil(regular, &kronecker));
-        } else if index != structural.structural_index {
-            findings.push(Finding::note(
-                "index-by-values",
-                daesy_graph::Span::NONE,
-                format!(
-                    "structure alone suggests index {}, but with the values of the coefficients the index is {index}: \
-                     derivatives cancel that structure cannot see",
-                    structural.structural_index
-                ),
-            ));
-        }
-        return Verification {
-            differentiation_index: index,
-            strangeness_index: index.saturating_sub(1),
-            d,
-            a: n_unknowns.saturating_sub(d),
-            v,
-            agrees_with_structure: agrees,
-            is_linear: true,
-            rank_decisions,
-            findings,
-        };
-    }
-    Verification {
+    let first_order = FirstOrder::new(regular);
+    let n_unknowns = first_order.n_columns;
+    let mut verification = Verification {
         differentiation_index: structural.structural_index,
         strangeness_index: structural.structural_index.saturating_sub(1),
         d: structural.degrees_of_freedom,
         a: n_unknowns.saturating_sub(structural.degrees_of_freedom),
         v: 0,
-        agrees_with_structure: blocks_are_regular,
+        is_singular: false,
+        agrees_with_structure: blocks.are_regular,
         is_linear: false,
-        rank_decisions,
-        findings,
+        free: None,
+        rank_decisions: blocks.rank_decisions,
+        findings: blocks.findings,
+    };
+    if n_unknowns <= DENSE_PENCIL
+        && let Some(local) = first_order.pencil(regular, point)
+        && (local.is_constant || !blocks.are_regular || structural.structural_index > 1)
+        && let Ok(kronecker) = kronecker_structure(&local.pencil, &PencilOptions::default())
+    {
+        // Away from constant coefficients only index 1 can be read off the pencil at a point: there it says that the equations
+        // without derivatives determine what the derivatives leave open.
+        if local.is_constant || kronecker.is_regular && kronecker.index <= 1 {
+            verification.judge_by_pencil(regular, &first_order, &local, &kronecker);
+        }
     }
+    verification
 }
 
-/// Decides the rank of every block of the system Jacobian; true if all are regular.
-fn verify_blocks(
-    regular: &RegularDae,
-    point: &dyn Environment,
-    rank_decisions: &mut Vec<RankRow>,
-    findings: &mut Vec<Finding>,
-) -> bool {
-    let mut graph = regular.flat.graph.clone();
-    let leaves: Vec<Leaf> = regular.unknowns.iter().map(|unknown| Leaf::der(unknown.var, unknown.order)).collect();
-    let mut differentiator = Differentiator::new(&mut graph, &leaves);
-    let mut evaluator = Evaluator::new();
-    let mut values = Vec::new();
-    let mut all_regular = true;
-    let mut n_scalar = 0;
-    for block in &regular.blocks {
-        let (start, len) = (block.start as usize, block.len as usize);
-        let mut matrix = Mat::<f64>::zeros(len, len);
-        let mut is_finite = true;
-        for row in 0..len {
-            let entries = differentiator.gradient(&mut graph, regular.equations[start + row].residual);
-            let inside: Vec<_> =
-                entries.iter().filter(|entry| (start..start + len).contains(&(entry.column as usize))).collect();
-            let roots: Vec<ExprId> = inside.iter().map(|entry| entry.value).collect();
-            evaluator.evaluate(&graph, &roots, point, &mut values);
-            for (entry, &value) in inside.iter().zip(&values) {
-                is_finite &= value.is_finite();
-                matrix[(row, entry.column as usize - start)] = value;
-            }
-        }
-        let decision = if is_finite { block_rank(matrix) } else { BlockRank { rank: 0, gap: 0.0 } };
-        if len == 1 && decision.rank == 1 {
-            n_scalar += 1;
-            continue;
-        }
-        let names: Vec<String> = regular.unknowns[start..start + len]
-            .iter()
-            .map(|unknown| {
-                let name = &regular.flat.variables[unknown.var.index()].name;
-                (0..unknown.order).fold(name.clone(), |name, _| format!("der({name})"))
-            })
-            .collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        rank_decisions.push(RankRow {
-            what: format!("equations for {}", enumerate(&names, 6)),
+impl Verification {
+    /// Where the Kronecker structure can be trusted it is the truth.
+    fn judge_by_pencil(
+        &mut self,
+        regular: &RegularDae,
+        first_order: &FirstOrder,
+        local: &LocalPencil,
+        kronecker: &KroneckerStructure,
+    ) {
+        let structural = &regular.verdict;
+        let index = kronecker.index as u32;
+        self.is_linear = local.is_constant;
+        self.is_singular = !kronecker.is_regular;
+        self.differentiation_index = index;
+        self.strangeness_index = index.saturating_sub(1);
+        self.d = kronecker.n_finite;
+        self.a = first_order.n_columns.saturating_sub(self.d + kronecker.right_minimal_indices.len());
+        self.v = kronecker.left_minimal_indices.len();
+        self.agrees_with_structure &=
+            kronecker.is_regular && index == structural.structural_index && self.d == structural.degrees_of_freedom;
+        self.rank_decisions.extend(kronecker.rank_decisions.iter().map(|decision| RankRow {
+            what: decision.question.to_string(),
             rank: decision.rank,
             gap: decision.gap,
-        });
-        if decision.rank < len {
-            all_regular = false;
-            findings.push(singular_block(regular, start, len, &names, is_finite));
+        }));
+        if !kronecker.is_regular {
+            // The pencil tells the whole story of which the blocks see a part.
+            self.findings = vec![singular_pencil(regular, first_order, kronecker)];
+            return;
+        }
+        if index != structural.structural_index || self.d != structural.degrees_of_freedom {
+            self.findings.push(decided_by_values(regular, index, self.d));
+        }
+        if self.d != structural.degrees_of_freedom {
+            self.free = first_order.free(regular, &local.pencil);
         }
     }
-    if n_scalar > 0 {
-        rank_decisions.insert(
-            0,
-            RankRow { what: format!("{n_scalar} unknowns with an equation of their own"), rank: n_scalar, gap: 1e16 },
-        );
-    }
-    all_regular
 }
 
-fn singular_block(regular: &RegularDae, start: usize, len: usize, names: &[&str], is_finite: bool) -> Finding {
-    let first = &regular.equations[start];
-    let span = regular.flat.equations[first.source as usize].span;
-    let message = if !is_finite {
-        format!("the equations for {} have no finite derivatives at the start", enumerate(names, 6))
-    } else if len == 1 {
-        format!("at the start this equation does not determine {}", enumerate(names, 6))
-    } else {
-        format!(
-            "at the start these {len} equations do not determine {}: they depend on each other",
-            enumerate(names, 6)
-        )
+/// The finding that values decide otherwise than structure.
+fn decided_by_values(regular: &RegularDae, index: u32, d: usize) -> Finding {
+    let structural = &regular.verdict;
+    let flat = &regular.flat;
+    let mut equations: Vec<usize> =
+        (0..flat.equations.len()).filter(|&at| structural.differentiations[at] > 0).collect();
+    let cancels = "derivatives cancel between equations, which structure cannot see";
+    let depends = "equations that look independent are not, which structure cannot see";
+    let message = match index.cmp(&structural.structural_index) {
+        Ordering::Less => format!(
+            "structure alone suggests index {}, but with the values of the coefficients the index is {index}: {cancels}",
+            structural.structural_index
+        ),
+        Ordering::Greater => format!(
+            "structure alone suggests index {}, but with the values of the coefficients the index is {index}: {depends}",
+            structural.structural_index
+        ),
+        Ordering::Equal => format!(
+            "structure alone suggests {} free start values, but with the values of the coefficients there are {d}: {cancels}",
+            structural.degrees_of_freedom
+        ),
     };
-    let mut finding = Finding::warning("numerically-singular", span, message).with_names(names.iter().copied());
-    for equation in regular.equations[start..start + len].iter().take(8) {
-        let at = equation.source as usize;
-        let times = match equation.differentiated {
-            0 => String::new(),
-            1 => ", differentiated once".to_owned(),
-            n => format!(", differentiated {n} times"),
+    if index >= structural.structural_index {
+        equations = (0..flat.equations.len().min(1)).collect();
+    }
+    let first = equations.iter().map(|&at| flat.equations[at].span).min().unwrap_or(Span::NONE);
+    Finding::note("index-by-values", first, message)
+}
+
+fn singular_pencil(regular: &RegularDae, first_order: &FirstOrder, kronecker: &KroneckerStructure) -> Finding {
+    let flat = &regular.flat;
+    let mut open: Vec<VarId> =
+        kronecker.undetermined_variables.iter().map(|&column| first_order.variable_of[column]).collect();
+    open.dedup();
+    let equations: Vec<usize> =
+        kronecker.equations_involved.iter().filter_map(|&row| first_order.equations.get(row).copied()).collect();
+    let names: Vec<&str> = open.iter().map(|var| flat.variables[var.index()].name.as_str()).collect();
+    if let Some(twins) = explain::twins(flat, &equations) {
+        return explain::written_twice(flat, &twins, &names);
+    }
+    let references = References::new(flat);
+    let potentials: Vec<VarId> = open.iter().copied().filter(|&var| references.is_potential(var)).collect();
+    if potentials.len() == open.len() && equations.iter().any(|&at| explain::is_balance_of_flows(flat, at)) {
+        return references.missing(&potentials, None);
+    }
+    let first = equations.iter().map(|&at| flat.equations[at].span).min().unwrap_or(Span::NONE);
+    let message = format!("the equations depend on each other and leave {} undetermined", enumerate(&names, 8));
+    let finding = Finding::error("singular-model", first, message).with_names(names.iter().copied());
+    explain::with_equations(finding, flat, &equations)
+        .with_help("one of these equations follows from the others; replace it by one that says something new")
+}
+
+/// The flat model as a first-order system: a column for each unknown and each derivative of it below the highest.
+struct FirstOrder {
+    /// Equations of the flat model, row by row; rows that define derivatives follow.
+    equations: Vec<usize>,
+    /// The variable of each column.
+    variable_of: Vec<VarId>,
+    /// First column of each variable.
+    column_of: Vec<usize>,
+    /// Number of columns of each variable: its highest derivative, at least 1.
+    n_orders: Vec<u16>,
+    n_columns: usize,
+}
+
+impl FirstOrder {
+    fn new(regular: &RegularDae) -> Self {
+        let flat = &regular.flat;
+        let mut is_discrete = vec![false; flat.equations.len()];
+        for equation in &regular.discrete_equations {
+            is_discrete[equation.source as usize] = true;
+        }
+        let equations: Vec<usize> = (0..flat.equations.len()).filter(|&at| !is_discrete[at]).collect();
+        let mut n_orders = vec![1u16; flat.variables.len()];
+        let (mut reach, mut leaves) = (Reach::new(), Vec::new());
+        for &at in &equations {
+            let equation = &flat.equations[at];
+            reach.leaves(&flat.graph, &[equation.lhs, equation.rhs], &mut leaves);
+            for &leaf in &leaves {
+                if let Leaf::Var { var, order } = leaf {
+                    n_orders[var.index()] = n_orders[var.index()].max(order);
+                }
+            }
+        }
+        let mut variable_of = Vec::new();
+        let mut column_of = vec![usize::MAX; flat.variables.len()];
+        for var in (0..flat.variables.len() as u32).map(VarId) {
+            if flat.variables[var.index()].kind == VariableKind::Continuous {
+                column_of[var.index()] = variable_of.len();
+                variable_of.extend(std::iter::repeat_n(var, usize::from(n_orders[var.index()])));
+            }
+        }
+        let n_columns = variable_of.len();
+        Self { equations, variable_of, column_of, n_orders, n_columns }
+    }
+
+    /// The derivatives of all equations by all variables at the point; nothing where one is not finite.
+    fn pencil(&self, regular: &RegularDae, point: &dyn Environment) -> Option<LocalPencil> {
+        let mut graph = regular.flat.graph.clone();
+        let everywhere = Everywhere::new(regular, &mut graph, point);
+        let n = self.n_columns;
+        let unknowns: Vec<VarId> = {
+            let mut unknowns = self.variable_of.clone();
+            unknowns.dedup();
+            unknowns
         };
-        finding =
-            finding.with_label(regular.flat.equations[at].span, format!("{}{times}", equation_text(&regular.flat, at)));
-    }
-    finding.with_help(
-        "structure sees as many equations as unknowns, but their values make some of them equal: look for a missing ground or \
-         reference, an equation written twice in other words, or start values at a singular position",
-    )
-}
-
-fn singular_pencil(regular: &RegularDae, kronecker: &KroneckerStructure) -> Finding {
-    let continuous = continuous_equations(regular);
-    let unknowns = continuous_unknowns(regular);
-    let names: Vec<&str> = kronecker
-        .undetermined_variables
-        .iter()
-        .map(|&at| regular.flat.variables[unknowns[at].index()].name.as_str())
-        .collect();
-    let span = kronecker
-        .equations_involved
-        .first()
-        .map_or(daesy_graph::Span::NONE, |&at| regular.flat.equations[continuous[at]].span);
-    let mut finding = Finding::error(
-        "singular-model",
-        span,
-        format!("the equations depend on each other and leave {} undetermined", enumerate(&names, 8)),
-    )
-    .with_names(names.iter().copied());
-    for &at in kronecker.equations_involved.iter().take(8) {
-        let equation = continuous[at];
-        finding = finding.with_label(regular.flat.equations[equation].span, equation_text(&regular.flat, equation));
-    }
-    finding.with_help(
-        "one of these equations follows from the others; replace it by one that says something new, such as a ground",
-    )
-}
-
-struct BlockRank {
-    rank: usize,
-    gap: f64,
-}
-
-/// The rank of a square matrix after scaling rows and columns to largest entry one.
-fn block_rank(mut matrix: Mat<f64>) -> BlockRank {
-    let n = matrix.nrows();
-    for _ in 0..3 {
-        for row in 0..n {
-            let size = (0..n).fold(0.0f64, |size, column| size.max(matrix[(row, column)].abs()));
-            if size > 0.0 {
-                (0..n).for_each(|column| matrix[(row, column)] /= size);
+        // Leaves x, .., x^(m) of each variable, whose highest belongs to E and whose others belong to F.
+        let leaves: Vec<Leaf> = unknowns
+            .iter()
+            .flat_map(|&var| (0..=self.n_orders[var.index()]).map(move |order| Leaf::der(var, order)))
+            .collect();
+        let mut differentiator = Differentiator::new(&mut graph, &leaves);
+        let mut reach = Reach::new();
+        let mut evaluator = Evaluator::new();
+        let variables = &regular.flat.variables;
+        let n_rows = self.equations.len() + n - unknowns.len();
+        let (mut e, mut f) = (Mat::<f64>::zeros(n_rows, n), Mat::<f64>::zeros(n_rows, n));
+        let mut is_constant = true;
+        for (row, &at) in self.equations.iter().enumerate() {
+            let equation = &regular.flat.equations[at];
+            let residual = graph.sub(equation.lhs, equation.rhs);
+            for entry in differentiator.gradient(&mut graph, residual) {
+                let kind = reach.coefficient_kind(&graph, entry.value, &|var| variables[var.index()].kind);
+                is_constant &= kind <= CoefficientKind::Parameter;
+                let value = evaluator.evaluate_one(&graph, entry.value, &everywhere);
+                if !value.is_finite() {
+                    return None;
+                }
+                let Leaf::Var { var, order } = leaves[entry.column as usize] else { continue };
+                let column = self.column_of[var.index()];
+                if order == self.n_orders[var.index()] {
+                    e[(row, column + usize::from(order) - 1)] = value;
+                } else {
+                    f[(row, column + usize::from(order))] = -value;
+                }
             }
         }
-        for column in 0..n {
-            let size = (0..n).fold(0.0f64, |size, row| size.max(matrix[(row, column)].abs()));
-            if size > 0.0 {
-                (0..n).for_each(|row| matrix[(row, column)] /= size);
+        let mut row = self.equations.len();
+        for var in unknowns {
+            for order in 1..usize::from(self.n_orders[var.index()]) {
+                e[(row, self.column_of[var.index()] + order - 1)] = 1.0;
+                f[(row, self.column_of[var.index()] + order)] = 1.0;
+                row += 1;
             }
         }
+        Some(LocalPencil { pencil: Pencil::new(e, f).ok()?, is_constant })
     }
-    if n > DENSE_BLOCK {
-        return large_block_rank(&matrix);
-    }
-    let Ok(singular_values) = matrix.singular_values() else { return BlockRank { rank: 0, gap: 1.0 } };
-    let largest = singular_values.first().copied().unwrap_or(0.0);
-    let threshold = RANK_TOLERANCE * largest;
-    let rank = singular_values.iter().filter(|&&value| value > threshold && value > 0.0).count();
-    let kept = if rank == 0 { 0.0 } else { singular_values[rank - 1] };
-    let dropped = singular_values.get(rank).copied().unwrap_or(0.0).max(f64::EPSILON * largest);
-    BlockRank { rank, gap: if dropped > 0.0 { kept / dropped } else { 0.0 } }
-}
 
-/// A large block counts as regular if the estimated norm of its inverse is far from overflow of precision.
-fn large_block_rank(matrix: &Mat<f64>) -> BlockRank {
-    use faer::linalg::solvers::Solve;
-    let n = matrix.nrows();
-    let lu = matrix.partial_piv_lu();
-    let mut x = Mat::<f64>::from_fn(n, 1, |row, _| if row % 2 == 0 { 1.0 } else { -1.0 });
-    let mut inverse_norm = 0.0f64;
-    for _ in 0..4 {
-        let y = lu.solve(&x);
-        let size = y.norm_max();
-        if !size.is_finite() {
-            return BlockRank { rank: n - 1, gap: 1.0 };
+    /// A choice of free start values: variables whose values tell the directions apart in which solutions may start. What the user
+    /// insists on comes first, then what is differentiated, then what has a start value.
+    fn free(&self, regular: &RegularDae, pencil: &Pencil) -> Option<Vec<Derivative>> {
+        let split = split_finite_infinite(pencil, &PencilOptions::default()).ok()?;
+        let directions = split.finite_basis();
+        let mut is_differentiated = vec![false; regular.flat.variables.len()];
+        for var in &regular.differentiated {
+            is_differentiated[var.index()] = true;
         }
-        inverse_norm = inverse_norm.max(size / x.norm_max());
-        let z = lu.solve_transpose(&y);
-        let scale = z.norm_max();
-        if !scale.is_finite() || scale == 0.0 {
-            return BlockRank { rank: n - 1, gap: 1.0 };
-        }
-        x = Mat::from_fn(n, 1, |row, _| z[(row, 0)] / scale);
-    }
-    let smallest = 1.0 / inverse_norm;
-    if smallest > RANK_TOLERANCE {
-        BlockRank { rank: n, gap: smallest / f64::EPSILON }
-    } else {
-        BlockRank { rank: n - 1, gap: 1.0 }
-    }
-}
-
-fn continuous_unknowns(regular: &RegularDae) -> Vec<VarId> {
-    (0..regular.flat.variables.len() as u32)
-        .map(VarId)
-        .filter(|var| regular.flat.variables[var.index()].kind == VariableKind::Continuous)
-        .collect()
-}
-
-/// Equations that are not of discrete variables.
-fn continuous_equations(regular: &RegularDae) -> Vec<usize> {
-    let mut is_discrete = vec![false; regular.flat.equations.len()];
-    for equation in &regular.discrete_equations {
-        is_discrete[equation.source as usize] = true;
-    }
-    (0..regular.flat.equations.len()).filter(|&at| !is_discrete[at]).collect()
-}
-
-/// The Kronecker structure of a model with constant coefficients; nothing for other models.
-fn constant_pencil(regular: &RegularDae, point: &dyn Environment) -> Option<KroneckerStructure> {
-    let mut graph = regular.flat.graph.clone();
-    let unknowns = continuous_unknowns(regular);
-    let equations = continuous_equations(regular);
-    let n = unknowns.len();
-    let leaves: Vec<Leaf> =
-        unknowns.iter().map(|&var| Leaf::var(var)).chain(unknowns.iter().map(|&var| Leaf::der(var, 1))).collect();
-    let mut differentiator = Differentiator::new(&mut graph, &leaves);
-    let mut reach = Reach::new();
-    let mut evaluator = Evaluator::new();
-    let variables = &regular.flat.variables;
-    let (mut e, mut f) = (Mat::<f64>::zeros(equations.len(), n), Mat::<f64>::zeros(equations.len(), n));
-    for (row, &at) in equations.iter().enumerate() {
-        let equation = &regular.flat.equations[at];
-        let residual = graph.sub(equation.lhs, equation.rhs);
-        for entry in differentiator.gradient(&mut graph, residual) {
-            let kind = reach.coefficient_kind(&graph, entry.value, &|var| variables[var.index()].kind);
-            if kind > CoefficientKind::Parameter {
-                return None;
+        let mut order: Vec<usize> = (0..self.n_columns).collect();
+        order.sort_by_key(|&column| {
+            let var = self.variable_of[column];
+            let variable = &regular.flat.variables[var.index()];
+            let rank = (variable.fixed == Some(true), is_differentiated[var.index()], variable.start.is_some());
+            (Reverse(rank), column)
+        });
+        let mut chosen: Vec<usize> = Vec::new();
+        let mut basis: Vec<Vec<f64>> = Vec::new();
+        for column in order {
+            let mut row: Vec<f64> = (0..directions.ncols()).map(|at| directions[(column, at)]).collect();
+            let before = norm(&row);
+            for known in basis.iter().chain(&basis) {
+                let product: f64 = known.iter().zip(&row).map(|(known, value)| known * value).sum();
+                row.iter_mut().zip(known).for_each(|(value, known)| *value -= product * known);
             }
-            let value = evaluator.evaluate_one(&graph, entry.value, point);
-            let column = entry.column as usize;
-            if column < n {
-                f[(row, column)] = -value;
-            } else {
-                e[(row, column - n)] = value;
+            let after = norm(&row);
+            if before > 0.0 && after > 1e-8 * before {
+                row.iter_mut().for_each(|value| *value /= after);
+                basis.push(row);
+                chosen.push(column);
             }
         }
+        chosen.sort_unstable();
+        let derivative = |column: usize| {
+            let var = self.variable_of[column];
+            Derivative { var, order: (column - self.column_of[var.index()]) as u16 }
+        };
+        Some(chosen.into_iter().map(derivative).collect())
     }
-    let pencil = Pencil::new(e, f).ok()?;
-    kronecker_structure(&pencil, &PencilOptions::default()).ok()
+}
+
+fn norm(vector: &[f64]) -> f64 {
+    vector.iter().map(|value| value * value).sum::<f64>().sqrt()
+}
+
+/// The linearization of a model at a point.
+struct LocalPencil {
+    pencil: Pencil,
+    /// Whether it is the same at every point.
+    is_constant: bool,
+}
+
+/// A point that knows eliminated variables too.
+struct Everywhere<'a> {
+    base: &'a dyn Environment,
+    recovered: FxHashMap<(VarId, u16), f64>,
+}
+
+impl<'a> Everywhere<'a> {
+    fn new(regular: &RegularDae, graph: &mut Graph, base: &'a dyn Environment) -> Self {
+        let variables = &regular.flat.variables;
+        let mut evaluator = Evaluator::new();
+        let mut recovered = FxHashMap::default();
+        for eliminated in &regular.eliminated {
+            let rate = graph.total_time_derivative(eliminated.value, &|var| variables[var.index()].kind);
+            for (order, expr) in [(0, eliminated.value), (1, rate)] {
+                recovered.insert((eliminated.var, order), evaluator.evaluate_one(graph, expr, base));
+            }
+        }
+        Self { base, recovered }
+    }
+}
+
+impl Environment for Everywhere<'_> {
+    fn value(&self, var: VarId, order: u16) -> f64 {
+        self.recovered.get(&(var, order)).copied().unwrap_or_else(|| self.base.value(var, order))
+    }
+
+    fn time(&self) -> f64 {
+        self.base.time()
+    }
 }

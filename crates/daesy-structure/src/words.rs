@@ -1,6 +1,14 @@
 //! Equations and lists of names as a person would say them.
 
 use daesy_graph::flat::{FlatDae, Origin};
+use daesy_graph::regular::Derivative;
+
+/// `x`, `der(x)`, `der(der(x))`, ..
+#[must_use]
+pub fn derivative_name(flat: &FlatDae, derivative: Derivative) -> String {
+    let name = flat.variables[derivative.var.index()].name.clone();
+    (0..derivative.order).fold(name, |name, _| format!("der({name})"))
+}
 
 /// An equation in the model's words: as written where it was written, else as it follows from connections.
 #[must_use]
