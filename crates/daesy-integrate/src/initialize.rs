@@ -8,7 +8,8 @@
 //! ```
 //!
 //! where z0 are the given start values and D weighs them: a guess by the user weighs more than the default zero, a state more than an
-//! unknown. The step is damped until the residuals shrink.
+//! unknown. The step is damped until the residuals shrink. Before that the unknowns are solved at the given states; where this satisfies
+//! everything, no state changes at all.
 //!
 //! Where nothing is left to choose the step is simply J dz = -r: either r has as many rows as z, or there are no constraints and no
 //! start conditions, so that the states keep their given values and F = 0 determines v. Both are sparse systems of moderate fill,
@@ -16,6 +17,7 @@
 
 use daesy_system::{DaeSystem, Part, Pattern, StartOrigin};
 
+use crate::block_solve::solve_by_blocks;
 use crate::error::IntegrateError;
 use crate::linear::LinearSolver;
 use crate::newton::Surroundings;
@@ -245,7 +247,7 @@ pub fn initialize(
         Some(first_column) => problem.square_pattern(first_column),
         None => problem.step_pattern(),
     };
-    let mut solver = LinearSolver::new(&pattern_of(square_from)).map_err(|_| singular(&problem, time, None))?;
+    let mut solver: Option<LinearSolver> = None;
     let mut values = Vec::new();
     let mut rhs = vec![0.0; n_cols + n_rows];
     let mut row_scales = vec![1.0; n_rows];
@@ -263,6 +265,20 @@ pub fn initialize(
             at += n;
         }
     };
+    {
+        // The given states are kept as they are if nothing speaks against them; if something does, the unknowns that follow from them
+        // are still the best place to search from.
+        let around = Surroundings { time, parameters: &parameters, inputs, modes };
+        let mut unknowns = z[n_states..n_states + n_unknowns].to_vec();
+        if solve_by_blocks(system, &around, &z[..n_states], &mut unknowns) {
+            for (at, quantity) in description.unknowns.iter().enumerate() {
+                z[n_states + at] = unknowns[at];
+                if quantity.start_origin == StartOrigin::Default {
+                    start[n_states + at] = unknowns[at];
+                }
+            }
+        }
+    }
     evaluate_residual(&z, &mut parameters, &mut residual);
     let mut jacobian_evaluator = system.evaluator();
     let mut last_size = f64::INFINITY;
@@ -300,8 +316,7 @@ pub fn initialize(
         }
         let size = scaled_size(&residual, &row_scales);
         let is_settled = size <= options.tolerance || size <= 1e3 * options.tolerance && size >= 0.5 * last_size;
-        let is_moved = (iteration > 0 || size > options.tolerance) && !is_settled;
-        if !is_moved && iteration > 0 || iteration == options.max_iterations {
+        if is_settled || iteration == options.max_iterations {
             if size <= 1e3 * options.tolerance {
                 let unknowns = z[n_states..n_states + n_unknowns].to_vec();
                 z.truncate(n_states);
@@ -312,6 +327,10 @@ pub fn initialize(
             return Err(IntegrateError::NoConsistentStart { time, equation, place, residual: residual[worst] });
         }
         last_size = size;
+        let mut analysed = match solver.take() {
+            Some(solver) => solver,
+            None => LinearSolver::new(&pattern_of(square_from)).map_err(|_| singular(&problem, time, None))?,
+        };
         if let Some(first_column) = square_from {
             values.clear();
             let scaled = |row: usize, entry: usize| {
@@ -326,9 +345,9 @@ pub fn initialize(
             for (value, (residual, scale)) in solution.iter_mut().zip(residual.iter().zip(&row_scales)) {
                 *value = -residual * scale;
             }
-            if solver.factor(&values).and_then(|()| solver.solve(solution)).is_err() {
+            if analysed.factor(&values).and_then(|()| analysed.solve(solution)).is_err() {
                 square_from = None;
-                solver = LinearSolver::new(&pattern_of(None)).map_err(|_| singular(&problem, time, None))?;
+                analysed = LinearSolver::new(&pattern_of(None)).map_err(|_| singular(&problem, time, None))?;
             }
         }
         if square_from.is_none() {
@@ -339,11 +358,12 @@ pub fn initialize(
             for row in 0..n_rows {
                 rhs[n_cols + row] = -residual[row] * row_scales[row];
             }
-            solver
+            analysed
                 .factor(&values)
-                .and_then(|()| solver.solve(&mut rhs))
+                .and_then(|()| analysed.solve(&mut rhs))
                 .map_err(|error| singular(&problem, time, error.column))?;
         }
+        solver = Some(analysed);
         let mut damping = 1.0;
         let mut trial = z.clone();
         let mut trial_residual = residual.clone();

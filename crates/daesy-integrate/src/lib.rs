@@ -4,7 +4,10 @@
 //! F(t, s, v) = 0 that determine v, and constraints g(t, s) = 0. Integration treats it as an ordinary differential equation on the
 //! manifold g = 0 and returns to the manifold after every step.
 #![forbid(unsafe_code)]
+// Sums over several arrays at once read best with the index of the formula.
+#![allow(clippy::needless_range_loop)]
 
+mod block_solve;
 pub mod error;
 pub mod initialize;
 mod linear;

@@ -20,6 +20,8 @@ pub(crate) struct LinearSolver {
     kind: Kind,
 }
 
+// There is one of these per matrix, so that its size does not matter.
+#[allow(clippy::large_enum_variant)]
 enum Kind {
     Dense {
         /// Row-major factors.
@@ -126,7 +128,8 @@ fn factor_dense(n: usize, a: &mut [f64], pivots: &mut [usize]) -> Result<(), Sin
             }
         }
         let (pivot, size) = best;
-        if !(size > 1e-300) || !a[pivot * n + k].is_finite() {
+        let is_usable = size > 1e-300 && a[pivot * n + k].is_finite();
+        if !is_usable {
             return Err(SingularMatrix { column: Some(k) });
         }
         pivots[k] = pivot;

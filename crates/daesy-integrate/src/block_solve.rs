@@ -1,0 +1,112 @@
+//! The unknowns at given states, block by block.
+//!
+//! The equations are in block-triangular order, so that Newton's step J dv = -F is found by going through the blocks once, with
+//! factors of the diagonal blocks only: an equation with thousands of entries, such as the sum of all currents into a ground, costs
+//! no more than its entries. Blocks whose entries are not finite yet (a division by an unknown that still has its default value
+//! zero) and those that need them wait for the next step, when what they need has its value.
+
+use daesy_system::{DaeSystem, Part};
+
+use crate::linear::LinearSolver;
+use crate::newton::Surroundings;
+
+/// Newton steps before giving up; each may also bring one more layer of blocks into play.
+const MAX_STEPS: usize = 40;
+
+/// So many steps in a row may shrink slowly or grow.
+const MAX_SLOW_STEPS: usize = 12;
+
+/// Steps below this fraction of an unknown's size end the search.
+const GOAL: f64 = 1e-12;
+
+/// Solves F(t, s, v) = 0 for the unknowns v at fixed states. False where a block is singular or the search does not settle; the
+/// unknowns are then worth nothing.
+pub(crate) fn solve_by_blocks(
+    system: &dyn DaeSystem,
+    around: &Surroundings<'_>,
+    states: &[f64],
+    unknowns: &mut [f64],
+) -> bool {
+    let description = system.description();
+    let pattern = system.pattern(Part::ResidualByUnknowns);
+    let mut evaluator = system.evaluator();
+    let mut residual = vec![0.0; pattern.n_rows];
+    let mut jacobian = vec![0.0; pattern.n_entries()];
+    let mut step = vec![0.0; unknowns.len()];
+    let mut is_waiting = vec![false; unknowns.len()];
+    let (mut last_size, mut n_slow) = (f64::INFINITY, 0);
+    for _ in 0..MAX_STEPS {
+        let point = around.point(states, unknowns);
+        evaluator.evaluate(Part::Residual, &point, &mut residual);
+        evaluator.evaluate(Part::ResidualByUnknowns, &point, &mut jacobian);
+        let mut has_waiting = false;
+        for block in &description.blocks {
+            let (start, end) = (block.start as usize, (block.start + block.len) as usize);
+            let mut waits = false;
+            for row in start..end {
+                let mut sum = -residual[row];
+                waits |= !residual[row].is_finite();
+                for entry in pattern.row(row) {
+                    let column = pattern.columns[entry] as usize;
+                    waits |= !jacobian[entry].is_finite() || column < start && is_waiting[column];
+                    if column < start {
+                        sum -= jacobian[entry] * step[column];
+                    }
+                }
+                step[row] = sum;
+            }
+            if waits {
+                has_waiting = true;
+                step[start..end].fill(0.0);
+                is_waiting[start..end].fill(true);
+                continue;
+            }
+            is_waiting[start..end].fill(false);
+            if !solve_block(pattern, &jacobian, start, end, &mut step) {
+                return false;
+            }
+        }
+        let mut size = 0.0f64;
+        for ((value, step), quantity) in unknowns.iter_mut().zip(&step).zip(&description.unknowns) {
+            *value += step;
+            size = size.max(step.abs() / value.abs().max(quantity.nominal));
+        }
+        if !size.is_finite() {
+            return false;
+        }
+        if size <= GOAL {
+            return !has_waiting;
+        }
+        // Steps that shrink slowly to the end creep towards a root where the matrix is singular.
+        n_slow = if size > 0.3 * last_size { n_slow + 1 } else { 0 };
+        if n_slow > MAX_SLOW_STEPS && !has_waiting {
+            return false;
+        }
+        last_size = size;
+    }
+    false
+}
+
+/// Solves one diagonal block with the right side in `step`.
+fn solve_block(pattern: &daesy_system::Pattern, jacobian: &[f64], start: usize, end: usize, step: &mut [f64]) -> bool {
+    let inside = |entry: &usize| (start..end).contains(&(pattern.columns[*entry] as usize));
+    if end - start == 1 {
+        let diagonal: f64 = pattern.row(start).filter(inside).map(|entry| jacobian[entry]).sum();
+        step[start] /= diagonal;
+        return diagonal != 0.0 && step[start].is_finite();
+    }
+    let n = end - start;
+    let mut block = daesy_system::Pattern { n_rows: n, n_cols: n, row_starts: vec![0], columns: Vec::new() };
+    let mut values = Vec::new();
+    for row in start..end {
+        for entry in pattern.row(row).filter(inside) {
+            block.columns.push(pattern.columns[entry] - start as u32);
+            values.push(jacobian[entry]);
+        }
+        block.row_starts.push(block.columns.len() as u32);
+    }
+    LinearSolver::new(&block)
+        .and_then(|mut solver| solver.factor(&values).map(|()| solver))
+        .and_then(|solver| solver.solve(&mut step[start..end]))
+        .is_ok()
+}
