@@ -143,6 +143,8 @@ pub fn compile(regular: RegularDae) -> Result<CompiledSystem, CompileError> {
     };
     for part in [Part::Residual, Part::Constraint, Part::Observed, Part::Initial] {
         system.check_leaves(part)?;
+        let compiled = system.compile_part(part)?;
+        system.parts[part as usize].get_or_init(|| compiled);
     }
     Ok(system)
 }
@@ -152,6 +154,12 @@ impl CompiledSystem {
     #[must_use]
     pub fn regular(&self) -> &RegularDae {
         &self.regular
+    }
+
+    /// The program behind a part. Its inputs are time, states, unknowns, parameters, inputs with their derivatives, modes.
+    #[must_use]
+    pub fn program(&self, part: Part) -> &Interpreter {
+        &self.part(part).executor
     }
 
     fn vector_rows(&self, part: Part) -> &[ExprId] {
@@ -218,10 +226,13 @@ impl CompiledSystem {
     }
 
     fn part(&self, part: Part) -> &CompiledPart {
-        self.parts[part as usize].get_or_init(|| self.compile_part(part))
+        self.parts[part as usize].get_or_init(|| {
+            // The values are compiled from the start; their derivatives have a few times as many operations at most.
+            self.compile_part(part).expect("2^31 operations do not fit into memory")
+        })
     }
 
-    fn compile_part(&self, part: Part) -> CompiledPart {
+    fn compile_part(&self, part: Part) -> Result<CompiledPart, TapeError> {
         let rows = self.vector_rows(part);
         let Some(columns) = self.columns(part) else {
             let pattern = Pattern {
@@ -230,8 +241,8 @@ impl CompiledSystem {
                 row_starts: (0..=rows.len() as u32).collect(),
                 columns: vec![0; rows.len()],
             };
-            let executor = self.tape(&self.graph, rows, part == Part::Initial);
-            return CompiledPart { pattern, executor };
+            let executor = self.tape(&self.graph, rows, part == Part::Initial)?;
+            return Ok(CompiledPart { pattern, executor });
         };
         let mut graph = (*self.graph).clone();
         let mut differentiator = Differentiator::new(&mut graph, &columns);
@@ -245,22 +256,17 @@ impl CompiledSystem {
             }
             pattern.row_starts.push(pattern.columns.len() as u32);
         }
-        let executor = self.tape(&graph, &values, part as usize > Part::Initial as usize);
-        CompiledPart { pattern, executor }
+        let executor = self.tape(&graph, &values, part as usize > Part::Initial as usize)?;
+        Ok(CompiledPart { pattern, executor })
     }
 
     /// A tape for expressions whose leaves have been checked.
-    fn tape(&self, graph: &Graph, roots: &[ExprId], is_initial: bool) -> Interpreter {
+    fn tape(&self, graph: &Graph, roots: &[ExprId], is_initial: bool) -> Result<Interpreter, TapeError> {
         let mut builder = TapeBuilder::new(self.places.n_inputs, TapeOptions::default());
         let mut lowering = Lowering { places: &self.places, graph, shared: &self.graph, is_initial, values: vec![] };
         let outputs = lowering.lower(&mut builder, roots);
-        Interpreter::new(builder.finish(&outputs).unwrap_or_else(|_| empty_tape()))
+        Ok(Interpreter::new(builder.finish(&outputs)?))
     }
-}
-
-/// Programs of 2^31 operations do not fit into memory long before they reach this.
-fn empty_tape() -> crate::tape::Tape {
-    TapeBuilder::new(0, TapeOptions::default()).finish(&[]).expect("an empty program is short enough")
 }
 
 fn lay_out(regular: &RegularDae) -> Places {
