@@ -1,18 +1,24 @@
 //! `daesy check`: is this model sound?
 
-use std::fmt::Write as _;
+mod start_values;
+mod text;
 
 use daesy_graph::finding::{Finding, Level};
 use daesy_graph::flat::{Origin, Size};
-use daesy_structure::words::{enumerate, equation_text};
+use daesy_structure::words::{derivative_name, equation_text};
 use daesy_structure::{Verification, verify};
-use daesy_system::{DaeSystem, Part, StartOrigin};
+use daesy_system::DaeSystem;
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::inputs::{InputFacts, derivatives_available};
+use crate::linear_verdict::{self, LinearVerdict};
 use crate::load::Loaded;
-use crate::prepare::{Prepared, integration_diagnostic, prepare};
+use crate::prepare::{Blame, DataUse, Prepared, prepare};
+use crate::simulate::start_time;
+use crate::stochastic::{self, Stochastic};
+use start_values::{StartValues, changed_values, choose_free};
+use text::times;
 
 /// A start value that had to change.
 #[derive(Clone, PartialEq, Debug)]
@@ -47,6 +53,10 @@ pub struct Check {
     pub size: Size,
     /// What structure and numbers say; nothing when equations and unknowns do not fit.
     pub verdict: Option<Verdict>,
+    /// What matrices say, where the model is linear and structure and start values do not give the whole answer.
+    pub linear: Option<LinearVerdict>,
+    /// Whether estimation is well-posed; nothing for studies without disturbances.
+    pub stochastic: Option<Stochastic>,
     /// Findings.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -78,6 +88,10 @@ pub struct Verdict {
     pub following: Vec<String>,
     /// Start values that had to change.
     pub changed: Vec<ChangedStart>,
+    /// Number of when-clauses.
+    pub n_when_clauses: usize,
+    /// Number of variables that change at events only.
+    pub n_discrete: usize,
 }
 
 /// Checks a model.
@@ -88,28 +102,56 @@ pub fn check(loaded: &mut Loaded) -> Check {
         description: loaded.flat.description.as_deref().map(str::to_owned),
         size: loaded.flat.size(),
         verdict: None,
+        linear: None,
+        stochastic: None,
         diagnostics: loaded.diagnostics.clone(),
     };
-    match prepare(loaded) {
+    match prepare(loaded, DataUse::Optional) {
         Ok(prepared) => {
-            let verdict = judge(loaded, &prepared, &mut check.diagnostics);
+            let time = start_time(loaded, &prepared);
+            let verdict = judge(loaded, &prepared, time, &mut check.diagnostics);
+            if let Some(linear) = linear_verdict::complete(&loaded.flat, &verdict, time) {
+                let findings = linear.findings.iter();
+                if !linear.is_regular {
+                    // That no start was found is no wonder then.
+                    check.diagnostics.retain(|diagnostic| diagnostic.code != "no-consistent-start");
+                }
+                check.diagnostics.extend(findings.map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
+                check.linear = Some(linear);
+            }
             check.verdict = Some(verdict);
         }
-        Err(unprepared) => check.diagnostics.extend(unprepared.diagnostics),
+        Err(unprepared) => match linear_verdict::of_singular(loaded) {
+            Some(linear) => {
+                let findings = linear.findings.iter();
+                check.diagnostics.extend(findings.map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
+                check.linear = Some(linear);
+            }
+            None => check.diagnostics.extend(unprepared.diagnostics),
+        },
+    }
+    let judged = stochastic::judge(loaded);
+    check.stochastic = judged.verdict;
+    if let Some(study) = &loaded.study {
+        check.diagnostics.extend(judged.findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)));
     }
     check
 }
 
-fn judge(loaded: &Loaded, prepared: &Prepared, diagnostics: &mut Vec<Diagnostic>) -> Verdict {
+fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<Diagnostic>) -> Verdict {
     let regular = prepared.system.regular();
     let flat = &regular.flat;
     let description = prepared.system.description();
     let mut differentiated = Vec::new();
     let mut n_differentiated_equalities = 0;
+    let mut is_used = vec![false; flat.equations.len()];
+    for eliminated in &regular.eliminated {
+        is_used[eliminated.source as usize] = true;
+    }
     for (at, &times) in regular.verdict.differentiations.iter().enumerate().filter(|(_, times)| **times > 0) {
         let equation = &flat.equations[at];
-        let is_equality = matches!(equation.origin, Origin::Connection | Origin::FlowSum | Origin::UnconnectedFlow)
-            || regular.eliminated.iter().any(|eliminated| eliminated.source as usize == at);
+        let is_equality =
+            matches!(equation.origin, Origin::Connection | Origin::FlowSum | Origin::UnconnectedFlow) || is_used[at];
         if is_equality {
             n_differentiated_equalities += 1;
         } else {
@@ -166,8 +208,9 @@ fn judge(loaded: &Loaded, prepared: &Prepared, diagnostics: &mut Vec<Diagnostic>
         free: Vec::new(),
         following: Vec::new(),
         changed: Vec::new(),
+        n_when_clauses: flat.when_clauses.len(),
+        n_discrete: regular.discrete.len(),
     };
-    let time = flat.experiment.start.unwrap_or(0.0);
     match prepared.start(time) {
         Ok(start) => {
             verdict.is_consistent = true;
@@ -175,109 +218,26 @@ fn judge(loaded: &Loaded, prepared: &Prepared, diagnostics: &mut Vec<Diagnostic>
             let verification = verify(regular, &point);
             diagnostics.extend(verification.findings.iter().map(|finding| Diagnostic::resolve(finding, &flat.sources)));
             verdict.degrees_of_freedom = verification.d;
-            verdict.regularity = Some(verification);
-            let quantities = description.states.iter().chain(&description.unknowns);
-            let values = start.states.iter().chain(&start.unknowns);
-            for (quantity, &used) in quantities.zip(values) {
-                let scale = quantity.nominal.max(quantity.start.abs());
-                if quantity.start_origin != StartOrigin::Default && (used - quantity.start).abs() > 1e-6 * scale {
-                    verdict.changed.push(ChangedStart { name: quantity.name.clone(), given: quantity.start, used });
-                }
+            verdict.changed = changed_values(prepared, &start, time);
+            let chosen = choose_free(prepared, &start, time);
+            // Where numbers decide against structure, its choice of free values means nothing.
+            if let Some(free) = &verification.free {
+                verdict.free = free.iter().map(|&free| derivative_name(flat, free)).collect();
+            } else if chosen.free.len() == verification.d && !verification.is_singular {
+                let StartValues { free, following } = chosen;
+                (verdict.free, verdict.following) = (free, following);
             }
-            choose_free(prepared, &start, time, &mut verdict);
+            verdict.regularity = Some(verification);
         }
         Err(error) => {
-            let mut diagnostic = integration_diagnostic(&error);
-            diagnostic.level = Level::Warning;
-            diagnostics.push(diagnostic);
+            let mut failure = prepared.integration_failure(&error);
+            if failure.blame == Blame::Method {
+                failure.diagnostic.level = Level::Warning;
+            }
+            diagnostics.push(failure.diagnostic);
         }
     }
     verdict
-}
-
-/// Chooses which start values are free: those the user insists on first, then guesses, then the others, each only if the
-/// constraints and the ones chosen before leave it open.
-fn choose_free(prepared: &Prepared, start: &daesy_integrate::Initialized, time: f64, verdict: &mut Verdict) {
-    let description = prepared.system.description();
-    let n = description.states.len();
-    if description.constraints.is_empty() {
-        verdict.free = description.states.iter().map(|state| state.name.clone()).collect();
-        return;
-    }
-    if n > 1500 {
-        return;
-    }
-    let pattern = prepared.system.pattern(Part::ConstraintByStates);
-    let mut values = vec![0.0; pattern.n_entries()];
-    let mut inputs = vec![0.0; description.n_inputs];
-    daesy_integrate::Inputs::fill(&prepared.inputs, time, true, &mut inputs);
-    let modes = vec![0.0; description.n_modes];
-    let point = daesy_system::Point {
-        time,
-        states: &start.states,
-        unknowns: &start.unknowns,
-        parameters: &start.parameters,
-        inputs: &inputs,
-        modes: &modes,
-    };
-    prepared.system.evaluator().evaluate(Part::ConstraintByStates, &point, &mut values);
-    let mut basis: Vec<Vec<f64>> = Vec::new();
-    for row in 0..pattern.n_rows {
-        let mut vector = vec![0.0; n];
-        for entry in pattern.row(row) {
-            let column = pattern.columns[entry] as usize;
-            vector[column] = values[entry] * description.states[column].nominal;
-        }
-        extend_basis(&mut basis, vector);
-    }
-    let mut order: Vec<usize> = (0..n).collect();
-    let is_derivative = |state: usize| description.states[state].name.starts_with("der(");
-    order
-        .sort_by_key(|&state| (std::cmp::Reverse(description.states[state].start_origin), is_derivative(state), state));
-    let mut free = vec![false; n];
-    for state in order {
-        let mut vector = vec![0.0; n];
-        vector[state] = 1.0;
-        free[state] = extend_basis(&mut basis, vector);
-    }
-    for (state, is_free) in free.into_iter().enumerate() {
-        let name = description.states[state].name.clone();
-        if is_free { verdict.free.push(name) } else { verdict.following.push(name) }
-    }
-}
-
-/// Adds a vector to an orthonormal basis if it is not in its span already; says whether it was added.
-fn extend_basis(basis: &mut Vec<Vec<f64>>, mut vector: Vec<f64>) -> bool {
-    let norm = |vector: &[f64]| vector.iter().map(|value| value * value).sum::<f64>().sqrt();
-    let before = norm(&vector);
-    if before == 0.0 {
-        return false;
-    }
-    for _ in 0..2 {
-        for known in basis.iter() {
-            let product: f64 = known.iter().zip(&vector).map(|(a, b)| a * b).sum();
-            vector.iter_mut().zip(known).for_each(|(value, known)| *value -= product * known);
-        }
-    }
-    let after = norm(&vector);
-    if after <= 1e-9 * before {
-        return false;
-    }
-    vector.iter_mut().for_each(|value| *value /= after);
-    basis.push(vector);
-    true
-}
-
-fn times(n: u16) -> String {
-    match n {
-        1 => "once".to_owned(),
-        2 => "twice".to_owned(),
-        n => format!("{n} times"),
-    }
-}
-
-fn plural(n: usize, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 impl Check {
@@ -300,9 +260,13 @@ impl Check {
                 "inputs": self.size.inputs,
             }),
         );
+        keys.insert("stochastic".into(), self.stochastic.as_ref().map_or(Value::Null, Stochastic::to_json));
         let Some(verdict) = &self.verdict else {
             for key in ["structure", "regularity", "inputs", "initial"] {
                 keys.insert(key.into(), Value::Null);
+            }
+            if let Some(linear) = &self.linear {
+                keys.insert("regularity".into(), linear.to_json());
             }
             return keys;
         };
@@ -335,6 +299,9 @@ impl Check {
                 })
             }),
         );
+        if let Some(linear) = &self.linear {
+            keys.insert("regularity".into(), linear.to_json());
+        }
         let inputs: Map<String, Value> = verdict
             .inputs
             .iter()
@@ -362,119 +329,5 @@ impl Check {
             }),
         );
         keys
-    }
-
-    /// The report for a person.
-    #[must_use]
-    pub fn to_text(&self) -> String {
-        let mut text = String::new();
-        let title = self.description.as_ref().map_or(String::new(), |description| format!(": {description}"));
-        let _ = writeln!(text, "Model {}{title}", self.model);
-        let size = self.size;
-        let _ = writeln!(
-            text,
-            "  {} for {}; {}, {}",
-            plural(size.equations, "equation", "equations"),
-            plural(size.unknowns, "unknown", "unknowns"),
-            plural(size.parameters, "parameter", "parameters"),
-            plural(size.inputs, "input", "inputs"),
-        );
-        let Some(verdict) = &self.verdict else {
-            let _ = writeln!(text, "\nThe model is not sound; see the errors.");
-            return text;
-        };
-        for paragraph in verdict.paragraphs() {
-            let _ = writeln!(text, "\n{paragraph}");
-        }
-        text
-    }
-}
-
-impl Verdict {
-    /// The verdict in words, a paragraph for each question.
-    #[must_use]
-    pub fn paragraphs(&self) -> Vec<String> {
-        let mut paragraphs = Vec::new();
-        let index =
-            self.regularity.as_ref().map_or(self.structural_index, |regularity| regularity.differentiation_index);
-        let kind = match index {
-            0 => "an ordinary differential equation (index 0)".to_owned(),
-            1 => "a differential-algebraic equation of index 1: the algebraic unknowns follow directly from the states"
-                .to_owned(),
-            n => {
-                format!("a differential-algebraic equation of index {n}: some constraints between variables are hidden")
-            }
-        };
-        let check = match &self.regularity {
-            None => " Numbers could not confirm this: no consistent start was found.".to_owned(),
-            Some(regularity) if regularity.agrees_with_structure => {
-                let gap = regularity.rank_decisions.iter().map(|decision| decision.gap).fold(f64::INFINITY, f64::min);
-                if gap.is_finite() {
-                    format!(" Numbers at the start confirm it (smallest rank gap {gap:.0e}).")
-                } else {
-                    String::new()
-                }
-            }
-            Some(regularity) if regularity.findings.is_empty() => {
-                " Numbers at the start do not confirm what structure suggests.".to_owned()
-            }
-            Some(_) => " Numbers at the start do not confirm what structure suggests; see the findings.".to_owned(),
-        };
-        paragraphs.push(format!("It is {kind}.{check}"));
-        if self.hidden_constraints > 0 {
-            let mut words = format!(
-                "{} from differentiating:",
-                plural(self.hidden_constraints, "hidden constraint comes", "hidden constraints come")
-            );
-            for equation in self.differentiated.iter().take(10) {
-                let place = if equation.place.is_empty() { String::new() } else { format!("  [{}]", equation.place) };
-                let _ = write!(words, "\n  {}  ({}){place}", equation.text, times(equation.times));
-            }
-            if self.differentiated.len() > 10 {
-                let _ = write!(words, "\n  and {} more", self.differentiated.len() - 10);
-            }
-            if self.n_differentiated_equalities > 0 {
-                let more = plural(self.n_differentiated_equalities, "plain equality", "plain equalities");
-                let _ = write!(words, "\n  {more} from connections and declarations");
-            }
-            paragraphs.push(words);
-        }
-        let names: Vec<&str> = self.free.iter().map(String::as_str).collect();
-        paragraphs.push(match (self.degrees_of_freedom, names.is_empty()) {
-            (0, _) => "No start value is free: the solution follows from the equations and inputs alone.".to_owned(),
-            (n, true) => format!("{} free.", plural(n, "start value is", "start values are")),
-            (n, false) => {
-                format!(
-                    "{} free, for instance {}.",
-                    plural(n, "start value is", "start values are"),
-                    enumerate(&names, 12)
-                )
-            }
-        });
-        if !self.following.is_empty() {
-            let names: Vec<&str> = self.following.iter().map(String::as_str).collect();
-            let from = if self.degrees_of_freedom == 0 { "the equations" } else { "them" };
-            paragraphs.push(format!("These start values follow from {from}: {}.", enumerate(&names, 12)));
-        }
-        if !self.changed.is_empty() {
-            let mut words = "These start values had to change to fit the equations:".to_owned();
-            for changed in self.changed.iter().take(12) {
-                let _ = write!(words, "\n  {}: {} given, {:.6} used", changed.name, changed.given, changed.used);
-            }
-            paragraphs.push(words);
-        }
-        for input in self.inputs.iter().filter(|input| input.derivatives_needed > 0) {
-            paragraphs.push(format!(
-                "The input `{}` enters differentiated ({}): it must be that smooth.",
-                input.name,
-                times(input.derivatives_needed)
-            ));
-        }
-        let loops: Vec<usize> = self.block_sizes.iter().copied().filter(|&size| size > 1).collect();
-        if let Some(largest) = loops.first() {
-            let words = plural(loops.len(), "set of equations must", "sets of equations must");
-            paragraphs.push(format!("{words} be solved together; the largest has {largest} unknowns."));
-        }
-        paragraphs
     }
 }

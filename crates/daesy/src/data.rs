@@ -88,7 +88,7 @@ impl Data {
             }
             let times = &columns[time_at];
             if let [.., before, now] = times[..]
-                && !(now > before)
+                && (now <= before || now.is_nan())
             {
                 let message = format!("time does not ascend: {now} comes after {before}");
                 diagnostics.push(problem(at + 1, 1, "data-time", message).with_help("sort the rows by time"));

@@ -48,7 +48,11 @@ impl Diagnostic {
         if !main_is_labelled {
             excerpts.extend(excerpt(sources, finding.span, ""));
         }
-        excerpts.extend(finding.labels.iter().filter_map(|label| excerpt(sources, label.span, &label.text)));
+        excerpts.extend(finding.labels.iter().filter_map(|label| {
+            // What stands above the carets need not be said again beside them.
+            let is_repeated = squeezed(sources.text(label.span)) == squeezed(&label.text);
+            excerpt(sources, label.span, if is_repeated { "" } else { &label.text })
+        }));
         Self {
             level: finding.level,
             code: finding.code.to_owned(),
@@ -141,6 +145,10 @@ impl Diagnostic {
         }
         text
     }
+}
+
+fn squeezed(text: &str) -> String {
+    text.chars().filter(|character| !character.is_whitespace()).collect()
 }
 
 fn excerpt(sources: &SourceMap, span: Span, remark: &str) -> Option<Excerpt> {

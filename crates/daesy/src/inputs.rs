@@ -1,6 +1,6 @@
 //! Inputs of a simulation: expressions of time and columns of data, with the derivatives the model asks for.
 
-use daesy_graph::finding::{Finding, Level};
+use daesy_graph::finding::{Finding, Level, nearest};
 use daesy_graph::flat::{FlatDae, VariableKind};
 use daesy_graph::{BinaryOp, Environment, Evaluator, ExprId, Graph, Leaf, Node, Reach, VarId};
 use daesy_integrate::Inputs;
@@ -9,7 +9,9 @@ use daesy_system::Description;
 use crate::data::Data;
 use crate::diagnostic::Diagnostic;
 use crate::load::{Loaded, quantity_expression};
+use crate::prepare::DataUse;
 use crate::study::{Hold, InputSource, Study};
+use crate::transfer::ImpulseAt;
 
 /// How one input is given.
 enum Signal {
@@ -27,6 +29,16 @@ pub struct StudyInputs {
     parameter_of: Vec<f64>,
     signals: Vec<(usize, u16, Signal)>,
     breaks: Vec<f64>,
+    impulses: Vec<ImpulseAt>,
+}
+
+/// Values of parameters of the flat model.
+#[derive(Clone, Copy, Debug)]
+pub struct ParameterValues<'a> {
+    /// The parameters.
+    pub variables: &'a [VarId],
+    /// Their values.
+    pub values: &'a [f64],
 }
 
 /// What is known about an input before any simulation.
@@ -52,25 +64,25 @@ pub fn derivatives_available(study: Option<&Study>, name: &str) -> Option<u16> {
 }
 
 impl StudyInputs {
-    /// Prepares the inputs of a system.
+    /// Prepares the inputs of a system of which all parameters are given.
     ///
     /// # Errors
     /// Diagnostics for data that cannot be read and expressions that cannot be evaluated.
     pub fn new(
         loaded: &mut Loaded,
         description: &Description,
-        parameters: &[f64],
+        parameters: &ParameterValues<'_>,
         data: Option<&Data>,
+        data_use: DataUse,
     ) -> Result<Self, Vec<Diagnostic>> {
         let mut parameter_of = vec![f64::NAN; loaded.flat.variables.len()];
-        for (name, &value) in description.parameters.iter().zip(parameters) {
-            if let Some(var) = loaded.flat.find(name) {
-                parameter_of[var.index()] = value;
-            }
+        for (var, &value) in parameters.variables.iter().zip(parameters.values) {
+            parameter_of[var.index()] = value;
         }
         let study = loaded.study.clone();
         let mut signals = Vec::new();
         let mut breaks = Vec::new();
+        let mut impulses = Vec::new();
         let mut diagnostics = Vec::new();
         for input in &description.inputs {
             let given = study.as_ref().and_then(|study| {
@@ -109,33 +121,46 @@ impl StudyInputs {
                                 if *hold == Hold::Cubic { natural_spline(&times, values) } else { Vec::new() };
                             Signal::Samples { times, values: values.to_vec(), hold: *hold, curvatures }
                         }
+                        None if data.is_none() && data_use == DataUse::Optional => {
+                            Signal::Constant(start_value(&loaded.flat, &input.name, &parameter_of))
+                        }
                         None => {
                             let finding = Finding::error(
                                 "data-column",
                                 given.span,
                                 match data {
-                                    Some(data) => format!(
-                                        "the data file `{}` has no column `{column}` (columns: {})",
-                                        data.file,
-                                        data.names.join(", ")
-                                    ),
+                                    Some(data) => format!("the data file `{}` has no column `{column}`", data.file),
                                     None => format!("the input `{}` needs data, but the study has none", input.name),
                                 },
                             )
-                            .with_names([&input.name]);
+                            .with_names([&input.name])
+                            .with_help(match data {
+                                None => "add `[data]` with `file = \"name.csv\"`".to_owned(),
+                                Some(data) => match nearest(column, data.names.iter().map(String::as_str)) {
+                                    Some(near) => format!("did you mean `{near}`?"),
+                                    None => format!("its columns: {}", data.names.join(", ")),
+                                },
+                            });
                             diagnostics.push(Diagnostic::resolve(&finding, sources));
                             continue;
                         }
                     },
-                    InputSource::Impulses(_) => {
-                        let finding = Finding::error(
-                            "impulse-input",
-                            given.span,
-                            format!("impulses of `{}` cannot be simulated yet", input.name),
-                        )
-                        .with_names([&input.name]);
-                        diagnostics.push(Diagnostic::resolve(&finding, sources));
-                        continue;
+                    InputSource::Impulses(given_impulses) => {
+                        for impulse in given_impulses {
+                            let mut read = |quantity| match quantity_expression(&mut loaded.flat, quantity) {
+                                Ok(value) => Some(evaluate(&loaded.flat.graph, value, 0.0, &parameter_of)),
+                                Err(findings) => {
+                                    diagnostics
+                                        .extend(findings.iter().map(|finding| Diagnostic::resolve(finding, sources)));
+                                    None
+                                }
+                            };
+                            if let (Some(time), Some(area)) = (read(&impulse.time), read(&impulse.area)) {
+                                breaks.push(time);
+                                impulses.push(ImpulseAt { input: input.name.clone(), time, area });
+                            }
+                        }
+                        Signal::Constant(0.0)
                     }
                 },
             };
@@ -147,7 +172,13 @@ impl StudyInputs {
         breaks.retain(|time| time.is_finite());
         breaks.sort_by(f64::total_cmp);
         breaks.dedup();
-        Ok(Self { graph: loaded.flat.graph.clone(), parameter_of, signals, breaks })
+        Ok(Self { graph: loaded.flat.graph.clone(), parameter_of, signals, breaks, impulses })
+    }
+
+    /// The impulses of all inputs.
+    #[must_use]
+    pub fn impulses(&self) -> &[ImpulseAt] {
+        &self.impulses
     }
 }
 

@@ -116,6 +116,7 @@ pub fn load_study_text(
         }
     };
     let mut flat = flat.map_err(|mut errors| {
+        place_in_study(&mut errors, &study);
         errors.splice(0..0, diagnostics.iter().cloned());
         errors
     })?;
@@ -129,6 +130,18 @@ pub fn load_study_text(
     let mut loaded = Loaded { flat, study: Some(study), folder: folder.to_path_buf(), diagnostics };
     loaded.note_flat_findings();
     Ok(loaded)
+}
+
+/// Findings about values that the study gives, and that the model has no place for, are about the study's lines.
+fn place_in_study(errors: &mut [Diagnostic], study: &Study) {
+    for error in errors.iter_mut().filter(|error| error.place.is_none()) {
+        let given = study.parameters.iter().find(|parameter| error.names.contains(&parameter.name));
+        if let Some(parameter) = given {
+            let mut finding = Finding::error("unknown-parameter", parameter.span, error.message.clone());
+            finding.help.clone_from(&error.help);
+            *error = Diagnostic::resolve(&finding.with_names(&error.names), &study.sources);
+        }
+    }
 }
 
 impl Loaded {

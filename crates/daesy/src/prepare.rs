@@ -1,17 +1,20 @@
 //! From the flat model to a compiled system at a consistent start, the way every verb goes.
 
 use daesy_compile::{CompileError, CompiledSystem, compile};
+use daesy_graph::finding::Finding;
 use daesy_graph::flat::FlatDae;
 use daesy_graph::regular::RegularDae;
-use daesy_graph::{Environment, VarId};
+use daesy_graph::source::Place;
+use daesy_graph::{Environment, Span, VarId};
 use daesy_integrate::{InitializeOptions, Initialized, Inputs, IntegrateError, initialize};
+use daesy_structure::words::enumerate;
 use daesy_structure::{RegularizeError, regularize};
-use daesy_system::DaeSystem;
+use daesy_system::{DaeSystem, ParameterError};
 use rustc_hash::FxHashMap;
 
 use crate::data::Data;
 use crate::diagnostic::Diagnostic;
-use crate::inputs::StudyInputs;
+use crate::inputs::{ParameterValues, StudyInputs};
 use crate::load::Loaded;
 use crate::study::DataSource;
 
@@ -39,21 +42,40 @@ impl From<Vec<Diagnostic>> for Unprepared {
     }
 }
 
+/// Whether a verb can do without the study's data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DataUse {
+    /// The data must be there.
+    Needed,
+    /// Data that is not there is left out; inputs that come from it rest at their start values.
+    Optional,
+}
+
 /// Regularizes and compiles a model.
 ///
 /// # Errors
 /// Diagnostics in the model's words.
-pub fn prepare(loaded: &mut Loaded) -> Result<Prepared, Unprepared> {
+pub fn prepare(loaded: &mut Loaded, data_use: DataUse) -> Result<Prepared, Unprepared> {
     let system = compile_flat(&loaded.flat)?;
-    let parameters =
-        system.parameter_values(&[]).map_err(|error| vec![Diagnostic::error("parameter-value", error.to_string())])?;
+    let parameters = system.parameter_values(&[]).map_err(|error| vec![parameter_diagnostic(&loaded.flat, &error)])?;
     let source = loaded.study.as_ref().and_then(|study| study.data.clone());
     let data = match source {
-        Some(source) => Some(read_data(loaded, &source)?),
-        None => None,
+        Some(source) if data_use == DataUse::Needed || is_there(loaded, &source) => Some(read_data(loaded, &source)?),
+        _ => None,
     };
-    let inputs = StudyInputs::new(loaded, system.description(), &parameters, data.as_ref())?;
+    let regular = system.regular();
+    let inputs = StudyInputs::new(
+        loaded,
+        system.description(),
+        &ParameterValues { variables: &regular.parameters, values: &parameters },
+        data.as_ref(),
+        data_use,
+    )?;
     Ok(Prepared { system, parameters, inputs, data })
+}
+
+fn is_there(loaded: &Loaded, source: &DataSource) -> bool {
+    source.files.first().is_some_and(|first| loaded.folder.join(&first.name).exists())
 }
 
 /// The first experiment of a study.
@@ -61,7 +83,16 @@ fn read_data(loaded: &Loaded, source: &DataSource) -> Result<Data, Vec<Diagnosti
     let Some(first) = source.files.first() else {
         return Err(vec![Diagnostic::error("data-source", "the study lists no data file")]);
     };
-    Data::read(&loaded.folder.join(&first.name), &first.name, &source.time)
+    let path = loaded.folder.join(&first.name);
+    if !path.exists() {
+        // The place to mend this is the study.
+        let message = format!("the data file `{}` does not exist", first.name);
+        let finding =
+            Finding::error("data-file", first.span, message).with_help("the path is relative to the study file");
+        let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+        return Err(vec![Diagnostic::resolve(&finding, &sources)]);
+    }
+    Data::read(&path, &path.display().to_string(), &source.time)
 }
 
 fn compile_flat(flat: &FlatDae) -> Result<CompiledSystem, Vec<Diagnostic>> {
@@ -72,7 +103,23 @@ fn compile_flat(flat: &FlatDae) -> Result<CompiledSystem, Vec<Diagnostic>> {
         }
         other => vec![Diagnostic::error("structure", other.to_string())],
     })?;
-    compile(regular).map_err(|error: CompileError| vec![Diagnostic::error("compile", error.to_string())])
+    compile(regular).map_err(|error| match error {
+        CompileError::Parameter(error) => vec![parameter_diagnostic(flat, &error)],
+        other => vec![Diagnostic::error("compile", other.to_string())],
+    })
+}
+
+/// A parameter without a value, at the place of its declaration.
+fn parameter_diagnostic(flat: &FlatDae, error: &ParameterError) -> Diagnostic {
+    let mut finding = Finding::error("parameter-value", Span::NONE, error.to_string())
+        .with_help("look at the expression that gives its value: a division by zero, or a root of a negative number?");
+    if let ParameterError::NotFinite { name, .. } = error
+        && let Some(var) = flat.find(name)
+    {
+        finding.span = flat.variables[var.index()].span;
+        finding = finding.with_names([name]);
+    }
+    Diagnostic::resolve(&finding, &flat.sources)
 }
 
 impl Prepared {
@@ -128,39 +175,89 @@ impl Environment for NamedPoint {
     }
 }
 
-/// A failed integration as a diagnostic with place and names.
-#[must_use]
-pub fn integration_diagnostic(error: &IntegrateError) -> Diagnostic {
-    let (code, place, help) = match error {
-        IntegrateError::NoConsistentStart { place, .. } => (
-            "no-consistent-start",
-            place.as_str(),
-            "check the start values that are `fixed = true` and the initial equations: together with the equations they ask too much, or \
-             the search needs better guesses in `start`",
-        ),
-        IntegrateError::NotFinite { place, .. } => (
-            "not-finite",
-            place.as_str(),
-            "a division by zero, a root or logarithm of a negative number, or an overflow; give a `start` value at which the \
-             equation is defined",
-        ),
-        IntegrateError::StepTooSmall { .. } => (
-            "step-too-small",
-            "",
-            "the solution may have a singularity or a discontinuity here; look at the variables around this time, or loosen rtol",
-        ),
-        IntegrateError::Singular { .. } => {
-            ("singular-equations", "", "`daesy check` names the equations that depend on each other")
+/// Who is to blame for a failed integration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Blame {
+    /// The model asks for what cannot be.
+    Model,
+    /// The numerical method gave up.
+    Method,
+}
+
+/// A failed integration in words.
+#[derive(Clone, PartialEq, Debug)]
+pub struct IntegrationFailure {
+    /// What happened, where, and what to do.
+    pub diagnostic: Diagnostic,
+    /// Whose fault it is.
+    pub blame: Blame,
+}
+
+impl Prepared {
+    /// A failed integration as a diagnostic with place and names.
+    #[must_use]
+    pub fn integration_failure(&self, error: &IntegrateError) -> IntegrationFailure {
+        let mut blame = Blame::Method;
+        let mut names = Vec::new();
+        let (code, place, help) = match error {
+            IntegrateError::NoConsistentStart { place, .. } => {
+                let help = if let Some(asked) = self.excess_of_start_conditions() {
+                    blame = Blame::Model;
+                    asked
+                } else {
+                    "check the start values that are `fixed = true` and the initial equations: together with the equations they may \
+                     ask too much, or the search needs better guesses in `start`"
+                        .to_owned()
+                };
+                ("no-consistent-start", place.as_str(), help)
+            }
+            IntegrateError::NotFinite { place, .. } => (
+                "not-finite",
+                place.as_str(),
+                "a division by zero, a root or logarithm of a negative number, or an overflow; give a `start` value at which the \
+                 equation is defined"
+                    .to_owned(),
+            ),
+            IntegrateError::StepTooSmall { variable, .. } => {
+                names.push(variable.clone());
+                let help = "the solution may have a singularity or a discontinuity here; look at the variables around this time, \
+                            or loosen rtol";
+                ("step-too-small", "", help.to_owned())
+            }
+            IntegrateError::Singular { variable, .. } => {
+                names.push(variable.clone());
+                let help = "`daesy check` names equations that depend on each other at the start";
+                ("singular-equations", "", help.to_owned())
+            }
+            IntegrateError::TooManySteps { .. } => {
+                ("too-many-steps", "", "shorten the time span, or loosen rtol".to_owned())
+            }
+            _ => ("integration", "", "look at the variables around this time".to_owned()),
+        };
+        let mut diagnostic = Diagnostic::error(code, error.to_string()).with_help(help);
+        diagnostic.names = names;
+        let mut parts = place.rsplitn(3, ':');
+        if let (Some(column), Some(line), Some(file)) = (parts.next(), parts.next(), parts.next())
+            && let (Ok(line), Ok(column)) = (line.parse(), column.parse())
+        {
+            diagnostic.place = Some(Place { file: file.to_owned(), line, column });
         }
-        IntegrateError::TooManySteps { .. } => ("too-many-steps", "", "shorten the time span, or loosen rtol"),
-        _ => ("integration", "", "look at the variables around this time"),
-    };
-    let mut diagnostic = Diagnostic::error(code, error.to_string()).with_help(help);
-    let mut parts = place.rsplitn(3, ':');
-    if let (Some(column), Some(line), Some(file)) = (parts.next(), parts.next(), parts.next())
-        && let (Ok(line), Ok(column)) = (line.parse(), column.parse())
-    {
-        diagnostic.place = Some(daesy_graph::source::Place { file: file.to_owned(), line, column });
+        IntegrationFailure { diagnostic, blame }
     }
-    diagnostic
+
+    /// What to say when more is asked of the start than is free.
+    fn excess_of_start_conditions(&self) -> Option<String> {
+        let description = self.system.description();
+        let n_asked = description.initial.len();
+        let n_free = self.system.regular().verdict.degrees_of_freedom + description.free_parameters.len();
+        if n_asked <= n_free {
+            return None;
+        }
+        let asked: Vec<&str> = description.initial.iter().map(|label| label.text.as_str()).collect();
+        Some(format!(
+            "{n_asked} conditions are set for the start, but only {n_free} can be: take back `fixed = true` or an initial \
+             equation among {}",
+            enumerate(&asked, 12)
+        ))
+    }
 }

@@ -4,21 +4,36 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use daesy_graph::finding::Level;
+use daesy_graph::source::Place;
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::load::{LoadOptions, Loaded, load};
+use crate::regularize::{RegularizeOptions, regularize};
 use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
 use crate::simulate::{SimulateFailure, Trajectory};
 use crate::table::write_whole;
 use crate::{check, demo, flat_text, simulate};
 
+const AFTER_HELP: &str = "\
+FILE is a Modelica file (.mo), a package folder, or a study (.toml) that names one.
+Exit status: 0 done; 1 the model, study or data is at fault; 2 wrong usage; 3 the numerical method gave up.
+
+Begin with:  daesy demo";
+
 /// Physical models and data: is the model sound, how does it behave, what are its parameters?
 #[derive(Parser)]
-#[command(name = "daesy", version, about, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(
+    name = "daesy",
+    bin_name = "daesy",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = AFTER_HELP
+)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -30,6 +45,8 @@ enum Verb {
     Check(FileArgs),
     /// Trajectories of all variables
     Simulate(FileArgs),
+    /// The strangeness-free form of a linear model, with its states and inputs
+    Regularize(RegularizeArgs),
     /// The flat model, as Base Modelica or JSON: what the other verbs work on
     Flatten(FileArgs),
     /// The whole workflow on an embedded example; no other file needed
@@ -54,6 +71,33 @@ struct FileArgs {
     report: Option<PathBuf>,
     #[command(flatten)]
     common: CommonArgs,
+}
+
+#[derive(Args, Clone)]
+struct RegularizeArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// Takes time-varying coefficients at this time; the start of the simulation when left out
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
+    time: Option<f64>,
+    /// Makes outputs states where an input feeds through to them
+    #[arg(long, conflicts_with_all = ["feedback", "given_inputs"])]
+    remove_feedthrough: bool,
+    /// Keeps states and inputs and finds a feedback u = K x + w that makes the system regular
+    #[arg(long, conflicts_with_all = ["state", "input", "given_inputs"])]
+    feedback: bool,
+    /// Variables or inputs that must be states
+    #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with = "given_inputs")]
+    state: Vec<String>,
+    /// Variables or inputs that must be inputs
+    #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with = "given_inputs")]
+    input: Vec<String>,
+    /// Leaves redundant equations out even if they contradict the others
+    #[arg(long)]
+    drop_redundant: bool,
+    /// Takes the inputs as given functions of time, whose derivatives may enter, instead of as variables
+    #[arg(long)]
+    given_inputs: bool,
 }
 
 #[derive(Args, Clone)]
@@ -92,7 +136,7 @@ fn parse_setting(text: &str) -> Result<(String, f64), String> {
 
 /// What a verb has to say.
 struct Answer {
-    verb: &'static str,
+    command: Option<String>,
     model: Option<String>,
     keys: Map<String, Value>,
     text: String,
@@ -115,12 +159,19 @@ pub enum Status {
 
 /// Runs the program with the given arguments, the first of which is its own name.
 pub fn run<I: IntoIterator<Item = OsString>>(arguments: I) -> Status {
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => {
-            let is_help = !error.use_stderr();
+        Err(error) if !error.use_stderr() => {
             let _ = error.print();
-            return if is_help { Status::Done } else { Status::Usage };
+            return Status::Done;
+        }
+        Err(error) => {
+            let _ = error.print();
+            if arguments.iter().any(|argument| argument == "--json") {
+                return wrong_usage(&arguments, &error).write_json();
+            }
+            return Status::Usage;
         }
     };
     let (answer, common) = match cli.verb {
@@ -128,35 +179,73 @@ pub fn run<I: IntoIterator<Item = OsString>>(arguments: I) -> Status {
             if let Some(status) = refuse_output(&args, "check") {
                 return status;
             }
-            (check_verb(&args), args.common)
+            (check_verb(&args).about(&args), args.common)
         }
-        Verb::Simulate(args) => (simulate_verb(&args), args.common),
+        Verb::Simulate(args) => (simulate_verb(&args).about(&args), args.common),
+        Verb::Regularize(args) => {
+            if let Some(status) = refuse_output(&args.file, "regularize") {
+                return status;
+            }
+            (regularize_verb(&args).about(&args.file), args.file.common)
+        }
         Verb::Flatten(args) => {
             if let Some(status) = refuse_output(&args, "flatten").or_else(|| refuse_report(&args, "flatten")) {
                 return status;
             }
-            (flatten_verb(&args), args.common)
+            (flatten_verb(&args).about(&args), args.common)
         }
         Verb::Demo(args) => (demo_verb(&args), args.common),
     };
     answer.tell(&common)
 }
 
-fn refuse_output(args: &FileArgs, verb: &str) -> Option<Status> {
+fn refuse_output(args: &FileArgs, verb: &'static str) -> Option<Status> {
     args.output.as_ref()?;
-    let _ = writeln!(std::io::stderr(), "error: `daesy {verb}` has no table to write with `-o`");
-    Some(Status::Usage)
+    Some(refuse(args, verb, format!("`daesy {verb}` has no table to write with `-o`")))
 }
 
-fn refuse_report(args: &FileArgs, verb: &str) -> Option<Status> {
+fn refuse_report(args: &FileArgs, verb: &'static str) -> Option<Status> {
     args.report.as_ref()?;
-    let _ = writeln!(std::io::stderr(), "error: `daesy {verb}` has no report to write");
-    Some(Status::Usage)
+    Some(refuse(args, verb, format!("`daesy {verb}` has no report to write with `--report`")))
+}
+
+fn refuse(args: &FileArgs, verb: &'static str, message: String) -> Status {
+    let diagnostic = Diagnostic::error("usage", message).with_help(format!("see `daesy {verb} --help`"));
+    Answer::new(verb).fail(Status::Usage, vec![diagnostic]).tell(&args.common)
+}
+
+/// The answer to arguments that cannot be read, whose words are on standard error already.
+fn wrong_usage(arguments: &[OsString], error: &clap::Error) -> Answer {
+    let command = Cli::command();
+    let named = arguments.iter().skip(1).filter_map(|argument| argument.to_str());
+    let verb = named.into_iter().find_map(|word| command.get_subcommands().find(|known| known.get_name() == word));
+    let text = error.render().to_string();
+    let first = text.lines().next().unwrap_or_default();
+    let message = first.strip_prefix("error: ").unwrap_or(first).to_owned();
+    let mut answer = Answer::new("");
+    answer.command = verb.map(|known| known.get_name().to_owned());
+    answer.fail(Status::Usage, vec![Diagnostic::error("usage", message)])
 }
 
 impl Answer {
     fn new(verb: &'static str) -> Self {
-        Self { verb, model: None, keys: Map::new(), text: String::new(), diagnostics: Vec::new(), status: Status::Done }
+        Self {
+            command: Some(verb.to_owned()),
+            model: None,
+            keys: Map::new(),
+            text: String::new(),
+            diagnostics: Vec::new(),
+            status: Status::Done,
+        }
+    }
+
+    /// Gives findings about the whole run the place of the file that the user named.
+    fn about(mut self, args: &FileArgs) -> Self {
+        let file = args.file.display().to_string();
+        for diagnostic in self.diagnostics.iter_mut().filter(|diagnostic| diagnostic.place.is_none()) {
+            diagnostic.place = Some(Place { file: file.clone(), line: 1, column: 1 });
+        }
+        self
     }
 
     fn fail(mut self, status: Status, diagnostics: Vec<Diagnostic>) -> Self {
@@ -174,21 +263,27 @@ impl Answer {
                 let _ = write!(stderr, "{}", diagnostic.render(with_color));
             }
         }
+        drop(stderr);
+        if common.json {
+            return self.write_json();
+        }
         let mut stdout = std::io::stdout().lock();
-        let _ = if common.json {
-            let mut document = Map::new();
-            document.insert("daesy".into(), json!(env!("CARGO_PKG_VERSION")));
-            document.insert("command".into(), json!(self.verb));
-            document.insert("model".into(), json!(self.model));
-            let findings = self.diagnostics.iter().map(Diagnostic::to_json).collect();
-            document.insert("findings".into(), Value::Array(findings));
-            document.extend(self.keys);
-            let text = serde_json::to_string_pretty(&Value::Object(document)).unwrap_or_else(|_| "{}".to_owned());
-            writeln!(stdout, "{text}")
-        } else {
-            write!(stdout, "{}", self.text)
-        };
-        let _ = stdout.flush();
+        let _ = write!(stdout, "{}", self.text).and_then(|()| stdout.flush());
+        self.status
+    }
+
+    /// Writes the one JSON document of a run. Numbers that are not finite become `null`.
+    fn write_json(self) -> Status {
+        let mut document = Map::new();
+        document.insert("daesy".into(), json!(env!("CARGO_PKG_VERSION")));
+        document.insert("command".into(), json!(self.command));
+        document.insert("model".into(), json!(self.model));
+        let findings = self.diagnostics.iter().map(Diagnostic::to_json).collect();
+        document.insert("findings".into(), Value::Array(findings));
+        document.extend(self.keys);
+        let mut stdout = std::io::stdout().lock();
+        let written = serde_json::to_writer_pretty(&mut stdout, &Value::Object(document));
+        let _ = written.map_err(std::io::Error::from).and_then(|()| writeln!(stdout)).and_then(|()| stdout.flush());
         self.status
     }
 }
@@ -210,10 +305,42 @@ fn check_verb(args: &FileArgs) -> Answer {
     if let Some(path) = &args.report
         && let Err(diagnostic) = write_report(path, &check_page(&check))
     {
-        return answer.fail(Status::Fault, vec![diagnostic]);
+        return answer.fail(Status::Fault, vec![*diagnostic]);
     }
     let status = if check.has_errors() { Status::Fault } else { Status::Done };
     answer.fail(status, check.diagnostics)
+}
+
+fn regularize_verb(args: &RegularizeArgs) -> Answer {
+    let mut answer = Answer::new("regularize");
+    let loaded = match load_file(&args.file) {
+        Ok(loaded) => loaded,
+        Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
+    };
+    answer.model = Some(loaded.flat.model.clone());
+    let options = RegularizeOptions {
+        time: args.time,
+        remove_feedthrough: args.remove_feedthrough,
+        feedback: args.feedback,
+        states: args.state.clone(),
+        inputs: args.input.clone(),
+        drop_redundant: args.drop_redundant,
+        given_inputs: args.given_inputs,
+    };
+    let form = match regularize(&loaded, &options) {
+        Ok(form) => form,
+        Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
+    };
+    answer.keys = form.to_json();
+    answer.text = form.to_text();
+    if let Some(path) = &args.file.report {
+        let mut page = Page::new(&format!("Regularization of {}", form.model));
+        page.preformatted(&form.to_text());
+        if let Err(diagnostic) = write_report(path, &page) {
+            return answer.fail(Status::Fault, vec![*diagnostic]);
+        }
+    }
+    answer.fail(Status::Done, form.diagnostics)
 }
 
 fn flatten_verb(args: &FileArgs) -> Answer {
@@ -254,6 +381,7 @@ fn simulate_verb(args: &FileArgs) -> Answer {
     };
     answer.keys = trajectory.to_json();
     answer.text = trajectory.to_text(&loaded.flat.model);
+    answer.diagnostics.extend(trajectory.diagnostics.iter().cloned());
     if let Some(path) = &args.output {
         if let Err(error) = write_whole(path, trajectory.table.to_csv().as_bytes()) {
             return answer.fail(Status::Fault, vec![cannot_write(path, &error)]);
@@ -267,7 +395,7 @@ fn simulate_verb(args: &FileArgs) -> Answer {
         page.paragraph(&trajectory.to_text(&loaded.flat.model));
         add_charts(&mut page, &trajectory);
         if let Err(diagnostic) = write_report(path, &page) {
-            return answer.fail(Status::Fault, vec![diagnostic]);
+            return answer.fail(Status::Fault, vec![*diagnostic]);
         }
         answer.text.push_str(&format!("Wrote {}.\n", path.display()));
     }
@@ -308,8 +436,8 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Diagnostic {
     Diagnostic::about_file("output-file", &shown, format!("`{shown}` cannot be written: {error}"))
 }
 
-fn write_report(path: &Path, page: &Page) -> Result<(), Diagnostic> {
-    write_whole(path, page.to_html().as_bytes()).map_err(|error| cannot_write(path, &error))
+fn write_report(path: &Path, page: &Page) -> Result<(), Box<Diagnostic>> {
+    write_whole(path, page.to_html().as_bytes()).map_err(|error| Box::new(cannot_write(path, &error)))
 }
 
 /// The check as a page.

@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::load::{Loaded, quantity_expression};
-use crate::prepare::{Prepared, integration_diagnostic, prepare};
+use crate::prepare::{Blame, DataUse, Prepared, prepare};
 use crate::study::Quantity;
 use crate::table::Table;
+use crate::transfer::{Event, TransferFailure, Transferred, simulate_with_transfer};
 
 /// A simulated trajectory with its table.
 #[derive(Clone, Debug)]
@@ -19,6 +20,10 @@ pub struct Trajectory {
     pub table: Table,
     /// The work it took.
     pub simulation: Simulation,
+    /// Discontinuities on the way.
+    pub events: Vec<Event>,
+    /// What is to be told about it.
+    pub diagnostics: Vec<Diagnostic>,
 }
 
 /// Why there is no trajectory.
@@ -36,17 +41,37 @@ pub enum SimulateFailure {
 /// Diagnostics, when the model is at fault or the method gives up.
 pub fn simulate(loaded: &mut Loaded) -> Result<Trajectory, SimulateFailure> {
     refuse_events(loaded)?;
-    let prepared = prepare(loaded).map_err(|unprepared| SimulateFailure::Input(unprepared.diagnostics))?;
+    let prepared =
+        prepare(loaded, DataUse::Needed).map_err(|unprepared| SimulateFailure::Input(unprepared.diagnostics))?;
     let options = options(loaded, &prepared)?;
-    let simulation = daesy_integrate::simulate(&prepared.system, &prepared.parameters, &prepared.inputs, &options)
-        .map_err(|error| SimulateFailure::Method(Box::new(integration_diagnostic(&error))))?;
+    let Transferred { simulation, events, findings } = simulate_with_transfer(
+        &prepared.system,
+        &prepared.parameters,
+        &prepared.inputs,
+        prepared.inputs.impulses(),
+        &options,
+    )
+    .map_err(|failure| {
+        let error = match failure {
+            TransferFailure::Integration(error) => error,
+            TransferFailure::Refused(finding) => {
+                return SimulateFailure::Input(vec![Diagnostic::resolve(&finding, &loaded.flat.sources)]);
+            }
+        };
+        let failure = prepared.integration_failure(&error);
+        match failure.blame {
+            Blame::Model => SimulateFailure::Input(vec![failure.diagnostic]),
+            Blame::Method => SimulateFailure::Method(Box::new(failure.diagnostic)),
+        }
+    })?;
+    let diagnostics = findings.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)).collect();
     let names = &prepared.system.description().observed;
     let mut table = Table {
         names: std::iter::once("t".to_owned()).chain(names.iter().cloned()).collect(),
         columns: vec![simulation.times.clone()],
     };
     table.columns.extend((0..names.len()).map(|column| simulation.rows.iter().map(|row| row[column]).collect()));
-    Ok(Trajectory { table, simulation })
+    Ok(Trajectory { table, simulation, events, diagnostics })
 }
 
 /// Models with events are refused by name until events are simulated.
@@ -69,29 +94,42 @@ fn refuse_events(loaded: &Loaded) -> Result<(), SimulateFailure> {
     if diagnostics.is_empty() { Ok(()) } else { Err(SimulateFailure::Input(diagnostics)) }
 }
 
+/// The value of a number of the study.
+fn study_number(loaded: &mut Loaded, prepared: &Prepared, quantity: &Quantity) -> Result<f64, Vec<Diagnostic>> {
+    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+    let expr = quantity_expression(&mut loaded.flat, quantity).map_err(|findings| {
+        findings.iter().map(|finding| Diagnostic::resolve(finding, &sources)).collect::<Vec<_>>()
+    })?;
+    let parameters = &prepared.system.regular().parameters;
+    let environment = |var: daesy_graph::VarId, _: u16| {
+        parameters.iter().position(|&known| known == var).map_or(f64::NAN, |at| prepared.parameters[at])
+    };
+    Ok(daesy_graph::Evaluator::new().evaluate_one(&loaded.flat.graph, expr, &environment))
+}
+
+/// The time at which a simulation starts: what the study says, the first time of its data, the model's `experiment`, or zero.
+#[must_use]
+pub fn start_time(loaded: &mut Loaded, prepared: &Prepared) -> f64 {
+    let asked = loaded.study.as_ref().and_then(|study| study.simulate.start.clone());
+    let asked = asked.and_then(|quantity| study_number(loaded, prepared, &quantity).ok());
+    let first = prepared.data.as_ref().map(|data| data.times[0]);
+    let time = asked.or(first).or(loaded.flat.experiment.start).unwrap_or(0.0);
+    if time.is_finite() { time } else { 0.0 }
+}
+
 /// Rows of the output when nobody says how many.
 const DEFAULT_ROWS: f64 = 500.0;
 
 fn options(loaded: &mut Loaded, prepared: &Prepared) -> Result<SimulateOptions, SimulateFailure> {
     let experiment = loaded.flat.experiment;
     let asked = loaded.study.as_ref().map(|study| study.simulate.clone()).unwrap_or_default();
-    let mut number = |quantity: &Option<Quantity>| -> Result<Option<f64>, SimulateFailure> {
-        let Some(quantity) = quantity else { return Ok(None) };
-        let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
-        let expr = quantity_expression(&mut loaded.flat, quantity).map_err(|findings| {
-            SimulateFailure::Input(findings.iter().map(|finding| Diagnostic::resolve(finding, &sources)).collect())
-        })?;
-        let names = &prepared.system.description().parameters;
-        let flat = &loaded.flat;
-        let environment = |var: daesy_graph::VarId, _: u16| {
-            let name = &flat.variables[var.index()].name;
-            names.iter().position(|known| known == name).map_or(f64::NAN, |at| prepared.parameters[at])
-        };
-        Ok(Some(daesy_graph::Evaluator::new().evaluate_one(&flat.graph, expr, &environment)))
+    let mut number = |quantity: &Option<Quantity>| match quantity {
+        Some(quantity) => study_number(loaded, prepared, quantity).map(Some).map_err(SimulateFailure::Input),
+        None => Ok(None),
     };
     let data_span = prepared.data.as_ref().map(|data| (data.times[0], data.times[data.times.len() - 1]));
-    let start = number(&asked.start)?.or(experiment.start).or(data_span.map(|span| span.0)).unwrap_or(0.0);
-    let stop = number(&asked.stop)?.or(experiment.stop).or(data_span.map(|span| span.1)).unwrap_or(start + 1.0);
+    let start = number(&asked.start)?.or(data_span.map(|span| span.0)).or(experiment.start).unwrap_or(0.0);
+    let stop = number(&asked.stop)?.or(data_span.map(|span| span.1)).or(experiment.stop).unwrap_or(start + 1.0);
     let step = number(&asked.step)?.or(experiment.interval).unwrap_or((stop - start) / DEFAULT_ROWS);
     let problem = |code: &str, message: String| SimulateFailure::Input(vec![Diagnostic::error(code, message)]);
     if !(start.is_finite() && stop.is_finite()) || stop < start {
@@ -100,7 +138,7 @@ fn options(loaded: &mut Loaded, prepared: &Prepared) -> Result<SimulateOptions, 
     let output_times = if stop == start {
         vec![start]
     } else {
-        if !(step > 0.0) {
+        if step.is_nan() || step <= 0.0 {
             return Err(problem("simulate-step", format!("the output step must be greater than zero, not {step}")));
         }
         let n = ((stop - start) / step + 1e-9).floor();
@@ -136,7 +174,7 @@ impl Trajectory {
         keys.insert("rejected".into(), json!(self.simulation.rejected));
         keys.insert("factorizations".into(), json!(self.simulation.factorizations));
         keys.insert("evaluations".into(), json!(self.simulation.evaluations));
-        keys.insert("events".into(), json!([]));
+        keys.insert("events".into(), self.events.iter().map(Event::to_json).collect());
         keys.insert("constraint_residual_max".into(), json!(self.simulation.constraint_residual_max));
         keys
     }
