@@ -1,0 +1,9 @@
+//! The program as a user runs it: its verdicts, its words, its exit status and its files.
+
+mod discontinuities;
+mod json;
+mod problems;
+mod session;
+mod structure;
+mod study_files;
+mod traps;

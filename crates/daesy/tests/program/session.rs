@@ -1,0 +1,149 @@
+//! Runs the program in a folder of its own.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
+
+/// A temporary folder with the files of one test.
+pub struct Session {
+    folder: PathBuf,
+}
+
+/// What a run of the program gave.
+pub struct Run {
+    /// Exit status.
+    pub status: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Session {
+    /// An empty folder.
+    pub fn new() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("daesy-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        Self { folder }
+    }
+
+    /// A folder with one model file.
+    pub fn with_model(text: &str) -> Self {
+        Self::new().with("model.mo", text)
+    }
+
+    /// Adds a file.
+    pub fn with(self, name: &str, text: &str) -> Self {
+        std::fs::write(self.folder.join(name), text).unwrap();
+        self
+    }
+
+    /// The path of a file.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// The names of all files, sorted.
+    pub fn files(&self) -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(&self.folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Runs the program in the folder.
+    pub fn run(&self, arguments: &[&str]) -> Run {
+        let output = Command::new(env!("CARGO_BIN_EXE_daesy"))
+            .args(arguments)
+            .current_dir(&self.folder)
+            .env_remove("MODELICAPATH")
+            .output()
+            .unwrap();
+        let run = Run {
+            status: output.status.code().expect("the program ends by itself"),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        };
+        assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
+        run
+    }
+
+    /// `daesy check model.mo --json`
+    pub fn check(&self) -> Value {
+        self.run(&["check", "model.mo", "--json"]).json()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Run {
+    /// The one JSON document on standard output.
+    pub fn json(&self) -> Value {
+        let document: Value = serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("not JSON ({error}):\n{}\n{}", self.stdout, self.stderr));
+        for key in ["daesy", "command", "model", "findings"] {
+            assert!(document.get(key).is_some(), "no `{key}` in {document}");
+        }
+        document
+    }
+
+    /// A table on standard output, by column.
+    pub fn table(&self) -> Table {
+        assert_eq!(self.status, 0, "{}", self.stderr);
+        Table::parse(&self.stdout)
+    }
+}
+
+/// A table of numbers.
+pub struct Table {
+    /// Header.
+    pub names: Vec<String>,
+    /// Rows.
+    pub rows: Vec<Vec<f64>>,
+}
+
+impl Table {
+    /// Reads a table without quoted commas.
+    pub fn parse(text: &str) -> Self {
+        let mut lines = text.lines();
+        let names = lines.next().unwrap().split(',').map(str::to_owned).collect();
+        let rows = lines.map(|line| line.split(',').map(|cell| cell.parse().unwrap()).collect()).collect();
+        Self { names, rows }
+    }
+
+    /// A column.
+    pub fn column(&self, name: &str) -> Vec<f64> {
+        let at = self.names.iter().position(|known| known == name).unwrap_or_else(|| panic!("no column {name}"));
+        self.rows.iter().map(|row| row[at]).collect()
+    }
+}
+
+/// The codes of a document's findings, but for remarks on units, which these models do not care for.
+pub fn codes(document: &Value) -> Vec<&str> {
+    let findings = document["findings"].as_array().unwrap().iter();
+    findings.map(|finding| finding["code"].as_str().unwrap()).filter(|code| *code != "unit-mismatch").collect()
+}
+
+/// The finding with a code.
+pub fn finding<'a>(document: &'a Value, code: &str) -> &'a Value {
+    let findings = document["findings"].as_array().unwrap();
+    findings
+        .iter()
+        .find(|finding| finding["code"] == code)
+        .unwrap_or_else(|| panic!("no finding `{code}` among {findings:?}"))
+}
+
+/// Texts of a list.
+pub fn texts(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|item| item.as_str().unwrap()).collect()
+}
