@@ -135,7 +135,14 @@ fn clippy(workspace: &Workspace) -> Outcome {
         return outcome;
     }
     let arguments = ["clippy", "--quiet", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
-    outcome_of(process::run(workspace.cargo().args(arguments)))
+    let mut results = vec![process::run(workspace.cargo().args(arguments))];
+    if workspace.root.join("bench/Cargo.toml").is_file() {
+        let mut command = workspace.cargo();
+        command.args(["clippy", "--quiet", "--manifest-path", "bench/Cargo.toml", "--all-targets", "--locked"]);
+        command.args(["--", "-D", "warnings"]).env("CARGO_TARGET_DIR", workspace.target.join("bench"));
+        results.push(process::run(&mut command));
+    }
+    outcome_of(results.into_iter().collect())
 }
 
 /// The sums of cargo's `test result:` lines.
