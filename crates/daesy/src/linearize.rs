@@ -701,10 +701,8 @@ impl Layout {
             layout.push(Leaf::var(var), Column::Variable(layout.variables.len() as u32));
             layout.variables.push(LinearVariable { name: variable.name.clone(), is_output: variable.is_output });
         }
-        let mut column = 0;
-        for (var, variable) in of_kind(VariableKind::Continuous) {
-            let mut of = column;
-            column += 1;
+        for (column, (var, variable)) in of_kind(VariableKind::Continuous).enumerate() {
+            let mut of = column as u32;
             let mut name = variable.name.clone();
             for order in 1..highest[var.index()] {
                 name = format!("der({name})");

@@ -317,7 +317,7 @@ impl<'a> LinearTransfer<'a> {
         let n_orders = self.slots.iter().map(|slot| slot.len).max().unwrap_or(0);
         let mut jumps = vec![vec![0.0; n_inputs]; n_orders];
         for (input, slot) in self.slots.iter().enumerate() {
-            for order in 0..slot.len {
+            for (order, jumps) in jumps.iter_mut().enumerate().take(slot.len) {
                 let at = slot.start + order;
                 let (before, after) = (crossing.inputs_before[at], crossing.inputs_after[at]);
                 // The sides are read a little apart: what a slope makes of that distance is no jump.
@@ -326,7 +326,7 @@ impl<'a> LinearTransfer<'a> {
                 let distance = 4e-12 * crossing.time.abs().max(1e-3);
                 let rounding = 1e-9 * before.abs().max(after.abs()) + distance * slope.unwrap_or(0.0);
                 if (after - before).abs() > rounding {
-                    jumps[order][input] = after - before;
+                    jumps[input] = after - before;
                 }
             }
         }
