@@ -49,7 +49,8 @@ impl PushRelabel {
         let BothWays { by_equation, by_variable } = pattern;
         self.active.clear();
         self.active.extend(free.drain(..));
-        let effort_per_update: usize = scope.iter().map(|&v| by_variable.entry_range(v as usize).len()).sum();
+        // An update looks at every variable and every entry of the scope, however few entries there are.
+        let effort_per_update: usize = scope.iter().map(|&v| 1 + by_variable.entry_range(v as usize).len()).sum();
         let mut effort = usize::MAX;
         while let Some(equation) = self.active.pop_front() {
             if effort > effort_per_update {
