@@ -1,10 +1,10 @@
 //! Separates what changes at events only from what varies continuously.
 //!
-//! A discrete variable is assigned in a when-clause or given by an equation of its own, `variable = expression` (either side). Between
-//! events it is constant, so that the continuous equations see it as they see a parameter.
+//! A discrete variable is assigned in a when-clause or given by an equation of its own, `variable = expression` (either side), unless that
+//! equation determines a continuous variable. Between events it is constant, so that the continuous equations see it as they see a parameter.
 
 use daesy_graph::finding::Finding;
-use daesy_graph::flat::{FlatDae, VariableKind, WhenAction};
+use daesy_graph::flat::{Equation, FlatDae, ValueType, VariableKind, WhenAction};
 use daesy_graph::regular::DiscreteEquation;
 use daesy_graph::traverse::{Leaf, Reach};
 use daesy_graph::{ExprId, Node, VarId};
@@ -47,10 +47,11 @@ pub fn split_discrete(flat: &FlatDae) -> Result<DiscreteSplit, Vec<Finding>> {
     }
     let mut is_continuous = vec![true; flat.equations.len()];
     let mut rows = Vec::new();
+    let mut reach = Reach::new();
     let Ok(mut builder) = IncidenceBuilder::new(wanted.len()) else { return Err(Vec::new()) };
     for (at, equation) in flat.equations.iter().enumerate() {
         let sides = [side(equation.lhs), side(equation.rhs)];
-        if sides == [None, None] {
+        if sides == [None, None] || is_about_continuous(flat, &is_assigned, equation, &mut reach) {
             continue;
         }
         is_continuous[at] = false;
@@ -102,8 +103,30 @@ pub fn split_discrete(flat: &FlatDae) -> Result<DiscreteSplit, Vec<Finding>> {
     Ok(DiscreteSplit { is_continuous, equations: order_by_need(flat, equations) })
 }
 
+/// Whether an equation with a discrete variable on a side determines a continuous one: `x = n` or `der(x) = a`, or `2*x = a` where `a` is a
+/// number that a when-clause assigns.
+fn is_about_continuous(flat: &FlatDae, is_assigned: &[bool], equation: &Equation, reach: &mut Reach) -> bool {
+    let sides = [equation.lhs, equation.rhs];
+    let variable = |expr: ExprId| match flat.graph.node(expr) {
+        Node::Var { var, .. } => Some(&flat.variables[var.index()]),
+        _ => None,
+    };
+    let is_continuous = |var: VarId| flat.variables[var.index()].kind == VariableKind::Continuous;
+    if sides.iter().any(|&side| variable(side).is_some_and(|side| side.kind == VariableKind::Continuous)) {
+        return true;
+    }
+    let is_free_number = |expr: ExprId| match flat.graph.node(expr) {
+        Node::Var { var, .. } => !is_assigned[var.index()] || flat.variables[var.index()].value_type != ValueType::Real,
+        _ => false,
+    };
+    !sides.iter().any(|&side| is_free_number(side))
+        && sides.iter().any(|&side| {
+            reach.depends_on(&flat.graph, side, |leaf| matches!(leaf, Leaf::Var { var, .. } if is_continuous(var)))
+        })
+}
+
 fn is_text(flat: &FlatDae, var: VarId) -> bool {
-    flat.variables[var.index()].value_type == daesy_graph::flat::ValueType::String
+    flat.variables[var.index()].value_type == ValueType::String
 }
 
 /// Sorts equations such that each comes after those whose variables it uses; a cycle is left to iteration at events.

@@ -37,13 +37,12 @@ fn explain(flat: &FlatDae, scope: &Scope, elimination: Option<&Elimination>, err
     let culprits = parts.culprits(&scope.incidence, &CulpritOptions::default());
     let (mut over, mut under) = (culprits.over_determined, culprits.under_determined);
     let mut findings = Vec::new();
-    if elimination.is_some() {
-        // A balance of flows that says nothing and potentials without a level are one fault: no reference is connected.
+    {
+        // Balances of flows that say too much and potentials without a level are one fault: no reference is connected.
         let references = References::new(flat);
-        while let Some(at) = over.iter().position(|set| is_cancelled_balance(flat, scope, set)) {
-            let Some(free) = under.iter().position(|set| !references.potentials_of(scope, set).is_empty()) else {
-                break;
-            };
+        while let Some(at) = over.iter().position(|set| is_excess_of_balances(flat, scope, set)) {
+            let is_open = |set: &CulpritSet| !references.potentials_of(scope, set).is_empty();
+            let Some(free) = under.iter().position(is_open) else { break };
             let balance = scope.equations[over.remove(at).equations[0] as usize] as usize;
             let potentials = references.potentials_of(scope, &under.remove(free));
             findings.push(references.missing(&potentials, Some(balance)));
@@ -54,9 +53,9 @@ fn explain(flat: &FlatDae, scope: &Scope, elimination: Option<&Elimination>, err
     findings
 }
 
-/// Whether a set is one equation between flows whose unknowns have all cancelled.
-fn is_cancelled_balance(flat: &FlatDae, scope: &Scope, set: &CulpritSet) -> bool {
-    set.variables.is_empty()
+/// Whether a set consists of balances of flows, whose unknowns may have cancelled.
+fn is_excess_of_balances(flat: &FlatDae, scope: &Scope, set: &CulpritSet) -> bool {
+    set.variables.iter().all(|&column| flat.variables[scope.variables[column as usize].index()].is_flow)
         && set.equations.iter().all(|&row| is_balance_of_flows(flat, scope.equations[row as usize] as usize))
 }
 
@@ -164,9 +163,17 @@ pub(crate) fn written_twice(flat: &FlatDae, twins: &Twins, names: &[&str]) -> Fi
     let text = equation_text(flat, twins.first);
     Finding::error("duplicate-equation", second.span, format!("the equation {text} is there twice"))
         .with_names(names.iter().copied())
-        .with_label(first.span, in_component(flat, twins.first, "once here"))
-        .with_label(second.span, in_component(flat, twins.second, "and again here"))
+        .with_label(first.span, in_component(flat, twins.first, why_it_is_there(first.origin, "once here")))
+        .with_label(second.span, in_component(flat, twins.second, why_it_is_there(second.origin, "and again here")))
         .with_help("remove one of the two, and put an equation in its place that says something new")
+}
+
+fn why_it_is_there(origin: Origin, otherwise: &'static str) -> &'static str {
+    match origin {
+        Origin::UnconnectedFlow => "because nothing is connected here",
+        Origin::Connection | Origin::FlowSum => "because of connections",
+        Origin::Equation | Origin::Binding | Origin::Algorithm => otherwise,
+    }
 }
 
 fn in_component(flat: &FlatDae, at: usize, text: &str) -> String {
