@@ -7,7 +7,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum IntegrateError {
     /// No consistent start values were found.
-    #[error("no consistent start values found at t = {time}: {equation} is off by {residual:.3e}")]
+    #[error("no consistent start values found at t = {}: {equation} is off by {residual:.3e}", short(*time))]
     NoConsistentStart {
         /// Start time.
         time: f64,
@@ -19,7 +19,7 @@ pub enum IntegrateError {
         residual: f64,
     },
     /// An equation has no finite value.
-    #[error("{equation} has no finite value at t = {time}")]
+    #[error("{equation} has no finite value at t = {}", short(*time))]
     NotFinite {
         /// When.
         time: f64,
@@ -29,7 +29,7 @@ pub enum IntegrateError {
         place: String,
     },
     /// The step size became too small.
-    #[error("the step size fell below {step:.3e} at t = {time}; the error is largest in `{variable}`")]
+    #[error("the step size fell below {step:.3e} at t = {}; the error is largest in `{variable}`", short(*time))]
     StepTooSmall {
         /// When.
         time: f64,
@@ -39,7 +39,7 @@ pub enum IntegrateError {
         variable: String,
     },
     /// The matrix of the equations is singular.
-    #[error("the equations cannot be solved for `{variable}` at t = {time}: their matrix is singular")]
+    #[error("the equations cannot be solved for `{variable}` at t = {}: their matrix is singular", short(*time))]
     Singular {
         /// When.
         time: f64,
@@ -47,7 +47,7 @@ pub enum IntegrateError {
         variable: String,
     },
     /// The values after a discontinuity do not follow from the equations.
-    #[error("the values after the discontinuity at t = {time} cannot be found: {reason}")]
+    #[error("the values after the discontinuity at t = {} cannot be found: {reason}", short(*time))]
     NoTransfer {
         /// When.
         time: f64,
@@ -55,11 +55,18 @@ pub enum IntegrateError {
         reason: String,
     },
     /// More steps than allowed.
-    #[error("more than {limit} steps; t = {time} was reached")]
+    #[error("more than {limit} steps; t = {} was reached", short(*time))]
     TooManySteps {
         /// The limit.
         limit: usize,
         /// The time reached.
         time: f64,
     },
+}
+
+/// A time as a person writes it: seven digits, and an exponent where zeros would take over.
+fn short(time: f64) -> String {
+    let rounded: f64 = format!("{time:.6e}").parse().unwrap_or(time);
+    let size = rounded.abs();
+    if rounded != 0.0 && !(1e-4..1e7).contains(&size) { format!("{rounded:e}") } else { format!("{rounded}") }
 }

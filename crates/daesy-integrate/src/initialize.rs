@@ -61,6 +61,12 @@ const UNKNOWN_WEIGHT: f64 = 1e-3;
 /// Regularization against redundant conditions, relative to rows of norm one.
 const REDUNDANCY: f64 = 1e-12;
 
+/// How often a failed search begins again beside the given values.
+const MAX_REPETITIONS: usize = 3;
+
+/// Larger systems are searched once.
+const MAX_UNKNOWNS_TO_REPEAT: usize = 3000;
+
 /// Rows of the start problem: a part of the system with its derivative parts.
 struct Rows {
     part: Part,
@@ -202,7 +208,8 @@ impl<'s> Problem<'s> {
     }
 }
 
-/// Finds consistent start values near the given ones.
+/// Finds consistent start values near the given ones. Where the search ends at a point that leads nowhere, it begins again a little
+/// beside the given values.
 ///
 /// # Errors
 /// When none are found; the error names the equation that is farthest off.
@@ -213,6 +220,55 @@ pub fn initialize(
     inputs: &[f64],
     modes: &[f64],
     options: &InitializeOptions,
+) -> Result<Initialized, IntegrateError> {
+    let first = initialize_once(system, time, parameters, inputs, modes, options, 0);
+    if first.is_ok() || system.description().unknowns.len() > MAX_UNKNOWNS_TO_REPEAT {
+        return first;
+    }
+    let again = (1..=MAX_REPETITIONS)
+        .find_map(|attempt| initialize_once(system, time, parameters, inputs, modes, options, attempt).ok());
+    again.map_or(first, Ok)
+}
+
+/// States that start conditions such as `x = 1` give directly.
+fn set_states_directly(
+    system: &dyn DaeSystem,
+    time: f64,
+    parameters: &[f64],
+    inputs: &[f64],
+    modes: &[f64],
+    states: &mut [f64],
+) {
+    let by_states = system.pattern(Part::InitialByStates);
+    let by_unknowns = system.pattern(Part::InitialByUnknowns);
+    let unknowns: Vec<f64> = system.description().unknowns.iter().map(|unknown| unknown.start).collect();
+    let mut residual = vec![0.0; by_states.n_rows];
+    let mut derivatives = vec![0.0; by_states.n_entries()];
+    let mut evaluator = system.evaluator();
+    let around = Surroundings { time, parameters, inputs, modes };
+    let point = around.point(states, &unknowns);
+    evaluator.evaluate(Part::Initial, &point, &mut residual);
+    evaluator.evaluate(Part::InitialByStates, &point, &mut derivatives);
+    for row in 0..by_states.n_rows {
+        let entries = by_states.row(row);
+        if entries.len() == 1 && by_unknowns.row(row).is_empty() {
+            let step = -residual[row] / derivatives[entries.start];
+            if step.is_finite() {
+                states[by_states.columns[entries.start] as usize] += step;
+            }
+        }
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn initialize_once(
+    system: &dyn DaeSystem,
+    time: f64,
+    parameters: &[f64],
+    inputs: &[f64],
+    modes: &[f64],
+    options: &InitializeOptions,
+    attempt: usize,
 ) -> Result<Initialized, IntegrateError> {
     let problem = Problem::new(system);
     let description = system.description();
@@ -265,6 +321,15 @@ pub fn initialize(
             at += n;
         }
     };
+    set_states_directly(system, time, &parameters, inputs, modes, &mut z[..n_states]);
+    start[..n_states].copy_from_slice(&z[..n_states]);
+    if attempt > 0 {
+        for (at, value) in z[..n_states + n_unknowns].iter_mut().enumerate() {
+            // Any direction will do, but the same on every machine.
+            let sign = if (at + attempt).is_multiple_of(2) { -1.0 } else { 1.0 };
+            *value += sign * 0.07 * attempt as f64 * value.abs().max(0.3 * scales[at]);
+        }
+    }
     {
         // The given states are kept as they are if nothing speaks against them; if something does, the unknowns that follow from them
         // are still the best place to search from.
