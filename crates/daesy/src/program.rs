@@ -20,7 +20,8 @@ use crate::{check, demo, flat_text, simulate};
 
 const AFTER_HELP: &str = "\
 FILE is a Modelica file (.mo), a package folder, or a study (.toml) that names one.
-Exit status: 0 done; 1 the model, study or data is at fault; 2 wrong usage; 3 the numerical method gave up.
+Exit status: 0 done; 1 the model, study or data is at fault; 2 wrong usage;
+             3 the numerical method gave up.
 
 Begin with:  daesy demo";
 
@@ -42,12 +43,15 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     /// Is this model sound? Index, hidden constraints, start values, inputs
+    #[command(mut_arg("output", |arg| arg.hide(true)))]
     Check(FileArgs),
     /// Trajectories of all variables
     Simulate(FileArgs),
     /// The strangeness-free form of a linear model, with its states and inputs
+    #[command(mut_arg("output", |arg| arg.hide(true)))]
     Regularize(RegularizeArgs),
     /// The flat model, as Base Modelica or JSON: what the other verbs work on
+    #[command(mut_arg("output", |arg| arg.hide(true)), mut_arg("report", |arg| arg.hide(true)))]
     Flatten(FileArgs),
     /// The whole workflow on an embedded example; no other file needed
     Demo(DemoArgs),

@@ -198,8 +198,11 @@ fn smallest_gap(regularity: &Verification) -> Option<f64> {
     regularity.rank_decisions.iter().map(|decision| decision.gap).filter(|gap| gap.is_finite()).reduce(f64::min)
 }
 
-/// A number with six significant digits.
+/// A number with six significant digits; what is left of rounding is zero.
 fn six_digits(value: f64) -> String {
+    if value.abs() < 1e-12 {
+        return "0".to_owned();
+    }
     let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
     let size = rounded.abs();
     if rounded != 0.0 && !(1e-4..1e6).contains(&size) { format!("{rounded:e}") } else { format!("{rounded}") }
