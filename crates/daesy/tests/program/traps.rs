@@ -356,3 +356,137 @@ fn parameters_without_a_value_or_in_a_circle_are_refused() {
             .check();
     assert_eq!(document["findings"][0]["level"], "error");
 }
+
+/// The same chain with nonlinear terms: at a point only index 1 can be read off the linearization, and here it can.
+#[test]
+fn derivatives_that_cancel_between_nonlinear_equations_are_flagged() {
+    let session = Session::with_model(
+        "model M
+           Real x[5](each start=0.1);
+         equation
+           der(x[2]) + der(x[3]) + x[1] + x[1]^3 = 1;
+           der(x[2]) + der(x[3]) + x[2] + x[2]^3 = 0;
+           der(x[4]) + der(x[5]) + x[3]*x[5] = 2;
+           der(x[4]) + der(x[5]) + x[4] = 0;
+           x[5] + 0.1*sin(x[5]) = 1;
+         end M;",
+    );
+    let document = session.check();
+    assert_eq!(document["structure"]["structural_index"], 3);
+    assert_eq!(document["regularity"]["differentiation_index"], 1);
+    assert_eq!(document["regularity"]["agrees_with_structure"], false);
+    assert_eq!(document["structure"]["degrees_of_freedom"], 2);
+    finding(&document, "index-by-values");
+}
+
+/// y1 and y2 enter with their difference only: structure sees two derivatives, numbers one, and y1 + y2 is algebraic.
+#[test]
+fn a_singular_matrix_before_the_derivatives_leaves_fewer_start_values_free() {
+    let session = Session::with_model(
+        "model M
+           Real y1(start=1), y2(start=0);
+         equation
+           der(y1) - der(y2) = -y1 + y2^3;
+           2*der(y1) - 2*der(y2) = y2 - exp(y1) + sin(y2);
+         end M;",
+    );
+    let document = session.check();
+    assert_eq!(document["structure"]["degrees_of_freedom"], 1);
+    assert_eq!(document["regularity"]["d"], 1);
+    assert_eq!(document["regularity"]["agrees_with_structure"], false);
+    assert_eq!(texts(&document["initial"]["free"]).len(), 1);
+    finding(&document, "numerically-singular");
+}
+
+/// Connectors joined to each other and to nothing else.
+#[test]
+fn connectors_without_components_have_no_reference_either() {
+    let session = Session::with_model(
+        "package P
+           connector Pin Real v; flow Real i; end Pin;
+           model M
+             Pin a, b;
+           equation
+             connect(a, b);
+           end M;
+         end P;",
+    );
+    let run = session.run(&["check", "model.mo", "--json"]);
+    assert_eq!(run.status, 1);
+    assert_eq!(codes(&run.json()), ["no-reference"], "{}", run.stderr);
+}
+
+#[test]
+fn a_continuous_variable_may_follow_a_discrete_one() {
+    let session = Session::with_model(
+        "model M
+           Real x(start=0, fixed=true), y, a(start=1, fixed=true), z;
+           Integer n;
+         equation
+           der(x) = a;
+           y = n;
+           n = integer(x);
+           2*z = a;
+           when sample(1, 1) then
+             a = -pre(a);
+           end when;
+         end M;",
+    );
+    let document = session.check();
+    assert_eq!(codes(&document), Vec::<&str>::new(), "{document:#}");
+    assert_eq!(document["size"]["equations"], 5);
+    assert_eq!(document["structure"]["degrees_of_freedom"], 1);
+}
+
+/// Start conditions that are equations: a state given directly where its default has no derivative, and a rest that is found.
+#[test]
+fn start_conditions_may_be_equations() {
+    let session = Session::with_model(
+        "model Decay Real x; initial equation x = 1; equation der(x) = if x >= 0 then -sqrt(x) else 0; end Decay;",
+    );
+    assert_eq!(codes(&session.check()), Vec::<&str>::new());
+    let session = Session::with_model(
+        "model Rest
+           Real x(start=10), y(start=10);
+         initial equation
+           der(x) = 0;
+           der(y) = 0;
+         equation
+           der(x) = x*(0.1 - 0.02*y);
+           der(y) = -y*(0.3 - 0.01*x);
+         end Rest;",
+    );
+    let document = session.check();
+    assert_eq!(document["initial"]["consistent"], true, "{document:#}");
+    let used = |name: &str| document["initial"]["changed"][name][1].as_f64().unwrap();
+    // Either rest: (30, 5) or (0, 0).
+    let (x, y) = (used("x"), used("y"));
+    assert!((0.1 * x - 0.02 * x * y).abs() < 1e-8 && (0.3 * y - 0.01 * x * y).abs() < 1e-8, "{x} {y}");
+}
+
+/// The Jacobian of x^2 + y^2 = 1 vanishes at the default start y = 0: the search begins again beside it.
+#[test]
+fn a_search_that_starts_at_a_singular_point_begins_again_beside_it() {
+    let session = Session::with_model("model Algebraic Real x, y; equation x^2 + y^2 = 1; x = 0.6; end Algebraic;");
+    let table = session.run(&["simulate", "model.mo"]).table();
+    assert!(table.column("y").iter().all(|y| (y.abs() - 0.8).abs() < 1e-9));
+}
+
+/// A flow that is set to zero although nothing is connected is zero twice.
+#[test]
+fn a_duplicate_says_where_the_second_comes_from() {
+    let session = Session::with_model(
+        "package P
+           connector Pin Real v; flow Real i; end Pin;
+           model M
+             Pin a;
+           equation
+             a.v = 1;
+             a.i = 0;
+           end M;
+         end P;",
+    );
+    let run = session.run(&["check", "model.mo"]);
+    assert_eq!(run.status, 1);
+    assert!(run.stderr.contains("because nothing is connected here"), "{}", run.stderr);
+}
