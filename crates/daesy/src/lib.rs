@@ -19,6 +19,7 @@ pub mod regularize;
 pub mod report;
 pub mod simulate;
 pub mod stochastic;
+pub mod straighten;
 pub mod study;
 pub mod table;
 pub mod transfer;

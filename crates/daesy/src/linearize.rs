@@ -31,6 +31,8 @@ pub enum LinearKind {
 pub struct LinearEquation {
     /// As written, or as it follows from a connection.
     pub text: String,
+    /// Its position in the flat model; nothing for the equation of a derivative that became a variable.
+    pub flat_row: Option<usize>,
     /// Where it was written.
     pub span: Span,
 }
@@ -227,7 +229,7 @@ impl LinearModel {
                 forcing.varies |= reach.coefficient_kind(&graph, form.remainder, &kind_of) == CoefficientKind::Time;
                 forcing.entries.push(Entry { row: row as u32, column: 0, derivatives: vec![form.remainder] });
             }
-            equations.push(LinearEquation { text: equation_text(flat, row), span: equation.span });
+            equations.push(LinearEquation { text: equation_text(flat, row), flat_row: Some(row), span: equation.span });
         }
         let one = graph.number(1.0);
         for chain in &layout.chains {
@@ -236,7 +238,7 @@ impl LinearModel {
             f.entries.push(Entry { row, column: chain.derivative, derivatives: vec![one] });
             let (of, derivative) = (&layout.variables[chain.of as usize], &layout.variables[chain.derivative as usize]);
             let text = format!("{} = der({})", derivative.name, of.name);
-            equations.push(LinearEquation { text, span: Span::NONE });
+            equations.push(LinearEquation { text, flat_row: None, span: Span::NONE });
         }
         let coefficients = Coefficients { graph, e, f, g, forcing };
         let rows: Vec<usize> =
@@ -271,6 +273,24 @@ impl LinearModel {
     #[must_use]
     pub fn variable_names(&self) -> Vec<&str> {
         self.variables.iter().map(|variable| variable.name.as_str()).collect()
+    }
+
+    /// The known forcing of every equation with its time derivatives up to `order`, written into a graph of the model; nothing where there
+    /// is none. Known variables that were put in are gone from it.
+    pub(crate) fn forcing_expressions(&self, graph: &mut Graph, order: usize) -> Vec<Vec<ExprId>> {
+        let coefficients = self.coefficients.borrow();
+        let mut expressions = vec![Vec::new(); self.equations.len()];
+        // The graph of the coefficients began as a copy of the model's and only grew.
+        *graph = coefficients.graph.clone();
+        for entry in &coefficients.forcing.entries {
+            let list = &mut expressions[entry.row as usize];
+            list.push(entry.derivatives[0]);
+            for at in 0..order {
+                let next = graph.partial(list[at], Leaf::Time);
+                list.push(next);
+            }
+        }
+        expressions
     }
 
     /// The values of parameters and constants by position in the flat model.

@@ -407,6 +407,12 @@ fn in_chosen(form: &StrangenessFree, choice: Option<&Reinterpretation>) -> (Matr
     (matrices.swept(&states, &inputs, &unit), states, inputs)
 }
 
+/// A form without its rounding errors.
+pub(crate) fn swept_form(form: StrangenessFree) -> StrangenessFree {
+    let (matrices, ..) = in_chosen(&form, None);
+    StrangenessFree { e1: matrices.e1, a1: matrices.a1, b1: matrices.b1, a2: matrices.a2, b2: matrices.b2, ..form }
+}
+
 /// Entries below this fraction of their equation, in balanced units, are rounding errors.
 const DUST: f64 = 1e-12;
 

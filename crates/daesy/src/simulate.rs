@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::diagnostic::Diagnostic;
 use crate::load::{Loaded, quantity_expression};
 use crate::prepare::{Blame, DataUse, Prepared, prepare};
+use crate::straighten::straighten;
 use crate::study::Quantity;
 use crate::table::Table;
 use crate::transfer::{Event, TransferFailure, Transferred, simulate_with_transfer};
@@ -41,10 +42,16 @@ pub enum SimulateFailure {
 /// Diagnostics, when the model is at fault or the method gives up.
 pub fn simulate(loaded: &mut Loaded) -> Result<Trajectory, SimulateFailure> {
     refuse_events(loaded)?;
+    let original = loaded.flat.clone();
+    let straightened = straighten(&loaded.flat);
+    if let Some(straightened) = &straightened {
+        loaded.flat = straightened.flat.clone();
+    }
     let prepared =
         prepare(loaded, DataUse::Needed).map_err(|unprepared| SimulateFailure::Input(unprepared.diagnostics))?;
     let options = options(loaded, &prepared)?;
     let Transferred { simulation, events, findings } = simulate_with_transfer(
+        &original,
         &prepared.system,
         &prepared.parameters,
         &prepared.inputs,
@@ -64,7 +71,8 @@ pub fn simulate(loaded: &mut Loaded) -> Result<Trajectory, SimulateFailure> {
             Blame::Method => SimulateFailure::Method(Box::new(failure.diagnostic)),
         }
     })?;
-    let diagnostics = findings.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)).collect();
+    let findings = findings.iter().chain(straightened.as_ref().map(|straightened| &straightened.finding));
+    let diagnostics = findings.map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)).collect();
     let names = &prepared.system.description().observed;
     let mut table = Table {
         names: std::iter::once("t".to_owned()).chain(names.iter().cloned()).collect(),

@@ -7,6 +7,7 @@
 use daesy_compile::CompiledSystem;
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
+use daesy_graph::flat::FlatDae;
 use daesy_integrate::{
     Crossed, Crossing, Inputs, IntegrateError, SimulateOptions, Simulation, Transfer, TransferError, simulate_with,
 };
@@ -113,11 +114,13 @@ pub enum TransferFailure {
     Refused(Finding),
 }
 
-/// Simulates a system whose states cross the breaks of the inputs as the model demands.
+/// Simulates a system, compiled from a flat model or one with the same solutions, whose states cross the breaks of the inputs as the model
+/// demands.
 ///
 /// # Errors
 /// When the integration fails, or when an impulse meets a model whose answer to it is not known.
 pub fn simulate_with_transfer(
+    flat: &FlatDae,
     system: &CompiledSystem,
     parameters: &[f64],
     inputs: &dyn Inputs,
@@ -126,7 +129,7 @@ pub fn simulate_with_transfer(
 ) -> Result<Transferred, TransferFailure> {
     let inside = |time: &f64| *time > options.start && *time < options.stop;
     let has_breaks = inputs.breaks().iter().any(inside);
-    let (mut transfer, findings) = match LinearTransfer::prepare(system, impulses, has_breaks) {
+    let (mut transfer, findings) = match LinearTransfer::prepare(flat, system, impulses, has_breaks) {
         Transferability::Linear(transfer) => (Some(transfer), Vec::new()),
         Transferability::NotNeeded => (None, Vec::new()),
         Transferability::Unknown(finding) => match impulses.first() {
@@ -245,6 +248,7 @@ pub(crate) enum Transferability<'a> {
 impl<'a> LinearTransfer<'a> {
     /// Prepares the transfer of a compiled model.
     pub(crate) fn prepare(
+        flat: &FlatDae,
         system: &'a CompiledSystem,
         impulses: &'a [ImpulseAt],
         has_breaks: bool,
@@ -261,7 +265,7 @@ impl<'a> LinearTransfer<'a> {
                 "the constraints are met again by the least change of the states; check the jumps, or make the input smooth",
             ))
         };
-        let model = match LinearModel::new(&system.regular().flat) {
+        let model = match LinearModel::new(flat) {
             Ok(model) => model,
             Err(finding) => return unknown(&finding.message),
         };

@@ -185,3 +185,31 @@ fn an_impulse_on_a_nonlinear_model_is_refused() {
     assert_eq!(diagnostics[0].code, "impulse-input");
     std::fs::remove_dir_all(&folder).expect("removable");
 }
+
+/// z1' + z2' = -z1, z1' + z2' = z2 - u: structure sees an ordinary differential equation, but z1 + z2 = u, hence z1 = -u' and
+/// z2 = u + u'.
+fn misleading(input: &str) -> Trajectory {
+    run(&format!(
+        "[linear]\nE = [[1, 1], [1, 1]]\nF = [[-1, 0], [0, 1]]\nG = [[0], [-1]]\n[inputs]\nu1 = {input}\n{SPAN}"
+    ))
+}
+
+#[test]
+fn a_model_whose_structure_misleads_is_simulated_by_its_values() {
+    let trajectory = misleading("{ expression = \"sin(time)\" }");
+    assert!(trajectory.diagnostics.iter().any(|diagnostic| diagnostic.code == "structure-misleads"));
+    for time in [0.0f64, 1.0, 2.5] {
+        assert_close(&at(&trajectory, "z1", time), &[-time.cos()], 1e-7);
+        assert_close(&at(&trajectory, "z2", time), &[time.sin() + time.cos()], 1e-7);
+    }
+}
+
+#[test]
+fn a_step_into_a_model_whose_structure_misleads_makes_impulses() {
+    let trajectory = misleading("{ expression = \"if time < 1 then 0 else 2\" }");
+    let [event] = &trajectory.events[..] else { panic!("{:?}", trajectory.events) };
+    assert_close(&impulse(event, "z1"), &[-2.0], 1e-9);
+    assert_close(&impulse(event, "z2"), &[2.0], 1e-9);
+    assert_close(&jump(event, "z2"), &[0.0, 2.0], 1e-9);
+    assert_close(&at(&trajectory, "z2", 3.0), &[2.0], 1e-8);
+}
