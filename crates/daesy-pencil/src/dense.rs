@@ -96,7 +96,12 @@ pub(crate) fn generalized_eigenvalues(f: MatRef<'_, f64>, e: MatRef<'_, f64>) ->
 
 /// Frobenius norm.
 pub(crate) fn norm(a: MatRef<'_, f64>) -> f64 {
-    if a.nrows() == 0 || a.ncols() == 0 { 0.0 } else { a.norm_l2() }
+    if a.nrows() == 0 || a.ncols() == 0 {
+        return 0.0;
+    }
+    let sum: f64 = (0..a.ncols()).map(|j| a.col(j).iter().map(|x| x * x).sum::<f64>()).sum();
+    // Squares within the range of doubles are safe; otherwise the careful way.
+    if (1e-200..1e200).contains(&sum) { sum.sqrt() } else { a.norm_l2() }
 }
 
 /// Copy of rows `r0..r1` and columns `c0..c1`.

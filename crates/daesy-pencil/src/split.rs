@@ -208,9 +208,11 @@ pub fn split_finite_infinite(pencil: &Pencil, options: &PencilOptions) -> Result
 
     // Back to the caller's units: E_b = 2^t D_r E D_c makes P_f carry 2^t, A = 2^t A_b, N = N_b / 2^t.
     let t = power_of_two(balancing.time);
-    let left = Mat::from_fn(n, n, |i, j| P_b[(i, j)] * power_of_two(balancing.rows[j]) * if i < nf { t } else { 1.0 });
-    let right = Mat::from_fn(n, n, |i, j| Q_b[(i, j)] * power_of_two(balancing.cols[i]));
-    let right_inverse = Mat::from_fn(n, n, |i, j| W_b[(i, j)] * power_of_two(-balancing.cols[j]));
+    let units = |exponents: &[i32]| -> Vec<f64> { exponents.iter().map(|&k| power_of_two(k)).collect() };
+    let (row_units, col_units) = (units(&balancing.rows), units(&balancing.cols));
+    let left = Mat::from_fn(n, n, |i, j| P_b[(i, j)] * row_units[j] * if i < nf { t } else { 1.0 });
+    let right = Mat::from_fn(n, n, |i, j| Q_b[(i, j)] * col_units[i]);
+    let right_inverse = Mat::from_fn(n, n, |i, j| W_b[(i, j)] / col_units[j]);
     let dynamics = Mat::from_fn(nf, nf, |i, j| A[(i, j)] * t);
     let nilpotent = Mat::from_fn(ni, ni, |i, j| N[(i, j)] / t);
     Ok(FiniteInfiniteSplit {
@@ -266,7 +268,8 @@ fn staircase_errors(
         let exact = U.transpose() * original * Z;
         for j in 0..exact.ncols() {
             for i in 0..exact.nrows() {
-                let difference = (exact[(i, j)] - reduced[(i, j)]).powi(2);
+                let difference = exact[(i, j)] - reduced[(i, j)];
+                let difference = difference * difference;
                 if reduced[(i, j)] == 0.0 { dropped += difference } else { kept += difference }
             }
         }

@@ -108,7 +108,11 @@ pub(crate) fn reduce(E: &Mat<f64>, F: &Mat<f64>, tolerance: &RankTolerance) -> R
         }
         rotate_rows(&mut TE, 0, &dec.u);
         rotate_rows(&mut TF, 0, &dec.u);
-        rotate_columns(&mut U, 0, &dec.u);
+        if row_rounds.is_empty() {
+            U = dec.u;
+        } else {
+            rotate_columns(&mut U, 0, &dec.u);
+        }
         clear_block(&mut TE, r, rows, 0, cols);
         let algebraic = block(&TF, r, rows, 0, cols);
         let dec = svd(algebraic.as_ref(), Vectors::Both)?;
@@ -129,7 +133,11 @@ pub(crate) fn reduce(E: &Mat<f64>, F: &Mat<f64>, tolerance: &RankTolerance) -> R
         rotate_columns(&mut U, r, &left);
         rotate_columns(&mut TE, 0, &right);
         rotate_columns(&mut TF, 0, &right);
-        rotate_columns(&mut Z, 0, &right);
+        if row_rounds.is_empty() {
+            Z = right;
+        } else {
+            rotate_columns(&mut Z, 0, &right);
+        }
         clear_block(&mut TE, r, rows, 0, cols);
         clear_block(&mut TF, r, rows, 0, cols);
         for k in 0..t {
