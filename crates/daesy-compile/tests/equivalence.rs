@@ -185,6 +185,81 @@ fn random_tapes_equal_direct_evaluation() {
     }
 }
 
+fn assert_equal_everywhere(plan: &Plan, rng: &mut fastrand::Rng, what: &str) {
+    let tape = Arc::new(plan.tape());
+    for backend in backends() {
+        let interpreter = Interpreter::with_backend(tape.clone(), backend).unwrap();
+        for n_lanes in [1, 7, 24, 40] {
+            let lanes: Vec<Vec<f64>> =
+                (0..n_lanes).map(|_| (0..plan.n_inputs).map(|_| number(rng)).collect()).collect();
+            assert_equal(plan, &interpreter, &lanes, &format!("{what}, {backend:?}, {n_lanes} lanes"));
+        }
+    }
+}
+
+/// The sums and differences of products that interpreters compute at once: all numbers of factors, constants at all places.
+#[test]
+fn every_sum_of_products_keeps_its_bits() {
+    let mut rng = fastrand::Rng::with_seed(5);
+    // Bit k of a mask says that factor k is a constant.
+    let terms: Vec<(usize, usize)> = (1..=3).flat_map(|n| (0..1 << n).map(move |mask| (n, mask))).collect();
+    for &(n_first, first) in &terms {
+        for &(n_second, second) in &terms {
+            for op in [Binary::Add, Binary::Sub] {
+                let mut plan = Plan { n_inputs: 6, steps: Vec::new(), outputs: Vec::new() };
+                let mut roots = [0; 2];
+                for (term, (n_factors, mask)) in [(n_first, first), (n_second, second)].into_iter().enumerate() {
+                    for factor in 0..n_factors {
+                        let mut value = 3 * term + factor;
+                        if mask >> factor & 1 == 1 {
+                            plan.steps.push(Step::Constant(0.1 + factor as f64 + 5.0 * term as f64));
+                            value = plan.n_inputs + plan.steps.len() - 1;
+                        }
+                        if factor > 0 {
+                            plan.steps.push(Step::Binary(Binary::Mul, roots[term], value));
+                            value = plan.n_inputs + plan.steps.len() - 1;
+                        }
+                        roots[term] = value;
+                    }
+                }
+                plan.outputs = roots.into_iter().filter(|_| rng.u8(..4) == 0).collect();
+                plan.steps.push(Step::Binary(op, roots[0], roots[1]));
+                plan.outputs.push(plan.n_inputs + plan.steps.len() - 1);
+                let what = format!("{op:?} of {n_first} factors {first:b} and {n_second} factors {second:b}");
+                assert_equal_everywhere(&plan, &mut rng, &what);
+            }
+        }
+    }
+}
+
+/// Trees whose inner values are used once: nearly everything is joined, and slots are reused at once.
+#[test]
+fn joined_products_survive_the_reuse_of_slots() {
+    let operations = [Binary::Mul, Binary::Mul, Binary::Mul, Binary::Add, Binary::Sub];
+    for seed in 0..if cfg!(miri) { 3 } else { 300 } {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut plan = Plan { n_inputs: 5, steps: Vec::new(), outputs: Vec::new() };
+        let mut unused: Vec<usize> = Vec::new();
+        for _ in 0..60 {
+            let mut pick = |rng: &mut fastrand::Rng| match unused.len() {
+                0 => rng.usize(..5),
+                n if rng.u8(..3) > 0 => unused.swap_remove(rng.usize(..n)),
+                _ => rng.usize(..5),
+            };
+            let (a, b) = (pick(&mut rng), pick(&mut rng));
+            let op = operations[rng.usize(..operations.len())];
+            if rng.u8(..6) == 0 {
+                plan.steps.push(Step::Constant(rng.f64()));
+                unused.push(plan.n_inputs + plan.steps.len() - 1);
+            }
+            plan.steps.push(Step::Binary(op, a, b));
+            unused.push(plan.n_inputs + plan.steps.len() - 1);
+        }
+        plan.outputs = unused;
+        assert_equal_everywhere(&plan, &mut rng, &format!("seed {seed}"));
+    }
+}
+
 /// Every operation on all pairs and triples of special values and on random ones, all backends against width one.
 #[test]
 fn every_operation_gives_the_same_bits_everywhere() {

@@ -63,6 +63,12 @@ impl Operand {
     pub(crate) const fn raw(self) -> u32 {
         self.0
     }
+    pub(crate) const fn is_constant(self) -> bool {
+        self.0 & Self::CONSTANT != 0
+    }
+    pub(crate) const fn as_slot(self) -> Option<u32> {
+        if self.is_constant() { None } else { Some(self.0) }
+    }
     /// Slot or constant.
     #[must_use]
     pub const fn source(self) -> Source {

@@ -1,0 +1,690 @@
+//! Steps of the interpreter: a function and the places it works on.
+//!
+//! The function is generic over the lanes and over what it computes, and compiled once for each combination. Constants of sums and
+//! products are read once per step, slots once per group of lanes.
+
+use super::Backend;
+use super::fuse::{Form, Kind, Term};
+use crate::kernels::circular;
+use crate::lanes::{Lanes, portable};
+use crate::memory::REPETITIONS;
+use crate::operation::{BinaryKernel, Opcode, OpcodeVisitor, TernaryKernel, UnaryKernel, visit};
+use crate::tape::{Operand, Source, Tape};
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// What all steps of one run share.
+pub(super) struct Frame<'a> {
+    pub(super) cells: *mut f64,
+    pub(super) constants: *const f64,
+    pub(super) stride: usize,
+    pub(super) n_lanes: usize,
+    pub(super) tape: &'a Tape,
+    pub(super) scratch: RefCell<&'a mut [f64]>,
+}
+
+/// Places of a step: up to three factors in each of two terms.
+const MOST_OPERANDS: usize = 6;
+
+/// # Safety
+/// The frame must belong to the tape of the step, with the stride the step was made for: 1 for one lane, else a multiple of 8. The
+/// processor must have the instructions the step was made for.
+type Run = unsafe fn(&Frame<'_>, &Places);
+
+/// Where a step reads and writes.
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    target: u32,
+    operands: [Operand; MOST_OPERANDS],
+}
+
+impl Places {
+    fn of(form: &Form) -> Self {
+        let mut operands = [Operand::NONE; MOST_OPERANDS];
+        let mut fill = |factors: &mut dyn Iterator<Item = Operand>| {
+            for (operand, factor) in operands.iter_mut().zip(factors) {
+                *operand = factor;
+            }
+        };
+        let target = match form {
+            Form::Plain(instruction) => {
+                fill(&mut [instruction.a, instruction.b, instruction.c].into_iter());
+                instruction.target
+            }
+            Form::Product { target, term } => {
+                fill(&mut term.factors().iter().copied());
+                *target
+            }
+            Form::Sum { target, first, second, .. } => {
+                fill(&mut first.factors().iter().chain(second.factors()).copied());
+                *target
+            }
+        };
+        Self { target, operands }
+    }
+}
+
+/// One step of a program for several lanes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    run: Run,
+    places: Places,
+}
+
+impl Step {
+    /// # Safety
+    /// As [`Run`].
+    #[inline(always)]
+    pub(super) unsafe fn run(&self, frame: &Frame<'_>) {
+        // SAFETY: the caller's.
+        unsafe { (self.run)(frame, &self.places) }
+    }
+
+    fn new<F: Flavor>(form: &Form) -> Self {
+        let run = match form {
+            Form::Plain(instruction) => {
+                let mut run: Run = call;
+                visit(instruction.opcode, Choose::<F> { run: &mut run, flavor: PhantomData });
+                run
+            }
+            Form::Product { term, .. } => product::<F>(kind(term)),
+            Form::Sum { first, second, is_difference, .. } => sum::<F>(kind(first), kind(second), *is_difference),
+        };
+        Self { run, places: Places::of(form) }
+    }
+}
+
+fn kind(term: &Term) -> Kind {
+    term.kind().expect("only terms of known kinds are fused")
+}
+
+/// The program for several lanes.
+pub(super) fn for_lanes(forms: &[Form], backend: Backend) -> Arc<[Step]> {
+    let step = |form| match backend {
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx2 => Step::new::<avx2::Four>(form),
+        _ => Step::new::<plain::Four>(form),
+    };
+    forms.iter().map(step).collect()
+}
+
+/// Lanes of an operand: lane k is at `start + (k & mask)`, so that the mask 0 reads a constant again and again.
+#[derive(Clone, Copy)]
+struct Row {
+    start: *const f64,
+    mask: usize,
+}
+
+impl Row {
+    /// # Safety
+    /// `lane + L::WIDTH` must not exceed the stride, unless the row is a constant.
+    #[inline(always)]
+    unsafe fn load<L: Lanes>(self, lane: usize) -> L {
+        // SAFETY: within the row by the caller; a constant is repeated as often as the widest lanes need.
+        unsafe { L::load(self.start.add(lane & self.mask)) }
+    }
+}
+
+impl Frame<'_> {
+    /// The row of an operand of a sound tape; at width 1 of an operand of the program for one lane.
+    #[inline(always)]
+    fn row<L: Lanes>(&self, operand: Operand) -> Row {
+        if L::WIDTH == 1 || !operand.is_constant() {
+            Row { start: self.target::<L>(operand.raw()), mask: usize::MAX }
+        } else {
+            Row { start: self.constant::<L>(operand), mask: 0 }
+        }
+    }
+
+    /// The row of a slot of a sound tape.
+    #[inline(always)]
+    fn target<L: Lanes>(&self, slot: u32) -> *mut f64 {
+        let stride = if L::WIDTH == 1 { 1 } else { self.stride };
+        // SAFETY: the tape is sound, so the slot exists.
+        unsafe { self.cells.add(slot as usize * stride) }
+    }
+
+    /// Where a constant of a sound tape is; at width 1 it has a place like a slot.
+    #[inline(always)]
+    fn constant<L: Lanes>(&self, operand: Operand) -> *const f64 {
+        if L::WIDTH == 1 {
+            return self.target::<L>(operand.raw());
+        }
+        let index = (operand.raw() & !Operand::CONSTANT) as usize;
+        // SAFETY: the tape is sound, so the constant exists.
+        unsafe { self.constants.add(index * REPETITIONS) }
+    }
+}
+
+/// Stores a value in all lanes of a row, two groups of lanes at a time: neither waits for the other.
+///
+/// Rows are equal or disjoint and a group is stored after it was read, so a row may be computed from itself. To be used in an
+/// unsafe block, with the promises of `Run`: then all groups lie within their rows.
+macro_rules! sweep {
+    ($lanes:ident, $frame:expr, $target:expr, |$lane:ident| $value:expr) => {
+        if $lanes::WIDTH == 1 {
+            let $lane = 0;
+            $value.store($target);
+        } else {
+            let mut lane = 0;
+            while lane < $frame.stride {
+                let $lane = lane;
+                let first: $lanes = $value;
+                let $lane = lane + $lanes::WIDTH;
+                let second: $lanes = $value;
+                first.store($target.add(lane));
+                second.store($target.add(lane + $lanes::WIDTH));
+                lane += 2 * $lanes::WIDTH;
+            }
+        }
+    };
+}
+
+/// As `sweep`, four groups of lanes at a time while there are so many, for values that cost little more than the loop.
+macro_rules! sweep_wide {
+    ($lanes:ident, $frame:expr, $target:expr, |$lane:ident| $value:expr) => {
+        if $lanes::WIDTH == 1 {
+            let $lane = 0;
+            $value.store($target);
+        } else {
+            let mut lane = 0;
+            while lane + 4 * $lanes::WIDTH <= $frame.stride {
+                let $lane = lane;
+                let first: $lanes = $value;
+                let $lane = lane + $lanes::WIDTH;
+                let second: $lanes = $value;
+                let $lane = lane + 2 * $lanes::WIDTH;
+                let third: $lanes = $value;
+                let $lane = lane + 3 * $lanes::WIDTH;
+                let fourth: $lanes = $value;
+                first.store($target.add(lane));
+                second.store($target.add(lane + $lanes::WIDTH));
+                third.store($target.add(lane + 2 * $lanes::WIDTH));
+                fourth.store($target.add(lane + 3 * $lanes::WIDTH));
+                lane += 4 * $lanes::WIDTH;
+            }
+            while lane < $frame.stride {
+                let $lane = lane;
+                $value.store($target.add(lane));
+                lane += $lanes::WIDTH;
+            }
+        }
+    };
+}
+
+// SAFETY of all blocks in the bodies below: the caller makes the promises of `Run`.
+
+/// # Safety
+/// As [`Run`].
+#[inline(always)]
+unsafe fn copy_body<L: Lanes>(frame: &Frame<'_>, places: &Places) {
+    let a = frame.row::<L>(places.operands[0]);
+    let target = frame.target::<L>(places.target);
+    unsafe { sweep!(L, frame, target, |lane| a.load::<L>(lane)) }
+}
+
+/// # Safety
+/// As [`Run`].
+#[inline(always)]
+unsafe fn unary_body<L: Lanes, K: UnaryKernel>(frame: &Frame<'_>, places: &Places) {
+    let a = frame.row::<L>(places.operands[0]);
+    let target = frame.target::<L>(places.target);
+    unsafe { sweep!(L, frame, target, |lane| K::apply(a.load::<L>(lane))) }
+}
+
+/// # Safety
+/// As [`Run`].
+#[inline(always)]
+unsafe fn binary_body<L: Lanes, K: BinaryKernel>(frame: &Frame<'_>, places: &Places) {
+    let [a, b] = [0, 1].map(|k| frame.row::<L>(places.operands[k]));
+    let target = frame.target::<L>(places.target);
+    unsafe { sweep!(L, frame, target, |lane| K::apply(a.load::<L>(lane), b.load::<L>(lane))) }
+}
+
+/// # Safety
+/// As [`Run`].
+#[inline(always)]
+unsafe fn ternary_body<L: Lanes, K: TernaryKernel>(frame: &Frame<'_>, places: &Places) {
+    let [a, b, c] = [0, 1, 2].map(|k| frame.row::<L>(places.operands[k]));
+    let target = frame.target::<L>(places.target);
+    unsafe { sweep!(L, frame, target, |lane| K::apply(a.load::<L>(lane), b.load::<L>(lane), c.load::<L>(lane))) }
+}
+
+/// # Safety
+/// As [`Run`].
+#[inline(always)]
+unsafe fn sin_cos_body<L: Lanes>(frame: &Frame<'_>, places: &Places) {
+    let a = frame.row::<L>(places.operands[0]);
+    let sine = frame.target::<L>(places.target);
+    let cosine = frame.target::<L>(places.operands[1].raw());
+    let end = if L::WIDTH == 1 { 1 } else { frame.stride };
+    let mut lane = 0;
+    while lane < end {
+        unsafe {
+            let both = circular::sin_cos(a.load::<L>(lane));
+            both.sin.store(sine.add(lane));
+            both.cos.store(cosine.add(lane));
+        }
+        lane += L::WIDTH;
+    }
+}
+
+/// # Safety
+/// As [`Run`].
+#[inline(always)]
+unsafe fn product_body<L: Lanes, T: Product>(frame: &Frame<'_>, places: &Places) {
+    let term = T::Held::<L>::hold(frame, &places.operands);
+    let target = frame.target::<L>(places.target);
+    unsafe { sweep_wide!(L, frame, target, |lane| term.value(lane)) }
+}
+
+/// # Safety
+/// As [`Run`].
+#[inline(always)]
+unsafe fn sum_body<L: Lanes, T: Product, U: Product, const IS_DIFFERENCE: bool>(frame: &Frame<'_>, places: &Places) {
+    let first = T::Held::<L>::hold(frame, &places.operands);
+    let second = U::Held::<L>::hold(frame, &places.operands[T::Held::<L>::N_FACTORS..]);
+    let target = frame.target::<L>(places.target);
+    unsafe {
+        sweep_wide!(L, frame, target, |lane| if IS_DIFFERENCE {
+            first.value(lane) - second.value(lane)
+        } else {
+            first.value(lane) + second.value(lane)
+        });
+    }
+}
+
+/// Calls a function lane by lane.
+///
+/// # Safety
+/// As [`Run`].
+unsafe fn call(frame: &Frame<'_>, places: &Places) {
+    let call = &frame.tape.calls()[places.operands[0].raw() as usize];
+    let mut scratch = frame.scratch.borrow_mut();
+    let (arguments, results) = scratch.split_at_mut(call.arguments().len());
+    let results = &mut results[..call.targets().len()];
+    let repetitions = if frame.n_lanes == 1 { 1 } else { REPETITIONS };
+    for lane in 0..frame.n_lanes {
+        for (argument, &operand) in arguments.iter_mut().zip(call.arguments()) {
+            // SAFETY: the tape is sound, so slot or constant exist, and so does the lane.
+            *argument = unsafe {
+                match operand.source() {
+                    Source::Slot(slot) => frame.cells.add(slot * frame.stride + lane).read(),
+                    Source::Constant(index) => frame.constants.add(index * repetitions).read(),
+                }
+            };
+        }
+        results.fill(0.0);
+        (call.function())(arguments, results);
+        for (&result, target) in results.iter().zip(call.targets()) {
+            if let Some(slot) = target {
+                // SAFETY: the tape is sound, so the slot exists, and so does the lane.
+                unsafe { frame.cells.add(*slot as usize * frame.stride + lane).write(result) };
+            }
+        }
+    }
+}
+
+/// A product of constants and slots, as a type.
+trait Product {
+    /// The product while a step runs.
+    type Held<L: Lanes>: Held<L>;
+}
+
+/// A product while a step runs: constants in registers, slots by their rows.
+trait Held<L: Lanes>: Copy {
+    /// Number of factors.
+    const N_FACTORS: usize;
+    /// Looks up the factors, with which the operands begin.
+    fn hold(frame: &Frame<'_>, operands: &[Operand]) -> Self;
+    /// The product in the lanes from `lane` on.
+    ///
+    /// # Safety
+    /// `lane + L::WIDTH` must not exceed the stride.
+    unsafe fn value(self, lane: usize) -> L;
+}
+
+/// A slot.
+#[derive(Clone, Copy)]
+struct Slot(*const f64);
+
+/// A constant.
+#[derive(Clone, Copy)]
+struct Constant<L>(L);
+
+/// A product from the left.
+#[derive(Clone, Copy)]
+struct Times<A, B>(A, B);
+
+impl<L: Lanes> Held<L> for Slot {
+    const N_FACTORS: usize = 1;
+    #[inline(always)]
+    fn hold(frame: &Frame<'_>, operands: &[Operand]) -> Self {
+        Self(frame.target::<L>(operands[0].raw()))
+    }
+    #[inline(always)]
+    unsafe fn value(self, lane: usize) -> L {
+        // SAFETY: within the row by the caller.
+        unsafe { L::load(self.0.add(lane)) }
+    }
+}
+
+impl<L: Lanes> Held<L> for Constant<L> {
+    const N_FACTORS: usize = 1;
+    #[inline(always)]
+    fn hold(frame: &Frame<'_>, operands: &[Operand]) -> Self {
+        // SAFETY: the tape is sound, so the constant exists.
+        Self(L::splat(unsafe { frame.constant::<L>(operands[0]).read() }))
+    }
+    #[inline(always)]
+    unsafe fn value(self, _lane: usize) -> L {
+        self.0
+    }
+}
+
+impl<L: Lanes, A: Held<L>, B: Held<L>> Held<L> for Times<A, B> {
+    const N_FACTORS: usize = A::N_FACTORS + B::N_FACTORS;
+    #[inline(always)]
+    fn hold(frame: &Frame<'_>, operands: &[Operand]) -> Self {
+        Self(A::hold(frame, operands), B::hold(frame, &operands[A::N_FACTORS..]))
+    }
+    #[inline(always)]
+    unsafe fn value(self, lane: usize) -> L {
+        // SAFETY: the caller's.
+        unsafe { self.0.value(lane) * self.1.value(lane) }
+    }
+}
+
+macro_rules! products {
+    ($( $name:ident = $held:ty; )*) => {
+        $(
+            struct $name;
+            impl Product for $name {
+                type Held<L: Lanes> = $held;
+            }
+        )*
+
+        /// The function that computes a product.
+        fn product<F: Flavor>(kind: Kind) -> Run {
+            match kind {
+                $( Kind::$name => F::product::<$name>(), )*
+            }
+        }
+
+        /// The function that computes the sum or difference of two products.
+        fn sum<F: Flavor>(first: Kind, second: Kind, is_difference: bool) -> Run {
+            fn with_first<F: Flavor, T: Product>(second: Kind, is_difference: bool) -> Run {
+                match (second, is_difference) {
+                    $( (Kind::$name, false) => F::sum::<T, $name, false>(), )*
+                    $( (Kind::$name, true) => F::sum::<T, $name, true>(), )*
+                }
+            }
+            match first {
+                $( Kind::$name => with_first::<F, $name>(second, is_difference), )*
+            }
+        }
+    };
+}
+
+products! {
+    S = Slot;
+    K = Constant<L>;
+    Ks = Times<Constant<L>, Slot>;
+    Ss = Times<Slot, Slot>;
+    Kss = Times<Times<Constant<L>, Slot>, Slot>;
+    Ssk = Times<Times<Slot, Slot>, Constant<L>>;
+    Sss = Times<Times<Slot, Slot>, Slot>;
+}
+
+/// How steps are compiled: for which lanes, with which instructions of the processor.
+trait Flavor {
+    fn copy() -> Run;
+    fn unary<K: UnaryKernel>() -> Run;
+    fn binary<K: BinaryKernel>() -> Run;
+    fn ternary<K: TernaryKernel>() -> Run;
+    fn sin_cos() -> Run;
+    fn product<T: Product>() -> Run;
+    fn sum<T: Product, U: Product, const IS_DIFFERENCE: bool>() -> Run;
+}
+
+/// Finds the function of an instruction.
+struct Choose<'r, F> {
+    run: &'r mut Run,
+    flavor: PhantomData<F>,
+}
+
+impl<F: Flavor> OpcodeVisitor for Choose<'_, F> {
+    fn copy(self) {
+        *self.run = F::copy();
+    }
+    fn unary<K: UnaryKernel>(self) {
+        *self.run = F::unary::<K>();
+    }
+    fn binary<K: BinaryKernel>(self) {
+        *self.run = F::binary::<K>();
+    }
+    fn ternary<K: TernaryKernel>(self) {
+        *self.run = F::ternary::<K>();
+    }
+    fn sin_cos(self) {
+        *self.run = F::sin_cos();
+    }
+    fn call(self) {
+        *self.run = call;
+    }
+}
+
+/// Compiles every function for lanes of a type; `$feature` goes before each.
+macro_rules! flavor {
+    ($(#[$doc:meta])* $name:ident, $lanes:ty $(, #[$feature:meta])?) => {
+        $(#[$doc])*
+        pub(super) struct $name;
+
+        impl Flavor for $name {
+            flavor!(@function copy, copy_body, $lanes, [], [] $(, #[$feature])?);
+            flavor!(@function sin_cos, sin_cos_body, $lanes, [], [] $(, #[$feature])?);
+            flavor!(@function unary, unary_body, $lanes, [K], [K: UnaryKernel] $(, #[$feature])?);
+            flavor!(@function binary, binary_body, $lanes, [K], [K: BinaryKernel] $(, #[$feature])?);
+            flavor!(@function ternary, ternary_body, $lanes, [K], [K: TernaryKernel] $(, #[$feature])?);
+            flavor!(@function product, product_body, $lanes, [T], [T: Product] $(, #[$feature])?);
+            flavor!(@function sum, sum_body, $lanes, [T, U, D], [T: Product, U: Product, const D: bool]
+                $(, #[$feature])?);
+        }
+    };
+    (@function $name:ident, $body:ident, $lanes:ty, [$($argument:ident),*], [$($generic:tt)*] $(, #[$feature:meta])?) => {
+        fn $name<$($generic)*>() -> Run {
+            $(#[$feature])?
+            unsafe fn run<$($generic)*>(frame: &Frame<'_>, places: &Places) {
+                // SAFETY: the caller's.
+                unsafe { $body::<$lanes $(, $argument)*>(frame, places) }
+            }
+            run::<$($argument),*>
+        }
+    };
+}
+
+mod plain {
+    use super::*;
+
+    flavor!(
+        /// Four lanes at a time.
+        Four,
+        portable::Quad
+    );
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use super::*;
+
+    flavor!(
+        /// Four lanes at a time, in registers.
+        Four,
+        crate::lanes::avx2::Quad,
+        #[target_feature(enable = "avx2,fma")]
+    );
+}
+
+/// What a step for one lane does. Constants have places like slots, so that only numbers of factors matter.
+#[derive(Clone, Copy, Debug)]
+enum SingleCode {
+    Plain(Opcode),
+    Product2,
+    Product3,
+    Sum11,
+    Sum12,
+    Sum13,
+    Sum22,
+    Sum23,
+    Sum33,
+    Difference11,
+    Difference12,
+    Difference13,
+    Difference21,
+    Difference22,
+    Difference23,
+    Difference31,
+    Difference32,
+    Difference33,
+}
+
+/// One step of a program for one lane.
+///
+/// With so little to do the way to the code decides: one `match` in a loop is predicted better than calls.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SingleStep {
+    code: SingleCode,
+    places: Places,
+}
+
+/// The program for one lane: constants are places behind the slots.
+pub(super) fn for_one_lane(forms: &[Form], n_slots: usize) -> Arc<[SingleStep]> {
+    let place = |operand: Operand| match operand.source() {
+        Source::Slot(_) => operand,
+        Source::Constant(index) => Operand::slot((n_slots + index) as u32),
+    };
+    let step = |form: &Form| {
+        let Places { target, operands } = Places::of(form);
+        SingleStep { code: SingleCode::of(form), places: Places { target, operands: operands.map(place) } }
+    };
+    forms.iter().map(step).collect()
+}
+
+impl SingleCode {
+    fn of(form: &Form) -> Self {
+        match form {
+            Form::Plain(instruction) => Self::Plain(instruction.opcode),
+            Form::Product { term, .. } => match term.factors().len() {
+                3 => Self::Product3,
+                _ => Self::Product2,
+            },
+            Form::Sum { first, second, is_difference, .. } => {
+                match (is_difference, first.factors().len(), second.factors().len()) {
+                    (false, 1, 1) => Self::Sum11,
+                    (false, 1, 2) => Self::Sum12,
+                    (false, 1, _) => Self::Sum13,
+                    (false, 2, 2) => Self::Sum22,
+                    (false, 2, _) => Self::Sum23,
+                    (false, _, _) => Self::Sum33,
+                    (true, 1, 1) => Self::Difference11,
+                    (true, 1, 2) => Self::Difference12,
+                    (true, 1, _) => Self::Difference13,
+                    (true, 2, 1) => Self::Difference21,
+                    (true, 2, 2) => Self::Difference22,
+                    (true, 2, _) => Self::Difference23,
+                    (true, _, 1) => Self::Difference31,
+                    (true, _, 2) => Self::Difference32,
+                    (true, _, _) => Self::Difference33,
+                }
+            }
+        }
+    }
+}
+
+/// Runs a program for one lane.
+///
+/// # Safety
+/// The frame must belong to the tape of the steps and have one lane.
+#[inline(always)]
+unsafe fn run_single(steps: &[SingleStep], frame: &Frame<'_>) {
+    for SingleStep { code, places } in steps {
+        // SAFETY: the caller's; width 1 is right for one lane.
+        unsafe {
+            match code {
+                SingleCode::Plain(opcode) => visit(*opcode, RunSingle { frame, places }),
+                SingleCode::Product2 => product_body::<f64, Ss>(frame, places),
+                SingleCode::Product3 => product_body::<f64, Sss>(frame, places),
+                SingleCode::Sum11 => sum_body::<f64, S, S, false>(frame, places),
+                SingleCode::Sum12 => sum_body::<f64, S, Ss, false>(frame, places),
+                SingleCode::Sum13 => sum_body::<f64, S, Sss, false>(frame, places),
+                SingleCode::Sum22 => sum_body::<f64, Ss, Ss, false>(frame, places),
+                SingleCode::Sum23 => sum_body::<f64, Ss, Sss, false>(frame, places),
+                SingleCode::Sum33 => sum_body::<f64, Sss, Sss, false>(frame, places),
+                SingleCode::Difference11 => sum_body::<f64, S, S, true>(frame, places),
+                SingleCode::Difference12 => sum_body::<f64, S, Ss, true>(frame, places),
+                SingleCode::Difference13 => sum_body::<f64, S, Sss, true>(frame, places),
+                SingleCode::Difference21 => sum_body::<f64, Ss, S, true>(frame, places),
+                SingleCode::Difference22 => sum_body::<f64, Ss, Ss, true>(frame, places),
+                SingleCode::Difference23 => sum_body::<f64, Ss, Sss, true>(frame, places),
+                SingleCode::Difference31 => sum_body::<f64, Sss, S, true>(frame, places),
+                SingleCode::Difference32 => sum_body::<f64, Sss, Ss, true>(frame, places),
+                SingleCode::Difference33 => sum_body::<f64, Sss, Sss, true>(frame, places),
+            }
+        }
+    }
+}
+
+/// Runs a program for one lane with any processor.
+///
+/// # Safety
+/// As [`run_single`].
+pub(super) unsafe fn run_single_plain(steps: &[SingleStep], frame: &Frame<'_>) {
+    // SAFETY: the caller's.
+    unsafe { run_single(steps, frame) }
+}
+
+/// Runs a program for one lane with the fused multiply-add of the processor.
+///
+/// # Safety
+/// As [`run_single`]; the processor must have AVX2 and FMA.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+pub(super) unsafe fn run_single_avx2(steps: &[SingleStep], frame: &Frame<'_>) {
+    // SAFETY: the caller's.
+    unsafe { run_single(steps, frame) }
+}
+
+/// An instruction for one lane on its way to its kernel. Made by `run_single` alone, with its caller's promises.
+struct RunSingle<'r, 'f> {
+    frame: &'r Frame<'f>,
+    places: &'r Places,
+}
+
+impl OpcodeVisitor for RunSingle<'_, '_> {
+    // SAFETY of all blocks: the promises of `run_single`; width 1 is right for one lane.
+    #[inline(always)]
+    fn copy(self) {
+        unsafe { copy_body::<f64>(self.frame, self.places) }
+    }
+    #[inline(always)]
+    fn unary<K: UnaryKernel>(self) {
+        unsafe { unary_body::<f64, K>(self.frame, self.places) }
+    }
+    #[inline(always)]
+    fn binary<K: BinaryKernel>(self) {
+        unsafe { binary_body::<f64, K>(self.frame, self.places) }
+    }
+    #[inline(always)]
+    fn ternary<K: TernaryKernel>(self) {
+        unsafe { ternary_body::<f64, K>(self.frame, self.places) }
+    }
+    #[inline(always)]
+    fn sin_cos(self) {
+        unsafe { sin_cos_body::<f64>(self.frame, self.places) }
+    }
+    #[inline(always)]
+    fn call(self) {
+        unsafe { call(self.frame, self.places) }
+    }
+}
