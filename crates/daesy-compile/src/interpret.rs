@@ -2,7 +2,7 @@
 //!
 //! The interpreter takes one step after the other over all lanes. A step is an instruction of the tape, or a product or a sum of
 //! products that several instructions compute (`fuse`), and has a function of its own, known when the interpreter is made
-//! (`step`). With a single lane it works on doubles, else on four lanes at a time, in AVX2 registers where the processor has
+//! (`step`). With a single lane it works on doubles, else on eight lanes at a time, in AVX2 registers where the processor has
 //! them. All ways give the same bits (see `crate::lanes`).
 #![allow(unsafe_code)]
 

@@ -6,7 +6,7 @@ use crate::tape::Tape;
 const LINE: usize = 8;
 
 /// How often a constant is repeated with several lanes, so that reading the widest group of lanes reads it only.
-pub(crate) const REPETITIONS: usize = 4;
+pub(crate) const REPETITIONS: usize = 8;
 
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
@@ -16,7 +16,7 @@ struct CacheLine([f64; LINE]);
 ///
 /// Row `s` holds slot `s` of all lanes. Rows start `stride` doubles apart: 1 for a single lane, else the number of lanes rounded
 /// up to 8, so that rows are aligned to 64 bytes. Lanes beyond `n_lanes` are computed along and mean nothing. Behind the rows
-/// are the constants of the tape, once for a single lane, else four times each.
+/// are the constants of the tape, once for a single lane, else eight times each.
 #[derive(Clone)]
 pub struct LaneMemory {
     lines: Vec<CacheLine>,

@@ -6,6 +6,7 @@
 use super::Backend;
 use super::fuse::{Form, Kind, Term};
 use crate::kernels::circular;
+use crate::lanes::twin::Twin;
 use crate::lanes::{Lanes, portable};
 use crate::memory::REPETITIONS;
 use crate::operation::{BinaryKernel, Opcode, OpcodeVisitor, TernaryKernel, UnaryKernel, visit};
@@ -103,8 +104,8 @@ fn kind(term: &Term) -> Kind {
 pub(super) fn for_lanes(forms: &[Form], backend: Backend) -> Arc<[Step]> {
     let step = |form| match backend {
         #[cfg(target_arch = "x86_64")]
-        Backend::Avx2 => Step::new::<avx2::Four>(form),
-        _ => Step::new::<plain::Four>(form),
+        Backend::Avx2 => Step::new::<avx2::Eight>(form),
+        _ => Step::new::<plain::Eight>(form),
     };
     forms.iter().map(step).collect()
 }
@@ -157,7 +158,7 @@ impl Frame<'_> {
     }
 }
 
-/// Stores a value in all lanes of a row, two groups of lanes at a time: neither waits for the other.
+/// Stores a value in all lanes of a row, one group of lanes after the other.
 ///
 /// Rows are equal or disjoint and a group is stored after it was read, so a row may be computed from itself. To be used in an
 /// unsafe block, with the promises of `Run`: then all groups lie within their rows.
@@ -167,47 +168,35 @@ macro_rules! sweep {
             let $lane = 0;
             $value.store($target);
         } else {
-            let mut lane = 0;
-            while lane < $frame.stride {
-                let $lane = lane;
-                let first: $lanes = $value;
-                let $lane = lane + $lanes::WIDTH;
-                let second: $lanes = $value;
-                first.store($target.add(lane));
-                second.store($target.add(lane + $lanes::WIDTH));
-                lane += 2 * $lanes::WIDTH;
+            let mut $lane = 0;
+            while $lane < $frame.stride {
+                $value.store($target.add($lane));
+                $lane += $lanes::WIDTH;
             }
         }
     };
 }
 
-/// As `sweep`, four groups of lanes at a time while there are so many, for values that cost little more than the loop.
-macro_rules! sweep_wide {
+/// As `sweep`, two groups of lanes at a time while there are so many, for values that cost little more than the loop.
+macro_rules! sweep_pairs {
     ($lanes:ident, $frame:expr, $target:expr, |$lane:ident| $value:expr) => {
         if $lanes::WIDTH == 1 {
             let $lane = 0;
             $value.store($target);
         } else {
-            let mut lane = 0;
-            while lane + 4 * $lanes::WIDTH <= $frame.stride {
-                let $lane = lane;
+            let mut start = 0;
+            while start + 2 * $lanes::WIDTH <= $frame.stride {
+                let $lane = start;
                 let first: $lanes = $value;
-                let $lane = lane + $lanes::WIDTH;
+                let $lane = start + $lanes::WIDTH;
                 let second: $lanes = $value;
-                let $lane = lane + 2 * $lanes::WIDTH;
-                let third: $lanes = $value;
-                let $lane = lane + 3 * $lanes::WIDTH;
-                let fourth: $lanes = $value;
-                first.store($target.add(lane));
-                second.store($target.add(lane + $lanes::WIDTH));
-                third.store($target.add(lane + 2 * $lanes::WIDTH));
-                fourth.store($target.add(lane + 3 * $lanes::WIDTH));
-                lane += 4 * $lanes::WIDTH;
+                first.store($target.add(start));
+                second.store($target.add(start + $lanes::WIDTH));
+                start += 2 * $lanes::WIDTH;
             }
-            while lane < $frame.stride {
-                let $lane = lane;
-                $value.store($target.add(lane));
-                lane += $lanes::WIDTH;
+            if start < $frame.stride {
+                let $lane = start;
+                $value.store($target.add(start));
             }
         }
     };
@@ -276,7 +265,7 @@ unsafe fn sin_cos_body<L: Lanes>(frame: &Frame<'_>, places: &Places) {
 unsafe fn product_body<L: Lanes, T: Product>(frame: &Frame<'_>, places: &Places) {
     let term = T::Held::<L>::hold(frame, &places.operands);
     let target = frame.target::<L>(places.target);
-    unsafe { sweep_wide!(L, frame, target, |lane| term.value(lane)) }
+    unsafe { sweep_pairs!(L, frame, target, |lane| term.value(lane)) }
 }
 
 /// # Safety
@@ -287,7 +276,7 @@ unsafe fn sum_body<L: Lanes, T: Product, U: Product, const IS_DIFFERENCE: bool>(
     let second = U::Held::<L>::hold(frame, &places.operands[T::Held::<L>::N_FACTORS..]);
     let target = frame.target::<L>(places.target);
     unsafe {
-        sweep_wide!(L, frame, target, |lane| if IS_DIFFERENCE {
+        sweep_pairs!(L, frame, target, |lane| if IS_DIFFERENCE {
             first.value(lane) - second.value(lane)
         } else {
             first.value(lane) + second.value(lane)
@@ -508,9 +497,9 @@ mod plain {
     use super::*;
 
     flavor!(
-        /// Four lanes at a time.
-        Four,
-        portable::Quad
+        /// Eight lanes at a time.
+        Eight,
+        Twin<portable::Quad>
     );
 }
 
@@ -519,9 +508,9 @@ mod avx2 {
     use super::*;
 
     flavor!(
-        /// Four lanes at a time, in registers.
-        Four,
-        crate::lanes::avx2::Quad,
+        /// Eight lanes at a time, in registers.
+        Eight,
+        Twin<crate::lanes::avx2::Quad>,
         #[target_feature(enable = "avx2,fma")]
     );
 }

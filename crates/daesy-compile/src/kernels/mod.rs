@@ -80,15 +80,17 @@ pub(crate) fn fast_two_sum<L: Lanes>(a: L, b: L) -> Pair<L> {
     Pair { hi, lo: (a - hi) + b }
 }
 
+/// x as a sum of two numbers of at most 26 bits, for |x| < 2^995 [@dekker1971].
+#[inline(always)]
+fn halves<L: Lanes>(x: L) -> Pair<L> {
+    let c = L::splat(134_217_729.0) * x;
+    let hi = c - (c - x);
+    Pair { hi, lo: x - hi }
+}
+
 /// a b as an exact pair, for factors below 2^995 whose product does not underflow [@dekker1971].
 #[inline(always)]
 pub(crate) fn two_product<L: Lanes>(a: L, b: L) -> Pair<L> {
-    let splitter = L::splat(134_217_729.0);
-    let halves = |x: L| {
-        let c = splitter * x;
-        let hi = c - (c - x);
-        Pair { hi, lo: x - hi }
-    };
     let (x, y) = (halves(a), halves(b));
     let hi = a * b;
     Pair { hi, lo: (((x.hi * y.hi - hi) + x.hi * y.lo) + x.lo * y.hi) + x.lo * y.lo }

@@ -119,13 +119,13 @@ impl Lanes for Quad {
     }
     #[inline(always)]
     fn from_array(values: [f64; MAX_WIDTH]) -> Self {
-        // SAFETY: AVX2 is there by the module's invariant; the array holds four doubles.
+        // SAFETY: AVX2 is there by the module's invariant; the array holds more than four doubles.
         Self(unsafe { _mm256_loadu_pd(values.as_ptr()) })
     }
     #[inline(always)]
     fn to_array(self) -> [f64; MAX_WIDTH] {
         let mut values = [0.0; MAX_WIDTH];
-        // SAFETY: AVX2 is there by the module's invariant; the array holds four doubles.
+        // SAFETY: AVX2 is there by the module's invariant; the array holds more than four doubles.
         unsafe { _mm256_storeu_pd(values.as_mut_ptr(), self.0) };
         values
     }

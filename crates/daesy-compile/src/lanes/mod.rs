@@ -1,7 +1,7 @@
 //! A few doubles side by side: the only arithmetic that kernels and the interpreter are written in.
 //!
-//! Every kernel is one generic function over [`Lanes`]. It runs at width 1 (`f64`), at width 4 with plain arrays
-//! ([`portable::Quad`]) and at width 4 with AVX2 registers (`avx2::Quad`). All operations offered here are exact or correctly
+//! Every kernel is one generic function over [`Lanes`]. It runs at width 1 (`f64`), and at width 8 as twins ([`twin::Twin`]) of
+//! four lanes in plain arrays ([`portable::Quad`]) or in AVX2 registers (`avx2::Quad`). All operations offered here are exact or correctly
 //! rounded by IEEE 754, none is contracted, and none depends on neighbours; so the three give the same bits. Only the sign and
 //! payload of a NaN may differ, and no operation of a tape can turn these into anything else.
 
@@ -10,9 +10,10 @@ use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
 pub(crate) mod portable;
+pub(crate) mod twin;
 
 /// The widest implementation, for arrays that hold the lanes of any.
-pub(crate) const MAX_WIDTH: usize = 4;
+pub(crate) const MAX_WIDTH: usize = 8;
 
 /// Doubles side by side.
 pub(crate) trait Lanes:

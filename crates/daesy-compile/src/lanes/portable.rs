@@ -19,7 +19,9 @@ impl Lanes for f64 {
     }
     #[inline(always)]
     fn to_array(self) -> [f64; MAX_WIDTH] {
-        [self, 0.0, 0.0, 0.0]
+        let mut values = [0.0; MAX_WIDTH];
+        values[0] = self;
+        values
     }
     #[inline(always)]
     unsafe fn load(source: *const f64) -> Self {
@@ -241,11 +243,13 @@ impl Lanes for Quad {
     }
     #[inline(always)]
     fn from_array(values: [f64; MAX_WIDTH]) -> Self {
-        Self(values)
+        Self([values[0], values[1], values[2], values[3]])
     }
     #[inline(always)]
     fn to_array(self) -> [f64; MAX_WIDTH] {
-        self.0
+        let mut values = [0.0; MAX_WIDTH];
+        values[..4].copy_from_slice(&self.0);
+        values
     }
     #[inline(always)]
     unsafe fn load(source: *const f64) -> Self {
