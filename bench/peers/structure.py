@@ -1,7 +1,7 @@
 """Times CasADi's dae_reduce_index on a system read from standard input.
 
 The first line is the number of variables; every other line is an equation "v d c  v d c ..", the sum over its entries of
-c der(x_v) where d is 1 and c sin(x_v) where d is 0. Prints processor seconds and the index found.
+c der(x_v) where d is 1 and c sin(x_v) where d is 0. Prints processor seconds and the index found, or why there is none.
 """
 
 import sys
@@ -41,7 +41,11 @@ def main():
         equations.append(total)
     dae = {"x_impl": x, "dx_impl": dx, "z": z, "alg": casadi.vertcat(*equations)}
     start = time.process_time()
-    _, statistics = casadi.dae_reduce_index(dae, {})
+    try:
+        _, statistics = casadi.dae_reduce_index(dae, {})
+    except RuntimeError as error:
+        print("CasADi refuses:", str(error).strip().splitlines()[-1])
+        return
     seconds = time.process_time() - start
     print(seconds, statistics.get("index"))
 

@@ -35,23 +35,29 @@ pub fn best_of<T>(n_runs: usize, mut run: impl FnMut() -> T) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// Nanoseconds of one call, from the fastest of many short bursts: the best one was not interrupted by other work.
-pub fn nanoseconds_per_call(mut call: impl FnMut()) -> f64 {
+/// Nanoseconds of one call of each, from the fastest of many short bursts, by turns: the best ones were not interrupted, and a
+/// processor that changes its speed does so for all.
+pub fn race<const N: usize>(mut calls: [&mut dyn FnMut(); N]) -> [f64; N] {
     const BURST: f64 = 20e3;
-    const N_BURSTS: usize = 400;
-    let start = Instant::now();
-    call();
-    let first = (start.elapsed().as_nanos() as f64).max(1.0);
-    let n_calls = (BURST / first).clamp(1.0, 1e4) as usize;
-    (0..N_BURSTS)
-        .map(|_| {
+    const N_ROUNDS: usize = 800;
+    let n_calls: [usize; N] = std::array::from_fn(|k| {
+        calls[k]();
+        let start = Instant::now();
+        calls[k]();
+        let once = (start.elapsed().as_nanos() as f64).max(1.0);
+        (BURST / once).clamp(1.0, 1e4) as usize
+    });
+    let mut best = [f64::INFINITY; N];
+    for _ in 0..N_ROUNDS {
+        for ((call, best), n_calls) in calls.iter_mut().zip(&mut best).zip(n_calls) {
             let start = Instant::now();
             for _ in 0..n_calls {
                 call();
             }
-            start.elapsed().as_nanos() as f64 / n_calls as f64
-        })
-        .fold(f64::INFINITY, f64::min)
+            *best = best.min(start.elapsed().as_nanos() as f64 / n_calls as f64);
+        }
+    }
+    best
 }
 
 /// How much memory the process has held at most, in bytes, where Linux tells.
