@@ -1,0 +1,2 @@
+//! Disturbance processes, filters and smoothers, likelihoods, prediction-error costs, search and uncertainty.
+#![forbid(unsafe_code)]
