@@ -14,6 +14,7 @@ mod linear;
 mod newton;
 mod project;
 pub mod simulate;
+mod step;
 mod tableau;
 pub mod transfer;
 
