@@ -1,0 +1,534 @@
+//! Search for a minimum within bounds, by Levenberg-Marquardt steps on a quadratic model.
+//!
+//! At a point the objective gives its value `f`, gradient `g` and an approximation `H` of its curvature: the Gauss-Newton matrix of a sum of
+//! squares, or the Fisher information of a log-likelihood. In units of nominal values the step solves, on the variables that no
+//! bound stops,
+//!
+//! ```text
+//! (H + lambda D) p = -g,     D = the largest diagonal of H so far        [@more1978]
+//! ```
+//!
+//! `lambda` follows the ratio of actual to predicted decrease [@nielsen1999]. Points that the objective refuses, because the structure of the
+//! model is different there, count as infinitely bad, so that a step towards them is shortened; what was refused is kept.
+
+use faer::Mat;
+use faer::linalg::solvers::Solve;
+
+/// Value, gradient and approximate curvature at a point.
+#[derive(Clone, Debug)]
+pub struct Expansion {
+    /// The value.
+    pub value: f64,
+    /// The gradient.
+    pub gradient: Vec<f64>,
+    /// A positive semidefinite approximation of the matrix of second derivatives.
+    pub curvature: Mat<f64>,
+}
+
+/// What is minimized.
+pub trait Objective {
+    /// Why a point is refused.
+    type Refusal: Clone;
+
+    /// The value at a point.
+    ///
+    /// # Errors
+    /// When the point is refused.
+    fn value(&mut self, theta: &[f64]) -> Result<f64, Self::Refusal>;
+
+    /// Value, gradient and curvature at a point.
+    ///
+    /// # Errors
+    /// When the point is refused.
+    fn expand(&mut self, theta: &[f64]) -> Result<Expansion, Self::Refusal>;
+}
+
+/// Bounds and typical sizes of the variables.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SearchSpace {
+    /// Lower bounds; minus infinity where there is none.
+    pub lower: Vec<f64>,
+    /// Upper bounds; infinity where there is none.
+    pub upper: Vec<f64>,
+    /// Typical sizes, greater than zero.
+    pub nominal: Vec<f64>,
+}
+
+impl SearchSpace {
+    /// The nearest point within bounds.
+    #[must_use]
+    pub fn clamp(&self, theta: &[f64]) -> Vec<f64> {
+        theta.iter().enumerate().map(|(i, value)| value.clamp(self.lower[i], self.upper[i])).collect()
+    }
+
+    /// The bound a variable is at.
+    #[must_use]
+    pub fn bound_at(&self, i: usize, value: f64) -> Option<Bound> {
+        let near = |bound: f64| (value - bound).abs() <= 1e-12 * bound.abs().max(self.nominal[i]);
+        if near(self.lower[i]) {
+            Some(Bound::Lower)
+        } else if near(self.upper[i]) {
+            Some(Bound::Upper)
+        } else {
+            None
+        }
+    }
+
+    /// Further points to start from: the given one first, then points spread over the bounds, every variable's range cut into as many
+    /// parts as there are points and each part used once. Ranges of one sign that span more than a decade are cut logarithmically; where
+    /// a bound is missing, ten times the start (or the nominal value) takes its place.   [@mckay1979]
+    #[must_use]
+    pub fn starts(&self, start: &[f64], n_starts: usize, seed: u64) -> Vec<Vec<f64>> {
+        let mut starts = vec![self.clamp(start)];
+        let n_more = n_starts.saturating_sub(1);
+        let mut random = SplitMix(seed ^ 0x9e37_79b9_7f4a_7c15);
+        let mut columns = Vec::new();
+        for (i, &given) in start.iter().enumerate() {
+            let reach = 10.0 * given.abs().max(self.nominal[i]);
+            let (mut from, mut to) = (self.lower[i], self.upper[i]);
+            if !from.is_finite() {
+                from = if given > 0.0 && to > 0.0 { given / 10.0 } else { (-reach).min(to - reach) };
+            }
+            if !to.is_finite() {
+                to = if given < 0.0 && from < 0.0 { given / 10.0 } else { reach.max(from + reach) };
+            }
+            // A range that begins at zero is cut from a thousandth of the start on.
+            let small = 1e-3 * given.abs().max(1e-3 * self.nominal[i]);
+            if from == 0.0 && to > 100.0 * small {
+                from = small;
+            }
+            let is_logarithmic = from * to > 0.0 && (to / from).abs().max((from / to).abs()) > 10.0;
+            let mut parts: Vec<usize> = (0..n_more).collect();
+            for at in (1..n_more).rev() {
+                parts.swap(at, (random.next() % (at as u64 + 1)) as usize);
+            }
+            let column: Vec<f64> = parts
+                .iter()
+                .map(|&part| {
+                    let at = (part as f64 + random.unit()) / n_more as f64;
+                    if is_logarithmic { from * (to / from).powf(at) } else { from + (to - from) * at }
+                })
+                .collect();
+            columns.push(column);
+        }
+        starts.extend((0..n_more).map(|at| columns.iter().map(|column| column[at]).collect()));
+        starts
+    }
+}
+
+/// A small generator for the choice of starting points. [@steele2014]
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Which bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bound {
+    /// The lower one.
+    Lower,
+    /// The upper one.
+    Upper,
+}
+
+/// When a search ends.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SearchOptions {
+    /// Steps at most.
+    pub max_iterations: usize,
+    /// The search has converged when the quadratic model promises a decrease below this.
+    pub absolute: f64,
+    /// As `absolute`, relative to the value.
+    pub relative: f64,
+    /// Damping of the first step.
+    pub damping: f64,
+}
+
+impl Default for SearchOptions {
+    fn default() -> Self {
+        Self { max_iterations: 200, absolute: 0.0, relative: 1e-12, damping: 1e-3 }
+    }
+}
+
+/// How far a search is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SearchProgress<'a> {
+    /// Steps so far.
+    pub iteration: usize,
+    /// The point.
+    pub theta: &'a [f64],
+    /// The value there.
+    pub value: f64,
+    /// Length of the last step in nominal values.
+    pub step: f64,
+    /// Decrease that the quadratic model promises from here.
+    pub promised: f64,
+}
+
+/// Why a search ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SearchEnd {
+    /// Nothing is left to gain.
+    Converged,
+    /// No step makes the value smaller, though the model promises it: rounding, or a wall of refused points.
+    Stuck,
+    /// Too many steps.
+    TooManyIterations,
+}
+
+/// A point that the objective refused.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RefusedPoint<R> {
+    /// The point.
+    pub theta: Vec<f64>,
+    /// Why.
+    pub refusal: R,
+}
+
+/// Where a search ended.
+#[derive(Clone, Debug)]
+pub struct SearchResult<R> {
+    /// The point.
+    pub theta: Vec<f64>,
+    /// Value, gradient and curvature there.
+    pub expansion: Expansion,
+    /// The bound every variable is at.
+    pub at_bound: Vec<Option<Bound>>,
+    /// Why it ended.
+    pub end: SearchEnd,
+    /// Steps.
+    pub iterations: usize,
+    /// Evaluations of the value.
+    pub evaluations: usize,
+    /// Points that were refused on the way; the first few.
+    pub refused: Vec<RefusedPoint<R>>,
+}
+
+/// Refused points that are kept.
+const KEPT_REFUSALS: usize = 16;
+
+/// Minimizes an objective from a starting point; `observe` sees every accepted point.
+///
+/// # Errors
+/// The refusal of the starting point.
+pub fn minimize<O: Objective>(
+    objective: &mut O,
+    start: &[f64],
+    space: &SearchSpace,
+    options: &SearchOptions,
+    observe: &mut dyn FnMut(&SearchProgress<'_>),
+) -> Result<SearchResult<O::Refusal>, O::Refusal> {
+    let n = start.len();
+    let mut theta = space.clamp(start);
+    let mut expansion = objective.expand(&theta)?;
+    let mut evaluations = 1;
+    let mut iterations = 0;
+    let mut lambda = options.damping;
+    let mut growth = 2.0;
+    let mut weights = vec![0.0f64; n];
+    let mut refused = Vec::new();
+    let mut last_step = 0.0;
+    let end = 'search: loop {
+        let model = QuadraticModel::new(&expansion, &theta, space);
+        for (weight, diagonal) in weights.iter_mut().zip(model.diagonal()) {
+            *weight = weight.max(diagonal);
+        }
+        let promised = model.promised_decrease(&weights);
+        observe(&SearchProgress {
+            iteration: iterations,
+            theta: &theta,
+            value: expansion.value,
+            step: last_step,
+            promised,
+        });
+        let enough = options.absolute.max(options.relative * expansion.value.abs());
+        if promised <= enough {
+            break SearchEnd::Converged;
+        }
+        if iterations == options.max_iterations {
+            break SearchEnd::TooManyIterations;
+        }
+        iterations += 1;
+        loop {
+            let step = model.step(lambda, &weights);
+            let predicted = model.decrease(&step);
+            let trial: Vec<f64> =
+                (0..n).map(|i| (theta[i] + step[i] * space.nominal[i]).clamp(space.lower[i], space.upper[i])).collect();
+            if trial == theta {
+                break 'search SearchEnd::Stuck;
+            }
+            let mut next = None;
+            // Bounds may bend a long step into one that the model does not like; a shorter one helps.
+            let outcome = (predicted > 0.0).then(|| objective.value(&trial));
+            evaluations += usize::from(outcome.is_some());
+            match outcome {
+                None => {}
+                Some(Ok(value)) => {
+                    let ratio = (expansion.value - value) / predicted;
+                    // Changes below rounding cannot be judged by the value any more.
+                    let is_rounding = predicted <= 1e-13 * expansion.value.abs() && value.is_finite();
+                    if (ratio > 1e-4 || (is_rounding && ratio > -1e3)) && value.is_finite() {
+                        match objective.expand(&trial) {
+                            Ok(expanded) => next = Some((expanded, ratio)),
+                            Err(refusal) => keep(&mut refused, &trial, refusal),
+                        }
+                    }
+                }
+                Some(Err(refusal)) => keep(&mut refused, &trial, refusal),
+            }
+            if let Some((expanded, ratio)) = next {
+                last_step = step.iter().map(|s| s * s).sum::<f64>().sqrt();
+                expansion = expanded;
+                theta = trial;
+                lambda = (lambda * (1.0 - (2.0 * ratio - 1.0).powi(3)).clamp(0.1, 2.0)).max(1e-14);
+                growth = 2.0;
+                break;
+            }
+            lambda *= growth;
+            growth *= 2.0;
+            if lambda > 1e20 || !lambda.is_finite() {
+                break 'search SearchEnd::Stuck;
+            }
+        }
+    };
+    // A search that is stuck within rounding of the minimum has arrived.
+    let end = match end {
+        SearchEnd::Stuck => {
+            let model = QuadraticModel::new(&expansion, &theta, space);
+            if model.promised_decrease(&weights) <= 1e-8 * (1.0 + expansion.value.abs()) && refused.is_empty() {
+                SearchEnd::Converged
+            } else {
+                SearchEnd::Stuck
+            }
+        }
+        other => other,
+    };
+    let at_bound = (0..n).map(|i| space.bound_at(i, theta[i])).collect();
+    Ok(SearchResult { theta, expansion, at_bound, end, iterations, evaluations, refused })
+}
+
+fn keep<R>(refused: &mut Vec<RefusedPoint<R>>, theta: &[f64], refusal: R) {
+    if refused.len() < KEPT_REFUSALS {
+        refused.push(RefusedPoint { theta: theta.to_vec(), refusal });
+    }
+}
+
+/// `f + g p + p H p / 2` in nominal units, with what the bounds leave of every variable.
+struct QuadraticModel {
+    gradient: Vec<f64>,
+    curvature: Mat<f64>,
+    /// How far each variable may go down and up.
+    room: Vec<(f64, f64)>,
+}
+
+impl QuadraticModel {
+    fn new(expansion: &Expansion, theta: &[f64], space: &SearchSpace) -> Self {
+        let n = theta.len();
+        let unit = &space.nominal;
+        Self {
+            gradient: (0..n).map(|i| expansion.gradient[i] * unit[i]).collect(),
+            curvature: Mat::from_fn(n, n, |i, j| expansion.curvature[(i, j)] * unit[i] * unit[j]),
+            room: (0..n)
+                .map(|i| ((space.lower[i] - theta[i]) / unit[i], (space.upper[i] - theta[i]) / unit[i]))
+                .collect(),
+        }
+    }
+
+    fn diagonal(&self) -> Vec<f64> {
+        (0..self.gradient.len()).map(|i| self.curvature[(i, i)]).collect()
+    }
+
+    /// The step that minimizes the damped model within bounds: variables that run into a bound are set there, and the others again.
+    fn step(&self, lambda: f64, weights: &[f64]) -> Vec<f64> {
+        let n = self.gradient.len();
+        let largest = weights.iter().fold(0.0f64, |a, &b| a.max(b));
+        let weight = |i: usize| weights[i].max(1e-12 * largest).max(f64::MIN_POSITIVE);
+        let mut fixed: Vec<Option<f64>> = (0..n)
+            .map(|i| {
+                let (down, up) = self.room[i];
+                let is_stopped = (down >= 0.0 && self.gradient[i] > 0.0) || (up <= 0.0 && self.gradient[i] < 0.0);
+                is_stopped.then_some(0.0)
+            })
+            .collect();
+        loop {
+            let free: Vec<usize> = (0..n).filter(|&i| fixed[i].is_none()).collect();
+            let mut step: Vec<f64> = fixed.iter().map(|value| value.unwrap_or(0.0)).collect();
+            if free.is_empty() {
+                return step;
+            }
+            let matrix = Mat::from_fn(free.len(), free.len(), |a, b| {
+                let (i, j) = (free[a], free[b]);
+                self.curvature[(i, j)] + if i == j { lambda * weight(i) } else { 0.0 }
+            });
+            let pull = Mat::from_fn(free.len(), 1, |a, _| {
+                let i = free[a];
+                -self.gradient[i]
+                    - (0..n).map(|j| fixed[j].map_or(0.0, |value| self.curvature[(i, j)] * value)).sum::<f64>()
+            });
+            let solution = solve_definite(&matrix, &pull);
+            for (a, &i) in free.iter().enumerate() {
+                step[i] = solution[(a, 0)];
+            }
+            let over = |i: &&usize| step[**i] < self.room[**i].0 || step[**i] > self.room[**i].1;
+            let hit: Vec<usize> = free.iter().filter(over).copied().collect();
+            if hit.is_empty() {
+                return step;
+            }
+            for i in hit {
+                fixed[i] = Some(step[i].clamp(self.room[i].0, self.room[i].1));
+            }
+        }
+    }
+
+    /// What the model says a step brings.
+    fn decrease(&self, step: &[f64]) -> f64 {
+        let n = step.len();
+        let slope: f64 = (0..n).map(|i| self.gradient[i] * step[i]).sum();
+        let bend: f64 =
+            (0..n).map(|i| (0..n).map(|j| step[i] * self.curvature[(i, j)] * step[j]).sum::<f64>()).sum::<f64>();
+        -(slope + 0.5 * bend)
+    }
+
+    /// What an almost undamped step would bring, or a shorter one where bounds spoil it.
+    fn promised_decrease(&self, weights: &[f64]) -> f64 {
+        let brings = |lambda: f64| self.decrease(&self.step(lambda, weights));
+        [1e-9, 1e-3, 1.0, 1e3, 1e6].into_iter().map(brings).fold(0.0, f64::max)
+    }
+}
+
+/// Solves with a symmetric matrix that is positive definite but for rounding.
+fn solve_definite(matrix: &Mat<f64>, rhs: &Mat<f64>) -> Mat<f64> {
+    match matrix.llt(faer::Side::Lower) {
+        Ok(factor) => factor.solve(rhs),
+        Err(_) => matrix.partial_piv_lu().solve(rhs),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sum of squares of residuals with their Jacobian.
+    struct LeastSquares<F: Fn(&[f64]) -> Option<(Vec<f64>, Mat<f64>)>>(F);
+
+    impl<F: Fn(&[f64]) -> Option<(Vec<f64>, Mat<f64>)>> Objective for LeastSquares<F> {
+        type Refusal = &'static str;
+
+        fn value(&mut self, theta: &[f64]) -> Result<f64, &'static str> {
+            let (r, _) = (self.0)(theta).ok_or("refused")?;
+            Ok(0.5 * r.iter().map(|r| r * r).sum::<f64>())
+        }
+
+        fn expand(&mut self, theta: &[f64]) -> Result<Expansion, &'static str> {
+            let (r, jacobian) = (self.0)(theta).ok_or("refused")?;
+            let gradient = (0..theta.len()).map(|j| (0..r.len()).map(|i| jacobian[(i, j)] * r[i]).sum()).collect();
+            Ok(Expansion {
+                value: 0.5 * r.iter().map(|r| r * r).sum::<f64>(),
+                gradient,
+                curvature: jacobian.transpose() * &jacobian,
+            })
+        }
+    }
+
+    fn rosenbrock(theta: &[f64]) -> Option<(Vec<f64>, Mat<f64>)> {
+        let (x, y) = (theta[0], theta[1]);
+        let jacobian = Mat::from_fn(2, 2, |i, j| [[-20.0 * x, 10.0], [-1.0, 0.0]][i][j]);
+        Some((vec![10.0 * (y - x * x), 1.0 - x], jacobian))
+    }
+
+    fn space(lower: &[f64], upper: &[f64]) -> SearchSpace {
+        SearchSpace { lower: lower.to_vec(), upper: upper.to_vec(), nominal: vec![1.0; lower.len()] }
+    }
+
+    const INF: f64 = f64::INFINITY;
+
+    #[test]
+    fn the_valley_is_followed_to_its_end() {
+        let found = minimize(
+            &mut LeastSquares(rosenbrock),
+            &[-1.2, 1.0],
+            &space(&[-INF; 2], &[INF; 2]),
+            &SearchOptions { absolute: 1e-20, ..SearchOptions::default() },
+            &mut |_| {},
+        )
+        .unwrap();
+        assert_eq!(found.end, SearchEnd::Converged);
+        assert!((found.theta[0] - 1.0).abs() < 1e-8 && (found.theta[1] - 1.0).abs() < 1e-8, "{found:?}");
+        assert!(found.iterations < 60);
+    }
+
+    #[test]
+    fn a_bound_that_is_active_is_the_answer() {
+        // With x <= 0.5 the minimum of Rosenbrock's function is at (0.5, 0.25).
+        let found = minimize(
+            &mut LeastSquares(rosenbrock),
+            &[-1.2, 1.0],
+            &space(&[-2.0, -2.0], &[0.5, 2.0]),
+            &SearchOptions::default(),
+            &mut |_| {},
+        )
+        .unwrap();
+        assert_eq!(found.end, SearchEnd::Converged);
+        assert_eq!(found.at_bound, [Some(Bound::Upper), None]);
+        assert!((found.theta[1] - 0.25).abs() < 1e-8, "{found:?}");
+    }
+
+    #[test]
+    fn refused_points_are_not_entered() {
+        let half_plane = |theta: &[f64]| {
+            if theta[0] < 0.0 { None } else { Some((vec![theta[0] + 1.0], Mat::from_fn(1, 1, |_, _| 1.0))) }
+        };
+        let found = minimize(
+            &mut LeastSquares(half_plane),
+            &[5.0],
+            &space(&[-INF], &[INF]),
+            &SearchOptions::default(),
+            &mut |_| {},
+        )
+        .unwrap();
+        assert!(found.theta[0] >= 0.0 && found.theta[0] < 1e-2, "{found:?}");
+        assert_eq!(found.end, SearchEnd::Stuck);
+        assert!(found.refused.iter().all(|point| point.theta[0] < 0.0) && !found.refused.is_empty());
+    }
+
+    #[test]
+    fn scales_do_not_matter() {
+        let scaled = |theta: &[f64]| {
+            let (r, jacobian) = rosenbrock(&[theta[0] * 1e6, theta[1] * 1e-5])?;
+            Some((r, Mat::from_fn(2, 2, |i, j| jacobian[(i, j)] * [1e6, 1e-5][j])))
+        };
+        let mut units = space(&[-INF; 2], &[INF; 2]);
+        units.nominal = vec![1e-6, 1e5];
+        let options = SearchOptions { absolute: 1e-20, ..SearchOptions::default() };
+        let found = minimize(&mut LeastSquares(scaled), &[-1.2e-6, 1e5], &units, &options, &mut |_| {}).unwrap();
+        let plain =
+            minimize(&mut LeastSquares(rosenbrock), &[-1.2, 1.0], &space(&[-INF; 2], &[INF; 2]), &options, &mut |_| {})
+                .unwrap();
+        assert!((found.theta[0] * 1e6 - 1.0).abs() < 1e-8);
+        assert_eq!(found.iterations, plain.iterations);
+    }
+
+    #[test]
+    fn starts_fill_every_part_of_every_range_once() {
+        let space = SearchSpace { lower: vec![1.0, -1.0, 0.0], upper: vec![1000.0, 1.0, INF], nominal: vec![1.0; 3] };
+        let starts = space.starts(&[10.0, 0.5, 2.0], 9, 4);
+        assert_eq!(starts.len(), 9);
+        assert_eq!(starts[0], [10.0, 0.5, 2.0]);
+        let mut decades: Vec<usize> = starts[1..].iter().map(|theta| (theta[0].log10() / 3.0 * 8.0) as usize).collect();
+        decades.sort_unstable();
+        assert_eq!(decades, (0..8).collect::<Vec<_>>());
+        assert!(starts.iter().all(|theta| theta[2] > 0.0 && theta[2] <= 20.0));
+        assert_eq!(starts, space.starts(&[10.0, 0.5, 2.0], 9, 4));
+    }
+}
