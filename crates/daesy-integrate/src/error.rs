@@ -62,6 +62,12 @@ pub enum IntegrateError {
         /// The time reached.
         time: f64,
     },
+    /// The caller asked to stop.
+    #[error("stopped at t = {}", short(*time))]
+    Stopped {
+        /// The time reached.
+        time: f64,
+    },
 }
 
 /// A time as a person writes it: seven digits, and an exponent where zeros would take over.

@@ -2,7 +2,7 @@
 //!
 //! Where an input jumps, the table has a row before and a row after. Every row satisfies all equations.
 
-use daesy_system::DaeSystem;
+use daesy_system::{DaeSystem, Watch};
 
 use crate::error::IntegrateError;
 use crate::initialize::{InitializeOptions, Initialized, initialize};
@@ -33,6 +33,8 @@ pub struct SimulateOptions {
     pub atol: f64,
     /// Steps before giving up.
     pub max_steps: usize,
+    /// Asked before every step whether to stop.
+    pub watch: Watch,
 }
 
 /// A trajectory and the work it took.

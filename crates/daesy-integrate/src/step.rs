@@ -137,6 +137,9 @@ impl<'s, 'i> Stepper<'s, 'i> {
             self.next_step
         };
         loop {
+            if options.watch.is_stopped() {
+                return Err(IntegrateError::Stopped { time: self.time });
+            }
             if self.taken.steps + self.taken.rejected >= options.max_steps {
                 return Err(IntegrateError::TooManySteps { limit: options.max_steps, time: self.time });
             }

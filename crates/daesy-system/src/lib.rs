@@ -15,7 +15,11 @@
 //! events).
 #![forbid(unsafe_code)]
 
+mod watch;
+
 use thiserror::Error;
+
+pub use watch::{Progress, Watch};
 
 /// What the rate of a state is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -18,6 +18,7 @@ pub mod program;
 pub mod regularize;
 pub mod report;
 pub mod simulate;
+pub mod source;
 pub mod stochastic;
 pub mod straighten;
 pub mod study;

@@ -7,12 +7,15 @@ use daesy_graph::flat::{Equation, FlatDae, Origin, VariableKind};
 use daesy_graph::{ExprId, Graph, Span, VarId};
 use daesy_model::flatten::{FlattenError, FlattenOptions, flatten_library};
 use daesy_model::library::Library;
+use daesy_system::Watch;
 
 use crate::diagnostic::Diagnostic;
 use crate::embedded;
 use crate::expression::read_expression;
 use crate::linear_model;
+use crate::source::{ModelText, Place, Source};
 use crate::study::{ModelSource, Quantity, QuantityValue, Study, StudyModel, read_study};
+use crate::table::Table;
 
 /// What a user asks for on the command line besides the file.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -34,6 +37,27 @@ pub struct Loaded {
     pub folder: PathBuf,
     /// Warnings and notes so far.
     pub diagnostics: Vec<Diagnostic>,
+    /// Data in memory, one table per experiment, used instead of the study's files. Read it by [`Loaded::experiment`].
+    pub data: Vec<Table>,
+    /// Long computations ask it whether to stop.
+    pub watch: Watch,
+}
+
+/// Reads a model or a study from wherever it is.
+///
+/// # Errors
+/// All diagnostics, when something is wrong.
+pub fn load_source(source: &Source, options: &LoadOptions) -> Result<Loaded, Vec<Diagnostic>> {
+    let mut loaded = match &source.place {
+        Place::File(path) => load(path, options)?,
+        Place::Model(model) => {
+            let library = library_of_text(model);
+            load_model(&library, PathBuf::new(), options)?
+        }
+        Place::Study { name, text, folder, models } => load_study(name, text, folder, models, options)?,
+    };
+    loaded.data.clone_from(&source.data);
+    Ok(loaded)
 }
 
 /// Reads a Modelica file or a study.
@@ -52,18 +76,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Loaded, Vec<Diagnostic
     }
     let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
     if is_modelica {
-        let source = ModelSource {
-            file: path.to_path_buf(),
-            file_span: Span::NONE,
-            class: options.class.clone(),
-            class_span: Span::NONE,
-        };
-        let values: Vec<(String, f64)> = options.set.clone();
-        let flat = flatten_file(&source, path, &values)?;
-        let mut loaded = Loaded { flat, study: None, folder, diagnostics: Vec::new() };
-        check_set(&loaded.flat, &options.set)?;
-        loaded.note_flat_findings();
-        return Ok(loaded);
+        return load_model(&library_of_file(path)?, folder, options);
     }
     let text = std::fs::read_to_string(path)
         .map_err(|error| vec![Diagnostic::about_file("file", &shown, format!("`{shown}` cannot be read: {error}"))])?;
@@ -78,6 +91,22 @@ pub fn load_study_text(
     shown: &str,
     text: &str,
     folder: &Path,
+    options: &LoadOptions,
+) -> Result<Loaded, Vec<Diagnostic>> {
+    load_study(shown, text, folder, &[], options)
+}
+
+fn load_model(library: &Library, folder: PathBuf, options: &LoadOptions) -> Result<Loaded, Vec<Diagnostic>> {
+    let flat = flatten_class(library, options.class.as_deref(), &options.set)?;
+    check_set(&flat, &options.set)?;
+    Ok(Loaded::new(flat, None, folder, Vec::new()))
+}
+
+fn load_study(
+    shown: &str,
+    text: &str,
+    folder: &Path,
+    models: &[ModelText],
     options: &LoadOptions,
 ) -> Result<Loaded, Vec<Diagnostic>> {
     let read = read_study(shown, text);
@@ -96,7 +125,8 @@ pub fn load_study_text(
                 .collect();
             values.extend(options.set.iter().cloned());
             let file = folder.join(&source.file);
-            if !file.exists() {
+            let given = models.iter().find(|model| Path::new(&model.name) == source.file);
+            if given.is_none() && !file.exists() {
                 let finding = Finding::error(
                     "model-file",
                     source.file_span,
@@ -106,7 +136,7 @@ pub fn load_study_text(
                 diagnostics.push(Diagnostic::resolve(&finding, &read.sources));
                 return Err(diagnostics);
             }
-            flatten_file(source, &file, &values)
+            flatten_source(source, &file, given, &values)
         }
         StudyModel::Linear(source) => {
             let names = study.unknown.iter().map(|unknown| unknown.name.clone()).collect::<Vec<_>>();
@@ -127,9 +157,7 @@ pub fn load_study_text(
         return Err(diagnostics);
     }
     check_set(&flat, &options.set)?;
-    let mut loaded = Loaded { flat, study: Some(study), folder: folder.to_path_buf(), diagnostics };
-    loaded.note_flat_findings();
-    Ok(loaded)
+    Ok(Loaded::new(flat, Some(study), folder.to_path_buf(), diagnostics))
 }
 
 /// Findings about values that the study gives, and that the model has no place for, are about the study's lines.
@@ -145,23 +173,48 @@ fn place_in_study(errors: &mut [Diagnostic], study: &Study) {
 }
 
 impl Loaded {
-    fn note_flat_findings(&mut self) {
-        let sources = &self.flat.sources;
-        self.diagnostics.extend(self.flat.findings.iter().map(|finding| Diagnostic::resolve(finding, sources)));
+    fn new(flat: FlatDae, study: Option<Study>, folder: PathBuf, mut diagnostics: Vec<Diagnostic>) -> Self {
+        diagnostics.extend(flat.findings.iter().map(|finding| Diagnostic::resolve(finding, &flat.sources)));
+        Self { flat, study, folder, diagnostics, data: Vec::new(), watch: Watch::default() }
     }
 }
 
 /// A library with the file, what `MODELICAPATH` names, and daesy's own components.
-fn flatten_file(source: &ModelSource, path: &Path, values: &[(String, f64)]) -> Result<FlatDae, Vec<Diagnostic>> {
+fn library_of_file(path: &Path) -> Result<Library, Vec<Diagnostic>> {
     let shown = path.display().to_string();
     let mut library = Library::with_embedded(embedded::FILES);
     library
         .add_path(path)
         .map_err(|error| vec![Diagnostic::about_file("file", &shown, format!("`{shown}` cannot be read: {error}"))])?;
     library.use_modelica_path();
+    Ok(library)
+}
+
+/// The same with a text instead of a file.
+fn library_of_text(model: &ModelText) -> Library {
+    let mut library = Library::with_embedded(embedded::FILES);
+    library.add_text(&model.name, &model.text);
+    library.use_modelica_path();
+    library
+}
+
+fn flatten_source(
+    source: &ModelSource,
+    path: &Path,
+    given: Option<&ModelText>,
+    values: &[(String, f64)],
+) -> Result<FlatDae, Vec<Diagnostic>> {
+    let library = match given {
+        Some(model) => library_of_text(model),
+        None => library_of_file(path)?,
+    };
+    flatten_class(&library, source.class.as_deref(), values)
+}
+
+fn flatten_class(library: &Library, class: Option<&str>, values: &[(String, f64)]) -> Result<FlatDae, Vec<Diagnostic>> {
     let mut options = FlattenOptions::default();
     options.values = values.iter().cloned().collect();
-    flatten_library(&library, source.class.as_deref(), &options).map_err(|error| resolve_all(&error))
+    flatten_library(library, class, &options).map_err(|error| resolve_all(&error))
 }
 
 /// The diagnostics of a model that was refused.

@@ -16,7 +16,6 @@ use crate::data::Data;
 use crate::diagnostic::Diagnostic;
 use crate::inputs::{ParameterValues, StudyInputs};
 use crate::load::Loaded;
-use crate::study::DataSource;
 
 /// A model that can be evaluated.
 pub struct Prepared {
@@ -58,11 +57,8 @@ pub enum DataUse {
 pub fn prepare(loaded: &mut Loaded, data_use: DataUse) -> Result<Prepared, Unprepared> {
     let system = compile_flat(&loaded.flat)?;
     let parameters = system.parameter_values(&[]).map_err(|error| vec![parameter_diagnostic(&loaded.flat, &error)])?;
-    let source = loaded.study.as_ref().and_then(|study| study.data.clone());
-    let data = match source {
-        Some(source) if data_use == DataUse::Needed || is_there(loaded, &source) => Some(read_data(loaded, &source)?),
-        _ => None,
-    };
+    let is_asked = data_use == DataUse::Needed && loaded.n_experiments() > 0;
+    let data = if is_asked || loaded.has_data() { Some(loaded.experiment(0)?) } else { None };
     let regular = system.regular();
     let inputs = StudyInputs::new(
         loaded,
@@ -72,27 +68,6 @@ pub fn prepare(loaded: &mut Loaded, data_use: DataUse) -> Result<Prepared, Unpre
         data_use,
     )?;
     Ok(Prepared { system, parameters, inputs, data })
-}
-
-fn is_there(loaded: &Loaded, source: &DataSource) -> bool {
-    source.files.first().is_some_and(|first| loaded.folder.join(&first.name).exists())
-}
-
-/// The first experiment of a study.
-fn read_data(loaded: &Loaded, source: &DataSource) -> Result<Data, Vec<Diagnostic>> {
-    let Some(first) = source.files.first() else {
-        return Err(vec![Diagnostic::error("data-source", "the study lists no data file")]);
-    };
-    let path = loaded.folder.join(&first.name);
-    if !path.exists() {
-        // The place to mend this is the study.
-        let message = format!("the data file `{}` does not exist", first.name);
-        let finding =
-            Finding::error("data-file", first.span, message).with_help("the path is relative to the study file");
-        let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
-        return Err(vec![Diagnostic::resolve(&finding, &sources)]);
-    }
-    Data::read(&path, &path.display().to_string(), &source.time)
 }
 
 fn compile_flat(flat: &FlatDae) -> Result<CompiledSystem, Vec<Diagnostic>> {
@@ -232,6 +207,7 @@ impl Prepared {
             IntegrateError::TooManySteps { .. } => {
                 ("too-many-steps", "", "shorten the time span, or loosen rtol".to_owned())
             }
+            IntegrateError::Stopped { .. } => ("stopped", "", "run it again to go on from the start".to_owned()),
             _ => ("integration", "", "look at the variables around this time".to_owned()),
         };
         let mut diagnostic = Diagnostic::error(code, error.to_string()).with_help(help);

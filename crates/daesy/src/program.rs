@@ -7,15 +7,17 @@ use std::path::{Path, PathBuf};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use daesy_graph::finding::Level;
 use daesy_graph::source::Place;
+use daesy_system::Watch;
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
-use crate::load::{LoadOptions, Loaded, load};
+use crate::load::{LoadOptions, Loaded, load_source};
 use crate::regularize::{RegularizeOptions, regularize};
 use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
 use crate::simulate::{SimulateFailure, Trajectory};
-use crate::table::write_whole;
+use crate::source::Source;
+use crate::table::{Table, write_whole};
 use crate::{check, demo, flat_text, simulate};
 
 const AFTER_HELP: &str = "\
@@ -75,6 +77,16 @@ struct FileArgs {
     report: Option<PathBuf>,
     #[command(flatten)]
     common: CommonArgs,
+    /// What a caller in the same process hands over instead of the file
+    #[arg(skip)]
+    caller: Caller,
+}
+
+/// What only a caller in the same process can give.
+#[derive(Clone, Default)]
+struct Caller {
+    source: Option<Source>,
+    watch: Watch,
 }
 
 #[derive(Args, Clone)]
@@ -139,13 +151,22 @@ fn parse_setting(text: &str) -> Result<(String, f64), String> {
 }
 
 /// What a verb has to say.
-struct Answer {
-    command: Option<String>,
-    model: Option<String>,
-    keys: Map<String, Value>,
-    text: String,
-    diagnostics: Vec<Diagnostic>,
-    status: Status,
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The verb; nothing when none could be read.
+    pub command: Option<String>,
+    /// Full name of the model.
+    pub model: Option<String>,
+    /// What the JSON document holds beside the keys that every document has.
+    pub keys: Map<String, Value>,
+    /// The answer for a person.
+    pub text: String,
+    /// The table that `-o` writes, on verbs that have one.
+    pub table: Option<Table>,
+    /// Findings.
+    pub diagnostics: Vec<Diagnostic>,
+    /// How it ended.
+    pub status: Status,
 }
 
 /// Exit status of the program.
@@ -178,44 +199,75 @@ pub fn run<I: IntoIterator<Item = OsString>>(arguments: I) -> Status {
             return Status::Usage;
         }
     };
-    let (answer, common) = match cli.verb {
-        Verb::Check(args) => {
-            if let Some(status) = refuse_output(&args, "check") {
-                return status;
-            }
-            (check_verb(&args).about(&args), args.common)
-        }
-        Verb::Simulate(args) => (simulate_verb(&args).about(&args), args.common),
-        Verb::Regularize(args) => {
-            if let Some(status) = refuse_output(&args.file, "regularize") {
-                return status;
-            }
-            (regularize_verb(&args).about(&args.file), args.file.common)
-        }
-        Verb::Flatten(args) => {
-            if let Some(status) = refuse_output(&args, "flatten").or_else(|| refuse_report(&args, "flatten")) {
-                return status;
-            }
-            (flatten_verb(&args).about(&args), args.common)
-        }
-        Verb::Demo(args) => (demo_verb(&args), args.common),
-    };
-    answer.tell(&common)
+    let common = cli.verb.common();
+    cli.verb.answer().tell(&common)
 }
 
-fn refuse_output(args: &FileArgs, verb: &'static str) -> Option<Status> {
+/// Asks one question in this process: the answer is what the program would print for `daesy VERB FILE ARGUMENTS..`, with the
+/// source in the place of the file. Nothing is printed. Long computations stop soon after the watch says so.
+#[must_use]
+pub fn ask(verb: &str, source: Source, arguments: &[String], watch: &Watch) -> Answer {
+    let mut words = vec![OsString::from("daesy"), OsString::from(verb), source.name().into_os_string()];
+    words.extend(arguments.iter().map(OsString::from));
+    match Cli::try_parse_from(&words) {
+        Ok(mut cli) => {
+            if let Some(args) = cli.verb.file_args() {
+                args.caller = Caller { source: Some(source), watch: watch.clone() };
+            }
+            cli.verb.answer()
+        }
+        Err(error) => wrong_usage(&words, &error),
+    }
+}
+
+impl Verb {
+    fn answer(self) -> Answer {
+        match self {
+            Self::Check(args) => refuse_output(&args, "check").unwrap_or_else(|| check_verb(&args).about(&args)),
+            Self::Simulate(args) => simulate_verb(&args).about(&args),
+            Self::Regularize(args) => {
+                let refused = refuse_output(&args.file, "regularize");
+                refused.unwrap_or_else(|| regularize_verb(&args).about(&args.file))
+            }
+            Self::Flatten(args) => {
+                let refused = refuse_output(&args, "flatten").or_else(|| refuse_report(&args, "flatten"));
+                refused.unwrap_or_else(|| flatten_verb(&args).about(&args))
+            }
+            Self::Demo(args) => demo_verb(&args),
+        }
+    }
+
+    /// What a verb that reads a file was told about it.
+    fn file_args(&mut self) -> Option<&mut FileArgs> {
+        match self {
+            Self::Check(args) | Self::Simulate(args) | Self::Flatten(args) => Some(args),
+            Self::Regularize(args) => Some(&mut args.file),
+            Self::Demo(_) => None,
+        }
+    }
+
+    fn common(&self) -> CommonArgs {
+        match self {
+            Self::Check(args) | Self::Simulate(args) | Self::Flatten(args) => args.common.clone(),
+            Self::Regularize(args) => args.file.common.clone(),
+            Self::Demo(args) => args.common.clone(),
+        }
+    }
+}
+
+fn refuse_output(args: &FileArgs, verb: &'static str) -> Option<Answer> {
     args.output.as_ref()?;
-    Some(refuse(args, verb, format!("`daesy {verb}` has no table to write with `-o`")))
+    Some(refuse(verb, format!("`daesy {verb}` has no table to write with `-o`")))
 }
 
-fn refuse_report(args: &FileArgs, verb: &'static str) -> Option<Status> {
+fn refuse_report(args: &FileArgs, verb: &'static str) -> Option<Answer> {
     args.report.as_ref()?;
-    Some(refuse(args, verb, format!("`daesy {verb}` has no report to write with `--report`")))
+    Some(refuse(verb, format!("`daesy {verb}` has no report to write with `--report`")))
 }
 
-fn refuse(args: &FileArgs, verb: &'static str, message: String) -> Status {
+fn refuse(verb: &'static str, message: String) -> Answer {
     let diagnostic = Diagnostic::error("usage", message).with_help(format!("see `daesy {verb} --help`"));
-    Answer::new(verb).fail(Status::Usage, vec![diagnostic]).tell(&args.common)
+    Answer::new(verb).fail(Status::Usage, vec![diagnostic])
 }
 
 /// The answer to arguments that cannot be read, whose words are on standard error already.
@@ -238,6 +290,7 @@ impl Answer {
             model: None,
             keys: Map::new(),
             text: String::new(),
+            table: None,
             diagnostics: Vec::new(),
             status: Status::Done,
         }
@@ -276,24 +329,33 @@ impl Answer {
         self.status
     }
 
-    /// Writes the one JSON document of a run. Numbers that are not finite become `null`.
-    fn write_json(self) -> Status {
+    /// The one JSON document of a run. Numbers that are not finite are `null`.
+    #[must_use]
+    pub fn document(&self) -> Value {
         let mut document = Map::new();
         document.insert("daesy".into(), json!(env!("CARGO_PKG_VERSION")));
         document.insert("command".into(), json!(self.command));
         document.insert("model".into(), json!(self.model));
         let findings = self.diagnostics.iter().map(Diagnostic::to_json).collect();
         document.insert("findings".into(), Value::Array(findings));
-        document.extend(self.keys);
+        document.extend(self.keys.iter().map(|(key, value)| (key.clone(), value.clone())));
+        Value::Object(document)
+    }
+
+    fn write_json(self) -> Status {
         let mut stdout = std::io::stdout().lock();
-        let written = serde_json::to_writer_pretty(&mut stdout, &Value::Object(document));
+        let written = serde_json::to_writer_pretty(&mut stdout, &self.document());
         let _ = written.map_err(std::io::Error::from).and_then(|()| writeln!(stdout)).and_then(|()| stdout.flush());
         self.status
     }
 }
 
 fn load_file(args: &FileArgs) -> Result<Loaded, Vec<Diagnostic>> {
-    load(&args.file, &LoadOptions { set: args.set.clone(), class: args.class.clone() })
+    let options = LoadOptions { set: args.set.clone(), class: args.class.clone() };
+    let source = args.caller.source.clone().unwrap_or_else(|| Source::file(&args.file));
+    let mut loaded = load_source(&source, &options)?;
+    loaded.watch = args.caller.watch.clone();
+    Ok(loaded)
 }
 
 fn check_verb(args: &FileArgs) -> Answer {
@@ -391,7 +453,7 @@ fn simulate_verb(args: &FileArgs) -> Answer {
             return answer.fail(Status::Fault, vec![cannot_write(path, &error)]);
         }
         answer.text.push_str(&format!("Wrote {}.\n", path.display()));
-    } else if !args.common.json && args.report.is_none() {
+    } else if !args.common.json && args.report.is_none() && args.caller.source.is_none() {
         answer.text = trajectory.table.to_csv();
     }
     if let Some(path) = &args.report {
@@ -403,6 +465,7 @@ fn simulate_verb(args: &FileArgs) -> Answer {
         }
         answer.text.push_str(&format!("Wrote {}.\n", path.display()));
     }
+    answer.table = Some(trajectory.table);
     answer
 }
 

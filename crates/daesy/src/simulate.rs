@@ -170,6 +170,7 @@ fn options(loaded: &mut Loaded, prepared: &Prepared) -> Result<SimulateOptions, 
         rtol: asked.rtol.or(experiment.tolerance).unwrap_or(1e-6),
         atol: asked.atol.unwrap_or(1e-9),
         max_steps: 100_000_000,
+        watch: loaded.watch.clone(),
     })
 }
 
