@@ -1,5 +1,16 @@
 //! Disturbance processes, filters and smoothers, likelihoods, prediction-error costs, search and uncertainty.
 #![forbid(unsafe_code)]
 
+pub mod descriptor;
 pub mod discretize;
+pub mod error;
+pub mod experiment;
+pub mod filter;
+mod kernel;
+pub mod likelihood;
 pub mod search;
+mod smooth;
+pub mod start;
+pub mod state_space;
+
+pub use smooth::SignalEstimates;

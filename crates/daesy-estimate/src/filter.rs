@@ -1,0 +1,698 @@
+//! The Kalman filter in square-root form, with forward derivatives.
+//!
+//! The covariance of the state is kept as `P = S S^T`. Measurements are taken one by one, so that a missing one is simply left out; for
+//! `y = h x + feed + e` with variance `r` [@bierman1977, ch. II, Potter's method]
+//!
+//! ```text
+//! f = S^T h    s = f^T f + r    K = S f / s    x <- x + K (y - h x - feed)    S <- S - K f^T / (1 + sqrt(r / s))
+//! ```
+//!
+//! which is exact also for `r = 0` and singular `S`. Over a step, `S` is the triangular factor of `[Phi S, L_d]`.
+//!
+//! Derivatives with respect to a parameter run beside it on `dx` and `dP`, which need no derivative of `S`:
+//!
+//! ```text
+//! dP <- dP - (dPh K^T + K dPh^T) + K K^T ds,   dPh = dP h + P dh,   ds = h dP h + 2 dh P h + dr,   dK = (dPh - K ds) / s
+//! dP <- Phi dP Phi^T + dPhi P Phi^T + Phi P dPhi^T + dQ_d
+//! ```
+//!
+//! A state that is not known at the start, `x + X delta`, runs as further columns `X`; every innovation is then `e + E delta`, and
+//! `delta` follows by least squares [@dejong1991].
+//!
+//! When step, pattern of measurements and variances stay the same, gain and innovation variance converge; the filter goes on with
+//! constant ones once what is left of their change is below [`FilterOptions::steady_tolerance`].
+
+use std::f64::consts::PI;
+
+use faer::Mat;
+
+use crate::error::EstimateError;
+use crate::experiment::{Experiment, VarianceJet};
+use crate::kernel::{
+    add_product, add_scaled, add_square_product, dot, flat, semidefinite_factor, square, triangularize,
+};
+use crate::start::{StartJet, StartState};
+use crate::state_space::{StateSpace, StateSpaceJet};
+
+/// How the filter runs.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FilterOptions {
+    /// The gain is taken as constant when the rest of its change, relative to its largest possible value, is below this; 0 never does it.
+    pub steady_tolerance: f64,
+}
+
+impl Default for FilterOptions {
+    fn default() -> Self {
+        Self { steady_tolerance: 1e-12 }
+    }
+}
+
+/// A discretization for the inner loop.
+#[derive(Clone, Debug)]
+pub(crate) struct StepModel {
+    pub phi: Vec<f64>,
+    /// `[power][input]` columns.
+    pub inputs: Vec<f64>,
+    /// Factor of the noise, `n` rows.
+    pub noise: Vec<f64>,
+    pub d_phi: Vec<Vec<f64>>,
+    pub d_inputs: Vec<Vec<f64>>,
+    pub d_covariance: Vec<Vec<f64>>,
+}
+
+/// Rows of a measurement in the inner loop.
+#[derive(Clone, Debug)]
+struct MeasurementRow {
+    h: Vec<f64>,
+    /// `[derivative order][input]`.
+    feed: Vec<f64>,
+    variance: f64,
+}
+
+/// Model of one parameter value for the inner loop.
+#[derive(Clone, Debug)]
+pub(crate) struct FilterModel {
+    n: usize,
+    n_theta: usize,
+    measurements: Vec<MeasurementRow>,
+    /// `[theta][measurement]`.
+    d_measurements: Vec<Vec<MeasurementRow>>,
+    input: Vec<f64>,
+    d_input: Vec<Vec<f64>>,
+    pub steps: Vec<StepModel>,
+}
+
+fn rows_of(space: &StateSpace, variances: &[f64]) -> Vec<MeasurementRow> {
+    let map = &space.measured;
+    (0..map.state.nrows())
+        .map(|row| MeasurementRow {
+            h: (0..map.state.ncols()).map(|j| map.state[(row, j)]).collect(),
+            feed: map.inputs.iter().flat_map(|term| (0..term.ncols()).map(move |j| term[(row, j)])).collect(),
+            variance: variances[row],
+        })
+        .collect()
+}
+
+impl FilterModel {
+    pub fn new(jet: &StateSpaceJet, variances: &[f64], d_variances: &[Vec<f64>], steps: Vec<StepModel>) -> Self {
+        Self {
+            n: jet.value.dynamics.nrows(),
+            n_theta: jet.derivatives.len(),
+            measurements: rows_of(&jet.value, variances),
+            d_measurements: jet.derivatives.iter().zip(d_variances).map(|(space, r)| rows_of(space, r)).collect(),
+            input: flat(&jet.value.input),
+            d_input: jet.derivatives.iter().map(|space| flat(&space.input)).collect(),
+            steps,
+        }
+    }
+}
+
+/// What one experiment brings besides the model.
+pub(crate) struct RunData<'a> {
+    pub experiment: &'a Experiment,
+    /// For every segment its step, nothing for length zero.
+    pub step_of: &'a [Option<usize>],
+    pub inputs: &'a [f64],
+    /// Derivatives of the inputs; empty where they do not depend on parameters.
+    pub d_inputs: &'a [Vec<f64>],
+    pub variances: Option<&'a VarianceJet>,
+    pub start: &'a StartJet,
+}
+
+/// What a run is to find besides the likelihood.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct RunOptions {
+    /// Gradient, information and scores.
+    pub with_derivatives: bool,
+    /// Derivatives of the columns of an unknown start, for the diffuse likelihood.
+    pub with_diffuse_derivatives: bool,
+    /// One-step predictions and innovations.
+    pub with_record: bool,
+}
+
+/// One-step predictions; `[sample][measurement]`, NaN where nothing was measured.
+#[derive(Clone, Debug, Default)]
+pub struct Innovations {
+    /// Measured minus predicted.
+    pub innovations: Vec<f64>,
+    /// Variances of the innovations.
+    pub variances: Vec<f64>,
+    /// Predicted measurements, also where nothing was measured.
+    pub predictions: Vec<f64>,
+}
+
+/// Sums of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct RunSums {
+    /// `sum of -(log(2 pi s) + e^2 / s) / 2`
+    pub log_likelihood: f64,
+    pub n_counted: usize,
+    /// Values known exactly beforehand, which say nothing.
+    pub n_redundant: usize,
+    pub gradient: Vec<f64>,
+    /// Over parameters and unknown start directions.
+    pub information: Mat<f64>,
+    /// Sum of products of the scores of all samples.
+    pub score_products: Mat<f64>,
+    /// `sum of E^T E / s` and `sum of E^T e / s`.
+    pub normal_matrix: Mat<f64>,
+    pub normal_vector: Vec<f64>,
+    /// Derivatives of the normal matrix.
+    pub d_normal_matrix: Vec<Mat<f64>>,
+    pub record: Innovations,
+    /// Sample from which on the gain was constant, if it was at the end.
+    pub steady_from: Option<usize>,
+}
+
+/// Gains of one sample, for the steady state.
+#[derive(Clone, Default)]
+struct Gains {
+    /// `[measurement]`: innovation variance; NaN for a missing one.
+    s: Vec<f64>,
+    /// `[measurement][state]`.
+    k: Vec<f64>,
+    /// `[theta][measurement]` and `[theta][measurement][state]`.
+    ds: Vec<f64>,
+    dk: Vec<f64>,
+    /// Square roots of the diagonal of `P` before the sample.
+    size: Vec<f64>,
+}
+
+struct State<'m> {
+    model: &'m FilterModel,
+    n_delta: usize,
+    x: Vec<f64>,
+    s: Vec<f64>,
+    p: Vec<f64>,
+    is_p_fresh: bool,
+    /// `[theta][state]`, `[theta][n n]`.
+    dx: Vec<Vec<f64>>,
+    dp: Vec<Vec<f64>>,
+    /// `[delta][state]`, `[theta][delta][state]`.
+    columns: Vec<Vec<f64>>,
+    d_columns: Vec<Vec<Vec<f64>>>,
+    work: Vec<f64>,
+    vector: Vec<f64>,
+    matrix: Vec<f64>,
+}
+
+impl<'m> State<'m> {
+    fn new(model: &'m FilterModel, start: &StartJet, options: RunOptions) -> Self {
+        let n = model.n;
+        let StartState { mean, covariance, directions } = &start.value;
+        let mut s = semidefinite_factor(covariance);
+        s.resize(n * n, 0.0);
+        let lanes = if options.with_derivatives { model.n_theta } else { 0 };
+        let column = |a: &Mat<f64>, j: usize| -> Vec<f64> { (0..n).map(|i| a[(i, j)]).collect() };
+        let n_delta = directions.ncols();
+        Self {
+            model,
+            n_delta,
+            x: mean.clone(),
+            s,
+            p: vec![0.0; n * n],
+            is_p_fresh: false,
+            dx: start.derivatives[..lanes].iter().map(|d| d.mean.clone()).collect(),
+            dp: start.derivatives[..lanes].iter().map(|d| flat(&d.covariance)).collect(),
+            columns: (0..n_delta).map(|j| column(directions, j)).collect(),
+            d_columns: if options.with_diffuse_derivatives {
+                start.derivatives.iter().map(|d| (0..n_delta).map(|j| column(&d.directions, j)).collect()).collect()
+            } else {
+                Vec::new()
+            },
+            work: Vec::new(),
+            vector: vec![0.0; n],
+            matrix: vec![0.0; n * n],
+        }
+    }
+
+    fn refresh_p(&mut self) {
+        if !self.is_p_fresh {
+            square(&mut self.p, &self.s, self.model.n);
+            self.is_p_fresh = true;
+        }
+    }
+
+    /// Means over a step.
+    fn predict_means(&mut self, step: &StepModel, inputs: &[f64], d_inputs: &[&[f64]]) {
+        let n = self.model.n;
+        // Derivatives first: they need the state before the step.
+        for (lane, dx) in self.dx.iter_mut().enumerate() {
+            self.vector.fill(0.0);
+            add_product(&mut self.vector, &step.phi, dx);
+            add_product(&mut self.vector, &step.d_phi[lane], &self.x);
+            add_product(&mut self.vector, &step.d_inputs[lane], inputs);
+            if let Some(d_inputs) = d_inputs.get(lane) {
+                add_product(&mut self.vector, &step.inputs, d_inputs);
+            }
+            dx.copy_from_slice(&self.vector);
+        }
+        for (lane, columns) in self.d_columns.iter_mut().enumerate() {
+            for (column, value) in columns.iter_mut().zip(&self.columns) {
+                self.vector.fill(0.0);
+                add_product(&mut self.vector, &step.phi, column);
+                add_product(&mut self.vector, &step.d_phi[lane], value);
+                column.copy_from_slice(&self.vector);
+            }
+        }
+        for column in &mut self.columns {
+            self.vector.fill(0.0);
+            add_product(&mut self.vector, &step.phi, column);
+            column.copy_from_slice(&self.vector);
+        }
+        self.vector.fill(0.0);
+        add_product(&mut self.vector, &step.phi, &self.x);
+        add_product(&mut self.vector, &step.inputs, inputs);
+        debug_assert_eq!(self.vector.len(), n);
+        std::mem::swap(&mut self.x, &mut self.vector);
+    }
+
+    /// Impulses of the inputs.
+    fn kick(&mut self, areas: &[f64]) {
+        if areas.is_empty() {
+            return;
+        }
+        add_product(&mut self.x, &self.model.input, areas);
+        for (dx, d_input) in self.dx.iter_mut().zip(&self.model.d_input) {
+            add_product(dx, d_input, areas);
+        }
+    }
+
+    /// Covariances over a step.
+    fn predict_covariances(&mut self, step: &StepModel) {
+        let n = self.model.n;
+        if !self.dp.is_empty() {
+            self.refresh_p();
+        }
+        for (lane, dp) in self.dp.iter_mut().enumerate() {
+            // With B = dPhi P + Phi dP / 2: Phi dP Phi^T + dPhi P Phi^T + Phi P dPhi^T = B Phi^T + Phi B^T.
+            self.matrix.fill(0.0);
+            add_square_product(&mut self.matrix, &step.phi, dp, n);
+            self.matrix.iter_mut().for_each(|x| *x *= 0.5);
+            add_square_product(&mut self.matrix, &step.d_phi[lane], &self.p, n);
+            dp.copy_from_slice(&step.d_covariance[lane]);
+            for k in 0..n {
+                let (b, phi) = (&self.matrix[k * n..(k + 1) * n], &step.phi[k * n..(k + 1) * n]);
+                for j in 0..n {
+                    let (bj, pj) = (b[j], phi[j]);
+                    for ((out, b), phi) in dp[j * n..(j + 1) * n].iter_mut().zip(b).zip(phi) {
+                        *out += b * pj + phi * bj;
+                    }
+                }
+            }
+        }
+        let n_noise = if n == 0 { 0 } else { step.noise.len() / n };
+        let rows = n + n_noise;
+        self.work.clear();
+        self.work.resize(rows * n, 0.0);
+        for k in 0..n {
+            self.vector.fill(0.0);
+            add_product(&mut self.vector, &step.phi, &self.s[k * n..(k + 1) * n]);
+            for i in 0..n {
+                self.work[i * rows + k] = self.vector[i];
+            }
+        }
+        for k in 0..n_noise {
+            for i in 0..n {
+                self.work[i * rows + n + k] = step.noise[k * n + i];
+            }
+        }
+        triangularize(&mut self.work, rows, n);
+        for k in 0..n {
+            for i in 0..n {
+                self.s[k * n + i] = if i >= k { self.work[i * rows + k] } else { 0.0 };
+            }
+        }
+        self.is_p_fresh = false;
+    }
+}
+
+/// Relative innovation variance below which a value without noise is known beforehand.
+const CERTAIN: f64 = 1e-14;
+
+/// Runs the filter over one experiment.
+pub(crate) fn run(
+    model: &FilterModel,
+    data: &RunData<'_>,
+    filter: &FilterOptions,
+    options: RunOptions,
+) -> Result<RunSums, EstimateError> {
+    let experiment = data.experiment;
+    let (n, m) = (model.n, model.measurements.len());
+    let lanes = if options.with_derivatives { model.n_theta } else { 0 };
+    let mut state = State::new(model, data.start, options);
+    let q = state.n_delta;
+    let mut sums = RunSums {
+        log_likelihood: 0.0,
+        n_counted: 0,
+        n_redundant: 0,
+        gradient: vec![0.0; lanes],
+        information: Mat::zeros(lanes + q, lanes + q),
+        score_products: Mat::zeros(lanes, lanes),
+        normal_matrix: Mat::zeros(q, q),
+        normal_vector: vec![0.0; q],
+        d_normal_matrix: vec![Mat::zeros(q, q); state.d_columns.len()],
+        record: Innovations::default(),
+        steady_from: None,
+    };
+    let width = (experiment.degree + 1) * experiment.n_inputs;
+    let orders = model.measurements.first().map_or(0, |row| row.feed.len().min(width));
+    let inputs_of = |segment: usize| &data.inputs[segment * width..(segment + 1) * width];
+    let d_inputs_of = |segment: usize| -> Vec<&[f64]> {
+        data.d_inputs.iter().map(|list| &list[segment * width..(segment + 1) * width]).collect()
+    };
+    let mut gains = Gains::default();
+    let mut previous = Gains::default();
+    let mut last_change = f64::INFINITY;
+    let mut is_steady = false;
+    let mut last_step: Option<usize> = None;
+    let mut score = vec![0.0; lanes];
+    let mut de = vec![0.0; lanes + q];
+    let mut ds = vec![0.0; lanes];
+    let mut f = vec![0.0; n];
+    let mut ph = vec![0.0; n];
+    let mut gain = vec![0.0; n];
+    let mut dph = vec![0.0; n];
+
+    for segment in 0..experiment.segment_of.first().copied().unwrap_or(0) {
+        if let Some(at) = data.step_of[segment] {
+            state.predict_means(&model.steps[at], inputs_of(segment), &d_inputs_of(segment));
+            state.predict_covariances(&model.steps[at]);
+        }
+        state.kick(&experiment.segments[segment].kick);
+    }
+    for (sample, &time) in experiment.times.iter().enumerate() {
+        let segment = experiment.segment_of[sample];
+        let inputs = inputs_of(segment);
+        let d_inputs = d_inputs_of(segment);
+        let values = &experiment.measurements[sample * m..(sample + 1) * m];
+        let is_counted = sample >= experiment.first_counted;
+        if is_steady && (data.variances.is_some() || !same_pattern(values, &gains.s)) {
+            is_steady = false;
+            last_change = f64::INFINITY;
+        }
+        if !is_steady {
+            std::mem::swap(&mut gains, &mut previous);
+            gains.s.clear();
+            gains.s.resize(m, f64::NAN);
+            gains.k.clear();
+            gains.k.resize(m * n, 0.0);
+            gains.ds.clear();
+            gains.ds.resize(lanes * m, 0.0);
+            gains.dk.clear();
+            gains.dk.resize(lanes * m * n, 0.0);
+            gains.size.clear();
+            gains.size.extend((0..n).map(|i| (0..n).map(|k| state.s[k * n + i].powi(2)).sum::<f64>().sqrt()));
+        }
+        score.fill(0.0);
+        let mut has_score = false;
+        for (at, row) in model.measurements.iter().enumerate() {
+            let prediction = dot(&row.h, &state.x) + dot(&row.feed[..orders], &inputs[..orders]);
+            if options.with_record {
+                sums.record.predictions.push(prediction);
+                sums.record.innovations.push(f64::NAN);
+                sums.record.variances.push(f64::NAN);
+            }
+            let value = values[at];
+            if value.is_nan() {
+                continue;
+            }
+            let e = value - prediction;
+            // Derivatives of the innovation at fixed gain history.
+            for lane in 0..lanes {
+                let d_row = &model.d_measurements[lane][at];
+                let mut d = -dot(&row.h, &state.dx[lane])
+                    - dot(&d_row.h, &state.x)
+                    - dot(&d_row.feed[..orders], &inputs[..orders]);
+                if let Some(d_inputs) = d_inputs.get(lane) {
+                    d -= dot(&row.feed[..orders], &d_inputs[..orders]);
+                }
+                de[lane] = d;
+            }
+            for (column, slot) in state.columns.iter().zip(&mut de[lanes..]) {
+                *slot = -dot(&row.h, column);
+            }
+            let s;
+            if is_steady {
+                s = gains.s[at];
+                gain.copy_from_slice(&gains.k[at * n..(at + 1) * n]);
+                for lane in 0..lanes {
+                    ds[lane] = gains.ds[lane * m + at];
+                    let dk = &gains.dk[(lane * m + at) * n..(lane * m + at + 1) * n];
+                    add_scaled(&mut state.dx[lane], e, dk);
+                    add_scaled(&mut state.dx[lane], de[lane], &gain);
+                }
+            } else {
+                let r = data.variances.map_or(row.variance, |table| table.value[sample * m + at]);
+                if r < 0.0 {
+                    return Err(EstimateError::NegativeVariance { measurement: at, value: r });
+                }
+                for (k, slot) in f.iter_mut().enumerate() {
+                    *slot = dot(&state.s[k * n..(k + 1) * n], &row.h);
+                }
+                let spread = dot(&f, &f);
+                s = spread + r;
+                if !s.is_finite() || !e.is_finite() {
+                    return Err(EstimateError::Overflow { time });
+                }
+                let scale: f64 = row.h.iter().zip(&gains.size).map(|(h, size)| (h * size).powi(2)).sum();
+                if s <= CERTAIN * scale || s == 0.0 {
+                    // Known exactly before it was measured: it must agree, and says nothing.
+                    let size = value.abs().max(prediction.abs()).max(scale.sqrt());
+                    if e.abs() > 1e-6 * size {
+                        return Err(EstimateError::Contradiction {
+                            measurement: at,
+                            time,
+                            expected: prediction,
+                            found: value,
+                        });
+                    }
+                    sums.n_redundant += 1;
+                    continue;
+                }
+                ph.fill(0.0);
+                add_product(&mut ph, &state.s, &f);
+                for (k, ph) in gain.iter_mut().zip(&ph) {
+                    *k = ph / s;
+                }
+                gains.s[at] = s;
+                gains.k[at * n..(at + 1) * n].copy_from_slice(&gain);
+                if lanes > 0 {
+                    state.refresh_p();
+                }
+                for lane in 0..lanes {
+                    let d_row = &model.d_measurements[lane][at];
+                    let dr = data.variances.map_or(d_row.variance, |table| table.derivatives[lane][sample * m + at]);
+                    dph.fill(0.0);
+                    add_product(&mut dph, &state.dp[lane], &row.h);
+                    let along = dot(&row.h, &dph);
+                    add_product(&mut dph, &state.p, &d_row.h);
+                    ds[lane] = along + 2.0 * dot(&d_row.h, &ph) + dr;
+                    let dk = &mut gains.dk[(lane * m + at) * n..(lane * m + at + 1) * n];
+                    for i in 0..n {
+                        dk[i] = (dph[i] - gain[i] * ds[lane]) / s;
+                    }
+                    gains.ds[lane * m + at] = ds[lane];
+                    add_scaled(&mut state.dx[lane], e, dk);
+                    add_scaled(&mut state.dx[lane], de[lane], &gain);
+                    let dp = &mut state.dp[lane];
+                    for j in 0..n {
+                        let (kj, dphj) = (gain[j], dph[j]);
+                        for i in 0..n {
+                            dp[j * n + i] += gain[i] * (kj * ds[lane] - dphj) - dph[i] * kj;
+                        }
+                    }
+                }
+                let factor = 1.0 / (1.0 + (r / s).sqrt());
+                for k in 0..n {
+                    add_scaled(&mut state.s[k * n..(k + 1) * n], -factor * f[k], &gain);
+                }
+                state.is_p_fresh = false;
+            }
+            for (lane, columns) in state.d_columns.iter_mut().enumerate() {
+                // d(X + K E) with E = -h X.
+                let d_row = &model.d_measurements[lane][at];
+                let dk = &gains.dk[(lane * m + at) * n..(lane * m + at + 1) * n];
+                let mut d_e = vec![0.0; q];
+                for j in 0..q {
+                    d_e[j] = -dot(&row.h, &columns[j]) - dot(&d_row.h, &state.columns[j]);
+                    add_scaled(&mut columns[j], de[lanes + j], dk);
+                    add_scaled(&mut columns[j], d_e[j], &gain);
+                }
+                if is_counted {
+                    let target = &mut sums.d_normal_matrix[lane];
+                    for a in 0..q {
+                        for b in 0..q {
+                            let (ea, eb) = (de[lanes + a], de[lanes + b]);
+                            target[(a, b)] += (d_e[a] * eb + ea * d_e[b] - ea * eb * ds[lane] / s) / s;
+                        }
+                    }
+                }
+            }
+            for (column, &along) in state.columns.iter_mut().zip(&de[lanes..]) {
+                add_scaled(column, along, &gain);
+            }
+            add_scaled(&mut state.x, e, &gain);
+            if options.with_record {
+                let last = sums.record.innovations.len() - 1;
+                sums.record.innovations[last] = e;
+                sums.record.variances[last] = s;
+            }
+            if !is_counted {
+                continue;
+            }
+            sums.n_counted += 1;
+            sums.log_likelihood -= 0.5 * ((2.0 * PI * s).ln() + e * e / s);
+            for a in 0..q {
+                for b in 0..q {
+                    sums.normal_matrix[(a, b)] += de[lanes + a] * de[lanes + b] / s;
+                }
+                sums.normal_vector[a] += de[lanes + a] * e / s;
+            }
+            if lanes > 0 {
+                has_score = true;
+                for lane in 0..lanes {
+                    let slope = -0.5 * ds[lane] / s - e * de[lane] / s + 0.5 * e * e * ds[lane] / (s * s);
+                    score[lane] += slope;
+                }
+                for a in 0..lanes + q {
+                    for b in 0..=a {
+                        let mut sum = de[a] * de[b] / s;
+                        if a < lanes {
+                            sum += 0.5 * ds[a] * ds[b] / (s * s);
+                        }
+                        sums.information[(a, b)] += sum;
+                    }
+                }
+            }
+        }
+        if has_score {
+            for a in 0..lanes {
+                sums.gradient[a] += score[a];
+                for b in 0..lanes {
+                    sums.score_products[(a, b)] += score[a] * score[b];
+                }
+            }
+        }
+        // On to the next sample.
+        let end = experiment.segment_of.get(sample + 1).copied().unwrap_or(segment);
+        let mut only_step = None;
+        for piece in segment..end {
+            if let Some(at) = data.step_of[piece] {
+                let step = &model.steps[at];
+                if piece == segment {
+                    state.predict_means(step, inputs, &d_inputs);
+                } else {
+                    state.predict_means(step, inputs_of(piece), &d_inputs_of(piece));
+                }
+                only_step = if piece == segment && end == segment + 1 { Some(at) } else { None };
+                if is_steady && only_step == last_step && only_step.is_some() {
+                    continue;
+                }
+                if is_steady {
+                    // The pattern of steps changes: the covariance goes on from where it converged.
+                    is_steady = false;
+                    last_change = f64::INFINITY;
+                    restore(&mut state, &gains, model);
+                }
+                state.predict_covariances(step);
+            }
+            state.kick(&experiment.segments[piece].kick);
+        }
+        if !state.x.iter().all(|x| x.is_finite()) {
+            return Err(EstimateError::Overflow { time });
+        }
+        if !is_steady && filter.steady_tolerance > 0.0 && data.variances.is_none() {
+            let is_same = only_step.is_some() && only_step == last_step && same_pattern(&gains.s, &previous.s);
+            if is_same && gains.s.iter().all(|s| !s.is_nan()) {
+                let change = change_of(&gains, &previous, n, m, lanes);
+                // What is left of a geometric approach; rounding sets the floor.
+                let ratio = (change / last_change).min(0.999_999);
+                let left = if last_change.is_finite() { change / (1.0 - ratio) } else { f64::INFINITY };
+                if (left <= filter.steady_tolerance && change <= last_change) || change <= 2e-15 {
+                    is_steady = true;
+                    sums.steady_from = Some(sample);
+                }
+                last_change = change;
+            } else {
+                last_change = f64::INFINITY;
+            }
+        }
+        last_step = only_step;
+    }
+    for a in 0..lanes + q {
+        for b in 0..a {
+            sums.information[(b, a)] = sums.information[(a, b)];
+        }
+    }
+    Ok(sums)
+}
+
+/// Nothing is lost in the steady state: `S` and `dP` stay as predicted when it was reached, and take the measurements of the sample that was
+/// left out of them.
+fn restore(state: &mut State<'_>, gains: &Gains, model: &FilterModel) {
+    let n = model.n;
+    let m = model.measurements.len();
+    for (at, row) in model.measurements.iter().enumerate() {
+        let s = gains.s[at];
+        let gain = &gains.k[at * n..(at + 1) * n];
+        state.refresh_p();
+        let mut ph = vec![0.0; n];
+        add_product(&mut ph, &state.p, &row.h);
+        for lane in 0..state.dp.len() {
+            let d_row = &model.d_measurements[lane][at];
+            let mut dph = vec![0.0; n];
+            add_product(&mut dph, &state.dp[lane], &row.h);
+            add_product(&mut dph, &state.p, &d_row.h);
+            let ds = gains.ds[lane * m + at];
+            for j in 0..n {
+                for i in 0..n {
+                    state.dp[lane][j * n + i] += gain[i] * (gain[j] * ds - dph[j]) - dph[i] * gain[j];
+                }
+            }
+        }
+        let f: Vec<f64> = (0..n).map(|k| dot(&state.s[k * n..(k + 1) * n], &row.h)).collect();
+        let factor = 1.0 / (1.0 + (row.variance / s).sqrt());
+        for k in 0..n {
+            add_scaled(&mut state.s[k * n..(k + 1) * n], -factor * f[k], gain);
+        }
+        state.is_p_fresh = false;
+    }
+}
+
+/// Whether the same values are missing.
+fn same_pattern(a: &[f64], b: &[f64]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_nan() == b.is_nan())
+}
+
+/// The largest relative change of innovation variances, gains and their derivatives.
+fn change_of(now: &Gains, before: &Gains, n: usize, m: usize, lanes: usize) -> f64 {
+    let mut change = 0.0f64;
+    let mut see = |difference: f64| {
+        if difference > change || difference.is_nan() {
+            change = if difference.is_nan() { f64::INFINITY } else { difference };
+        }
+    };
+    for at in 0..m {
+        let s = now.s[at];
+        see((s - before.s[at]).abs() / s);
+        let unit = |i: usize| if now.size[i] > 0.0 { s.sqrt() / now.size[i] } else { 0.0 };
+        for i in 0..n {
+            see((now.k[at * n + i] - before.k[at * n + i]).abs() * unit(i));
+        }
+        for lane in 0..lanes {
+            let place = lane * m + at;
+            let size_s = now.ds[place].abs().max(1e-30 * s);
+            let range = place * n..(place + 1) * n;
+            let (dk, dk_before) = (&now.dk[range.clone()], &before.dk[range]);
+            let size_k = (0..n).fold(0.0f64, |largest, i| largest.max(dk[i].abs() * unit(i)));
+            // Derivatives matter relative to the largest of them.
+            let size = (size_s / s).max(size_k).max(f64::MIN_POSITIVE);
+            see((now.ds[place] - before.ds[place]).abs() / s / size * 1e-2);
+            for i in 0..n {
+                see((dk[i] - dk_before[i]).abs() * unit(i) / size * 1e-2);
+            }
+        }
+    }
+    change
+}

@@ -1,0 +1,424 @@
+//! The log-likelihood of a linear stochastic descriptor model, its gradient and its information matrix.
+//!
+//! ```text
+//! log L = -1/2 sum over all values of ( log(2 pi s) + e^2 / s )          [@gerdin2007, eq. (22)]
+//! ```
+//!
+//! with innovations `e` and their variances `s` from the filter. A start that is not known, `x_0 + X_0 delta`, makes `e + E delta` of the
+//! innovations; with `A = sum E^T E / s`, `b = sum E^T e / s` the estimate is `delta = -A^-1 b`, which adds `b^T A^-1 b / 2`; an infinite prior
+//! variance moreover subtracts `log det A / 2`.   [@dejong1991; @durbin2012, sec. 7.2]
+//!
+//! The information is the expected one given the past, `sum ( de^T de / s + ds^T ds / (2 s^2) )`, with `delta` eliminated.
+
+use faer::Mat;
+
+use crate::descriptor::{Coefficients, ModelLayout, ParametricModel, StartMode};
+use crate::discretize::{ContinuousModel, discretize_with_derivatives};
+use crate::error::EstimateError;
+use crate::experiment::{InputJet, VarianceJet};
+use crate::filter::{FilterModel, FilterOptions, Innovations, RunData, RunOptions, RunSums, StepModel, run};
+use crate::kernel::{flat, semidefinite_factor};
+use crate::search::{Expansion, Objective};
+use crate::start::{StartInputs, StartJet, StartPlan};
+use crate::state_space::{StateSpaceJet, Structure, state_space};
+
+/// The likelihood of a model with data.
+pub struct Likelihood<'m, M: ParametricModel> {
+    model: &'m M,
+    options: FilterOptions,
+    plan: StartPlan,
+    structure: Structure,
+    lengths: Vec<f64>,
+    /// By experiment and segment.
+    step_of: Vec<Vec<Option<usize>>>,
+}
+
+/// The likelihood at some parameters.
+#[derive(Clone, Debug)]
+pub struct LikelihoodValue {
+    /// With the constants of `2 pi`.
+    pub log_likelihood: f64,
+    /// Number of values counted.
+    pub n_counted: usize,
+    /// Values that were known exactly beforehand and left out.
+    pub n_redundant: usize,
+    /// Estimated start conditions by experiment; empty where there are none.
+    pub start: Vec<Vec<f64>>,
+}
+
+/// The likelihood with its derivatives.
+#[derive(Clone, Debug)]
+pub struct LikelihoodExpansion {
+    /// The value.
+    pub value: LikelihoodValue,
+    /// Gradient.
+    pub gradient: Vec<f64>,
+    /// Information matrix of the unknowns.
+    pub information: Mat<f64>,
+    /// Sum of products of the scores of single samples.
+    pub score_products: Mat<f64>,
+}
+
+/// A model at some parameters, ready for the filter.
+pub(crate) struct Assembled {
+    pub coefficients: Coefficients,
+    pub jet: StateSpaceJet,
+    pub filter: FilterModel,
+    pub inputs: Vec<Option<InputJet>>,
+    pub variances: Vec<Option<VarianceJet>>,
+    pub starts: Vec<StartJet>,
+}
+
+impl<'m, M: ParametricModel> Likelihood<'m, M> {
+    /// Takes a model and the parameters whose structure all others must have.
+    ///
+    /// # Errors
+    /// When the model has no likelihood there.
+    pub fn new(model: &'m M, theta: &[f64], options: FilterOptions) -> Result<Self, EstimateError> {
+        let coefficients = model.coefficients(theta)?;
+        let jet = state_space(&coefficients, &[])?;
+        let plan = StartPlan::choose(model.layout(), &coefficients, &jet.value);
+        let mut lengths: Vec<f64> = Vec::new();
+        let mut step_of = Vec::new();
+        for experiment in model.experiments() {
+            // Times are rounded: lengths that differ by less than that are the same.
+            let largest = experiment.times.iter().fold(0.0f64, |a, b| a.max(b.abs()));
+            let mut sorted: Vec<(u64, usize)> = Vec::new();
+            let mut steps = Vec::with_capacity(experiment.segments.len());
+            for segment in &experiment.segments {
+                let slack = 4.0 * f64::EPSILON * largest + 1e-13 * segment.length;
+                if segment.length <= slack {
+                    steps.push(None);
+                    continue;
+                }
+                let key = segment.length.to_bits();
+                // Positive doubles are ordered as their bits.
+                let place = sorted.partition_point(|entry| entry.0 < key);
+                let near = |at: usize| {
+                    sorted.get(at).is_some_and(|entry| (f64::from_bits(entry.0) - segment.length).abs() <= slack)
+                };
+                let known = if near(place) {
+                    Some(sorted[place].1)
+                } else if place > 0 && near(place - 1) {
+                    Some(sorted[place - 1].1)
+                } else {
+                    None
+                };
+                let at = known.unwrap_or_else(|| {
+                    let at = lengths.iter().position(|&length| length == segment.length).unwrap_or_else(|| {
+                        lengths.push(segment.length);
+                        lengths.len() - 1
+                    });
+                    sorted.insert(place, (key, at));
+                    at
+                });
+                steps.push(Some(at));
+            }
+            step_of.push(steps);
+        }
+        Ok(Self { model, options, plan, structure: jet.structure, lengths, step_of })
+    }
+
+    /// The structure at the parameters it was made with.
+    #[must_use]
+    pub fn structure(&self) -> &Structure {
+        &self.structure
+    }
+
+    /// Which conditions determine the start.
+    #[must_use]
+    pub fn start_plan(&self) -> &StartPlan {
+        &self.plan
+    }
+
+    /// Brings the model to the filter's form at some parameters.
+    pub(crate) fn assemble(&self, theta: &[f64], with_derivatives: bool) -> Result<Assembled, EstimateError> {
+        let layout = self.model.layout();
+        let coefficients = self.model.coefficients(theta)?;
+        if let Some(measurement) = coefficients.variances.iter().position(|value| *value < 0.0) {
+            return Err(EstimateError::NegativeVariance { measurement, value: coefficients.variances[measurement] });
+        }
+        let derivatives = if with_derivatives { self.model.derivatives(theta)? } else { Vec::new() };
+        let jet = state_space(&coefficients, &derivatives)?;
+        self.structure.require(&jet.structure)?;
+        let continuous = |of: &crate::state_space::StateSpace| ContinuousModel {
+            dynamics: of.dynamics.clone(),
+            input: of.input.clone(),
+            intensity: of.intensity.clone(),
+        };
+        let value = continuous(&jet.value);
+        let directions: Vec<ContinuousModel> = jet.derivatives.iter().map(continuous).collect();
+        let degree = self.model.experiments().first().map_or(0, |experiment| experiment.degree);
+        let mut steps = Vec::with_capacity(self.lengths.len());
+        for &length in &self.lengths {
+            let discrete = discretize_with_derivatives(&value, &directions, length, degree);
+            let is_finite = |a: &Mat<f64>| flat(a).iter().all(|x| x.is_finite());
+            if !is_finite(&discrete.value.transition) || !is_finite(&discrete.value.covariance) {
+                return Err(EstimateError::NotFinite { what: format!("the transition over a step of {length}") });
+            }
+            let joined = |inputs: &[Mat<f64>]| inputs.iter().flat_map(flat).collect::<Vec<f64>>();
+            steps.push(StepModel {
+                phi: flat(&discrete.value.transition),
+                inputs: joined(&discrete.value.inputs),
+                noise: semidefinite_factor(&discrete.value.covariance),
+                d_phi: discrete.derivatives.iter().map(|d| flat(&d.transition)).collect(),
+                d_inputs: discrete.derivatives.iter().map(|d| joined(&d.inputs)).collect(),
+                d_covariance: discrete.derivatives.iter().map(|d| flat(&d.covariance)).collect(),
+            });
+        }
+        let experiments = self.model.experiments();
+        let inputs: Vec<Option<InputJet>> = (0..experiments.len()).map(|at| self.model.inputs(at, theta)).collect();
+        let variances: Vec<Option<VarianceJet>> =
+            (0..experiments.len()).map(|at| self.model.variances(at, theta)).collect();
+        let mut starts = Vec::new();
+        for (experiment, jet_inputs) in experiments.iter().zip(&inputs) {
+            let width = (experiment.degree + 1) * experiment.n_inputs;
+            let at_start = StartInputs {
+                value: &jet_inputs.as_ref().map_or(&experiment.inputs[..], |jet| &jet.value[..])[..width],
+                derivatives: jet_inputs
+                    .iter()
+                    .filter(|_| with_derivatives)
+                    .flat_map(|jet| jet.derivatives.iter().map(|list| &list[..width]))
+                    .collect(),
+                n_inputs: experiment.n_inputs,
+            };
+            starts.push(self.plan.start(layout, &coefficients, &derivatives, &jet, &at_start)?);
+        }
+        let d_variances: Vec<Vec<f64>> = derivatives.iter().map(|d| d.variances.clone()).collect();
+        let filter = FilterModel::new(&jet, &coefficients.variances, &d_variances, steps);
+        Ok(Assembled { coefficients, jet, filter, inputs, variances, starts })
+    }
+
+    /// The data of one experiment for a run.
+    pub(crate) fn run_data<'a>(&'a self, at: usize, assembled: &'a Assembled, start: &'a StartJet) -> RunData<'a> {
+        let experiment = &self.model.experiments()[at];
+        let jet = assembled.inputs[at].as_ref();
+        RunData {
+            experiment,
+            step_of: &self.step_of[at],
+            inputs: jet.map_or(&experiment.inputs, |jet| &jet.value),
+            d_inputs: jet.map_or(&[], |jet| &jet.derivatives),
+            variances: assembled.variances[at].as_ref(),
+            start,
+        }
+    }
+
+    fn layout(&self) -> &ModelLayout {
+        self.model.layout()
+    }
+
+    /// The log-likelihood.
+    ///
+    /// # Errors
+    /// When the model has no likelihood at these parameters, or another structure.
+    pub fn evaluate(&self, theta: &[f64]) -> Result<LikelihoodValue, EstimateError> {
+        let assembled = self.assemble(theta, false)?;
+        let mut total = LikelihoodValue { log_likelihood: 0.0, n_counted: 0, n_redundant: 0, start: Vec::new() };
+        for (at, start) in assembled.starts.iter().enumerate() {
+            let sums =
+                run(&assembled.filter, &self.run_data(at, &assembled, start), &self.options, RunOptions::default())?;
+            self.count(&mut total, &sums);
+        }
+        finish(total)
+    }
+
+    /// Adds the sums of an experiment; gives the estimated start.
+    fn count(&self, total: &mut LikelihoodValue, sums: &RunSums) -> StartEstimate {
+        let estimate = StartEstimate::new(&sums.normal_matrix, &sums.normal_vector);
+        total.log_likelihood += sums.log_likelihood + estimate.gain;
+        if self.layout().start == StartMode::Diffuse {
+            total.log_likelihood -= 0.5 * estimate.log_determinant;
+        }
+        total.n_counted += sums.n_counted;
+        total.n_redundant += sums.n_redundant;
+        total.start.push(estimate.delta.clone());
+        estimate
+    }
+
+    /// The log-likelihood with gradient and information.
+    ///
+    /// # Errors
+    /// As [`Likelihood::evaluate`].
+    pub fn expand(&self, theta: &[f64]) -> Result<LikelihoodExpansion, EstimateError> {
+        let assembled = self.assemble(theta, true)?;
+        let p = self.layout().n_unknown;
+        let is_diffuse = self.layout().start == StartMode::Diffuse;
+        let mut total = LikelihoodValue { log_likelihood: 0.0, n_counted: 0, n_redundant: 0, start: Vec::new() };
+        let mut gradient = vec![0.0; p];
+        let mut information = Mat::zeros(p, p);
+        let mut score_products = Mat::zeros(p, p);
+        for (at, start) in assembled.starts.iter().enumerate() {
+            let q = start.value.directions.ncols();
+            let options = RunOptions {
+                with_derivatives: true,
+                with_diffuse_derivatives: is_diffuse && q > 0,
+                with_record: false,
+            };
+            let data = self.run_data(at, &assembled, start);
+            let sums = if q == 0 {
+                let sums = run(&assembled.filter, &data, &self.options, options)?;
+                self.count(&mut total, &sums);
+                sums
+            } else {
+                // First where the start is, then derivatives with the start there: at the optimum its own derivative does not matter.
+                let first = run(&assembled.filter, &data, &self.options, RunOptions::default())?;
+                let estimate = self.count(&mut total, &first);
+                let moved = shifted(start, &estimate.delta);
+                let data = self.run_data(at, &assembled, &moved);
+                let mut sums = run(&assembled.filter, &data, &self.options, options)?;
+                for (lane, d_matrix) in sums.d_normal_matrix.iter().enumerate() {
+                    sums.gradient[lane] -= 0.5 * trace_of_product(&estimate.inverse, d_matrix);
+                }
+                sums
+            };
+            for lane in 0..p {
+                gradient[lane] += sums.gradient[lane];
+            }
+            score_products += &sums.score_products;
+            information += eliminated(&sums.information, p);
+        }
+        Ok(LikelihoodExpansion { value: finish(total)?, gradient, information, score_products })
+    }
+
+    /// One-step predictions of all experiments, with estimated starts where there are some.
+    ///
+    /// # Errors
+    /// As [`Likelihood::evaluate`].
+    pub fn innovations(&self, theta: &[f64]) -> Result<Vec<Innovations>, EstimateError> {
+        let assembled = self.assemble(theta, false)?;
+        let options = RunOptions { with_record: true, ..RunOptions::default() };
+        let mut all = Vec::new();
+        for (at, start) in assembled.starts.iter().enumerate() {
+            let mut moved = start.clone();
+            if start.value.directions.ncols() > 0 {
+                let data = self.run_data(at, &assembled, start);
+                let sums = run(&assembled.filter, &data, &self.options, RunOptions::default())?;
+                moved = shifted(start, &StartEstimate::new(&sums.normal_matrix, &sums.normal_vector).delta);
+            }
+            let data = self.run_data(at, &assembled, &moved);
+            all.push(run(&assembled.filter, &data, &self.options, options)?.record);
+        }
+        Ok(all)
+    }
+}
+
+fn finish(total: LikelihoodValue) -> Result<LikelihoodValue, EstimateError> {
+    if total.n_counted == 0 {
+        return Err(EstimateError::NoSamples);
+    }
+    if !total.log_likelihood.is_finite() {
+        return Err(EstimateError::NotFinite { what: "the log-likelihood".to_owned() });
+    }
+    Ok(total)
+}
+
+/// The start moved to an estimate of its unknown part, derivatives included.
+fn shifted(start: &StartJet, delta: &[f64]) -> StartJet {
+    let mut moved = start.clone();
+    let shift = |state: &mut crate::start::StartState| {
+        for i in 0..state.mean.len() {
+            state.mean[i] += delta.iter().enumerate().map(|(j, d)| state.directions[(i, j)] * d).sum::<f64>();
+        }
+    };
+    shift(&mut moved.value);
+    moved.derivatives.iter_mut().for_each(shift);
+    moved
+}
+
+fn trace_of_product(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
+    (0..a.nrows()).map(|i| (0..a.ncols()).map(|j| a[(i, j)] * b[(j, i)]).sum::<f64>()).sum()
+}
+
+/// The least-squares estimate of an unknown start.
+#[derive(Clone, Debug)]
+pub(crate) struct StartEstimate {
+    pub delta: Vec<f64>,
+    /// `b^T A^-1 b / 2`.
+    pub gain: f64,
+    pub log_determinant: f64,
+    /// `A^-1` on the directions that data determine, zero on the others.
+    pub inverse: Mat<f64>,
+}
+
+/// Relative eigenvalue below which data say nothing about a direction.
+const UNDETERMINED: f64 = 1e-12;
+
+impl StartEstimate {
+    pub fn new(matrix: &Mat<f64>, vector: &[f64]) -> Self {
+        let q = vector.len();
+        let inverse = SemidefiniteInverse::new(matrix);
+        let delta: Vec<f64> =
+            (0..q).map(|i| -(0..q).map(|j| inverse.matrix[(i, j)] * vector[j]).sum::<f64>()).collect();
+        let gain = -0.5 * delta.iter().zip(vector).map(|(d, b)| d * b).sum::<f64>();
+        Self { delta, gain, log_determinant: inverse.log_determinant, inverse: inverse.matrix }
+    }
+}
+
+/// Inverse of a semidefinite matrix on its range.
+pub(crate) struct SemidefiniteInverse {
+    pub matrix: Mat<f64>,
+    pub log_determinant: f64,
+    /// Directions of the kernel, in units of the diagonal.
+    pub kernel: Vec<Vec<f64>>,
+}
+
+impl SemidefiniteInverse {
+    pub fn new(a: &Mat<f64>) -> Self {
+        let q = a.nrows();
+        let unit: Vec<f64> = (0..q).map(|i| if a[(i, i)] > 0.0 { 1.0 / a[(i, i)].sqrt() } else { 0.0 }).collect();
+        let scaled = Mat::from_fn(q, q, |i, j| 0.5 * (a[(i, j)] + a[(j, i)]) * unit[i] * unit[j]);
+        let mut matrix = Mat::zeros(q, q);
+        let mut log_determinant = 0.0;
+        let mut kernel = Vec::new();
+        if q > 0
+            && let Ok(eigen) = scaled.self_adjoint_eigen(faer::Side::Lower)
+        {
+            let (values, vectors) = (eigen.S().column_vector(), eigen.U());
+            for k in 0..q {
+                let value = values[k];
+                if value > UNDETERMINED {
+                    log_determinant += value.ln();
+                    for j in 0..q {
+                        for i in 0..q {
+                            matrix[(i, j)] += unit[i] * unit[j] * vectors[(i, k)] * vectors[(j, k)] / value;
+                        }
+                    }
+                } else {
+                    kernel.push((0..q).map(|i| vectors[(i, k)]).collect());
+                }
+            }
+        }
+        log_determinant -= unit.iter().filter(|u| **u > 0.0).map(|u| 2.0 * u.ln()).sum::<f64>();
+        Self { matrix, log_determinant, kernel }
+    }
+}
+
+/// The leading `p` x `p` block with the other variables eliminated.
+fn eliminated(information: &Mat<f64>, p: usize) -> Mat<f64> {
+    let q = information.nrows() - p;
+    let lead = information.as_ref().submatrix(0, 0, p, p).to_owned();
+    if q == 0 || p == 0 {
+        return lead;
+    }
+    let cross = information.as_ref().submatrix(0, p, p, q).to_owned();
+    let inner = SemidefiniteInverse::new(&information.as_ref().submatrix(p, p, q, q).to_owned());
+    lead - &cross * &inner.matrix * cross.transpose()
+}
+
+/// The negative log-likelihood for the search.
+impl<M: ParametricModel> Objective for Likelihood<'_, M> {
+    type Refusal = EstimateError;
+
+    fn value(&mut self, theta: &[f64]) -> Result<f64, EstimateError> {
+        Ok(-self.evaluate(theta)?.log_likelihood)
+    }
+
+    fn expand(&mut self, theta: &[f64]) -> Result<Expansion, EstimateError> {
+        let LikelihoodExpansion { value, gradient, information, .. } = Likelihood::expand(self, theta)?;
+        Ok(Expansion {
+            value: -value.log_likelihood,
+            gradient: gradient.iter().map(|g| -g).collect(),
+            curvature: information,
+        })
+    }
+}

@@ -1,0 +1,419 @@
+//! The distribution of the state at the start of an experiment, with its derivatives.
+//!
+//! As many conditions as there are degrees of freedom determine the state: `R x = rho`. They are, in this order, the states of shaping
+//! filters, the conditions that are insisted on, and, where freedom is left, conditions that are wished for. Which ones are taken is
+//! decided once, by the independence of their rows, and kept for the whole search, so that what is estimated has the same meaning at
+//! all parameters. With `T = R^-1`, filters of covariance `Pi` and free conditions `delta`:
+//!
+//! ```text
+//! x = T rho + T_filter w_0 + T_free delta,     w_0 ~ N(0, Pi)
+//! ```
+//!
+//! `delta` is zero, an unknown vector, or has infinite prior variance.   [@gerdin2007, sec. 5; @dejong1991]
+
+use faer::Mat;
+use faer::linalg::solvers::Solve;
+
+use crate::descriptor::{Coefficients, FilterBlock, ModelLayout, StartMode, StartRows};
+use crate::discretize::{ContinuousModel, stationary_covariance};
+use crate::error::EstimateError;
+use crate::state_space::{StateSpace, StateSpaceJet};
+
+/// Mean, covariance and unknown directions of the first state; also a derivative of them.
+#[derive(Clone, Debug)]
+pub struct StartState {
+    /// Mean.
+    pub mean: Vec<f64>,
+    /// Covariance.
+    pub covariance: Mat<f64>,
+    /// Directions in which the state is not known at all, one column each.
+    pub directions: Mat<f64>,
+}
+
+/// The first state with derivatives.
+#[derive(Clone, Debug)]
+pub struct StartJet {
+    /// The first state.
+    pub value: StartState,
+    /// Derivatives, one for each unknown parameter.
+    pub derivatives: Vec<StartState>,
+}
+
+/// A condition that takes part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StartCondition {
+    /// A variable that is the state of a filter.
+    Filter(usize),
+    /// A row that is insisted on.
+    Insisted(usize),
+    /// A row that is wished for.
+    Wished(usize),
+}
+
+/// Which conditions determine the state.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StartPlan {
+    /// As many as there are degrees of freedom.
+    pub conditions: Vec<StartCondition>,
+    /// Rows that are insisted on and follow from the others.
+    pub implied: Vec<usize>,
+}
+
+/// `u, u', ..` at the start, and their derivatives with respect to the unknowns (empty where there are none).
+pub(crate) struct StartInputs<'a> {
+    pub value: &'a [f64],
+    pub derivatives: Vec<&'a [f64]>,
+    pub n_inputs: usize,
+}
+
+impl StartInputs<'_> {
+    fn order(list: &[f64], n_inputs: usize, order: usize) -> Vec<f64> {
+        (0..n_inputs).map(|i| list.get(order * n_inputs + i).copied().unwrap_or(0.0)).collect()
+    }
+}
+
+impl StartPlan {
+    /// Chooses the conditions at the parameters where a search starts.
+    #[must_use]
+    pub fn choose(layout: &ModelLayout, coefficients: &Coefficients, space: &StateSpace) -> Self {
+        let n = space.dynamics.nrows();
+        let mut plan = Self { conditions: Vec::new(), implied: Vec::new() };
+        if layout.start == StartMode::Stationary {
+            return plan;
+        }
+        let mut basis: Vec<Vec<f64>> = Vec::new();
+        let add = |basis: &mut Vec<Vec<f64>>, row: Vec<f64>, threshold: f64| -> bool {
+            let norm = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
+            let before = norm(&row);
+            if before == 0.0 || basis.len() == n {
+                return false;
+            }
+            let mut left = row;
+            for _ in 0..2 {
+                for known in basis.iter() {
+                    let along: f64 = known.iter().zip(&left).map(|(a, b)| a * b).sum();
+                    left.iter_mut().zip(known).for_each(|(x, k)| *x -= along * k);
+                }
+            }
+            let after = norm(&left);
+            if after <= threshold * before {
+                return false;
+            }
+            left.iter_mut().for_each(|x| *x /= after);
+            basis.push(left);
+            true
+        };
+        for variable in layout.filters.iter().flat_map(|filter| filter.states.clone()) {
+            if add(&mut basis, row_of(&space.variables.state, variable), 1e-12) {
+                plan.conditions.push(StartCondition::Filter(variable));
+            }
+        }
+        let insisted = state_rows(&coefficients.insisted, space);
+        for at in 0..insisted.nrows() {
+            if add(&mut basis, row_of(&insisted, at), 1e-9) {
+                plan.conditions.push(StartCondition::Insisted(at));
+            } else {
+                plan.implied.push(at);
+            }
+        }
+        let wished = state_rows(&coefficients.wished, space);
+        for threshold in [3e-2, 1e-4, 1e-9] {
+            for at in 0..wished.nrows() {
+                if add(&mut basis, row_of(&wished, at), threshold) {
+                    plan.conditions.push(StartCondition::Wished(at));
+                }
+            }
+        }
+        plan
+    }
+
+    /// Positions of the conditions whose values are estimated or diffuse.
+    fn free(&self, layout: &ModelLayout) -> Vec<usize> {
+        if !matches!(layout.start, StartMode::Estimated | StartMode::Diffuse) {
+            return Vec::new();
+        }
+        (0..self.conditions.len()).filter(|&at| matches!(self.conditions[at], StartCondition::Wished(_))).collect()
+    }
+
+    /// The rows of the wished conditions whose values are estimated or diffuse, in the order of the directions.
+    #[must_use]
+    pub fn free_rows(&self, layout: &ModelLayout) -> Vec<usize> {
+        self.free(layout)
+            .into_iter()
+            .filter_map(|at| match self.conditions[at] {
+                StartCondition::Wished(row) => Some(row),
+                StartCondition::Filter(_) | StartCondition::Insisted(_) => None,
+            })
+            .collect()
+    }
+
+    /// The first state.
+    pub(crate) fn start(
+        &self,
+        layout: &ModelLayout,
+        coefficients: &Coefficients,
+        derivatives: &[Coefficients],
+        jet: &StateSpaceJet,
+        inputs: &StartInputs<'_>,
+    ) -> Result<StartJet, EstimateError> {
+        if layout.start == StartMode::Stationary {
+            return stationary(jet, inputs);
+        }
+        let space = &jet.value;
+        let n = space.dynamics.nrows();
+        let rows = Rows::new(self, coefficients, space, inputs.value, inputs.n_inputs);
+        if self.conditions.len() < n {
+            return Err(EstimateError::NotFinite { what: "the state at the start".to_owned() });
+        }
+        let lu = rows.matrix.partial_piv_lu();
+        let t = lu.solve(Mat::<f64>::identity(n, n));
+        let mean: Vec<f64> = times(&t, &rows.values);
+        self.check_implied(coefficients, space, inputs, &mean)?;
+        let filters = filter_covariance(&layout.filters, coefficients, derivatives)?;
+        let n_filter = self.conditions.iter().filter(|c| matches!(c, StartCondition::Filter(_))).count();
+        let t_filter = columns(&t, &(0..n_filter).collect::<Vec<_>>());
+        let free = self.free(layout);
+        let value = StartState {
+            covariance: &t_filter * &filters[0] * t_filter.transpose(),
+            directions: columns(&t, &free),
+            mean,
+        };
+        let derivatives = jet
+            .derivatives
+            .iter()
+            .zip(derivatives)
+            .enumerate()
+            .map(|(at, (d_space, d_coefficients))| {
+                let d_inputs: &[f64] = inputs.derivatives.get(at).copied().unwrap_or(&[]);
+                let d_rows = rows.derivative(self, coefficients, d_coefficients, space, d_space, inputs, d_inputs);
+                let moved: Vec<f64> =
+                    times(&d_rows.matrix, &value.mean).iter().zip(&d_rows.values).map(|(a, b)| b - a).collect();
+                let dt = -(&t * &d_rows.matrix * &t);
+                let dt_filter = columns(&dt, &(0..n_filter).collect::<Vec<_>>());
+                let half = &dt_filter * &filters[0] * t_filter.transpose();
+                StartState {
+                    mean: times(&t, &moved),
+                    covariance: &t_filter * &filters[at + 1] * t_filter.transpose() + &half + half.transpose(),
+                    directions: columns(&dt, &free),
+                }
+            })
+            .collect();
+        Ok(StartJet { value, derivatives })
+    }
+
+    fn check_implied(
+        &self,
+        coefficients: &Coefficients,
+        space: &StateSpace,
+        inputs: &StartInputs<'_>,
+        mean: &[f64],
+    ) -> Result<(), EstimateError> {
+        if self.implied.is_empty() {
+            return Ok(());
+        }
+        let matrix = state_rows(&coefficients.insisted, space);
+        let values = state_values(&coefficients.insisted, space, inputs.value, inputs.n_inputs);
+        for &at in &self.implied {
+            let terms: Vec<f64> = (0..mean.len()).map(|j| matrix[(at, j)] * mean[j]).collect();
+            let size = values[at].abs() + terms.iter().map(|x| x.abs()).sum::<f64>();
+            let residual = terms.iter().sum::<f64>() - values[at];
+            if residual.abs() > 1e-7 * size.max(1e-9) {
+                return Err(EstimateError::InconsistentStart { condition: at, residual });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn row_of(a: &Mat<f64>, row: usize) -> Vec<f64> {
+    (0..a.ncols()).map(|j| a[(row, j)]).collect()
+}
+
+fn columns(a: &Mat<f64>, which: &[usize]) -> Mat<f64> {
+    Mat::from_fn(a.nrows(), which.len(), |i, j| a[(i, which[j])])
+}
+
+fn times(a: &Mat<f64>, x: &[f64]) -> Vec<f64> {
+    (0..a.nrows()).map(|i| (0..a.ncols()).map(|j| a[(i, j)] * x[j]).sum()).collect()
+}
+
+/// `c Q_s + b Q_s A`: what conditions say about the state.
+fn state_rows(rows: &StartRows, space: &StateSpace) -> Mat<f64> {
+    let basis = &space.variables.state;
+    &rows.variables * basis + &rows.derivatives * (basis * &space.dynamics)
+}
+
+/// `value - d u - sum over k of (c Z_k u^(k) + b Z_k u^(k+1)) - b Q_s B u`
+fn state_values(rows: &StartRows, space: &StateSpace, inputs: &[f64], n_inputs: usize) -> Vec<f64> {
+    let known = known_part(rows, space, inputs, n_inputs);
+    rows.values.iter().zip(known).map(|(value, known)| value - known).collect()
+}
+
+/// `d u + sum over k of (c Z_k u^(k) + b Z_k u^(k+1)) + b Q_s B u`, linear in every argument.
+fn known_part(rows: &StartRows, space: &StateSpace, inputs: &[f64], n_inputs: usize) -> Vec<f64> {
+    let u = |order: usize| StartInputs::order(inputs, n_inputs, order);
+    let n = space.variables.state.nrows();
+    let (mut variables, mut rates) = (vec![0.0; n], times(&space.variables.state, &times(&space.input, &u(0))));
+    for (k, term) in space.variables.inputs.iter().enumerate() {
+        add(&mut variables, &times(term, &u(k)));
+        add(&mut rates, &times(term, &u(k + 1)));
+    }
+    let mut known = times(&rows.inputs, &u(0));
+    add(&mut known, &times(&rows.variables, &variables));
+    add(&mut known, &times(&rows.derivatives, &rates));
+    known
+}
+
+fn add(sum: &mut [f64], term: &[f64]) {
+    sum.iter_mut().zip(term).for_each(|(a, b)| *a += b);
+}
+
+/// `R` and `rho`, or their derivatives.
+struct Rows {
+    matrix: Mat<f64>,
+    values: Vec<f64>,
+}
+
+impl Rows {
+    fn new(plan: &StartPlan, coefficients: &Coefficients, space: &StateSpace, inputs: &[f64], n_inputs: usize) -> Self {
+        let insisted = state_rows(&coefficients.insisted, space);
+        let wished = state_rows(&coefficients.wished, space);
+        let insisted_values = state_values(&coefficients.insisted, space, inputs, n_inputs);
+        let wished_values = state_values(&coefficients.wished, space, inputs, n_inputs);
+        Self::pick(plan, &space.variables.state, (&insisted, &insisted_values), (&wished, &wished_values))
+    }
+
+    fn pick(plan: &StartPlan, filters: &Mat<f64>, insisted: (&Mat<f64>, &[f64]), wished: (&Mat<f64>, &[f64])) -> Self {
+        let n = filters.ncols();
+        let matrix = Mat::from_fn(plan.conditions.len(), n, |i, j| match plan.conditions[i] {
+            StartCondition::Filter(variable) => filters[(variable, j)],
+            StartCondition::Insisted(row) => insisted.0[(row, j)],
+            StartCondition::Wished(row) => wished.0[(row, j)],
+        });
+        let values = plan
+            .conditions
+            .iter()
+            .map(|condition| match *condition {
+                StartCondition::Filter(_) => 0.0,
+                StartCondition::Insisted(row) => insisted.1[row],
+                StartCondition::Wished(row) => wished.1[row],
+            })
+            .collect();
+        Self { matrix, values }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn derivative(
+        &self,
+        plan: &StartPlan,
+        coefficients: &Coefficients,
+        d_coefficients: &Coefficients,
+        space: &StateSpace,
+        d_space: &StateSpace,
+        inputs: &StartInputs<'_>,
+        d_inputs: &[f64],
+    ) -> Self {
+        let n_inputs = inputs.n_inputs;
+        let of = |rows: &StartRows, d_rows: &StartRows| -> (Mat<f64>, Vec<f64>) {
+            let (basis, d_basis) = (&space.variables.state, &d_space.variables.state);
+            let rate = basis * &space.dynamics;
+            let d_rate = d_basis * &space.dynamics + basis * &d_space.dynamics;
+            let matrix = &d_rows.variables * basis
+                + &rows.variables * d_basis
+                + &d_rows.derivatives * &rate
+                + &rows.derivatives * &d_rate;
+            // The known part is linear in rows, in the map and in the inputs; the product Q_s B needs both of its parts.
+            let mut known = known_part(d_rows, space, inputs.value, n_inputs);
+            let mixed = StateSpace { input: space.input.clone(), ..d_space.clone() };
+            add(&mut known, &known_part(rows, &mixed, inputs.value, n_inputs));
+            let u = StartInputs::order(inputs.value, n_inputs, 0);
+            let driven = times(basis, &times(&d_space.input, &u));
+            add(&mut known, &times(&rows.derivatives, &driven));
+            // `known_part` adds `d u` for the rows given: it was counted twice here.
+            let twice = times(&rows.inputs, &u);
+            known.iter_mut().zip(twice).for_each(|(a, b)| *a -= b);
+            if !d_inputs.is_empty() {
+                add(&mut known, &known_part(rows, space, d_inputs, n_inputs));
+            }
+            let values = d_rows.values.iter().zip(known).map(|(value, known)| value - known).collect();
+            (matrix, values)
+        };
+        let insisted = of(&coefficients.insisted, &d_coefficients.insisted);
+        let wished = of(&coefficients.wished, &d_coefficients.wished);
+        Self::pick(plan, &d_space.variables.state, (&insisted.0, &insisted.1), (&wished.0, &wished.1))
+    }
+}
+
+/// Covariance of all filter states, then its derivatives.
+fn filter_covariance(
+    filters: &[FilterBlock],
+    coefficients: &Coefficients,
+    derivatives: &[Coefficients],
+) -> Result<Vec<Mat<f64>>, EstimateError> {
+    let n: usize = filters.iter().map(|filter| filter.states.len()).sum();
+    let mut result = vec![Mat::zeros(n, n); derivatives.len() + 1];
+    let mut offset = 0;
+    for filter in filters {
+        let size = filter.states.len();
+        if !filter.starts_at_zero {
+            let process = |of: &Coefficients, intensity: Mat<f64>| ContinuousModel {
+                dynamics: of.f.as_ref().submatrix(filter.states.start, filter.states.start, size, size).to_owned(),
+                input: Mat::zeros(size, 0),
+                intensity,
+            };
+            let noise = |of: &Coefficients| of.j.as_ref().subrows(filter.states.start, size).to_owned();
+            let b = noise(coefficients);
+            let value = process(coefficients, &b * b.transpose());
+            let directions: Vec<ContinuousModel> = derivatives
+                .iter()
+                .map(|of| {
+                    let half = noise(of) * b.transpose();
+                    process(of, &half + half.transpose())
+                })
+                .collect();
+            let jet =
+                stationary_covariance(&value, &directions).ok_or(EstimateError::NotStable { what: "a disturbance" })?;
+            for (target, block) in result.iter_mut().zip(std::iter::once(&jet.value).chain(&jet.derivatives)) {
+                target.as_mut().submatrix_mut(offset, offset, size, size).copy_from(block);
+            }
+        }
+        offset += size;
+    }
+    Ok(result)
+}
+
+/// Rest under the first inputs, `A x + B u = 0`, with the stationary covariance.
+fn stationary(jet: &StateSpaceJet, inputs: &StartInputs<'_>) -> Result<StartJet, EstimateError> {
+    let space = &jet.value;
+    let n = space.dynamics.nrows();
+    let process = |of: &StateSpace| ContinuousModel {
+        dynamics: of.dynamics.clone(),
+        input: Mat::zeros(n, 0),
+        intensity: of.intensity.clone(),
+    };
+    let directions: Vec<ContinuousModel> = jet.derivatives.iter().map(process).collect();
+    let covariance = stationary_covariance(&process(space), &directions)
+        .ok_or(EstimateError::NotStable { what: "the model with its disturbances" })?;
+    let u = StartInputs::order(inputs.value, inputs.n_inputs, 0);
+    let lu = space.dynamics.partial_piv_lu();
+    let solve = |force: &[f64]| -> Vec<f64> {
+        let x = lu.solve(Mat::from_fn(n, 1, |i, _| -force[i]));
+        (0..n).map(|i| x[(i, 0)]).collect()
+    };
+    let mean = solve(&times(&space.input, &u));
+    let none = Mat::zeros(n, 0);
+    let derivatives = jet
+        .derivatives
+        .iter()
+        .enumerate()
+        .map(|(at, d_space)| {
+            let mut force = times(&d_space.input, &u);
+            add(&mut force, &times(&d_space.dynamics, &mean));
+            if let Some(d_inputs) = inputs.derivatives.get(at) {
+                add(&mut force, &times(&space.input, &StartInputs::order(d_inputs, inputs.n_inputs, 0)));
+            }
+            StartState { mean: solve(&force), covariance: covariance.derivatives[at].clone(), directions: none.clone() }
+        })
+        .collect();
+    Ok(StartJet { value: StartState { mean, covariance: covariance.value, directions: none }, derivatives })
+}

@@ -1,0 +1,184 @@
+//! Likelihoods, gradients, filters and smoothers against the joint distribution of all samples.
+
+mod random_model;
+
+use daesy_estimate::descriptor::{ParametricModel, StartMode};
+use daesy_estimate::filter::FilterOptions;
+use daesy_estimate::likelihood::Likelihood;
+use faer::Mat;
+use faer::linalg::solvers::Solve;
+use random_model::{N_UNKNOWN, RandomModel};
+
+/// Log-density of the joint distribution with the start estimated or diffuse where asked for.
+fn dense_log_likelihood(model: &RandomModel, theta: &[f64], start: StartMode) -> f64 {
+    let mut total = 0.0;
+    for at in 0..model.experiments().len() {
+        let joint = model.joint(theta, at);
+        let values = model.present(at);
+        let n = values.len();
+        let factor = joint.covariance.llt(faer::Side::Lower).expect("the joint covariance is definite");
+        let e = Mat::from_fn(n, 1, |i, _| values[i].1 - joint.mean[i]);
+        let weighted = factor.solve(&e);
+        let square: f64 = (0..n).map(|i| e[(i, 0)] * weighted[(i, 0)]).sum();
+        let log_det: f64 = (0..n).map(|i| 2.0 * factor.L()[(i, i)].ln()).sum();
+        total -= 0.5 * (n as f64 * (2.0 * std::f64::consts::PI).ln() + log_det + square);
+        if matches!(start, StartMode::Estimated | StartMode::Diffuse) {
+            let x = &joint.columns;
+            let normal = x.transpose() * factor.solve(x);
+            let b = x.transpose() * &weighted;
+            let delta = normal.partial_piv_lu().solve(&b);
+            total += 0.5 * (0..b.nrows()).map(|i| b[(i, 0)] * delta[(i, 0)]).sum::<f64>();
+            if start == StartMode::Diffuse {
+                total -= 0.5 * normal.determinant().ln();
+            }
+        }
+    }
+    total
+}
+
+fn all_models() -> Vec<(RandomModel, StartMode, String)> {
+    let mut models = Vec::new();
+    for index in 1..=3 {
+        for (seed, start) in
+            [(1, StartMode::Given), (2, StartMode::Estimated), (3, StartMode::Diffuse), (4, StartMode::Given)]
+        {
+            let noise_free = seed == 4;
+            let model = RandomModel::new(100 * index as u64 + seed, index, start, noise_free);
+            models.push((model, start, format!("index {index}, {start:?}, seed {seed}")));
+        }
+    }
+    models
+}
+
+#[test]
+fn the_likelihood_is_the_joint_density() {
+    let theta = RandomModel::theta();
+    for (model, start, label) in all_models() {
+        let likelihood = Likelihood::new(&model, &theta, FilterOptions::default()).expect(&label);
+        let found = likelihood.evaluate(&theta).expect(&label).log_likelihood;
+        let expected = dense_log_likelihood(&model, &theta, start);
+        let error = ((found - expected) / expected).abs();
+        assert!(error < 1e-9, "{label}: {found} instead of {expected}, relative error {error:e}");
+    }
+}
+
+#[test]
+fn gradients_equal_central_differences() {
+    let theta = RandomModel::theta();
+    let mut models = all_models();
+    for index in 1..=3 {
+        let start = StartMode::Stationary;
+        models.push((
+            RandomModel::new(77 + index as u64, index, start, false),
+            start,
+            format!("index {index}, stationary"),
+        ));
+    }
+    for (model, _, label) in models {
+        let likelihood = Likelihood::new(&model, &theta, FilterOptions::default()).expect(&label);
+        let exact = likelihood.expand(&theta).expect(&label);
+        let value = likelihood.evaluate(&theta).expect(&label).log_likelihood;
+        assert!((exact.value.log_likelihood - value).abs() < 1e-10 * value.abs(), "{label}");
+        for at in 0..N_UNKNOWN {
+            let moved = |by: f64| {
+                let mut theta = theta.clone();
+                theta[at] += by;
+                likelihood.evaluate(&theta).expect(&label).log_likelihood
+            };
+            // Fourth order, so that rounding and truncation both stay below what is asked for.
+            let h = 1e-3;
+            let difference = (8.0 * (moved(h) - moved(-h)) - (moved(2.0 * h) - moved(-2.0 * h))) / (12.0 * h);
+            let error = (exact.gradient[at] - difference).abs() / difference.abs().max(1.0);
+            assert!(
+                error < 1e-6,
+                "{label}, unknown {at}: {} instead of {difference}, error {error:e}",
+                exact.gradient[at]
+            );
+        }
+    }
+}
+
+#[test]
+fn filter_and_smoother_are_conditional_expectations() {
+    let theta = RandomModel::theta();
+    for (model, start, label) in all_models() {
+        let likelihood = Likelihood::new(&model, &theta, FilterOptions::default()).expect(&label);
+        let estimates = likelihood.estimate(&theta).expect(&label);
+        for (at, estimate) in estimates.iter().enumerate() {
+            let joint = model.joint(&theta, at);
+            let values = model.present(at);
+            let n_samples = estimate.times.len();
+            for sample in 0..n_samples {
+                for (is_smoothed, until) in [(false, sample), (true, n_samples)] {
+                    let n = values.iter().filter(|(k, _)| *k <= until).count();
+                    let expected = conditional(&joint, &values, n, sample, start);
+                    for signal in 0..2 {
+                        let (mean, std) = if is_smoothed {
+                            (estimate.smoothed[signal][sample], estimate.smoothed_std[signal][sample])
+                        } else {
+                            (estimate.filtered[signal][sample], estimate.filtered_std[signal][sample])
+                        };
+                        match expected[signal] {
+                            Some((expected_mean, expected_std)) => {
+                                assert!(
+                                    (mean - expected_mean).abs() < 1e-7 * (1.0 + expected_mean.abs() + expected_std),
+                                    "{label}, sample {sample}, smoothed {is_smoothed}: mean {mean} instead of {expected_mean}"
+                                );
+                                assert!(
+                                    (std - expected_std).abs() < 2e-6 * (1.0 + expected_std),
+                                    "{label}, sample {sample}, smoothed {is_smoothed}: std {std} instead of {expected_std}"
+                                );
+                            }
+                            None => assert!(mean.is_nan() && std.is_nan(), "{label}, sample {sample}: {mean} {std}"),
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Mean and standard deviation of the signals given the first `n` values; nothing where an unknown start leaves them open.
+fn conditional(
+    joint: &random_model::Joint,
+    values: &[(usize, f64)],
+    n: usize,
+    sample: usize,
+    start: StartMode,
+) -> [Option<(f64, f64)>; 2] {
+    let has_unknown = matches!(start, StartMode::Estimated | StartMode::Diffuse);
+    let covariance = joint.covariance.as_ref().submatrix(0, 0, n, n).to_owned();
+    let e = Mat::from_fn(n, 1, |i, _| values[i].1 - joint.mean[i]);
+    let q = joint.columns.ncols();
+    [0, 1].map(|signal| {
+        let row = 2 * sample + signal;
+        let cross = Mat::from_fn(n, 1, |i, _| joint.signal_cross[(row, i)]);
+        let (weights, explained) = if n == 0 {
+            (Mat::zeros(0, 1), 0.0)
+        } else {
+            let weights = covariance.llt(faer::Side::Lower).expect("definite").solve(&cross);
+            let explained = (0..n).map(|i| cross[(i, 0)] * weights[(i, 0)]).sum::<f64>();
+            (weights, explained)
+        };
+        let mut mean = joint.signal_mean[row] + (0..n).map(|i| weights[(i, 0)] * e[(i, 0)]).sum::<f64>();
+        let mut variance = joint.signal_variance[row] - explained;
+        if has_unknown {
+            if n < q {
+                return None;
+            }
+            let x = joint.columns.as_ref().subrows(0, n).to_owned();
+            let solved = covariance.llt(faer::Side::Lower).expect("definite").solve(&x);
+            let normal = x.transpose() * &solved;
+            let b = solved.transpose() * &e;
+            let lu = normal.partial_piv_lu();
+            let delta = lu.solve(&b);
+            let along = Mat::from_fn(q, 1, |k, _| {
+                joint.signal_columns[(row, k)] - (0..n).map(|i| weights[(i, 0)] * x[(i, k)]).sum::<f64>()
+            });
+            mean += (0..q).map(|k| along[(k, 0)] * delta[(k, 0)]).sum::<f64>();
+            let spread = lu.solve(&along);
+            variance += (0..q).map(|k| along[(k, 0)] * spread[(k, 0)]).sum::<f64>();
+        }
+        Some((mean, variance.max(0.0).sqrt()))
+    })
+}
