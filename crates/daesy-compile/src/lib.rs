@@ -5,6 +5,7 @@
 //! processor and the [`Backend`].
 #![deny(unsafe_code)]
 
+mod events;
 mod interpret;
 mod kernels;
 mod lanes;
@@ -14,7 +15,7 @@ mod operation;
 mod tape;
 
 pub use interpret::{Backend, ExecutionError, Executor, Interpreter};
-pub use lower::{CompileError, CompiledSystem, compile};
+pub use lower::{CompileError, CompiledSystem, compile, compile_with_events};
 pub use memory::LaneMemory;
 pub use operation::{Binary, Opcode, Ternary, Unary};
 pub use tape::{

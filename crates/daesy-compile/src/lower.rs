@@ -8,8 +8,8 @@ use daesy_graph::flat::{ValueType, VariableKind};
 use daesy_graph::regular::{Derivative, Rate as RegularRate, RegularDae, RegularEquation};
 use daesy_graph::{BinaryOp, Differentiator, ExprId, Graph, Leaf, Node, Reach, UnaryOp, VarId};
 use daesy_system::{
-    Block, DaeSystem, Description, EquationLabel, Evaluator, GivenParameter, Input, LaneEvaluator, LanePoint,
-    ParameterError, Part, Pattern, Point, Quantity, Rate, StartOrigin,
+    Block, DaeSystem, Description, DiscreteVariable, EquationLabel, Evaluator, Events, GivenParameter, Input,
+    LaneEvaluator, LanePoint, ParameterError, Part, Pattern, Point, Quantity, Rate, StartOrigin,
 };
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -31,6 +31,14 @@ pub enum CompileError {
         /// How often it is differentiated.
         order: u16,
     },
+    /// `reinit` of a variable that is no state.
+    #[error("`{name}` is not a state: `reinit` cannot give it another value")]
+    NotAState {
+        /// The variable.
+        name: String,
+        /// Where `reinit` was written.
+        place: String,
+    },
     /// A program is too long.
     #[error(transparent)]
     TooLong(#[from] TapeError),
@@ -43,6 +51,8 @@ pub enum CompileError {
 struct Places {
     of_leaf: FxHashMap<(VarId, u16), u32>,
     n_inputs: usize,
+    /// The weight of the actual expression of `homotopy`, where it can be other than 1.
+    homotopy: Option<usize>,
 }
 
 /// A compiled model.
@@ -64,20 +74,49 @@ struct CompiledPart {
 }
 
 /// The expressions behind the vector-valued parts.
-struct PartRows {
-    residual: Vec<ExprId>,
-    constraint: Vec<ExprId>,
-    observed: Vec<ExprId>,
-    initial: Vec<ExprId>,
+#[derive(Default)]
+pub(crate) struct PartRows {
+    pub(crate) residual: Vec<ExprId>,
+    pub(crate) constraint: Vec<ExprId>,
+    pub(crate) observed: Vec<ExprId>,
+    pub(crate) initial: Vec<ExprId>,
+    pub(crate) roots: Vec<ExprId>,
+    pub(crate) modes: Vec<ExprId>,
+    pub(crate) schedule: Vec<ExprId>,
+    pub(crate) actions: Vec<ExprId>,
+    pub(crate) assertions: Vec<ExprId>,
 }
 
-/// Compiles a regular form.
+/// What becomes of relations.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Relations {
+    /// They are evaluated wherever they stand.
+    Literal,
+    /// They keep their values between events.
+    Held,
+}
+
+/// Compiles a regular form whose relations are evaluated wherever they stand, as lanes need it. Its modes are the discrete variables, which
+/// nothing changes.
 ///
 /// # Errors
 /// When an expression needs what the regular form does not determine, or a parameter has no value.
 pub fn compile(regular: RegularDae) -> Result<CompiledSystem, CompileError> {
+    compile_as(regular, Relations::Literal)
+}
+
+/// Compiles a regular form whose relations keep their values between events, with all that happens at events, see
+/// [`daesy_system::Events`].
+///
+/// # Errors
+/// When an expression needs what the regular form does not determine, a parameter has no value, or `reinit` is about no state.
+pub fn compile_with_events(regular: RegularDae) -> Result<CompiledSystem, CompileError> {
+    compile_as(regular, Relations::Held)
+}
+
+fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSystem, CompileError> {
     let mut graph = regular.flat.graph.clone();
-    let places = lay_out(&regular);
+    let mut places = lay_out(&regular);
     let eliminated: FxHashMap<VarId, ExprId> =
         regular.eliminated.iter().map(|eliminated| (eliminated.var, eliminated.value)).collect();
     let variables = &regular.flat.variables;
@@ -100,9 +139,13 @@ pub fn compile(regular: RegularDae) -> Result<CompiledSystem, CompileError> {
         observed.push(graph.total_time_derivative(value, &|var| variables[var.index()].kind));
         observed_names.push(format!("der({})", variables[var.index()].name));
     }
-    let mut initial: Vec<ExprId> = regular.initial_equations.iter().map(|equation| equation.residual).collect();
-    let mut initial_labels: Vec<EquationLabel> = regular
-        .initial_equations
+    let discrete_initial = (relations == Relations::Held).then(|| crate::events::split_initial(&regular, &mut graph));
+    let is_about_discrete =
+        |source: u32| discrete_initial.as_ref().is_some_and(|split| split.is_discrete[source as usize]);
+    let of_continuous: Vec<&RegularEquation> =
+        regular.initial_equations.iter().filter(|equation| !is_about_discrete(equation.source)).collect();
+    let mut initial: Vec<ExprId> = of_continuous.iter().map(|equation| equation.residual).collect();
+    let mut initial_labels: Vec<EquationLabel> = of_continuous
         .iter()
         .map(|equation| {
             let source = &regular.flat.initial_equations[equation.source as usize];
@@ -125,14 +168,27 @@ pub fn compile(regular: RegularDae) -> Result<CompiledSystem, CompileError> {
             });
         }
     }
-    let rows = PartRows {
+    let mut rows = PartRows {
         residual: regular.equations.iter().map(|equation| equation.residual).collect(),
         constraint: regular.constraints.iter().map(|equation| equation.residual).collect(),
         observed,
         initial,
+        ..PartRows::default()
     };
     let parameters = evaluate_parameters(&regular, &[])?;
-    let description = describe(&regular, &parameters, observed_names, initial_labels);
+    let mut description = describe(&regular, &parameters, observed_names, initial_labels);
+    if let Some(discrete_initial) = &discrete_initial {
+        let built = crate::events::build(&regular, &mut graph, &mut rows, discrete_initial)?;
+        let first_mode = places.n_inputs - regular.discrete.len();
+        for &(var, position) in &built.modes {
+            places.of_leaf.insert((var, 0), (first_mode + position) as u32);
+        }
+        places.n_inputs = first_mode + built.events.n_modes();
+        places.homotopy = built.events.has_homotopy.then(|| first_mode + built.events.homotopy());
+        description.n_modes = built.events.n_modes();
+        description.n_roots = built.events.roots.len();
+        description.events = built.events;
+    }
     let system = CompiledSystem {
         description,
         places,
@@ -141,7 +197,17 @@ pub fn compile(regular: RegularDae) -> Result<CompiledSystem, CompileError> {
         parts: [const { OnceLock::new() }; N_PARTS],
         regular,
     };
-    for part in [Part::Residual, Part::Constraint, Part::Observed, Part::Initial] {
+    for part in [
+        Part::Residual,
+        Part::Constraint,
+        Part::Observed,
+        Part::Initial,
+        Part::Roots,
+        Part::Modes,
+        Part::Schedule,
+        Part::Actions,
+        Part::Assertions,
+    ] {
         system.check_leaves(part)?;
         let compiled = system.compile_part(part)?;
         system.parts[part as usize].get_or_init(|| compiled);
@@ -178,7 +244,11 @@ impl CompiledSystem {
             Part::Observed | Part::ObservedByUnknowns | Part::ObservedByStates | Part::ObservedByParameters => {
                 &self.rows.observed
             }
-            Part::Roots => &[],
+            Part::Roots => &self.rows.roots,
+            Part::Modes => &self.rows.modes,
+            Part::Schedule => &self.rows.schedule,
+            Part::Actions => &self.rows.actions,
+            Part::Assertions => &self.rows.assertions,
             Part::Initial | Part::InitialByUnknowns | Part::InitialByStates | Part::InitialByParameters => {
                 &self.rows.initial
             }
@@ -189,7 +259,15 @@ impl CompiledSystem {
     fn columns(&self, part: Part) -> Option<Vec<Leaf>> {
         let derivative = |derivative: &Derivative| Leaf::der(derivative.var, derivative.order);
         match part {
-            Part::Residual | Part::Constraint | Part::Observed | Part::Roots | Part::Initial => None,
+            Part::Residual
+            | Part::Constraint
+            | Part::Observed
+            | Part::Roots
+            | Part::Modes
+            | Part::Schedule
+            | Part::Actions
+            | Part::Assertions
+            | Part::Initial => None,
             Part::ResidualByUnknowns | Part::ObservedByUnknowns | Part::InitialByUnknowns => {
                 Some(self.regular.unknowns.iter().map(derivative).collect())
             }
@@ -218,8 +296,8 @@ impl CompiledSystem {
             if let Leaf::Var { var, order } = leaf
                 && !self.places.of_leaf.contains_key(&(var, order))
             {
-                let name = self.regular.flat.variables[var.index()].name.clone();
-                return Err(CompileError::Undetermined { name, order });
+                let name = self.regular.flat.variables.get(var.index()).map(|variable| variable.name.clone());
+                return Err(CompileError::Undetermined { name: name.unwrap_or_default(), order });
             }
         }
         Ok(())
@@ -290,7 +368,7 @@ fn lay_out(regular: &RegularDae) -> Places {
     for &var in &regular.discrete {
         place(var, 0);
     }
-    Places { of_leaf, n_inputs }
+    Places { of_leaf, n_inputs, homotopy: None }
 }
 
 struct Lowering<'a> {
@@ -338,7 +416,22 @@ impl Lowering<'_> {
             },
             Node::Unary { op: UnaryOp::NoEvent, arg } | Node::Smooth { arg, .. } => self.value(arg),
             Node::Unary { op, arg } => builder.unary(unary(op), self.value(arg)),
-            Node::Binary { op: BinaryOp::Homotopy, lhs, .. } => self.value(lhs),
+            Node::Binary { op: BinaryOp::Homotopy, lhs, rhs } => match self.places.homotopy {
+                None => self.value(lhs),
+                Some(place) => {
+                    let (weight, one) = (builder.input(place), builder.constant(1.0));
+                    let (actual, simplified) = (self.value(lhs), self.value(rhs));
+                    let rest = builder.binary(Binary::Sub, one, weight);
+                    let (first, second) = (builder.mul(weight, actual), builder.mul(rest, simplified));
+                    let mixed = builder.binary(Binary::Add, first, second);
+                    let is_actual = builder.binary(Binary::GreaterEqual, weight, one);
+                    let zero = builder.constant(0.0);
+                    let is_simplified = builder.binary(Binary::LessEqual, weight, zero);
+                    // At the ends the other expression need not be defined.
+                    let mixed = builder.select(is_simplified, simplified, mixed);
+                    builder.select(is_actual, actual, mixed)
+                }
+            },
             Node::Binary { op: BinaryOp::Pow, lhs, rhs } => {
                 let base = self.value(lhs);
                 // Small powers by multiplication: the same to rounding, and many times faster.
@@ -435,7 +528,7 @@ const fn binary(op: BinaryOp) -> Binary {
 }
 
 /// The values of all parameters in their order of evaluation.
-fn evaluate_parameters(regular: &RegularDae, given: &[GivenParameter]) -> Result<Vec<f64>, ParameterError> {
+pub(crate) fn evaluate_parameters(regular: &RegularDae, given: &[GivenParameter]) -> Result<Vec<f64>, ParameterError> {
     let flat = &regular.flat;
     let mut by_variable = vec![f64::NAN; flat.variables.len()];
     let mut overrides = vec![None; regular.parameters.len()];
@@ -589,6 +682,18 @@ fn describe(
         observed,
         n_modes: regular.discrete.len(),
         n_roots: 0,
+        events: Events {
+            discrete: regular
+                .discrete
+                .iter()
+                .map(|var| {
+                    let variable = &flat.variables[var.index()];
+                    let first = if matches!(variable.value_type, ValueType::Enumeration(_)) { 1.0 } else { 0.0 };
+                    DiscreteVariable { name: variable.name.clone(), start: number(variable.start).unwrap_or(first) }
+                })
+                .collect(),
+            ..Events::default()
+        },
     }
 }
 

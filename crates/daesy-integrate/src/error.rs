@@ -46,6 +46,61 @@ pub enum IntegrateError {
         /// An unknown that is not determined.
         variable: String,
     },
+    /// The equations have no solution with the relations as they are.
+    #[error(
+        "the equations cannot be solved for `{variable}` at t = {}: their matrix is singular where {relations}",
+        short(*time)
+    )]
+    SingularMode {
+        /// When.
+        time: f64,
+        /// An unknown that is not determined.
+        variable: String,
+        /// Relations and whether they hold, in the model's words.
+        relations: String,
+        /// Where the first of them was written.
+        place: String,
+    },
+    /// The values of relations and discrete variables at an event contradict each other.
+    #[error("the event at t = {} does not settle: {names} change without end", short(*time))]
+    Unsettled {
+        /// When.
+        time: f64,
+        /// What keeps changing.
+        names: String,
+    },
+    /// Events come faster than anything in the model.
+    #[error("events of `{relation}` follow each other without end at t = {}", short(*time))]
+    Chattering {
+        /// When.
+        time: f64,
+        /// The relation.
+        relation: String,
+        /// Where it was written.
+        place: String,
+    },
+    /// Events come ever faster.
+    #[error("events of `{relation}` come ever faster and accumulate at t = {}; t = {} was reached", short(*until), short(*time))]
+    Accumulating {
+        /// The time reached.
+        time: f64,
+        /// Where infinitely many events would have happened.
+        until: f64,
+        /// The relation.
+        relation: String,
+        /// Where it was written.
+        place: String,
+    },
+    /// An assertion does not hold.
+    #[error("assertion at t = {}: {message}", short(*time))]
+    Assertion {
+        /// When.
+        time: f64,
+        /// What it says.
+        message: String,
+        /// Where it was written.
+        place: String,
+    },
     /// The values after a discontinuity do not follow from the equations.
     #[error("the values after the discontinuity at t = {} cannot be found: {reason}", short(*time))]
     NoTransfer {

@@ -221,13 +221,43 @@ pub fn initialize(
     modes: &[f64],
     options: &InitializeOptions,
 ) -> Result<Initialized, IntegrateError> {
-    let first = initialize_once(system, time, parameters, inputs, modes, options, 0);
+    initialize_from(system, time, parameters, inputs, modes, options, None)
+}
+
+/// The same, beginning at values that were consistent under other circumstances.
+pub(crate) fn initialize_from(
+    system: &dyn DaeSystem,
+    time: f64,
+    parameters: &[f64],
+    inputs: &[f64],
+    modes: &[f64],
+    options: &InitializeOptions,
+    near: Option<&Initialized>,
+) -> Result<Initialized, IntegrateError> {
+    if let Some(near) = near {
+        let found = initialize_once(system, time, parameters, inputs, modes, options, &Beginning::Near(near));
+        if found.is_ok() {
+            return found;
+        }
+    }
+    let first = initialize_once(system, time, parameters, inputs, modes, options, &Beginning::Given);
     if first.is_ok() || system.description().unknowns.len() > MAX_UNKNOWNS_TO_REPEAT {
         return first;
     }
-    let again = (1..=MAX_REPETITIONS)
-        .find_map(|attempt| initialize_once(system, time, parameters, inputs, modes, options, attempt).ok());
+    let again = (1..=MAX_REPETITIONS).find_map(|attempt| {
+        initialize_once(system, time, parameters, inputs, modes, options, &Beginning::Beside(attempt)).ok()
+    });
     again.map_or(first, Ok)
+}
+
+/// Where a search begins.
+enum Beginning<'a> {
+    /// At the given start values.
+    Given,
+    /// A little beside them, each time elsewhere.
+    Beside(usize),
+    /// At values that were consistent under other circumstances.
+    Near(&'a Initialized),
 }
 
 /// States that start conditions such as `x = 1` give directly.
@@ -268,7 +298,7 @@ fn initialize_once(
     inputs: &[f64],
     modes: &[f64],
     options: &InitializeOptions,
-    attempt: usize,
+    beginning: &Beginning<'_>,
 ) -> Result<Initialized, IntegrateError> {
     let problem = Problem::new(system);
     let description = system.description();
@@ -323,7 +353,16 @@ fn initialize_once(
     };
     set_states_directly(system, time, &parameters, inputs, modes, &mut z[..n_states]);
     start[..n_states].copy_from_slice(&z[..n_states]);
-    if attempt > 0 {
+    if let Beginning::Near(near) = beginning {
+        z[..n_states].copy_from_slice(&near.states);
+        z[n_states..n_states + n_unknowns].copy_from_slice(&near.unknowns);
+        for (at, &parameter) in problem.free.iter().enumerate() {
+            z[n_states + n_unknowns + at] = near.parameters[parameter as usize];
+        }
+        // States that start conditions give directly have their values from those.
+        set_states_directly(system, time, &parameters, inputs, modes, &mut z[..n_states]);
+    }
+    if let Beginning::Beside(attempt) = *beginning {
         for (at, value) in z[..n_states + n_unknowns].iter_mut().enumerate() {
             // Any direction will do, but the same on every machine.
             let sign = if (at + attempt).is_multiple_of(2) { -1.0 } else { 1.0 };

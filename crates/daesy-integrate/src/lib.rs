@@ -8,17 +8,23 @@
 #![allow(clippy::needless_range_loop)]
 
 mod block_solve;
+mod chatter;
 pub mod error;
+pub mod events;
 pub mod initialize;
 mod linear;
 mod newton;
 mod project;
+mod root;
 pub mod simulate;
 mod step;
 mod tableau;
 pub mod transfer;
 
 pub use error::IntegrateError;
+pub use events::{HybridStart, initialize_with_events};
 pub use initialize::{InitializeOptions, Initialized, initialize};
-pub use simulate::{Inputs, SimulateOptions, Simulation, simulate, simulate_with};
+pub use simulate::{
+    Inputs, Rules, SimulateOptions, Simulation, StateEvent, Termination, Warned, simulate, simulate_with,
+};
 pub use transfer::{Crossed, Crossing, Transfer, TransferError};

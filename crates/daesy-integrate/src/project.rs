@@ -87,6 +87,20 @@ impl<'s> Projector<'s> {
         }))
     }
 
+    /// Keeps states as they are in projections to come.
+    pub(crate) fn hold(&mut self, held: &[bool]) {
+        for (scale, _) in self.scales.iter_mut().zip(held).filter(|(_, held)| **held) {
+            *scale = 0.0;
+        }
+    }
+
+    /// Keeps no state any more.
+    pub(crate) fn release(&mut self) {
+        for (scale, state) in self.scales.iter_mut().zip(&self.system.description().states) {
+            *scale = state.nominal;
+        }
+    }
+
     /// Moves the states onto the constraints until a Newton step changes them by less than `goal` of their nominal values.
     pub(crate) fn project(
         &mut self,

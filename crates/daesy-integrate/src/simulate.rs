@@ -1,11 +1,15 @@
-//! Adaptive integration with output on a given grid: from break to break of the inputs, step by step, row by row.
+//! Adaptive integration with output on a given grid: from event to event, step by step, row by row.
 //!
-//! Where an input jumps, the table has a row before and a row after. Every row satisfies all equations.
+//! Events are breaks of the inputs, scheduled times (relations of time alone, clocks), and sign changes of event functions, which are
+//! located within steps. Where something jumps, the table has a row before and a row after. Every row satisfies all equations.
 
 use daesy_system::{DaeSystem, Watch};
 
+use crate::chatter::{History, Trouble};
 use crate::error::IntegrateError;
-use crate::initialize::{InitializeOptions, Initialized, initialize};
+use crate::events::{EventLoop, HybridStart, Settled, initialize_with_events};
+use crate::initialize::{InitializeOptions, Initialized};
+use crate::root::{Crossing as RootCrossing, find_crossing};
 use crate::step::Stepper;
 use crate::transfer::{Crossed, Crossing, Transfer};
 
@@ -58,14 +62,70 @@ pub struct Simulation {
     pub evaluations: usize,
     /// Largest constraint residual at an accepted point, relative to the size of its row.
     pub constraint_residual_max: f64,
+    /// Events of the model, in order.
+    pub events: Vec<StateEvent>,
+    /// Assertions that only warn, each when it first did not hold.
+    pub warnings: Vec<Warned>,
+    /// What ended the simulation before its time.
+    pub termination: Option<Termination>,
 }
 
-/// Whether two rows at the same time differ by more than rounding.
-fn is_jump(before: &[f64], after: &[f64]) -> bool {
-    before
-        .iter()
-        .zip(after)
-        .any(|(before, after)| (before - after).abs() > 1e-9 * before.abs().max(after.abs()).max(1e-6))
+/// An event that the model made.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StateEvent {
+    /// When.
+    pub time: f64,
+    /// Whether its time was known beforehand.
+    pub is_scheduled: bool,
+    /// The row after it, where something jumped.
+    pub row: Option<usize>,
+    /// Held relations that changed, by position in `Events::held`.
+    pub held: Vec<u32>,
+    /// States that were given new values.
+    pub reinitialized: Vec<u32>,
+}
+
+/// An assertion that only warns.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Warned {
+    /// When it was first seen not to hold.
+    pub time: f64,
+    /// What it says.
+    pub message: String,
+    /// Where it was written.
+    pub place: String,
+}
+
+/// The end of a simulation by `terminate`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Termination {
+    /// When.
+    pub time: f64,
+    /// What it says.
+    pub message: String,
+    /// Where it was written.
+    pub place: String,
+}
+
+/// What whoever starts a simulation wants to have a say in.
+#[derive(Default)]
+pub struct Rules<'i> {
+    /// Gives the states that follow a break of the inputs.
+    pub transfer: Option<&'i mut dyn Transfer>,
+}
+
+/// Units of progress that the time span is divided into.
+const PROGRESS: u64 = 1000;
+
+/// Steps over which the time of a crossing is made precise.
+const MAX_RETAKES: usize = 3;
+
+/// Whether two rows at the same time differ by more than rounding, given the largest size of each quantity so far.
+fn is_jump(before: &[f64], after: &[f64], sizes: &[f64]) -> bool {
+    before.iter().zip(after).zip(sizes).any(|((before, after), size)| {
+        let size = before.abs().max(after.abs()).max(*size).max(1e-6);
+        (before - after).abs() > 1e-9 * size
+    })
 }
 
 /// Integrates a system from its consistent start.
@@ -78,10 +138,10 @@ pub fn simulate(
     inputs: &dyn Inputs,
     options: &SimulateOptions,
 ) -> Result<Simulation, IntegrateError> {
-    simulate_with(system, parameters, inputs, None, options)
+    simulate_with(system, parameters, inputs, Rules::default(), options)
 }
 
-/// Integrates a system from its consistent start; at every break of the inputs `transfer` gives the states that follow.
+/// Integrates a system from its consistent start; at every break of the inputs `rules.transfer` gives the states that follow.
 ///
 /// # Errors
 /// When no consistent start is found or the method gives up; the error says when and where.
@@ -89,27 +149,47 @@ pub fn simulate_with<'i>(
     system: &dyn DaeSystem,
     parameters: &[f64],
     inputs: &'i dyn Inputs,
-    transfer: Option<&'i mut dyn Transfer>,
+    rules: Rules<'i>,
     options: &'i SimulateOptions,
 ) -> Result<Simulation, IntegrateError> {
     let description = system.description();
     let mut input_values = vec![0.0; description.n_inputs];
     inputs.fill(options.start, true, &mut input_values);
-    let modes = vec![0.0; description.n_modes];
-    let start = initialize(system, options.start, parameters, &input_values, &modes, &InitializeOptions::default())?;
+    let HybridStart { initialized, modes } =
+        initialize_with_events(system, options.start, parameters, &input_values, &InitializeOptions::default())?;
     let mut simulation = Simulation {
         times: Vec::with_capacity(options.output_times.len()),
         rows: Vec::with_capacity(options.output_times.len()),
         jumps: Vec::new(),
-        start,
+        start: initialized,
         steps: 0,
         rejected: 0,
         factorizations: 0,
         evaluations: 0,
         constraint_residual_max: 0.0,
+        events: Vec::new(),
+        warnings: Vec::new(),
+        termination: None,
     };
     let stepper = Stepper::new(system, inputs, options, &simulation.start, input_values, modes)?;
-    let mut run = Run { inputs, transfer, options, stepper, next_output: 0 };
+    let events = EventLoop::new(system);
+    let has_events = events.is_needed();
+    let history = History::new(description.n_roots, options.stop - options.start);
+    let n_warnings = description.events.assertions.len() + description.events.actions.len();
+    let mut run = Run {
+        inputs,
+        rules,
+        options,
+        stepper,
+        next_output: 0,
+        events,
+        has_events,
+        history,
+        has_warned: vec![false; n_warnings],
+        sizes: vec![0.0; description.observed.len()],
+        n_told: 0,
+    };
+    options.watch.expect(PROGRESS);
     run.integrate(&mut simulation)?;
     let work = run.stepper.work();
     simulation.steps = run.stepper.taken.steps;
@@ -122,18 +202,41 @@ pub fn simulate_with<'i>(
 
 struct Run<'s, 'i> {
     inputs: &'i dyn Inputs,
-    transfer: Option<&'i mut dyn Transfer>,
+    rules: Rules<'i>,
     options: &'i SimulateOptions,
     stepper: Stepper<'s, 'i>,
     next_output: usize,
+    events: EventLoop<'s>,
+    has_events: bool,
+    history: History,
+    /// By assertion, then by action: whether it has warned.
+    has_warned: Vec<bool>,
+    /// The largest size of each observed quantity so far.
+    sizes: Vec<f64>,
+    /// Units of progress told so far.
+    n_told: u64,
+}
+
+/// Whether a simulation goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Course {
+    Continues,
+    Ends,
 }
 
 impl Run<'_, '_> {
     fn integrate(&mut self, simulation: &mut Simulation) -> Result<(), IntegrateError> {
         let options = self.options;
+        self.check_assertions(simulation)?;
         self.write_rows(simulation)?;
-        if self.transfer.as_ref().is_some_and(|transfer| transfer.acts_at_start(options.start)) {
+        if self.rules.transfer.as_ref().is_some_and(|transfer| transfer.acts_at_start(options.start)) {
             self.cross_break(simulation)?;
+        }
+        if self.has_events {
+            self.events.mark_sides(&self.stepper);
+            if self.happen(simulation, false, true)? == Course::Ends {
+                return Ok(());
+            }
         }
         let breaks: Vec<f64> = self
             .inputs
@@ -145,14 +248,194 @@ impl Run<'_, '_> {
             .collect();
         for end in breaks {
             while self.stepper.time < end {
-                self.stepper.advance(end)?;
-                self.write_rows(simulation)?;
+                if self.run_to(end, simulation)? == Course::Ends {
+                    return Ok(());
+                }
             }
-            if end < options.stop {
-                self.cross_break(simulation)?;
+            if end < options.stop && self.cross_break(simulation)? == Course::Ends {
+                return Ok(());
+            }
+        }
+        if self.has_events && options.stop > options.start {
+            self.happen(simulation, true, true)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on to the next event, or to `end` where there is none before.
+    fn run_to(&mut self, end: f64, simulation: &mut Simulation) -> Result<Course, IntegrateError> {
+        let scheduled = if self.has_events { self.events.next_scheduled(&self.stepper) } else { f64::INFINITY };
+        // What is scheduled within rounding of the end belongs to it.
+        let is_scheduled = scheduled < end - 1e-13 * (end.abs() + scheduled.abs());
+        let goal = if is_scheduled { scheduled } else { end };
+        while self.stepper.time < goal {
+            self.stepper.advance(goal)?;
+            if self.has_events
+                && let Some(crossing) = self.locate()?
+            {
+                return self.cross_roots(&crossing, simulation);
+            }
+            self.write_rows(simulation)?;
+            self.note_warnings(simulation);
+            self.tell_progress();
+        }
+        if is_scheduled { self.happen(simulation, false, true) } else { Ok(Course::Continues) }
+    }
+
+    /// The first crossing within the last step. The step is taken again up to a little beyond it, so that the crossing is near its end,
+    /// where values between step ends are most accurate.
+    fn locate(&mut self) -> Result<Option<RootCrossing>, IntegrateError> {
+        let mut found = find_crossing(&self.events, &mut self.stepper)?;
+        for _ in 0..MAX_RETAKES {
+            let Some(crossing) = &found else { break };
+            let (start, time, end) = (self.stepper.step_start(), crossing.place.time, self.stepper.time);
+            let short = (time - start) * 1.002;
+            if short >= end - start || short <= 1e3 * self.stepper.resolution() {
+                break;
+            }
+            self.stepper.retake(start + short)?;
+            found = find_crossing(&self.events, &mut self.stepper)?;
+        }
+        Ok(found)
+    }
+
+    fn cross_roots(&mut self, crossing: &RootCrossing, simulation: &mut Simulation) -> Result<Course, IntegrateError> {
+        let time = crossing.place.time;
+        while let Some(&output) = self.options.output_times.get(self.next_output).filter(|&&output| output < time) {
+            let place = self.stepper.between(output)?;
+            let row = self.stepper.observe(&place);
+            self.push_row(simulation, output, row);
+            self.next_output += 1;
+        }
+        self.stepper.go_back(&crossing.place);
+        if let Some(broken) = crossing.broken {
+            return Err(self.events.assertion_error(time, broken));
+        }
+        self.write_rows(simulation)?;
+        for &root in &crossing.roots {
+            let is_above = !self.events.sides[root];
+            let Some(trouble) = self.history.note(time, root, is_above) else { continue };
+            let held = self.events.events.roots[root].held as usize;
+            let label = self.events.events.held[held].clone();
+            return Err(match trouble {
+                Trouble::Chattering => IntegrateError::Chattering { time, relation: label.text, place: label.place },
+                Trouble::Accumulating { until } => {
+                    IntegrateError::Accumulating { time, until, relation: label.text, place: label.place }
+                }
+            });
+        }
+        self.happen(simulation, false, false)
+    }
+
+    /// Settles an event at the point reached and writes rows where something jumps.
+    fn happen(
+        &mut self,
+        simulation: &mut Simulation,
+        is_end: bool,
+        is_scheduled: bool,
+    ) -> Result<Course, IntegrateError> {
+        let before = self.stepper.observe_here();
+        self.events.mark_before(&mut self.stepper);
+        let settled = self.events.settle(&mut self.stepper, is_end)?;
+        self.finish_event(simulation, before, settled, is_scheduled)
+    }
+
+    fn finish_event(
+        &mut self,
+        simulation: &mut Simulation,
+        before: Vec<f64>,
+        settled: Settled,
+        is_scheduled: bool,
+    ) -> Result<Course, IntegrateError> {
+        let time = self.stepper.time;
+        if settled.has_changed {
+            let after = self.stepper.observe_here();
+            let row = self.write_jump(simulation, before, after, false);
+            simulation.events.push(StateEvent {
+                time,
+                is_scheduled,
+                row,
+                held: settled.held,
+                reinitialized: settled.reinitialized,
+            });
+        }
+        let n_assertions = self.events.events.assertions.len();
+        for action in settled.warnings {
+            if !std::mem::replace(&mut self.has_warned[n_assertions + action], true) {
+                let action = &self.events.events.actions[action];
+                if let daesy_system::ActionKind::Assert { message, .. } = &action.kind {
+                    let (message, place) = (message.clone(), action.label.place.clone());
+                    simulation.warnings.push(Warned { time, message, place });
+                }
+            }
+        }
+        self.check_assertions(simulation)?;
+        if let Some(action) = settled.terminated_by {
+            let action = &self.events.events.actions[action];
+            if let daesy_system::ActionKind::Terminate { message } = &action.kind {
+                let (message, place) = (message.clone(), action.label.place.clone());
+                simulation.termination = Some(Termination { time, message, place });
+            }
+            if simulation.times.last() != Some(&time) {
+                let row = self.stepper.observe_here();
+                self.push_row(simulation, time, row);
+            }
+            return Ok(Course::Ends);
+        }
+        Ok(Course::Continues)
+    }
+
+    /// Rows before and after, where something jumps or `is_wanted`; gives the row after.
+    fn write_jump(
+        &mut self,
+        simulation: &mut Simulation,
+        before: Vec<f64>,
+        after: Vec<f64>,
+        is_wanted: bool,
+    ) -> Option<usize> {
+        if !is_wanted && !is_jump(&before, &after, &self.sizes) {
+            return None;
+        }
+        let time = self.stepper.time;
+        if simulation.times.last() != Some(&time) {
+            self.push_row(simulation, time, before);
+        }
+        self.push_row(simulation, time, after);
+        simulation.jumps.push(simulation.rows.len() - 1);
+        Some(simulation.rows.len() - 1)
+    }
+
+    /// Assertions at the point reached: an error, or warnings.
+    fn check_assertions(&mut self, simulation: &mut Simulation) -> Result<(), IntegrateError> {
+        if self.events.events.assertions.is_empty() {
+            return Ok(());
+        }
+        let mut warned = Vec::new();
+        if let Some(broken) = self.events.broken_assertions(&self.stepper, &mut warned) {
+            return Err(self.events.assertion_error(self.stepper.time, broken));
+        }
+        for assertion in warned {
+            if !std::mem::replace(&mut self.has_warned[assertion], true) {
+                let assertion = &self.events.events.assertions[assertion];
+                simulation.warnings.push(Warned {
+                    time: self.stepper.time,
+                    message: assertion.message.clone(),
+                    place: assertion.label.place.clone(),
+                });
             }
         }
         Ok(())
+    }
+
+    /// Assertions that only warn are looked at after every step, others where they break within it.
+    fn note_warnings(&mut self, simulation: &mut Simulation) {
+        let assertions = &self.events.events.assertions;
+        let is_open =
+            |(at, assertion): (usize, &daesy_system::AssertionLabel)| assertion.is_warning && !self.has_warned[at];
+        if assertions.iter().enumerate().any(is_open) {
+            // Those that are no warnings hold: their breaking ends the step.
+            let _ = self.check_assertions(simulation);
+        }
     }
 
     /// Writes the rows up to the time reached.
@@ -165,43 +448,55 @@ impl Run<'_, '_> {
                 let place = self.stepper.between(time)?;
                 self.stepper.observe(&place)
             };
-            simulation.times.push(time);
-            simulation.rows.push(row);
+            self.push_row(simulation, time, row);
             self.next_output += 1;
         }
         Ok(())
     }
 
+    /// Says how much of the time span is done.
+    fn tell_progress(&mut self) {
+        let span = self.options.stop - self.options.start;
+        let done = ((self.stepper.time - self.options.start) / span * PROGRESS as f64) as u64;
+        if done > self.n_told {
+            self.options.watch.advance(done - self.n_told);
+            self.n_told = done;
+        }
+    }
+
+    fn push_row(&mut self, simulation: &mut Simulation, time: f64, row: Vec<f64>) {
+        for (size, value) in self.sizes.iter_mut().zip(&row) {
+            *size = size.max(value.abs());
+        }
+        simulation.times.push(time);
+        simulation.rows.push(row);
+    }
+
     /// Crosses a break of the inputs: the states that follow, and a row before and after where something jumps.
-    fn cross_break(&mut self, simulation: &mut Simulation) -> Result<(), IntegrateError> {
+    fn cross_break(&mut self, simulation: &mut Simulation) -> Result<Course, IntegrateError> {
         let time = self.stepper.time;
         let before = self.stepper.observe_here();
+        self.events.mark_before(&mut self.stepper);
         let inputs_before = self.stepper.input_values.clone();
         self.inputs.fill(time, true, &mut self.stepper.input_values);
         let mut crossed = Crossed::Smoothly;
-        if let Some(transfer) = &mut self.transfer {
+        if let Some(transfer) = &mut self.rules.transfer {
             let crossing = Crossing {
                 time,
                 inputs_before: &inputs_before,
                 inputs_after: &self.stepper.input_values,
                 observed_before: &before,
                 parameters: &self.stepper.parameters,
+                modes: &self.stepper.modes,
             };
             crossed = transfer
                 .cross(&crossing, &mut self.stepper.states)
                 .map_err(|error| IntegrateError::NoTransfer { time, reason: error.reason })?;
         }
         self.stepper.restart()?;
+        let settled = if self.has_events { self.events.settle(&mut self.stepper, false)? } else { Settled::default() };
         let after = self.stepper.observe_here();
-        if crossed == Crossed::WithJump || is_jump(&before, &after) {
-            if simulation.times.last() != Some(&time) {
-                simulation.times.push(time);
-                simulation.rows.push(before);
-            }
-            simulation.times.push(time);
-            simulation.rows.push(after);
-            simulation.jumps.push(simulation.rows.len() - 1);
-        }
-        Ok(())
+        self.write_jump(simulation, before, after.clone(), crossed == Crossed::WithJump);
+        if self.has_events { self.finish_event(simulation, after, settled, true) } else { Ok(Course::Continues) }
     }
 }

@@ -4,8 +4,9 @@
 //! `tableau`). Every accepted step ends on the constraints. Between step ends the states are interpolated by cubic polynomials and
 //! moved onto the constraints, after which the unknowns are solved from their equations.
 
-use daesy_system::{DaeSystem, Part};
+use daesy_system::{DaeSystem, Part, Rate};
 
+use crate::block_solve::solve_by_blocks;
 use crate::error::IntegrateError;
 use crate::initialize::Initialized;
 use crate::newton::{Newton, Outcome, Surroundings};
@@ -23,6 +24,12 @@ pub(crate) struct Place {
     pub(crate) states: Vec<f64>,
     pub(crate) unknowns: Vec<f64>,
     pub(crate) inputs: Vec<f64>,
+}
+
+/// States and unknowns between two points.
+struct Interpolated {
+    states: Vec<f64>,
+    unknowns: Vec<f64>,
 }
 
 /// Steps taken so far.
@@ -322,37 +329,137 @@ impl<'s, 'i> Stepper<'s, 'i> {
         Ok(())
     }
 
+    /// Everything at the point reached that is neither state nor unknown.
+    pub(crate) fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings { time: self.time, parameters: &self.parameters, inputs: &self.input_values, modes: &self.modes }
+    }
+
     /// Goes on from the states, inputs and modes at hand, which somebody changed.
     pub(crate) fn restart(&mut self) -> Result<(), IntegrateError> {
+        self.restart_holding(None)
+    }
+
+    /// Goes on from states of which some were given new values. Those are kept; what they are derivatives of is kept too, since a force
+    /// of any size changes no position at once; all others follow by the least change. Where the constraints leave no other choice,
+    /// only the given values are kept.
+    pub(crate) fn restart_keeping(&mut self, given: &[usize]) -> Result<(), IntegrateError> {
+        if self.projector.is_none() {
+            return self.restart();
+        }
+        let rates = &self.system.description().rates;
+        let depth = |state: usize| {
+            let (mut at, mut depth) = (state, 1);
+            while let Rate::State(next) = rates[at] {
+                at = next as usize;
+                depth += 1;
+            }
+            depth
+        };
+        let deepest = given.iter().map(|&state| depth(state)).max().unwrap_or(0);
+        let is_given: Vec<bool> = (0..self.states.len()).map(|state| given.contains(&state)).collect();
+        let is_kept: Vec<bool> =
+            (0..self.states.len()).map(|state| is_given[state] || depth(state) > deepest).collect();
+        let (states, unknowns) = (self.states.clone(), self.unknowns.clone());
+        self.restart_holding(Some(&is_kept)).or_else(|_| {
+            self.states.copy_from_slice(&states);
+            self.unknowns.copy_from_slice(&unknowns);
+            self.restart_holding(Some(&is_given))
+        })
+    }
+
+    fn restart_holding(&mut self, held: Option<&[bool]>) -> Result<(), IntegrateError> {
         self.newton.forget_matrix();
         self.output_newton.forget_matrix();
-        self.return_to_constraints()?;
+        if let (Some(projector), Some(held)) = (&mut self.projector, held) {
+            projector.hold(held);
+        }
+        let returned = self.return_to_constraints();
+        if let Some(projector) = &mut self.projector {
+            projector.release();
+        }
+        returned?;
         let around = Surroundings {
             time: self.time,
             parameters: &self.parameters,
             inputs: &self.input_values,
             modes: &self.modes,
         };
-        solve_unknowns(
+        let guess = self.unknowns.clone();
+        let solved = solve_unknowns(
             &mut self.output_newton,
             &around,
             &mut self.states,
             &mut self.unknowns,
             &self.state_weights,
             &self.unknown_weights,
-        )?;
+        );
+        if let Err(error) = solved {
+            // After a jump the last unknowns may be far from the new ones.
+            self.unknowns.copy_from_slice(&guess);
+            if !solve_by_blocks(self.system, &around, &self.states, &mut self.unknowns) {
+                return Err(error);
+            }
+        }
         self.newton.rates(&self.states, &self.unknowns, &mut self.rates);
         self.next_step = self.first_step();
         Ok(())
     }
 
     /// Ends the last step earlier, at a place within it that [`Stepper::between`] gave; [`Stepper::restart`] follows.
-    #[allow(dead_code, reason = "for the location of events")]
     pub(crate) fn go_back(&mut self, place: &Place) {
         self.time = place.time;
         self.states.copy_from_slice(&place.states);
         self.unknowns.copy_from_slice(&place.unknowns);
         self.input_values.copy_from_slice(&place.inputs);
+    }
+
+    /// Where the last step began.
+    pub(crate) fn step_start(&self) -> f64 {
+        self.old.time
+    }
+
+    /// Times closer than this are not told apart.
+    pub(crate) fn resolution(&self) -> f64 {
+        4.0 * f64::EPSILON * self.time.abs() + 1e-18 * (self.options.stop - self.options.start)
+    }
+
+    /// Takes the last step again such that it ends at `end`, which is within it.
+    pub(crate) fn retake(&mut self, end: f64) -> Result<(), IntegrateError> {
+        self.time = self.old.time;
+        self.states.copy_from_slice(&self.old.states);
+        self.unknowns.copy_from_slice(&self.old.unknowns);
+        self.rates.copy_from_slice(&self.old_rates);
+        self.next_step = end - self.time;
+        self.advance(end)
+    }
+
+    /// Values at a time within the last step, interpolated only: no equation need be satisfied.
+    pub(crate) fn roughly(&self, time: f64) -> Place {
+        let mut inputs = vec![0.0; self.input_values.len()];
+        let is_end = time == self.time;
+        if is_end {
+            inputs.copy_from_slice(&self.input_values);
+        } else {
+            self.inputs.fill(time, true, &mut inputs);
+        }
+        let Interpolated { states, unknowns } = self.interpolate(time);
+        Place { time, states, unknowns, inputs }
+    }
+
+    /// Cubic Hermite interpolation of the states and linear interpolation of the unknowns over the last step.
+    fn interpolate(&self, time: f64) -> Interpolated {
+        let step = self.time - self.old.time;
+        let x = (time - self.old.time) / step;
+        // Cubic Hermite polynomials on [0, 1].
+        let (h00, h10) = ((1.0 + 2.0 * x) * (1.0 - x) * (1.0 - x), x * (1.0 - x) * (1.0 - x) * step);
+        let (h01, h11) = (x * x * (3.0 - 2.0 * x), x * x * (x - 1.0) * step);
+        let states = (0..self.states.len())
+            .map(|at| {
+                h00 * self.old.states[at] + h10 * self.old_rates[at] + h01 * self.states[at] + h11 * self.rates[at]
+            })
+            .collect();
+        let unknowns = self.old.unknowns.iter().zip(&self.unknowns).map(|(old, new)| old + x * (new - old)).collect();
+        Interpolated { states, unknowns }
     }
 
     /// Observed quantities at the point reached.
@@ -384,20 +491,13 @@ impl<'s, 'i> Stepper<'s, 'i> {
 
     /// Values at a time within the last step, on the constraints and with all equations satisfied.
     pub(crate) fn between(&mut self, time: f64) -> Result<Place, IntegrateError> {
-        let step = self.time - self.old.time;
-        let x = (time - self.old.time) / step;
-        // Cubic Hermite polynomials on [0, 1].
-        let (h00, h10) = ((1.0 + 2.0 * x) * (1.0 - x) * (1.0 - x), x * (1.0 - x) * (1.0 - x) * step);
-        let (h01, h11) = (x * x * (3.0 - 2.0 * x), x * x * (x - 1.0) * step);
-        let mut states: Vec<f64> = (0..self.states.len())
-            .map(|at| {
-                h00 * self.old.states[at] + h10 * self.old_rates[at] + h01 * self.states[at] + h11 * self.rates[at]
-            })
-            .collect();
-        let mut unknowns: Vec<f64> =
-            self.old.unknowns.iter().zip(&self.unknowns).map(|(old, new)| old + x * (new - old)).collect();
+        let Interpolated { mut states, mut unknowns } = self.interpolate(time);
         let mut inputs = vec![0.0; self.input_values.len()];
-        self.inputs.fill(time, true, &mut inputs);
+        if time == self.time {
+            inputs.copy_from_slice(&self.input_values);
+        } else {
+            self.inputs.fill(time, true, &mut inputs);
+        }
         let around = Surroundings { time, parameters: &self.parameters, inputs: &inputs, modes: &self.modes };
         if let Some(projector) = &mut self.projector {
             let goal = (0.1 * self.options.rtol).min(1e-8);

@@ -17,6 +17,8 @@ pub struct Crossing<'a> {
     pub observed_before: &'a [f64],
     /// Parameters.
     pub parameters: &'a [f64],
+    /// Modes just before.
+    pub modes: &'a [f64],
 }
 
 /// What a transfer did.

@@ -12,10 +12,13 @@
 //! ```
 //!
 //! with parameters p, inputs and their derivatives u, and modes m (discrete variables and the truth of relations, constant between
-//! events).
+//! events). How modes change at events is in [`events`].
 #![forbid(unsafe_code)]
 
+pub mod events;
 mod watch;
+
+pub use events::{Action, ActionKind, AssertionLabel, Before, DiscreteVariable, EventLabel, Events, Root};
 
 use thiserror::Error;
 
@@ -65,6 +68,14 @@ pub enum Part {
     ObservedByParameters,
     /// r
     Roots,
+    /// New values of the modes that change at events: discrete variables, conditions and held values, see [`Events`].
+    Modes,
+    /// Times of scheduled events, then first tick and interval of each clock, see [`Events`].
+    Schedule,
+    /// Whether each action of a when-clause acts, and its value: two numbers for each of [`Events::actions`].
+    Actions,
+    /// The truth of each of [`Events::assertions`].
+    Assertions,
     /// Residuals of initial equations and insisted start values, in (s, v, p).
     Initial,
     /// Their derivatives with respect to v
@@ -120,7 +131,7 @@ pub struct Point<'a> {
     pub parameters: &'a [f64],
     /// Inputs u: for each input its value and the derivatives the model needs, see [`Input`].
     pub inputs: &'a [f64],
-    /// Modes m: discrete variables, then relations.
+    /// Modes m, in the order of [`Events`].
     pub modes: &'a [f64],
 }
 
@@ -237,6 +248,8 @@ pub struct Description {
     pub n_modes: usize,
     /// Number of event functions.
     pub n_roots: usize,
+    /// What happens at events.
+    pub events: Events,
 }
 
 /// A compiled model.

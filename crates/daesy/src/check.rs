@@ -14,7 +14,7 @@ use crate::diagnostic::Diagnostic;
 use crate::inputs::{InputFacts, derivatives_available};
 use crate::linear_verdict::{self, LinearVerdict};
 use crate::load::Loaded;
-use crate::prepare::{Blame, DataUse, Prepared, prepare};
+use crate::prepare::{Blame, DataUse, Prepared, prepare_with_events};
 use crate::simulate::start_time;
 use crate::stochastic::{self, Stochastic};
 use start_values::{StartValues, changed_values, choose_free};
@@ -106,7 +106,7 @@ pub fn check(loaded: &mut Loaded) -> Check {
         stochastic: None,
         diagnostics: loaded.diagnostics.clone(),
     };
-    match prepare(loaded, DataUse::Optional) {
+    match prepare_with_events(loaded, DataUse::Optional) {
         Ok(prepared) => {
             let time = start_time(loaded, &prepared);
             let verdict = judge(loaded, &prepared, time, &mut check.diagnostics);

@@ -84,6 +84,25 @@ impl Diagnostic {
         Self { place: None, ..Self::about_file(code, "", message) }
     }
 
+    /// The same at another level.
+    #[must_use]
+    pub fn with_level(mut self, level: Level) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// Adds the place that a text `file:line:column` says; nothing where it says none.
+    #[must_use]
+    pub fn at_place(mut self, text: &str) -> Self {
+        let mut parts = text.rsplitn(3, ':');
+        if let (Some(column), Some(line), Some(file)) = (parts.next(), parts.next(), parts.next())
+            && let (Ok(line), Ok(column)) = (line.parse(), column.parse())
+        {
+            self.place = Some(Place { file: file.to_owned(), line, column });
+        }
+        self
+    }
+
     /// Adds the remedy.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {

@@ -1,12 +1,11 @@
 //! From the flat model to a compiled system at a consistent start, the way every verb goes.
 
-use daesy_compile::{CompileError, CompiledSystem, compile};
+use daesy_compile::{CompileError, CompiledSystem, compile, compile_with_events};
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::FlatDae;
 use daesy_graph::regular::RegularDae;
-use daesy_graph::source::Place;
 use daesy_graph::{Environment, Span, VarId};
-use daesy_integrate::{InitializeOptions, Initialized, Inputs, IntegrateError, initialize};
+use daesy_integrate::{HybridStart, InitializeOptions, Inputs, IntegrateError, initialize_with_events};
 use daesy_structure::words::enumerate;
 use daesy_structure::{RegularizeError, regularize};
 use daesy_system::{DaeSystem, ParameterError};
@@ -50,12 +49,25 @@ pub enum DataUse {
     Optional,
 }
 
-/// Regularizes and compiles a model.
+/// Regularizes and compiles a model, relations to be evaluated wherever they stand.
 ///
 /// # Errors
 /// Diagnostics in the model's words.
 pub fn prepare(loaded: &mut Loaded, data_use: DataUse) -> Result<Prepared, Unprepared> {
-    let system = compile_flat(&loaded.flat)?;
+    let system = compile_flat(&loaded.flat, compile)?;
+    prepare_system(loaded, system, data_use)
+}
+
+/// Regularizes and compiles a model with all that happens at events.
+///
+/// # Errors
+/// Diagnostics in the model's words.
+pub fn prepare_with_events(loaded: &mut Loaded, data_use: DataUse) -> Result<Prepared, Unprepared> {
+    let system = compile_flat(&loaded.flat, compile_with_events)?;
+    prepare_system(loaded, system, data_use)
+}
+
+fn prepare_system(loaded: &mut Loaded, system: CompiledSystem, data_use: DataUse) -> Result<Prepared, Unprepared> {
     let parameters = system.parameter_values(&[]).map_err(|error| vec![parameter_diagnostic(&loaded.flat, &error)])?;
     let is_asked = data_use == DataUse::Needed && loaded.n_experiments() > 0;
     let data = if is_asked || loaded.has_data() { Some(loaded.experiment(0)?) } else { None };
@@ -70,7 +82,10 @@ pub fn prepare(loaded: &mut Loaded, data_use: DataUse) -> Result<Prepared, Unpre
     Ok(Prepared { system, parameters, inputs, data })
 }
 
-fn compile_flat(flat: &FlatDae) -> Result<CompiledSystem, Vec<Diagnostic>> {
+fn compile_flat(
+    flat: &FlatDae,
+    compile: fn(RegularDae) -> Result<CompiledSystem, CompileError>,
+) -> Result<CompiledSystem, Vec<Diagnostic>> {
     let sources = flat.sources.clone();
     let regular: RegularDae = regularize(flat.clone()).map_err(|error| match error {
         RegularizeError::Singular { findings, .. } => {
@@ -80,6 +95,12 @@ fn compile_flat(flat: &FlatDae) -> Result<CompiledSystem, Vec<Diagnostic>> {
     })?;
     compile(regular).map_err(|error| match error {
         CompileError::Parameter(error) => vec![parameter_diagnostic(flat, &error)],
+        CompileError::NotAState { ref name, ref place } => {
+            let mut diagnostic = Diagnostic::error("not-a-state", error.to_string())
+                .with_help("only variables whose derivative appears in the model can be given new values");
+            diagnostic.names = vec![name.clone()];
+            vec![diagnostic.at_place(place)]
+        }
         other => vec![Diagnostic::error("compile", other.to_string())],
     })
 }
@@ -102,17 +123,17 @@ impl Prepared {
     ///
     /// # Errors
     /// What the search says.
-    pub fn start(&self, time: f64) -> Result<Initialized, IntegrateError> {
+    pub fn start(&self, time: f64) -> Result<HybridStart, IntegrateError> {
         let description = self.system.description();
         let mut inputs = vec![0.0; description.n_inputs];
         self.inputs.fill(time, true, &mut inputs);
-        let modes = vec![0.0; description.n_modes];
-        initialize(&self.system, time, &self.parameters, &inputs, &modes, &InitializeOptions::default())
+        initialize_with_events(&self.system, time, &self.parameters, &inputs, &InitializeOptions::default())
     }
 
     /// The values of all leaves at the start, for the reference evaluator.
     #[must_use]
-    pub fn point(&self, time: f64, start: &Initialized) -> NamedPoint {
+    pub fn point(&self, time: f64, start: &HybridStart) -> NamedPoint {
+        let HybridStart { initialized: start, modes } = start;
         let regular = self.system.regular();
         let description = self.system.description();
         let mut values = FxHashMap::default();
@@ -129,6 +150,9 @@ impl Prepared {
             for order in 0..=input.derivatives_needed {
                 values.insert((input.var, order), inputs[place.start + usize::from(order)]);
             }
+        }
+        for (&var, &value) in regular.discrete.iter().zip(modes) {
+            values.insert((var, 0), value);
         }
         NamedPoint { time, values }
     }
@@ -204,6 +228,35 @@ impl Prepared {
                 let help = "`daesy check` names equations that depend on each other at the start";
                 ("singular-equations", "", help.to_owned())
             }
+            IntegrateError::SingularMode { variable, place, .. } => {
+                names.push(variable.clone());
+                let help = "the equations of this branch do not determine all unknowns; give each branch as many equations as \
+                            it has unknowns of its own";
+                ("singular-mode", place.as_str(), help.to_owned())
+            }
+            IntegrateError::Unsettled { .. } => {
+                blame = Blame::Model;
+                let help = "relations and discrete variables that depend on each other need `pre`, or a hysteresis";
+                ("event-unsettled", "", help.to_owned())
+            }
+            IntegrateError::Chattering { place, .. } => {
+                let help = "the solution slides along the place where the relation changes; use a hysteresis, a smooth transition, \
+                            or an equation for the sliding motion";
+                ("chattering", place.as_str(), help.to_owned())
+            }
+            IntegrateError::Accumulating { place, .. } => {
+                let help = "infinitely many events happen in finite time; add a state of rest that begins when the motion has become \
+                            small, or end the simulation before";
+                ("accumulating-events", place.as_str(), help.to_owned())
+            }
+            IntegrateError::Assertion { place, .. } => {
+                blame = Blame::Model;
+                ("assertion", place.as_str(), "the model itself says that it does not hold here".to_owned())
+            }
+            IntegrateError::NoTransfer { .. } => {
+                blame = Blame::Model;
+                ("state-transfer", "", "make the inputs smooth, or let only one of them jump at a time".to_owned())
+            }
             IntegrateError::TooManySteps { .. } => {
                 ("too-many-steps", "", "shorten the time span, or loosen rtol".to_owned())
             }
@@ -212,12 +265,7 @@ impl Prepared {
         };
         let mut diagnostic = Diagnostic::error(code, error.to_string()).with_help(help);
         diagnostic.names = names;
-        let mut parts = place.rsplitn(3, ':');
-        if let (Some(column), Some(line), Some(file)) = (parts.next(), parts.next(), parts.next())
-            && let (Ok(line), Ok(column)) = (line.parse(), column.parse())
-        {
-            diagnostic.place = Some(Place { file: file.to_owned(), line, column });
-        }
+        diagnostic = diagnostic.at_place(place);
         IntegrationFailure { diagnostic, blame }
     }
 

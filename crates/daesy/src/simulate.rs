@@ -1,14 +1,13 @@
 //! `daesy simulate`: trajectories of a model.
 
-use daesy_graph::finding::Finding;
-use daesy_graph::flat::VariableKind;
+use daesy_graph::finding::Level;
 use daesy_integrate::{SimulateOptions, Simulation};
 use daesy_system::DaeSystem;
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::load::{Loaded, quantity_expression};
-use crate::prepare::{Blame, DataUse, Prepared, prepare};
+use crate::prepare::{Blame, DataUse, Prepared, prepare_with_events};
 use crate::straighten::straighten;
 use crate::study::Quantity;
 use crate::table::Table;
@@ -41,14 +40,13 @@ pub enum SimulateFailure {
 /// # Errors
 /// Diagnostics, when the model is at fault or the method gives up.
 pub fn simulate(loaded: &mut Loaded) -> Result<Trajectory, SimulateFailure> {
-    refuse_events(loaded)?;
     let original = loaded.flat.clone();
     let straightened = straighten(&loaded.flat);
     if let Some(straightened) = &straightened {
         loaded.flat = straightened.flat.clone();
     }
-    let prepared =
-        prepare(loaded, DataUse::Needed).map_err(|unprepared| SimulateFailure::Input(unprepared.diagnostics))?;
+    let prepared = prepare_with_events(loaded, DataUse::Needed)
+        .map_err(|unprepared| SimulateFailure::Input(unprepared.diagnostics))?;
     let options = options(loaded, &prepared)?;
     let Transferred { simulation, events, findings } = simulate_with_transfer(
         &original,
@@ -72,7 +70,16 @@ pub fn simulate(loaded: &mut Loaded) -> Result<Trajectory, SimulateFailure> {
         }
     })?;
     let findings = findings.iter().chain(straightened.as_ref().map(|straightened| &straightened.finding));
-    let diagnostics = findings.map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)).collect();
+    let mut diagnostics: Vec<Diagnostic> =
+        findings.map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)).collect();
+    diagnostics.extend(simulation.warnings.iter().map(|warned| {
+        let message = format!("assertion at t = {}: {}", warned.time, warned.message);
+        Diagnostic::error("assertion", message).with_level(Level::Warning).at_place(&warned.place)
+    }));
+    if let Some(end) = &simulation.termination {
+        let message = format!("the model ended the simulation at t = {}: {}", end.time, end.message);
+        diagnostics.push(Diagnostic::error("terminated", message).with_level(Level::Note).at_place(&end.place));
+    }
     let names = &prepared.system.description().observed;
     let mut table = Table {
         names: std::iter::once("t".to_owned()).chain(names.iter().cloned()).collect(),
@@ -80,26 +87,6 @@ pub fn simulate(loaded: &mut Loaded) -> Result<Trajectory, SimulateFailure> {
     };
     table.columns.extend((0..names.len()).map(|column| simulation.rows.iter().map(|row| row[column]).collect()));
     Ok(Trajectory { table, simulation, events, diagnostics })
-}
-
-/// Models with events are refused by name until events are simulated.
-fn refuse_events(loaded: &Loaded) -> Result<(), SimulateFailure> {
-    let flat = &loaded.flat;
-    let mut diagnostics = Vec::new();
-    if let Some(clause) = flat.when_clauses.first() {
-        let finding = Finding::error("events-unsupported", clause.span, "when-clauses cannot be simulated yet");
-        diagnostics.push(Diagnostic::resolve(&finding, &flat.sources));
-    }
-    if let Some(variable) = flat.variables.iter().find(|variable| variable.kind == VariableKind::Discrete) {
-        let finding = Finding::error(
-            "events-unsupported",
-            variable.span,
-            format!("`{}` is discrete; discrete variables cannot be simulated yet", variable.name),
-        )
-        .with_names([&variable.name]);
-        diagnostics.push(Diagnostic::resolve(&finding, &flat.sources));
-    }
-    if diagnostics.is_empty() { Ok(()) } else { Err(SimulateFailure::Input(diagnostics)) }
 }
 
 /// The value of a number of the study.

@@ -9,7 +9,8 @@ use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::FlatDae;
 use daesy_integrate::{
-    Crossed, Crossing, Inputs, IntegrateError, SimulateOptions, Simulation, Transfer, TransferError, simulate_with,
+    Crossed, Crossing, Inputs, IntegrateError, Rules, SimulateOptions, Simulation, Transfer, TransferError,
+    simulate_with,
 };
 use daesy_pencil::{
     ConsistencyRequest, Discontinuity, FiniteInfiniteSplit, Mat, PencilError, PencilOptions, RankTolerance,
@@ -59,6 +60,10 @@ pub enum EventKind {
     InputBreak,
     /// An input has an impulse.
     Impulse,
+    /// A relation of the model changed.
+    State,
+    /// The model did something at a time known beforehand.
+    Time,
 }
 
 /// Something that happened at one moment.
@@ -74,6 +79,8 @@ pub struct Event {
     pub jumps: Vec<Jump>,
     /// Variables that have impulses.
     pub impulses: Vec<ImpulseOf>,
+    /// Relations of the model that changed.
+    pub relations: Vec<String>,
 }
 
 impl Event {
@@ -87,9 +94,12 @@ impl Event {
         let kind = match self.kind {
             EventKind::InputBreak => "input-break",
             EventKind::Impulse => "impulse",
+            EventKind::State => "state-event",
+            EventKind::Time => "time-event",
         };
         json!({
             "time": self.time, "kind": kind, "continuous": self.continuous, "jumps": jumps, "impulses": impulses,
+            "relations": self.relations,
         })
     }
 }
@@ -144,11 +154,14 @@ pub fn simulate_with_transfer(
         },
     };
     let rule = transfer.as_deref_mut().map(|transfer| transfer as &mut dyn Transfer);
-    let simulation = simulate_with(system, parameters, inputs, rule, options).map_err(TransferFailure::Integration)?;
-    let events = match transfer {
+    let rules = Rules { transfer: rule };
+    let simulation = simulate_with(system, parameters, inputs, rules, options).map_err(TransferFailure::Integration)?;
+    let mut events = match transfer {
         Some(transfer) => with_computed(transfer.events, &transfer.model, system, &simulation),
         None => observed_events(system, &simulation),
     };
+    events.extend(model_events(system, &simulation));
+    events.sort_by(|a, b| a.time.total_cmp(&b.time));
     Ok(Transferred { simulation, events, findings })
 }
 
@@ -160,12 +173,13 @@ fn with_computed(
     simulation: &Simulation,
 ) -> Vec<Event> {
     let names = &system.description().observed;
+    let sizes = sizes(simulation);
     for event in &mut events {
         let Some(&row) = simulation.jumps.iter().find(|&&row| simulation.times[row] == event.time) else { continue };
         let (before, after) = (&simulation.rows[row - 1], &simulation.rows[row]);
         for computed in &model.computed {
             if let Some(at) = names.iter().position(|name| *name == computed.name)
-                && is_jump(before[at], after[at])
+                && is_jump(simulation, &sizes, at, row)
             {
                 event.jumps.push(Jump { name: computed.name.clone(), before: before[at], after: after[at] });
             }
@@ -174,8 +188,51 @@ fn with_computed(
     events
 }
 
-fn is_jump(before: f64, after: f64) -> bool {
-    (after - before).abs() > 1e-9 * before.abs().max(after.abs()).max(1e-6)
+/// The largest size of each observed quantity in the table.
+fn sizes(simulation: &Simulation) -> Vec<f64> {
+    let mut sizes = vec![1e-6f64; simulation.rows.first().map_or(0, Vec::len)];
+    for row in &simulation.rows {
+        for (size, value) in sizes.iter_mut().zip(row) {
+            *size = f64::max(*size, value.abs());
+        }
+    }
+    sizes
+}
+
+/// Whether a quantity jumps to a row, by more than rounding of its largest size in the table.
+fn is_jump(simulation: &Simulation, sizes: &[f64], at: usize, row: usize) -> bool {
+    (simulation.rows[row][at] - simulation.rows[row - 1][at]).abs() > 1e-9 * sizes[at]
+}
+
+/// Variables that jump between the row before and a row.
+fn jumps_at(system: &CompiledSystem, simulation: &Simulation, sizes: &[f64], row: usize) -> Vec<Jump> {
+    let (before, after) = (&simulation.rows[row - 1], &simulation.rows[row]);
+    let names = system.description().observed.iter().enumerate();
+    names
+        .filter(|(at, name)| !name.starts_with("der(") && is_jump(simulation, sizes, *at, row))
+        .map(|(at, name)| Jump { name: name.clone(), before: before[at], after: after[at] })
+        .collect()
+}
+
+/// Events that the model made.
+fn model_events(system: &CompiledSystem, simulation: &Simulation) -> Vec<Event> {
+    let description = system.description();
+    let sizes = sizes(simulation);
+    let event = |made: &daesy_integrate::StateEvent| {
+        let jumps = made.row.map_or_else(Vec::new, |row| jumps_at(system, simulation, &sizes, row));
+        let states = description.states.iter().filter(|state| !state.name.starts_with("der("));
+        let does_jump = |name: &str| jumps.iter().any(|jump| jump.name == name);
+        let continuous = states.filter(|state| !does_jump(&state.name)).map(|state| state.name.clone()).collect();
+        Event {
+            time: made.time,
+            kind: if made.is_scheduled { EventKind::Time } else { EventKind::State },
+            continuous,
+            jumps,
+            impulses: Vec::new(),
+            relations: made.held.iter().map(|&held| description.events.held[held as usize].text.clone()).collect(),
+        }
+    };
+    simulation.events.iter().map(event).collect()
 }
 
 /// Events of a model whose states go on as they are: what the table shows.
@@ -187,15 +244,10 @@ fn observed_events(system: &CompiledSystem, simulation: &Simulation) -> Vec<Even
     } else {
         Vec::new()
     };
+    let sizes = sizes(simulation);
+    let is_of_model = |row: usize| simulation.events.iter().any(|event| event.row == Some(row));
     let event = |&row: &usize| {
-        let (before, after) = (&simulation.rows[row - 1], &simulation.rows[row]);
-        let jumps: Vec<Jump> = description
-            .observed
-            .iter()
-            .enumerate()
-            .filter(|(at, name)| !name.starts_with("der(") && is_jump(before[*at], after[*at]))
-            .map(|(at, name)| Jump { name: name.clone(), before: before[at], after: after[at] })
-            .collect();
+        let jumps = jumps_at(system, simulation, &sizes, row);
         let time = simulation.times[row];
         (!jumps.is_empty()).then(|| Event {
             time,
@@ -203,9 +255,10 @@ fn observed_events(system: &CompiledSystem, simulation: &Simulation) -> Vec<Even
             continuous: continuous.clone(),
             jumps,
             impulses: Vec::new(),
+            relations: Vec::new(),
         })
     };
-    simulation.jumps.iter().filter_map(event).collect()
+    simulation.jumps.iter().filter(|&&row| !is_of_model(row)).filter_map(event).collect()
 }
 
 /// Models up to this size are transferred by dense matrices.
@@ -365,14 +418,13 @@ impl<'a> LinearTransfer<'a> {
         let description = self.system.description();
         let pattern = self.system.pattern(Part::ConstraintByStates);
         let unknowns = vec![0.0; description.unknowns.len()];
-        let modes = vec![0.0; description.n_modes];
         let point = Point {
             time: crossing.time,
             states,
             unknowns: &unknowns,
             parameters: crossing.parameters,
             inputs: crossing.inputs_after,
-            modes: &modes,
+            modes: crossing.modes,
         };
         let mut evaluator = self.system.evaluator();
         let mut residual = vec![0.0; pattern.n_rows];
@@ -473,7 +525,7 @@ impl Transfer for LinearTransfer<'_> {
             })
             .collect();
         let kind = if event.impulses.is_empty() { EventKind::InputBreak } else { EventKind::Impulse };
-        self.events.push(Event { time: crossing.time, kind, continuous, jumps, impulses });
+        self.events.push(Event { time: crossing.time, kind, continuous, jumps, impulses, relations: Vec::new() });
         Ok(Crossed::WithJump)
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use daesy_graph::flat::VariableKind;
 use daesy_graph::{Evaluator, VarId};
-use daesy_integrate::Initialized;
+use daesy_integrate::HybridStart;
 use daesy_system::{DaeSystem, Description, Part, Pattern, Point};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -32,7 +32,7 @@ const PIVOT_TOLERANCE: f64 = 1e-9;
 /// With the constraints linearized, G ds = 0, a state follows if it can be solved for from the states that come before it in this
 /// order: the pivots of an elimination that takes the columns from the last to the first. Constraints without a common
 /// state do not meet, so that each set of them is eliminated for itself.
-pub(super) fn choose_free(prepared: &Prepared, start: &Initialized, time: f64) -> StartValues {
+pub(super) fn choose_free(prepared: &Prepared, start: &HybridStart, time: f64) -> StartValues {
     let description = prepared.system.description();
     let pattern = prepared.system.pattern(Part::ConstraintByStates);
     let values = constraint_jacobian(prepared, description, pattern, start, time);
@@ -76,20 +76,20 @@ fn constraint_jacobian(
     prepared: &Prepared,
     description: &Description,
     pattern: &Pattern,
-    start: &Initialized,
+    start: &HybridStart,
     time: f64,
 ) -> Vec<f64> {
     let mut values = vec![0.0; pattern.n_entries()];
     let mut inputs = vec![0.0; description.n_inputs];
     daesy_integrate::Inputs::fill(&prepared.inputs, time, true, &mut inputs);
-    let modes = vec![0.0; description.n_modes];
+    let HybridStart { initialized: start, modes } = start;
     let point = Point {
         time,
         states: &start.states,
         unknowns: &start.unknowns,
         parameters: &start.parameters,
         inputs: &inputs,
-        modes: &modes,
+        modes,
     };
     prepared.system.evaluator().evaluate(Part::ConstraintByStates, &point, &mut values);
     values
@@ -159,7 +159,7 @@ fn pivot_columns(matrix: &mut [Vec<f64>]) -> Vec<usize> {
 
 /// Start values of states that the equations did not let stay. A `start` that is not insisted on counts where the variable is a
 /// state or equal to one; for other unknowns it is a guess for the search.
-pub(super) fn changed_values(prepared: &Prepared, start: &Initialized, time: f64) -> Vec<ChangedStart> {
+pub(super) fn changed_values(prepared: &Prepared, start: &HybridStart, time: f64) -> Vec<ChangedStart> {
     let regular = prepared.system.regular();
     let mut is_state: FxHashSet<VarId> = FxHashSet::default();
     is_state.extend(regular.states.iter().filter(|state| state.order == 0).map(|state| state.var));

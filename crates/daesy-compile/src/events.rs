@@ -1,0 +1,679 @@
+//! What a model does at events, as expressions: held relations, event functions, schedules, new values of discrete variables.
+//!
+//! Every relation between numbers that vary continuously, and every `floor`, `ceil`, `div`, `mod` and `rem` of such, outside of
+//! `noEvent` and `smooth`, is replaced by a mode that keeps its value between events [@modelica36, sec. 8.5]. A relation that is affine
+//! in time with coefficients that change at events only is scheduled, all others have an event function. `abs`, `sign`, `min` and `max`
+//! make no events; they are evaluated as they stand.
+//!
+//! `when c then x = e` becomes x = if (c and not pre(c)) then e else pre(x), with a mode for c [@modelica36, sec. 8.3.5.2].
+
+use std::borrow::Cow;
+
+use daesy_graph::flat::{ValueType, VariableKind, WhenAction};
+use daesy_graph::regular::RegularDae;
+use daesy_graph::{BinaryOp, ExprId, Graph, Leaf, Node, Printer, Reach, Span, Substitution, UnaryOp, VarId};
+use daesy_system::{Action, ActionKind, AssertionLabel, Before, DiscreteVariable, EventLabel, Events, Root};
+use rustc_hash::FxHashMap;
+
+use crate::lower::{CompileError, PartRows, evaluate_parameters};
+
+/// Scheduled times closer than this, relative to their size, are one event.
+const SAME_TIME: f64 = 1e-13;
+
+/// Whole numbers of time are met this closely, relative to their size.
+const SAME_NUMBER: f64 = 1e-12;
+
+/// Events of a model with the variables that stand for modes.
+pub(crate) struct Built {
+    pub(crate) events: Events,
+    /// The variable of each mode beside the discrete ones, with its position among all modes.
+    pub(crate) modes: Vec<(VarId, usize)>,
+}
+
+/// How a held value changes.
+enum Change {
+    /// At sign changes of these functions; the flag says whether zero counts as above.
+    Roots(Vec<(ExprId, bool)>),
+    /// At this time.
+    At(ExprId),
+}
+
+struct Held {
+    value: ExprId,
+    var: VarId,
+    change: Change,
+    label: EventLabel,
+}
+
+/// Which initial equations speak of discrete variables only.
+pub(crate) struct DiscreteInitial {
+    pub(crate) is_discrete: Vec<bool>,
+    /// `variable = value`
+    values: Vec<(VarId, ExprId)>,
+    /// `pre(variable) = value`
+    before: Vec<(VarId, ExprId)>,
+}
+
+/// Finds initial equations `d = value` and `pre(d) = value` of discrete variables.
+pub(crate) fn split_initial(regular: &RegularDae, graph: &mut Graph) -> DiscreteInitial {
+    let flat = &regular.flat;
+    let mut found = DiscreteInitial { is_discrete: Vec::new(), values: Vec::new(), before: Vec::new() };
+    let mut substitution = Substitution::new();
+    for eliminated in &regular.eliminated {
+        substitution.replace_leaf(graph, Leaf::var(eliminated.var), eliminated.value);
+    }
+    for equation in &flat.initial_equations {
+        let side = |graph: &Graph, expr: ExprId| match graph.node(expr) {
+            Node::Var { var, order: 0 } if flat.variables[var.index()].kind == VariableKind::Discrete => {
+                Some((var, false))
+            }
+            Node::Pre(var) if flat.variables[var.index()].kind == VariableKind::Discrete => Some((var, true)),
+            _ => None,
+        };
+        let pair = match (side(graph, equation.lhs), side(graph, equation.rhs)) {
+            (Some(target), _) => Some((target, equation.rhs)),
+            (None, Some(target)) => Some((target, equation.lhs)),
+            (None, None) => None,
+        };
+        found.is_discrete.push(pair.is_some());
+        if let Some(((var, is_before), value)) = pair {
+            let value = substitution.apply(graph, value);
+            if is_before { &mut found.before } else { &mut found.values }.push((var, value));
+        }
+    }
+    found
+}
+
+/// Replaces what is held and writes the rows that say what happens at events.
+pub(crate) fn build(
+    regular: &RegularDae,
+    graph: &mut Graph,
+    rows: &mut PartRows,
+    initial: &DiscreteInitial,
+) -> Result<Built, CompileError> {
+    let mut builder = Builder::new(regular, graph);
+    let discrete: Vec<VarId> = regular.discrete.clone();
+    let flat = &regular.flat;
+
+    // The continuous rows first, so that modes are counted in the order of the equations.
+    let spans = |equations: &[daesy_graph::regular::RegularEquation]| -> Vec<Span> {
+        equations.iter().map(|equation| flat.equations[equation.source as usize].span).collect()
+    };
+    builder.hold_all(graph, &mut rows.residual, &spans(&regular.equations));
+    builder.hold_all(graph, &mut rows.constraint, &spans(&regular.constraints));
+
+    // Conditions and what they make.
+    let mut condition_values = Vec::new();
+    let mut conditions = Vec::new();
+    let mut assigned: FxHashMap<VarId, ExprId> = FxHashMap::default();
+    let mut actions = Vec::new();
+    for clause in &flat.when_clauses {
+        let mut earlier: Option<ExprId> = None;
+        for branch in &clause.branches {
+            let mut edge: Option<ExprId> = None;
+            for &condition in &branch.conditions {
+                let this = if graph.node(condition) == Node::Initial {
+                    graph.var(builder.initial)
+                } else {
+                    let label = builder.label(graph, condition, clause.span);
+                    let value = builder.hold(graph, condition, clause.span);
+                    let (now, before) = (builder.fresh(), builder.fresh());
+                    condition_values.push((value, now, before));
+                    conditions.push(label);
+                    let (now, before) = (graph.var(now), graph.var(before));
+                    let is_initial = graph.var(builder.initial);
+                    let off = graph.or(before, is_initial);
+                    let not_before = graph.not(off);
+                    graph.and(now, not_before)
+                };
+                edge = Some(edge.map_or(this, |edge| graph.or(edge, this)));
+            }
+            let Some(edge) = edge else { continue };
+            let acts = match earlier {
+                None => edge,
+                Some(earlier) => {
+                    let not_earlier = graph.not(earlier);
+                    graph.and(edge, not_earlier)
+                }
+            };
+            earlier = Some(earlier.map_or(edge, |earlier| graph.or(earlier, edge)));
+            for action in &branch.actions {
+                match action {
+                    WhenAction::Assign { variable, value, span } => {
+                        let value = builder.hold(graph, *value, *span);
+                        let otherwise = assigned.get(variable).copied();
+                        let otherwise = otherwise.unwrap_or_else(|| builder.before(graph, *variable));
+                        assigned.insert(*variable, graph.select(acts, value, otherwise));
+                    }
+                    WhenAction::Reinit { variable, value, span } => {
+                        let kind = builder.reinit(graph, *variable, *span)?;
+                        let value = builder.hold(graph, *value, *span);
+                        let text = format!("reinit of `{}`", flat.variables[variable.index()].name);
+                        actions.push((kind, EventLabel { text, place: builder.place(*span) }, acts, value));
+                    }
+                    WhenAction::Assert(assertion) => {
+                        let label = builder.label(graph, assertion.condition, assertion.span);
+                        let value = builder.literal(graph, assertion.condition);
+                        let (message, is_warning) = (assertion.message.clone(), assertion.is_warning);
+                        actions.push((ActionKind::Assert { message, is_warning }, label, acts, value));
+                    }
+                    WhenAction::Terminate { message, span } => {
+                        let label = EventLabel { text: "terminate".to_owned(), place: builder.place(*span) };
+                        actions.push((ActionKind::Terminate { message: message.clone() }, label, acts, acts));
+                    }
+                }
+            }
+        }
+    }
+    for equation in &regular.discrete_equations {
+        let value = builder.hold(graph, equation.value, equation.span);
+        assigned.insert(equation.variable, value);
+    }
+    for &(var, value) in &initial.values {
+        let value = builder.hold(graph, value, flat.variables[var.index()].span);
+        let otherwise = assigned.get(&var).copied().unwrap_or_else(|| builder.before(graph, var));
+        let is_initial = graph.var(builder.initial);
+        assigned.insert(var, graph.select(is_initial, value, otherwise));
+    }
+    let discrete_values: Vec<ExprId> =
+        discrete.iter().map(|var| assigned.get(var).copied().unwrap_or_else(|| builder.before(graph, *var))).collect();
+    let no_spans = vec![Span::NONE; rows.observed.len().max(rows.initial.len())];
+    builder.hold_all(graph, &mut rows.observed, &no_spans);
+    builder.hold_all(graph, &mut rows.initial, &no_spans);
+    let mut assertions = Vec::new();
+    for assertion in &flat.assertions {
+        assertions.push(AssertionLabel {
+            label: builder.label(graph, assertion.condition, assertion.span),
+            message: assertion.message.clone(),
+            is_warning: assertion.is_warning,
+        });
+        let condition = builder.literal(graph, assertion.condition);
+        rows.assertions.push(condition);
+    }
+
+    let mut events = Events {
+        discrete: start_values(regular, graph, initial)?,
+        conditions,
+        held: builder.held.iter().map(|held| held.label.clone()).collect(),
+        before: builder.continuous_before.iter().map(|&(_, before)| before).collect(),
+        n_clocks: builder.clocks.len(),
+        assertions,
+        has_terminal: graph.find(&Node::Terminal).is_some(),
+        has_homotopy: builder.has_homotopy,
+        has_layout: true,
+        ..Events::default()
+    };
+    rows.modes.extend(discrete_values);
+    rows.modes.extend(condition_values.iter().map(|&(value, ..)| value));
+    for (at, held) in builder.held.iter().enumerate() {
+        rows.modes.push(held.value);
+        match &held.change {
+            Change::Roots(roots) => {
+                for &(root, is_zero_above) in roots {
+                    rows.roots.push(root);
+                    events.roots.push(Root { held: at as u32, is_zero_above });
+                }
+            }
+            Change::At(time) => {
+                rows.schedule.push(*time);
+                events.scheduled.push(at as u32);
+            }
+        }
+    }
+    for &(_, start, interval) in &builder.clocks {
+        rows.schedule.extend([start, interval]);
+    }
+    for (kind, label, acts, value) in actions {
+        rows.actions.extend([acts, value]);
+        events.actions.push(Action { kind, label });
+    }
+
+    let n_discrete = discrete.len();
+    let mut modes = Vec::new();
+    for (at, &(_, now, before)) in condition_values.iter().enumerate() {
+        modes.push((now, n_discrete + at));
+        modes.push((before, events.switched_before() + n_discrete + at));
+    }
+    modes.extend(builder.held.iter().enumerate().map(|(at, held)| (held.var, events.n_switched() + at)));
+    for (at, var) in discrete.iter().enumerate() {
+        modes.push((builder.discrete_before[var], events.switched_before() + at));
+    }
+    for (at, &(var, _)) in builder.continuous_before.iter().enumerate() {
+        modes.push((var, events.continuous_before() + at));
+    }
+    modes.extend(builder.clocks.iter().enumerate().map(|(at, &(var, ..))| (var, events.clocks() + at)));
+    modes.push((builder.initial, events.initial()));
+    modes.push((builder.terminal, events.terminal()));
+    Ok(Built { events, modes })
+}
+
+/// Start values of the discrete variables: `pre(d) = value` among the initial equations, or the `start` attribute.
+fn start_values(
+    regular: &RegularDae,
+    graph: &Graph,
+    initial: &DiscreteInitial,
+) -> Result<Vec<DiscreteVariable>, CompileError> {
+    let flat = &regular.flat;
+    let parameters = evaluate_parameters(regular, &[])?;
+    let mut by_variable = vec![0.0; flat.variables.len()];
+    for (&var, &value) in regular.parameters.iter().zip(&parameters) {
+        by_variable[var.index()] = value;
+    }
+    let environment = |var: VarId, _: u16| by_variable.get(var.index()).copied().unwrap_or(0.0);
+    let mut evaluator = daesy_graph::Evaluator::new();
+    let mut starts = Vec::with_capacity(regular.discrete.len());
+    for &var in &regular.discrete {
+        let variable = &flat.variables[var.index()];
+        let given = initial.before.iter().find(|(known, _)| *known == var).map(|&(_, value)| value);
+        let start = match given.or(variable.start) {
+            Some(value) => evaluator.evaluate_one(graph, value, &environment),
+            None if matches!(variable.value_type, ValueType::Enumeration(_)) => 1.0,
+            None => 0.0,
+        };
+        starts
+            .push(DiscreteVariable { name: variable.name.clone(), start: if start.is_finite() { start } else { 0.0 } });
+    }
+    Ok(starts)
+}
+
+struct Builder<'m> {
+    regular: &'m RegularDae,
+    next_var: u32,
+    initial: VarId,
+    terminal: VarId,
+    discrete_before: FxHashMap<VarId, VarId>,
+    continuous_before: Vec<(VarId, Before)>,
+    /// Variable, first tick, interval.
+    clocks: Vec<(VarId, ExprId, ExprId)>,
+    has_homotopy: bool,
+    /// `pre`, `initial()`, `terminal()` and `sample` replaced by modes.
+    leaves: Option<Substitution>,
+    /// What expressions become when they are held.
+    images: FxHashMap<ExprId, ExprId>,
+    held: Vec<Held>,
+    /// What modes are called in texts.
+    names: FxHashMap<VarId, String>,
+    reach: Reach,
+    dependence: Reach,
+}
+
+impl<'m> Builder<'m> {
+    fn new(regular: &'m RegularDae, graph: &mut Graph) -> Self {
+        let mut builder = Self {
+            regular,
+            next_var: regular.flat.variables.len() as u32,
+            initial: VarId(0),
+            terminal: VarId(0),
+            discrete_before: FxHashMap::default(),
+            continuous_before: Vec::new(),
+            clocks: Vec::new(),
+            has_homotopy: false,
+            leaves: None,
+            images: FxHashMap::default(),
+            held: Vec::new(),
+            names: FxHashMap::default(),
+            reach: Reach::new(),
+            dependence: Reach::new(),
+        };
+        builder.initial = builder.fresh();
+        builder.terminal = builder.fresh();
+        for &var in &regular.discrete {
+            let before = builder.fresh();
+            builder.discrete_before.insert(var, before);
+        }
+        let text = |graph: &Graph, node: Node| {
+            let name = |var: VarId| {
+                Cow::Borrowed(regular.flat.variables.get(var.index()).map_or("", |variable| variable.name.as_str()))
+            };
+            graph.find(&node).map_or_else(String::new, |expr| Printer::new(graph, &name).text(expr))
+        };
+        let nodes: Vec<(usize, Node)> = graph
+            .nodes()
+            .enumerate()
+            .filter(|(_, node)| {
+                matches!(
+                    node,
+                    Node::Pre(_)
+                        | Node::Initial
+                        | Node::Terminal
+                        | Node::Sample { .. }
+                        | Node::Binary { op: BinaryOp::Homotopy, .. }
+                )
+            })
+            .collect();
+        let mut substitution = Substitution::new();
+        let mut has_any = false;
+        for (_, node) in nodes {
+            let var = match node {
+                Node::Pre(var) => match builder.discrete_before.get(&var) {
+                    Some(&before) => before,
+                    None => match builder.continuous_place(var) {
+                        Some(place) => {
+                            let before = builder.fresh();
+                            builder.continuous_before.push((before, place));
+                            before
+                        }
+                        // Parameters do not change.
+                        None => var,
+                    },
+                },
+                Node::Initial => builder.initial,
+                Node::Terminal => builder.terminal,
+                Node::Sample { start, interval } => {
+                    let var = builder.fresh();
+                    builder.clocks.push((var, start, interval));
+                    var
+                }
+                _ => {
+                    builder.has_homotopy = true;
+                    continue;
+                }
+            };
+            has_any = true;
+            builder.names.insert(var, text(graph, node));
+            let expr = graph.intern(node);
+            let replacement = graph.var(var);
+            substitution.replace(expr, replacement);
+        }
+        builder.leaves = has_any.then_some(substitution);
+        builder
+    }
+
+    fn fresh(&mut self) -> VarId {
+        self.next_var += 1;
+        VarId(self.next_var - 1)
+    }
+
+    fn continuous_place(&self, var: VarId) -> Option<Before> {
+        let is_it = |derivative: &daesy_graph::regular::Derivative| derivative.var == var && derivative.order == 0;
+        if let Some(state) = self.regular.states.iter().position(is_it) {
+            return Some(Before::State(state as u32));
+        }
+        if let Some(unknown) = self.regular.unknowns.iter().position(is_it) {
+            return Some(Before::Unknown(unknown as u32));
+        }
+        let mut start = 0;
+        for input in &self.regular.inputs {
+            if input.var == var {
+                return Some(Before::Input(start));
+            }
+            start += 1 + u32::from(input.derivatives_needed);
+        }
+        None
+    }
+
+    /// The value of a discrete variable before the event.
+    fn before(&self, graph: &mut Graph, var: VarId) -> ExprId {
+        match self.discrete_before.get(&var) {
+            Some(&before) => graph.var(before),
+            None => graph.var(var),
+        }
+    }
+
+    fn place(&self, span: Span) -> String {
+        self.regular.flat.sources.place(span).map_or(String::new(), |place| place.to_string())
+    }
+
+    fn label(&self, graph: &Graph, expr: ExprId, span: Span) -> EventLabel {
+        let variables = &self.regular.flat.variables;
+        let name = |var: VarId| match variables.get(var.index()) {
+            Some(variable) => Cow::Borrowed(variable.name.as_str()),
+            None => Cow::Borrowed(self.names.get(&var).map_or("mode", String::as_str)),
+        };
+        EventLabel { text: Printer::new(graph, &name).truth_text(expr), place: self.place(span) }
+    }
+
+    /// The state that a reinit is about.
+    fn reinit(&self, graph: &Graph, var: VarId, span: Span) -> Result<ActionKind, CompileError> {
+        let eliminated = self.regular.eliminated.iter().find(|eliminated| eliminated.var == var);
+        let (var, sign) = match eliminated.map(|eliminated| graph.node(eliminated.value)) {
+            None => (var, 1.0),
+            Some(Node::Var { var, order: 0 }) => (var, 1.0),
+            Some(Node::Unary { op: UnaryOp::Neg, arg }) => match graph.node(arg) {
+                Node::Var { var, order: 0 } => (var, -1.0),
+                _ => (var, 1.0),
+            },
+            Some(_) => (var, 1.0),
+        };
+        match self.continuous_place(var) {
+            Some(Before::State(state)) => Ok(ActionKind::Reinit { state, sign }),
+            _ => Err(CompileError::NotAState {
+                name: self.regular.flat.variables[var.index()].name.clone(),
+                place: self.place(span),
+            }),
+        }
+    }
+
+    /// The expression with `pre` and the like replaced and nothing held.
+    fn literal(&mut self, graph: &mut Graph, expr: ExprId) -> ExprId {
+        match &mut self.leaves {
+            Some(leaves) => leaves.apply(graph, expr),
+            None => expr,
+        }
+    }
+
+    fn hold_all(&mut self, graph: &mut Graph, exprs: &mut [ExprId], spans: &[Span]) {
+        for (expr, &span) in exprs.iter_mut().zip(spans) {
+            *expr = self.hold(graph, *expr, span);
+        }
+    }
+
+    /// The expression with everything replaced that is held between events.
+    fn hold(&mut self, graph: &mut Graph, expr: ExprId, span: Span) -> ExprId {
+        let root = self.literal(graph, expr);
+        if !graph.may_make_events(root) {
+            return root;
+        }
+        let is_barrier = |node: Node| matches!(node, Node::Unary { op: UnaryOp::NoEvent, .. } | Node::Smooth { .. });
+        let order: Vec<ExprId> = self.reach.below_while(graph, &[root], |expr| !is_barrier(graph.node(expr))).to_vec();
+        for expr in order {
+            if self.images.contains_key(&expr) {
+                continue;
+            }
+            let node = graph.node(expr);
+            if is_barrier(node) {
+                self.images.insert(expr, expr);
+                continue;
+            }
+            let children = graph.children(expr);
+            let images: Vec<ExprId> =
+                children.iter().map(|child| self.images.get(child).copied().unwrap_or(*child)).collect();
+            let made = if images[..] == children[..] { expr } else { graph.rebuild(expr, &images) };
+            let image = self.hold_node(graph, expr, made, span);
+            self.images.insert(expr, image);
+        }
+        self.images.get(&root).copied().unwrap_or(root)
+    }
+
+    /// Whether an expression varies between events.
+    fn varies(&mut self, graph: &Graph, expr: ExprId) -> bool {
+        let variables = &self.regular.flat.variables;
+        self.dependence.depends_on(graph, expr, |leaf| match leaf {
+            Leaf::Time => true,
+            Leaf::Var { var, .. } => variables
+                .get(var.index())
+                .is_some_and(|variable| matches!(variable.kind, VariableKind::Continuous | VariableKind::Input)),
+        })
+    }
+
+    /// Whether an expression varies with time alone.
+    fn varies_with_time_only(&mut self, graph: &Graph, expr: ExprId) -> bool {
+        let variables = &self.regular.flat.variables;
+        !self.dependence.depends_on(graph, expr, |leaf| match leaf {
+            Leaf::Time => false,
+            Leaf::Var { var, .. } => variables
+                .get(var.index())
+                .is_some_and(|variable| matches!(variable.kind, VariableKind::Continuous | VariableKind::Input)),
+        })
+    }
+
+    fn hold_node(&mut self, graph: &mut Graph, original: ExprId, made: ExprId, span: Span) -> ExprId {
+        match graph.node(made) {
+            Node::Binary {
+                op: op @ (BinaryOp::Less | BinaryOp::LessEqual | BinaryOp::Greater | BinaryOp::GreaterEqual),
+                lhs,
+                rhs,
+            } if self.varies(graph, made) => {
+                let label = self.label(graph, original, span);
+                let difference = graph.sub(lhs, rhs);
+                match self.affine_in_time(graph, difference) {
+                    Some(affine) => self.hold_timed_relation(graph, made, op, affine, label),
+                    None => {
+                        let is_zero_above = matches!(op, BinaryOp::GreaterEqual | BinaryOp::Less);
+                        self.push(graph, made, Change::Roots(vec![(difference, is_zero_above)]), label)
+                    }
+                }
+            }
+            Node::Unary { op: UnaryOp::Floor, arg } if self.varies(graph, arg) => {
+                let label = self.label(graph, original, span);
+                self.hold_floor(graph, arg, label)
+            }
+            Node::Unary { op: UnaryOp::Ceil, arg } if self.varies(graph, arg) => {
+                let label = self.label(graph, original, span);
+                let negative = graph.neg(arg);
+                let floor = self.hold_floor(graph, negative, label);
+                graph.neg(floor)
+            }
+            Node::Binary { op: BinaryOp::Modulo, lhs, rhs } if self.varies(graph, made) => {
+                let label = self.label(graph, original, span);
+                let quotient = graph.div(lhs, rhs);
+                let whole = self.hold_floor(graph, quotient, label);
+                let taken = graph.mul(whole, rhs);
+                graph.sub(lhs, taken)
+            }
+            Node::Binary { op: BinaryOp::Quotient, lhs, rhs } if self.varies(graph, made) => {
+                let label = self.label(graph, original, span);
+                self.hold_quotient(graph, made, lhs, rhs, label)
+            }
+            Node::Binary { op: BinaryOp::Remainder, lhs, rhs } if self.varies(graph, made) => {
+                let label = self.label(graph, original, span);
+                let quotient = graph.binary(BinaryOp::Quotient, lhs, rhs);
+                let whole = self.hold_quotient(graph, quotient, lhs, rhs, label);
+                let taken = graph.mul(whole, rhs);
+                graph.sub(lhs, taken)
+            }
+            _ => made,
+        }
+    }
+
+    fn push(&mut self, graph: &mut Graph, value: ExprId, change: Change, label: EventLabel) -> ExprId {
+        let var = self.fresh();
+        self.held.push(Held { value, var, change, label });
+        graph.var(var)
+    }
+
+    /// slope and remainder of an expression that is affine in time, both constant between events.
+    fn affine_in_time(&mut self, graph: &mut Graph, expr: ExprId) -> Option<Affine> {
+        if !self.varies_with_time_only(graph, expr) {
+            return None;
+        }
+        let form = graph.linear_coefficients(expr, &[Leaf::Time]).ok()?;
+        let slope = form.coefficients.first()?.value;
+        Some(Affine { slope, remainder: form.remainder })
+    }
+
+    /// A relation that changes at a known time. Exactly then, and not at the start, it has its value just after.
+    fn hold_timed_relation(
+        &mut self,
+        graph: &mut Graph,
+        relation: ExprId,
+        op: BinaryOp,
+        affine: Affine,
+        label: EventLabel,
+    ) -> ExprId {
+        let negative = graph.neg(affine.remainder);
+        let at = graph.div(negative, affine.slope);
+        let zero = graph.number(0.0);
+        let after = match op {
+            BinaryOp::Greater | BinaryOp::GreaterEqual => graph.greater(affine.slope, zero),
+            _ => graph.less(affine.slope, zero),
+        };
+        let time = graph.time();
+        let distance = graph.sub(time, at);
+        let distance = graph.unary(UnaryOp::Abs, distance);
+        let (size, size_at) = (graph.unary(UnaryOp::Abs, time), graph.unary(UnaryOp::Abs, at));
+        let size = graph.add(size, size_at);
+        let tolerance = graph.number(SAME_TIME);
+        let tolerance = graph.mul(tolerance, size);
+        let is_near = graph.less_equal(distance, tolerance);
+        let value = self.unless_initial(graph, is_near, after, relation);
+        self.push(graph, value, Change::At(at), label)
+    }
+
+    /// `then` where the condition holds and this is not the start.
+    fn unless_initial(&self, graph: &mut Graph, condition: ExprId, then: ExprId, otherwise: ExprId) -> ExprId {
+        let is_initial = graph.var(self.initial);
+        let is_running = graph.not(is_initial);
+        let condition = graph.and(condition, is_running);
+        graph.select(condition, then, otherwise)
+    }
+
+    fn hold_floor(&mut self, graph: &mut Graph, arg: ExprId, label: EventLabel) -> ExprId {
+        let floor = graph.unary(UnaryOp::Floor, arg);
+        if let Some(held) = self.held.iter().find(|held| held.value == floor) {
+            return graph.var(held.var);
+        }
+        let var = self.fresh();
+        let (mode, one) = (graph.var(var), graph.number(1.0));
+        let next = graph.add(mode, one);
+        match self.affine_in_time(graph, arg) {
+            Some(Affine { slope, remainder }) => {
+                let zero = graph.number(0.0);
+                let is_rising = graph.greater(slope, zero);
+                let level = graph.select(is_rising, next, mode);
+                let distance = graph.sub(level, remainder);
+                let at = graph.div(distance, slope);
+                // At a whole number the value just after counts.
+                let half = graph.number(0.5);
+                let shifted = graph.add(arg, half);
+                let nearest = graph.unary(UnaryOp::Floor, shifted);
+                let below = graph.sub(nearest, one);
+                let after = graph.select(is_rising, nearest, below);
+                let off = graph.sub(arg, nearest);
+                let off = graph.unary(UnaryOp::Abs, off);
+                let size = graph.unary(UnaryOp::Abs, arg);
+                let size = graph.max(size, one);
+                let tolerance = graph.number(SAME_NUMBER);
+                let tolerance = graph.mul(tolerance, size);
+                let is_near = graph.less_equal(off, tolerance);
+                let value = self.unless_initial(graph, is_near, after, floor);
+                self.held.push(Held { value, var, change: Change::At(at), label });
+            }
+            None => {
+                let (above, below) = (graph.sub(arg, mode), graph.sub(next, arg));
+                let change = Change::Roots(vec![(above, true), (below, false)]);
+                self.held.push(Held { value: floor, var, change, label });
+            }
+        }
+        mode
+    }
+
+    /// `div(a, b)`: between the whole numbers next to it, away from zero and towards zero.
+    fn hold_quotient(
+        &mut self,
+        graph: &mut Graph,
+        value: ExprId,
+        lhs: ExprId,
+        rhs: ExprId,
+        label: EventLabel,
+    ) -> ExprId {
+        let var = self.fresh();
+        let (mode, zero, one) = (graph.var(var), graph.number(0.0), graph.number(1.0));
+        let exact = graph.div(lhs, rhs);
+        let is_not_positive = graph.less_equal(mode, zero);
+        let is_not_negative = graph.greater_equal(mode, zero);
+        let down = graph.select(is_not_positive, one, zero);
+        let up = graph.select(is_not_negative, one, zero);
+        let (lower, upper) = (graph.sub(mode, down), graph.add(mode, up));
+        let (above, below) = (graph.sub(exact, lower), graph.sub(upper, exact));
+        let change = Change::Roots(vec![(above, true), (below, false)]);
+        self.held.push(Held { value, var, change, label });
+        mode
+    }
+}
+
+/// slope * time + remainder
+struct Affine {
+    slope: ExprId,
+    remainder: ExprId,
+}

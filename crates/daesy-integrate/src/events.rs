@@ -1,0 +1,466 @@
+//! What happens at events: discrete variables and held relations get new values until nothing changes any more.
+//!
+//! An event is settled by two nested iterations [@modelica36, app. B]. The inner one keeps the values before the event fixed and
+//! computes m := M(t, s, v, m) with v from F(t, s, v, m) = 0 until neither changes. Then states are given their new values where a
+//! when-clause says so, the present values become the values before, and the inner iteration is done again, until that too changes
+//! nothing. Where several relations disturb each other the inner iteration changes only the first of them at a time, which ends for
+//! the complementarity problems that ideal diodes and their like make (the least-index rule of [@murty1974]).
+
+use daesy_system::{ActionKind, Before, DaeSystem, Evaluator, Events, Part};
+
+use crate::error::IntegrateError;
+use crate::initialize::{InitializeOptions, Initialized, initialize_from};
+use crate::newton::Surroundings;
+use crate::step::Stepper;
+
+/// Rounds of the outer iteration before an event counts as unsettled.
+const MAX_ROUNDS: usize = 200;
+
+/// Rounds of the inner iteration after which relations change one at a time.
+const SIMULTANEOUS_ROUNDS: usize = 12;
+
+/// Scheduled times closer than this, relative to their size, are one event.
+const SAME_TIME: f64 = 1e-13;
+
+/// Ticks of a clock are met this closely, relative to its interval.
+const SAME_TICK: f64 = 1e-9;
+
+/// What an event did.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Settled {
+    /// Whether a mode changed or a state was given a new value.
+    pub(crate) has_changed: bool,
+    /// States that were given new values.
+    pub(crate) reinitialized: Vec<u32>,
+    /// Held values that changed.
+    pub(crate) held: Vec<u32>,
+    /// The action that ended the simulation.
+    pub(crate) terminated_by: Option<usize>,
+    /// Actions that warned.
+    pub(crate) warnings: Vec<usize>,
+}
+
+/// What is known of the events of a system during a run.
+pub(crate) struct EventLoop<'s> {
+    pub(crate) events: &'s Events,
+    evaluator: Box<dyn Evaluator + 's>,
+    updated: Vec<f64>,
+    actions: Vec<f64>,
+    schedule: Vec<f64>,
+    assertions: Vec<f64>,
+    /// The side of each event function since the last event.
+    pub(crate) sides: Vec<bool>,
+    roots: Vec<f64>,
+}
+
+/// A start with its modes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HybridStart {
+    /// States, unknowns and parameters.
+    pub initialized: Initialized,
+    /// Modes.
+    pub modes: Vec<f64>,
+}
+
+/// Consistent start values with the modes that go with them: relations, discrete variables and start values are found together.
+///
+/// # Errors
+/// When there are none; the error names the equation or the relations that do not settle.
+pub fn initialize_with_events(
+    system: &dyn DaeSystem,
+    time: f64,
+    parameters: &[f64],
+    inputs: &[f64],
+    options: &InitializeOptions,
+) -> Result<HybridStart, IntegrateError> {
+    let events = &system.description().events;
+    let mut modes = events.start_modes();
+    if !events.has_layout {
+        let initialized = initialize_from(system, time, parameters, inputs, &modes, options, None)?;
+        return Ok(HybridStart { initialized, modes });
+    }
+    modes[events.initial()] = 1.0;
+    let mut settler = EventLoop::new(system);
+    let description = system.description();
+    let mut guess: Vec<f64> = description.states.iter().map(|state| state.start).collect();
+    let mut unknowns: Vec<f64> = description.unknowns.iter().map(|unknown| unknown.start).collect();
+    let mut weights = vec![1.0];
+    if events.has_homotopy {
+        weights = vec![0.0, 0.1, 0.3, 0.6, 1.0];
+    }
+    let mut found: Option<Initialized> = None;
+    for weight in weights {
+        modes[events.homotopy()] = weight;
+        let mut is_done = false;
+        for round in 0..MAX_ROUNDS {
+            settler.set_before(&mut modes, &guess, &unknowns, inputs);
+            let around = Surroundings { time, parameters, inputs, modes: &modes };
+            let wanted = settler.wanted(&around, &guess, &unknowns);
+            let is_one_at_a_time = round > SIMULTANEOUS_ROUNDS;
+            let changed = settler.adopt(&mut modes, &wanted, is_one_at_a_time);
+            if !changed && found.is_some() && is_done {
+                break;
+            }
+            if round + 1 == MAX_ROUNDS {
+                return Err(settler.unsettled(time, &modes, &wanted));
+            }
+            if !changed || round % 4 == 3 || round == 0 || is_one_at_a_time || found.is_some() {
+                let next = initialize_from(system, time, parameters, inputs, &modes, options, found.as_ref())?;
+                guess.clone_from(&next.states);
+                unknowns.clone_from(&next.unknowns);
+                found = Some(next);
+                is_done = true;
+            }
+        }
+    }
+    modes[events.initial()] = 0.0;
+    settler.remember(&mut modes);
+    let Some(initialized) = found else {
+        return Err(IntegrateError::Unsettled { time, names: String::new() });
+    };
+    settler.set_before(&mut modes, &initialized.states, &initialized.unknowns, inputs);
+    Ok(HybridStart { initialized, modes })
+}
+
+impl<'s> EventLoop<'s> {
+    pub(crate) fn new(system: &'s dyn DaeSystem) -> Self {
+        let events = &system.description().events;
+        let n = |part: Part| if events.has_layout { system.pattern(part).n_rows } else { 0 };
+        Self {
+            events,
+            evaluator: system.evaluator(),
+            updated: vec![0.0; n(Part::Modes)],
+            actions: vec![0.0; n(Part::Actions)],
+            schedule: vec![0.0; n(Part::Schedule)],
+            assertions: vec![0.0; n(Part::Assertions)],
+            sides: vec![false; n(Part::Roots)],
+            roots: vec![0.0; n(Part::Roots)],
+        }
+    }
+
+    /// Whether there is anything to look after.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.events.has_layout && (self.events.can_happen() || !self.events.assertions.is_empty())
+    }
+
+    /// The values that the modes want at a point, conditions that are not numbers counting as false.
+    fn wanted(&mut self, around: &Surroundings<'_>, states: &[f64], unknowns: &[f64]) -> Vec<f64> {
+        self.evaluator.evaluate(Part::Modes, &around.point(states, unknowns), &mut self.updated);
+        self.updated.clone()
+    }
+
+    /// Gives the modes their wanted values; with `is_one_at_a_time` only the first held value that wants to change does. True where
+    /// something changed.
+    fn adopt(&self, modes: &mut [f64], wanted: &[f64], is_one_at_a_time: bool) -> bool {
+        let n_switched = self.events.n_switched();
+        let mut has_changed = false;
+        for (at, &value) in wanted.iter().enumerate() {
+            if modes[at] != value && value.is_finite() {
+                modes[at] = value;
+                has_changed = true;
+                if is_one_at_a_time && at >= n_switched {
+                    break;
+                }
+            }
+        }
+        has_changed
+    }
+
+    fn unsettled(&self, time: f64, modes: &[f64], wanted: &[f64]) -> IntegrateError {
+        let events = self.events;
+        let names: Vec<String> = wanted
+            .iter()
+            .enumerate()
+            .filter(|&(at, &value)| modes[at] != value)
+            .map(|(at, _)| {
+                let label = |text: &str| format!("`{text}`");
+                if at < events.discrete.len() {
+                    label(&events.discrete[at].name)
+                } else if at < events.n_switched() {
+                    label(&events.conditions[at - events.discrete.len()].text)
+                } else {
+                    label(&events.held[at - events.n_switched()].text)
+                }
+            })
+            .take(6)
+            .collect();
+        IntegrateError::Unsettled { time, names: names.join(", ") }
+    }
+
+    /// The present values become the values before.
+    fn remember(&self, modes: &mut [f64]) {
+        let (n, before) = (self.events.n_switched(), self.events.switched_before());
+        modes.copy_within(0..n, before);
+    }
+
+    /// Sets the values before of continuous quantities.
+    fn set_before(&self, modes: &mut [f64], states: &[f64], unknowns: &[f64], inputs: &[f64]) {
+        let first = self.events.continuous_before();
+        for (at, before) in self.events.before.iter().enumerate() {
+            modes[first + at] = match *before {
+                Before::State(state) => states[state as usize],
+                Before::Unknown(unknown) => unknowns[unknown as usize],
+                Before::Input(input) => inputs[input as usize],
+            };
+        }
+    }
+
+    /// Sets the values before of continuous quantities to those at hand; called before inputs or states change at an event.
+    pub(crate) fn mark_before(&self, stepper: &mut Stepper<'_, '_>) {
+        if self.events.has_layout {
+            self.set_before(&mut stepper.modes, &stepper.states, &stepper.unknowns, &stepper.input_values);
+        }
+    }
+
+    /// Settles an event at the point at hand. The clocks that tick now are asked for; `is_end` says that this is the end.
+    pub(crate) fn settle(&mut self, stepper: &mut Stepper<'_, '_>, is_end: bool) -> Result<Settled, IntegrateError> {
+        let mut settled = Settled::default();
+        let time = stepper.time;
+        let first_clock = self.events.clocks();
+        let ticks = self.ticks(stepper);
+        let has_ticks = ticks.contains(&true);
+        for (at, &ticks) in ticks.iter().enumerate() {
+            stepper.modes[first_clock + at] = f64::from(u8::from(ticks));
+        }
+        let terminal = self.events.terminal();
+        stepper.modes[terminal] = f64::from(u8::from(is_end));
+        self.remember(&mut stepper.modes);
+        let at_start = stepper.modes.clone();
+        let mut has_passed = !has_ticks && !is_end;
+        for round in 0..=MAX_ROUNDS {
+            self.settle_relations(stepper, round)?;
+            let has_acted = self.act(stepper, &mut settled)?;
+            let (n, before) = (self.events.n_switched(), self.events.switched_before());
+            let is_same = stepper.modes[..n] == stepper.modes[before..before + n];
+            self.remember(&mut stepper.modes);
+            if is_same && !has_acted {
+                if has_passed {
+                    break;
+                }
+                // What ticks does so at the event only.
+                has_passed = true;
+                stepper.modes[first_clock..first_clock + ticks.len()].fill(0.0);
+                stepper.modes[terminal] = 0.0;
+            }
+            if round == MAX_ROUNDS {
+                let wanted = stepper.modes[before..before + n].to_vec();
+                return Err(self.unsettled(time, &at_start, &wanted));
+            }
+        }
+        let n = self.events.n_updated();
+        let n_switched = self.events.n_switched();
+        for at in 0..n {
+            if stepper.modes[at] != at_start[at] {
+                settled.has_changed = true;
+                if at >= n_switched {
+                    settled.held.push((at - n_switched) as u32);
+                }
+            }
+        }
+        settled.has_changed |= !settled.reinitialized.is_empty();
+        self.mark_sides(stepper);
+        Ok(settled)
+    }
+
+    /// The inner iteration: modes and unknowns that agree with each other, values before fixed.
+    fn settle_relations(&mut self, stepper: &mut Stepper<'_, '_>, outer_round: usize) -> Result<(), IntegrateError> {
+        let mut is_solved = outer_round > 0;
+        for round in 0..MAX_ROUNDS {
+            let mut has_changed = false;
+            // Discrete values follow each other first: that costs no solution of the equations.
+            for inner in 0..=MAX_ROUNDS {
+                let around = stepper.surroundings();
+                let wanted = {
+                    let point = around.point(&stepper.states, &stepper.unknowns);
+                    self.evaluator.evaluate(Part::Modes, &point, &mut self.updated);
+                    self.updated.clone()
+                };
+                if !self.adopt(&mut stepper.modes, &wanted, round > SIMULTANEOUS_ROUNDS) {
+                    break;
+                }
+                has_changed = true;
+                if round > SIMULTANEOUS_ROUNDS {
+                    break;
+                }
+                if inner == MAX_ROUNDS {
+                    return Err(self.unsettled(stepper.time, &stepper.modes, &wanted));
+                }
+            }
+            if !has_changed && is_solved {
+                return Ok(());
+            }
+            stepper.restart().map_err(|error| self.in_mode(error, stepper))?;
+            is_solved = true;
+            if !has_changed {
+                // The unknowns may have moved with new inputs.
+                continue;
+            }
+            if round + 1 == MAX_ROUNDS {
+                let around = stepper.surroundings();
+                let point = around.point(&stepper.states, &stepper.unknowns);
+                self.evaluator.evaluate(Part::Modes, &point, &mut self.updated);
+                return Err(self.unsettled(stepper.time, &stepper.modes, &self.updated));
+            }
+        }
+        Err(IntegrateError::Unsettled { time: stepper.time, names: String::new() })
+    }
+
+    /// A failure to solve the equations, with the modes it happened in.
+    fn in_mode(&self, error: IntegrateError, stepper: &Stepper<'_, '_>) -> IntegrateError {
+        let IntegrateError::Singular { time, variable } = error else { return error };
+        let (events, n_switched) = (self.events, self.events.n_switched());
+        let relations: Vec<String> = (0..events.held.len())
+            .take(6)
+            .map(|at| {
+                let (text, value) = (&events.held[at].text, stepper.modes[n_switched + at]);
+                match value {
+                    0.0 => format!("not ({text})"),
+                    1.0 => text.clone(),
+                    value => format!("{text} = {value}"),
+                }
+            })
+            .collect();
+        let place = events.held.first().map_or(String::new(), |label| label.place.clone());
+        IntegrateError::SingularMode { time, variable, relations: relations.join(", "), place }
+    }
+
+    /// What when-clauses do beside assigning. True where a state got a new value.
+    fn act(&mut self, stepper: &mut Stepper<'_, '_>, settled: &mut Settled) -> Result<bool, IntegrateError> {
+        if self.events.actions.is_empty() {
+            return Ok(false);
+        }
+        let time = stepper.time;
+        let around = stepper.surroundings();
+        let point = around.point(&stepper.states, &stepper.unknowns);
+        self.evaluator.evaluate(Part::Actions, &point, &mut self.actions);
+        let mut given: Vec<(usize, f64)> = Vec::new();
+        for (at, action) in self.events.actions.iter().enumerate() {
+            let (acts, value) = (self.actions[2 * at], self.actions[2 * at + 1]);
+            if acts != 1.0 {
+                continue;
+            }
+            match &action.kind {
+                ActionKind::Reinit { state, sign } => {
+                    if !value.is_finite() {
+                        return Err(IntegrateError::NotFinite {
+                            time,
+                            equation: action.label.text.clone(),
+                            place: action.label.place.clone(),
+                        });
+                    }
+                    given.push((*state as usize, sign * value));
+                }
+                ActionKind::Assert { message, is_warning } => {
+                    if value == 1.0 {
+                        continue;
+                    }
+                    if *is_warning {
+                        settled.warnings.push(at);
+                    } else {
+                        return Err(IntegrateError::Assertion {
+                            time,
+                            message: message.clone(),
+                            place: action.label.place.clone(),
+                        });
+                    }
+                }
+                ActionKind::Terminate { .. } => settled.terminated_by = settled.terminated_by.or(Some(at)),
+            }
+        }
+        if given.is_empty() {
+            return Ok(false);
+        }
+        for &(state, value) in &given {
+            stepper.states[state] = value;
+            settled.reinitialized.push(state as u32);
+        }
+        let states: Vec<usize> = given.iter().map(|&(state, _)| state).collect();
+        stepper.restart_keeping(&states).map_err(|error| self.in_mode(error, stepper))?;
+        Ok(true)
+    }
+
+    /// Notes on which side each event function is now.
+    pub(crate) fn mark_sides(&mut self, stepper: &Stepper<'_, '_>) {
+        let around = stepper.surroundings();
+        let point = around.point(&stepper.states, &stepper.unknowns);
+        self.evaluator.evaluate(Part::Roots, &point, &mut self.roots);
+        for ((side, root), value) in self.sides.iter_mut().zip(&self.events.roots).zip(&self.roots) {
+            *side = root.is_above(*value);
+        }
+    }
+
+    fn evaluate_schedule(&mut self, stepper: &Stepper<'_, '_>) {
+        let around = stepper.surroundings();
+        let point = around.point(&stepper.states, &stepper.unknowns);
+        self.evaluator.evaluate(Part::Schedule, &point, &mut self.schedule);
+    }
+
+    /// The next time at which something is scheduled, later than now.
+    pub(crate) fn next_scheduled(&mut self, stepper: &Stepper<'_, '_>) -> f64 {
+        if self.schedule.is_empty() {
+            return f64::INFINITY;
+        }
+        self.evaluate_schedule(stepper);
+        let time = stepper.time;
+        let n = self.events.scheduled.len();
+        let is_later = |candidate: f64| candidate - time > SAME_TIME * (time.abs() + candidate.abs());
+        let mut next = f64::INFINITY;
+        for &candidate in self.schedule[..n].iter().filter(|candidate| is_later(**candidate)) {
+            next = next.min(candidate);
+        }
+        for clock in self.schedule[n..].chunks_exact(2) {
+            let (start, interval) = (clock[0], clock[1]);
+            if time < start && is_later(start) {
+                next = next.min(start);
+            } else if interval > 0.0 {
+                let n_past = ((time - start) / interval + SAME_TICK).floor();
+                next = next.min(start + (n_past + 1.0) * interval);
+            }
+        }
+        next
+    }
+
+    /// Which clocks tick now.
+    fn ticks(&mut self, stepper: &Stepper<'_, '_>) -> Vec<bool> {
+        if self.events.n_clocks == 0 {
+            return Vec::new();
+        }
+        self.evaluate_schedule(stepper);
+        let time = stepper.time;
+        let n = self.events.scheduled.len();
+        self.schedule[n..]
+            .chunks_exact(2)
+            .map(|clock| {
+                let (start, interval) = (clock[0], clock[1]);
+                let tolerance = SAME_TICK * interval.abs() + SAME_TIME * (time.abs() + start.abs());
+                let nearest = if interval > 0.0 { ((time - start) / interval).round().max(0.0) } else { 0.0 };
+                (time - (start + nearest * interval)).abs() <= tolerance
+            })
+            .collect()
+    }
+
+    /// The first assertion that does not hold at the point at hand, and those that only warn.
+    pub(crate) fn broken_assertions(&mut self, stepper: &Stepper<'_, '_>, warned: &mut Vec<usize>) -> Option<usize> {
+        let around = stepper.surroundings();
+        let point = around.point(&stepper.states, &stepper.unknowns);
+        self.evaluator.evaluate(Part::Assertions, &point, &mut self.assertions);
+        let mut broken = None;
+        for (at, assertion) in self.events.assertions.iter().enumerate() {
+            if self.assertions[at] != 0.0 {
+                continue;
+            }
+            if assertion.is_warning {
+                warned.push(at);
+            } else {
+                broken = broken.or(Some(at));
+            }
+        }
+        broken
+    }
+
+    /// An assertion that does not hold as an error.
+    pub(crate) fn assertion_error(&self, time: f64, assertion: usize) -> IntegrateError {
+        let assertion = &self.events.assertions[assertion];
+        IntegrateError::Assertion { time, message: assertion.message.clone(), place: assertion.label.place.clone() }
+    }
+}

@@ -1,0 +1,195 @@
+//! When an event happens within a step.
+//!
+//! Event functions are looked at on the polynomial that the step leaves behind: at its end, at a few points within, and where a cubic
+//! through values and slopes at both ends has an extremum, so that two crossings within one step are seen. The first crossing is then
+//! closed in by the secant rule with bisection as its guard (the Illinois rule [@dowell1971]) on points that satisfy all equations, until
+//! two neighbouring times are left; the event happens at the later one, where the function is beyond zero for certain.
+
+use daesy_system::Part;
+
+use crate::error::IntegrateError;
+use crate::events::EventLoop;
+use crate::step::{Place, Stepper};
+
+/// Points within a step, besides its end, at which event functions are looked at.
+const LOOKS: [f64; 3] = [0.25, 0.5, 0.75];
+
+/// Distance of the points that give the slopes at both ends.
+const SLOPE: f64 = 1e-3;
+
+/// Steps of the location.
+const MAX_STEPS: usize = 120;
+
+/// A crossing.
+pub(crate) struct Crossing {
+    /// The first point beyond it.
+    pub(crate) place: Place,
+    /// Event functions that changed sides.
+    pub(crate) roots: Vec<usize>,
+    /// An assertion that does not hold there.
+    pub(crate) broken: Option<usize>,
+}
+
+/// Values of all event functions at a point, then 1 or -1 for each assertion.
+struct Watched {
+    values: Vec<f64>,
+}
+
+impl Watched {
+    fn at(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>, place: &Place) -> Self {
+        let mut values = stepper.evaluate_at(Part::Roots, place);
+        if !events.events.assertions.is_empty() {
+            let truths = stepper.evaluate_at(Part::Assertions, place);
+            values.extend(
+                truths
+                    .iter()
+                    .zip(&events.events.assertions)
+                    .map(|(truth, assertion)| if *truth == 0.0 && !assertion.is_warning { -1.0 } else { 1.0 }),
+            );
+        }
+        Self { values }
+    }
+
+    fn is_crossed(&self, events: &EventLoop<'_>, at: usize) -> bool {
+        match events.events.roots.get(at) {
+            // An event function without a value says nothing.
+            Some(root) => !self.values[at].is_nan() && root.is_above(self.values[at]) != events.sides[at],
+            None => self.values[at] < 0.0,
+        }
+    }
+
+    fn crossed(&self, events: &EventLoop<'_>) -> Vec<usize> {
+        (0..self.values.len()).filter(|&at| self.is_crossed(events, at)).collect()
+    }
+
+    fn is_any_crossed(&self, events: &EventLoop<'_>) -> bool {
+        (0..self.values.len()).any(|at| self.is_crossed(events, at))
+    }
+}
+
+/// The first crossing within the last step, if there is one.
+pub(crate) fn find_crossing(
+    events: &EventLoop<'_>,
+    stepper: &mut Stepper<'_, '_>,
+) -> Result<Option<Crossing>, IntegrateError> {
+    let (start, end) = (stepper.step_start(), stepper.time);
+    let step = end - start;
+    let Some(beyond) = look(events, stepper, start, step) else { return Ok(None) };
+    let mut late = stepper.between((start + beyond * step).min(end))?;
+    let mut late_values = Watched::at(events, stepper, &late);
+    if !late_values.is_any_crossed(events) {
+        late = stepper.between(end)?;
+        late_values = Watched::at(events, stepper, &late);
+        if !late_values.is_any_crossed(events) {
+            return Ok(None);
+        }
+    }
+    let (mut early, mut early_values) = (start, None::<Watched>);
+    let mut weight = 1.0;
+    for count in 0..MAX_STEPS {
+        let gap = late.time - early;
+        if gap <= stepper.resolution() {
+            break;
+        }
+        let middle = match &early_values {
+            // Every third step halves the gap, whatever the functions look like.
+            Some(values) if count % 3 != 2 => {
+                let fraction = late_values
+                    .crossed(events)
+                    .into_iter()
+                    .map(|at| {
+                        let (before, after) = (values.values[at].abs(), late_values.values[at].abs() * weight);
+                        before / (before + after)
+                    })
+                    .fold(1.0, f64::min);
+                let fraction = if fraction.is_finite() { fraction } else { 0.5 };
+                early + fraction.clamp(1e-3, 1.0 - 1e-3) * gap
+            }
+            _ => early + 0.5 * gap,
+        };
+        if middle <= early || middle >= late.time {
+            break;
+        }
+        let place = stepper.between(middle)?;
+        let values = Watched::at(events, stepper, &place);
+        if values.is_any_crossed(events) {
+            late = place;
+            late_values = values;
+            weight = 1.0;
+        } else {
+            early = middle;
+            early_values = Some(values);
+            weight = (weight * 0.5).max(1e-3);
+        }
+    }
+    let n_roots = events.events.roots.len();
+    let crossed = late_values.crossed(events);
+    let broken = crossed.iter().find(|&&at| at >= n_roots).map(|at| at - n_roots);
+    let roots = crossed.into_iter().filter(|&at| at < n_roots).collect();
+    Ok(Some(Crossing { place: late, roots, broken }))
+}
+
+/// A fraction of the step by which something has crossed.
+fn look(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>, start: f64, step: f64) -> Option<f64> {
+    let mut at = |fraction: f64| {
+        let place = stepper.roughly(start + fraction * step);
+        Watched::at(events, stepper, &place)
+    };
+    for fraction in LOOKS {
+        if at(fraction).is_any_crossed(events) {
+            return Some(fraction);
+        }
+    }
+    let (first, second) = (at(0.0), at(SLOPE));
+    let (last_but_one, last) = (at(1.0 - SLOPE), at(1.0));
+    let mut crossed = last.is_any_crossed(events).then_some(1.0);
+    for root in 0..events.events.roots.len() {
+        if last.is_crossed(events, root) {
+            continue;
+        }
+        let (from, to) = (first.values[root], last.values[root]);
+        let slope_from = (second.values[root] - from) / SLOPE;
+        let slope_to = (to - last_but_one.values[root]) / SLOPE;
+        for extremum in extrema(from, slope_from, to, slope_to) {
+            if at(extremum).is_crossed(events, root) && crossed.is_none_or(|known| extremum < known) {
+                crossed = Some(extremum);
+            }
+        }
+    }
+    crossed
+}
+
+/// Where the cubic with the given values and slopes at 0 and 1 has its extrema in between.
+fn extrema(from: f64, slope_from: f64, to: f64, slope_to: f64) -> Vec<f64> {
+    let (a, b, c) = (
+        3.0 * (slope_from + slope_to - 2.0 * (to - from)),
+        2.0 * (3.0 * (to - from) - 2.0 * slope_from - slope_to),
+        slope_from,
+    );
+    let mut found = Vec::new();
+    let discriminant = b * b - 4.0 * a * c;
+    if discriminant >= 0.0 {
+        let q = -0.5 * (b + discriminant.sqrt().copysign(b));
+        for candidate in [q / a, c / q] {
+            if candidate > 0.0 && candidate < 1.0 {
+                found.push(candidate);
+            }
+        }
+    }
+    found.sort_by(f64::total_cmp);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::extrema;
+
+    #[test]
+    fn a_hop_has_its_top_in_the_middle() {
+        // x (1 - x) - 0.1: two crossings between equal ends.
+        let found = extrema(-0.1, 1.0, -0.1, -1.0);
+        assert_eq!(found.len(), 1);
+        assert!((found[0] - 0.5).abs() < 1e-12);
+        assert!(extrema(0.0, 1.0, 1.0, 1.0).is_empty());
+    }
+}
