@@ -6,6 +6,15 @@ use crate::diagnostic::Diagnostic;
 use daesy_graph::finding::nearest;
 use daesy_graph::source::Place;
 
+/// Where the times of the rows come from.
+#[derive(Clone, PartialEq, Debug)]
+pub enum TimeAxis {
+    /// A column with this header.
+    Column(String),
+    /// There is no such column: the rows follow each other by this step, the first at time 0.
+    Step(f64),
+}
+
 /// One experiment: a time column that ascends, and the other columns.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Data {
@@ -24,21 +33,21 @@ impl Data {
     ///
     /// # Errors
     /// When it cannot be read, a cell is no number, a row is too short, or time does not ascend.
-    pub fn read(path: &Path, shown: &str, time_column: &str) -> Result<Self, Vec<Diagnostic>> {
+    pub fn read(path: &Path, shown: &str, axis: &TimeAxis) -> Result<Self, Vec<Diagnostic>> {
         let text = std::fs::read_to_string(path).map_err(|error| {
             vec![
                 Diagnostic::about_file("data-file", shown, format!("the data file `{shown}` cannot be read: {error}"))
                     .with_help("the path is relative to the study file"),
             ]
         })?;
-        Self::parse(&text, shown, time_column)
+        Self::parse(&text, shown, axis)
     }
 
     /// Reads the text of a file.
     ///
     /// # Errors
     /// As [`Data::read`].
-    pub fn parse(text: &str, shown: &str, time_column: &str) -> Result<Self, Vec<Diagnostic>> {
+    pub fn parse(text: &str, shown: &str, axis: &TimeAxis) -> Result<Self, Vec<Diagnostic>> {
         let problem = |line: usize, column: usize, code: &str, message: String| {
             let mut diagnostic = Diagnostic::about_file(code, shown, message);
             diagnostic.place = Some(Place { file: shown.to_owned(), line: line as u32, column: column as u32 });
@@ -50,14 +59,22 @@ impl Data {
         };
         let separator = if header.contains(',') || !header.contains(';') { ',' } else { ';' };
         let names: Vec<String> = split(header, separator).into_iter().map(|cell| cell.text).collect();
-        let Some(time_at) = names.iter().position(|name| name == time_column) else {
-            let near = nearest(time_column, names.iter().map(String::as_str));
-            let help = match near {
-                Some(near) => format!("did you mean `{near}`? Say so with `time = \"{near}\"` in `[data]`"),
-                None => format!("columns: {}; name one with `time = ..` in `[data]`", names.join(", ")),
-            };
-            let message = format!("there is no time column `{time_column}`");
-            return Err(vec![problem(1, 1, "data-column", message).with_help(help)]);
+        let time_at = match axis {
+            TimeAxis::Step(_) => None,
+            TimeAxis::Column(column) => match names.iter().position(|name| name == column) {
+                Some(at) => Some(at),
+                None => {
+                    let help = match nearest(column, names.iter().map(String::as_str)) {
+                        Some(near) => format!("did you mean `{near}`? Say so with `time = \"{near}\"` in `[data]`"),
+                        None => format!(
+                            "columns: {}; name one with `time = ..` in `[data]`, or say `step = ..` if the rows follow each other evenly",
+                            names.join(", ")
+                        ),
+                    };
+                    let message = format!("there is no time column `{column}`");
+                    return Err(vec![problem(1, 1, "data-column", message).with_help(help)]);
+                }
+            },
         };
         let mut columns: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
         let mut diagnostics = Vec::new();
@@ -86,8 +103,8 @@ impl Data {
             if diagnostics.len() >= 20 {
                 break;
             }
-            let times = &columns[time_at];
-            if let [.., before, now] = times[..]
+            if let Some(time_at) = time_at
+                && let [.., before, now] = columns[time_at][..]
                 && (now <= before || now.is_nan())
             {
                 let message = format!("time does not ascend: {now} comes after {before}");
@@ -97,12 +114,19 @@ impl Data {
         if !diagnostics.is_empty() {
             return Err(diagnostics);
         }
-        if columns[time_at].is_empty() {
+        let n_rows = columns.first().map_or(0, Vec::len);
+        if n_rows == 0 {
             return Err(vec![problem(2, 1, "data-empty", "the data file has no rows".to_owned())]);
         }
-        let times = columns.remove(time_at);
         let mut names = names;
-        names.remove(time_at);
+        let times = match (axis, time_at) {
+            (TimeAxis::Step(step), _) => (0..n_rows).map(|row| row as f64 * step).collect(),
+            (TimeAxis::Column(_), at) => {
+                let at = at.expect("a missing time column was reported above");
+                names.remove(at);
+                columns.remove(at)
+            }
+        };
         Ok(Self { file: shown.to_owned(), times, names, columns })
     }
 
@@ -148,9 +172,20 @@ fn split(line: &str, separator: char) -> Vec<Cell> {
 mod tests {
     use super::*;
 
+    fn by_column() -> TimeAxis {
+        TimeAxis::Column("t".to_owned())
+    }
+
+    #[test]
+    fn rows_without_a_time_column_follow_each_other_by_the_step() {
+        let data = Data::parse("u,y\n1,2\n3,4\n5,6\n", "a.csv", &TimeAxis::Step(0.25)).unwrap();
+        assert_eq!(data.times, [0.0, 0.25, 0.5]);
+        assert_eq!(data.column("y").unwrap(), [2.0, 4.0, 6.0]);
+    }
+
     #[test]
     fn quoted_headers_missing_cells_and_numbers_are_read() {
-        let data = Data::parse("t,\"p[1,2]\",u\n0,1.5,\n0.1,NaN,2e-3\n", "a.csv", "t").unwrap();
+        let data = Data::parse("t,\"p[1,2]\",u\n0,1.5,\n0.1,NaN,2e-3\n", "a.csv", &by_column()).unwrap();
         assert_eq!(data.times, [0.0, 0.1]);
         assert_eq!(data.names, ["p[1,2]", "u"]);
         assert_eq!(data.columns[0][0], 1.5);
@@ -161,7 +196,7 @@ mod tests {
     #[test]
     fn problems_have_their_line() {
         let line = |text: &str| {
-            let diagnostics = Data::parse(text, "a.csv", "t").unwrap_err();
+            let diagnostics = Data::parse(text, "a.csv", &by_column()).unwrap_err();
             let place = diagnostics[0].place.clone().unwrap();
             (diagnostics[0].code.clone(), place.line)
         };

@@ -69,6 +69,9 @@ struct FileArgs {
     /// Gives a parameter another value; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_setting)]
     set: Vec<(String, f64)>,
+    /// Data files to use instead of those the study names, one per experiment; may be repeated
+    #[arg(long, value_name = "FILE")]
+    data: Vec<PathBuf>,
     /// Writes the table of results (.csv)
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -354,6 +357,9 @@ fn load_file(args: &FileArgs) -> Result<Loaded, Vec<Diagnostic>> {
     let options = LoadOptions { set: args.set.clone(), class: args.class.clone() };
     let source = args.caller.source.clone().unwrap_or_else(|| Source::file(&args.file));
     let mut loaded = load_source(&source, &options)?;
+    if !args.data.is_empty() {
+        loaded.use_data_files(&args.data)?;
+    }
     loaded.watch = args.caller.watch.clone();
     Ok(loaded)
 }

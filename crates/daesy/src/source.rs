@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use daesy_graph::Span;
 use daesy_graph::finding::{Finding, nearest};
 
-use crate::data::Data;
+use crate::data::{Data, TimeAxis};
 use crate::diagnostic::Diagnostic;
 use crate::load::Loaded;
 use crate::study::{DataSource, Named};
@@ -77,6 +78,27 @@ impl Loaded {
         !self.data.is_empty() || first.is_some_and(|first| self.folder.join(&first.name).exists())
     }
 
+    /// Takes these files, named as seen from the working directory, instead of those the study names.
+    ///
+    /// # Errors
+    /// When there is no study that says what their columns are.
+    pub fn use_data_files(&mut self, files: &[PathBuf]) -> Result<(), Vec<Diagnostic>> {
+        let Some(study) = &mut self.study else {
+            return Err(vec![
+                Diagnostic::error("data-source", "`--data` needs a study that says what the columns are")
+                    .with_help("name a study (.toml) instead of the model, with `[inputs]` and `[measurements]`"),
+            ]);
+        };
+        let mut named = Vec::new();
+        for file in files {
+            let path = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+            named.push(Named { name: path.display().to_string(), span: Span::NONE, item: () });
+        }
+        let time = study.data.take().map_or(TimeAxis::Column(TIME.to_owned()), |source| source.time);
+        study.data = Some(DataSource { files: named, time });
+        Ok(())
+    }
+
     fn data_source(&self) -> Option<&DataSource> {
         self.study.as_ref()?.data.as_ref()
     }
@@ -94,7 +116,8 @@ impl Loaded {
     pub fn experiment(&self, at: usize) -> Result<Data, Vec<Diagnostic>> {
         let source = self.data_source();
         if let Some(table) = self.data.get(at) {
-            return Data::from_table(table, source.map_or(TIME, |source| &source.time));
+            let by_default = TimeAxis::Column(TIME.to_owned());
+            return Data::from_table(table, source.map_or(&by_default, |source| &source.time));
         }
         let Some((source, file)) = source.and_then(|source| Some((source, source.files.get(at)?))) else {
             return Err(vec![Diagnostic::error("data-source", "the study lists no data file")]);
@@ -118,9 +141,13 @@ impl Loaded {
         if diagnostics.is_empty() { Ok(all) } else { Err(diagnostics) }
     }
 
-    fn read_file(&self, file: &Named<()>, time: &str) -> Result<Data, Vec<Diagnostic>> {
+    fn read_file(&self, file: &Named<()>, time: &TimeAxis) -> Result<Data, Vec<Diagnostic>> {
         let path = self.folder.join(&file.name);
         if !path.exists() {
+            if file.span == Span::NONE {
+                let message = format!("the data file `{}` does not exist", file.name);
+                return Err(vec![Diagnostic::about_file("data-file", &file.name, message)]);
+            }
             // The place to mend this is the study.
             let message = format!("the data file `{}` does not exist", file.name);
             let finding =
@@ -135,13 +162,26 @@ impl Loaded {
 /// The name that findings show for data in memory.
 const IN_MEMORY: &str = "data";
 
+/// The header of a time column that is not there; no other column can be called so.
+const BY_STEP: &str = "(time by step)";
+
 impl Data {
     /// The columns of a table as an experiment.
     ///
     /// # Errors
     /// When the time column is missing, empty or does not ascend, or columns differ in length.
-    pub fn from_table(table: &Table, time_column: &str) -> Result<Self, Vec<Diagnostic>> {
+    pub fn from_table(table: &Table, axis: &TimeAxis) -> Result<Self, Vec<Diagnostic>> {
         let problem = |code: &str, message: String| Diagnostic::about_file(code, IN_MEMORY, message);
+        let time_column = match axis {
+            TimeAxis::Column(column) => column,
+            TimeAxis::Step(step) => {
+                let mut timed = table.clone();
+                let n_rows = table.columns.first().map_or(0, Vec::len);
+                timed.names.push(BY_STEP.to_owned());
+                timed.columns.push((0..n_rows).map(|row| row as f64 * step).collect());
+                return Self::from_table(&timed, &TimeAxis::Column(BY_STEP.to_owned()));
+            }
+        };
         let Some(time_at) = table.names.iter().position(|name| name == time_column) else {
             let message = format!("the data has no time column `{time_column}`");
             let help = match nearest(time_column, table.names.iter().map(String::as_str)) {
@@ -183,7 +223,9 @@ mod tests {
 
     #[test]
     fn columns_in_memory_are_an_experiment() {
-        let data = Data::from_table(&table(&[("u", &[1.0, f64::NAN]), ("t", &[0.0, 0.5])]), "t").unwrap();
+        let data =
+            Data::from_table(&table(&[("u", &[1.0, f64::NAN]), ("t", &[0.0, 0.5])]), &TimeAxis::Column("t".into()))
+                .unwrap();
         assert_eq!(data.times, [0.0, 0.5]);
         assert_eq!(data.names, ["u"]);
         assert!(data.columns[0][1].is_nan());
@@ -191,7 +233,9 @@ mod tests {
 
     #[test]
     fn wrong_columns_are_named() {
-        let code = |columns: &[(&str, &[f64])]| Data::from_table(&table(columns), "t").unwrap_err()[0].code.clone();
+        let code = |columns: &[(&str, &[f64])]| {
+            Data::from_table(&table(columns), &TimeAxis::Column("t".into())).unwrap_err()[0].code.clone()
+        };
         assert_eq!(code(&[("time", &[0.0])]), "data-column");
         assert_eq!(code(&[("t", &[])]), "data-empty");
         assert_eq!(code(&[("t", &[0.0, 1.0]), ("u", &[1.0])]), "data-row");

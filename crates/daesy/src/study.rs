@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use daesy_graph::{SourceMap, Span};
 
+use crate::data::TimeAxis;
+
 pub use read::{ReadStudy, read_study};
 
 /// A number, or an expression in parameters and unknowns that gives one.
@@ -200,8 +202,8 @@ pub struct Measurement {
 pub struct DataSource {
     /// One file per experiment, relative to the study.
     pub files: Vec<Named<()>>,
-    /// Header of the time column.
-    pub time: String,
+    /// Where the times of the rows come from.
+    pub time: TimeAxis,
 }
 
 /// How start values are found.

@@ -8,6 +8,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::section::{Reader, Section};
+use crate::data::TimeAxis;
+
 use super::{
     DataSource, Disturbance, DisturbanceProcess, Hold, IdentifyOptions, Impulse, Initial, InitialMode, InputSource,
     LinearNames, LinearSource, Measurement, ModelSource, Named, Quantity, RandomParameter, SampleSource,
@@ -380,8 +382,31 @@ fn read_data(reader: &mut Reader, root: &mut Section<'_, '_>) -> Option<DataSour
     let span = section.span;
     let file = section.take("file");
     let files = section.take("files");
-    let time = section.take("time").map_or(Some("t".to_owned()), |value| reader.text("time", value));
+    let column = section.take("time");
+    let step = section.take("step");
     section.finish(reader);
+    let time = match (column, step) {
+        (None, None) => TimeAxis::Column("t".to_owned()),
+        (Some(column), None) => TimeAxis::Column(reader.text("time", column)?),
+        (None, Some(step)) => {
+            let place = reader.span(step);
+            match reader.number("step", step)? {
+                step if step > 0.0 && step.is_finite() => TimeAxis::Step(step),
+                step => {
+                    let message = format!("the step between rows must be positive, not {step}");
+                    reader.findings.push(Finding::error("data-source", place, message));
+                    return None;
+                }
+            }
+        }
+        (Some(_), Some(_)) => {
+            reader.findings.push(
+                Finding::error("data-source", span, "`[data]` has both `time` and `step`")
+                    .with_help("`time` names a column of times; `step` is for files without one"),
+            );
+            return None;
+        }
+    };
     let mut named = Vec::new();
     let items = match (file, files) {
         (Some(file), None) => vec![file],
@@ -401,7 +426,7 @@ fn read_data(reader: &mut Reader, root: &mut Section<'_, '_>) -> Option<DataSour
             named.push(Named { name, span, item: () });
         }
     }
-    Some(DataSource { files: named, time: time? })
+    Some(DataSource { files: named, time })
 }
 
 fn read_initial(reader: &mut Reader, root: &mut Section<'_, '_>) -> Initial {
