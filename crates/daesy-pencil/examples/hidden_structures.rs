@@ -54,7 +54,7 @@ fn main() {
                     let what = format!("found finite {} and blocks {:?}", split.n_finite, split.infinite_block_sizes);
                     tally.miss(seed, &draw, &what, &split.rank_decisions);
                 }
-                let e = split.backward_errors;
+                let e = split.backward_errors();
                 tally.worst_error = tally.worst_error.max(e.staircase).max(e.decoupling).max(e.canonical);
             }
             Err(PencilError::SingularPencil { structure }) => {

@@ -141,6 +141,26 @@ pub(crate) fn pick_columns(a: &Mat<f64>, columns: &[usize]) -> Mat<f64> {
     Mat::from_fn(a.nrows(), columns.len(), |i, j| a[(i, columns[j])])
 }
 
+/// Puts column `c0 + order[k]` in place `c0 + k`.
+pub(crate) fn permute_columns(a: &mut Mat<f64>, c0: usize, order: &[usize]) {
+    let m = a.nrows();
+    let band = block(a, 0, m, c0, c0 + order.len());
+    for (k, &from) in order.iter().enumerate() {
+        a.as_mut().col_mut(c0 + k).copy_from(band.as_ref().col(from));
+    }
+}
+
+/// Puts row `r0 + order[k]` in place `r0 + k`.
+pub(crate) fn permute_rows(a: &mut Mat<f64>, r0: usize, order: &[usize]) {
+    let n = a.ncols();
+    let band = block(a, r0, r0 + order.len(), 0, n);
+    for j in 0..n {
+        for (k, &from) in order.iter().enumerate() {
+            a[(r0 + k, j)] = band[(from, j)];
+        }
+    }
+}
+
 /// `a x` for a plain vector.
 pub(crate) fn times(a: &Mat<f64>, x: &[f64]) -> Vec<f64> {
     (0..a.nrows()).map(|i| (0..a.ncols()).map(|j| a[(i, j)] * x[j]).sum()).collect()

@@ -22,6 +22,7 @@ mod initial;
 mod jet;
 mod kronecker;
 mod pencil;
+mod pivoted;
 mod rank;
 mod regularize;
 mod split;

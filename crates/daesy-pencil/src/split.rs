@@ -22,7 +22,8 @@ use crate::kronecker::{eigenvalues, from_staircase, identity_balanced};
 use crate::pencil::Pencil;
 use crate::rank::{RankDecision, RankTolerance};
 use crate::staircase::{infinite_blocks, minimal_indices, reduce};
-use faer::Mat;
+use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
+use faer::{Mat, Par};
 
 /// A finite eigenvalue `re + i im`, in reciprocal units of the caller's time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,13 +87,24 @@ pub struct FiniteInfiniteSplit {
     pub nilpotent: Mat<f64>,
     /// All rank decisions with their gaps.
     pub rank_decisions: Vec<RankDecision>,
-    /// Backward errors of all steps.
-    pub backward_errors: BackwardErrors,
     /// The scaling used.
     pub balancing: Balancing,
     pub(crate) negligible: f64,
     finite_e: Mat<f64>,
     finite_f: Mat<f64>,
+    evidence: Evidence,
+}
+
+/// What the backward errors are computed from, all balanced.
+#[derive(Debug, Clone)]
+struct Evidence {
+    E: Mat<f64>,
+    F: Mat<f64>,
+    U: Mat<f64>,
+    Z: Mat<f64>,
+    TE: Mat<f64>,
+    TF: Mat<f64>,
+    decoupling: f64,
 }
 
 impl FiniteInfiniteSplit {
@@ -135,6 +147,21 @@ impl FiniteInfiniteSplit {
         &block(&self.left, self.n_finite, n, 0, n) * b
     }
 
+    /// Backward errors of all steps: products of order `n^3`, about as much work as the split itself.
+    pub fn backward_errors(&self) -> BackwardErrors {
+        let Evidence { E, F, U, Z, TE, TF, decoupling } = &self.evidence;
+        let (staircase, dropped) = staircase_errors(E, F, U, Z, TE, TF);
+        // The balanced factors differ from the public ones by powers of two.
+        let (n, nf, t) = (E.nrows(), self.n_finite, power_of_two(self.balancing.time));
+        let (row_units, col_units) = (units(&self.balancing.rows), units(&self.balancing.cols));
+        let P = Mat::from_fn(n, n, |i, j| self.left[(i, j)] / row_units[j] / if i < nf { t } else { 1.0 });
+        let Q = Mat::from_fn(n, n, |i, j| self.right[(i, j)] / col_units[i]);
+        let A = Mat::from_fn(nf, nf, |i, j| self.dynamics[(i, j)] / t);
+        let N = Mat::from_fn(n - nf, n - nf, |i, j| self.nilpotent[(i, j)] * t);
+        let canonical = canonical_error(E, F, &P, &Q, &A, &N);
+        BackwardErrors { staircase, dropped, decoupling: *decoupling, canonical }
+    }
+
     /// Whether any rank decision has a doubtful gap.
     pub fn is_doubtful(&self) -> bool {
         self.rank_decisions.iter().any(|d| d.is_doubtful)
@@ -164,8 +191,9 @@ pub fn split_finite_infinite(pencil: &Pencil, options: &PencilOptions) -> Result
     let levels: Vec<usize> = staircase.row_rounds.iter().rev().map(|r| r.independent).collect();
     let rank_decisions = staircase.rank_decisions;
     let (mut U, Z, mut TE, mut TF) = (staircase.U, staircase.Z, staircase.TE, staircase.TF);
-    triangularize_finite(&mut U, &mut TE, &mut TF, nf);
-    let (staircase_error, dropped) = staircase_errors(&e, &f, &U, &Z, &TE, &TF);
+    if !staircase.is_triangular {
+        triangularize_finite(&mut U, &mut TE, &mut TF, nf);
+    }
 
     let E_f = block(&TE, 0, nf, 0, nf);
     let F_f = block(&TF, 0, nf, 0, nf);
@@ -204,11 +232,9 @@ pub fn split_finite_infinite(pencil: &Pencil, options: &PencilOptions) -> Result
     let mut P_b = Mat::zeros(n, n);
     set_block(&mut P_b, 0, 0, &P_f);
     set_block(&mut P_b, nf, 0, &P_i);
-    let canonical = canonical_error(&e, &f, &P_b, &Q_b, &A, &N);
 
     // Back to the caller's units: E_b = 2^t D_r E D_c makes P_f carry 2^t, A = 2^t A_b, N = N_b / 2^t.
     let t = power_of_two(balancing.time);
-    let units = |exponents: &[i32]| -> Vec<f64> { exponents.iter().map(|&k| power_of_two(k)).collect() };
     let (row_units, col_units) = (units(&balancing.rows), units(&balancing.cols));
     let left = Mat::from_fn(n, n, |i, j| P_b[(i, j)] * row_units[j] * if i < nf { t } else { 1.0 });
     let right = Mat::from_fn(n, n, |i, j| Q_b[(i, j)] * col_units[i]);
@@ -226,12 +252,17 @@ pub fn split_finite_infinite(pencil: &Pencil, options: &PencilOptions) -> Result
         dynamics,
         nilpotent,
         rank_decisions,
-        backward_errors: BackwardErrors { staircase: staircase_error, dropped, decoupling: residual, canonical },
         balancing,
         negligible: options.negligible,
         finite_e: E_f,
         finite_f: F_f,
+        evidence: Evidence { E: e, F: f, U, Z, TE, TF, decoupling: residual },
     })
+}
+
+/// Powers of two.
+fn units(exponents: &[i32]) -> Vec<f64> {
+    exponents.iter().map(|&k| power_of_two(k)).collect()
 }
 
 /// Makes `E_f` upper triangular by a QR factorization of the leading rows.
@@ -324,7 +355,7 @@ struct Coupling {
 }
 
 impl Decoupling<'_> {
-    /// Substitution with one step of iterative refinement.
+    /// Substitution, with one step of iterative refinement where its residual is above rounding.
     fn solve(&self) -> Coupling {
         let (nf, ni) = self.E_c.shape();
         if nf == 0 || ni == 0 {
@@ -339,7 +370,10 @@ impl Decoupling<'_> {
                 + norm(L.as_ref()) * norm(self.E_i.as_ref()).hypot(norm(self.F_i.as_ref()))
                 + norm(self.E_c.as_ref()).hypot(norm(self.F_c.as_ref()));
             residual = if scale > 0.0 { norm(de.as_ref()).hypot(norm(df.as_ref())) / scale } else { 0.0 };
-            if pass == 0 && residual > 0.0 {
+            if residual <= 8.0 * f64::EPSILON {
+                break;
+            }
+            if pass == 0 {
                 let (dR, dL) = self.substitute(&de, &df);
                 R += dR;
                 L += dL;
@@ -362,13 +396,9 @@ impl Decoupling<'_> {
             solve_upper(self.E_f.as_ref(), &mut rhs);
             let r = -&rhs;
             let mut l = block(d, 0, nf, start, end) + self.F_f * &r + &done * &block(&self.F_i, 0, start, start, end);
-            // The diagonal blocks of F_i are diagonal: they hold singular values.
-            for j in 0..size {
-                let pivot = self.F_i[(start + j, start + j)];
-                for i in 0..nf {
-                    l[(i, j)] /= -pivot;
-                }
-            }
+            let pivots = self.F_i.as_ref().submatrix(start, start, size, size);
+            solve_lower_triangular_in_place(pivots.transpose(), l.as_mut().transpose_mut(), Par::Seq);
+            let l = -l;
             set_block(&mut R, 0, start, &r);
             set_block(&mut L, 0, start, &l);
             start = end;

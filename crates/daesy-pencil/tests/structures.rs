@@ -27,7 +27,7 @@ fn hidden_regular_structures_are_recovered() {
             assert!(split.is_doubtful(), "seed {seed}: a miss must be flagged by its gap");
             wrong.push(seed);
         }
-        let e = split.backward_errors;
+        let e = split.backward_errors();
         assert!(e.staircase < 1e-12 && e.decoupling < 1e-12 && e.canonical < 1e-12, "seed {seed}: {e:?}");
     }
     assert!(wrong.is_empty(), "seeds {wrong:?}");
@@ -43,7 +43,7 @@ fn large_hidden_structures_are_recovered() {
         let split = split_finite_infinite(&draw.pencil, &options()).expect("regular");
         assert_eq!(split.n_finite, draw.structure.n_finite);
         assert_eq!(split.infinite_block_sizes, draw.structure.infinite_block_sizes);
-        let e = split.backward_errors;
+        let e = split.backward_errors();
         assert!(e.staircase < 1e-12 && e.decoupling < 1e-12 && e.canonical < 1e-12, "{e:?}");
     }
 }
