@@ -73,6 +73,7 @@ pub struct SourceFile {
     /// The text.
     pub text: String,
     line_starts: Vec<u32>,
+    is_ascii: bool,
 }
 
 impl SourceFile {
@@ -82,7 +83,8 @@ impl SourceFile {
         let text = text.into();
         let mut line_starts = vec![0];
         line_starts.extend(text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n').map(|(at, _)| at as u32 + 1));
-        Self { name: name.into(), text, line_starts }
+        let is_ascii = text.is_ascii();
+        Self { name: name.into(), text, line_starts, is_ascii }
     }
 
     /// Line and column of a byte offset.
@@ -91,6 +93,9 @@ impl SourceFile {
         let offset = offset.min(self.text.len() as u32);
         let line = self.line_starts.partition_point(|&start| start <= offset) - 1;
         let mut start = self.line_starts[line] as usize;
+        if self.is_ascii {
+            return LineColumn { line: line as u32 + 1, column: offset - start as u32 + 1 };
+        }
         let mut column = 1;
         while start < offset as usize {
             start += self.text[start..].chars().next().map_or(1, char::len_utf8);

@@ -1,13 +1,18 @@
 //! Matrices of a study as a flat model: E z' = F z + G u + J w, y = H z.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{Equation, Experiment, FlatDae, Origin, StateSelect, ValueType, Variable, VariableKind};
-use daesy_graph::{ExprId, Graph, Span, VarId};
+use daesy_graph::{ExprId, FileId, Graph, SourceFile, SourceMap, Span, VarId};
 
+use crate::diagnostic::Diagnostic;
 use crate::expression::read_expression;
-use crate::study::{LinearSource, Matrix, Quantity, QuantityValue, Study};
+use crate::study::{
+    LinearMatrix, LinearSource, MatrixEntry, Quantity, QuantityValue, SparseMatrix, Study, read_matrix_market,
+};
 
 /// Adds a parameter to a flat model.
 pub(crate) fn add_parameter(flat: &mut FlatDae, name: &str, binding: Option<ExprId>, span: Span) {
@@ -39,47 +44,99 @@ fn variable(name: &str, kind: VariableKind, span: Span) -> Variable {
     }
 }
 
-/// Builds the flat model of a `[linear]` section. Parameters are those of the study and the names of unknowns.
+/// The matrices of a linear model, those in files included.
+struct Matrices {
+    e: SparseMatrix,
+    f: SparseMatrix,
+    g: Option<SparseMatrix>,
+    j: Option<SparseMatrix>,
+    h: Option<SparseMatrix>,
+}
+
+/// Reads the matrices that are in files.
+fn read_matrices(source: &LinearSource, folder: &Path, sources: &mut SourceMap) -> Result<Matrices, Vec<Finding>> {
+    let mut findings = Vec::new();
+    let mut read = |matrix: &LinearMatrix| match matrix {
+        LinearMatrix::Given(matrix) => Some(matrix.clone()),
+        LinearMatrix::File { path, span } => {
+            let shown = path.display();
+            match std::fs::read_to_string(folder.join(path)) {
+                Ok(text) => {
+                    let name = folder.join(path).display().to_string();
+                    let file = FileId(sources.files().len() as u32);
+                    let read = read_matrix_market(&shown.to_string(), &text, file);
+                    sources.add(SourceFile::new(name, text));
+                    read.map_err(|finding| findings.push(finding)).ok()
+                }
+                Err(error) => {
+                    let message = format!("the matrix file `{shown}` cannot be read: {error}");
+                    let finding = Finding::error("matrix-file", *span, message);
+                    findings.push(finding.with_help("the path is relative to the study file"));
+                    None
+                }
+            }
+        }
+    };
+    let (e, f) = (read(&source.e), read(&source.f));
+    let mut optional = |matrix: &Option<LinearMatrix>| matrix.as_ref().and_then(&mut read);
+    let (g, j, h) = (optional(&source.g), optional(&source.j), optional(&source.h));
+    match (e, f) {
+        (Some(e), Some(f)) if findings.is_empty() => Ok(Matrices { e, f, g, j, h }),
+        _ => Err(findings),
+    }
+}
+
+/// Builds the flat model of a `[linear]` section. Parameters are those of the study and the names of unknowns; matrix files are
+/// looked for in `folder`.
 ///
 /// # Errors
-/// Findings that name the matrix whose shape or entry is wrong.
-pub(crate) fn build(source: &LinearSource, study: &Study, unknowns: &[String]) -> Result<FlatDae, Vec<Finding>> {
+/// Diagnostics that name the matrix whose shape or entry is wrong.
+pub(crate) fn build(
+    source: &LinearSource,
+    study: &Study,
+    unknowns: &[String],
+    folder: &Path,
+) -> Result<FlatDae, Vec<Diagnostic>> {
+    let mut sources = study.sources.clone();
+    let matrices = read_matrices(source, folder, &mut sources);
+    matrices
+        .and_then(|matrices| assemble(source, &matrices, study, unknowns))
+        .map(|flat| FlatDae { sources: Arc::new(sources.clone()), ..flat })
+        .map_err(|findings| findings.iter().map(|finding| Diagnostic::resolve(finding, &sources)).collect())
+}
+
+fn assemble(
+    source: &LinearSource,
+    matrices: &Matrices,
+    study: &Study,
+    unknowns: &[String],
+) -> Result<FlatDae, Vec<Finding>> {
     let mut findings = Vec::new();
-    let n_rows = source.e.len();
-    let n_z = source.e.first().map_or(0, Vec::len);
-    let shape = |matrix: &Matrix| (matrix.len(), matrix.first().map_or(0, Vec::len));
-    let mut expect = |name: &str, matrix: &Matrix, rows: usize, columns: Option<usize>| {
-        let (found_rows, found_columns) = shape(matrix);
+    let Matrices { e, f, g, j, h } = matrices;
+    let (n_rows, n_z) = (e.rows.len(), e.n_columns);
+    let mut expect = |name: &str, matrix: &SparseMatrix, rows: usize, columns: Option<usize>| {
+        let (found_rows, found_columns) = (matrix.rows.len(), matrix.n_columns);
         let wrong_columns = columns.is_some_and(|columns| columns != found_columns);
         if found_rows != rows || wrong_columns {
             let columns = columns.map_or_else(|| "any number of".to_owned(), |columns| columns.to_string());
-            findings.push(
-                Finding::error(
-                    "matrix-shape",
-                    matrix.first().and_then(|row| row.first()).map_or(source.span, |entry| entry.span),
-                    format!(
-                        "`{name}` is {found_rows} x {found_columns}, but must have {rows} rows and {columns} columns"
-                    ),
-                )
-                .with_names([name]),
-            );
+            let message =
+                format!("`{name}` is {found_rows} x {found_columns}, but must have {rows} rows and {columns} columns");
+            findings.push(Finding::error("matrix-shape", matrix.span, message).with_names([name]));
         }
     };
-    expect("F", &source.f, n_rows, Some(n_z));
-    for (name, matrix) in [("G", &source.g), ("J", &source.j)] {
+    expect("F", f, n_rows, Some(n_z));
+    for (name, matrix) in [("G", g), ("J", j)] {
         if let Some(matrix) = matrix {
             expect(name, matrix, n_rows, None);
         }
     }
-    if let Some(matrix) = &source.h
-        && matrix.first().is_some_and(|row| row.len() != n_z)
-    {
-        expect("H", matrix, matrix.len(), Some(n_z));
+    if let Some(matrix) = h {
+        expect("H", matrix, matrix.rows.len(), Some(n_z));
     }
     if n_z == 0 {
         findings.push(Finding::error("matrix-shape", source.span, "`E` is empty").with_names(["E"]));
     }
-    let columns = |matrix: &Option<Matrix>| matrix.as_ref().map_or(0, |matrix| shape(matrix).1);
+    let columns = |matrix: &Option<SparseMatrix>| matrix.as_ref().map_or(0, |matrix| matrix.n_columns);
     let names = |given: &Option<Vec<String>>, letter: &str, n: usize, findings: &mut Vec<Finding>| -> Vec<String> {
         match given {
             Some(names) if names.len() == n => names.clone(),
@@ -92,9 +149,9 @@ pub(crate) fn build(source: &LinearSource, study: &Study, unknowns: &[String]) -
         }
     };
     let z = names(&source.names.z, "z", n_z, &mut findings);
-    let u = names(&source.names.u, "u", columns(&source.g), &mut findings);
-    let w = names(&source.names.w, "w", columns(&source.j), &mut findings);
-    let y = names(&source.names.y, "y", source.h.as_ref().map_or(0, Vec::len), &mut findings);
+    let u = names(&source.names.u, "u", columns(g), &mut findings);
+    let w = names(&source.names.w, "w", columns(j), &mut findings);
+    let y = names(&source.names.y, "y", h.as_ref().map_or(0, |matrix| matrix.rows.len()), &mut findings);
     if !findings.is_empty() {
         return Err(findings);
     }
@@ -135,14 +192,18 @@ pub(crate) fn build(source: &LinearSource, study: &Study, unknowns: &[String]) -
     for name in unknowns {
         add_parameter(&mut flat, name, None, source.span);
     }
-    let mut entry = |flat: &mut FlatDae, quantity: &Quantity| match &quantity.value {
-        QuantityValue::Number(value) => flat.graph.number(*value),
+    let is_parameter = |variable: &Variable| variable.kind == VariableKind::Parameter;
+    let first_parameter = flat.variables.iter().position(is_parameter).unwrap_or(flat.variables.len());
+    let parameters: BTreeMap<String, VarId> = flat.variables[first_parameter..]
+        .iter()
+        .enumerate()
+        .map(|(at, variable)| (variable.name.clone(), VarId((first_parameter + at) as u32)))
+        .collect();
+    let mut entry = |graph: &mut Graph, quantity: &Quantity| match &quantity.value {
+        QuantityValue::Number(value) => graph.number(*value),
         QuantityValue::Expression(text) => {
-            let FlatDae { graph, variables, .. } = flat;
-            let is_parameter = |at: &usize| variables[*at].kind == VariableKind::Parameter;
-            let find = |name: &str| (0..variables.len()).filter(is_parameter).find(|&at| variables[at].name == name);
-            let mut resolve = |graph: &mut Graph, name: &str| find(name).map(|at| graph.var(VarId(at as u32)));
-            let names = || (0..variables.len()).filter(is_parameter).map(|at| variables[at].name.clone()).collect();
+            let mut resolve = |graph: &mut Graph, name: &str| parameters.get(name).map(|&var| graph.var(var));
+            let names = || parameters.keys().cloned().collect();
             match read_expression(graph, text, quantity.span, &mut resolve, &names) {
                 Ok(expr) => expr,
                 Err(errors) => {
@@ -152,35 +213,38 @@ pub(crate) fn build(source: &LinearSource, study: &Study, unknowns: &[String]) -
             }
         }
     };
-    let mut combine = |flat: &mut FlatDae, row: &[Quantity], vars: &[VarId], order: u16| {
+    let mut combine = |graph: &mut Graph, row: &[MatrixEntry], vars: &[VarId], order: u16| {
         let mut terms = Vec::new();
-        for (quantity, &var) in row.iter().zip(vars) {
-            let coefficient = entry(flat, quantity);
-            let value = flat.graph.der(var, order);
-            if flat.graph.as_number(coefficient) != Some(0.0) {
-                terms.push(flat.graph.mul(coefficient, value));
+        for MatrixEntry { column, value } in row {
+            let coefficient = entry(graph, value);
+            let value = graph.der(vars[*column], order);
+            if graph.as_number(coefficient) != Some(0.0) {
+                terms.push(graph.mul(coefficient, value));
             }
         }
-        flat.graph.sum(&terms)
+        graph.sum(&terms)
     };
-    for row in 0..n_rows {
-        let lhs = combine(&mut flat, &source.e[row], &z, 1);
-        let mut sides = vec![combine(&mut flat, &source.f[row], &z, 0)];
-        if let Some(g) = &source.g {
-            sides.push(combine(&mut flat, &g[row], &u, 0));
+    let mut equations = Vec::with_capacity(n_rows + y.len());
+    let graph = &mut flat.graph;
+    let equation = |lhs, rhs, span| Equation { lhs, rhs, origin: Origin::Equation, component: "".into(), span };
+    for (row, e_row) in e.rows.iter().enumerate() {
+        let lhs = combine(graph, e_row, &z, 1);
+        let mut sides = vec![combine(graph, &f.rows[row], &z, 0)];
+        if let Some(g) = g {
+            sides.push(combine(graph, &g.rows[row], &u, 0));
         }
-        if let Some(j) = &source.j {
-            sides.push(combine(&mut flat, &j[row], &w, 0));
+        if let Some(j) = j {
+            sides.push(combine(graph, &j.rows[row], &w, 0));
         }
-        let rhs = flat.graph.sum(&sides);
-        let span = source.e[row].first().map_or(source.span, |entry| entry.span);
-        flat.equations.push(Equation { lhs, rhs, origin: Origin::Equation, component: "".into(), span });
+        let rhs = graph.sum(&sides);
+        let first = e_row.first().or(f.rows[row].first());
+        equations.push(equation(lhs, rhs, first.map_or(e.span, |entry| entry.value.span)));
     }
-    for (row, &output) in source.h.iter().flatten().zip(&y) {
-        let rhs = combine(&mut flat, row, &z, 0);
-        let lhs = flat.graph.var(output);
-        let span = row.first().map_or(source.span, |entry| entry.span);
-        flat.equations.push(Equation { lhs, rhs, origin: Origin::Equation, component: "".into(), span });
+    for (row, &output) in h.iter().flat_map(|matrix| &matrix.rows).zip(&y) {
+        let rhs = combine(graph, row, &z, 0);
+        let lhs = graph.var(output);
+        equations.push(equation(lhs, rhs, row.first().map_or(source.span, |entry| entry.value.span)));
     }
+    flat.equations = equations;
     if findings.is_empty() { Ok(flat) } else { Err(findings) }
 }

@@ -140,9 +140,7 @@ fn load_study(
         }
         StudyModel::Linear(source) => {
             let names = study.unknown.iter().map(|unknown| unknown.name.clone()).collect::<Vec<_>>();
-            linear_model::build(source, &study, &names).map_err(|findings| {
-                findings.iter().map(|finding| Diagnostic::resolve(finding, &read.sources)).collect()
-            })
+            linear_model::build(source, &study, &names, folder)
         }
     };
     let mut flat = flat.map_err(|mut errors| {

@@ -1,5 +1,6 @@
 //! The study file: what the engineer knows about a model and asks of it.
 
+mod matrix;
 mod read;
 mod section;
 
@@ -9,6 +10,8 @@ use daesy_graph::{SourceMap, Span};
 
 use crate::data::TimeAxis;
 
+pub(crate) use matrix::read_matrix_market;
+pub use matrix::{LinearMatrix, MatrixEntry, SparseMatrix};
 pub use read::{ReadStudy, read_study};
 
 /// A number, or an expression in parameters and unknowns that gives one.
@@ -60,15 +63,15 @@ pub struct ModelSource {
 #[derive(Clone, Debug)]
 pub struct LinearSource {
     /// Coefficients of the derivatives.
-    pub e: Matrix,
+    pub e: LinearMatrix,
     /// Coefficients of the variables.
-    pub f: Matrix,
+    pub f: LinearMatrix,
     /// Coefficients of the inputs.
-    pub g: Option<Matrix>,
+    pub g: Option<LinearMatrix>,
     /// Coefficients of the disturbances.
-    pub j: Option<Matrix>,
+    pub j: Option<LinearMatrix>,
     /// Measured combinations.
-    pub h: Option<Matrix>,
+    pub h: Option<LinearMatrix>,
     /// Names of z, u, w and y where given.
     pub names: LinearNames,
     /// Place of the section.
@@ -298,7 +301,7 @@ pub enum StudyModel {
     /// A Modelica class.
     Modelica(ModelSource),
     /// Matrices.
-    Linear(LinearSource),
+    Linear(Box<LinearSource>),
 }
 
 /// A study file, read and checked in itself; names of the model are checked when the model is there.

@@ -144,3 +144,120 @@ fn a_chain_of_ten_thousand_variables_is_judged_by_structure_and_blocks() {
     assert_eq!((verdict.inputs[0].name.as_str(), verdict.inputs[0].derivatives_needed), ("motion", 2));
     std::fs::remove_dir_all(&folder).expect("removable");
 }
+
+/// The heat equation on a rod of `n` cells, both ends insulated, and the mean of its ends; the three ways to write matrices.
+struct Rod {
+    n: usize,
+}
+
+impl Rod {
+    fn entries(&self) -> Vec<(usize, usize, f64)> {
+        let mut entries = Vec::new();
+        for i in 1..self.n {
+            entries.extend([(i, i, -1.0), (i, i + 1, 1.0), (i + 1, i, 1.0), (i + 1, i + 1, -1.0)]);
+        }
+        entries
+    }
+
+    fn listed(&self, size: (usize, usize), entries: &[(usize, usize, f64)]) -> String {
+        let join = |text: Vec<String>| text.join(", ");
+        format!(
+            "{{ size = [{}, {}], rows = [{}], columns = [{}], values = [{}] }}",
+            size.0,
+            size.1,
+            join(entries.iter().map(|entry| entry.0.to_string()).collect()),
+            join(entries.iter().map(|entry| entry.1.to_string()).collect()),
+            join(entries.iter().map(|entry| entry.2.to_string()).collect()),
+        )
+    }
+
+    fn study(&self, f: &str) -> String {
+        let n = self.n;
+        let unit: Vec<_> = (1..=n).map(|i| (i, i, 1.0)).collect();
+        format!(
+            "[linear]\nE = {}\nF = {f}\nH = {}\n[initial]\nz1 = 1.0\n[simulate]\nstop = 1.0\nstep = 0.5\n",
+            self.listed((n, n), &unit),
+            self.listed((1, n), &[(1, 1, 0.5), (1, n, 0.5)]),
+        )
+    }
+}
+
+#[test]
+fn rows_entries_and_files_mean_the_same_matrix() {
+    let rod = Rod { n: 4 };
+    let listed = of_text(&rod.study(&rod.listed((4, 4), &rod.entries()))).to_json();
+    let rows = "[[-1, 1, 0, 0], [1, -2, 1, 0], [0, 1, -2, 1], [0, 0, 1, -1]]";
+    let given = of_text(&rod.study(rows)).to_json();
+    let folder = std::env::temp_dir().join(format!("daesy-matrix-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let symmetric =
+        "%%MatrixMarket matrix coordinate real symmetric\n4 4 7\n1 1 -1\n2 1 1\n2 2 -2\n3 2 1\n3 3 -2\n4 3 1\n4 4 -1\n";
+    std::fs::write(folder.join("F.mtx"), symmetric).expect("writable");
+    let study = rod.study("{ file = \"F.mtx\" }");
+    let mut loaded =
+        load_study_text("study.toml", &study, &folder, &LoadOptions::default()).expect("the file is there");
+    let filed = check(&mut loaded).to_json();
+    assert_eq!(given["regularity"]["differentiation_index"], 1, "{given:?}");
+    for other in [&listed, &filed] {
+        for key in ["size", "structure", "regularity", "initial"] {
+            assert_eq!(other[key], given[key], "{key}");
+        }
+    }
+    // A wrong line is named where it stands.
+    std::fs::write(folder.join("F.mtx"), symmetric.replace("2 1 1\n", "2 9 1\n")).expect("writable");
+    let refused = load_study_text("study.toml", &study, &folder, &LoadOptions::default()).expect_err("column 9");
+    let place = refused[0].place.as_ref().expect("a place");
+    assert!(place.file.ends_with("F.mtx") && place.line == 4 && refused[0].code == "matrix-file", "{refused:?}");
+    std::fs::remove_dir_all(&folder).expect("removable");
+    let refused = load_study_text("study.toml", &study, &folder, &LoadOptions::default()).expect_err("no file");
+    assert_eq!((refused[0].code.as_str(), refused[0].place.as_ref().map(|place| place.line)), ("matrix-file", Some(3)));
+    let outside = rod.study(&rod.listed((4, 4), &[(0, 1, 1.0)]));
+    let refused = load_study_text("study.toml", &outside, &folder, &LoadOptions::default()).expect_err("row 0");
+    assert!(refused[0].code == "matrix-entry" && refused[0].message.contains("row 0, column 1"), "{refused:?}");
+}
+
+#[test]
+fn ten_thousand_cells_by_their_entries_are_checked_and_simulated() {
+    let rod = Rod { n: 10_000 };
+    let text = rod.study(&rod.listed((rod.n, rod.n), &rod.entries()));
+    let check = of_text(&text);
+    assert!(!check.has_errors(), "{:?}", check.diagnostics);
+    assert_eq!((check.size.equations, check.size.unknowns), (rod.n + 1, rod.n + 1));
+    let regularity = check.verdict.expect("sound").regularity.expect("verified");
+    assert_eq!((regularity.differentiation_index, regularity.d), (1, rod.n));
+    let mut loaded = load_study_text("study.toml", &text, Path::new(""), &LoadOptions::default()).expect("sound");
+    let trajectory = daesy::simulate::simulate(&mut loaded).unwrap_or_else(|failure| panic!("{failure:?}"));
+    // Insulated: the heat stays. The far end is cold yet: y is half of the first cell.
+    let last = |name: &str| trajectory.table.column(name).and_then(|column| column.last().copied()).expect("a column");
+    let total: f64 = (1..=rod.n).map(|i| last(&format!("z{i}"))).sum();
+    assert!((total - 1.0).abs() < 1e-6, "{total}");
+    // Half-space of cells: z1(t) = exp(-2 t) (I0(2 t) + I1(2 t)), here at t = 1.
+    let exact = (-2.0f64).exp() * (2.279_585_302_336_067 + 1.590_636_854_637_329);
+    assert!((last("z1") - exact).abs() < 1e-4 && (last("y1") - 0.5 * exact).abs() < 1e-4, "{}", last("z1"));
+}
+
+/// The folder of shared reference cases, if it is there.
+fn shared_cases() -> Option<PathBuf> {
+    let given = std::env::var_os("DAESY_CASES").map(PathBuf::from);
+    let folder = given.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases"));
+    folder.is_dir().then_some(folder)
+}
+
+#[test]
+fn shared_descriptor_cases_as_studies() {
+    let Some(folder) = shared_cases() else {
+        println!("no shared cases here; nothing to compare with");
+        return;
+    };
+    let text = std::fs::read_to_string(folder.join("descriptor/pencils.json")).expect("readable");
+    let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    for case in document["cases"].as_array().expect("cases") {
+        let (id, exact) = (case["id"].as_str().expect("id"), &case["exact"]);
+        let check = of_text(&format!("[linear]\nE = {}\nF = {}\n", case["E"], case["A"]));
+        assert!(!check.has_errors(), "{id}: {:?}", check.diagnostics);
+        let json = check.to_json();
+        assert_eq!(json["regularity"]["differentiation_index"], exact["index"], "{id}");
+        assert_eq!(json["regularity"]["d"], exact["n_finite"], "{id}");
+        assert_eq!(json["structure"]["degrees_of_freedom"], exact["n_finite"], "{id}");
+    }
+}

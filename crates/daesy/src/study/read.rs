@@ -154,7 +154,7 @@ fn read_model(reader: &mut Reader, root: &mut Section<'_, '_>) -> Option<StudyMo
             let file = Path::new(&reader.text("file", file)?).to_owned();
             Some(StudyModel::Modelica(ModelSource { file, file_span, class, class_span }))
         }
-        (None, Some(value)) => read_linear(reader, value).map(StudyModel::Linear),
+        (None, Some(value)) => read_linear(reader, value).map(|source| StudyModel::Linear(Box::new(source))),
     }
 }
 
@@ -162,7 +162,7 @@ fn read_linear(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Option<Line
     let mut section = reader.table("linear", value, "a table of matrices")?;
     let span = section.span;
     let mut matrix = |reader: &mut Reader, key: &'static str| match section.take(key) {
-        Some(value) => reader.matrix(key, value).map(Some),
+        Some(value) => reader.linear_matrix(key, value).map(Some),
         None => Some(None),
     };
     let e = matrix(reader, "E");
