@@ -100,11 +100,16 @@ enum Task {
     Expr { expr: ExprId, level: u8, is_truth: bool },
 }
 
+/// What to call to get an output, from 0, of the function with a name.
+pub type CalledAs = dyn Fn(&str, u16) -> String;
+
 /// Writes expressions of a graph.
 pub struct Printer<'model, 'names> {
     graph: &'model Graph,
     name: &'names dyn Fn(VarId) -> Cow<'names, str>,
     local: Option<&'names dyn Fn(u32) -> Cow<'names, str>>,
+    function: Option<&'names CalledAs>,
+    array: Option<&'names str>,
     max_length: usize,
 }
 
@@ -112,13 +117,27 @@ impl<'model, 'names> Printer<'model, 'names> {
     /// A printer that asks `name` for the names of variables.
     #[must_use]
     pub fn new(graph: &'model Graph, name: &'names dyn Fn(VarId) -> Cow<'names, str>) -> Self {
-        Self { graph, name, local: None, max_length: usize::MAX }
+        Self { graph, name, local: None, function: None, array: None, max_length: usize::MAX }
     }
 
     /// Asks `local` for the names of locals of functions, which are `local1`, `local2`, .. otherwise.
     #[must_use]
     pub const fn with_locals(mut self, local: &'names dyn Fn(u32) -> Cow<'names, str>) -> Self {
         self.local = Some(local);
+        self
+    }
+
+    /// Asks `function` for what to call to get an output, from 0, of the function with this name.
+    #[must_use]
+    pub const fn with_functions(mut self, function: &'names CalledAs) -> Self {
+        self.function = Some(function);
+        self
+    }
+
+    /// Writes all locals of functions as elements of one array, counted from 1.
+    #[must_use]
+    pub const fn with_locals_in(mut self, array: &'names str) -> Self {
+        self.array = Some(array);
         self
     }
 
@@ -161,9 +180,10 @@ impl<'model, 'names> Printer<'model, 'names> {
     }
 
     fn write_local(&self, local: u32, out: &mut String) {
-        match self.local {
-            Some(name) => out.push_str(&name(local)),
-            None => write_to(out, format_args!("local{}", local + 1)),
+        match (self.array, self.local) {
+            (Some(array), _) => write_to(out, format_args!("{array}[{}]", local + 1)),
+            (None, Some(name)) => out.push_str(&name(local)),
+            (None, None) => write_to(out, format_args!("local{}", local + 1)),
         }
     }
 
@@ -190,11 +210,19 @@ impl<'model, 'names> Printer<'model, 'names> {
             Node::Initial => out.push_str("initial()"),
             Node::Terminal => out.push_str("terminal()"),
             Node::Local(local) => self.write_local(local, out),
-            // The array is named after its first element.
             Node::LocalAt { base, index, .. } => {
-                self.write_local(base, out);
-                out.push('[');
-                tasks.push(Task::Text("]"));
+                match self.array {
+                    Some(array) => {
+                        write_to(out, format_args!("{array}[{base} + integer("));
+                        tasks.push(Task::Text(")]"));
+                    }
+                    // The array is named after its first element.
+                    None => {
+                        self.write_local(base, out);
+                        out.push('[');
+                        tasks.push(Task::Text("]"));
+                    }
+                }
                 tasks.push(Task::Expr { expr: index, level: LOOSE, is_truth: false });
             }
             Node::Unary { op, arg } => {
@@ -227,10 +255,11 @@ impl<'model, 'names> Printer<'model, 'names> {
             }
             Node::Call { function, output, args } => {
                 let called = self.graph.function(function);
-                out.push_str(&called.name);
-                // Modelica has no expression for a further output of a function; it is shown by its number.
-                if output > 0 {
-                    write_to(out, format_args!(".output{}", output + 1));
+                match self.function {
+                    Some(function) => out.push_str(&function(&called.name, output)),
+                    // Modelica has no expression for a further output of a function; it is shown by its number.
+                    None if output > 0 => write_to(out, format_args!("{}.output{}", called.name, output + 1)),
+                    None => out.push_str(&called.name),
                 }
                 out.push('(');
                 tasks.push(Task::Text(")"));

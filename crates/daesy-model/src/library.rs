@@ -83,6 +83,8 @@ pub struct Library {
     findings: Mutex<Vec<Finding>>,
     files: Vec<Slot>,
     folders: Vec<Entry>,
+    /// Full names of the classes in the files and folders given, where these are parts of a package.
+    chosen: Vec<String>,
     search: Vec<PathBuf>,
     searched: OnceLock<Vec<Entry>>,
     embedded: Vec<Entry>,
@@ -205,6 +207,22 @@ impl Entry {
     }
 }
 
+/// The full name of the class in a file or folder below the folder of a top-level package.
+fn dotted_path(top: &FilePath, path: &FilePath) -> Option<String> {
+    let path = std::fs::canonicalize(path).ok()?;
+    let mut parts: Vec<String> = Vec::new();
+    for part in path.strip_prefix(top.parent()?).ok()?.components() {
+        let part = part.as_os_str().to_str()?;
+        match part.strip_suffix(".mo") {
+            Some("package") => {}
+            Some(name) => parts.push(name.to_owned()),
+            None if parts.is_empty() => parts.push(part.split(' ').next().unwrap_or(part).to_owned()),
+            None => parts.push(part.to_owned()),
+        }
+    }
+    Some(parts.join("."))
+}
+
 impl Library {
     /// A library without classes.
     #[must_use]
@@ -245,6 +263,7 @@ impl Library {
             folder = parent.to_path_buf();
         }
         let folder = std::fs::canonicalize(&folder).unwrap_or(folder);
+        self.chosen.extend(dotted_path(&folder, path));
         let file_name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let name = Name::new(file_name.split(' ').next().unwrap_or(file_name));
         if !self.folders.iter().any(|entry| entry.name == name) {
@@ -294,6 +313,12 @@ impl Library {
     /// The texts and files given by the user, read.
     pub fn user_files(&self) -> impl Iterator<Item = &Stored> {
         self.files.iter().map(|slot| slot.stored(self))
+    }
+
+    /// The classes that the user's files and folders are about where these are parts of a package, by full name.
+    #[must_use]
+    pub fn user_classes(&self) -> &[String] {
+        &self.chosen
     }
 
     /// The packages given by the user as folders.

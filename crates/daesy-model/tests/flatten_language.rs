@@ -287,6 +287,24 @@ fn unit_mismatch_is_a_warning_that_names_both_sides() {
 }
 
 #[test]
+fn constants_with_units_do_not_lose_them_in_silence() {
+    // Folded, a current of one ampere would vanish from the product.
+    let flat = flat(
+        "model M constant Real one_ampere(unit = \"A\") = 1; constant Real one_second(unit = \"s\") = 1;
+         parameter Real r(unit = \"Ohm\") = 2; parameter Real t(unit = \"s\") = 3; parameter Real k(unit = \"1\") = one_second / t;
+         Real s(unit = \"1\") = time; Real v(unit = \"V\"); equation v = s * one_ampere * r; end M;",
+        "M",
+    );
+    assert!(flat.findings.is_empty(), "{:?}", flat.findings);
+}
+
+#[test]
+fn a_class_brought_in_by_a_star_is_suggested() {
+    let error = refused("package P model Heater end Heater; end P; model M import P.*; Heatr h; end M;", "M");
+    assert_eq!(error.findings[0].help.as_deref(), Some("did you mean `Heater`?"));
+}
+
+#[test]
 fn parameters_without_value_and_free_parameters() {
     let flat = flat(
         "model M parameter Real p; parameter Real q(start = 3); parameter Real r(fixed = false); Real x(start = 1);

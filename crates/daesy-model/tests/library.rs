@@ -320,6 +320,17 @@ fn models_of_components_have_the_equations_of_physics() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+#[test]
+fn a_file_of_a_package_lists_its_models() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../library/Modelica/Electrical/Analog/Basic.mo");
+    let mut library = Library::new();
+    library.add_path(&file).expect("the file is there");
+    let error = daesy_model::flatten_library(&library, None, &FlattenOptions::default()).expect_err("several models");
+    assert_eq!(error.findings[0].code, "which-class");
+    assert!(error.findings[0].names.iter().any(|name| name == "Modelica.Electrical.Analog.Basic.Resistor"));
+    assert!(error.findings[0].names.iter().all(|name| name.starts_with("Modelica.Electrical.Analog.Basic.")));
+}
+
 /// A model's values where they follow one from another: parameters and `variable = expression`, at one time.
 struct AtTime<'a> {
     flat: &'a FlatDae,

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use daesy_graph::flat::{FlatDae, StateSelect, ValueType, Variable, VariableKind, WhenAction};
-use daesy_graph::{ExprId, Span};
+use daesy_graph::function::Statement;
+use daesy_graph::{ExprId, Function, Span};
 use serde_json::{Map, Value, json};
 
 /// A name as Base Modelica writes it: quoted unless it is a plain identifier.
@@ -18,6 +19,14 @@ fn string(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t"))
 }
 
+/// The array that holds the variables of a function.
+const LOCALS: &str = "local";
+
+/// The name to call for an output, from 0, of a function.
+fn called(name: &str, output: u16) -> String {
+    quoted(&if output > 0 { format!("{name}.output{}", output + 1) } else { name.to_owned() })
+}
+
 struct Writer<'a> {
     flat: &'a FlatDae,
 }
@@ -25,12 +34,71 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn text(&self, expr: ExprId) -> String {
         let name = |var: daesy_graph::VarId| std::borrow::Cow::Owned(quoted(&self.flat.variables[var.index()].name));
-        daesy_graph::Printer::new(&self.flat.graph, &name).text(expr)
+        self.printer(&name).text(expr)
     }
 
     fn truth(&self, expr: ExprId) -> String {
         let name = |var: daesy_graph::VarId| std::borrow::Cow::Owned(quoted(&self.flat.variables[var.index()].name));
-        daesy_graph::Printer::new(&self.flat.graph, &name).truth_text(expr)
+        self.printer(&name).truth_text(expr)
+    }
+
+    fn printer<'n>(
+        &'n self,
+        name: &'n dyn Fn(daesy_graph::VarId) -> std::borrow::Cow<'n, str>,
+    ) -> daesy_graph::Printer<'n, 'n> {
+        daesy_graph::Printer::new(&self.flat.graph, name).with_functions(&called).with_locals_in(LOCALS)
+    }
+
+    /// A function that is kept as a program, once per output: Modelica has no expression for the others. All of its variables
+    /// are in one array.
+    fn function(&self, function: &Function, output: u16, text: &mut String) {
+        let name = called(&function.name, output);
+        let _ = writeln!(text, "function {name}");
+        for input in 1..=function.n_inputs {
+            let _ = writeln!(text, "  input Real in{input};");
+        }
+        let _ = writeln!(text, "  output Real out;\nprotected\n  Real {LOCALS}[{}];\nalgorithm", function.n_locals);
+        for local in 1..=function.n_locals {
+            let value = if local <= function.n_inputs { format!("in{local}") } else { "0".to_owned() };
+            let _ = writeln!(text, "  {LOCALS}[{local}] := {value};");
+        }
+        let result = format!("out := {LOCALS}[{}];", function.outputs[usize::from(output)] + 1);
+        self.statements(&function.body, &result, 1, text);
+        let _ = writeln!(text, "  {result}\nend {name};");
+    }
+
+    fn statements(&self, body: &[Statement], result: &str, depth: usize, text: &mut String) {
+        let indent = "  ".repeat(depth);
+        for statement in body {
+            let _ = match statement {
+                Statement::Assign { local, value } => {
+                    writeln!(text, "{indent}{LOCALS}[{}] := {};", local + 1, self.text(*value))
+                }
+                Statement::AssignAt { base, index, value, .. } => {
+                    let (index, value) = (self.text(*index), self.text(*value));
+                    writeln!(text, "{indent}{LOCALS}[{base} + integer({index})] := {value};")
+                }
+                Statement::If { condition, then, otherwise } => {
+                    let _ = writeln!(text, "{indent}if {} then", self.truth(*condition));
+                    self.statements(then, result, depth + 1, text);
+                    if !otherwise.is_empty() {
+                        let _ = writeln!(text, "{indent}else");
+                        self.statements(otherwise, result, depth + 1, text);
+                    }
+                    writeln!(text, "{indent}end if;")
+                }
+                Statement::While { condition, body } => {
+                    let _ = writeln!(text, "{indent}while {} loop", self.truth(*condition));
+                    self.statements(body, result, depth + 1, text);
+                    writeln!(text, "{indent}end while;")
+                }
+                Statement::Break => writeln!(text, "{indent}break;"),
+                Statement::Return => writeln!(text, "{indent}{result}\n{indent}return;"),
+                Statement::Assert { condition, message } => {
+                    writeln!(text, "{indent}assert({}, {});", self.truth(*condition), string(message))
+                }
+            };
+        }
     }
 
     fn value(&self, variable: &Variable, expr: ExprId) -> String {
@@ -151,6 +219,11 @@ pub fn to_base_modelica(flat: &FlatDae) -> String {
     for enumeration in enumerations {
         let literals = enumeration.literals.join(", ");
         let _ = writeln!(text, "type {} = enumeration({literals});", quoted(&enumeration.name));
+    }
+    for function in flat.graph.functions() {
+        for output in 0..function.outputs.len() as u16 {
+            writer.function(function, output, &mut text);
+        }
     }
     let _ = writeln!(text, "model {name}{description}");
     for variable in &flat.variables {

@@ -426,7 +426,7 @@ impl<'a> Flattener<'a> {
         Ok(Some(scalars.items))
     }
 
-    fn text_attribute(&mut self, id: PrimId, name: &str) -> Res<Option<Vec<Arc<str>>>> {
+    pub(crate) fn text_attribute(&mut self, id: PrimId, name: &str) -> Res<Option<Vec<Arc<str>>>> {
         match self.attribute(id, name, true)? {
             None => Ok(None),
             Some(Value::Texts { items, .. }) => Ok(Some(items.into_iter().map(|item| item.text).collect())),
@@ -586,6 +586,7 @@ impl<'a> Flattener<'a> {
             }
         }
         // Constants are folded, parameters keep their expressions.
+        let n_folded = self.folded_units.len();
         let value = if variability == Variability::Constant || self.prim(id).is_structural {
             let known = self.known_value(id, span)?;
             if variability == Variability::Parameter {
@@ -597,6 +598,10 @@ impl<'a> Flattener<'a> {
         } else {
             self.layer_value(&layer, false)?
         };
+        if self.folded_units.len() > n_folded {
+            let names = self.variables[first.index()..first.index() + count(&dims)].iter();
+            self.folded_into.extend(names.map(|variable| variable.name.clone()));
+        }
         let Value::Scalars(Scalars { mut items, .. }) = self.coerce(value, &ty, &dims, &format!("`{name}`"), span)?
         else {
             return Ok(());

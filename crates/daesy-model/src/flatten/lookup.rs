@@ -313,7 +313,13 @@ impl<'a> Flattener<'a> {
                     .map(|elem| elem.name.text()),
             );
             known.extend(class.named_imports.keys().map(|name| name.text()));
-            at = class.parent;
+            let (parent, star_imports) = (class.parent, class.star_imports.clone());
+            for path in star_imports {
+                if let Ok(Found::Class { class, .. }) = self.import_path(&path.parts, path.span) {
+                    known.extend(if is_class { self.class_names(class) } else { self.element_names(class) });
+                }
+            }
+            at = parent;
         }
         known.extend(self.class(ClassId::ROOT).own.iter().map(|elem| elem.name.text()));
         if is_class {

@@ -198,6 +198,11 @@ pub(crate) struct Flattener<'a> {
     has_expandable: bool,
     seen_as_outer: FxHashMap<NodeId, NodeId>,
     units: FxHashMap<Arc<str>, daesy_graph::Unit>,
+    /// Whether a constant has a unit that is more than a number, where that has been asked.
+    pub(crate) constant_units: FxHashMap<instance::PrimId, bool>,
+    /// Where constants with units were folded into expressions, and variables whose values hold such.
+    pub(crate) folded_units: Vec<Span>,
+    pub(crate) folded_into: FxHashSet<String>,
     shadowed: HashMap<(ClassId, Name), bool, FxBuildHasher>,
 }
 
@@ -251,6 +256,9 @@ impl<'a> Flattener<'a> {
             has_expandable: false,
             seen_as_outer: FxHashMap::default(),
             units: FxHashMap::default(),
+            constant_units: FxHashMap::default(),
+            folded_units: Vec::new(),
+            folded_into: FxHashSet::default(),
             shadowed: HashMap::default(),
         };
         flattener.make_root();
@@ -357,6 +365,9 @@ fn run(library: &Library, class: Option<&str>, options: &FlattenOptions) -> Resu
     })
 }
 
+/// So many models are named when one must be chosen.
+const SHOWN_MODELS: usize = 24;
+
 fn run_here(library: &Library, class: Option<&str>, options: FlattenOptions) -> Result<FlatDae, FlattenError> {
     let mut flattener = Flattener::new(library, options);
     let result = match class {
@@ -370,7 +381,7 @@ fn run_here(library: &Library, class: Option<&str>, options: FlattenOptions) -> 
     let has_error = findings.iter().any(|finding| finding.level == Level::Error);
     match result {
         Ok(mut flat) if !has_error => {
-            findings.extend(flat.check_units());
+            findings.extend(flat.check_units().into_iter().filter(|finding| !flattener.has_folded_units(finding)));
             flat.findings = findings;
             flat.sources = sources;
             Ok(flat)
@@ -422,6 +433,34 @@ impl<'a> Flattener<'a> {
         Ok(class)
     }
 
+    /// Whether a constant with a unit was folded into what a finding is about: its dimensions are not known any more.
+    fn has_folded_units(&self, finding: &Finding) -> bool {
+        let is_inside = |span: &Span| {
+            span.file == finding.span.file && span.start >= finding.span.start && span.end <= finding.span.end
+        };
+        self.folded_units.iter().any(is_inside) || finding.names.iter().any(|name| self.folded_into.contains(name))
+    }
+
+    /// The models in a class of a package that is spread over files, itself included.
+    fn models_in(&mut self, name: &str, depth: usize, models: &mut Vec<String>) -> Res<()> {
+        let class = self.find_top_class(name)?;
+        let kind = self.class(class).kind;
+        let is_partial = self.class(class).ast.is_some_and(|ast| ast.is_partial);
+        match kind {
+            ClassKind::Model | ClassKind::Block | ClassKind::Class if !is_partial => models.push(name.to_owned()),
+            ClassKind::Package if depth < 100 => {
+                let _ = self.expand(class);
+                let is_class = |elem: &&std::rc::Rc<class::Elem<'a>>| !elem.is_component();
+                let inner: Vec<_> = self.class(class).own.iter().filter(is_class).map(|elem| elem.name).collect();
+                for part in inner {
+                    self.models_in(&format!("{name}.{part}"), depth + 1, models)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// The one class of the user's files that can be simulated.
     fn choose_class(&mut self) -> Res<ClassId> {
         let library: &'a Library = self.library;
@@ -436,6 +475,9 @@ impl<'a> Flattener<'a> {
             for class in &stored.definition.classes {
                 collect_models(class, &prefix, &mut candidates, &mut instantiable, 0);
             }
+        }
+        for name in library.user_classes() {
+            self.models_in(name, 0, &mut candidates)?;
         }
         // A class that another one uses is a part, not the whole.
         let whole: Vec<String> = candidates
@@ -453,10 +495,15 @@ impl<'a> Flattener<'a> {
             )),
             _ => {
                 let listed = if whole.is_empty() { candidates } else { whole };
+                let shown = listed.len().min(SHOWN_MODELS);
+                let more = match listed.len() - shown {
+                    0 => String::new(),
+                    n => format!(" and {n} more"),
+                };
                 let finding = Finding::error(
                     "which-class",
                     Span::NONE,
-                    format!("there are several models to choose from: {}", listed.join(", ")),
+                    format!("there are several models to choose from: {}{more}", listed[..shown].join(", ")),
                 )
                 .with_help("name the class")
                 .with_names(listed);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use daesy_graph::{Finding, Span, VarId};
+use daesy_graph::{Finding, Span, Unit, VarId};
 use smallvec::SmallVec;
 
 use super::class::Core;
@@ -356,6 +356,30 @@ impl<'a> Flattener<'a> {
         self.index_value(&whole, &chosen, ctx, span)
     }
 
+    /// Remembers that a constant with a unit is folded here, which takes the unit out of sight: a current of one ampere becomes
+    /// a plain 1 and vanishes as a factor.
+    fn note_folded_unit(&mut self, id: PrimId, span: Span) {
+        if self.prim(id).variability != Variability::Constant || self.prim(id).ty != Type::Real {
+            return;
+        }
+        let has_unit = match self.constant_units.get(&id) {
+            Some(&known) => known,
+            None => {
+                self.constant_units.insert(id, false);
+                let units = self.text_attribute(id, "unit").ok().flatten().unwrap_or_default();
+                let is_more = |unit: &Arc<str>| {
+                    !unit.is_empty() && Unit::parse(unit).dimension().is_none_or(|dimension| !dimension.is_one())
+                };
+                let has_unit = units.iter().any(is_more);
+                self.constant_units.insert(id, has_unit);
+                has_unit
+            }
+        };
+        if has_unit {
+            self.folded_units.push(span);
+        }
+    }
+
     /// The value of a variable, all of it or one element.
     pub(crate) fn prim_value(&mut self, id: PrimId, offset: Option<usize>, span: Span, ctx: &mut Ctx) -> Res<Value> {
         let prim = self.prim(id);
@@ -365,6 +389,7 @@ impl<'a> Flattener<'a> {
             || (prim.ty == Type::String && prim.variability == Variability::Parameter);
         if is_known {
             let rank = prim.dims.len();
+            self.note_folded_unit(id, span);
             let value = self.known_value(id, span)?;
             return Ok(match offset {
                 Some(offset) => value.pick(&[offset], rank, &[]),

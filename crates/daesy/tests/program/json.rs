@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::session::{Session, codes};
+use crate::session::{Session, Table, codes};
 
 const MODEL: &str = "model M \"A model\"
   parameter Real p = 2;
@@ -158,6 +158,30 @@ fn help_and_version_go_to_standard_output() {
         assert!(run.stdout.contains(verb), "{}", run.stdout);
     }
     assert_eq!(session.run(&[]).status, 2);
+}
+
+#[test]
+fn flatten_prints_the_functions_that_are_kept_as_programs() {
+    let model = "model F\n  function root\n    input Real a;\n    output Real x;\n    output Integer n;\n  protected\n    Real e[2];\n  algorithm\n\
+                 x := a;\n n := 0;\n e := {1, 1};\n while e[1] > 1e-12 loop\n x := 0.5*(x + a/x);\n e[1] := abs(x*x - a);\n n := n + 1;\n\
+                 if n > 50 then\n return;\n end if;\n end while;\n  end root;\n  Real y;\n  Real n;\nequation\n  (y, n) = root(2 + time);\nend F;\n";
+    let session = Session::with_model(model);
+    let text = session.run(&["flatten", "model.mo"]).stdout;
+    assert!(text.contains("function 'F.root'\n") && text.contains("function 'F.root.output2'\n"), "{text}");
+    let again = Session::with_model(&text);
+    let study = "[model]\nfile = \"model.mo\"\n[simulate]\nstop = 1.0\nstep = 0.5\n";
+    let tables: Vec<Vec<f64>> = [session, again]
+        .into_iter()
+        .map(|session| {
+            let session = session.with("study.toml", study);
+            let run = session.run(&["simulate", "study.toml", "-o", "out.csv"]);
+            assert_eq!(run.status, 0, "{}", run.stderr);
+            let table = Table::parse(&std::fs::read_to_string(session.path("out.csv")).expect("written"));
+            [table.column("y"), table.column("n")].concat()
+        })
+        .collect();
+    assert_eq!(tables[0], tables[1]);
+    assert!((tables[0][0] - 2f64.sqrt()).abs() < 1e-12);
 }
 
 #[test]

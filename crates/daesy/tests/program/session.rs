@@ -128,10 +128,10 @@ impl Table {
     }
 }
 
-/// The codes of a document's findings, but for remarks on units, which these models do not care for.
+/// The codes of a document's findings.
 pub fn codes(document: &Value) -> Vec<&str> {
     let findings = document["findings"].as_array().unwrap().iter();
-    findings.map(|finding| finding["code"].as_str().unwrap()).filter(|code| *code != "unit-mismatch").collect()
+    findings.map(|finding| finding["code"].as_str().unwrap()).collect()
 }
 
 /// The finding with a code.
