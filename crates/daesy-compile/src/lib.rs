@@ -12,6 +12,7 @@ mod lanes;
 mod lower;
 mod memory;
 mod operation;
+mod step;
 mod tape;
 
 pub use interpret::{Backend, ExecutionError, Executor, Interpreter};
@@ -19,5 +20,6 @@ pub use lower::{CompileError, CompiledSystem, compile, compile_with_events};
 pub use memory::LaneMemory;
 pub use operation::{Binary, Opcode, Ternary, Unary};
 pub use tape::{
-    Call, FunctionId, Instruction, LaneFunction, Operand, Source, Tape, TapeBuilder, TapeError, TapeOptions, Value,
+    Call, FunctionId, Instruction, LaneFunction, Operand, Source, SplitTape, Tape, TapeBuilder, TapeError, TapeOptions,
+    Value,
 };

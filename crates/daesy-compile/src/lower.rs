@@ -9,7 +9,8 @@ use daesy_graph::regular::{Derivative, Rate as RegularRate, RegularDae, RegularE
 use daesy_graph::{BinaryOp, Differentiator, ExprId, Graph, Leaf, Node, Reach, UnaryOp, VarId};
 use daesy_system::{
     Block, DaeSystem, Description, DiscreteVariable, EquationLabel, Evaluator, Events, GivenParameter, Input,
-    LaneEvaluator, LanePoint, ParameterError, Part, Pattern, Point, Quantity, Rate, StartOrigin,
+    LaneEvaluator, LanePoint, ParameterError, Part, Pattern, Point, Quantity, Rate, StartOrigin, StepProgram,
+    StepProgramError, StepRequest,
 };
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -48,21 +49,21 @@ pub enum CompileError {
 }
 
 /// Where a leaf stands among the inputs of the tapes.
-struct Places {
-    of_leaf: FxHashMap<(VarId, u16), u32>,
-    n_inputs: usize,
+pub(crate) struct Places {
+    pub(crate) of_leaf: FxHashMap<(VarId, u16), u32>,
+    pub(crate) n_inputs: usize,
     /// The weight of the actual expression of `homotopy`, where it can be other than 1.
     homotopy: Option<usize>,
 }
 
 /// A compiled model.
 pub struct CompiledSystem {
-    description: Description,
-    regular: RegularDae,
-    places: Places,
+    pub(crate) description: Description,
+    pub(crate) regular: RegularDae,
+    pub(crate) places: Places,
     /// Graph with everything that the parts need.
-    graph: Arc<Graph>,
-    rows: PartRows,
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) rows: PartRows,
     parts: [OnceLock<CompiledPart>; N_PARTS],
 }
 
@@ -341,8 +342,11 @@ impl CompiledSystem {
     /// A tape for expressions whose leaves have been checked.
     fn tape(&self, graph: &Graph, roots: &[ExprId], is_initial: bool) -> Result<Interpreter, TapeError> {
         let mut builder = TapeBuilder::new(self.places.n_inputs, TapeOptions::default());
-        let mut lowering = Lowering { places: &self.places, graph, shared: &self.graph, is_initial, values: vec![] };
-        let outputs = lowering.lower(&mut builder, roots);
+        let mut lowering = Lowering::new(&self.places, graph, &self.graph);
+        lowering.is_initial = is_initial;
+        lowering.bindings = (0..self.places.n_inputs).map(|input| builder.input(input)).collect();
+        let order: Vec<ExprId> = Reach::new().below(graph, roots).to_vec();
+        let outputs = lowering.lower(&mut builder, &order, roots);
         Ok(Interpreter::new(builder.finish(&outputs)?))
     }
 }
@@ -371,25 +375,46 @@ fn lay_out(regular: &RegularDae) -> Places {
     Places { of_leaf, n_inputs, homotopy: None }
 }
 
-struct Lowering<'a> {
+/// Puts expressions of the graph into a program.
+pub(crate) struct Lowering<'a> {
     places: &'a Places,
     graph: &'a Graph,
     shared: &'a Arc<Graph>,
     is_initial: bool,
+    /// The value of each leaf, by its place.
+    pub(crate) bindings: Vec<Value>,
+    /// Functions registered with the builder at hand.
+    functions: FxHashMap<daesy_graph::FunctionId, crate::tape::FunctionId>,
+    /// Tangents of functions, where they will be asked for.
+    pub(crate) tangents: FxHashMap<daesy_graph::FunctionId, daesy_graph::FunctionId>,
     values: Vec<Option<Value>>,
 }
 
-impl Lowering<'_> {
-    fn lower(&mut self, builder: &mut TapeBuilder, roots: &[ExprId]) -> Vec<Value> {
-        let mut reach = Reach::new();
-        self.values = vec![None; self.graph.len()];
-        let mut functions = FxHashMap::default();
-        let order: Vec<ExprId> = reach.below(self.graph, roots).to_vec();
-        for expr in order {
-            let value = self.node(builder, expr, &mut functions);
+impl<'a> Lowering<'a> {
+    pub(crate) fn new(places: &'a Places, graph: &'a Graph, shared: &'a Arc<Graph>) -> Self {
+        Self {
+            places,
+            graph,
+            shared,
+            is_initial: false,
+            bindings: Vec::new(),
+            functions: FxHashMap::default(),
+            tangents: FxHashMap::default(),
+            values: vec![None; graph.len()],
+        }
+    }
+
+    /// The values of `roots`, given everything below them in `order`, arguments first.
+    pub(crate) fn lower(&mut self, builder: &mut TapeBuilder, order: &[ExprId], roots: &[ExprId]) -> Vec<Value> {
+        for &expr in order {
+            let value = self.node(builder, expr);
             self.values[expr.index()] = Some(value);
         }
-        roots.iter().map(|&root| self.value(root)).collect()
+        let values = roots.iter().map(|&root| self.value(root)).collect();
+        for &expr in order {
+            self.values[expr.index()] = None;
+        }
+        values
     }
 
     /// The walk gives arguments before what uses them.
@@ -397,21 +422,16 @@ impl Lowering<'_> {
         self.values[expr.index()].expect("arguments are lowered first")
     }
 
-    fn node(
-        &self,
-        builder: &mut TapeBuilder,
-        expr: ExprId,
-        functions: &mut FxHashMap<daesy_graph::FunctionId, crate::tape::FunctionId>,
-    ) -> Value {
+    fn node(&mut self, builder: &mut TapeBuilder, expr: ExprId) -> Value {
         match self.graph.node(expr) {
             Node::Number(bits) => builder.constant(f64::from_bits(bits)),
-            Node::Time => builder.input(0),
+            Node::Time => self.bindings[0],
             Node::Var { var, order } => match self.places.of_leaf.get(&(var, order)) {
-                Some(&place) => builder.input(place as usize),
+                Some(&place) => self.bindings[place as usize],
                 None => builder.constant(f64::NAN),
             },
             Node::Pre(var) => match self.places.of_leaf.get(&(var, 0)) {
-                Some(&place) => builder.input(place as usize),
+                Some(&place) => self.bindings[place as usize],
                 None => builder.constant(f64::NAN),
             },
             Node::Unary { op: UnaryOp::NoEvent, arg } | Node::Smooth { arg, .. } => self.value(arg),
@@ -419,7 +439,7 @@ impl Lowering<'_> {
             Node::Binary { op: BinaryOp::Homotopy, lhs, rhs } => match self.places.homotopy {
                 None => self.value(lhs),
                 Some(place) => {
-                    let (weight, one) = (builder.input(place), builder.constant(1.0));
+                    let (weight, one) = (self.bindings[place], builder.constant(1.0));
                     let (actual, simplified) = (self.value(lhs), self.value(rhs));
                     let rest = builder.binary(Binary::Sub, one, weight);
                     let (first, second) = (builder.mul(weight, actual), builder.mul(rest, simplified));
@@ -454,16 +474,27 @@ impl Lowering<'_> {
             }
             Node::Call { function, output, args } => {
                 let args: Vec<Value> = self.graph.args(args).iter().map(|&arg| self.value(arg)).collect();
-                let registered = *functions.entry(function).or_insert_with(|| {
-                    let n_outputs = self.graph.function(function).outputs.len();
-                    builder.register(n_outputs, interpret_function(self.graph, self.shared, function))
-                });
+                let registered = self.registered(builder, function);
                 builder.call(registered, &args)[output as usize]
             }
             Node::Initial => builder.constant(if self.is_initial { 1.0 } else { 0.0 }),
             Node::Sample { .. } | Node::Terminal => builder.constant(0.0),
             Node::Local(_) | Node::LocalAt { .. } => builder.constant(f64::NAN),
         }
+    }
+
+    /// A user function as the builder knows it, with its tangent where one was made.
+    fn registered(&mut self, builder: &mut TapeBuilder, function: daesy_graph::FunctionId) -> crate::tape::FunctionId {
+        if let Some(&known) = self.functions.get(&function) {
+            return known;
+        }
+        let n_outputs = self.graph.function(function).outputs.len();
+        let registered = builder.register(n_outputs, interpret_function(self.graph, self.shared, function));
+        if let Some(&tangent) = self.tangents.get(&function) {
+            builder.set_tangent(registered, interpret_function(self.graph, self.shared, tangent));
+        }
+        self.functions.insert(function, registered);
+        registered
     }
 }
 
@@ -554,6 +585,46 @@ pub(crate) fn evaluate_parameters(regular: &RegularDae, given: &[GivenParameter]
         values.push(value);
     }
     Ok(values)
+}
+
+/// The derivatives of all parameters by one, through the expressions that give them.
+fn differentiate_parameters(regular: &RegularDae, given: &[GivenParameter], values: &[f64], by: u32) -> Vec<f64> {
+    let flat = &regular.flat;
+    let mut graph = flat.graph.clone();
+    let mut by_variable = vec![f64::NAN; flat.variables.len()];
+    let mut tangent_of = vec![0.0; flat.variables.len()];
+    for (&var, &value) in regular.parameters.iter().zip(values) {
+        by_variable[var.index()] = value;
+    }
+    let mut evaluator = daesy_graph::Evaluator::new();
+    let mut tangents = Vec::with_capacity(values.len());
+    for (at, &var) in regular.parameters.iter().enumerate() {
+        let is_given = given.iter().any(|given| given.parameter as usize == at);
+        let variable = &flat.variables[var.index()];
+        let tangent = match variable.binding.or(variable.start) {
+            _ if at == by as usize => 1.0,
+            Some(binding) if !is_given => {
+                let (mut reach, mut leaves) = (Reach::new(), Vec::new());
+                reach.leaves(&graph, &[binding], &mut leaves);
+                leaves.retain(|leaf| matches!(leaf, Leaf::Var { var, order: 0 } if tangent_of[var.index()] != 0.0));
+                let gradient = if leaves.is_empty() { Vec::new() } else { graph.gradient(binding, &leaves) };
+                let environment = |var: VarId, _: u16| by_variable[var.index()];
+                gradient
+                    .iter()
+                    .map(|entry| match leaves[entry.column as usize] {
+                        Leaf::Var { var, .. } => {
+                            evaluator.evaluate_one(&graph, entry.value, &environment) * tangent_of[var.index()]
+                        }
+                        Leaf::Time => 0.0,
+                    })
+                    .sum()
+            }
+            _ => 0.0,
+        };
+        tangent_of[var.index()] = tangent;
+        tangents.push(tangent);
+    }
+    tangents
 }
 
 /// A start value with its origin, seen from the variable that remains.
@@ -716,6 +787,15 @@ impl DaeSystem for CompiledSystem {
 
     fn parameter_values(&self, given: &[GivenParameter]) -> Result<Vec<f64>, ParameterError> {
         evaluate_parameters(&self.regular, given)
+    }
+
+    fn parameter_tangent(&self, given: &[GivenParameter], by: u32) -> Result<Vec<f64>, ParameterError> {
+        let values = evaluate_parameters(&self.regular, given)?;
+        Ok(differentiate_parameters(&self.regular, given, &values, by))
+    }
+
+    fn step_program(&self, request: &StepRequest<'_>) -> Result<Box<dyn StepProgram>, StepProgramError> {
+        Ok(Box::new(crate::step::build(self, request)?))
     }
 }
 

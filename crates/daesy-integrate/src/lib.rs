@@ -9,6 +9,7 @@
 
 mod block_solve;
 mod chatter;
+pub mod ensemble;
 pub mod error;
 pub mod events;
 pub mod initialize;

@@ -17,6 +17,12 @@
 
 pub mod events;
 mod watch;
+pub mod step;
+
+pub use step::{
+    Direction, InputTangent, LaneSteps, ReferencePoint, StepLayout, StepMethod, StepProgram, StepProgramError,
+    StepRequest,
+};
 
 pub use events::{Action, ActionKind, AssertionLabel, Before, DiscreteVariable, EventLabel, Events, Root};
 
@@ -271,6 +277,24 @@ pub trait DaeSystem: Send + Sync {
     /// # Errors
     /// When a parameter's expression has no finite value.
     fn parameter_values(&self, given: &[GivenParameter]) -> Result<Vec<f64>, ParameterError>;
+
+    /// Derivatives of all parameter values by one that is given, at given values.
+    ///
+    /// # Errors
+    /// When a parameter's expression has no finite value.
+    fn parameter_tangent(&self, given: &[GivenParameter], by: u32) -> Result<Vec<f64>, ParameterError> {
+        let mut tangent = vec![0.0; self.parameter_values(given)?.len()];
+        tangent[by as usize] = 1.0;
+        Ok(tangent)
+    }
+
+    /// A one-step method for many realizations at once.
+    ///
+    /// # Errors
+    /// When the system cannot be advanced in lanes.
+    fn step_program(&self, _request: &StepRequest<'_>) -> Result<Box<dyn StepProgram>, StepProgramError> {
+        Err(StepProgramError::Unsupported { reason: "this system has no steps for many lanes".to_owned() })
+    }
 }
 
 /// A parameter value from outside.

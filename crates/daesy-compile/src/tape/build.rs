@@ -56,11 +56,15 @@ pub(super) enum Node {
 struct Function {
     body: LaneFunction,
     n_results: usize,
+    /// From arguments and their tangents to the tangents of the results.
+    tangent: Option<LaneFunction>,
 }
 
 pub(super) struct PendingCall {
     pub(super) function: LaneFunction,
     pub(super) arguments: Vec<u32>,
+    /// The function's number with the builder.
+    registered: u32,
     /// The node of the call itself and of each result.
     pub(super) node: u32,
     pub(super) results: Vec<u32>,
@@ -329,8 +333,52 @@ impl TapeBuilder {
 
     /// Makes a function known that runs per lane. It gets as many arguments as [`TapeBuilder::call`] hands it.
     pub fn register(&mut self, n_results: usize, body: LaneFunction) -> FunctionId {
-        self.functions.push(Function { body, n_results });
+        self.functions.push(Function { body, n_results, tangent: None });
         FunctionId(self.functions.len() as u32 - 1)
+    }
+
+    /// Gives a function its tangent: from arguments and their tangents to the tangents of the results.
+    ///
+    /// # Panics
+    /// If the function was registered with another builder.
+    pub fn set_tangent(&mut self, function: FunctionId, tangent: LaneFunction) {
+        self.functions[function.0 as usize].tangent = Some(tangent);
+    }
+
+    /// The tangent of the function behind a call, registered in its turn.
+    pub(super) fn tangent_of_call(&mut self, call: u32) -> Option<FunctionId> {
+        let registered = self.calls[call as usize].registered as usize;
+        let Function { n_results, tangent, .. } = &self.functions[registered];
+        let (n_results, tangent) = (*n_results, tangent.clone()?);
+        Some(self.register_shared(n_results, &tangent))
+    }
+
+    /// Registers a function once, however often it is handed over.
+    pub(super) fn register_shared(&mut self, n_results: usize, body: &LaneFunction) -> FunctionId {
+        let known = self.functions.iter().position(|function| std::sync::Arc::ptr_eq(&function.body, body));
+        match known {
+            Some(at) => FunctionId(at as u32),
+            None => self.register(n_results, body.clone()),
+        }
+    }
+
+    /// Number of inputs.
+    #[must_use]
+    pub const fn n_inputs(&self) -> usize {
+        self.n_inputs
+    }
+
+    pub(super) const fn options(&self) -> TapeOptions {
+        self.options
+    }
+
+    /// An operation by its opcode, of which the first `n` arguments are read.
+    pub(super) fn raw_operation(&mut self, opcode: Opcode, arguments: [Value; 3], n: usize) -> Value {
+        let mut nodes = [0; 3];
+        for (node, argument) in nodes.iter_mut().zip(&arguments[..n]) {
+            *node = argument.0;
+        }
+        self.share(opcode, nodes)
     }
 
     /// Calls a registered function; the same call with the same arguments is made once.
@@ -343,12 +391,13 @@ impl TapeBuilder {
             known
         } else {
             let index = self.calls.len() as u32;
-            let Function { body, n_results } = &self.functions[function.0 as usize];
+            let Function { body, n_results, .. } = &self.functions[function.0 as usize];
             let (body, n_results) = (body.clone(), *n_results);
             let node = self.push(Node::Call(index));
             let results =
                 (0..n_results as u32).map(|position| self.push(Node::Result { call: index, position })).collect();
-            self.calls.push(PendingCall { function: body, arguments: key.1.clone(), node, results });
+            let registered = function.0;
+            self.calls.push(PendingCall { function: body, arguments: key.1.clone(), registered, node, results });
             self.known_calls.insert(key, index);
             index
         };

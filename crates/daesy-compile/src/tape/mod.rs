@@ -16,8 +16,11 @@
 
 mod allocate;
 mod build;
+mod split;
+mod tangent;
 
 pub use build::{FunctionId, TapeBuilder, TapeOptions, Value};
+pub use split::SplitTape;
 
 use crate::operation::Opcode;
 use std::fmt;

@@ -1,0 +1,784 @@
+//! What all programs of a method share: which states are carried, which unknowns are needed, and how they are solved for.
+
+use daesy_graph::regular::{Derivative, Rate as RegularRate};
+use daesy_graph::{Differentiator, ExprId, Graph, Leaf, Node, Reach};
+use daesy_system::{
+    DaeSystem, Evaluator, InputTangent, Part, Point, ReferencePoint, StepLayout, StepMethod, StepProgramError,
+    StepRequest,
+};
+use rustc_hash::FxHashMap;
+
+use super::eliminate::{Factors, PivotOrder, Place, Uniform, Watch, solve_semidefinite};
+use super::{explicit, implicit};
+use crate::lower::{CompiledSystem, Lowering};
+use crate::operation::{Binary, Unary};
+use crate::tape::{TapeBuilder, TapeOptions, Value};
+
+/// A state in terms of those that are carried: `sign * carried[row]`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct StateSource {
+    pub(super) row: usize,
+    pub(super) sign: f64,
+}
+
+/// The rate of a carried state.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum CarriedRate {
+    State(StateSource),
+    Unknown(usize),
+}
+
+/// Expressions that are lowered together.
+pub(super) struct Batch {
+    order: Vec<ExprId>,
+    roots: Vec<ExprId>,
+}
+
+impl Batch {
+    fn new(graph: &Graph, roots: Vec<ExprId>) -> Self {
+        let order = Reach::new().below(graph, &roots).to_vec();
+        Self { order, roots }
+    }
+}
+
+/// A block of unknowns.
+struct BlockPlan {
+    start: usize,
+    len: usize,
+    is_linear: bool,
+    residual: Batch,
+    jacobian: Batch,
+    places: Vec<Place>,
+    order: PivotOrder,
+    /// Unknowns of earlier blocks that it needs.
+    needs: Vec<usize>,
+}
+
+/// The values around a point of a program.
+#[derive(Clone)]
+pub(super) struct Around {
+    pub(super) time: Value,
+    pub(super) inputs: Vec<Value>,
+}
+
+/// All unknown-solving iterations of nonlinear blocks in a step.
+pub(super) const NEWTON_STEPS: usize = 3;
+/// The same at a start, where the values are less well known.
+pub(super) const NEWTON_STEPS_AT_START: usize = 8;
+/// A Newton step of this size, relative to the unknown, at the end is as bad as a growth of 1e8.
+const NEWTON_DEFECT: f64 = 1e14;
+
+/// What all programs of a method share.
+pub(super) struct Blueprint<'a> {
+    pub(super) system: &'a CompiledSystem,
+    pub(super) request: &'a StepRequest<'a>,
+    graph: Graph,
+    pub(super) sources: Vec<StateSource>,
+    pub(super) rates: Vec<CarriedRate>,
+    /// Unknowns among the carried rows, in order.
+    pub(super) carried_unknowns: Vec<usize>,
+    /// Unknowns that a step determines.
+    pub(super) step_unknowns: Vec<bool>,
+    blocks: Vec<BlockPlan>,
+    block_of: Vec<usize>,
+    constraints: Batch,
+    constraint_jacobian: Batch,
+    constraint_places: Vec<Place>,
+    pub(super) implicit: Option<implicit::NewtonPlan>,
+    observed: Batch,
+    observed_needs: Vec<usize>,
+    tangent_functions: FxHashMap<daesy_graph::FunctionId, daesy_graph::FunctionId>,
+    pub(super) layout: StepLayout,
+    /// Positions, among all parameters' tangents, that are inputs of the programs: by direction.
+    pub(super) n_parameters: usize,
+}
+
+fn leaf(derivative: &Derivative) -> Leaf {
+    Leaf::der(derivative.var, derivative.order)
+}
+
+impl<'a> Blueprint<'a> {
+    pub(super) fn new(system: &'a CompiledSystem, request: &'a StepRequest<'a>) -> Result<Self, StepProgramError> {
+        let regular = &system.regular;
+        if !regular.discrete.is_empty() || !regular.flat.when_clauses.is_empty() {
+            return Err(StepProgramError::Unsupported {
+                reason: "models with discrete variables or when-clauses cannot be advanced in lanes".to_owned(),
+            });
+        }
+        let mut graph = (*system.graph).clone();
+        let aliases = find_aliases(system, &mut graph);
+        let states: Vec<Leaf> = regular.states.iter().map(leaf).collect();
+        let unknowns: Vec<Leaf> = regular.unknowns.iter().map(leaf).collect();
+
+        let mut by_unknowns = Differentiator::new(&mut graph, &unknowns);
+        let gradients: Vec<Vec<daesy_graph::GradientEntry>> =
+            system.rows.residual.iter().map(|&row| by_unknowns.gradient(&mut graph, row)).collect();
+        let kept_constraints: Vec<ExprId> = system
+            .rows
+            .constraint
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !aliases.used[*at])
+            .map(|(_, &constraint)| constraint)
+            .collect();
+        let mut by_states = Differentiator::new(&mut graph, &states);
+        let mut constraint_places = Vec::new();
+        let mut constraint_entries = Vec::new();
+        for (row, &constraint) in kept_constraints.iter().enumerate() {
+            for entry in by_states.gradient(&mut graph, constraint) {
+                constraint_places.push(Place { row, column: entry.column as usize });
+                constraint_entries.push(entry.value);
+            }
+        }
+        let is_implicit = request.method == StepMethod::Implicit3;
+        let state_gradients: Vec<Vec<daesy_graph::GradientEntry>> = if is_implicit {
+            system.rows.residual.iter().map(|&row| by_states.gradient(&mut graph, row)).collect()
+        } else {
+            Vec::new()
+        };
+        let observed: Vec<ExprId> = request.observed.iter().map(|&at| system.rows.observed[at as usize]).collect();
+        let mut tangent_functions = FxHashMap::default();
+        if !request.directions.is_empty() {
+            let mut roots = system.rows.residual.clone();
+            roots.extend(&kept_constraints);
+            roots.extend(&observed);
+            roots.extend(gradients.iter().flatten().map(|entry| entry.value));
+            roots.extend(&constraint_entries);
+            roots.extend(state_gradients.iter().flatten().map(|entry| entry.value));
+            let below: Vec<ExprId> = Reach::new().below(&graph, &roots).to_vec();
+            for expr in below {
+                if let Node::Call { function, args, .. } = graph.node(expr)
+                    && !tangent_functions.contains_key(&function)
+                {
+                    let active = vec![true; graph.args(args).len()];
+                    let tangent = graph.differentiate_function(function, &active);
+                    tangent_functions.insert(function, tangent);
+                }
+            }
+        }
+        let rates: Vec<CarriedRate> = aliases
+            .kept
+            .iter()
+            .map(|&state| match regular.rates[state] {
+                RegularRate::State(of) => CarriedRate::State(aliases.sources[of as usize]),
+                RegularRate::Unknown(unknown) => CarriedRate::Unknown(unknown as usize),
+            })
+            .collect();
+
+        let samples = sample_points(system, request.reference);
+        let pattern = system.pattern(Part::ResidualByUnknowns);
+        let sampled: Vec<Vec<f64>> = samples
+            .iter()
+            .map(|sample| evaluate(system, Part::ResidualByUnknowns, sample))
+            .filter(|values| values.iter().all(|value| value.is_finite()))
+            .collect();
+        let mut blocks = Vec::new();
+        let mut block_of = vec![0; unknowns.len()];
+        for block in &regular.blocks {
+            let (start, len) = (block.start as usize, block.len as usize);
+            block_of[start..start + len].fill(blocks.len());
+            let range = start..start + len;
+            let (mut places, mut entries, mut positions, mut needs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            for row in range.clone() {
+                for (at, entry) in gradients[row].iter().enumerate() {
+                    let column = entry.column as usize;
+                    if range.contains(&column) {
+                        places.push(Place { row: row - start, column: column - start });
+                        entries.push(entry.value);
+                        positions.push(pattern.row(row).start + at);
+                    } else {
+                        needs.push(column);
+                    }
+                }
+            }
+            needs.sort_unstable();
+            needs.dedup();
+            let order = if len == 1 {
+                PivotOrder::choose(1, &places, &[], &[])
+            } else {
+                let values: Vec<Vec<f64>> =
+                    sampled.iter().map(|sample| positions.iter().map(|&at| sample[at]).collect()).collect();
+                let is_fixed = |expr: &ExprId| is_parameter_only(&graph, *expr, regular);
+                let uniform: Vec<bool> = entries.iter().map(is_fixed).collect();
+                PivotOrder::choose(len, &places, &values, &uniform)
+            };
+            blocks.push(BlockPlan {
+                start,
+                len,
+                is_linear: block.is_linear,
+                residual: Batch::new(&graph, system.rows.residual[range].to_vec()),
+                jacobian: Batch::new(&graph, entries),
+                places,
+                order,
+                needs,
+            });
+        }
+        let unknown_at: FxHashMap<(daesy_graph::VarId, u16), usize> =
+            regular.unknowns.iter().enumerate().map(|(at, unknown)| ((unknown.var, unknown.order), at)).collect();
+        let observed = Batch::new(&graph, observed);
+        let observed_needs: Vec<usize> = observed
+            .order
+            .iter()
+            .filter_map(|&expr| match graph.node(expr) {
+                Node::Var { var, order } => unknown_at.get(&(var, order)).copied(),
+                _ => None,
+            })
+            .collect();
+        let mut step_unknowns = vec![false; unknowns.len()];
+        let mut roots: Vec<usize> = rates
+            .iter()
+            .filter_map(|rate| match rate {
+                CarriedRate::Unknown(unknown) => Some(*unknown),
+                CarriedRate::State(_) => None,
+            })
+            .collect();
+        let rate_unknowns = roots.clone();
+        // Unknowns of nonlinear blocks that are observed need a value to start from, and hence a place among the carried rows.
+        let mut seen = vec![false; unknowns.len()];
+        mark(&blocks, &block_of, &observed_needs, &mut seen);
+        roots.extend((0..unknowns.len()).filter(|&at| seen[at] && !blocks[block_of[at]].is_linear));
+        mark(&blocks, &block_of, &roots, &mut step_unknowns);
+        let carried_unknowns: Vec<usize> = (0..unknowns.len())
+            .filter(|&at| {
+                step_unknowns[at] && (is_implicit || rate_unknowns.contains(&at) || !blocks[block_of[at]].is_linear)
+            })
+            .collect();
+        let implicit = if is_implicit {
+            let plan = implicit::NewtonPlan::new(
+                system,
+                request,
+                &implicit::Parts {
+                    graph: &graph,
+                    sources: &aliases.sources,
+                    rates: &rates,
+                    step_unknowns: &step_unknowns,
+                    by_unknowns: &gradients,
+                    by_states: &state_gradients,
+                    samples: &samples,
+                },
+            )?;
+            Some(plan)
+        } else {
+            None
+        };
+
+        let nominal: Vec<f64> = aliases.kept.iter().map(|&state| system.description.states[state].nominal).collect();
+        let mut input_tangents = Vec::new();
+        for (direction, along) in request.directions.iter().enumerate() {
+            for &input in &along.inputs {
+                let input = &system.description.inputs[input as usize];
+                for slot in input.start..=input.start + usize::from(input.derivatives_needed) {
+                    input_tangents.push(InputTangent { direction: direction as u32, slot: slot as u32 });
+                }
+            }
+        }
+        let (nodes, order, estimate_order) = match request.method {
+            StepMethod::Explicit3 => (explicit::NODES.to_vec(), 3, 2),
+            StepMethod::Implicit3 => (implicit::NODES.to_vec(), 3, 2),
+            _ => (explicit::NODES.to_vec(), 4, 3),
+        };
+        let layout = StepLayout {
+            states: aliases.kept.iter().map(|&state| state as u32).collect(),
+            unknowns: carried_unknowns.iter().map(|&unknown| unknown as u32).collect(),
+            nominal,
+            n_carried: aliases.kept.len() + carried_unknowns.len(),
+            n_directions: request.directions.len(),
+            nodes,
+            n_inputs: system.description.n_inputs,
+            input_tangents,
+            n_observed: request.observed.len(),
+            n_operations: 0,
+            order,
+            estimate_order,
+        };
+        Ok(Self {
+            system,
+            request,
+            constraints: Batch::new(&graph, kept_constraints),
+            constraint_jacobian: Batch::new(&graph, constraint_entries),
+            graph,
+            sources: aliases.sources,
+            rates,
+            carried_unknowns,
+            step_unknowns,
+            blocks,
+            block_of,
+            constraint_places,
+            implicit,
+            observed,
+            observed_needs,
+            tangent_functions,
+            layout,
+            n_parameters: regular.parameters.len(),
+        })
+    }
+
+    pub(super) fn n_states(&self) -> usize {
+        self.rates.len()
+    }
+}
+
+/// Marks unknowns with all that their blocks need.
+fn mark(blocks: &[BlockPlan], block_of: &[usize], roots: &[usize], is_marked: &mut [bool]) {
+    let mut open = roots.to_vec();
+    while let Some(unknown) = open.pop() {
+        if is_marked[unknown] {
+            continue;
+        }
+        let block = &blocks[block_of[unknown]];
+        is_marked[block.start..block.start + block.len].fill(true);
+        open.extend(block.needs.iter().copied().filter(|&need| !is_marked[need]));
+    }
+}
+
+/// Whether an expression holds parameters and numbers only.
+pub(super) fn is_parameter_only(graph: &Graph, expr: ExprId, regular: &daesy_graph::regular::RegularDae) -> bool {
+    use daesy_graph::flat::VariableKind;
+    let mut leaves = Vec::new();
+    Reach::new().leaves(graph, &[expr], &mut leaves);
+    leaves.iter().all(|leaf| match leaf {
+        Leaf::Time => false,
+        Leaf::Var { var, .. } => {
+            matches!(regular.flat.variables[var.index()].kind, VariableKind::Parameter | VariableKind::Constant)
+        }
+    })
+}
+
+/// States that a constraint makes equal or opposite.
+struct Aliases {
+    kept: Vec<usize>,
+    sources: Vec<StateSource>,
+    /// Constraints that are spent on it.
+    used: Vec<bool>,
+}
+
+fn find_aliases(system: &CompiledSystem, graph: &mut Graph) -> Aliases {
+    let regular = &system.regular;
+    let n = regular.states.len();
+    let states: Vec<Leaf> = regular.states.iter().map(leaf).collect();
+    let mut of: Vec<(usize, f64)> = (0..n).map(|state| (state, 1.0)).collect();
+    let resolve = |of: &[(usize, f64)], mut state: usize| {
+        let mut sign = 1.0;
+        while of[state].0 != state {
+            sign *= of[state].1;
+            state = of[state].0;
+        }
+        (state, sign)
+    };
+    let mut used = vec![false; system.rows.constraint.len()];
+    let mut differentiator = Differentiator::new(graph, &states);
+    for (at, &constraint) in system.rows.constraint.iter().enumerate() {
+        let gradient = differentiator.gradient(graph, constraint);
+        let [first, second] = gradient[..] else { continue };
+        let (Some(a), Some(b)) = (graph.as_number(first.value), graph.as_number(second.value)) else { continue };
+        if a.abs() != b.abs() || a == 0.0 {
+            continue;
+        }
+        let mut leaves = Vec::new();
+        Reach::new().leaves(graph, &[constraint], &mut leaves);
+        let pair = [states[first.column as usize], states[second.column as usize]];
+        if leaves.iter().any(|leaf| !pair.contains(leaf)) {
+            continue;
+        }
+        let rest = daesy_graph::Evaluator::new().evaluate_one(graph, constraint, &|_: daesy_graph::VarId, _: u16| 0.0);
+        if rest != 0.0 {
+            continue;
+        }
+        let (x, x_sign) = resolve(&of, first.column as usize);
+        let (y, y_sign) = resolve(&of, second.column as usize);
+        if x == y {
+            continue;
+        }
+        // a x_sign x + b y_sign y = 0
+        let sign = -(a / b) * x_sign * y_sign;
+        let (kept, gone) = (x.min(y), x.max(y));
+        of[gone] = (kept, sign);
+        used[at] = true;
+    }
+    let kept: Vec<usize> = (0..n).filter(|&state| of[state].0 == state).collect();
+    let row_of: FxHashMap<usize, usize> = kept.iter().enumerate().map(|(row, &state)| (state, row)).collect();
+    let sources = (0..n)
+        .map(|state| {
+            let (root, sign) = resolve(&of, state);
+            StateSource { row: row_of[&root], sign }
+        })
+        .collect();
+    Aliases { kept, sources, used }
+}
+
+/// Points around the reference at which matrices are looked at.
+fn sample_points(system: &CompiledSystem, reference: &ReferencePoint) -> Vec<ReferencePoint> {
+    const N_SAMPLES: usize = 8;
+    let mut points = vec![reference.clone()];
+    // A fixed sequence of numbers in -1..1; any would do.
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    };
+    let description = &system.description;
+    for _ in 0..N_SAMPLES {
+        let mut point = reference.clone();
+        let quantities = description.states.iter().chain(&description.unknowns);
+        for (value, quantity) in point.states.iter_mut().chain(&mut point.unknowns).zip(quantities) {
+            *value += 0.3 * next() * value.abs().max(0.5 * quantity.nominal);
+        }
+        for value in &mut point.inputs {
+            *value += 0.3 * next() * value.abs().max(0.1);
+        }
+        points.push(point);
+    }
+    points
+}
+
+pub(super) fn evaluate(system: &CompiledSystem, part: Part, at: &ReferencePoint) -> Vec<f64> {
+    let mut values = vec![0.0; system.pattern(part).n_entries()];
+    let modes = vec![0.0; system.description.n_modes];
+    let point = Point {
+        time: at.time,
+        states: &at.states,
+        unknowns: &at.unknowns,
+        parameters: &at.parameters,
+        inputs: &at.inputs,
+        modes: &modes,
+    };
+    let mut evaluator: Box<dyn Evaluator + '_> = system.evaluator();
+    evaluator.evaluate(part, &point, &mut values);
+    values
+}
+
+/// One program in the making.
+pub(super) struct Draft<'b> {
+    pub(super) blueprint: &'b Blueprint<'b>,
+    pub(super) builder: TapeBuilder,
+    pub(super) uniform: Uniform,
+    pub(super) watch: Watch,
+    lowering: Lowering<'b>,
+    pub(super) n_lane_inputs: usize,
+    pub(super) parameters: Vec<Value>,
+    pub(super) step: Value,
+    pub(super) time: Value,
+    /// Carried rows: the values, then those of each direction.
+    pub(super) carried: Vec<Value>,
+    /// Signal rows by node.
+    pub(super) signals: Vec<Vec<Value>>,
+    pub(super) weights: Vec<Value>,
+    seeds: Vec<FxHashMap<Value, Value>>,
+}
+
+impl<'b> Draft<'b> {
+    /// A program with signals at some nodes and, if wanted, weights.
+    pub(super) fn new(blueprint: &'b Blueprint<'b>, n_nodes: usize, has_weights: bool) -> Self {
+        let layout = &blueprint.layout;
+        let n_weights = if has_weights { blueprint.n_states() } else { 0 };
+        let n_lane_inputs = 1 + layout.n_carried_rows() + n_nodes * layout.n_signal_rows() + n_weights;
+        let n_seeds: usize = blueprint.request.directions.iter().map(|direction| direction.parameters.len()).sum();
+        let n_inputs = n_lane_inputs + 1 + blueprint.n_parameters + n_seeds;
+        let builder = TapeBuilder::new(n_inputs, TapeOptions::default().with_structural_zeros().with_contraction());
+        let mut next = 0;
+        let mut take = |n: usize| -> Vec<Value> {
+            next += n;
+            (next - n..next).map(|at| builder.input(at)).collect()
+        };
+        let time = take(1)[0];
+        let carried = take(layout.n_carried_rows());
+        let signals: Vec<Vec<Value>> = (0..n_nodes).map(|_| take(layout.n_signal_rows())).collect();
+        let weights = take(n_weights);
+        let step = take(1)[0];
+        let parameters = take(blueprint.n_parameters);
+        let mut seeds = Vec::new();
+        for (at, direction) in blueprint.request.directions.iter().enumerate() {
+            let mut seed = FxHashMap::default();
+            for row in 0..layout.n_carried {
+                seed.insert(carried[row], carried[(1 + at) * layout.n_carried + row]);
+            }
+            for node in &signals {
+                for (row, tangent) in layout.input_tangents.iter().enumerate() {
+                    if tangent.direction as usize == at {
+                        seed.insert(node[tangent.slot as usize], node[layout.n_inputs + row]);
+                    }
+                }
+            }
+            for (&parameter, tangent) in direction.parameters.iter().zip(take(direction.parameters.len())) {
+                seed.insert(parameters[parameter as usize], tangent);
+            }
+            seeds.push(seed);
+        }
+        let mut lowering = Lowering::new(&blueprint.system.places, &blueprint.graph, &blueprint.system.graph);
+        lowering.tangents.clone_from(&blueprint.tangent_functions);
+        Self {
+            blueprint,
+            builder,
+            uniform: Uniform::new(n_lane_inputs),
+            watch: Watch::default(),
+            lowering,
+            n_lane_inputs,
+            parameters,
+            step,
+            time,
+            carried,
+            signals,
+            weights,
+            seeds,
+        }
+    }
+
+    /// The surroundings at a node, whose time is `time`.
+    pub(super) fn around(&self, node: usize, time: Value) -> Around {
+        Around { time, inputs: self.signals[node][..self.blueprint.layout.n_inputs].to_vec() }
+    }
+
+    /// `t + c h`
+    pub(super) fn node_time(&mut self, c: f64) -> Value {
+        let c = self.builder.constant(c);
+        let offset = self.builder.mul(c, self.step);
+        self.builder.add(self.time, offset)
+    }
+
+    /// `a + sum of factor * term`
+    pub(super) fn combine(&mut self, a: Value, terms: &[(Value, Value)]) -> Value {
+        terms.iter().fold(a, |sum, &(factor, term)| {
+            let product = self.builder.mul(factor, term);
+            self.builder.add(sum, product)
+        })
+    }
+
+    fn state(&mut self, states: &[Value], source: StateSource) -> Value {
+        let value = states[source.row];
+        if source.sign < 0.0 { self.builder.neg(value) } else { value }
+    }
+
+    /// The rate of a carried state.
+    pub(super) fn rate(&mut self, at: usize, states: &[Value], unknowns: &[Value]) -> Value {
+        match self.blueprint.rates[at] {
+            CarriedRate::State(source) => self.state(states, source),
+            CarriedRate::Unknown(unknown) => unknowns[unknown],
+        }
+    }
+
+    /// Sets what leaves mean.
+    pub(super) fn bind(&mut self, around: &Around, states: &[Value], unknowns: &[Value]) {
+        let mut bindings = Vec::with_capacity(self.blueprint.system.places.n_inputs);
+        bindings.push(around.time);
+        for at in 0..self.blueprint.sources.len() {
+            let source = self.blueprint.sources[at];
+            let value = self.state(states, source);
+            bindings.push(value);
+        }
+        bindings.extend_from_slice(unknowns);
+        bindings.extend_from_slice(&self.parameters);
+        bindings.extend_from_slice(&around.inputs);
+        self.lowering.bindings = bindings;
+    }
+
+    fn bind_unknown(&mut self, unknown: usize, value: Value) {
+        let at = 1 + self.blueprint.sources.len() + unknown;
+        self.lowering.bindings[at] = value;
+    }
+
+    pub(super) fn lower(&mut self, batch: &Batch) -> Vec<Value> {
+        self.lowering.lower(&mut self.builder, &batch.order, &batch.roots)
+    }
+
+    /// Solves for all unknowns that are `wanted`. `guess` has values for those of nonlinear blocks.
+    pub(super) fn solve(
+        &mut self,
+        around: &Around,
+        states: &[Value],
+        guess: &[Value],
+        wanted: &[bool],
+        n_newton: usize,
+    ) -> Vec<Value> {
+        let blueprint = self.blueprint;
+        let mut unknowns = guess.to_vec();
+        self.bind(around, states, &unknowns);
+        let zero = self.builder.constant(0.0);
+        for block in &blueprint.blocks {
+            if !wanted[block.start] {
+                continue;
+            }
+            let range = block.start..block.start + block.len;
+            let n_iterations = if block.is_linear { 1 } else { n_newton };
+            for iteration in 0..n_iterations {
+                if block.is_linear {
+                    for unknown in range.clone() {
+                        self.bind_unknown(unknown, zero);
+                    }
+                }
+                let residual = self.lower(&block.residual);
+                let entries = self.lower(&block.jacobian);
+                let matrix = collect(&mut self.builder, &block.places, &entries);
+                let factors =
+                    Factors::new(&mut self.builder, &block.order, matrix, &mut self.uniform, Some(&mut self.watch));
+                let step = factors.solve(&mut self.builder, &residual);
+                for (at, &step) in step.iter().enumerate() {
+                    let unknown = block.start + at;
+                    let before = if block.is_linear { zero } else { unknowns[unknown] };
+                    unknowns[unknown] = self.builder.sub(before, step);
+                    self.bind_unknown(unknown, unknowns[unknown]);
+                    if !block.is_linear && iteration + 1 == n_iterations {
+                        let nominal = blueprint.system.description.unknowns[unknown].nominal;
+                        self.note_defect(step, unknowns[unknown], nominal);
+                    }
+                }
+            }
+        }
+        unknowns
+    }
+
+    /// Watches the last Newton step of an unknown.
+    pub(super) fn note_defect(&mut self, step: Value, value: Value, nominal: f64) {
+        let builder = &mut self.builder;
+        let nominal = builder.constant(nominal);
+        let (size, step) = (builder.unary(Unary::Abs, value), builder.unary(Unary::Abs, step));
+        let size = builder.add(size, nominal);
+        let relative = builder.div(step, size);
+        let factor = builder.constant(NEWTON_DEFECT);
+        let defect = builder.mul(relative, factor);
+        self.watch.note(&mut self.builder, defect);
+    }
+
+    /// Returns carried states to the constraints.
+    pub(super) fn project(&mut self, around: &Around, states: &[Value]) -> Vec<Value> {
+        let blueprint = self.blueprint;
+        let n = blueprint.constraints.roots.len();
+        if n == 0 {
+            return states.to_vec();
+        }
+        let zero = self.builder.constant(0.0);
+        let unknowns = vec![zero; blueprint.step_unknowns.len()];
+        self.bind(around, states, &unknowns);
+        let residual = self.lower(&blueprint.constraints);
+        let entries = self.lower(&blueprint.constraint_jacobian);
+        // G W, by carried state.
+        let mut scaled: Vec<FxHashMap<usize, Value>> = vec![FxHashMap::default(); n];
+        for (place, &entry) in blueprint.constraint_places.iter().zip(&entries) {
+            let source = blueprint.sources[place.column];
+            let factor = self.builder.constant(source.sign * blueprint.layout.nominal[source.row]);
+            let value = self.builder.mul(entry, factor);
+            let sum = match scaled[place.row].get(&source.row) {
+                Some(&known) => self.builder.add(known, value),
+                None => value,
+            };
+            scaled[place.row].insert(source.row, sum);
+        }
+        let mut lower: Vec<Vec<Option<Value>>> = Vec::with_capacity(n);
+        for i in 0..n {
+            let mut row = Vec::with_capacity(i + 1);
+            for j in 0..=i {
+                let mut columns: Vec<usize> =
+                    scaled[i].keys().copied().filter(|column| scaled[j].contains_key(column)).collect();
+                columns.sort_unstable();
+                let mut sum: Option<Value> = None;
+                for column in columns {
+                    let product = self.builder.mul(scaled[i][&column], scaled[j][&column]);
+                    sum = Some(sum.map_or(product, |sum| self.builder.add(sum, product)));
+                }
+                row.push(sum);
+            }
+            lower.push(row);
+        }
+        let multipliers = solve_semidefinite(&mut self.builder, &lower, &residual);
+        let mut projected = states.to_vec();
+        for (row, state) in projected.iter_mut().enumerate() {
+            let nominal = self.builder.constant(blueprint.layout.nominal[row]);
+            for (constraint, entries) in scaled.iter().enumerate() {
+                if let Some(&entry) = entries.get(&row) {
+                    let weight = self.builder.mul(entry, nominal);
+                    let change = self.builder.mul(weight, multipliers[constraint]);
+                    *state = self.builder.sub(*state, change);
+                }
+            }
+        }
+        projected
+    }
+
+    /// The values of carried unknowns in a full list, zero elsewhere.
+    pub(super) fn carried_unknowns(&mut self) -> Vec<Value> {
+        let zero = self.builder.constant(0.0);
+        let mut unknowns = vec![zero; self.blueprint.step_unknowns.len()];
+        let n_states = self.blueprint.n_states();
+        for (at, &unknown) in self.blueprint.carried_unknowns.iter().enumerate() {
+            unknowns[unknown] = self.carried[n_states + at];
+        }
+        unknowns
+    }
+
+    /// Carried rows from states and unknowns.
+    pub(super) fn carry(&self, states: &[Value], unknowns: &[Value]) -> Vec<Value> {
+        let mut rows = states.to_vec();
+        rows.extend(self.blueprint.carried_unknowns.iter().map(|&unknown| unknowns[unknown]));
+        rows
+    }
+
+    /// The carried states.
+    pub(super) fn states(&self) -> Vec<Value> {
+        self.carried[..self.blueprint.n_states()].to_vec()
+    }
+
+    /// `max of |error| * weight`
+    pub(super) fn error_norm(&mut self, errors: &[Value]) -> Value {
+        let mut norm = self.builder.constant(0.0);
+        for (at, &error) in errors.iter().enumerate() {
+            let weighted = self.builder.mul(error, self.weights[at]);
+            let size = self.builder.unary(Unary::Abs, weighted);
+            norm = self.builder.binary(Binary::Max, norm, size);
+        }
+        norm
+    }
+
+    /// The values with their tangents behind them, direction by direction.
+    pub(super) fn with_tangents(&mut self, values: &[Value]) -> Vec<Value> {
+        let zero = self.builder.constant(0.0);
+        let mut all = values.to_vec();
+        for seeds in &self.seeds {
+            let tangents = self.builder.tangents(seeds, values);
+            all.extend(tangents.into_iter().map(|tangent| tangent.unwrap_or(zero)));
+        }
+        all
+    }
+
+    /// The observed quantities at the carried states.
+    pub(super) fn observed(&mut self) -> Vec<Value> {
+        let blueprint = self.blueprint;
+        let around = self.around(0, self.time);
+        let states = self.states();
+        let mut unknowns = self.carried_unknowns();
+        let is_carried = |unknown: usize| blueprint.carried_unknowns.contains(&unknown);
+        let mut wanted = vec![false; unknowns.len()];
+        let needs: Vec<usize> =
+            blueprint.observed_needs.iter().copied().filter(|&unknown| !is_carried(unknown)).collect();
+        mark(&blueprint.blocks, &blueprint.block_of, &needs, &mut wanted);
+        if !needs.is_empty() {
+            unknowns = self.solve(&around, &states, &unknowns, &wanted, NEWTON_STEPS);
+        }
+        self.bind(&around, &states, &unknowns);
+        self.lower(&blueprint.observed)
+    }
+
+    /// All states of the system at the carried ones.
+    pub(super) fn all_states(&mut self) -> Vec<Value> {
+        let states = self.states();
+        (0..self.blueprint.sources.len()).map(|at| self.state(&states, self.blueprint.sources[at])).collect()
+    }
+}
+
+/// A matrix from its entries.
+pub(super) fn collect(builder: &mut TapeBuilder, places: &[Place], entries: &[Value]) -> FxHashMap<Place, Value> {
+    let mut matrix: FxHashMap<Place, Value> = FxHashMap::default();
+    for (&place, &entry) in places.iter().zip(entries) {
+        let sum = match matrix.get(&place) {
+            Some(&known) => builder.add(known, entry),
+            None => entry,
+        };
+        matrix.insert(place, sum);
+    }
+    matrix
+}
+
+impl Batch {
+    /// Expressions of a graph that are lowered together.
+    pub(super) fn of(graph: &Graph, roots: Vec<ExprId>) -> Self {
+        Self::new(graph, roots)
+    }
+}

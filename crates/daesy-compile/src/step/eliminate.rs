@@ -1,0 +1,363 @@
+//! Linear equations in a program: elimination in an order that is fixed when the program is made.
+//!
+//! The order of pivots is chosen on samples of the matrix: a pivot must be at least a tenth of the largest entry of its column in
+//! every sample, the same for all lanes if possible, and create little fill [@duff2017]. What the samples cannot promise, the
+//! program watches: for each pivot that varies it reports how much larger another entry of its column is.
+
+use crate::operation::{Binary, Unary};
+use crate::tape::{TapeBuilder, Value};
+use rustc_hash::FxHashMap;
+
+/// An entry of a matrix.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Place {
+    pub(super) row: usize,
+    pub(super) column: usize,
+}
+
+/// The order in which the rows and columns of a square matrix are eliminated.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PivotOrder {
+    pivots: Vec<Place>,
+}
+
+/// A pivot is good enough where it is this fraction of the largest in its column.
+const THRESHOLD: f64 = 0.1;
+
+impl PivotOrder {
+    /// Chooses pivots for an `n` by `n` matrix from samples of its entries (`samples[s][e]` belongs to `places[e]`).
+    pub(super) fn choose(n: usize, places: &[Place], samples: &[Vec<f64>], is_uniform: &[bool]) -> Self {
+        let mut matrices: Vec<Vec<f64>> = samples
+            .iter()
+            .map(|sample| {
+                let mut dense = vec![0.0; n * n];
+                for (place, value) in places.iter().zip(sample) {
+                    dense[place.row * n + place.column] += value;
+                }
+                dense
+            })
+            .collect();
+        let mut is_entry = vec![false; n * n];
+        let mut varies = vec![false; n * n];
+        for (place, &uniform) in places.iter().zip(is_uniform) {
+            is_entry[place.row * n + place.column] = true;
+            varies[place.row * n + place.column] |= !uniform;
+        }
+        let mut rows: Vec<usize> = (0..n).collect();
+        let mut columns: Vec<usize> = (0..n).collect();
+        let mut pivots = Vec::with_capacity(n);
+        while !rows.is_empty() {
+            let mut best: Option<(Place, (u8, bool, usize))> = None;
+            let n_in_row: Vec<usize> =
+                (0..n).map(|row| columns.iter().filter(|&&column| is_entry[row * n + column]).count()).collect();
+            for &column in &columns {
+                let n_column = rows.iter().filter(|&&row| is_entry[row * n + column]).count();
+                let largest: Vec<f64> = matrices
+                    .iter()
+                    .map(|matrix| rows.iter().fold(0.0f64, |m, &other| m.max(matrix[other * n + column].abs())))
+                    .collect();
+                for &row in rows.iter().filter(|&&row| is_entry[row * n + column]) {
+                    let ratio = matrices
+                        .iter()
+                        .zip(&largest)
+                        .map(
+                            |(matrix, &largest)| {
+                                if largest > 0.0 { matrix[row * n + column].abs() / largest } else { 0.0 }
+                            },
+                        )
+                        .fold(1.0, f64::min);
+                    let key = if ratio >= THRESHOLD {
+                        (0, varies[row * n + column], (n_in_row[row] - 1) * (n_column - 1))
+                    } else {
+                        // Among bad ones the least bad counts; steps keep the choice from hanging on rounding.
+                        (1, false, (-8.0 * ratio.max(1e-300).log2()) as usize)
+                    };
+                    if best.is_none_or(|(_, known)| key < known) {
+                        best = Some((Place { row, column }, key));
+                    }
+                }
+            }
+            let pivot = best.map_or(Place { row: rows[0], column: columns[0] }, |(place, _)| place);
+            rows.retain(|&row| row != pivot.row);
+            columns.retain(|&column| column != pivot.column);
+            let below: Vec<usize> = rows.iter().copied().filter(|&row| is_entry[row * n + pivot.column]).collect();
+            let right: Vec<usize> =
+                columns.iter().copied().filter(|&column| is_entry[pivot.row * n + column]).collect();
+            for &row in &below {
+                for &column in &right {
+                    is_entry[row * n + column] = true;
+                    varies[row * n + column] |= varies[row * n + pivot.column]
+                        || varies[pivot.row * n + column]
+                        || varies[pivot.row * n + pivot.column];
+                }
+            }
+            for matrix in &mut matrices {
+                let by = matrix[pivot.row * n + pivot.column];
+                for &row in &rows {
+                    let factor = matrix[row * n + pivot.column] / by;
+                    if factor != 0.0 && factor.is_finite() {
+                        for &column in &columns {
+                            matrix[row * n + column] -= factor * matrix[pivot.row * n + column];
+                        }
+                    }
+                }
+            }
+            pivots.push(pivot);
+        }
+        Self { pivots }
+    }
+}
+
+/// A factored matrix in a program.
+pub(super) struct Factors {
+    steps: Vec<Step>,
+}
+
+struct Step {
+    pivot: Place,
+    reciprocal: Value,
+    /// Rows below with their factors.
+    below: Vec<(usize, Value)>,
+    /// The rest of the pivot's row.
+    right: Vec<(usize, Value)>,
+}
+
+/// Knows which values of a program are the same for all lanes.
+pub(super) struct Uniform {
+    n_lane_inputs: usize,
+    known: Vec<bool>,
+}
+
+impl Uniform {
+    pub(super) const fn new(n_lane_inputs: usize) -> Self {
+        Self { n_lane_inputs, known: Vec::new() }
+    }
+
+    pub(super) fn holds(&mut self, builder: &TapeBuilder, value: Value) -> bool {
+        builder.extend_uniform(self.n_lane_inputs, &mut self.known);
+        self.known[builder.position(value)]
+    }
+}
+
+/// Watches how close a program comes to dividing by zero.
+#[derive(Default)]
+pub(super) struct Watch {
+    growth: Option<Value>,
+}
+
+impl Watch {
+    pub(super) fn note(&mut self, builder: &mut TapeBuilder, value: Value) {
+        self.growth = Some(match self.growth {
+            Some(known) => builder.binary(Binary::Max, known, value),
+            None => value,
+        });
+    }
+
+    /// The worst seen, 1 if nothing was watched.
+    pub(super) fn value(&self, builder: &mut TapeBuilder) -> Value {
+        self.growth.unwrap_or_else(|| builder.constant(1.0))
+    }
+}
+
+impl Factors {
+    /// Factors a matrix in a given order.
+    pub(super) fn new(
+        builder: &mut TapeBuilder,
+        order: &PivotOrder,
+        mut entries: FxHashMap<Place, Value>,
+        uniform: &mut Uniform,
+        watch: Option<&mut Watch>,
+    ) -> Self {
+        let n = order.pivots.len();
+        let mut rows: Vec<usize> = (0..n).collect();
+        let mut columns: Vec<usize> = (0..n).collect();
+        let one = builder.constant(1.0);
+        let zero = builder.constant(0.0);
+        let mut steps = Vec::with_capacity(n);
+        let mut seen = Watch::default();
+        for &pivot in &order.pivots {
+            rows.retain(|&row| row != pivot.row);
+            columns.retain(|&column| column != pivot.column);
+            let by = entries.get(&pivot).copied().unwrap_or(zero);
+            let reciprocal = builder.div(one, by);
+            let mut below = Vec::new();
+            let mut others: Option<Value> = None;
+            for &row in &rows {
+                if let Some(&value) = entries.get(&Place { row, column: pivot.column }) {
+                    let factor = builder.mul(value, reciprocal);
+                    below.push((row, factor));
+                    let size = builder.unary(Unary::Abs, factor);
+                    others = Some(others.map_or(size, |known| builder.binary(Binary::Max, known, size)));
+                }
+            }
+            if watch.is_some() && !uniform.holds(builder, by) {
+                if let Some(others) = others {
+                    seen.note(builder, others);
+                }
+            }
+            let right: Vec<(usize, Value)> = columns
+                .iter()
+                .filter_map(|&column| entries.get(&Place { row: pivot.row, column }).map(|&value| (column, value)))
+                .collect();
+            for &(row, factor) in &below {
+                for &(column, value) in &right {
+                    let product = builder.mul(factor, value);
+                    let place = Place { row, column };
+                    let updated = match entries.get(&place) {
+                        Some(&known) => builder.sub(known, product),
+                        None => builder.neg(product),
+                    };
+                    entries.insert(place, updated);
+                }
+            }
+            steps.push(Step { pivot, reciprocal, below, right });
+        }
+        if let (Some(watch), Some(growth)) = (watch, seen.growth) {
+            watch.note(builder, growth);
+        }
+        Self { steps }
+    }
+
+    /// Solves A x = b.
+    pub(super) fn solve(&self, builder: &mut TapeBuilder, rhs: &[Value]) -> Vec<Value> {
+        let mut y = rhs.to_vec();
+        for step in &self.steps {
+            for &(row, factor) in &step.below {
+                let product = builder.mul(factor, y[step.pivot.row]);
+                y[row] = builder.sub(y[row], product);
+            }
+        }
+        let mut x = vec![builder.constant(0.0); rhs.len()];
+        for step in self.steps.iter().rev() {
+            let mut sum = y[step.pivot.row];
+            for &(column, value) in &step.right {
+                let product = builder.mul(value, x[column]);
+                sum = builder.sub(sum, product);
+            }
+            x[step.pivot.column] = builder.mul(sum, step.reciprocal);
+        }
+        x
+    }
+}
+
+/// Solves M x = b for a symmetric, positive semidefinite M given by its lower triangle (`lower[i][j]`, j <= i); a direction in which M
+/// is singular to rounding gets x = 0.
+pub(super) fn solve_semidefinite(builder: &mut TapeBuilder, lower: &[Vec<Option<Value>>], rhs: &[Value]) -> Vec<Value> {
+    /// A pivot below this fraction of its diagonal entry counts as zero.
+    const REDUNDANT: f64 = 1e-11;
+    let n = rhs.len();
+    let mut l: Vec<Vec<Option<Value>>> = lower.to_vec();
+    let mut reciprocals = Vec::with_capacity(n);
+    let (zero, one, small) = (builder.constant(0.0), builder.constant(1.0), builder.constant(REDUNDANT));
+    for k in 0..n {
+        let pivot = l[k][k].unwrap_or(zero);
+        let diagonal = lower[k][k].unwrap_or(zero);
+        let reciprocal = builder.div(one, pivot);
+        let reciprocal = if pivot == diagonal {
+            reciprocal
+        } else {
+            let limit = builder.mul(diagonal, small);
+            let is_regular = builder.binary(Binary::Less, limit, pivot);
+            builder.select(is_regular, reciprocal, zero)
+        };
+        reciprocals.push(reciprocal);
+        for i in k + 1..n {
+            let Some(entry) = l[i][k] else { continue };
+            let factor = builder.mul(entry, reciprocal);
+            for j in k + 1..=i {
+                let Some(other) = l[j][k] else { continue };
+                let product = builder.mul(factor, other);
+                l[i][j] = Some(match l[i][j] {
+                    Some(known) => builder.sub(known, product),
+                    None => builder.neg(product),
+                });
+            }
+        }
+    }
+    let mut y = rhs.to_vec();
+    for k in 0..n {
+        for i in k + 1..n {
+            if let Some(entry) = l[i][k] {
+                let factor = builder.mul(entry, reciprocals[k]);
+                let product = builder.mul(factor, y[k]);
+                y[i] = builder.sub(y[i], product);
+            }
+        }
+    }
+    let mut x: Vec<Value> = (0..n).map(|k| builder.mul(y[k], reciprocals[k])).collect();
+    for k in (0..n).rev() {
+        for i in k + 1..n {
+            if let Some(entry) = l[i][k] {
+                let factor = builder.mul(entry, reciprocals[k]);
+                let product = builder.mul(factor, x[i]);
+                x[k] = builder.sub(x[k], product);
+            }
+        }
+    }
+    x
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Executor, Interpreter, TapeOptions};
+
+    /// Entries of a matrix as inputs of a program that solves it.
+    fn solve(matrix: &[[f64; 4]; 4], rhs: [f64; 4]) -> Vec<f64> {
+        let places: Vec<Place> = (0..16)
+            .map(|at| Place { row: at / 4, column: at % 4 })
+            .filter(|place| matrix[place.row][place.column] != 0.0)
+            .collect();
+        let values: Vec<f64> = places.iter().map(|place| matrix[place.row][place.column]).collect();
+        let order = PivotOrder::choose(4, &places, &[values.clone()], &vec![false; places.len()]);
+        let n = places.len();
+        let mut builder = TapeBuilder::new(n + 4, TapeOptions::default().with_structural_zeros());
+        let entries = places.iter().enumerate().map(|(at, &place)| (place, builder.input(at))).collect();
+        let mut watch = Watch::default();
+        let factors = Factors::new(&mut builder, &order, entries, &mut Uniform::new(n + 4), Some(&mut watch));
+        let right: Vec<Value> = (0..4).map(|at| builder.input(n + at)).collect();
+        let mut outputs = factors.solve(&mut builder, &right);
+        outputs.push(watch.value(&mut builder));
+        let mut inputs = values;
+        inputs.extend(rhs);
+        Interpreter::new(builder.finish(&outputs).unwrap()).evaluate(&inputs).unwrap()
+    }
+
+    #[test]
+    fn elimination_avoids_zero_pivots_and_solves() {
+        let matrix = [[0.0, 2.0, 0.0, 1.0], [1e-9, 0.0, 3.0, 0.0], [4.0, 0.0, 1.0, 0.0], [0.0, 0.0, 2.0, 5.0]];
+        let exact = [1.0, -2.0, 0.5, 3.0];
+        let rhs = [0, 1, 2, 3].map(|row| (0..4).map(|column| matrix[row][column] * exact[column]).sum());
+        let found = solve(&matrix, rhs);
+        for (found, exact) in found.iter().zip(exact) {
+            assert!((found - exact).abs() < 1e-13);
+        }
+        assert!(found[4] <= 10.0, "no entry of a column is far larger than its pivot: {}", found[4]);
+    }
+
+    #[test]
+    fn redundant_rows_of_a_semidefinite_matrix_are_left_alone() {
+        // G G' for the rows (1, 2), (2, 4) and (0, 1): the second repeats the first.
+        let lower = [vec![5.0], vec![10.0, 20.0], vec![2.0, 4.0, 1.0]];
+        let mut builder = TapeBuilder::new(9, TapeOptions::default().with_structural_zeros());
+        let mut at = 0;
+        let values: Vec<Vec<Option<Value>>> = lower
+            .iter()
+            .map(|row| {
+                row.iter()
+                    .map(|_| {
+                        at += 1;
+                        Some(builder.input(at - 1))
+                    })
+                    .collect()
+            })
+            .collect();
+        let rhs: Vec<Value> = (6..9).map(|at| builder.input(at)).collect();
+        let outputs = solve_semidefinite(&mut builder, &values, &rhs);
+        let mut inputs: Vec<f64> = lower.iter().flatten().copied().collect();
+        inputs.extend([3.0, 6.0, 1.0]);
+        let x = Interpreter::new(builder.finish(&outputs).unwrap()).evaluate(&inputs).unwrap();
+        assert_eq!(x[1], 0.0);
+        assert!((5.0 * x[0] + 2.0 * x[2] - 3.0).abs() < 1e-12 && (2.0 * x[0] + x[2] - 1.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,29 @@
+//! One-step methods for many lanes, each step one straight-line program.
+//!
+//! The unknowns v of the regular form are eliminated block by block in the program itself: linear blocks by Gaussian elimination,
+//! others by a fixed number of Newton steps from the values of the last step. States that a constraint makes equal (`der(x) = v`)
+//! are carried once. After each step the states return to the constraints by the least change, in units of nominal values,
+//!
+//! ```text
+//! s := s - W^2 G' (G W^2 G')^-1 g(t, s),     G = dg/ds, W = diag(nominal)
+//! ```
+//!
+//! Derivatives along directions in parameters and inputs are those of the program (see `tape::tangent`): exact for the numbers that
+//! it computes. What depends on parameters and the step length alone is computed once (see `tape::split`).
+
+mod blueprint;
+mod eliminate;
+mod explicit;
+mod implicit;
+mod run;
+
+use daesy_system::{StepProgramError, StepRequest};
+
+use crate::lower::CompiledSystem;
+pub(crate) use run::CompiledSteps;
+
+/// Builds the programs of a method.
+pub(crate) fn build(system: &CompiledSystem, request: &StepRequest<'_>) -> Result<CompiledSteps, StepProgramError> {
+    let blueprint = blueprint::Blueprint::new(system, request)?;
+    CompiledSteps::new(&blueprint)
+}

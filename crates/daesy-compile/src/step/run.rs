@@ -1,0 +1,234 @@
+//! The programs of a method and their memory.
+
+use daesy_system::{LaneSteps, StepLayout, StepMethod, StepProgram, StepProgramError};
+
+use super::blueprint::{Blueprint, Draft, NEWTON_STEPS_AT_START};
+use super::{explicit, implicit};
+use crate::interpret::{Executor, Interpreter};
+use crate::memory::LaneMemory;
+use crate::tape::{TapeError, Value};
+
+/// A program whose uniform part runs once for all lanes.
+struct Program {
+    prelude: Interpreter,
+    main: Interpreter,
+    n_lane_inputs: usize,
+}
+
+impl Program {
+    fn new(draft: Draft<'_>, outputs: &[Value]) -> Result<Self, StepProgramError> {
+        let n_lane_inputs = draft.n_lane_inputs;
+        let split = draft
+            .builder
+            .finish_split(outputs, n_lane_inputs)
+            .map_err(|error: TapeError| StepProgramError::Unsupported { reason: error.to_string() })?;
+        Ok(Self { prelude: Interpreter::new(split.prelude), main: Interpreter::new(split.main), n_lane_inputs })
+    }
+}
+
+/// The programs of a method.
+pub(crate) struct CompiledSteps {
+    layout: StepLayout,
+    step: Program,
+    start: Program,
+    observe: Program,
+    all_states: Program,
+    /// The parameters that vary, direction by direction.
+    seeds: Vec<Vec<u32>>,
+}
+
+impl CompiledSteps {
+    pub(super) fn new(blueprint: &Blueprint<'_>) -> Result<Self, StepProgramError> {
+        let mut layout = blueprint.layout.clone();
+        let mut draft = Draft::new(blueprint, layout.nodes.len(), true);
+        let outputs = match blueprint.request.method {
+            StepMethod::Implicit3 => implicit::step(&mut draft, blueprint),
+            method => explicit::step(&mut draft, method),
+        };
+        let growth = draft.watch.value(&mut draft.builder);
+        let mut rows = draft.with_tangents(&outputs.carried);
+        rows.extend([outputs.error, growth]);
+        let step = Program::new(draft, &rows)?;
+        layout.n_operations = step.main.tape().instructions().len();
+
+        let mut draft = Draft::new(blueprint, 1, false);
+        let around = draft.around(0, draft.time);
+        let (states, guess) = (draft.states(), draft.carried_unknowns());
+        let unknowns = draft.solve(&around, &states, &guess, &blueprint.step_unknowns, NEWTON_STEPS_AT_START);
+        let carried = draft.carry(&states, &unknowns);
+        let rows = draft.with_tangents(&carried);
+        let start = Program::new(draft, &rows)?;
+
+        let mut draft = Draft::new(blueprint, 1, false);
+        let observed = draft.observed();
+        let rows = draft.with_tangents(&observed);
+        let observe = Program::new(draft, &rows)?;
+
+        let mut draft = Draft::new(blueprint, 1, false);
+        let rows = draft.all_states();
+        let all_states = Program::new(draft, &rows)?;
+        let seeds = blueprint.request.directions.iter().map(|direction| direction.parameters.clone()).collect();
+        Ok(Self { layout, step, start, observe, all_states, seeds })
+    }
+}
+
+impl StepProgram for CompiledSteps {
+    fn layout(&self) -> &StepLayout {
+        &self.layout
+    }
+
+    fn lanes(&self, n_lanes: usize) -> Box<dyn LaneSteps + '_> {
+        Box::new(Lanes {
+            programs: self,
+            step: Running::new(&self.step, n_lanes),
+            start: Running::new(&self.start, n_lanes),
+            observe: Running::new(&self.observe, n_lanes),
+            all_states: Running::new(&self.all_states, n_lanes),
+        })
+    }
+}
+
+/// A program with its memory.
+struct Running<'p> {
+    program: &'p Program,
+    memory: LaneMemory,
+    prelude: LaneMemory,
+}
+
+impl<'p> Running<'p> {
+    fn new(program: &'p Program, n_lanes: usize) -> Self {
+        Self { program, memory: program.main.memory(n_lanes), prelude: program.prelude.memory(1) }
+    }
+
+    /// Runs the prelude and spreads what it gives over the lanes.
+    fn prepare(&mut self, uniform: &[f64]) {
+        self.prelude.inputs_mut().copy_from_slice(uniform);
+        let is_done = self.program.prelude.execute(&mut self.prelude).is_ok();
+        debug_assert!(is_done, "memory belongs to its program");
+        let stride = self.memory.stride();
+        let from = self.program.n_lane_inputs * stride;
+        for (row, &value) in self.memory.inputs_mut()[from..].chunks_exact_mut(stride).zip(self.prelude.outputs()) {
+            row.fill(value);
+        }
+    }
+
+    fn run(&mut self) {
+        let is_done = self.program.main.execute(&mut self.memory).is_ok();
+        debug_assert!(is_done, "memory belongs to its program");
+    }
+
+    fn rows(&self, first: usize, n: usize) -> &[f64] {
+        let stride = self.memory.stride();
+        &self.memory.inputs()[first * stride..(first + n) * stride]
+    }
+
+    fn rows_mut(&mut self, first: usize, n: usize) -> &mut [f64] {
+        let stride = self.memory.stride();
+        &mut self.memory.inputs_mut()[first * stride..(first + n) * stride]
+    }
+}
+
+struct Lanes<'p> {
+    programs: &'p CompiledSteps,
+    step: Running<'p>,
+    start: Running<'p>,
+    observe: Running<'p>,
+    all_states: Running<'p>,
+}
+
+impl Lanes<'_> {
+    /// First row of the signals of a node.
+    fn signals_at(&self, node: usize) -> usize {
+        let layout = &self.programs.layout;
+        1 + layout.n_carried_rows() + node * layout.n_signal_rows()
+    }
+
+    /// Copies carried rows and the signals of the last node to a program without nodes in between.
+    fn hand_over(&mut self, which: impl Fn(&mut Self) -> &mut LaneMemory, time: f64) {
+        let layout = &self.programs.layout;
+        let (n_carried, n_signals) = (layout.n_carried_rows(), layout.n_signal_rows());
+        let last = self.signals_at(layout.nodes.len() - 1);
+        let stride = self.stride();
+        let mut values = Vec::with_capacity((n_carried + n_signals) * stride);
+        values.extend_from_slice(self.step.rows(1, n_carried));
+        values.extend_from_slice(self.step.rows(last, n_signals));
+        let inputs = which(self).inputs_mut();
+        inputs[..stride].fill(time);
+        inputs[stride..stride + values.len()].copy_from_slice(&values);
+    }
+}
+
+impl LaneSteps for Lanes<'_> {
+    fn stride(&self) -> usize {
+        self.step.memory.stride()
+    }
+
+    fn prepare(&mut self, step: f64, parameters: &[f64], tangents: &[Vec<f64>]) {
+        let mut uniform = vec![step];
+        uniform.extend_from_slice(parameters);
+        for (seeds, tangent) in self.programs.seeds.iter().zip(tangents) {
+            uniform.extend(seeds.iter().map(|&parameter| tangent[parameter as usize]));
+        }
+        for running in [&mut self.step, &mut self.start, &mut self.observe, &mut self.all_states] {
+            running.prepare(&uniform);
+        }
+    }
+
+    fn carried(&self) -> &[f64] {
+        self.step.rows(1, self.programs.layout.n_carried_rows())
+    }
+
+    fn carried_mut(&mut self) -> &mut [f64] {
+        let n = self.programs.layout.n_carried_rows();
+        self.step.rows_mut(1, n)
+    }
+
+    fn signals_mut(&mut self, node: usize) -> &mut [f64] {
+        let (first, n) = (self.signals_at(node), self.programs.layout.n_signal_rows());
+        self.step.rows_mut(first, n)
+    }
+
+    fn weights_mut(&mut self) -> &mut [f64] {
+        let layout = &self.programs.layout;
+        let (first, n) = (self.signals_at(layout.nodes.len()), layout.states.len());
+        self.step.rows_mut(first, n)
+    }
+
+    fn start(&mut self, time: f64) {
+        self.hand_over(|lanes| &mut lanes.start.memory, time);
+        self.start.run();
+        let n = self.programs.layout.n_carried_rows();
+        let Self { step, start, .. } = self;
+        step.rows_mut(1, n).copy_from_slice(start.memory.outputs());
+    }
+
+    fn step(&mut self, time: f64) {
+        self.step.rows_mut(0, 1).fill(time);
+        self.step.run();
+    }
+
+    fn error(&self) -> &[f64] {
+        self.step.memory.output(self.programs.layout.n_carried_rows())
+    }
+
+    fn growth(&self) -> &[f64] {
+        self.step.memory.output(self.programs.layout.n_carried_rows() + 1)
+    }
+
+    fn accept(&mut self) {
+        let n = self.programs.layout.n_carried_rows();
+        self.step.memory.feed_back(0, 1, n);
+    }
+
+    fn observe(&mut self, time: f64) -> &[f64] {
+        self.hand_over(|lanes| &mut lanes.observe.memory, time);
+        self.observe.run();
+        self.observe.memory.outputs()
+    }
+
+    fn all_states(&mut self, time: f64) -> &[f64] {
+        self.hand_over(|lanes| &mut lanes.all_states.memory, time);
+        self.all_states.run();
+        self.all_states.memory.outputs()
+    }
+}

@@ -1,0 +1,433 @@
+//! One block of lanes at one point of parameters, from start to end.
+
+use daesy_system::{LaneSteps, StepLayout};
+
+use super::{
+    DisturbanceRow, Ensemble, EnsemblePoint, Experiment, LaneDisturbances, LaneFailure, LaneFailureReason, OutputSums,
+    Wanted,
+};
+
+/// A growth of elimination factors, or of Newton's last step, beyond this is not trusted.
+const MAX_GROWTH: f64 = 1e8;
+
+/// Scales of states shrink no faster than this from one interval to the next.
+const SCALE_DECAY: f64 = 0.998;
+
+/// Scales of states are looked at every so many intervals.
+const SCALE_INTERVALS: usize = 4;
+
+/// So many intervals in a row with room to spare make steps longer again.
+const PATIENCE: u32 = 8;
+
+/// What a block leaves.
+pub(super) struct Outcome {
+    pub(super) sums: OutputSums,
+    pub(super) failures: Vec<LaneFailure>,
+    pub(super) lane_steps: u64,
+    pub(super) rejected_lane_steps: u64,
+}
+
+/// A block of lanes at one point of parameters.
+pub(super) struct Block<'e> {
+    ensemble: &'e Ensemble<'e>,
+    experiment: &'e Experiment<'e>,
+    experiment_at: usize,
+    layout: &'e StepLayout,
+    point: &'e EnsemblePoint,
+    wanted: &'e Wanted<'e>,
+    lanes: Box<dyn LaneSteps + 'e>,
+    first: usize,
+    n_lanes: usize,
+    is_alive: Vec<bool>,
+    n_alive: usize,
+    rows: Vec<DisturbanceRow>,
+    /// Intervals are taken in 2^level steps.
+    level: u32,
+    n_easy: u32,
+    prepared: f64,
+    scales: Vec<f64>,
+    saved: Vec<f64>,
+    inputs: Vec<f64>,
+    outcome: Outcome,
+}
+
+/// Why an interval has to be repeated.
+enum Refusal {
+    None,
+    Error(f64),
+    Growth,
+}
+
+impl<'e> Block<'e> {
+    pub(super) fn new(
+        ensemble: &'e Ensemble<'e>,
+        experiment_at: usize,
+        first: usize,
+        n_lanes: usize,
+        point: &'e EnsemblePoint,
+        slots: &[usize],
+        wanted: &'e Wanted<'e>,
+    ) -> Self {
+        let experiment = &ensemble.experiments[experiment_at];
+        let layout = ensemble.program.layout();
+        let lanes = ensemble.program.lanes(n_lanes);
+        let mut rows = Vec::new();
+        for (signal, &slot) in slots.iter().enumerate() {
+            rows.push(DisturbanceRow { row: slot, signal, direction: None });
+            for (at, tangent) in layout.input_tangents.iter().enumerate() {
+                if tangent.slot as usize == slot {
+                    let direction = Some(tangent.direction as usize);
+                    rows.push(DisturbanceRow { row: layout.n_inputs + at, signal, direction });
+                }
+            }
+        }
+        let n_samples = experiment.grid.samples.len();
+        let n_kept = if wanted.keeps_lanes { n_samples * layout.n_observed } else { 0 };
+        Self {
+            ensemble,
+            experiment,
+            experiment_at,
+            layout,
+            point,
+            wanted,
+            saved: Vec::with_capacity(layout.n_carried_rows() * lanes.stride()),
+            lanes,
+            first,
+            n_lanes,
+            is_alive: vec![true; n_lanes],
+            n_alive: n_lanes,
+            rows,
+            level: 0,
+            n_easy: 0,
+            prepared: f64::NAN,
+            scales: vec![0.0; layout.states.len()],
+            inputs: vec![0.0; layout.n_inputs],
+            outcome: Outcome {
+                sums: OutputSums {
+                    sums: vec![0.0; n_samples * layout.n_observed_rows()],
+                    squares: vec![0.0; n_samples * layout.n_observed],
+                    n_alive: vec![0; n_samples],
+                    lanes: vec![Vec::new(); n_kept],
+                    functionals: vec![vec![0.0; n_lanes]; wanted.functionals.len()],
+                },
+                failures: Vec::new(),
+                lane_steps: 0,
+                rejected_lane_steps: 0,
+            },
+        }
+    }
+
+    /// Sets the start values and takes samples at the start.
+    pub(super) fn begin(&mut self, disturbances: &mut dyn LaneDisturbances) {
+        let start = &self.point.starts[self.experiment_at];
+        let stride = self.lanes.stride();
+        let n_carried = self.layout.n_carried;
+        let carried = self.lanes.carried_mut();
+        carried.fill(0.0);
+        for lane in 0..self.n_lanes {
+            let from = start.lanes.get(self.first + lane).unwrap_or(&start.lanes[0]);
+            for (row, &state) in self.layout.states.iter().enumerate() {
+                carried[row * stride + lane] = from.states[state as usize];
+                for direction in 0..self.layout.n_directions {
+                    carried[((1 + direction) * n_carried + row) * stride + lane] =
+                        from.state_tangents[direction][state as usize];
+                }
+            }
+            for (at, &unknown) in self.layout.unknowns.iter().enumerate() {
+                carried[(self.layout.states.len() + at) * stride + lane] = from.unknowns[unknown as usize];
+            }
+        }
+        let start_time = self.experiment.grid.start;
+        self.prepare(self.experiment.grid.step);
+        disturbances.advance(0);
+        let node = self.layout.nodes.len() - 1;
+        self.inputs.copy_from_slice(self.experiment.table.first());
+        self.fill_signals(node, 0.0, disturbances);
+        self.lanes.start(start_time);
+        self.update_scales();
+        let tolerance = 1e-6 * self.experiment.grid.step;
+        let n_first = self.experiment.grid.samples.partition_point(|&time| time <= start_time + tolerance);
+        for sample in 0..n_first {
+            self.take_sample(sample, start_time);
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Outcome {
+        for functional in &mut self.outcome.sums.functionals {
+            for (value, &is_alive) in functional.iter_mut().zip(&self.is_alive) {
+                if !is_alive {
+                    *value = f64::NAN;
+                }
+            }
+        }
+        self.outcome
+    }
+
+    fn prepare(&mut self, step: f64) {
+        if self.prepared.to_bits() != step.to_bits() {
+            self.lanes.prepare(step, &self.point.parameters, &self.point.tangents);
+            self.prepared = step;
+        }
+    }
+
+    /// Writes the signal rows of a node from `self.inputs` and the disturbances.
+    fn fill_signals(&mut self, node: usize, fraction: f64, disturbances: &mut dyn LaneDisturbances) {
+        let stride = self.lanes.stride();
+        let signals = self.lanes.signals_mut(node);
+        for (row, &value) in signals.chunks_exact_mut(stride).zip(&self.inputs) {
+            row.fill(value);
+        }
+        disturbances.fill(fraction, &self.rows, stride, signals);
+    }
+
+    /// Allowed errors from the size of the states: relative to the largest of all lanes, lately.
+    fn update_scales(&mut self) {
+        let stride = self.lanes.stride();
+        let carried = self.lanes.carried();
+        for (row, scale) in self.scales.iter_mut().enumerate() {
+            let values = &carried[row * stride..][..self.n_lanes];
+            let largest = values
+                .iter()
+                .zip(&self.is_alive)
+                .filter(|(value, is_alive)| **is_alive && value.is_finite())
+                .fold(0.0f64, |largest, (value, _)| largest.max(value.abs()));
+            *scale = largest.max(*scale * SCALE_DECAY);
+        }
+        let options = self.ensemble.options;
+        let weights: Vec<f64> = self
+            .scales
+            .iter()
+            .zip(&self.layout.nominal)
+            .map(|(scale, nominal)| 1.0 / (options.rtol * scale + options.atol * nominal))
+            .collect();
+        for (row, weight) in self.lanes.weights_mut().chunks_exact_mut(stride).zip(weights) {
+            row.fill(weight);
+        }
+    }
+
+    /// Goes through some intervals of the grid.
+    pub(super) fn advance(&mut self, intervals: std::ops::Range<usize>, disturbances: &mut dyn LaneDisturbances) {
+        for interval in intervals {
+            if self.n_alive == 0 {
+                return;
+            }
+            disturbances.advance(interval);
+            if interval % SCALE_INTERVALS == 0 {
+                self.update_scales();
+            }
+            let stops = self.experiment.table.stops(interval);
+            let mut from = 0.0;
+            for stop in stops {
+                self.cross(interval, from, stop.fraction, disturbances);
+                from = stop.fraction;
+                if stop.jumps {
+                    self.experiment.inputs.fill(stop.time, true, &mut self.inputs);
+                    let node = self.layout.nodes.len() - 1;
+                    self.fill_signals(node, stop.fraction, disturbances);
+                    self.lanes.start(stop.time);
+                }
+                if let Some(sample) = stop.sample {
+                    self.take_sample(sample as usize, stop.time);
+                }
+            }
+        }
+    }
+
+    /// Steps from one fraction of an interval to another, with as many steps as the error asks for.
+    fn cross(&mut self, interval: usize, from: f64, to: f64, disturbances: &mut dyn LaneDisturbances) {
+        self.saved.clear();
+        self.saved.extend_from_slice(self.lanes.carried());
+        loop {
+            let n_steps = 1usize << self.level;
+            let mut worst = 0.0f64;
+            let mut refusal = Refusal::None;
+            let mut refused_at = 0;
+            for step in 0..n_steps {
+                self.step(interval, from, to, step, n_steps, disturbances);
+                self.outcome.lane_steps += self.n_alive as u64;
+                refusal = self.judge(&mut worst);
+                if !matches!(refusal, Refusal::None) {
+                    refused_at = step;
+                    break;
+                }
+                self.lanes.accept();
+            }
+            let error = match refusal {
+                Refusal::None => {
+                    self.relax(worst);
+                    return;
+                }
+                Refusal::Error(error) => error,
+                Refusal::Growth => f64::INFINITY,
+            };
+            if self.level >= self.ensemble.options.max_halvings {
+                self.leave_behind(interval, from, to, refused_at, n_steps);
+                self.level = self.level.saturating_sub(6);
+                if self.n_alive == 0 {
+                    return;
+                }
+            } else {
+                let order = f64::from(self.layout.estimate_order + 1);
+                let halvings =
+                    if error.is_finite() { ((error.log2() / order) + 0.3).ceil().clamp(1.0, 3.0) } else { 1.0 };
+                self.level = (self.level + halvings as u32).min(self.ensemble.options.max_halvings);
+            }
+            self.n_easy = 0;
+            self.outcome.rejected_lane_steps += (refused_at as u64 + 1) * self.n_alive as u64;
+            self.outcome.lane_steps -= (refused_at as u64 + 1) * self.n_alive as u64;
+            self.lanes.carried_mut().copy_from_slice(&self.saved);
+        }
+    }
+
+    /// One step, not yet accepted.
+    fn step(
+        &mut self,
+        interval: usize,
+        from: f64,
+        to: f64,
+        step: usize,
+        n_steps: usize,
+        disturbances: &mut dyn LaneDisturbances,
+    ) {
+        let grid = self.experiment.grid;
+        let layout = self.layout;
+        let is_whole = from == 0.0 && to == 1.0;
+        let width = (to - from) / n_steps as f64;
+        let begin = from + width * step as f64;
+        let length = if is_whole { grid.step / n_steps as f64 } else { width * grid.step };
+        self.prepare(length);
+        for (node, &c) in layout.nodes.iter().enumerate() {
+            let is_end = step + 1 == n_steps && node + 1 == layout.nodes.len();
+            let fraction = if is_end { to } else { begin + c * width };
+            if is_whole && n_steps == 1 {
+                self.inputs.copy_from_slice(self.experiment.table.at(interval, node));
+            } else if layout.n_inputs > self.rows.len() || layout.n_directions > 0 {
+                let time = grid.point(interval) + fraction * grid.step;
+                let time = if is_end && to == 1.0 { grid.point(interval + 1) } else { time };
+                self.experiment.inputs.fill(time, !is_end, &mut self.inputs);
+            }
+            self.fill_signals(node, fraction, disturbances);
+        }
+        self.lanes.step(grid.point(interval) + begin * grid.step);
+    }
+
+    /// Whether the last step may be accepted; keeps the worst error.
+    fn judge(&self, worst: &mut f64) -> Refusal {
+        let (errors, growths) = (self.lanes.error(), self.lanes.growth());
+        let mut largest = 0.0f64;
+        let mut growth = 0.0f64;
+        for lane in 0..self.n_lanes {
+            if self.is_alive[lane] {
+                // A NaN must win.
+                largest = if errors[lane] <= largest { largest } else { errors[lane] };
+                growth = if growths[lane] <= growth { growth } else { growths[lane] };
+            }
+        }
+        *worst = worst.max(largest);
+        if largest.is_nan() || growth.is_nan() || growth > MAX_GROWTH {
+            Refusal::Growth
+        } else if largest > 1.0 {
+            Refusal::Error(largest)
+        } else {
+            Refusal::None
+        }
+    }
+
+    /// Takes longer steps again where there has been room for a while.
+    fn relax(&mut self, worst: f64) {
+        if self.level == 0 {
+            return;
+        }
+        let factor = 2f64.powi(self.layout.estimate_order as i32 + 1);
+        self.n_easy = if worst * factor < 0.5 { self.n_easy + 1 } else { 0 };
+        if self.n_easy >= PATIENCE {
+            self.level -= 1;
+            self.n_easy = 0;
+        }
+    }
+
+    /// Gives up the lanes that stopped the block.
+    fn leave_behind(&mut self, interval: usize, from: f64, to: f64, step: usize, n_steps: usize) {
+        let grid = self.experiment.grid;
+        let fraction = from + (to - from) * step as f64 / n_steps as f64;
+        let time = grid.point(interval) + fraction * grid.step;
+        for lane in 0..self.n_lanes {
+            if !self.is_alive[lane] {
+                continue;
+            }
+            let (error, growth) = (self.lanes.error()[lane], self.lanes.growth()[lane]);
+            let reason = if !error.is_finite() || growth.is_nan() {
+                LaneFailureReason::NotFinite
+            } else if growth > MAX_GROWTH {
+                LaneFailureReason::NearlySingular
+            } else if error > 1.0 {
+                LaneFailureReason::TooInaccurate
+            } else {
+                continue;
+            };
+            self.is_alive[lane] = false;
+            self.n_alive -= 1;
+            self.outcome.failures.push(LaneFailure {
+                point: 0,
+                experiment: self.experiment_at,
+                realization: self.first + lane,
+                time,
+                reason,
+            });
+        }
+    }
+
+    fn take_sample(&mut self, sample: usize, time: f64) {
+        let stride = self.lanes.stride();
+        let (n_rows, n_observed) = (self.layout.n_observed_rows(), self.layout.n_observed);
+        let rows = self.lanes.observe(time);
+        let sums = &mut self.outcome.sums;
+        sums.n_alive[sample] = self.n_alive as u32;
+        let is_whole = self.n_alive == self.n_lanes;
+        for row in 0..n_rows {
+            let values = &rows[row * stride..][..self.n_lanes];
+            sums.sums[sample * n_rows + row] = if is_whole {
+                tree_sum(values, |value| value)
+            } else {
+                values.iter().zip(&self.is_alive).filter(|(_, is_alive)| **is_alive).map(|(value, _)| value).sum()
+            };
+            if row < n_observed {
+                sums.squares[sample * n_observed + row] = if is_whole {
+                    tree_sum(values, |value| value * value)
+                } else {
+                    let alive = values.iter().zip(&self.is_alive).filter(|(_, is_alive)| **is_alive);
+                    alive.map(|(value, _)| value * value).sum()
+                };
+                if self.wanted.keeps_lanes {
+                    let kept = values.iter().zip(&self.is_alive);
+                    sums.lanes[sample * n_observed + row] =
+                        kept.map(|(&value, &is_alive)| if is_alive { value } else { f64::NAN }).collect();
+                }
+            }
+            for (functional, coefficients) in sums.functionals.iter_mut().zip(self.wanted.functionals) {
+                let coefficient = coefficients[self.experiment_at][sample * n_rows + row];
+                if coefficient != 0.0 {
+                    for (sum, value) in functional.iter_mut().zip(values) {
+                        *sum += coefficient * value;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A sum in a fixed order: eight partial sums, then their sum.
+fn tree_sum(values: &[f64], of: impl Fn(f64) -> f64) -> f64 {
+    let mut partial = [0.0f64; 8];
+    let chunks = values.chunks_exact(8);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (sum, &value) in partial.iter_mut().zip(chunk) {
+            *sum += of(value);
+        }
+    }
+    for (sum, &value) in partial.iter_mut().zip(rest) {
+        *sum += of(value);
+    }
+    ((partial[0] + partial[4]) + (partial[2] + partial[6])) + ((partial[1] + partial[5]) + (partial[3] + partial[7]))
+}

@@ -1,0 +1,426 @@
+//! Many realizations of a disturbed system, side by side.
+//!
+//! Realizations advance in blocks of lanes through a compiled one-step method ([`daesy_system::StepProgram`]). Disturbances live on a
+//! grid; steps end on its points, on sample times and where known inputs break, so that no step contains a kink. Inside an interval
+//! of the grid a block takes 2^k equal steps, k by the error estimate of its worst lane. A lane that breaks down is left behind with
+//! a note of when and why; the others go on.
+//!
+//! Everything that is computed for a block depends on that block alone, and sums over blocks are taken in their order: results do
+//! not depend on the number of threads.
+
+mod advance;
+mod signals;
+mod start;
+
+use daesy_system::{DaeSystem, Direction, StepMethod, StepProgram, StepProgramError};
+use rayon::prelude::*;
+use thiserror::Error;
+
+use crate::simulate::Inputs;
+use advance::Block;
+pub use signals::InputTable;
+pub use start::{EnsembleStart, StartSensitivity, reference_point, start_of};
+
+/// Lanes of a block.
+pub const BLOCK_LANES: usize = 64;
+
+/// Intervals of the disturbance grid that a block advances before another point of parameters has its turn.
+pub const CHUNK: usize = 256;
+
+/// Disturbances of many realizations, at several points of parameters.
+pub trait Disturbances: Sync {
+    /// Which entries of [`daesy_system::Point::inputs`] they give.
+    fn slots(&self) -> &[usize];
+
+    /// The lanes of realizations `first..first + n_lanes` of an experiment, one generator for each point asked for. Generators of one
+    /// call are advanced in chunks of [`CHUNK`] intervals and may share what they have in common.
+    fn block<'s>(
+        &'s self,
+        experiment: usize,
+        first: usize,
+        n_lanes: usize,
+        points: std::ops::Range<usize>,
+    ) -> Vec<Box<dyn LaneDisturbances + 's>>;
+}
+
+/// Disturbances of one block at one point of parameters.
+pub trait LaneDisturbances {
+    /// Makes `interval` the current one; called with 0, 1, 2, ..
+    fn advance(&mut self, interval: usize);
+
+    /// Writes the values at a fraction of the current interval. Row r of `values` (`stride` apart) is entry `rows[r].slot` of the
+    /// inputs, or its derivative along a direction.
+    fn fill(&mut self, fraction: f64, rows: &[DisturbanceRow], stride: usize, values: &mut [f64]);
+}
+
+/// A row that a disturbance fills.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DisturbanceRow {
+    /// Which row of the signals.
+    pub row: usize,
+    /// Position in the list of [`Disturbances::slots`].
+    pub signal: usize,
+    /// The direction whose derivative is meant; the value itself if none.
+    pub direction: Option<usize>,
+}
+
+/// No disturbances at all.
+pub struct Undisturbed;
+
+impl Disturbances for Undisturbed {
+    fn slots(&self) -> &[usize] {
+        &[]
+    }
+
+    fn block<'s>(
+        &'s self,
+        _experiment: usize,
+        _first: usize,
+        _n_lanes: usize,
+        points: std::ops::Range<usize>,
+    ) -> Vec<Box<dyn LaneDisturbances + 's>> {
+        points.map(|_| Box::new(Still) as Box<dyn LaneDisturbances + 's>).collect()
+    }
+}
+
+struct Still;
+
+impl LaneDisturbances for Still {
+    fn advance(&mut self, _interval: usize) {}
+
+    fn fill(&mut self, _fraction: f64, _rows: &[DisturbanceRow], _stride: usize, _values: &mut [f64]) {}
+}
+
+/// The time axis of an experiment.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Grid {
+    /// First time.
+    pub start: f64,
+    /// Distance of grid points.
+    pub step: f64,
+    /// Times at which outputs are wanted, ascending, none before the start.
+    pub samples: Vec<f64>,
+}
+
+impl Grid {
+    /// Number of intervals up to the last sample.
+    #[must_use]
+    pub fn n_intervals(&self) -> usize {
+        let last = self.samples.last().copied().unwrap_or(self.start);
+        let n = (last - self.start) / self.step;
+        // A sample on a grid point ends the interval before it.
+        (n - 1e-6).ceil().max(0.0) as usize
+    }
+
+    /// A grid point.
+    #[must_use]
+    pub fn point(&self, at: usize) -> f64 {
+        self.start + at as f64 * self.step
+    }
+}
+
+/// One experiment: times, known inputs.
+pub struct Experiment<'a> {
+    /// The time axis.
+    pub grid: &'a Grid,
+    /// Known inputs; entries of disturbances are overwritten.
+    pub inputs: &'a (dyn Inputs + Sync),
+    /// The known inputs on the grid, by [`InputTable::new`].
+    pub table: &'a InputTable,
+}
+
+/// A point of parameters at which realizations are computed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EnsemblePoint {
+    /// All parameters.
+    pub parameters: Vec<f64>,
+    /// Their derivatives along each direction.
+    pub tangents: Vec<Vec<f64>>,
+    /// Where realizations start, by experiment.
+    pub starts: Vec<EnsembleStart>,
+}
+
+/// How to integrate an ensemble.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct EnsembleOptions {
+    /// Relative tolerance.
+    pub rtol: f64,
+    /// Absolute tolerance, multiplied by nominal values.
+    pub atol: f64,
+    /// An interval of the grid is halved at most so often.
+    pub max_halvings: u32,
+}
+
+impl Default for EnsembleOptions {
+    fn default() -> Self {
+        Self { rtol: 1e-6, atol: 1e-9, max_halvings: 12 }
+    }
+}
+
+/// What is wanted of the realizations beside the sums of their outputs.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted<'a> {
+    /// Keep every lane's outputs.
+    pub keeps_lanes: bool,
+    /// For each functional, coefficients `[experiment][sample * n_rows + row]` of the observed rows, derivatives included: their
+    /// sum is taken for each realization.
+    pub functionals: &'a [Vec<Vec<f64>>],
+}
+
+/// Sums over the realizations of one experiment.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct OutputSums {
+    /// `[sample * n_rows + row]`: sums of the observed rows, derivatives behind the values.
+    pub sums: Vec<f64>,
+    /// `[sample * n_observed + output]`: sums of squares of the values.
+    pub squares: Vec<f64>,
+    /// Realizations that reached a sample.
+    pub n_alive: Vec<u32>,
+    /// `[sample * n_observed + output][realization]` where lanes are kept.
+    pub lanes: Vec<Vec<f64>>,
+    /// `[functional][realization]`; NaN for realizations that broke down.
+    pub functionals: Vec<Vec<f64>>,
+}
+
+/// A realization that broke down.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LaneFailure {
+    /// Which point of parameters.
+    pub point: usize,
+    /// Which experiment.
+    pub experiment: usize,
+    /// Which realization.
+    pub realization: usize,
+    /// When.
+    pub time: f64,
+    /// Why.
+    pub reason: LaneFailureReason,
+}
+
+/// Why a realization broke down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum LaneFailureReason {
+    /// A value was infinite or undefined.
+    NotFinite,
+    /// The error stayed too large with the smallest step.
+    TooInaccurate,
+    /// The equations came too close to singular for the fixed order of elimination.
+    NearlySingular,
+}
+
+impl std::fmt::Display for LaneFailureReason {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::NotFinite => "a value became infinite or undefined",
+            Self::TooInaccurate => "the error stayed too large with the smallest step",
+            Self::NearlySingular => "the equations came too close to singular",
+        })
+    }
+}
+
+/// The outcome at one point of parameters.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct EnsembleResult {
+    /// By experiment.
+    pub experiments: Vec<OutputSums>,
+    /// Realizations that broke down.
+    pub failures: Vec<LaneFailure>,
+    /// Steps times lanes that were taken.
+    pub lane_steps: u64,
+    /// Steps that were repeated with smaller ones, times lanes.
+    pub rejected_lane_steps: u64,
+}
+
+/// Why an ensemble could not be integrated.
+#[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
+pub enum EnsembleError {
+    /// The method cannot be compiled for the system.
+    #[error(transparent)]
+    Program(#[from] StepProgramError),
+    /// No realizations were asked for.
+    #[error("an ensemble needs at least one realization")]
+    NoRealizations,
+    /// All realizations broke down.
+    #[error("all realizations broke down, the first at t = {time}: {reason}")]
+    AllFailed {
+        /// When the first did.
+        time: f64,
+        /// Why.
+        reason: LaneFailureReason,
+    },
+}
+
+/// An ensemble ready to be computed at any point of parameters.
+pub struct Ensemble<'a> {
+    /// The method.
+    pub program: &'a dyn StepProgram,
+    /// The experiments.
+    pub experiments: &'a [Experiment<'a>],
+    /// Number of realizations.
+    pub n_realizations: usize,
+    /// How to integrate.
+    pub options: EnsembleOptions,
+}
+
+/// How far a computation has come: units done of all.
+pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
+impl Ensemble<'_> {
+    /// Number of independent tasks for so many points.
+    #[must_use]
+    pub fn n_blocks(&self) -> usize {
+        self.experiments.len() * self.n_realizations.div_ceil(BLOCK_LANES)
+    }
+
+    /// Computes all realizations at all points.
+    ///
+    /// # Errors
+    /// When no realization is asked for, or none survives at some point.
+    pub fn run(
+        &self,
+        points: &[EnsemblePoint],
+        disturbances: &dyn Disturbances,
+        wanted: &Wanted<'_>,
+        progress: Option<Progress<'_>>,
+    ) -> Result<Vec<EnsembleResult>, EnsembleError> {
+        if self.n_realizations == 0 {
+            return Err(EnsembleError::NoRealizations);
+        }
+        let n_blocks = self.n_realizations.div_ceil(BLOCK_LANES);
+        let tasks: Vec<(usize, usize)> = (0..self.experiments.len())
+            .flat_map(|experiment| (0..n_blocks).map(move |block| (experiment, block)))
+            .collect();
+        let done = std::sync::atomic::AtomicUsize::new(0);
+        let outcomes: Vec<Vec<advance::Outcome>> = tasks
+            .par_iter()
+            .map(|&(experiment, block)| {
+                let first = block * BLOCK_LANES;
+                let n_lanes = BLOCK_LANES.min(self.n_realizations - first);
+                let mut generators = disturbances.block(experiment, first, n_lanes, 0..points.len());
+                let mut blocks: Vec<Block<'_>> = points
+                    .iter()
+                    .map(|point| Block::new(self, experiment, first, n_lanes, point, disturbances.slots(), wanted))
+                    .collect();
+                let n_intervals = self.experiments[experiment].grid.n_intervals();
+                for (block, generator) in blocks.iter_mut().zip(&mut generators) {
+                    block.begin(generator.as_mut());
+                }
+                for chunk in (0..n_intervals).step_by(CHUNK) {
+                    let end = (chunk + CHUNK).min(n_intervals);
+                    for (block, generator) in blocks.iter_mut().zip(&mut generators) {
+                        block.advance(chunk..end, generator.as_mut());
+                    }
+                }
+                if let Some(progress) = progress {
+                    let n = 1 + done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    progress(n, tasks.len());
+                }
+                blocks.into_iter().map(Block::finish).collect()
+            })
+            .collect();
+        let mut results: Vec<EnsembleResult> = vec![EnsembleResult::default(); points.len()];
+        for (&(experiment, _), outcome) in tasks.iter().zip(outcomes) {
+            for (point, (result, outcome)) in results.iter_mut().zip(outcome).enumerate() {
+                result.add(experiment, point, outcome);
+            }
+        }
+        for result in &results {
+            for sums in &result.experiments {
+                if sums.n_alive.contains(&0)
+                    && let Some(first) = result.failures.iter().min_by(|a, b| a.time.total_cmp(&b.time))
+                {
+                    return Err(EnsembleError::AllFailed { time: first.time, reason: first.reason });
+                }
+            }
+        }
+        Ok(results)
+    }
+}
+
+impl EnsembleResult {
+    fn add(&mut self, experiment: usize, point: usize, outcome: advance::Outcome) {
+        if self.experiments.len() <= experiment {
+            self.experiments.push(outcome.sums);
+        } else {
+            let known = &mut self.experiments[experiment];
+            let add = |known: &mut [f64], new: &[f64]| known.iter_mut().zip(new).for_each(|(known, new)| *known += new);
+            add(&mut known.sums, &outcome.sums.sums);
+            add(&mut known.squares, &outcome.sums.squares);
+            for (known, new) in known.n_alive.iter_mut().zip(&outcome.sums.n_alive) {
+                *known += new;
+            }
+            for (known, new) in known.lanes.iter_mut().zip(&outcome.sums.lanes) {
+                known.extend_from_slice(new);
+            }
+            for (known, new) in known.functionals.iter_mut().zip(&outcome.sums.functionals) {
+                known.extend_from_slice(new);
+            }
+        }
+        self.failures.extend(outcome.failures.into_iter().map(|failure| LaneFailure { point, ..failure }));
+        self.lane_steps += outcome.lane_steps;
+        self.rejected_lane_steps += outcome.rejected_lane_steps;
+    }
+}
+
+/// Chooses between an explicit and the implicit method by the work each needs for the first lanes over a short time.
+///
+/// # Errors
+/// When neither can be compiled.
+pub fn choose_method(
+    system: &dyn DaeSystem,
+    experiment: &Experiment<'_>,
+    point: &EnsemblePoint,
+    disturbances: &dyn Disturbances,
+    observed: &[u32],
+    options: EnsembleOptions,
+) -> Result<StepMethod, EnsembleError> {
+    const TRIAL_INTERVALS: usize = 50;
+    const TRIAL_LANES: usize = 8;
+    let reference = reference_point(experiment, point, system);
+    let request = |method| daesy_system::StepRequest { method, directions: &[], observed, reference: &reference };
+    let explicit = system.step_program(&request(StepMethod::Explicit4))?;
+    let n_intervals = experiment.grid.n_intervals().min(TRIAL_INTERVALS);
+    let grid = Grid {
+        samples: vec![experiment.grid.point(n_intervals)],
+        start: experiment.grid.start,
+        step: experiment.grid.step,
+    };
+    let table = InputTable::new(&grid, experiment.inputs, explicit.layout());
+    let plain = EnsemblePoint { tangents: Vec::new(), ..point.clone() };
+    let work = |program: &dyn StepProgram, table: &InputTable| {
+        let experiments = [Experiment { grid: &grid, inputs: experiment.inputs, table }];
+        let trial = Ensemble { program, experiments: &experiments, n_realizations: TRIAL_LANES, options };
+        let results = trial.run(&[plain.clone()], disturbances, &Wanted::default(), None).ok()?;
+        let result = results.into_iter().next()?;
+        let n_steps = result.lane_steps + result.rejected_lane_steps;
+        result.failures.is_empty().then_some(n_steps as f64 * program.layout().n_operations as f64)
+    };
+    let explicit_work = work(explicit.as_ref(), &table);
+    let one_step_each = (n_intervals * TRIAL_LANES) as f64 * 2.0 * explicit.layout().n_operations as f64;
+    if explicit_work.is_some_and(|work| work <= one_step_each) {
+        return Ok(StepMethod::Explicit4);
+    }
+    let Ok(implicit) = system.step_program(&request(StepMethod::Implicit3)) else { return Ok(StepMethod::Explicit4) };
+    let table = InputTable::new(&grid, experiment.inputs, implicit.layout());
+    let implicit_work = work(implicit.as_ref(), &table);
+    Ok(match (explicit_work, implicit_work) {
+        (Some(explicit), Some(implicit)) if implicit < explicit => StepMethod::Implicit3,
+        (None, Some(_)) => StepMethod::Implicit3,
+        _ => StepMethod::Explicit4,
+    })
+}
+
+/// Directions of differentiation for unknown parameters: which parameters each moves, and which inputs depend on it.
+#[must_use]
+pub fn directions(tangents: &[Vec<f64>], inputs: &[Vec<u32>]) -> Vec<Direction> {
+    tangents
+        .iter()
+        .zip(inputs)
+        .map(|(tangent, inputs)| Direction {
+            parameters: (0..tangent.len() as u32).filter(|&at| tangent[at as usize] != 0.0).collect(),
+            inputs: inputs.clone(),
+        })
+        .collect()
+}
