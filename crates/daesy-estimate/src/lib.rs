@@ -8,6 +8,7 @@ pub mod experiment;
 pub mod filter;
 mod kernel;
 pub mod likelihood;
+pub mod noise;
 pub mod search;
 mod smooth;
 pub mod start;

@@ -16,8 +16,8 @@
 #![forbid(unsafe_code)]
 
 pub mod events;
-mod watch;
 pub mod step;
+mod watch;
 
 pub use step::{
     Direction, InputTangent, LaneSteps, ReferencePoint, StepLayout, StepMethod, StepProgram, StepProgramError,

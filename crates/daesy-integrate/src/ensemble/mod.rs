@@ -12,7 +12,7 @@ mod advance;
 mod signals;
 mod start;
 
-use daesy_system::{DaeSystem, Direction, StepMethod, StepProgram, StepProgramError};
+use daesy_system::{DaeSystem, Direction, StepMethod, StepProgram, StepProgramError, Watch};
 use rayon::prelude::*;
 use thiserror::Error;
 
@@ -242,6 +242,9 @@ pub enum EnsembleError {
     /// No realizations were asked for.
     #[error("an ensemble needs at least one realization")]
     NoRealizations,
+    /// The caller asked to stop.
+    #[error("stopped before the end")]
+    Stopped,
     /// All realizations broke down.
     #[error("all realizations broke down, the first at t = {time}: {reason}")]
     AllFailed {
@@ -264,14 +267,12 @@ pub struct Ensemble<'a> {
     pub options: EnsembleOptions,
 }
 
-/// How far a computation has come: units done of all.
-pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
-
 impl Ensemble<'_> {
-    /// Number of independent tasks for so many points.
+    /// Units of work that [`Ensemble::run`] reports for so many points.
     #[must_use]
-    pub fn n_blocks(&self) -> usize {
-        self.experiments.len() * self.n_realizations.div_ceil(BLOCK_LANES)
+    pub fn work(&self, n_points: usize) -> u64 {
+        let intervals: usize = self.experiments.iter().map(|experiment| experiment.grid.n_intervals()).sum();
+        (intervals * self.n_realizations * n_points) as u64
     }
 
     /// Computes all realizations at all points.
@@ -283,7 +284,7 @@ impl Ensemble<'_> {
         points: &[EnsemblePoint],
         disturbances: &dyn Disturbances,
         wanted: &Wanted<'_>,
-        progress: Option<Progress<'_>>,
+        watch: &Watch,
     ) -> Result<Vec<EnsembleResult>, EnsembleError> {
         if self.n_realizations == 0 {
             return Err(EnsembleError::NoRealizations);
@@ -292,7 +293,6 @@ impl Ensemble<'_> {
         let tasks: Vec<(usize, usize)> = (0..self.experiments.len())
             .flat_map(|experiment| (0..n_blocks).map(move |block| (experiment, block)))
             .collect();
-        let done = std::sync::atomic::AtomicUsize::new(0);
         let outcomes: Vec<Vec<advance::Outcome>> = tasks
             .par_iter()
             .map(|&(experiment, block)| {
@@ -308,18 +308,21 @@ impl Ensemble<'_> {
                     block.begin(generator.as_mut());
                 }
                 for chunk in (0..n_intervals).step_by(CHUNK) {
+                    if watch.is_stopped() {
+                        break;
+                    }
                     let end = (chunk + CHUNK).min(n_intervals);
                     for (block, generator) in blocks.iter_mut().zip(&mut generators) {
                         block.advance(chunk..end, generator.as_mut());
+                        watch.advance(((end - chunk) * n_lanes) as u64);
                     }
-                }
-                if let Some(progress) = progress {
-                    let n = 1 + done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    progress(n, tasks.len());
                 }
                 blocks.into_iter().map(Block::finish).collect()
             })
             .collect();
+        if watch.is_stopped() {
+            return Err(EnsembleError::Stopped);
+        }
         let mut results: Vec<EnsembleResult> = vec![EnsembleResult::default(); points.len()];
         for (&(experiment, _), outcome) in tasks.iter().zip(outcomes) {
             for (point, (result, outcome)) in results.iter_mut().zip(outcome).enumerate() {
@@ -392,7 +395,7 @@ pub fn choose_method(
     let work = |program: &dyn StepProgram, table: &InputTable| {
         let experiments = [Experiment { grid: &grid, inputs: experiment.inputs, table }];
         let trial = Ensemble { program, experiments: &experiments, n_realizations: TRIAL_LANES, options };
-        let results = trial.run(&[plain.clone()], disturbances, &Wanted::default(), None).ok()?;
+        let results = trial.run(&[plain.clone()], disturbances, &Wanted::default(), &Watch::default()).ok()?;
         let result = results.into_iter().next()?;
         let n_steps = result.lane_steps + result.rejected_lane_steps;
         result.failures.is_empty().then_some(n_steps as f64 * program.layout().n_operations as f64)

@@ -1,0 +1,405 @@
+//! Realizations for blocks of lanes: what the ensemble integrator asks for.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use daesy_integrate::ensemble::{CHUNK, DisturbanceRow, Disturbances, LaneDisturbances};
+use rustc_hash::FxHashMap;
+
+use super::bridge::MAX_DEPTH;
+use super::jet::JetMatrix;
+use super::normal::{Draw, fill};
+use super::philox::{Purpose, experiment_and_pair, key};
+use super::process::DiscreteProcess;
+
+/// How disturbances run between grid points.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Interpolation {
+    /// Straight lines, as in [@abdalmoaty2021].
+    #[default]
+    Linear,
+    /// The exact conditional law.
+    Exact,
+}
+
+impl Interpolation {
+    /// Halvings of an interval that have to be prepared.
+    #[must_use]
+    pub const fn depth(self) -> usize {
+        match self {
+            Self::Linear => 0,
+            Self::Exact => MAX_DEPTH,
+        }
+    }
+}
+
+/// Disturbances at several points of parameters, made from the same random numbers.
+pub struct ShapedNoise {
+    /// Seed of the random numbers.
+    pub seed: u64,
+    /// Whether every other realization mirrors the one before it.
+    pub is_antithetic: bool,
+    /// Between grid points.
+    pub interpolation: Interpolation,
+    /// Which entries of the model's inputs the output rows are.
+    pub slots: Vec<usize>,
+    /// The processes, by point of parameters.
+    pub points: Vec<Arc<DiscreteProcess>>,
+    /// First step of the random numbers, so that a later experiment may go on where an earlier one ended.
+    pub first_step: u32,
+}
+
+/// The random numbers of one block: those of a chunk of intervals are kept.
+struct Innovations {
+    key: [u32; 2],
+    experiment: u32,
+    realizations: Vec<u32>,
+    signs: Vec<f64>,
+    n_components: usize,
+    first_step: u32,
+    /// The chunk that `values` holds.
+    chunk: usize,
+    /// `[step][component][lane]`
+    values: Vec<f64>,
+}
+
+impl Innovations {
+    fn draw(&self, step: u32, purpose: Purpose, values: &mut [f64]) {
+        let n_lanes = self.realizations.len();
+        let mut spare = vec![0.0; n_lanes];
+        for (pair, rows) in values.chunks_mut(2 * n_lanes).enumerate() {
+            let draw = Draw {
+                key: self.key,
+                step,
+                pair: experiment_and_pair(self.experiment, pair as u32),
+                purpose: purpose.word(),
+            };
+            let (first, second) = rows.split_at_mut(n_lanes);
+            let second = if second.is_empty() { &mut spare[..] } else { second };
+            fill(draw, &self.realizations, first, second);
+        }
+        if self.signs.iter().any(|sign| *sign < 0.0) {
+            for row in values.chunks_mut(n_lanes) {
+                row.iter_mut().zip(&self.signs).for_each(|(value, sign)| *value *= sign);
+            }
+        }
+    }
+
+    /// The numbers of an interval.
+    fn at(&mut self, interval: usize) -> &[f64] {
+        let n_lanes = self.realizations.len();
+        let n = self.n_components * n_lanes;
+        let chunk = interval / CHUNK;
+        if self.chunk != chunk {
+            let mut values = std::mem::take(&mut self.values);
+            values.resize(CHUNK * n, 0.0);
+            if n > 0 {
+                for (at, values) in values.chunks_exact_mut(n).enumerate() {
+                    let step = self.first_step.wrapping_add((chunk * CHUNK + at) as u32);
+                    self.draw(step, Purpose::Innovation, values);
+                }
+            }
+            self.values = values;
+            self.chunk = chunk;
+        }
+        &self.values[(interval % CHUNK) * n..][..n]
+    }
+}
+
+impl Disturbances for ShapedNoise {
+    fn slots(&self) -> &[usize] {
+        &self.slots
+    }
+
+    fn block<'s>(
+        &'s self,
+        experiment: usize,
+        first: usize,
+        n_lanes: usize,
+        points: std::ops::Range<usize>,
+    ) -> Vec<Box<dyn LaneDisturbances + 's>> {
+        let (realizations, signs) = (first..first + n_lanes)
+            .map(|at| {
+                if self.is_antithetic {
+                    (at as u32 / 2, if at % 2 == 0 { 1.0 } else { -1.0 })
+                } else {
+                    (at as u32, 1.0)
+                }
+            })
+            .unzip();
+        let n_components = self.points.first().map_or(0, |process| process.n_components());
+        let innovations = Rc::new(RefCell::new(Innovations {
+            key: key(self.seed),
+            experiment: experiment as u32,
+            realizations,
+            signs,
+            n_components,
+            first_step: self.first_step,
+            chunk: usize::MAX,
+            values: Vec::new(),
+        }));
+        points
+            .map(|point| {
+                let process = &*self.points[point];
+                Box::new(NoiseLanes::new(process, innovations.clone(), self.interpolation, n_lanes))
+                    as Box<dyn LaneDisturbances + 's>
+            })
+            .collect()
+    }
+}
+
+/// Components of all channels, with derivatives: `[direction + 1][component][lane]`.
+type Components = Vec<f64>;
+
+/// One block at one point of parameters.
+struct NoiseLanes<'p> {
+    process: &'p DiscreteProcess,
+    innovations: Rc<RefCell<Innovations>>,
+    interpolation: Interpolation,
+    n_lanes: usize,
+    n_components: usize,
+    /// Directions that change the dynamics of some channel.
+    n_moving: usize,
+    interval: usize,
+    begin: Components,
+    end: Components,
+    /// Output rows at both ends, by (output, direction): `[begin | end]`.
+    rows: FxHashMap<(usize, Option<usize>), [Vec<f64>; 2]>,
+    /// Components inside the interval, by number in the tree.
+    inside: FxHashMap<u32, Components>,
+}
+
+impl<'p> NoiseLanes<'p> {
+    fn new(
+        process: &'p DiscreteProcess,
+        innovations: Rc<RefCell<Innovations>>,
+        interpolation: Interpolation,
+        n_lanes: usize,
+    ) -> Self {
+        let n_components = process.n_components();
+        // Derivatives are kept for all directions or none; filters are small.
+        let moves = process.channels.iter().any(|channel| channel.varies.iter().any(|varies| *varies));
+        let n_moving = if moves { process.n_directions } else { 0 };
+        let size = (1 + n_moving) * n_components * n_lanes;
+        let mut lanes = Self {
+            process,
+            innovations,
+            interpolation,
+            n_lanes,
+            n_components,
+            n_moving,
+            interval: usize::MAX,
+            begin: vec![0.0; size],
+            end: vec![0.0; size],
+            rows: FxHashMap::default(),
+            inside: FxHashMap::default(),
+        };
+        lanes.start();
+        lanes
+    }
+
+    /// Components at the start go to `end`, whence the first interval takes them.
+    fn start(&mut self) {
+        let mut numbers = vec![0.0; self.n_components * self.n_lanes];
+        self.innovations.borrow().draw(0, Purpose::Start, &mut numbers);
+        let zero = vec![0.0; self.end.len()];
+        let mut target = std::mem::take(&mut self.end);
+        let mut at = 0;
+        for channel in &self.process.channels {
+            if let Some(factor) = &channel.start {
+                self.apply(&[], Some((factor, &numbers)), at, channel.order, &mut target);
+            } else {
+                let n = self.n_lanes;
+                for block in 0..=self.n_moving {
+                    let from = (block * self.n_components + at) * n;
+                    target[from..from + channel.order * n].copy_from_slice(&zero[..channel.order * n]);
+                }
+            }
+            at += channel.order;
+        }
+        self.end = target;
+    }
+
+    /// `target = sum of matrix * source + factor * numbers` for the components `at..at + order` of a channel, with derivatives.
+    fn apply(
+        &self,
+        terms: &[(&JetMatrix, &[f64])],
+        noise: Option<(&JetMatrix, &[f64])>,
+        at: usize,
+        order: usize,
+        target: &mut [f64],
+    ) {
+        let n = self.n_lanes;
+        let block = self.n_components * n;
+        let mut sum = vec![0.0; n];
+        for i in 0..order {
+            for direction in 0..=self.n_moving {
+                let from = direction * block + (at + i) * n;
+                sum.fill(0.0);
+                let mut add = |weight: f64, row: &[f64]| {
+                    if weight != 0.0 {
+                        sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += weight * value);
+                    }
+                };
+                for (matrix, source) in terms {
+                    for j in 0..order {
+                        let row = |direction: usize| &source[direction * block + (at + j) * n..][..n];
+                        add(matrix.value[(i, j)], row(direction));
+                        if direction > 0 {
+                            add(matrix.derivatives[direction - 1][(i, j)], row(0));
+                        }
+                    }
+                }
+                if let Some((factor, numbers)) = noise {
+                    let matrix = if direction == 0 { &factor.value } else { &factor.derivatives[direction - 1] };
+                    for j in 0..=i {
+                        add(matrix[(i, j)], &numbers[(at + j) * n..][..n]);
+                    }
+                }
+                target[from..from + n].copy_from_slice(&sum);
+            }
+        }
+    }
+
+    /// Writes an output row, or its derivative along a direction.
+    fn output(&self, components: &[f64], output: usize, direction: Option<usize>, values: &mut [f64]) {
+        let n = self.n_lanes;
+        let block = self.n_components * n;
+        values[..n].fill(0.0);
+        let mut at = 0;
+        for (readout, channel) in self.process.outputs[output].channels.iter().zip(&self.process.channels) {
+            if let Some(readout) = readout {
+                for component in 0..channel.order {
+                    let mut add = |weight: f64, block_at: usize| {
+                        if weight != 0.0 {
+                            let row = &components[block_at * block + (at + component) * n..][..n];
+                            values.iter_mut().zip(row).for_each(|(sum, value)| *sum += weight * value);
+                        }
+                    };
+                    match direction {
+                        None => add(readout.weights[component], 0),
+                        Some(direction) => {
+                            add(readout.derivatives[direction][component], 0);
+                            if self.n_moving > 0 {
+                                add(readout.weights[component], 1 + direction);
+                            }
+                        }
+                    }
+                }
+            }
+            at += channel.order;
+        }
+    }
+
+    /// Components at a fraction of the interval, by halving.
+    fn between(&mut self, fraction: f64) -> Components {
+        let (mut left, mut right) = (0.0f64, 1.0f64);
+        let mut left_components = self.begin.clone();
+        let mut right_components = self.end.clone();
+        let mut node = 1u32;
+        for level in 0..MAX_DEPTH {
+            if fraction <= left {
+                return left_components;
+            }
+            if fraction >= right {
+                return right_components;
+            }
+            let middle = 0.5 * (left + right);
+            let components = self.middle(node, level, &left_components, &right_components);
+            if fraction < middle {
+                (right, right_components, node) = (middle, components, 2 * node);
+            } else {
+                (left, left_components, node) = (middle, components, 2 * node + 1);
+            }
+        }
+        let share = (fraction - left) / (right - left);
+        left_components.iter().zip(&right_components).map(|(a, b)| a + share * (b - a)).collect()
+    }
+
+    fn middle(&mut self, node: u32, level: usize, left: &[f64], right: &[f64]) -> Components {
+        if let Some(known) = self.inside.get(&node) {
+            return known.clone();
+        }
+        let mut numbers = vec![0.0; self.n_components * self.n_lanes];
+        {
+            let innovations = self.innovations.borrow();
+            let step = innovations.first_step.wrapping_add(self.interval as u32);
+            innovations.draw(step, Purpose::Between(node), &mut numbers);
+        }
+        let mut components = vec![0.0; left.len()];
+        let mut at = 0;
+        for (channel, levels) in self.process.channels.iter().zip(&self.process.bridges) {
+            let bridge = &levels[level];
+            self.apply(
+                &[(&bridge.left, left), (&bridge.right, right)],
+                Some((&bridge.factor, &numbers)),
+                at,
+                channel.order,
+                &mut components,
+            );
+            at += channel.order;
+        }
+        self.inside.insert(node, components.clone());
+        components
+    }
+}
+
+impl LaneDisturbances for NoiseLanes<'_> {
+    fn advance(&mut self, interval: usize) {
+        if self.interval == interval {
+            return;
+        }
+        self.interval = interval;
+        std::mem::swap(&mut self.begin, &mut self.end);
+        self.inside.clear();
+        let mut end = std::mem::take(&mut self.end);
+        {
+            let mut innovations = self.innovations.borrow_mut();
+            let numbers = innovations.at(interval);
+            let mut at = 0;
+            for channel in &self.process.channels {
+                let noise = Some((&channel.factor, numbers));
+                self.apply(&[(&channel.transition, &self.begin)], noise, at, channel.order, &mut end);
+                at += channel.order;
+            }
+        }
+        self.end = end;
+        let mut rows = std::mem::take(&mut self.rows);
+        for (&(output, direction), ends) in &mut rows {
+            ends.swap(0, 1);
+            self.output(&self.end, output, direction, &mut ends[1]);
+        }
+        self.rows = rows;
+    }
+
+    fn fill(&mut self, fraction: f64, rows: &[DisturbanceRow], stride: usize, values: &mut [f64]) {
+        let n = self.n_lanes;
+        let is_inside = fraction > 0.0 && fraction < 1.0;
+        if self.interpolation == Interpolation::Exact && is_inside {
+            let components = self.between(fraction);
+            for row in rows {
+                self.output(&components, row.signal, row.direction, &mut values[row.row * stride..][..n]);
+            }
+            return;
+        }
+        for row in rows {
+            let place = (row.signal, row.direction);
+            if !self.rows.contains_key(&place) {
+                let mut ends = [vec![0.0; n], vec![0.0; n]];
+                self.output(&self.begin, row.signal, row.direction, &mut ends[0]);
+                self.output(&self.end, row.signal, row.direction, &mut ends[1]);
+                self.rows.insert(place, ends);
+            }
+            let [begin, end] = &self.rows[&place];
+            let target = &mut values[row.row * stride..][..n];
+            if fraction == 1.0 {
+                target.copy_from_slice(end);
+            } else {
+                for ((target, begin), end) in target.iter_mut().zip(begin).zip(end) {
+                    *target = begin + fraction * (end - begin);
+                }
+            }
+        }
+    }
+}
