@@ -45,8 +45,7 @@ fn noise(sigma: f64, frequency: f64, interpolation: Interpolation) -> ShapedNois
 
 /// Values `[time][row * n_lanes + lane]` of w1, w1', w2 at times in grid steps, asked for in the order given within each interval.
 fn sample(noise: &ShapedNoise, first: usize, n_lanes: usize, times: &[f64], direction: Option<usize>) -> Vec<Vec<f64>> {
-    let rows: Vec<DisturbanceRow> =
-        (0..3).map(|signal| DisturbanceRow { row: signal, signal, direction }).collect();
+    let rows: Vec<DisturbanceRow> = (0..3).map(|signal| DisturbanceRow { row: signal, signal, direction }).collect();
     let mut lanes = noise.block(0, first, n_lanes, 0..1).remove(0);
     let mut values = vec![vec![0.0; 3 * n_lanes]; times.len()];
     for interval in 0..=times.iter().fold(0.0f64, |a, &b| a.max(b)) as usize {
@@ -116,12 +115,12 @@ fn realizations_are_smooth_in_the_parameters_even_where_the_covariance_is_singul
                 let changed = noise(sigma + step * change[0], 3.0 + step * change[1], Interpolation::Exact);
                 sample(&changed, 0, 5, &times, None)
             };
-            let (after, before) = (at(1e-5), at(-1e-5));
+            let (after, before) = (at(1e-4), at(-1e-4));
             for (time, exact) in exact.iter().enumerate() {
                 for (entry, exact) in exact.iter().enumerate() {
-                    let difference = (after[time][entry] - before[time][entry]) / 2e-5;
+                    let difference = (after[time][entry] - before[time][entry]) / 2e-4;
                     let close = (difference - exact).abs() < 1e-6 * (1.0 + exact.abs());
-                    assert!(close, "{sigma} {direction}: {difference} {exact}");
+                    assert!(close, "{sigma} {direction} {time} {entry}: {difference} {exact}");
                 }
             }
         }

@@ -153,7 +153,7 @@ pub struct EnsembleOptions {
 
 impl Default for EnsembleOptions {
     fn default() -> Self {
-        Self { rtol: 1e-6, atol: 1e-9, max_halvings: 12 }
+        Self { rtol: 1e-6, atol: 1e-9, max_halvings: 16 }
     }
 }
 
