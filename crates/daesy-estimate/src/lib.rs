@@ -9,6 +9,7 @@ pub mod filter;
 mod kernel;
 pub mod likelihood;
 pub mod noise;
+pub mod pem;
 pub mod search;
 mod smooth;
 pub mod start;

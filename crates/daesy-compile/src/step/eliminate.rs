@@ -190,10 +190,11 @@ impl Factors {
                     others = Some(others.map_or(size, |known| builder.binary(Binary::Max, known, size)));
                 }
             }
-            if watch.is_some() && !uniform.holds(builder, by) {
-                if let Some(others) = others {
-                    seen.note(builder, others);
-                }
+            if let Some(others) = others
+                && watch.is_some()
+                && !uniform.holds(builder, by)
+            {
+                seen.note(builder, others);
             }
             let right: Vec<(usize, Value)> = columns
                 .iter()

@@ -11,6 +11,9 @@
 //! Derivatives along directions in parameters and inputs are those of the program (see `tape::tangent`): exact for the numbers that
 //! it computes. What depends on parameters and the step length alone is computed once (see `tape::split`).
 
+// Sums over several lists at once read best with the index of the formula.
+#![allow(clippy::needless_range_loop)]
+
 mod blueprint;
 mod eliminate;
 mod explicit;

@@ -132,7 +132,8 @@ fn forward(lower: &Mat<f64>, rhs: &Mat<f64>) -> Mat<f64> {
     for column in 0..rhs.ncols() {
         for i in 0..lower.nrows() {
             for k in 0..i {
-                x[(i, column)] = x[(i, column)] - lower[(i, k)] * x[(k, column)];
+                let part = lower[(i, k)] * x[(k, column)];
+                x[(i, column)] -= part;
             }
             x[(i, column)] /= lower[(i, i)];
         }
@@ -146,7 +147,8 @@ fn backward(lower: &Mat<f64>, rhs: &Mat<f64>) -> Mat<f64> {
     for column in 0..rhs.ncols() {
         for i in (0..lower.nrows()).rev() {
             for k in i + 1..lower.nrows() {
-                x[(i, column)] = x[(i, column)] - lower[(k, i)] * x[(k, column)];
+                let part = lower[(k, i)] * x[(k, column)];
+                x[(i, column)] -= part;
             }
             x[(i, column)] /= lower[(i, i)];
         }

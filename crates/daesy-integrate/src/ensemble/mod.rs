@@ -395,7 +395,8 @@ pub fn choose_method(
     let work = |program: &dyn StepProgram, table: &InputTable| {
         let experiments = [Experiment { grid: &grid, inputs: experiment.inputs, table }];
         let trial = Ensemble { program, experiments: &experiments, n_realizations: TRIAL_LANES, options };
-        let results = trial.run(&[plain.clone()], disturbances, &Wanted::default(), &Watch::default()).ok()?;
+        let results =
+            trial.run(std::slice::from_ref(&plain), disturbances, &Wanted::default(), &Watch::default()).ok()?;
         let result = results.into_iter().next()?;
         let n_steps = result.lane_steps + result.rejected_lane_steps;
         result.failures.is_empty().then_some(n_steps as f64 * program.layout().n_operations as f64)

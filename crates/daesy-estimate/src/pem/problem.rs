@@ -1,0 +1,581 @@
+//! Predictions of measurements at points of parameters.
+
+use std::sync::{Arc, OnceLock};
+
+use daesy_integrate::ensemble::{
+    BLOCK_LANES, DisturbanceRow, Disturbances, Ensemble, EnsembleError, EnsembleOptions, EnsemblePoint, EnsembleResult,
+    EnsembleStart, Experiment, Grid, InputTable, LaneFailure, Undisturbed, Wanted, choose_method, directions,
+    reference_point, start_of,
+};
+use daesy_integrate::{Inputs, IntegrateError};
+use daesy_system::{DaeSystem, ParameterError, Part, StepMethod, StepProgram, StepProgramError, StepRequest, Watch};
+use rayon::prelude::*;
+use thiserror::Error;
+
+use crate::noise::{DiscreteProcess, Interpolation, NoiseError, ShapedNoise, ShapingFilter};
+
+/// What a point of unknowns means for the model.
+#[derive(Clone, Debug)]
+pub struct ParameterPoint {
+    /// All parameters.
+    pub parameters: Vec<f64>,
+    /// Their derivatives, `[unknown][parameter]`; empty where none were asked for.
+    pub tangents: Vec<Vec<f64>>,
+    /// Filters of the disturbances, with their derivatives by the unknowns.
+    pub filters: Vec<ShapingFilter>,
+}
+
+/// Why a point of unknowns has no prediction.
+#[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
+pub enum PointRefusal {
+    /// A parameter has no value.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// An expression of the study has no finite value.
+    #[error("{what} has no finite value")]
+    NotFinite {
+        /// Which.
+        what: String,
+    },
+    /// A disturbance cannot be realized.
+    #[error(transparent)]
+    Noise(#[from] NoiseError),
+    /// There is no consistent start.
+    #[error(transparent)]
+    Start(#[from] IntegrateError),
+    /// The ensemble cannot be integrated.
+    #[error(transparent)]
+    Ensemble(#[from] EnsembleError),
+    /// The model cannot be advanced in lanes.
+    #[error(transparent)]
+    Program(#[from] StepProgramError),
+}
+
+/// From unknowns to parameters and disturbances.
+pub trait Parameterization: Sync {
+    /// Number of unknowns.
+    fn n_unknowns(&self) -> usize;
+
+    /// What a point means, with derivatives by the unknowns if asked.
+    ///
+    /// # Errors
+    /// When it means nothing.
+    fn at(&self, theta: &[f64], with_derivatives: bool) -> Result<ParameterPoint, PointRefusal>;
+}
+
+/// One experiment with its measurements.
+pub struct MeasuredExperiment<'a> {
+    /// The time axis; its samples are the times of the measurements.
+    pub grid: Grid,
+    /// Known inputs.
+    pub inputs: &'a (dyn Inputs + Sync),
+    /// `[sample * n_outputs + output]`; NaN where missing.
+    pub measured: Vec<f64>,
+    /// Whether a sample counts.
+    pub is_used: Vec<bool>,
+}
+
+/// How predictions are made.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PredictionSettings {
+    /// Number of realizations.
+    pub n_realizations: usize,
+    /// Seed of the disturbances.
+    pub seed: u64,
+    /// Whether every other realization mirrors the one before it.
+    pub is_antithetic: bool,
+    /// Disturbances between grid points.
+    pub interpolation: Interpolation,
+    /// The method; chosen by a trial if none.
+    pub method: Option<StepMethod>,
+    /// Tolerances.
+    pub options: EnsembleOptions,
+    /// What errors are multiplied by, per output.
+    pub weights: Vec<f64>,
+    /// Whether disturbances are left out, as in the output-error method.
+    pub is_undisturbed: bool,
+}
+
+/// Predictions of all experiments at one point.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Prediction {
+    /// `[experiment][sample * n_outputs + output]`
+    pub means: Vec<Vec<f64>>,
+    /// Variances over the realizations, likewise.
+    pub variances: Vec<Vec<f64>>,
+    /// Derivatives of the means, `[unknown][experiment][..]`.
+    pub tangents: Vec<Vec<Vec<f64>>>,
+    /// Realizations that broke down.
+    pub failures: Vec<LaneFailure>,
+    /// Steps times lanes.
+    pub lane_steps: u64,
+}
+
+/// A compiled method with the inputs it reads.
+struct Machine {
+    program: Box<dyn StepProgram>,
+    tables: Vec<InputTable>,
+}
+
+/// Predictions of measurements by a model.
+pub struct PredictionProblem<'a> {
+    system: &'a dyn DaeSystem,
+    parameterization: &'a dyn Parameterization,
+    experiments: Vec<MeasuredExperiment<'a>>,
+    observed: Vec<u32>,
+    slots: Vec<usize>,
+    settings: PredictionSettings,
+    method: StepMethod,
+    plain: OnceLock<Result<Machine, StepProgramError>>,
+    differentiated: OnceLock<Result<Machine, StepProgramError>>,
+    reference: Vec<f64>,
+    starts_depend_on_lanes: bool,
+}
+
+/// A point with everything that an ensemble needs.
+struct Prepared {
+    point: EnsemblePoint,
+    process: Arc<DiscreteProcess>,
+}
+
+impl<'a> PredictionProblem<'a> {
+    /// Compiles the model for an ensemble. `observed` are the measured quantities, `slots` the model's inputs that the outputs of the
+    /// filters drive, and `reference` a point of unknowns at which the method is chosen.
+    ///
+    /// # Errors
+    /// When the reference has no prediction.
+    pub fn new(
+        system: &'a dyn DaeSystem,
+        parameterization: &'a dyn Parameterization,
+        experiments: Vec<MeasuredExperiment<'a>>,
+        observed: Vec<u32>,
+        slots: Vec<usize>,
+        settings: PredictionSettings,
+        reference: &[f64],
+    ) -> Result<Self, PointRefusal> {
+        let slots = if settings.is_undisturbed { Vec::new() } else { slots };
+        let by_inputs = system.pattern(Part::ConstraintByInputs);
+        let is_disturbed = |column: usize| slots.contains(&column);
+        let starts_depend_on_lanes = by_inputs.entries().any(|(_, column)| is_disturbed(column))
+            || !slots.is_empty() && system.pattern(Part::InitialByUnknowns).n_entries() > 0;
+        let plain_method = settings.method.unwrap_or(StepMethod::Explicit4);
+        let mut problem = Self {
+            system,
+            parameterization,
+            experiments,
+            observed,
+            slots,
+            method: plain_method,
+            plain: OnceLock::new(),
+            differentiated: OnceLock::new(),
+            reference: reference.to_vec(),
+            starts_depend_on_lanes,
+            settings,
+        };
+        let prepared = problem.prepare(reference, false, 1)?;
+        if problem.settings.method.is_none() {
+            let layout = daesy_system::StepLayout { n_inputs: system.description().n_inputs, ..Default::default() };
+            let first = &problem.experiments[0];
+            let short = Grid { samples: Vec::new(), ..first.grid.clone() };
+            let table = InputTable::new(&short, first.inputs, &layout);
+            let experiment = Experiment { grid: &first.grid, inputs: first.inputs, table: &table };
+            let noise = problem.noise(vec![prepared.process.clone()]);
+            let chosen = choose_method(
+                system,
+                &experiment,
+                &prepared.point,
+                noise.as_ref(),
+                &problem.observed,
+                problem.settings.options,
+            );
+            drop(noise);
+            problem.method = chosen?;
+        }
+        let _ = problem.plain.set(problem.machine(&prepared, &[]));
+        problem.plain()?;
+        Ok(problem)
+    }
+
+    fn machine(
+        &self,
+        prepared: &Prepared,
+        directions: &[daesy_system::Direction],
+    ) -> Result<Machine, StepProgramError> {
+        let layout = daesy_system::StepLayout { n_inputs: self.system.description().n_inputs, ..Default::default() };
+        let first = &self.experiments[0];
+        let short = Grid { samples: Vec::new(), ..first.grid.clone() };
+        let table = InputTable::new(&short, first.inputs, &layout);
+        let experiment = Experiment { grid: &first.grid, inputs: first.inputs, table: &table };
+        let reference = reference_point(&experiment, &prepared.point, self.system);
+        let request = StepRequest { method: self.method, directions, observed: &self.observed, reference: &reference };
+        let program = self.system.step_program(&request)?;
+        let tables = self
+            .experiments
+            .par_iter()
+            .map(|experiment| InputTable::new(&experiment.grid, experiment.inputs, program.layout()))
+            .collect();
+        Ok(Machine { program, tables })
+    }
+
+    /// The machine without derivatives.
+    fn plain(&self) -> Result<&Machine, PointRefusal> {
+        let made = self.plain.get_or_init(|| {
+            Err(StepProgramError::Unsupported { reason: "the reference has no consistent start".to_owned() })
+        });
+        made.as_ref().map_err(|error| error.clone().into())
+    }
+
+    /// The machine with derivatives, made when first needed.
+    fn differentiated(&self) -> Result<&Machine, PointRefusal> {
+        if self.differentiated.get().is_none() {
+            let prepared = self.prepare(&self.reference, true, 1)?;
+            let inputs: Vec<Vec<u32>> = (0..self.parameterization.n_unknowns())
+                .map(|direction| {
+                    let driven = (0..self.slots.len())
+                        .filter(|&output| prepared.process.depends_on(output, direction))
+                        .map(|output| self.slots[output]);
+                    let description = self.system.description();
+                    let mut inputs: Vec<u32> = driven
+                        .filter_map(|slot| {
+                            let holds = |input: &daesy_system::Input| {
+                                (input.start..=input.start + usize::from(input.derivatives_needed)).contains(&slot)
+                            };
+                            description.inputs.iter().position(holds).map(|at| at as u32)
+                        })
+                        .collect();
+                    inputs.sort_unstable();
+                    inputs.dedup();
+                    inputs
+                })
+                .collect();
+            let directions = directions(&prepared.point.tangents, &inputs);
+            let _ = self.differentiated.set(self.machine(&prepared, &directions));
+        }
+        match self.differentiated.get() {
+            Some(Ok(machine)) => Ok(machine),
+            Some(Err(error)) => Err(error.clone().into()),
+            None => Err(PointRefusal::NotFinite { what: "the model with derivatives".to_owned() }),
+        }
+    }
+
+    fn noise(&self, points: Vec<Arc<DiscreteProcess>>) -> Box<dyn Disturbances + '_> {
+        if self.slots.is_empty() {
+            return Box::new(Undisturbed);
+        }
+        Box::new(ShapedNoise {
+            seed: self.settings.seed,
+            is_antithetic: self.settings.is_antithetic,
+            interpolation: self.settings.interpolation,
+            slots: self.slots.clone(),
+            points,
+            first_step: 0,
+        })
+    }
+
+    /// Parameters, disturbances and starts at a point.
+    fn prepare(&self, theta: &[f64], with_derivatives: bool, n_realizations: usize) -> Result<Prepared, PointRefusal> {
+        let ParameterPoint { parameters, tangents, filters } = self.parameterization.at(theta, with_derivatives)?;
+        let filters = if self.slots.is_empty() { Vec::new() } else { filters };
+        let step = self.experiments[0].grid.step;
+        let process = Arc::new(DiscreteProcess::new(&filters, step, self.settings.interpolation.depth())?);
+        let n_inputs = self.system.description().n_inputs;
+        let n_directions = tangents.len();
+        let mut starts = Vec::with_capacity(self.experiments.len());
+        for (at, experiment) in self.experiments.iter().enumerate() {
+            let time = experiment.grid.start;
+            let mut inputs = vec![0.0; n_inputs];
+            experiment.inputs.fill(time, true, &mut inputs);
+            for &slot in &self.slots {
+                inputs[slot] = 0.0;
+            }
+            if !self.starts_depend_on_lanes {
+                let start = start_of(self.system, time, &parameters, &inputs, &tangents, &[])?;
+                starts.push(EnsembleStart { lanes: vec![start] });
+                continue;
+            }
+            let noise = self.noise(vec![process.clone()]);
+            let first_values = first_values(noise.as_ref(), at, n_realizations, n_directions, self.slots.len());
+            let lanes = first_values
+                .par_iter()
+                .map(|values| {
+                    let mut inputs = inputs.clone();
+                    let mut input_tangents = vec![vec![0.0; n_inputs]; n_directions];
+                    for (signal, &slot) in self.slots.iter().enumerate() {
+                        inputs[slot] = values[signal];
+                        for (direction, tangent) in input_tangents.iter_mut().enumerate() {
+                            tangent[slot] = values[(1 + direction) * self.slots.len() + signal];
+                        }
+                    }
+                    start_of(self.system, time, &parameters, &inputs, &tangents, &input_tangents)
+                })
+                .collect::<Result<Vec<_>, IntegrateError>>()?;
+            starts.push(EnsembleStart { lanes });
+        }
+        Ok(Prepared { point: EnsemblePoint { parameters, tangents, starts }, process })
+    }
+
+    /// Number of outputs.
+    #[must_use]
+    pub fn n_outputs(&self) -> usize {
+        self.observed.len()
+    }
+
+    /// Number of unknowns.
+    #[must_use]
+    pub fn n_unknowns(&self) -> usize {
+        self.parameterization.n_unknowns()
+    }
+
+    /// The experiments.
+    #[must_use]
+    pub fn experiments(&self) -> &[MeasuredExperiment<'a>] {
+        &self.experiments
+    }
+
+    /// Puts other measurements in the place of those at hand, `[experiment][sample * n_outputs + output]`.
+    pub fn set_measured(&mut self, measured: Vec<Vec<f64>>) {
+        for (experiment, measured) in self.experiments.iter_mut().zip(measured) {
+            experiment.measured = measured;
+        }
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn settings(&self) -> &PredictionSettings {
+        &self.settings
+    }
+
+    /// Draws the disturbances from another seed.
+    pub fn set_seed(&mut self, seed: u64) {
+        self.settings.seed = seed;
+    }
+
+    /// The method in use.
+    #[must_use]
+    pub fn method(&self) -> StepMethod {
+        self.method
+    }
+
+    /// How far straight lines are from the disturbances, by filter output.
+    ///
+    /// # Errors
+    /// When the point means nothing.
+    pub fn interpolation_error(&self, theta: &[f64]) -> Result<Vec<crate::noise::InterpolationError>, PointRefusal> {
+        Ok(self.prepare(theta, false, 1)?.process.interpolation_error())
+    }
+
+    /// Units of work that predictions at so many points report.
+    #[must_use]
+    pub fn work(&self, n_points: usize, n_realizations: usize) -> u64 {
+        let intervals: usize = self.experiments.iter().map(|experiment| experiment.grid.n_intervals()).sum();
+        (intervals * n_points * n_realizations) as u64
+    }
+
+    fn run(
+        &self,
+        prepared: &[Prepared],
+        machine: &Machine,
+        n_realizations: usize,
+        wanted: &Wanted<'_>,
+        watch: &Watch,
+    ) -> Result<Vec<EnsembleResult>, PointRefusal> {
+        let experiments: Vec<Experiment<'_>> = self
+            .experiments
+            .iter()
+            .zip(&machine.tables)
+            .map(|(experiment, table)| Experiment { grid: &experiment.grid, inputs: experiment.inputs, table })
+            .collect();
+        let ensemble = Ensemble {
+            program: machine.program.as_ref(),
+            experiments: &experiments,
+            n_realizations,
+            options: self.settings.options,
+        };
+        let points: Vec<EnsemblePoint> = prepared.iter().map(|prepared| prepared.point.clone()).collect();
+        let noise = self.noise(prepared.iter().map(|prepared| prepared.process.clone()).collect());
+        Ok(ensemble.run(&points, noise.as_ref(), wanted, watch)?)
+    }
+
+    /// Number of realizations that count: one is enough where nothing is random.
+    #[must_use]
+    pub fn realizations(&self, asked: usize) -> usize {
+        if self.slots.is_empty() { 1 } else { asked }
+    }
+
+    /// Predictions at several points, all from the same random numbers.
+    ///
+    /// # Errors
+    /// When a point has no prediction.
+    pub fn predict(
+        &self,
+        thetas: &[Vec<f64>],
+        n_realizations: usize,
+        watch: &Watch,
+    ) -> Result<Vec<Prediction>, PointRefusal> {
+        let n = self.realizations(n_realizations);
+        let prepared = thetas
+            .iter()
+            .map(|theta| self.prepare(theta, false, n))
+            .collect::<Result<Vec<Prepared>, PointRefusal>>()?;
+        let results = self.run(&prepared, self.plain()?, n, &Wanted::default(), watch)?;
+        Ok(results.into_iter().map(|result| self.prediction(result, 0)).collect())
+    }
+
+    /// A prediction with its derivatives.
+    ///
+    /// # Errors
+    /// When the point has no prediction.
+    pub fn differentiate(
+        &self,
+        theta: &[f64],
+        n_realizations: usize,
+        watch: &Watch,
+    ) -> Result<Prediction, PointRefusal> {
+        let n = self.realizations(n_realizations);
+        let prepared = [self.prepare(theta, true, n)?];
+        let machine = self.differentiated()?;
+        let mut results = self.run(&prepared, machine, n, &Wanted::default(), watch)?;
+        Ok(self.prediction(results.swap_remove(0), self.n_unknowns()))
+    }
+
+    /// For each functional of the observed rows and their derivatives, its value for each realization, experiments added up.
+    pub(super) fn functionals(
+        &self,
+        theta: &[f64],
+        n_realizations: usize,
+        functionals: &[Vec<Vec<f64>>],
+        watch: &Watch,
+    ) -> Result<Vec<Vec<f64>>, PointRefusal> {
+        let n = self.realizations(n_realizations);
+        let prepared = [self.prepare(theta, true, n)?];
+        let wanted = Wanted { keeps_lanes: false, functionals };
+        let result = self.run(&prepared, self.differentiated()?, n, &wanted, watch)?.swap_remove(0);
+        let mut sums = vec![vec![0.0; n]; functionals.len()];
+        for experiment in &result.experiments {
+            for (sums, values) in sums.iter_mut().zip(&experiment.functionals) {
+                sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+            }
+        }
+        Ok(sums)
+    }
+
+    /// Outputs of single realizations, without measurement errors: `[realization][experiment][sample * n_outputs + output]`.
+    ///
+    /// # Errors
+    /// When the point has no prediction.
+    pub fn realize(
+        &self,
+        theta: &[f64],
+        n_realizations: usize,
+        watch: &Watch,
+    ) -> Result<Vec<Vec<Vec<f64>>>, PointRefusal> {
+        let prepared = [self.prepare(theta, false, n_realizations)?];
+        let wanted = Wanted { keeps_lanes: true, functionals: &[] };
+        let result = self.run(&prepared, self.plain()?, n_realizations, &wanted, watch)?.swap_remove(0);
+        Ok((0..n_realizations)
+            .map(|lane| {
+                let of =
+                    |sums: &daesy_integrate::ensemble::OutputSums| sums.lanes.iter().map(|row| row[lane]).collect();
+                result.experiments.iter().map(of).collect()
+            })
+            .collect())
+    }
+
+    fn prediction(&self, result: EnsembleResult, n_directions: usize) -> Prediction {
+        let n_outputs = self.n_outputs();
+        let n_rows = n_outputs * (1 + n_directions);
+        let mut prediction = Prediction {
+            means: Vec::new(),
+            variances: Vec::new(),
+            tangents: vec![Vec::new(); n_directions],
+            failures: result.failures,
+            lane_steps: result.lane_steps,
+        };
+        for sums in &result.experiments {
+            let (mut means, mut variances) = (Vec::new(), Vec::new());
+            let mut tangents: Vec<Vec<f64>> = vec![Vec::new(); n_directions];
+            for (sample, &n) in sums.n_alive.iter().enumerate() {
+                let n = f64::from(n);
+                for output in 0..n_outputs {
+                    let mean = sums.sums[sample * n_rows + output] / n;
+                    let square = sums.squares[sample * n_outputs + output] / n;
+                    means.push(mean);
+                    variances.push(((square - mean * mean) * n / (n - 1.0).max(1.0)).max(0.0));
+                    for (direction, tangent) in tangents.iter_mut().enumerate() {
+                        tangent.push(sums.sums[sample * n_rows + (1 + direction) * n_outputs + output] / n);
+                    }
+                }
+            }
+            prediction.means.push(means);
+            prediction.variances.push(variances);
+            for (all, tangent) in prediction.tangents.iter_mut().zip(tangents) {
+                all.push(tangent);
+            }
+        }
+        prediction
+    }
+
+    /// Number of sample times that count.
+    #[must_use]
+    pub fn n_used(&self) -> usize {
+        let n_outputs = self.n_outputs();
+        let counts = |experiment: &MeasuredExperiment<'_>, sample: usize| {
+            let row = &experiment.measured[sample * n_outputs..(sample + 1) * n_outputs];
+            experiment.is_used[sample] && row.iter().any(|value| value.is_finite())
+        };
+        self.experiments
+            .iter()
+            .map(|experiment| (0..experiment.is_used.len()).filter(|&sample| counts(experiment, sample)).count())
+            .sum()
+    }
+
+    /// Weighted errors of a prediction, `[experiment][..]`; zero where nothing was measured or is used.
+    #[must_use]
+    pub fn errors(&self, prediction: &Prediction) -> Vec<Vec<f64>> {
+        let n_outputs = self.n_outputs();
+        self.experiments
+            .iter()
+            .zip(&prediction.means)
+            .map(|(experiment, means)| {
+                let pairs = experiment.measured.iter().zip(means).enumerate();
+                pairs
+                    .map(|(at, (measured, mean))| {
+                        let is_used = experiment.is_used[at / n_outputs] && measured.is_finite();
+                        if is_used { (measured - mean) * self.settings.weights[at % n_outputs] } else { 0.0 }
+                    })
+                    .collect()
+            })
+            .collect()
+    }
+
+    /// The cost of a prediction.
+    #[must_use]
+    pub fn cost(&self, prediction: &Prediction) -> f64 {
+        let sum: f64 = self.errors(prediction).iter().map(|errors| errors.iter().map(|e| e * e).sum::<f64>()).sum();
+        sum / self.n_used() as f64
+    }
+}
+
+/// Values of the disturbances at the start: `[lane][(1 + direction) * n + signal]`.
+fn first_values(
+    noise: &dyn Disturbances,
+    experiment: usize,
+    n_realizations: usize,
+    n_directions: usize,
+    n: usize,
+) -> Vec<Vec<f64>> {
+    let mut all = Vec::with_capacity(n_realizations);
+    for first in (0..n_realizations).step_by(BLOCK_LANES) {
+        let n_lanes = BLOCK_LANES.min(n_realizations - first);
+        let mut lanes = noise.block(experiment, first, n_lanes, 0..1).swap_remove(0);
+        lanes.advance(0);
+        let mut values = vec![0.0; (1 + n_directions) * n * n_lanes];
+        let rows: Vec<DisturbanceRow> = (0..(1 + n_directions) * n)
+            .map(|row| DisturbanceRow { row, signal: row % n, direction: (row / n).checked_sub(1) })
+            .collect();
+        lanes.fill(0.0, &rows, n_lanes, &mut values);
+        all.extend((0..n_lanes).map(|lane| values.iter().skip(lane).step_by(n_lanes).copied().collect()));
+    }
+    all
+}

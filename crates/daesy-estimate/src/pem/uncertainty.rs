@@ -1,0 +1,304 @@
+//! How uncertain a minimum of the prediction-error cost is.
+//!
+//! At the minimum, sum over k of S_k' e_k = 0 with S the derivatives of the predictions and e the errors, both weighted. To first order
+//!
+//! ```text
+//! cov theta = H^-1 V H^-1,   H = sum S_k' S_k,   V = cov(sum S_k' e_k)
+//! ```
+//!
+//! The errors are anything but independent: a disturbance lives on from sample to sample. With a model of the disturbances V is known
+//! from the realizations themselves. With a_m = sum S_k' y_k^(m) and b_m = -sum (dy_k^(m))' e_k, one number each per realization,
+//!
+//! ```text
+//! V = cov(a) + cov(a + b) / M + sum S_k' R S_k
+//! ```
+//!
+//! the data's own disturbance, the Monte Carlo error of finite M in predictions and derivatives, and the measurement errors. Without
+//! disturbances V is estimated from the errors with Bartlett weights over lags [@andrews1991].
+
+use daesy_system::Watch;
+use faer::Mat;
+use faer::linalg::solvers::SelfAdjointEigen;
+
+use super::problem::{PointRefusal, PredictionProblem};
+
+/// Where standard errors come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StandardErrorKind {
+    /// From the realizations of the model.
+    Ensemble,
+    /// From the autocorrelation of the errors.
+    Autocorrelation,
+}
+
+/// Uncertainty of an estimate.
+#[derive(Clone, Debug)]
+pub struct PredictionUncertainty {
+    /// Covariance of the unknowns; infinite along flat directions.
+    pub covariance: Mat<f64>,
+    /// Standard errors.
+    pub std: Vec<f64>,
+    /// The part of them that more realizations would take away.
+    pub monte_carlo_std: Vec<f64>,
+    /// Number of directions that the data determine.
+    pub rank: usize,
+    /// Directions that they do not, in nominal units.
+    pub flat_directions: Vec<Vec<f64>>,
+    /// Where the standard errors come from.
+    pub kind: StandardErrorKind,
+}
+
+/// Directions whose curvature is below this fraction of the largest count as flat.
+const FLAT: f64 = 1e-12;
+
+impl PredictionUncertainty {
+    /// The uncertainty at a minimum. `nominal` are typical sizes of the unknowns, `variances` those of the measurement errors per
+    /// output where known, `is_fixed` tells unknowns at bounds.
+    ///
+    /// # Errors
+    /// When the point has no prediction.
+    pub fn new(
+        problem: &PredictionProblem<'_>,
+        theta: &[f64],
+        nominal: &[f64],
+        variances: &[Option<f64>],
+        is_fixed: &[bool],
+        watch: &Watch,
+    ) -> Result<Self, PointRefusal> {
+        let n = theta.len();
+        let n_outputs = problem.n_outputs();
+        let n_realizations = problem.realizations(problem.settings().n_realizations);
+        let prediction = problem.differentiate(theta, n_realizations, watch)?;
+        let errors = problem.errors(&prediction);
+        let weights = problem.settings().weights.clone();
+        let experiments = problem.experiments();
+        let is_counted = |experiment: usize, entry: usize| {
+            let experiment = &experiments[experiment];
+            experiment.is_used[entry / n_outputs] && experiment.measured[entry].is_finite()
+        };
+        // Weighted derivatives in nominal units, zero where nothing counts.
+        let sensitivity = |i: usize, experiment: usize, entry: usize| {
+            if is_counted(experiment, entry) && !is_fixed[i] {
+                weights[entry % n_outputs] * prediction.tangents[i][experiment][entry] * nominal[i]
+            } else {
+                0.0
+            }
+        };
+        let mut information = Mat::<f64>::zeros(n, n);
+        let mut measurement = Mat::<f64>::zeros(n, n);
+        let error_variances = error_variances(problem, &errors, &prediction.variances, variances);
+        for (at, errors) in errors.iter().enumerate() {
+            for entry in 0..errors.len() {
+                let output = entry % n_outputs;
+                let variance = weights[output] * weights[output] * error_variances[output];
+                for i in 0..n {
+                    let si = sensitivity(i, at, entry);
+                    if si == 0.0 {
+                        continue;
+                    }
+                    for j in 0..n {
+                        let product = si * sensitivity(j, at, entry);
+                        information[(i, j)] += product;
+                        measurement[(i, j)] += product * variance;
+                    }
+                }
+            }
+        }
+        let is_random = n_realizations > 1;
+        let (spread, monte_carlo, kind) = if is_random {
+            let n_rows = n_outputs * (1 + n);
+            let mut functionals = vec![Vec::new(); 2 * n];
+            for (at, errors) in errors.iter().enumerate() {
+                let n_samples = errors.len() / n_outputs;
+                for i in 0..n {
+                    let mut by_value = vec![0.0; n_samples * n_rows];
+                    let mut by_tangent = vec![0.0; n_samples * n_rows];
+                    for entry in 0..errors.len() {
+                        let (sample, output) = (entry / n_outputs, entry % n_outputs);
+                        by_value[sample * n_rows + output] = sensitivity(i, at, entry) * weights[output];
+                        if !is_fixed[i] {
+                            by_tangent[sample * n_rows + (1 + i) * n_outputs + output] =
+                                -errors[entry] * weights[output] * nominal[i];
+                        }
+                    }
+                    functionals[i].push(by_value);
+                    functionals[n + i].push(by_tangent);
+                }
+            }
+            let values = problem.functionals(theta, n_realizations, &functionals, watch)?;
+            let of_data: Vec<&Vec<f64>> = values[..n].iter().collect();
+            let spread = covariance(&of_data.iter().map(|row| row.to_vec()).collect::<Vec<_>>());
+            let both: Vec<Vec<f64>> =
+                (0..n).map(|i| values[i].iter().zip(&values[n + i]).map(|(a, b)| a + b).collect()).collect();
+            // Mirrored realizations are not independent of each other; their pairs are.
+            let both = if problem.settings().is_antithetic { pair_means(&both) } else { both };
+            let n_groups = both.first().map_or(1, Vec::len).max(1) as f64;
+            (spread, covariance(&both) * faer::Scale(1.0 / n_groups), StandardErrorKind::Ensemble)
+        } else {
+            measurement = Mat::zeros(n, n);
+            let spread = autocorrelated(problem, &errors, n, &sensitivity);
+            (spread, Mat::zeros(n, n), StandardErrorKind::Autocorrelation)
+        };
+        let inverse = invert(&information, is_fixed);
+        let meat = &spread + &monte_carlo + &measurement;
+        let scaled = |meat: &Mat<f64>| {
+            let inner = &inverse.matrix * meat * &inverse.matrix;
+            Mat::from_fn(n, n, |i, j| inner[(i, j)] * nominal[i] * nominal[j])
+        };
+        let covariance = scaled(&meat);
+        let by_chance = scaled(&monte_carlo);
+        let is_flat = |i: usize| inverse.flat_directions.iter().any(|direction| direction[i].abs() > 1e-3);
+        let std = (0..n)
+            .map(|i| {
+                if is_fixed[i] {
+                    f64::NAN
+                } else if is_flat(i) {
+                    f64::INFINITY
+                } else {
+                    covariance[(i, i)].max(0.0).sqrt()
+                }
+            })
+            .collect();
+        let monte_carlo_std = (0..n).map(|i| by_chance[(i, i)].max(0.0).sqrt()).collect();
+        let n_free = is_fixed.iter().filter(|is_fixed| !**is_fixed).count();
+        Ok(Self {
+            covariance,
+            std,
+            monte_carlo_std,
+            rank: n_free - inverse.flat_directions.len(),
+            flat_directions: inverse.flat_directions,
+            kind,
+        })
+    }
+}
+
+/// Variances of measurement errors: as given, or what the realizations do not explain of the errors.
+fn error_variances(
+    problem: &PredictionProblem<'_>,
+    errors: &[Vec<f64>],
+    spread: &[Vec<f64>],
+    given: &[Option<f64>],
+) -> Vec<f64> {
+    let n_outputs = problem.n_outputs();
+    let weights = &problem.settings().weights;
+    (0..n_outputs)
+        .map(|output| {
+            if let Some(variance) = given[output] {
+                return variance;
+            }
+            let (mut sum, mut n) = (0.0, 0.0f64);
+            for ((experiment, errors), spread) in problem.experiments().iter().zip(errors).zip(spread) {
+                for entry in (output..errors.len()).step_by(n_outputs) {
+                    if experiment.is_used[entry / n_outputs] && experiment.measured[entry].is_finite() {
+                        sum += (errors[entry] / weights[output]).powi(2) - spread[entry];
+                        n += 1.0;
+                    }
+                }
+            }
+            (sum / n.max(1.0)).max(0.0)
+        })
+        .collect()
+}
+
+/// Sample covariance of rows; realizations that broke down (NaN) are left out.
+fn covariance(rows: &[Vec<f64>]) -> Mat<f64> {
+    let n = rows.len();
+    let lanes: Vec<usize> =
+        (0..rows.first().map_or(0, Vec::len)).filter(|&lane| rows.iter().all(|row| row[lane].is_finite())).collect();
+    let count = lanes.len() as f64;
+    let mean = |row: &[f64]| lanes.iter().map(|&lane| row[lane]).sum::<f64>() / count.max(1.0);
+    let means: Vec<f64> = rows.iter().map(|row| mean(row)).collect();
+    Mat::from_fn(n, n, |i, j| {
+        let sum: f64 = lanes.iter().map(|&lane| (rows[i][lane] - means[i]) * (rows[j][lane] - means[j])).sum();
+        sum / (count - 1.0).max(1.0)
+    })
+}
+
+fn pair_means(rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    rows.iter().map(|row| row.chunks(2).map(|pair| pair.iter().sum::<f64>() / pair.len() as f64).collect()).collect()
+}
+
+/// V from the errors at hand: sums of products over lags, with Bartlett weights up to a lag that follows from the autocorrelation.
+fn autocorrelated(
+    problem: &PredictionProblem<'_>,
+    errors: &[Vec<f64>],
+    n: usize,
+    sensitivity: &dyn Fn(usize, usize, usize) -> f64,
+) -> Mat<f64> {
+    let n_outputs = problem.n_outputs();
+    let mut total = Mat::zeros(n, n);
+    for (at, errors) in errors.iter().enumerate() {
+        let n_samples = errors.len() / n_outputs;
+        let scores: Vec<Vec<f64>> = (0..n)
+            .map(|i| {
+                (0..n_samples)
+                    .map(|sample| {
+                        let entries = sample * n_outputs..(sample + 1) * n_outputs;
+                        entries.map(|entry| sensitivity(i, at, entry) * errors[entry]).sum()
+                    })
+                    .collect()
+            })
+            .collect();
+        // The slowest autocorrelation of first order decides how many lags count.
+        let mut alpha = 0.0f64;
+        for row in &scores {
+            let square: f64 = row.iter().map(|x| x * x).sum();
+            let product: f64 = row.windows(2).map(|pair| pair[0] * pair[1]).sum();
+            if square > 0.0 {
+                let rho = (product / square).clamp(-0.98, 0.98);
+                alpha = alpha.max(4.0 * rho * rho / ((1.0 - rho) * (1.0 + rho)).powi(2));
+            }
+        }
+        let n_lags = (1.1447 * (alpha * n_samples as f64).cbrt()).ceil() as usize;
+        let n_lags = n_lags.min(n_samples / 4);
+        for lag in 0..=n_lags {
+            let weight = 1.0 - lag as f64 / (n_lags + 1) as f64;
+            for i in 0..n {
+                for j in 0..n {
+                    let sum: f64 = scores[i][lag..].iter().zip(&scores[j]).map(|(a, b)| a * b).sum();
+                    total[(i, j)] += weight * sum;
+                    if lag > 0 {
+                        total[(j, i)] += weight * sum;
+                    }
+                }
+            }
+        }
+    }
+    total
+}
+
+struct Inverse {
+    matrix: Mat<f64>,
+    flat_directions: Vec<Vec<f64>>,
+}
+
+/// The inverse on the directions that are determined.
+fn invert(information: &Mat<f64>, is_fixed: &[bool]) -> Inverse {
+    let n = information.nrows();
+    let mut matrix = Mat::zeros(n, n);
+    let mut flat_directions = Vec::new();
+    let free: Vec<usize> = (0..n).filter(|&i| !is_fixed[i]).collect();
+    let part = Mat::from_fn(free.len(), free.len(), |i, j| information[(free[i], free[j])]);
+    let Ok(eigen) = SelfAdjointEigen::new(part.as_ref(), faer::Side::Lower) else {
+        return Inverse { matrix, flat_directions };
+    };
+    let values = eigen.S().column_vector();
+    let largest = values.iter().fold(0.0f64, |largest, &value| largest.max(value));
+    for (at, &value) in values.iter().enumerate() {
+        let vector: Vec<f64> = (0..free.len()).map(|i| eigen.U()[(i, at)]).collect();
+        if value > FLAT * largest && value > 0.0 {
+            for (i, &row) in free.iter().enumerate() {
+                for (j, &column) in free.iter().enumerate() {
+                    matrix[(row, column)] += vector[i] * vector[j] / value;
+                }
+            }
+        } else {
+            let mut direction = vec![0.0; n];
+            for (i, &row) in free.iter().enumerate() {
+                direction[row] = vector[i];
+            }
+            flat_directions.push(direction);
+        }
+    }
+    Inverse { matrix, flat_directions }
+}
