@@ -33,10 +33,15 @@ pub(crate) struct Clear {
 }
 
 impl Clear {
+    /// A block whose smallest kept singular value is below this makes later rounds depend on how well the null space is
+    /// known; singular vectors know it best.
+    const WELL_CONDITIONED: f64 = 1e-6;
+
     /// Well beyond the window within which singular values would look for the widest gap, on both sides.
     pub fn of(tolerance: &RankTolerance) -> Self {
         let window = tolerance.window.max(10.0);
-        Self { kept: 10.0 * tolerance.relative * window, dropped: tolerance.relative / window }
+        let kept = (10.0 * tolerance.relative * window).max(Self::WELL_CONDITIONED);
+        Self { kept, dropped: tolerance.relative / window }
     }
 }
 

@@ -72,6 +72,20 @@ pub fn complete(flat: &FlatDae, verdict: &Verdict, time: f64) -> Option<LinearVe
     let mut linear = judge(&model, time).ok()?;
     linear.agrees_with_structure = linear.differentiation_index == Some(verdict.structural_index as usize)
         && linear.d == verdict.degrees_of_freedom;
+    // The verification at a consistent start would say this; there was none.
+    if let Some(index) = linear.differentiation_index
+        && index < verdict.structural_index as usize
+        && verdict.regularity.is_none()
+        && model.kind == LinearKind::Constant
+    {
+        let first = flat.equations.first().map_or(Span::NONE, |equation| equation.span);
+        let message = format!(
+            "structure alone suggests index {}, but with the values of the coefficients the index is {index}: derivatives cancel \
+             between equations, which structure cannot see",
+            verdict.structural_index
+        );
+        linear.findings.push(Finding::note("index-by-values", first, message));
+    }
     Some(linear)
 }
 

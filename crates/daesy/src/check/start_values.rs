@@ -186,6 +186,14 @@ pub(super) fn changed_values(prepared: &Prepared, start: &HybridStart, time: f64
         if !stands_for_state && variable.fixed != Some(true) {
             continue;
         }
+        // A value that is insisted on comes before the guess of a variable that equals it: no change anybody would wonder at.
+        let is_insisted = |leaf: &daesy_graph::Leaf| match leaf {
+            daesy_graph::Leaf::Var { var, .. } => regular.flat.variables[var.index()].fixed == Some(true),
+            _ => false,
+        };
+        if value_of[at].is_some() && variable.fixed != Some(true) && leaves.iter().any(is_insisted) {
+            continue;
+        }
         let given = evaluator.evaluate_one(graph, start, &point);
         let used = match value_of[at] {
             Some(value) => evaluator.evaluate_one(graph, value, &point),

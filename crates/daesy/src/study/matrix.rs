@@ -82,7 +82,11 @@ impl Reader {
         }
         let (size, rows, columns, values) =
             (table.take("size"), table.take("rows"), table.take("columns"), table.take("values"));
+        let n_before = self.findings.len();
         table.finish(self);
+        if self.findings.len() > n_before {
+            return None;
+        }
         let (Some(size), Some(rows), Some(columns), Some(values)) = (size, rows, columns, values) else {
             self.findings.push(
                 Finding::error("matrix-entry", span, format!("`{key}` as a table needs `size`, `rows`, `columns` and `values`"))
