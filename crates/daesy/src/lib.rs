@@ -13,6 +13,7 @@ mod linear_model;
 pub mod linear_verdict;
 pub mod linearize;
 pub mod load;
+pub mod prediction_study;
 pub mod prepare;
 pub mod program;
 pub mod regularize;

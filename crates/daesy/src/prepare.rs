@@ -105,8 +105,16 @@ fn compile_flat(
     })
 }
 
+/// Compiles a model for lanes, relations evaluated wherever they stand.
+///
+/// # Errors
+/// Diagnostics in the model's words.
+pub fn compile_for_lanes(flat: &FlatDae) -> Result<CompiledSystem, Vec<Diagnostic>> {
+    compile_flat(flat, compile)
+}
+
 /// A parameter without a value, at the place of its declaration.
-fn parameter_diagnostic(flat: &FlatDae, error: &ParameterError) -> Diagnostic {
+pub(crate) fn parameter_diagnostic(flat: &FlatDae, error: &ParameterError) -> Diagnostic {
     let mut finding = Finding::error("parameter-value", Span::NONE, error.to_string())
         .with_help("look at the expression that gives its value: a division by zero, or a root of a negative number?");
     if let ParameterError::NotFinite { name, .. } = error

@@ -276,12 +276,22 @@ pub struct IdentifyOptions {
     pub realizations: Option<u64>,
     /// Grid of the disturbances.
     pub noise_step: Option<f64>,
+    /// Where that stands.
+    pub noise_step_span: Option<Span>,
     /// Seconds left out of the cost.
     pub transient: Option<f64>,
     /// `none` or `std`.
     pub weighting: Option<String>,
     /// `linear` or `exact`.
     pub interpolation: Option<String>,
+    /// `auto`, `explicit` or `implicit`.
+    pub solver: Option<String>,
+    /// Whether every other realization mirrors the one before it.
+    pub is_antithetic: bool,
+    /// Number of starting points.
+    pub starts: Option<u64>,
+    /// Number of data sets of a parametric bootstrap.
+    pub bootstrap: Option<u64>,
 }
 
 /// `[uq]`

@@ -310,7 +310,7 @@ mod tests {
             .filter(|place| matrix[place.row][place.column] != 0.0)
             .collect();
         let values: Vec<f64> = places.iter().map(|place| matrix[place.row][place.column]).collect();
-        let order = PivotOrder::choose(4, &places, &[values.clone()], &vec![false; places.len()]);
+        let order = PivotOrder::choose(4, &places, std::slice::from_ref(&values), &vec![false; places.len()]);
         let n = places.len();
         let mut builder = TapeBuilder::new(n + 4, TapeOptions::default().with_structural_zeros());
         let entries = places.iter().enumerate().map(|(at, &place)| (place, builder.input(at))).collect();

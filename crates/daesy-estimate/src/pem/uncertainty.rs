@@ -113,12 +113,12 @@ impl PredictionUncertainty {
                 for i in 0..n {
                     let mut by_value = vec![0.0; n_samples * n_rows];
                     let mut by_tangent = vec![0.0; n_samples * n_rows];
-                    for entry in 0..errors.len() {
+                    for (entry, error) in errors.iter().enumerate() {
                         let (sample, output) = (entry / n_outputs, entry % n_outputs);
                         by_value[sample * n_rows + output] = sensitivity(i, at, entry) * weights[output];
                         if !is_fixed[i] {
                             by_tangent[sample * n_rows + (1 + i) * n_outputs + output] =
-                                -errors[entry] * weights[output] * nominal[i];
+                                -error * weights[output] * nominal[i];
                         }
                     }
                     functionals[i].push(by_value);

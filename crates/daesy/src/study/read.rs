@@ -525,11 +525,29 @@ fn read_identify(reader: &mut Reader, root: &mut Section<'_, '_>) -> IdentifyOpt
     let method = word(reader, "method", &["auto", "ml", "pem", "output-error"]);
     let weighting = word(reader, "weighting", &["none", "std"]);
     let interpolation = word(reader, "interpolation", &["linear", "exact"]);
+    let solver = word(reader, "solver", &["auto", "explicit", "implicit"]);
+    let pairing = word(reader, "pairing", &["none", "antithetic"]);
     let realizations = section.take("realizations").and_then(|value| reader.count("realizations", value));
-    let noise_step = section.take("noise_step").and_then(|value| reader.positive("noise_step", value));
+    let noise_step_value = section.take("noise_step");
+    let noise_step_span = noise_step_value.map(|value| reader.span(value));
+    let noise_step = noise_step_value.and_then(|value| reader.positive("noise_step", value));
     let transient = section.take("transient").and_then(|value| reader.number("transient", value));
+    let starts = section.take("starts").and_then(|value| reader.count("starts", value));
+    let bootstrap = section.take("bootstrap").and_then(|value| reader.count("bootstrap", value));
     section.finish(reader);
-    IdentifyOptions { method, realizations, noise_step, transient, weighting, interpolation }
+    IdentifyOptions {
+        method,
+        realizations,
+        noise_step,
+        noise_step_span,
+        transient,
+        weighting,
+        interpolation,
+        solver,
+        is_antithetic: pairing.as_deref() == Some("antithetic"),
+        starts,
+        bootstrap,
+    }
 }
 
 fn read_uq(reader: &mut Reader, root: &mut Section<'_, '_>) -> UqOptions {

@@ -1,0 +1,716 @@
+//! A study as a prediction problem: its unknowns, disturbances, measurements and data, for models of any kind.
+
+use daesy_compile::CompiledSystem;
+use daesy_estimate::noise::jet::JetMatrix;
+use daesy_estimate::noise::normal::Draw;
+use daesy_estimate::noise::{Interpolation, NoiseError, ShapingFilter, normal, philox};
+use daesy_estimate::pem::{
+    MeasuredExperiment, ParameterPoint, Parameterization, PointRefusal, PredictionProblem, PredictionSettings,
+};
+use daesy_estimate::search::SearchSpace;
+use daesy_graph::finding::{Finding, nearest};
+use daesy_graph::{Evaluator, ExprId, Graph, Leaf, Reach, Span, VarId};
+use daesy_integrate::ensemble::{EnsembleOptions, Grid};
+use daesy_pencil::Mat;
+use daesy_system::{DaeSystem, GivenParameter, StepMethod, Watch};
+
+use crate::data::Data;
+use crate::diagnostic::Diagnostic;
+use crate::inputs::{ParameterValues, StudyInputs};
+use crate::load::{Loaded, quantity_expression};
+use crate::prepare::{DataUse, compile_for_lanes, parameter_diagnostic};
+use crate::study::{Disturbance, DisturbanceProcess, InputSource, Named, Quantity, Study};
+
+/// An unknown of the study.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Unknown {
+    /// Its name.
+    pub name: String,
+    /// Where it stands.
+    pub span: Span,
+    /// Position among the parameters of the model.
+    pub parameter: u32,
+    /// Where a search starts.
+    pub start: f64,
+}
+
+/// A number of a filter as a function of the parameters, with its derivatives.
+struct Entry {
+    value: ExprId,
+    /// Parameters it depends on, with the derivative by each.
+    gradient: Vec<(VarId, ExprId)>,
+}
+
+/// A filter whose numbers depend on parameters.
+struct FilterEntries {
+    name: String,
+    a: Vec<Vec<Entry>>,
+    b: Vec<Vec<Entry>>,
+    c: Vec<Vec<Entry>>,
+    starts_at_zero: bool,
+    derivatives_needed: Vec<u16>,
+}
+
+/// A measured quantity.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    /// Its name.
+    pub name: String,
+    /// Variance of its error, where the study gives one.
+    pub variance: Option<f64>,
+}
+
+/// One experiment of the study.
+pub struct StudyExperiment {
+    /// Known inputs.
+    pub inputs: StudyInputs,
+    /// Time axis.
+    pub grid: Grid,
+    /// `[sample * n_outputs + output]`
+    pub measured: Vec<f64>,
+    /// Whether a sample counts.
+    pub is_used: Vec<bool>,
+}
+
+/// A study as a prediction problem.
+pub struct PredictionStudy {
+    /// The model, compiled for lanes.
+    pub system: CompiledSystem,
+    /// Unknowns.
+    pub unknowns: Vec<Unknown>,
+    /// Bounds and typical sizes.
+    pub space: SearchSpace,
+    /// Measured quantities.
+    pub measured: Vec<Measured>,
+    /// Experiments.
+    pub experiments: Vec<StudyExperiment>,
+    /// How predictions are made.
+    pub settings: PredictionSettings,
+    /// Names and places of the disturbances, in the order of the filters.
+    pub disturbances: Vec<(String, Span)>,
+    graph: Graph,
+    variables: Vec<VarId>,
+    n_variables: usize,
+    filters: Vec<FilterEntries>,
+    observed: Vec<u32>,
+    slots: Vec<usize>,
+}
+
+/// Realizations when nobody says how many.
+const DEFAULT_REALIZATIONS: u64 = 200;
+
+/// Points of the disturbance grid between two samples when nobody says.
+const DEFAULT_POINTS: f64 = 10.0;
+
+impl PredictionStudy {
+    /// Builds the problem of a study.
+    ///
+    /// # Errors
+    /// Diagnostics with places in model, study or data.
+    pub fn new(loaded: &mut Loaded, seed: u64) -> Result<Self, Vec<Diagnostic>> {
+        let Some(study) = loaded.study.clone() else {
+            return Err(vec![Diagnostic::error("no-study", "predictions need a study with measurements and data")]);
+        };
+        let resolve = |findings: Vec<Finding>| -> Vec<Diagnostic> {
+            findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)).collect()
+        };
+        let filter_exprs = read_filters(loaded, &study).map_err(&resolve)?;
+        let mut numbers = StudyNumbers::new(loaded, &study).map_err(&resolve)?;
+        let system = compile_for_lanes(&loaded.flat)?;
+        let parameters =
+            system.parameter_values(&[]).map_err(|error| vec![parameter_diagnostic(&loaded.flat, &error)])?;
+        numbers.evaluate(loaded, &system, &parameters);
+        let description = system.description();
+        let unknowns = unknowns(&study, &system, &parameters).map_err(&resolve)?;
+        refuse_unknown_inputs(loaded, &study, &unknowns, &system).map_err(&resolve)?;
+        let observed = study
+            .measurements
+            .iter()
+            .filter_map(|measurement| description.observed.iter().position(|known| *known == measurement.name))
+            .map(|at| at as u32)
+            .collect();
+        let mut slots = Vec::new();
+        let mut filters = Vec::new();
+        let mut disturbances = Vec::new();
+        for (named, matrices) in study.disturbances.iter().zip(filter_exprs) {
+            let Some(input) = description.inputs.iter().find(|input| input.name == named.name) else { continue };
+            slots.extend(input.start..=input.start + usize::from(input.derivatives_needed));
+            disturbances.push((named.name.clone(), named.span));
+            let graph = &mut loaded.flat.graph;
+            let mut entries = |matrix: &[Vec<ExprId>]| -> Vec<Vec<Entry>> {
+                matrix.iter().map(|row| row.iter().map(|&value| entry(graph, value)).collect()).collect()
+            };
+            filters.push(FilterEntries {
+                name: named.name.clone(),
+                a: entries(&matrices.a),
+                b: entries(&matrices.b),
+                c: entries(&matrices.c),
+                starts_at_zero: named.item.starts_at_zero,
+                derivatives_needed: vec![input.derivatives_needed],
+            });
+        }
+        let experiments = read_experiments(loaded, &study, &system, &parameters, &numbers)?;
+        let weights = study
+            .measurements
+            .iter()
+            .zip(&numbers.variances)
+            .map(|(_, variance)| match (study.identify.weighting.as_deref(), variance) {
+                (Some("std"), Some(variance)) if *variance > 0.0 => 1.0 / variance.sqrt(),
+                _ => 1.0,
+            })
+            .collect();
+        let settings = PredictionSettings {
+            n_realizations: study.identify.realizations.unwrap_or(DEFAULT_REALIZATIONS) as usize,
+            seed,
+            is_antithetic: study.identify.is_antithetic,
+            interpolation: match study.identify.interpolation.as_deref() {
+                Some("exact") => Interpolation::Exact,
+                _ => Interpolation::Linear,
+            },
+            method: match study.identify.solver.as_deref() {
+                Some("explicit") => Some(StepMethod::Explicit4),
+                Some("implicit") => Some(StepMethod::Implicit3),
+                _ => None,
+            },
+            options: EnsembleOptions {
+                rtol: study.simulate.rtol.unwrap_or(1e-6),
+                atol: study.simulate.atol.unwrap_or(1e-9),
+                ..EnsembleOptions::default()
+            },
+            weights,
+            is_undisturbed: false,
+        };
+        let space = numbers.space(&unknowns);
+        Ok(Self {
+            unknowns,
+            space,
+            measured: study
+                .measurements
+                .iter()
+                .zip(&numbers.variances)
+                .map(|(measurement, &variance)| Measured { name: measurement.name.clone(), variance })
+                .collect(),
+            experiments,
+            settings,
+            disturbances,
+            graph: loaded.flat.graph.clone(),
+            variables: system.regular().parameters.clone(),
+            n_variables: loaded.flat.variables.len(),
+            filters,
+            observed,
+            slots,
+            system,
+        })
+    }
+
+    /// The starting point of a search.
+    #[must_use]
+    pub fn start(&self) -> Vec<f64> {
+        self.unknowns.iter().map(|unknown| unknown.start).collect()
+    }
+
+    /// The prediction problem, the method chosen at a point.
+    ///
+    /// # Errors
+    /// When that point has no prediction.
+    pub fn problem<'a>(
+        &'a self,
+        settings: PredictionSettings,
+        reference: &[f64],
+    ) -> Result<PredictionProblem<'a>, PointRefusal> {
+        let experiments = self
+            .experiments
+            .iter()
+            .map(|experiment| MeasuredExperiment {
+                grid: experiment.grid.clone(),
+                inputs: &experiment.inputs,
+                measured: experiment.measured.clone(),
+                is_used: experiment.is_used.clone(),
+            })
+            .collect();
+        PredictionProblem::new(
+            &self.system,
+            self,
+            experiments,
+            self.observed.clone(),
+            self.slots.clone(),
+            settings,
+            reference,
+        )
+    }
+
+    /// Artificial data of the study's experiments: outputs of single realizations at the study's sample times with measurement errors
+    /// added, `[set][experiment][sample * n_outputs + output]`. The seed should not be that of the predictions.
+    ///
+    /// # Errors
+    /// When the point has no prediction.
+    pub fn artificial_data(
+        &self,
+        theta: &[f64],
+        n_sets: usize,
+        seed: u64,
+        watch: &Watch,
+    ) -> Result<Vec<Vec<Vec<f64>>>, PointRefusal> {
+        let settings = PredictionSettings { seed, is_antithetic: false, ..self.settings.clone() };
+        let mut sets = self.problem(settings, theta)?.realize(theta, n_sets, watch)?;
+        for (set, experiments) in sets.iter_mut().enumerate() {
+            for (experiment, values) in experiments.iter_mut().enumerate() {
+                let n_outputs = self.measured.len();
+                for (at, value) in values.iter_mut().enumerate() {
+                    let Some(variance) = self.measured[at % n_outputs].variance else { continue };
+                    let draw = Draw {
+                        key: philox::key(seed),
+                        step: (at / n_outputs) as u32,
+                        pair: philox::experiment_and_pair(experiment as u32, (at % n_outputs) as u32),
+                        purpose: philox::Purpose::Measurement.word(),
+                    };
+                    *value += variance.sqrt() * normal::pair(draw, set as u32)[0];
+                }
+            }
+        }
+        Ok(sets)
+    }
+
+    /// A refused point as a finding.
+    #[must_use]
+    pub fn refusal(&self, refusal: &PointRefusal) -> Finding {
+        match refusal {
+            PointRefusal::Noise(error) => {
+                let (NoiseError::TooRough { filter, .. }
+                | NoiseError::Unstable { filter }
+                | NoiseError::IllConditioned { filter }) = error
+                else {
+                    return Finding::error("disturbance", Span::NONE, error.to_string());
+                };
+                let (name, span) = &self.disturbances[*filter];
+                let (code, message, help) = match error {
+                    NoiseError::TooRough { needed, available, .. } => (
+                        "pole-excess",
+                        format!(
+                            "the model needs derivative {needed} of the disturbance `{name}`, which takes a pole excess of at least \
+                             {} in its spectrum; it has {}",
+                            2 * (needed + 1),
+                            2 * available
+                        ),
+                        "give it a spectrum that falls off faster: a filter of higher order",
+                    ),
+                    NoiseError::Unstable { .. } => (
+                        "disturbance-unstable",
+                        format!("the disturbance `{name}` has no stationary law: its filter is not stable"),
+                        "set `initial = \"zero\"`, or change the filter",
+                    ),
+                    _ => (
+                        "disturbance-grid",
+                        format!("the time constants of `{name}` differ too much from `noise_step`"),
+                        "choose a `noise_step` nearer to its time constants",
+                    ),
+                };
+                Finding::error(code, *span, message).with_names([name]).with_help(help)
+            }
+            PointRefusal::Start(error) => Finding::error("no-consistent-start", Span::NONE, error.to_string())
+                .with_help("`daesy check` says more about the start"),
+            PointRefusal::Ensemble(error) => Finding::error("ensemble", Span::NONE, error.to_string())
+                .with_help("`daesy simulate` shows a single trajectory; tighten rtol, or take `solver = \"implicit\"`"),
+            other => Finding::error("no-prediction", Span::NONE, other.to_string()),
+        }
+    }
+}
+
+impl Parameterization for PredictionStudy {
+    fn n_unknowns(&self) -> usize {
+        self.unknowns.len()
+    }
+
+    fn at(&self, theta: &[f64], with_derivatives: bool) -> Result<ParameterPoint, PointRefusal> {
+        let given: Vec<GivenParameter> = self
+            .unknowns
+            .iter()
+            .zip(theta)
+            .map(|(unknown, &value)| GivenParameter { parameter: unknown.parameter, value })
+            .collect();
+        let parameters = self.system.parameter_values(&given)?;
+        let mut tangents = Vec::new();
+        if with_derivatives {
+            for unknown in &self.unknowns {
+                tangents.push(self.system.parameter_tangent(&given, unknown.parameter)?);
+            }
+        }
+        let mut values = vec![f64::NAN; self.n_variables];
+        let mut position = vec![usize::MAX; self.n_variables];
+        for (at, (var, &value)) in self.variables.iter().zip(&parameters).enumerate() {
+            values[var.index()] = value;
+            position[var.index()] = at;
+        }
+        let mut evaluator = Evaluator::new();
+        let mut number = |expr: ExprId, filter: &FilterEntries| -> Result<f64, PointRefusal> {
+            let value = evaluator.evaluate_one(&self.graph, expr, &|var: VarId, _: u16| values[var.index()]);
+            if value.is_finite() {
+                return Ok(value);
+            }
+            Err(PointRefusal::NotFinite { what: format!("a number of the disturbance `{}`", filter.name) })
+        };
+        let mut jet = |matrix: &[Vec<Entry>], filter: &FilterEntries| -> Result<JetMatrix, PointRefusal> {
+            let (n_rows, n_cols) = (matrix.len(), matrix.first().map_or(0, Vec::len));
+            let mut jet = JetMatrix::constant(Mat::zeros(n_rows, n_cols), tangents.len());
+            for (i, row) in matrix.iter().enumerate() {
+                for (j, entry) in row.iter().enumerate() {
+                    jet.value[(i, j)] = number(entry.value, filter)?;
+                    for (var, derivative) in &entry.gradient {
+                        let at = position[var.index()];
+                        if tangents.iter().any(|tangent| tangent[at] != 0.0) {
+                            let derivative = number(*derivative, filter)?;
+                            for (target, tangent) in jet.derivatives.iter_mut().zip(&tangents) {
+                                target[(i, j)] += derivative * tangent[at];
+                            }
+                        }
+                    }
+                }
+            }
+            Ok(jet)
+        };
+        let mut filters = Vec::with_capacity(self.filters.len());
+        for filter in &self.filters {
+            filters.push(ShapingFilter {
+                dynamics: jet(&filter.a, filter)?,
+                input: jet(&filter.b, filter)?,
+                output: jet(&filter.c, filter)?,
+                starts_at_zero: filter.starts_at_zero,
+                derivatives_needed: filter.derivatives_needed.clone(),
+            });
+        }
+        Ok(ParameterPoint { parameters, tangents, filters })
+    }
+}
+
+/// An expression with its derivatives by the parameters in it.
+fn entry(graph: &mut Graph, value: ExprId) -> Entry {
+    let mut leaves = Vec::new();
+    Reach::new().leaves(graph, &[value], &mut leaves);
+    leaves.retain(|leaf| matches!(leaf, Leaf::Var { .. }));
+    let gradient = if leaves.is_empty() { Vec::new() } else { graph.gradient(value, &leaves) };
+    let gradient = gradient
+        .into_iter()
+        .filter_map(|entry| match leaves[entry.column as usize] {
+            Leaf::Var { var, .. } => Some((var, entry.value)),
+            Leaf::Time => None,
+        })
+        .collect();
+    Entry { value, gradient }
+}
+
+/// The matrices of a filter as expressions.
+struct FilterMatrices {
+    a: Vec<Vec<ExprId>>,
+    b: Vec<Vec<ExprId>>,
+    c: Vec<Vec<ExprId>>,
+}
+
+fn read_filters(loaded: &mut Loaded, study: &Study) -> Result<Vec<FilterMatrices>, Vec<Finding>> {
+    let mut filters = Vec::new();
+    let mut findings = Vec::new();
+    for disturbance in &study.disturbances {
+        match read_filter(loaded, disturbance) {
+            Ok(filter) => filters.push(filter),
+            Err(errors) => findings.extend(errors),
+        }
+    }
+    if findings.is_empty() { Ok(filters) } else { Err(findings) }
+}
+
+fn read_filter(loaded: &mut Loaded, disturbance: &Named<Disturbance>) -> Result<FilterMatrices, Vec<Finding>> {
+    let name = &disturbance.name;
+    let too_rough = |excess: i32| {
+        vec![
+            Finding::error(
+                "pole-excess",
+                disturbance.span,
+                format!(
+                    "the disturbance `{name}` has a pole excess of {excess}: its values have infinite variance, so that no realization \
+                     exists"
+                ),
+            )
+            .with_names([name])
+            .with_help("a spectrum with a pole excess of at least 2 is needed: a shaping filter, or `num` and `den` with a denominator of higher degree"),
+        ]
+    };
+    match &disturbance.item.process {
+        DisturbanceProcess::White(_) => Err(too_rough(0)),
+        DisturbanceProcess::Filter { a, b, c } => {
+            let mut read = |matrix: &[Vec<Quantity>]| -> Result<Vec<Vec<ExprId>>, Vec<Finding>> {
+                let mut rows = Vec::new();
+                for row in matrix {
+                    let exprs: Result<Vec<ExprId>, Vec<Finding>> =
+                        row.iter().map(|quantity| quantity_expression(&mut loaded.flat, quantity)).collect();
+                    rows.push(exprs?);
+                }
+                Ok(rows)
+            };
+            Ok(FilterMatrices { a: read(a)?, b: read(b)?, c: read(c)? })
+        }
+        DisturbanceProcess::Factor { num, den } => {
+            let mut read = |list: &[Quantity]| -> Result<Vec<ExprId>, Vec<Finding>> {
+                let exprs: Result<Vec<ExprId>, Vec<Finding>> =
+                    list.iter().map(|quantity| quantity_expression(&mut loaded.flat, quantity)).collect();
+                let exprs = exprs?;
+                let graph = &loaded.flat.graph;
+                let first = exprs.iter().position(|&expr| graph.as_number(expr) != Some(0.0)).unwrap_or(exprs.len());
+                Ok(exprs[first..].to_vec())
+            };
+            let (num, den) = (read(num)?, read(den)?);
+            if den.is_empty() {
+                let message = format!("the denominator of `{name}` is zero");
+                return Err(vec![Finding::error("disturbance", disturbance.span, message).with_names([name])]);
+            }
+            let n = den.len() - 1;
+            if num.len() > n {
+                return Err(too_rough(2 * (n as i32 + 1 - num.len() as i32).min(0)));
+            }
+            // Controllable canonical form of num / den.
+            let graph = &mut loaded.flat.graph;
+            let (zero, one) = (graph.number(0.0), graph.number(1.0));
+            let lead = den[0];
+            let mut a = vec![vec![zero; n]; n];
+            for i in 0..n.saturating_sub(1) {
+                a[i][i + 1] = one;
+            }
+            for j in 0..n {
+                let ratio = graph.div(den[n - j], lead);
+                a[n - 1][j] = graph.neg(ratio);
+            }
+            let mut c = vec![zero; n];
+            for (power, &coefficient) in num.iter().rev().enumerate() {
+                c[power] = graph.div(coefficient, lead);
+            }
+            let mut b = vec![vec![zero]; n];
+            if let Some(last) = b.last_mut() {
+                last[0] = one;
+            }
+            Ok(FilterMatrices { a, b, c: vec![c] })
+        }
+    }
+}
+
+/// Numbers of the study that are evaluated once, at the starting point.
+struct StudyNumbers {
+    exprs: Vec<Option<ExprId>>,
+    values: Vec<Option<f64>>,
+    variances: Vec<Option<f64>>,
+    start_time: Option<f64>,
+    n_unknowns: usize,
+}
+
+/// Numbers per unknown.
+const PER_UNKNOWN: usize = 3;
+
+impl StudyNumbers {
+    fn new(loaded: &mut Loaded, study: &Study) -> Result<Self, Vec<Finding>> {
+        let mut read = |quantity: &Option<Quantity>| {
+            quantity.as_ref().map(|quantity| quantity_expression(&mut loaded.flat, quantity)).transpose()
+        };
+        let mut exprs = vec![read(&study.simulate.start)?];
+        for unknown in &study.unknown {
+            for quantity in [&unknown.item.min, &unknown.item.max, &unknown.item.nominal] {
+                exprs.push(read(quantity)?);
+            }
+        }
+        for measurement in &study.measurements {
+            exprs.push(read(&measurement.item.std)?);
+            exprs.push(read(&measurement.item.variance)?);
+        }
+        Ok(Self { exprs, values: Vec::new(), variances: Vec::new(), start_time: None, n_unknowns: study.unknown.len() })
+    }
+
+    fn evaluate(&mut self, loaded: &Loaded, system: &CompiledSystem, parameters: &[f64]) {
+        let mut values = vec![f64::NAN; loaded.flat.variables.len()];
+        for (var, &value) in system.regular().parameters.iter().zip(parameters) {
+            values[var.index()] = value;
+        }
+        let mut evaluator = Evaluator::new();
+        self.values = self
+            .exprs
+            .iter()
+            .map(|expr| {
+                let value =
+                    evaluator.evaluate_one(&loaded.flat.graph, (*expr)?, &|var: VarId, _: u16| values[var.index()]);
+                value.is_finite().then_some(value)
+            })
+            .collect();
+        self.start_time = self.values[0];
+        self.variances = self.values[1 + PER_UNKNOWN * self.n_unknowns..]
+            .chunks(2)
+            .map(|pair| pair[1].or(pair[0].map(|std| std * std)))
+            .collect();
+    }
+
+    fn space(&self, unknowns: &[Unknown]) -> SearchSpace {
+        let of = |at: usize, which: usize| self.values[1 + PER_UNKNOWN * at + which];
+        let n = unknowns.len();
+        SearchSpace {
+            lower: (0..n).map(|at| of(at, 0).unwrap_or(f64::NEG_INFINITY)).collect(),
+            upper: (0..n).map(|at| of(at, 1).unwrap_or(f64::INFINITY)).collect(),
+            nominal: (0..n)
+                .map(|at| {
+                    let start = unknowns[at].start.abs();
+                    let bound = [of(at, 0), of(at, 1)].into_iter().flatten().fold(0.0f64, |a, b| a.max(b.abs()));
+                    of(at, 2).map(f64::abs).filter(|size| *size > 0.0).unwrap_or(if start > 0.0 {
+                        start
+                    } else if bound > 0.0 && bound.is_finite() {
+                        bound
+                    } else {
+                        1.0
+                    })
+                })
+                .collect(),
+        }
+    }
+}
+
+fn unknowns(study: &Study, system: &CompiledSystem, parameters: &[f64]) -> Result<Vec<Unknown>, Vec<Finding>> {
+    let names = &system.description().parameters;
+    let mut findings = Vec::new();
+    let mut unknowns = Vec::new();
+    for unknown in &study.unknown {
+        match names.iter().position(|known| *known == unknown.name) {
+            Some(at) => unknowns.push(Unknown {
+                name: unknown.name.clone(),
+                span: unknown.span,
+                parameter: at as u32,
+                start: parameters[at],
+            }),
+            None => findings.push(
+                Finding::error("unknown-parameter", unknown.span, format!("`{}` cannot be unknown", unknown.name))
+                    .with_names([&unknown.name])
+                    .with_help("it shapes the equations and must be known before they are set up"),
+            ),
+        }
+    }
+    if findings.is_empty() { Ok(unknowns) } else { Err(findings) }
+}
+
+/// Known inputs are the same for all values of the unknowns.
+fn refuse_unknown_inputs(
+    loaded: &mut Loaded,
+    study: &Study,
+    unknowns: &[Unknown],
+    system: &CompiledSystem,
+) -> Result<(), Vec<Finding>> {
+    let mut findings = Vec::new();
+    let variables = &system.regular().parameters;
+    for input in &study.inputs {
+        let InputSource::Expression { expression, .. } = &input.item else { continue };
+        let expr = quantity_expression(&mut loaded.flat, expression)?;
+        let mut leaves = Vec::new();
+        Reach::new().leaves(&loaded.flat.graph, &[expr], &mut leaves);
+        for leaf in leaves {
+            let Leaf::Var { var, .. } = leaf else { continue };
+            if let Some(unknown) = unknowns.iter().find(|unknown| variables[unknown.parameter as usize] == var) {
+                findings.push(
+                    Finding::error(
+                        "unknown-input",
+                        input.span,
+                        format!("the known input `{}` depends on the unknown `{}`", input.name, unknown.name),
+                    )
+                    .with_names([&input.name, &unknown.name])
+                    .with_help("make it part of the model: an equation with a parameter instead of an input"),
+                );
+            }
+        }
+    }
+    if findings.is_empty() { Ok(()) } else { Err(findings) }
+}
+
+fn read_experiments(
+    loaded: &mut Loaded,
+    study: &Study,
+    system: &CompiledSystem,
+    parameters: &[f64],
+    numbers: &StudyNumbers,
+) -> Result<Vec<StudyExperiment>, Vec<Diagnostic>> {
+    if study.measurements.is_empty() {
+        return Err(vec![
+            Diagnostic::error("no-measurements", "the study measures nothing")
+                .with_help("add `[measurements]` with a variable of the model"),
+        ]);
+    }
+    let all = loaded.experiments()?;
+    if all.is_empty() {
+        return Err(vec![
+            Diagnostic::error("no-data", "the study has no data").with_help("add `[data]` with `file = \"name.csv\"`"),
+        ]);
+    }
+    let mut experiments = Vec::new();
+    for data in &all {
+        let columns = measured_columns(study, data)?;
+        let start = numbers.start_time.unwrap_or(data.times[0]);
+        let n_outputs = columns.len();
+        let (mut samples, mut measured) = (Vec::new(), Vec::new());
+        for (row, &time) in data.times.iter().enumerate() {
+            if time >= start && columns.iter().any(|column| column[row].is_finite()) {
+                samples.push(time);
+                measured.extend(columns.iter().map(|column| column[row]));
+            }
+        }
+        let distance = samples.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+        let step =
+            study.identify.noise_step.unwrap_or(if distance.is_finite() { distance / DEFAULT_POINTS } else { 0.1 });
+        if step > distance * (1.0 + 1e-9) {
+            let finding = Finding::error(
+                "noise-step",
+                study.identify.noise_step_span.unwrap_or(Span::NONE),
+                format!("`noise_step` = {step} is longer than the distance {distance} of samples"),
+            )
+            .with_help("disturbances must be resolved between samples: a tenth of that distance is a good start");
+            return Err(vec![Diagnostic::resolve(&finding, &study.sources)]);
+        }
+        let transient = study.identify.transient.unwrap_or(0.0);
+        let is_used: Vec<bool> = samples.iter().map(|&time| time >= start + transient - 1e-9 * step).collect();
+        if !is_used.contains(&true) {
+            return Err(vec![
+                Diagnostic::about_file(
+                    "no-samples",
+                    &data.file,
+                    format!("no sample is left after the transient of {transient} s"),
+                )
+                .with_help("shorten `transient`, or measure longer"),
+            ]);
+        }
+        let inputs = StudyInputs::new(
+            loaded,
+            system.description(),
+            &ParameterValues { variables: &system.regular().parameters, values: parameters },
+            Some(data),
+            DataUse::Needed,
+        )?;
+        debug_assert_eq!(measured.len(), samples.len() * n_outputs);
+        experiments.push(StudyExperiment { inputs, grid: Grid { start, step, samples }, measured, is_used });
+    }
+    Ok(experiments)
+}
+
+fn measured_columns<'d>(study: &Study, data: &'d Data) -> Result<Vec<&'d [f64]>, Vec<Diagnostic>> {
+    let mut columns = Vec::new();
+    let mut findings = Vec::new();
+    for measurement in &study.measurements {
+        let name = measurement.item.column.as_ref().unwrap_or(&measurement.name);
+        match data.column(name) {
+            Some(column) => columns.push(column),
+            None => findings.push(
+                Finding::error(
+                    "data-column",
+                    measurement.span,
+                    format!("the data file `{}` has no column `{name}` for `{}`", data.file, measurement.name),
+                )
+                .with_names([&measurement.name])
+                .with_help(match nearest(name, data.names.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`? Say so with `column = \"{near}\"`"),
+                    None => format!("its columns: {}", data.names.join(", ")),
+                }),
+            ),
+        }
+    }
+    if findings.is_empty() {
+        Ok(columns)
+    } else {
+        Err(findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)).collect())
+    }
+}
