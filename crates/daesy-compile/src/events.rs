@@ -228,6 +228,12 @@ pub(crate) fn build(
         events.actions.push(Action { kind, label });
     }
 
+    let unknowns: rustc_hash::FxHashSet<Leaf> =
+        regular.unknowns.iter().map(|unknown| Leaf::der(unknown.var, unknown.order)).collect();
+    let mut leaves = Vec::new();
+    let watched: Vec<ExprId> = rows.roots.iter().chain(&rows.assertions).copied().collect();
+    builder.reach.leaves(graph, &watched, &mut leaves);
+    events.roots_need_unknowns = leaves.iter().any(|leaf| unknowns.contains(leaf));
     let n_discrete = discrete.len();
     let mut modes = Vec::new();
     for (at, &(_, now, before)) in condition_values.iter().enumerate() {

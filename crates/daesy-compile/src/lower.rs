@@ -64,6 +64,8 @@ pub struct CompiledSystem {
     /// Graph with everything that the parts need.
     pub(crate) graph: Arc<Graph>,
     pub(crate) rows: PartRows,
+    /// The variable that stands for each mode.
+    mode_variables: Vec<Option<VarId>>,
     parts: [OnceLock<CompiledPart>; N_PARTS],
 }
 
@@ -178,11 +180,16 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
     };
     let parameters = evaluate_parameters(&regular, &[])?;
     let mut description = describe(&regular, &parameters, observed_names, initial_labels);
+    let mut mode_variables: Vec<Option<VarId>> = regular.discrete.iter().map(|&var| Some(var)).collect();
     if let Some(discrete_initial) = &discrete_initial {
         let built = crate::events::build(&regular, &mut graph, &mut rows, discrete_initial)?;
         let first_mode = places.n_inputs - regular.discrete.len();
         for &(var, position) in &built.modes {
             places.of_leaf.insert((var, 0), (first_mode + position) as u32);
+        }
+        mode_variables.resize(built.events.n_modes(), None);
+        for &(var, position) in &built.modes {
+            mode_variables[position] = Some(var);
         }
         places.n_inputs = first_mode + built.events.n_modes();
         places.homotopy = built.events.has_homotopy.then(|| first_mode + built.events.homotopy());
@@ -195,6 +202,7 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
         places,
         graph: Arc::new(graph),
         rows,
+        mode_variables,
         parts: [const { OnceLock::new() }; N_PARTS],
         regular,
     };
@@ -227,6 +235,36 @@ impl CompiledSystem {
     #[must_use]
     pub fn program(&self, part: Part) -> &Interpreter {
         &self.part(part).executor
+    }
+
+    /// The graph that [`CompiledSystem::residual_rows`] and [`CompiledSystem::constraint_rows`] speak of; modes are variables in it.
+    #[must_use]
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The residuals as expressions.
+    #[must_use]
+    pub fn residual_rows(&self) -> &[ExprId] {
+        &self.rows.residual
+    }
+
+    /// The constraints as expressions.
+    #[must_use]
+    pub fn constraint_rows(&self) -> &[ExprId] {
+        &self.rows.constraint
+    }
+
+    /// The variable that stands for a mode in the expressions.
+    #[must_use]
+    pub fn mode_variable(&self, position: usize) -> Option<VarId> {
+        self.mode_variables.get(position).copied().flatten()
+    }
+
+    /// Where a derivative of a variable stands among time, states, unknowns, parameters, inputs and modes.
+    #[must_use]
+    pub fn leaf_place(&self, var: VarId, order: u16) -> Option<usize> {
+        self.places.of_leaf.get(&(var, order)).map(|&place| place as usize)
     }
 
     fn vector_rows(&self, part: Part) -> &[ExprId] {

@@ -7,7 +7,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum IntegrateError {
     /// No consistent start values were found.
-    #[error("no consistent start values found at t = {}: {equation} is off by {residual:.3e}", short(*time))]
+    #[error("no consistent start values found at t = {}: {equation} is off by {residual:.3e}{}", short(*time), also_off(also))]
     NoConsistentStart {
         /// Start time.
         time: f64,
@@ -17,6 +17,8 @@ pub enum IntegrateError {
         place: String,
         /// Its residual.
         residual: f64,
+        /// The next ones with large residuals.
+        also: Vec<EquationOff>,
     },
     /// An equation has no finite value.
     #[error("{equation} has no finite value at t = {}", short(*time))]
@@ -29,7 +31,7 @@ pub enum IntegrateError {
         place: String,
     },
     /// The step size became too small.
-    #[error("the step size fell below {step:.3e} at t = {}; the error is largest in `{variable}`", short(*time))]
+    #[error("the step size fell below {step:.3e} at t = {}; the error is largest in `{variable}`{}", short(*time), given_by(equation))]
     StepTooSmall {
         /// When.
         time: f64,
@@ -37,6 +39,10 @@ pub enum IntegrateError {
         step: f64,
         /// The variable that resists.
         variable: String,
+        /// The equation that gives its derivative, in the model's words.
+        equation: String,
+        /// Where it was written.
+        place: String,
     },
     /// The matrix of the equations is singular.
     #[error("the equations cannot be solved for `{variable}` at t = {}: their matrix is singular", short(*time))]
@@ -123,6 +129,30 @@ pub enum IntegrateError {
         /// The time reached.
         time: f64,
     },
+}
+
+/// An equation that is not satisfied.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EquationOff {
+    /// In the model's words.
+    pub equation: String,
+    /// Where it was written.
+    pub place: String,
+    /// Its residual.
+    pub residual: f64,
+}
+
+fn also_off(also: &[EquationOff]) -> String {
+    let mut text = String::new();
+    for off in also {
+        let place = if off.place.is_empty() { String::new() } else { format!(" ({})", off.place) };
+        text.push_str(&format!("; {}{place} by {:.3e}", off.equation, off.residual));
+    }
+    text
+}
+
+fn given_by(equation: &str) -> String {
+    if equation.is_empty() { String::new() } else { format!(", whose derivative is given by {equation}") }
 }
 
 /// A time as a person writes it: seven digits, and an exponent where zeros would take over.

@@ -11,7 +11,9 @@ use daesy_system::{ActionKind, Before, DaeSystem, Evaluator, Events, Part};
 use crate::error::IntegrateError;
 use crate::initialize::{InitializeOptions, Initialized, initialize_from};
 use crate::newton::Surroundings;
+use crate::simulate::Rules;
 use crate::step::Stepper;
+use crate::transfer::{Crossing, Transfer};
 
 /// Rounds of the outer iteration before an event counts as unsettled.
 const MAX_ROUNDS: usize = 200;
@@ -51,6 +53,33 @@ pub(crate) struct EventLoop<'s> {
     /// The side of each event function since the last event.
     pub(crate) sides: Vec<bool>,
     roots: Vec<f64>,
+}
+
+/// Values just before an event.
+struct Origin {
+    states: Vec<f64>,
+    unknowns: Vec<f64>,
+    modes: Vec<f64>,
+}
+
+/// The states that follow a change of modes. Where the rule knows none they stay, and the constraints are met by the least change.
+fn transfer_states(stepper: &mut Stepper<'_, '_>, origin: &Origin, transfer: &mut dyn Transfer) {
+    let mut states = origin.states.clone();
+    let crossing = Crossing {
+        time: stepper.time,
+        inputs_before: &stepper.input_values,
+        inputs_after: &stepper.input_values,
+        observed_before: &[],
+        parameters: &stepper.parameters,
+        modes: &origin.modes,
+        modes_after: &stepper.modes,
+        unknowns: &origin.unknowns,
+    };
+    if transfer.cross(&crossing, &mut states).is_ok() {
+        stepper.states.copy_from_slice(&states);
+    } else {
+        stepper.states.copy_from_slice(&origin.states);
+    }
 }
 
 /// A start with its modes.
@@ -212,9 +241,20 @@ impl<'s> EventLoop<'s> {
         }
     }
 
-    /// Settles an event at the point at hand. The clocks that tick now are asked for; `is_end` says that this is the end.
-    pub(crate) fn settle(&mut self, stepper: &mut Stepper<'_, '_>, is_end: bool) -> Result<Settled, IntegrateError> {
+    /// Settles an event at the point at hand. The clocks that tick now are asked for; `is_end` says that this is the end. Where modes change,
+    /// the rule for transfers gives the states that follow.
+    pub(crate) fn settle(
+        &mut self,
+        stepper: &mut Stepper<'_, '_>,
+        is_end: bool,
+        rules: &mut Rules<'_>,
+    ) -> Result<Settled, IntegrateError> {
         let mut settled = Settled::default();
+        let mut origin = stepper.has_constraints().then(|| Origin {
+            states: stepper.states.clone(),
+            unknowns: stepper.unknowns.clone(),
+            modes: stepper.modes.clone(),
+        });
         let time = stepper.time;
         let first_clock = self.events.clocks();
         let ticks = self.ticks(stepper);
@@ -228,8 +268,12 @@ impl<'s> EventLoop<'s> {
         let at_start = stepper.modes.clone();
         let mut has_passed = !has_ticks && !is_end;
         for round in 0..=MAX_ROUNDS {
-            self.settle_relations(stepper, round)?;
+            self.settle_relations(stepper, round, rules, origin.as_ref())?;
             let has_acted = self.act(stepper, &mut settled)?;
+            if has_acted {
+                // From here on the states are not those before the event.
+                origin = None;
+            }
             let (n, before) = (self.events.n_switched(), self.events.switched_before());
             let is_same = stepper.modes[..n] == stepper.modes[before..before + n];
             self.remember(&mut stepper.modes);
@@ -263,7 +307,13 @@ impl<'s> EventLoop<'s> {
     }
 
     /// The inner iteration: modes and unknowns that agree with each other, values before fixed.
-    fn settle_relations(&mut self, stepper: &mut Stepper<'_, '_>, outer_round: usize) -> Result<(), IntegrateError> {
+    fn settle_relations(
+        &mut self,
+        stepper: &mut Stepper<'_, '_>,
+        outer_round: usize,
+        rules: &mut Rules<'_>,
+        origin: Option<&Origin>,
+    ) -> Result<(), IntegrateError> {
         let mut is_solved = outer_round > 0;
         for round in 0..MAX_ROUNDS {
             let mut has_changed = false;
@@ -288,6 +338,9 @@ impl<'s> EventLoop<'s> {
             }
             if !has_changed && is_solved {
                 return Ok(());
+            }
+            if let (true, Some(origin), Some(transfer)) = (has_changed, origin, &mut rules.transfer) {
+                transfer_states(stepper, origin, &mut **transfer);
             }
             stepper.restart().map_err(|error| self.in_mode(error, stepper))?;
             is_solved = true;

@@ -18,7 +18,7 @@
 use daesy_system::{DaeSystem, Part, Pattern, StartOrigin};
 
 use crate::block_solve::solve_by_blocks;
-use crate::error::IntegrateError;
+use crate::error::{EquationOff, IntegrateError};
 use crate::linear::LinearSolver;
 use crate::newton::Surroundings;
 
@@ -260,7 +260,7 @@ enum Beginning<'a> {
     Near(&'a Initialized),
 }
 
-/// States that start conditions such as `x = 1` give directly.
+/// States that start conditions such as `x = 1` give directly; true for each of them.
 fn set_states_directly(
     system: &dyn DaeSystem,
     time: f64,
@@ -268,7 +268,7 @@ fn set_states_directly(
     inputs: &[f64],
     modes: &[f64],
     states: &mut [f64],
-) {
+) -> Vec<bool> {
     let by_states = system.pattern(Part::InitialByStates);
     let by_unknowns = system.pattern(Part::InitialByUnknowns);
     let unknowns: Vec<f64> = system.description().unknowns.iter().map(|unknown| unknown.start).collect();
@@ -279,15 +279,19 @@ fn set_states_directly(
     let point = around.point(states, &unknowns);
     evaluator.evaluate(Part::Initial, &point, &mut residual);
     evaluator.evaluate(Part::InitialByStates, &point, &mut derivatives);
+    let mut is_given = vec![false; states.len()];
     for row in 0..by_states.n_rows {
         let entries = by_states.row(row);
         if entries.len() == 1 && by_unknowns.row(row).is_empty() {
             let step = -residual[row] / derivatives[entries.start];
             if step.is_finite() {
-                states[by_states.columns[entries.start] as usize] += step;
+                let state = by_states.columns[entries.start] as usize;
+                states[state] += step;
+                is_given[state] = true;
             }
         }
     }
+    is_given
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -351,7 +355,7 @@ fn initialize_once(
             at += n;
         }
     };
-    set_states_directly(system, time, &parameters, inputs, modes, &mut z[..n_states]);
+    let is_given = set_states_directly(system, time, &parameters, inputs, modes, &mut z[..n_states]);
     start[..n_states].copy_from_slice(&z[..n_states]);
     if let Beginning::Near(near) = beginning {
         z[..n_states].copy_from_slice(&near.states);
@@ -363,7 +367,9 @@ fn initialize_once(
         set_states_directly(system, time, &parameters, inputs, modes, &mut z[..n_states]);
     }
     if let Beginning::Beside(attempt) = *beginning {
-        for (at, value) in z[..n_states + n_unknowns].iter_mut().enumerate() {
+        // What start conditions give is no guess: where equations have no value there, the model is at fault.
+        let is_guess = |at: usize| !is_given.get(at).copied().unwrap_or(false);
+        for (at, value) in z[..n_states + n_unknowns].iter_mut().enumerate().filter(|(at, _)| is_guess(*at)) {
             // Any direction will do, but the same on every machine.
             let sign = if (at + attempt).is_multiple_of(2) { -1.0 } else { 1.0 };
             *value += sign * 0.07 * attempt as f64 * value.abs().max(0.3 * scales[at]);
@@ -426,9 +432,7 @@ fn initialize_once(
                 z.truncate(n_states);
                 return Ok(Initialized { states: z, unknowns, parameters, iterations: iteration, residual: size });
             }
-            let worst = worst_row(&residual, &row_scales);
-            let (equation, place) = problem.label(worst);
-            return Err(IntegrateError::NoConsistentStart { time, equation, place, residual: residual[worst] });
+            return Err(inconsistent(&problem, time, &residual, &row_scales));
         }
         last_size = size;
         let mut analysed = match solver.take() {
@@ -484,9 +488,7 @@ fn initialize_once(
                 if size <= 1e3 * options.tolerance {
                     break;
                 }
-                let worst = worst_row(&residual, &row_scales);
-                let (equation, place) = problem.label(worst);
-                return Err(IntegrateError::NoConsistentStart { time, equation, place, residual: residual[worst] });
+                return Err(inconsistent(&problem, time, &residual, &row_scales));
             }
             damping *= 0.5;
         }
@@ -509,10 +511,20 @@ fn scaled_size(residual: &[f64], row_scales: &[f64]) -> f64 {
     })
 }
 
-fn worst_row(residual: &[f64], row_scales: &[f64]) -> usize {
-    (0..residual.len())
-        .max_by(|&a, &b| (residual[a] * row_scales[a]).abs().total_cmp(&(residual[b] * row_scales[b]).abs()))
-        .unwrap_or(0)
+/// The failure of a search, with the equations that are farthest off.
+fn inconsistent(problem: &Problem<'_>, time: f64, residual: &[f64], row_scales: &[f64]) -> IntegrateError {
+    let size = |row: usize| (residual[row] * row_scales[row]).abs();
+    let mut rows: Vec<usize> = (0..residual.len()).collect();
+    rows.sort_by(|&a, &b| size(b).total_cmp(&size(a)));
+    let worst = rows.first().map_or(0.0, |&row| size(row));
+    let mut off = rows.iter().take(3).filter(|&&row| size(row) >= 1e-3 * worst).map(|&row| {
+        let (equation, place) = problem.label(row);
+        EquationOff { equation, place, residual: residual[row] }
+    });
+    let first = off.next();
+    let (equation, place, residual) =
+        first.map_or_else(Default::default, |first| (first.equation, first.place, first.residual));
+    IntegrateError::NoConsistentStart { time, equation, place, residual, also: off.collect() }
 }
 
 fn fill_step(

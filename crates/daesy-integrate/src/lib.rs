@@ -22,7 +22,7 @@ mod step;
 mod tableau;
 pub mod transfer;
 
-pub use error::IntegrateError;
+pub use error::{EquationOff, IntegrateError};
 pub use events::{HybridStart, initialize_with_events};
 pub use initialize::{InitializeOptions, Initialized, initialize};
 pub use simulate::{

@@ -155,6 +155,7 @@ impl<'s> Projector<'s> {
             equation: label.text.clone(),
             place: label.place.clone(),
             residual: worst.map_or(0.0, |worst| self.residual[worst]),
+            also: Vec::new(),
         })
     }
 

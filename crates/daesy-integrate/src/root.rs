@@ -1,7 +1,8 @@
 //! When an event happens within a step.
 //!
 //! Event functions are looked at on the polynomial that the step leaves behind: at its end, at a few points within, and where a cubic
-//! through values and slopes at both ends has an extremum, so that two crossings within one step are seen. The first crossing is then
+//! through values and slopes at both ends has an extremum, so that two crossings within one step are seen. With event functions a step is at
+//! most a hundredth of the time span, since nothing else limits it where signals only depend on time. The first crossing is then
 //! closed in by the secant rule with bisection as its guard (the Illinois rule [@dowell1971]) on points that satisfy all equations, until
 //! two neighbouring times are left; the event happens at the later one, where the function is beyond zero for certain.
 
@@ -65,6 +66,12 @@ impl Watched {
     fn is_any_crossed(&self, events: &EventLoop<'_>) -> bool {
         (0..self.values.len()).any(|at| self.is_crossed(events, at))
     }
+}
+
+/// Event functions that are on another side at a place than since the last event.
+pub(crate) fn crossed_roots(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>, place: &Place) -> Vec<usize> {
+    let n_roots = events.events.roots.len();
+    Watched::at(events, stepper, place).crossed(events).into_iter().filter(|&at| at < n_roots).collect()
 }
 
 /// The first crossing within the last step, if there is one.
@@ -131,8 +138,12 @@ pub(crate) fn find_crossing(
 
 /// A fraction of the step by which something has crossed.
 fn look(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>, start: f64, step: f64) -> Option<f64> {
+    let needs_unknowns = events.events.roots_need_unknowns;
     let mut at = |fraction: f64| {
-        let place = stepper.roughly(start + fraction * step);
+        let time = if fraction == 1.0 { stepper.time } else { start + fraction * step };
+        // Where no solution is found, the interpolated values are better than none.
+        let solved = if needs_unknowns { stepper.between(time).ok() } else { None };
+        let place = solved.unwrap_or_else(|| stepper.roughly(time));
         Watched::at(events, stepper, &place)
     };
     for fraction in LOOKS {

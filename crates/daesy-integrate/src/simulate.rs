@@ -9,7 +9,7 @@ use crate::chatter::{History, Trouble};
 use crate::error::IntegrateError;
 use crate::events::{EventLoop, HybridStart, Settled, initialize_with_events};
 use crate::initialize::{InitializeOptions, Initialized};
-use crate::root::{Crossing as RootCrossing, find_crossing};
+use crate::root::{Crossing as RootCrossing, crossed_roots, find_crossing};
 use crate::step::Stepper;
 use crate::transfer::{Crossed, Crossing, Transfer};
 
@@ -113,6 +113,12 @@ pub struct Rules<'i> {
     /// Gives the states that follow a break of the inputs.
     pub transfer: Option<&'i mut dyn Transfer>,
 }
+
+/// The longest step of a model with event functions, relative to the time span.
+const LONGEST: f64 = 0.01;
+
+/// A relation is followed over the edge of where equations are defined this far, relative to the time span.
+const EDGE: f64 = 1e-5;
 
 /// Units of progress that the time span is divided into.
 const PROGRESS: u64 = 1000;
@@ -268,8 +274,18 @@ impl Run<'_, '_> {
         // What is scheduled within rounding of the end belongs to it.
         let is_scheduled = scheduled < end - 1e-13 * (end.abs() + scheduled.abs());
         let goal = if is_scheduled { scheduled } else { end };
+        let longest = if self.events.sides.is_empty() {
+            f64::INFINITY
+        } else {
+            LONGEST * (self.options.stop - self.options.start)
+        };
         while self.stepper.time < goal {
-            self.stepper.advance(goal)?;
+            // A rest too short for a step of its own is taken along.
+            let left = goal - self.stepper.time;
+            let limit = if left > 1.5 * longest { self.stepper.time + longest } else { goal };
+            if let Err(error) = self.stepper.advance(limit) {
+                return self.cross_edge(error, simulation);
+            }
             if self.has_events
                 && let Some(crossing) = self.locate()?
             {
@@ -299,6 +315,27 @@ impl Run<'_, '_> {
         Ok(found)
     }
 
+    /// Where equations are defined on one side of a relation only, as sqrt(h) in `if h > 0 then sqrt(h) else 0`, no step leads beyond: the
+    /// solution is followed along its tangent until the relation changes, if that is near.
+    fn cross_edge(&mut self, error: IntegrateError, simulation: &mut Simulation) -> Result<Course, IntegrateError> {
+        if !self.has_events || matches!(error, IntegrateError::Stopped { .. } | IntegrateError::TooManySteps { .. }) {
+            return Err(error);
+        }
+        let span = self.options.stop - self.options.start;
+        let mut distance = self.stepper.resolution();
+        while distance <= EDGE * span {
+            let place = self.stepper.along_tangent(distance);
+            let roots = crossed_roots(&self.events, &mut self.stepper, &place);
+            if !roots.is_empty() {
+                self.stepper.go_back(&place);
+                let crossing = RootCrossing { place, roots, broken: None };
+                return self.settle_crossing(&crossing, simulation).map_err(|_| error);
+            }
+            distance *= 4.0;
+        }
+        Err(error)
+    }
+
     fn cross_roots(&mut self, crossing: &RootCrossing, simulation: &mut Simulation) -> Result<Course, IntegrateError> {
         let time = crossing.place.time;
         while let Some(&output) = self.options.output_times.get(self.next_output).filter(|&&output| output < time) {
@@ -311,6 +348,16 @@ impl Run<'_, '_> {
         if let Some(broken) = crossing.broken {
             return Err(self.events.assertion_error(time, broken));
         }
+        self.settle_crossing(crossing, simulation)
+    }
+
+    /// Settles the event of a crossing at the point reached.
+    fn settle_crossing(
+        &mut self,
+        crossing: &RootCrossing,
+        simulation: &mut Simulation,
+    ) -> Result<Course, IntegrateError> {
+        let time = self.stepper.time;
         self.write_rows(simulation)?;
         for &root in &crossing.roots {
             let is_above = !self.events.sides[root];
@@ -336,7 +383,7 @@ impl Run<'_, '_> {
     ) -> Result<Course, IntegrateError> {
         let before = self.stepper.observe_here();
         self.events.mark_before(&mut self.stepper);
-        let settled = self.events.settle(&mut self.stepper, is_end)?;
+        let settled = self.events.settle(&mut self.stepper, is_end, &mut self.rules)?;
         self.finish_event(simulation, before, settled, is_scheduled)
     }
 
@@ -488,13 +535,19 @@ impl Run<'_, '_> {
                 observed_before: &before,
                 parameters: &self.stepper.parameters,
                 modes: &self.stepper.modes,
+                modes_after: &self.stepper.modes,
+                unknowns: &self.stepper.unknowns,
             };
             crossed = transfer
                 .cross(&crossing, &mut self.stepper.states)
                 .map_err(|error| IntegrateError::NoTransfer { time, reason: error.reason })?;
         }
         self.stepper.restart()?;
-        let settled = if self.has_events { self.events.settle(&mut self.stepper, false)? } else { Settled::default() };
+        let settled = if self.has_events {
+            self.events.settle(&mut self.stepper, false, &mut self.rules)?
+        } else {
+            Settled::default()
+        };
         let after = self.stepper.observe_here();
         self.write_jump(simulation, before, after.clone(), crossed == Crossed::WithJump);
         if self.has_events { self.finish_event(simulation, after, settled, true) } else { Ok(Course::Continues) }

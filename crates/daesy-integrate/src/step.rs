@@ -172,14 +172,31 @@ impl<'s, 'i> Stepper<'s, 'i> {
             };
             self.taken.rejected += 1;
             if this_step < smallest {
-                let states = &self.system.description().states;
-                let variable = states.get(worst).or(states.first()).map(|state| state.name.clone());
-                return Err(IntegrateError::StepTooSmall {
-                    time: self.time,
-                    step: this_step,
-                    variable: variable.unwrap_or_default(),
-                });
+                return Err(self.step_too_small(worst, this_step));
             }
+        }
+    }
+
+    /// Names the state that resists and the equation that gives its derivative.
+    fn step_too_small(&self, worst: usize, step: f64) -> IntegrateError {
+        let description = self.system.description();
+        let state = if worst < description.states.len() { worst } else { 0 };
+        let variable = description.states.get(state).map(|state| state.name.clone());
+        let mut at = state;
+        let unknown = loop {
+            match description.rates.get(at) {
+                Some(Rate::State(next)) => at = *next as usize,
+                Some(Rate::Unknown(unknown)) => break Some(*unknown as usize),
+                None => break None,
+            }
+        };
+        let label = unknown.and_then(|unknown| description.residuals.get(unknown)).cloned();
+        IntegrateError::StepTooSmall {
+            time: self.time,
+            step,
+            variable: variable.unwrap_or_default(),
+            equation: label.as_ref().map_or(String::new(), |label| label.text.clone()),
+            place: label.map_or(String::new(), |label| label.place),
         }
     }
 
@@ -421,6 +438,20 @@ impl<'s, 'i> Stepper<'s, 'i> {
     /// Times closer than this are not told apart.
     pub(crate) fn resolution(&self) -> f64 {
         4.0 * f64::EPSILON * self.time.abs() + 1e-18 * (self.options.stop - self.options.start)
+    }
+
+    /// Whether states are bound by constraints.
+    pub(crate) fn has_constraints(&self) -> bool {
+        self.projector.is_some()
+    }
+
+    /// A place a little ahead, by the present rates alone.
+    pub(crate) fn along_tangent(&self, distance: f64) -> Place {
+        let time = self.time + distance;
+        let states = self.states.iter().zip(&self.rates).map(|(state, rate)| state + distance * rate).collect();
+        let mut inputs = vec![0.0; self.input_values.len()];
+        self.inputs.fill(time, true, &mut inputs);
+        Place { time, states, unknowns: self.unknowns.clone(), inputs }
     }
 
     /// Takes the last step again such that it ends at `end`, which is within it.

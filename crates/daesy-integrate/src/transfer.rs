@@ -4,7 +4,7 @@
 //! constraints of the new inputs by the least change, which is right where no constraint is hidden. Which states follow in general
 //! is a question about the model, not about the method [@barton2002, sec. 2]: whoever knows the answer gives it here.
 
-/// A moment at which inputs are not continuous.
+/// A moment at which inputs are not continuous or modes change.
 #[derive(Clone, Copy, Debug)]
 pub struct Crossing<'a> {
     /// When.
@@ -19,6 +19,10 @@ pub struct Crossing<'a> {
     pub parameters: &'a [f64],
     /// Modes just before.
     pub modes: &'a [f64],
+    /// Modes just after, the same where only inputs change.
+    pub modes_after: &'a [f64],
+    /// Unknowns just before.
+    pub unknowns: &'a [f64],
 }
 
 /// What a transfer did.

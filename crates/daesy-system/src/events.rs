@@ -33,6 +33,8 @@ pub struct Events {
     pub actions: Vec<Action>,
     /// Assertions.
     pub assertions: Vec<AssertionLabel>,
+    /// Whether an event function or an assertion depends on unknowns, which no interpolation gives.
+    pub roots_need_unknowns: bool,
     /// Whether `terminal()` occurs.
     pub has_terminal: bool,
     /// Whether `homotopy` occurs.

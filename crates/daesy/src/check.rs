@@ -11,6 +11,7 @@ use daesy_system::DaeSystem;
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
+use crate::initial::apply_initial_mode;
 use crate::inputs::{InputFacts, derivatives_available};
 use crate::linear_verdict::{self, LinearVerdict};
 use crate::load::Loaded;
@@ -106,6 +107,7 @@ pub fn check(loaded: &mut Loaded) -> Check {
         stochastic: None,
         diagnostics: loaded.diagnostics.clone(),
     };
+    apply_initial_mode(&mut loaded.flat, loaded.study.as_ref());
     match prepare_with_events(loaded, DataUse::Optional) {
         Ok(prepared) => {
             let time = start_time(loaded, &prepared);
@@ -165,7 +167,8 @@ fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<
         .map(|input| InputFacts {
             name: input.name.clone(),
             derivatives_needed: input.derivatives_needed,
-            derivatives_available: derivatives_available(loaded.study.as_ref(), &input.name),
+            derivatives_available: derivatives_available(loaded.study.as_ref(), &input.name)
+                .or_else(|| prepared.inputs.smoothness_at_breaks(input)),
         })
         .collect();
     for input in &inputs {

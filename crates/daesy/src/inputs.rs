@@ -4,7 +4,7 @@ use daesy_graph::finding::{Finding, Level, nearest};
 use daesy_graph::flat::{FlatDae, VariableKind};
 use daesy_graph::{BinaryOp, Environment, Evaluator, ExprId, Graph, Leaf, Node, Reach, VarId};
 use daesy_integrate::Inputs;
-use daesy_system::Description;
+use daesy_system::{Description, Input};
 
 use crate::data::Data;
 use crate::diagnostic::Diagnostic;
@@ -173,6 +173,32 @@ impl StudyInputs {
         breaks.sort_by(f64::total_cmp);
         breaks.dedup();
         Ok(Self { graph: loaded.flat.graph.clone(), parameter_of, signals, breaks, impulses })
+    }
+
+    /// How often an input that is given by an expression can be differentiated before something jumps at a break; nothing where that is not
+    /// seen in the derivatives that the model needs.
+    #[must_use]
+    pub fn smoothness_at_breaks(&self, input: &Input) -> Option<u16> {
+        let is_expression = |(start, _, signal): &&(usize, u16, Signal)| {
+            *start == input.start && matches!(signal, Signal::Expression(_))
+        };
+        self.signals.iter().find(is_expression)?;
+        let n = self.signals.iter().map(|(start, needed, _)| start + usize::from(*needed) + 1).max().unwrap_or(0);
+        let (mut before, mut after) = (vec![0.0; n], vec![0.0; n]);
+        let mut smoothness = None;
+        for &time in &self.breaks {
+            self.fill(time, false, &mut before);
+            self.fill(time, true, &mut after);
+            let jump = (0..=input.derivatives_needed).find(|&order| {
+                let at = input.start + usize::from(order);
+                (after[at] - before[at]).abs() > 1e-8 * before[at].abs().max(after[at].abs()).max(1e-3)
+            });
+            smoothness = match (smoothness, jump) {
+                (Some(known), Some(jump)) => Some(jump.min(known)),
+                (known, jump) => known.or(jump),
+            };
+        }
+        smoothness
     }
 
     /// The impulses of all inputs.

@@ -225,11 +225,11 @@ impl Prepared {
                  equation is defined"
                     .to_owned(),
             ),
-            IntegrateError::StepTooSmall { variable, .. } => {
+            IntegrateError::StepTooSmall { variable, place, .. } => {
                 names.push(variable.clone());
                 let help = "the solution may have a singularity or a discontinuity here; look at the variables around this time, \
                             or loosen rtol";
-                ("step-too-small", "", help.to_owned())
+                ("step-too-small", place.as_str(), help.to_owned())
             }
             IntegrateError::Singular { variable, .. } => {
                 names.push(variable.clone());

@@ -17,7 +17,7 @@ use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
 use crate::simulate::{SimulateFailure, Trajectory};
 use crate::source::Source;
-use crate::table::{Table, write_whole};
+use crate::table::{Table, TableKind, write_whole};
 use crate::{check, demo, flat_text, simulate};
 
 const AFTER_HELP: &str = "\
@@ -72,7 +72,7 @@ struct FileArgs {
     /// Data files to use instead of those the study names, one per experiment; may be repeated
     #[arg(long, value_name = "FILE")]
     data: Vec<PathBuf>,
-    /// Writes the table of results (.csv)
+    /// Writes the table of results (.csv, .parquet or .mat)
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Writes a self-contained page
@@ -434,19 +434,26 @@ fn flatten_verb(args: &FileArgs) -> Answer {
 
 fn simulate_verb(args: &FileArgs) -> Answer {
     let mut answer = Answer::new("simulate");
-    if let Some(path) = &args.output
-        && path.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("csv"))
-    {
-        let diagnostic = Diagnostic::error("output-kind", format!("`{}` is not a .csv file", path.display()));
-        return answer.fail(Status::Usage, vec![diagnostic.with_help("tables are written as .csv")]);
-    }
+    let kind = match args.output.as_deref().map(|path| (path, TableKind::of(path))) {
+        Some((path, None)) => {
+            let message = format!("`{}` is not a .csv, .parquet or .mat file", path.display());
+            let diagnostic = Diagnostic::error("output-kind", message);
+            return answer
+                .fail(Status::Usage, vec![diagnostic.with_help("tables are written as .csv, .parquet or .mat")]);
+        }
+        Some((_, Some(kind))) => kind,
+        None => TableKind::Csv,
+    };
     let mut loaded = match load_file(args) {
         Ok(loaded) => loaded,
         Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
     };
     answer.model = Some(loaded.flat.model.clone());
     answer.diagnostics = loaded.diagnostics.clone();
-    let trajectory = match simulate::simulate(&mut loaded) {
+    let mut bar = Bar::start(args, &mut loaded);
+    let result = simulate::simulate(&mut loaded);
+    bar.end();
+    let trajectory = match result {
         Ok(trajectory) => trajectory,
         Err(SimulateFailure::Input(diagnostics)) => return answer.fail(Status::Fault, diagnostics),
         Err(SimulateFailure::Method(diagnostic)) => return answer.fail(Status::GaveUp, vec![*diagnostic]),
@@ -455,7 +462,7 @@ fn simulate_verb(args: &FileArgs) -> Answer {
     answer.text = trajectory.to_text(&loaded.flat.model);
     answer.diagnostics.extend(trajectory.diagnostics.iter().cloned());
     if let Some(path) = &args.output {
-        if let Err(error) = write_whole(path, trajectory.table.to_csv().as_bytes()) {
+        if let Err(error) = write_whole(path, &trajectory.table.to_bytes(kind)) {
             return answer.fail(Status::Fault, vec![cannot_write(path, &error)]);
         }
         answer.text.push_str(&format!("Wrote {}.\n", path.display()));
@@ -465,6 +472,8 @@ fn simulate_verb(args: &FileArgs) -> Answer {
     if let Some(path) = &args.report {
         let mut page = Page::new(&format!("Simulation of {}", loaded.flat.model));
         page.paragraph(&trajectory.to_text(&loaded.flat.model));
+        add_start(&mut page, &trajectory);
+        add_events(&mut page, &trajectory);
         add_charts(&mut page, &trajectory);
         if let Err(diagnostic) = write_report(path, &page) {
             return answer.fail(Status::Fault, vec![*diagnostic]);
@@ -473,6 +482,92 @@ fn simulate_verb(args: &FileArgs) -> Answer {
     }
     answer.table = Some(trajectory.table);
     answer
+}
+
+/// The share of a long simulation that is done, on standard error where that is a terminal.
+struct Bar {
+    worker: Option<std::thread::JoinHandle<()>>,
+    is_over: std::sync::Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl Bar {
+    fn start(args: &FileArgs, loaded: &mut Loaded) -> Self {
+        use std::sync::atomic::Ordering;
+        let is_over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        if args.common.quiet || args.caller.source.is_some() || !std::io::stderr().is_terminal() {
+            return Self { worker: None, is_over };
+        }
+        let watch = Watch::new();
+        loaded.watch = watch.clone();
+        let flag = is_over.clone();
+        let worker = std::thread::spawn(move || {
+            let mut has_shown = false;
+            for tick in 0u64.. {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                if flag.load(Ordering::Relaxed) {
+                    break;
+                }
+                // Short runs show nothing.
+                let progress = watch.progress();
+                if tick >= 20 && tick % 4 == 0 && progress.n_total > 0 {
+                    eprint!("\r{:3} %", 100 * progress.n_done / progress.n_total);
+                    has_shown = true;
+                }
+            }
+            if has_shown {
+                eprint!("\r      \r");
+            }
+        });
+        Self { worker: Some(worker), is_over }
+    }
+
+    fn end(&mut self) {
+        self.is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        if let Some(worker) = self.worker.take() {
+            let _ = worker.join();
+        }
+    }
+}
+
+/// Where the values at the start come from.
+fn add_start(page: &mut Page, trajectory: &Trajectory) {
+    const MAX_ROWS: usize = 60;
+    let start = &trajectory.start;
+    let groups = [("fixed", &start.fixed), ("guessed", &start.guessed), ("derived", &start.derived)];
+    let rows: Vec<Vec<String>> = groups
+        .iter()
+        .flat_map(|(word, values)| {
+            values.iter().map(|value| vec![value.name.clone(), format!("{}", value.value), (*word).to_owned()])
+        })
+        .take(MAX_ROWS)
+        .collect();
+    if !rows.is_empty() {
+        page.table(&["variable", "value at the start", "where it comes from"], &rows);
+    }
+}
+
+/// What happened on the way.
+fn add_events(page: &mut Page, trajectory: &Trajectory) {
+    const MAX_ROWS: usize = 60;
+    let rows: Vec<Vec<String>> = trajectory
+        .events
+        .iter()
+        .take(MAX_ROWS)
+        .map(|event| {
+            let jumps: Vec<String> =
+                event.jumps.iter().map(|jump| format!("{}: {} to {}", jump.name, jump.before, jump.after)).collect();
+            let impulses: Vec<String> =
+                event.impulses.iter().map(|impulse| format!("{}: {:?}", impulse.name, impulse.coefficients)).collect();
+            let kind = event.kind.word().to_owned();
+            vec![format!("{}", event.time), kind, event.relations.join(", "), jumps.join("; "), impulses.join("; ")]
+        })
+        .collect();
+    if !rows.is_empty() {
+        page.table(&["time", "event", "relations", "jumps", "impulses"], &rows);
+    }
+    if trajectory.events.len() > MAX_ROWS {
+        page.paragraph(&format!("{} more events.", trajectory.events.len() - MAX_ROWS));
+    }
 }
 
 /// Charts of all variables, a few to a picture.

@@ -6,8 +6,10 @@ use daesy_system::DaeSystem;
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
+use crate::initial::apply_initial_mode;
 use crate::load::{Loaded, quantity_expression};
 use crate::prepare::{Blame, DataUse, Prepared, prepare_with_events};
+use crate::start_report::StartReport;
 use crate::straighten::straighten;
 use crate::study::Quantity;
 use crate::table::Table;
@@ -22,6 +24,8 @@ pub struct Trajectory {
     pub simulation: Simulation,
     /// Discontinuities on the way.
     pub events: Vec<Event>,
+    /// Where the values at the start come from.
+    pub start: StartReport,
     /// What is to be told about it.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -40,6 +44,7 @@ pub enum SimulateFailure {
 /// # Errors
 /// Diagnostics, when the model is at fault or the method gives up.
 pub fn simulate(loaded: &mut Loaded) -> Result<Trajectory, SimulateFailure> {
+    apply_initial_mode(&mut loaded.flat, loaded.study.as_ref());
     let original = loaded.flat.clone();
     let straightened = straighten(&loaded.flat);
     if let Some(straightened) = &straightened {
@@ -86,7 +91,9 @@ pub fn simulate(loaded: &mut Loaded) -> Result<Trajectory, SimulateFailure> {
         columns: vec![simulation.times.clone()],
     };
     table.columns.extend((0..names.len()).map(|column| simulation.rows.iter().map(|row| row[column]).collect()));
-    Ok(Trajectory { table, simulation, events, diagnostics })
+    let flat = &prepared.system.regular().flat;
+    let start = simulation.rows.first().map(|row| StartReport::new(flat, &prepared, names, row)).unwrap_or_default();
+    Ok(Trajectory { table, simulation, events, start, diagnostics })
 }
 
 /// The value of a number of the study.
@@ -171,6 +178,7 @@ impl Trajectory {
         keys.insert("factorizations".into(), json!(self.simulation.factorizations));
         keys.insert("evaluations".into(), json!(self.simulation.evaluations));
         keys.insert("events".into(), self.events.iter().map(Event::to_json).collect());
+        keys.insert("initial".into(), self.start.to_json());
         keys.insert("constraint_residual_max".into(), json!(self.simulation.constraint_residual_max));
         keys
     }
@@ -179,7 +187,7 @@ impl Trajectory {
     #[must_use]
     pub fn to_text(&self, model: &str) -> String {
         let times = &self.simulation.times;
-        format!(
+        let summary = format!(
             "Simulated {model} from t = {} to {}: {} steps ({} rejected), {} rows, {} columns.\n",
             times.first().copied().unwrap_or(0.0),
             times.last().copied().unwrap_or(0.0),
@@ -187,6 +195,12 @@ impl Trajectory {
             self.simulation.rejected,
             self.table.n_rows(),
             self.table.names.len(),
-        )
+        );
+        let events = match self.events.len() {
+            0 => String::new(),
+            1 => "1 event.\n".to_owned(),
+            n => format!("{n} events.\n"),
+        };
+        summary + &self.start.to_text() + &events
     }
 }

@@ -1,5 +1,8 @@
 //! Tables of results: a header, `t` first, full double precision.
 
+mod mat;
+mod parquet;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -57,6 +60,43 @@ impl Table {
             text.push('\n');
         }
         text
+    }
+}
+
+/// Kinds of files that hold tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TableKind {
+    /// Comma-separated values.
+    Csv,
+    /// Apache Parquet.
+    Parquet,
+    /// MATLAB, level 4.
+    Mat,
+}
+
+impl TableKind {
+    /// The kind that a file name asks for; nothing where it asks for none that is known.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_ascii_lowercase();
+        match extension.to_str()? {
+            "csv" => Some(Self::Csv),
+            "parquet" => Some(Self::Parquet),
+            "mat" => Some(Self::Mat),
+            _ => None,
+        }
+    }
+}
+
+impl Table {
+    /// The bytes of a file of the given kind.
+    #[must_use]
+    pub fn to_bytes(&self, kind: TableKind) -> Vec<u8> {
+        match kind {
+            TableKind::Csv => self.to_csv().into_bytes(),
+            TableKind::Parquet => parquet::write(self),
+            TableKind::Mat => mat::write(self),
+        }
     }
 }
 

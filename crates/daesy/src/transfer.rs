@@ -19,6 +19,7 @@ use daesy_pencil::{
 use daesy_system::{DaeSystem, Part, Point};
 use serde_json::{Map, Value, json};
 
+use crate::impulse_balance::BalanceTransfer;
 use crate::linearize::{LinearKind, LinearModel};
 use crate::regularize::{Term, combination_text};
 
@@ -66,6 +67,19 @@ pub enum EventKind {
     Time,
 }
 
+impl EventKind {
+    /// The word for it in documents.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::InputBreak => "input-break",
+            Self::Impulse => "impulse",
+            Self::State => "state-event",
+            Self::Time => "time-event",
+        }
+    }
+}
+
 /// Something that happened at one moment.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Event {
@@ -91,14 +105,8 @@ impl Event {
             self.jumps.iter().map(|jump| (jump.name.clone(), json!([jump.before, jump.after]))).collect();
         let impulses: Map<String, Value> =
             self.impulses.iter().map(|impulse| (impulse.name.clone(), json!(impulse.coefficients))).collect();
-        let kind = match self.kind {
-            EventKind::InputBreak => "input-break",
-            EventKind::Impulse => "impulse",
-            EventKind::State => "state-event",
-            EventKind::Time => "time-event",
-        };
         json!({
-            "time": self.time, "kind": kind, "continuous": self.continuous, "jumps": jumps, "impulses": impulses,
+            "time": self.time, "kind": self.kind.word(), "continuous": self.continuous, "jumps": jumps, "impulses": impulses,
             "relations": self.relations,
         })
     }
@@ -139,30 +147,85 @@ pub fn simulate_with_transfer(
 ) -> Result<Transferred, TransferFailure> {
     let inside = |time: &f64| *time > options.start && *time < options.stop;
     let has_breaks = inputs.breaks().iter().any(inside);
-    let (mut transfer, findings) = match LinearTransfer::prepare(flat, system, impulses, has_breaks) {
-        Transferability::Linear(transfer) => (Some(transfer), Vec::new()),
-        Transferability::NotNeeded => (None, Vec::new()),
-        Transferability::Unknown(finding) => match impulses.first() {
-            Some(impulse) => {
-                let message = format!("the impulse of `{}` cannot be answered: {}", impulse.input, finding.message);
-                let refused = Finding::error("impulse-input", Span::NONE, message).with_names([&impulse.input]);
-                return Err(TransferFailure::Refused(
-                    refused.with_help("impulses need a linear model; use a short, high pulse instead"),
-                ));
-            }
-            None => (None, vec![finding]),
-        },
+    let mut findings = Vec::new();
+    let mut rule = if system.description().events.can_happen() {
+        BalanceTransfer::prepare(system, impulses).map_or(Rule::None, |balances| Rule::Balances(Box::new(balances)))
+    } else {
+        match LinearTransfer::prepare(flat, system, impulses, has_breaks) {
+            Transferability::Linear(transfer) => Rule::Linear(transfer),
+            Transferability::NotNeeded => Rule::None,
+            Transferability::Unknown(finding) => match BalanceTransfer::prepare(system, impulses) {
+                Some(balances) => Rule::Balances(Box::new(balances)),
+                None => {
+                    findings.push(finding);
+                    Rule::None
+                }
+            },
+        }
     };
-    let rule = transfer.as_deref_mut().map(|transfer| transfer as &mut dyn Transfer);
-    let rules = Rules { transfer: rule };
+    if let (Rule::None, Some(impulse)) = (&rule, impulses.first()) {
+        let message = format!("the impulse of `{}` cannot be answered: the model is too large", impulse.input);
+        let refused = Finding::error("impulse-input", Span::NONE, message).with_names([&impulse.input]);
+        return Err(TransferFailure::Refused(refused.with_help("use a short, high pulse instead")));
+    }
+    let transfer = match &mut rule {
+        Rule::Linear(transfer) => Some(&mut **transfer as &mut dyn Transfer),
+        Rule::Balances(balances) => Some(&mut **balances as &mut dyn Transfer),
+        Rule::None => None,
+    };
+    let rules = Rules { transfer };
     let simulation = simulate_with(system, parameters, inputs, rules, options).map_err(TransferFailure::Integration)?;
-    let mut events = match transfer {
-        Some(transfer) => with_computed(transfer.events, &transfer.model, system, &simulation),
-        None => observed_events(system, &simulation),
+    let made = model_events(system, &simulation);
+    let mut events = match rule {
+        Rule::Linear(transfer) => with_computed(transfer.events, &transfer.model, system, &simulation),
+        Rule::Balances(balances) => with_observed(balances.events, system, &simulation),
+        Rule::None => observed_events(system, &simulation),
     };
-    events.extend(model_events(system, &simulation));
-    events.sort_by(|a, b| a.time.total_cmp(&b.time));
+    merge_events(&mut events, made);
     Ok(Transferred { simulation, events, findings })
+}
+
+/// How states cross discontinuities.
+enum Rule<'a> {
+    Linear(Box<LinearTransfer<'a>>),
+    Balances(Box<BalanceTransfer<'a>>),
+    None,
+}
+
+/// Adds the events that the model made; what the balances say of them is kept.
+fn merge_events(events: &mut Vec<Event>, made: Vec<Event>) {
+    for mut event in made {
+        let is_same = |known: &Event| known.kind == EventKind::State && known.time == event.time;
+        if let Some(at) = events.iter().position(is_same) {
+            let known = events.remove(at);
+            // Single states are known from the table; combinations and impulses are not.
+            let has_combinations = known.continuous.iter().any(|text| text.contains(' '));
+            if has_combinations || !known.impulses.is_empty() {
+                let does_jump = |name: &String| event.jumps.iter().any(|jump| jump.name == *name);
+                event.continuous = known.continuous.into_iter().filter(|name| !does_jump(name)).collect();
+            }
+            event.impulses = known.impulses;
+        }
+        events.push(event);
+    }
+    events.sort_by(|a, b| a.time.total_cmp(&b.time));
+}
+
+/// The events of the balances with the jumps that the table shows, and those at which nothing but the table shows a jump.
+fn with_observed(events: Vec<Event>, system: &CompiledSystem, simulation: &Simulation) -> Vec<Event> {
+    let sizes = sizes(simulation);
+    let mut all = observed_events(system, simulation);
+    for mut event in events {
+        if let Some(at) = all.iter().position(|known| known.time == event.time) {
+            event.jumps = all.remove(at).jumps;
+        } else if let Some(&row) = simulation.jumps.iter().find(|&&row| simulation.times[row] == event.time) {
+            event.jumps = jumps_at(system, simulation, &sizes, row);
+        }
+        if !event.jumps.is_empty() || !event.impulses.is_empty() {
+            all.push(event);
+        }
+    }
+    all
 }
 
 /// The events with the jumps of variables that are computed nonlinearly, as the table shows them.

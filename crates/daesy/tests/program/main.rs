@@ -1,6 +1,7 @@
 //! The program as a user runs it: its verdicts, its words, its exit status and its files.
 
 mod discontinuities;
+mod events;
 mod json;
 mod problems;
 mod session;

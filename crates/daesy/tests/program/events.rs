@@ -1,0 +1,418 @@
+//! Events through the program, against solutions worked out by hand.
+
+use crate::session::Session;
+use serde_json::Value;
+
+fn events(document: &Value) -> &Vec<Value> {
+    document["events"].as_array().unwrap()
+}
+
+/// Times of the events at which a variable jumps.
+fn jump_times(document: &Value, name: &str) -> Vec<f64> {
+    let jumps = events(document).iter().filter(|event| event["jumps"].get(name).is_some());
+    jumps.map(|event| event["time"].as_f64().unwrap()).collect()
+}
+
+fn assert_close(found: f64, expected: f64, tolerance: f64, what: &str) {
+    assert!((found - expected).abs() <= tolerance, "{what}: {found} instead of {expected}");
+}
+
+fn simulate(model: &str) -> Value {
+    let run = Session::with_model(model).run(&["simulate", "model.mo", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    run.json()
+}
+
+/// The finding of a run that fails.
+fn failure(model: &str, status: i32) -> Value {
+    let session = Session::with_model(model);
+    let run = session.run(&["simulate", "model.mo", "--json", "-o", "out.csv"]);
+    assert_eq!(run.status, status, "{}", run.stderr);
+    assert_eq!(session.files(), ["model.mo"]);
+    run.json()["findings"][0].clone()
+}
+
+/// T' = -(T - 10)/10 + 2 heats towards 30, without heating towards 10: 18 to 22 takes 10 ln(12/8), 22 to 20 takes 10 ln(12/10).
+#[test]
+fn a_thermostat_switches_when_it_should() {
+    let document = simulate(
+        "model M Real T(start=18, fixed=true); Boolean on(start=true, fixed=true);
+         equation der(T) = -0.1*(T - 10) + (if on then 2 else 0);
+           on = if pre(on) then T < 22 else T < 20;
+         annotation(experiment(StopTime=9, Interval=0.5)); end M;",
+    );
+    let times = jump_times(&document, "on");
+    let up = 10.0 * (10.0f64 / 8.0).ln();
+    let down = 10.0 * (12.0f64 / 10.0).ln();
+    let first = 10.0 * 1.5f64.ln();
+    for (time, expected) in times.iter().zip([first, first + down, first + down + up]) {
+        assert_close(*time, expected, 1e-6, "switching time");
+    }
+    assert_eq!(times.len(), 3);
+}
+
+/// x' = x + u with u = -3 x(kT): x((k+1)T) = e^T x(kT) + (e^T - 1) u.
+#[test]
+fn a_sampled_controller_acts_at_its_ticks() {
+    let run = Session::with_model(
+        "model M Real x(start=1, fixed=true); discrete Real u(start=0); Integer k(start=0);
+         equation der(x) = x + u; when sample(0, 0.1) then u = -3*x; k = pre(k) + 1; end when;
+         annotation(experiment(StopTime=1, Interval=0.1, Tolerance=1e-9)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    let table = run.table();
+    let (t, x, k) = (table.column("t"), table.column("x"), table.column("k"));
+    let mut expected = 1.0;
+    for tick in 0..=10 {
+        let row = t.iter().rposition(|time| (time - 0.1 * f64::from(tick)).abs() < 1e-9).unwrap();
+        assert_close(x[row], expected, 1e-8, "state at a tick");
+        assert_eq!(k[row], f64::from(tick + 1));
+        expected = 0.1f64.exp() * expected - 3.0 * (0.1f64.exp() - 1.0) * expected;
+    }
+}
+
+/// Every row keeps the ideal diode's law, and the capacitor is charged where the source is above it.
+#[test]
+fn an_ideal_diode_blocks_or_conducts() {
+    let run = Session::with_model(
+        "model M Real vs, vd, id, s, vc(start=0, fixed=true); Boolean off;
+         equation vs = 10*sin(6.283185307179586*time); off = s < 0;
+           vd = s*(if off then 1 else 0); id = s*(if off then 0 else 1);
+           vs = id + vd + vc; 0.01*der(vc) = id - vc/10;
+         annotation(experiment(StopTime=1.2, Interval=0.01)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    let table = run.table();
+    let (vd, id, off) = (table.column("vd"), table.column("id"), table.column("off"));
+    for row in 0..vd.len() {
+        assert!(
+            vd[row] < 1e-9 && id[row] > -1e-9 && (vd[row] * id[row]).abs() < 1e-9,
+            "row {row}: {} {}",
+            vd[row],
+            id[row]
+        );
+    }
+    assert!(off.contains(&1.0) && off.contains(&0.0));
+    // Blocking, the capacitor discharges by exp(-t/0.1).
+    let (t, vc) = (table.column("t"), table.column("vc"));
+    let from = t.iter().position(|time| *time > 0.5).unwrap();
+    let to = t.iter().position(|time| *time > 0.9).unwrap();
+    assert_close(vc[to], vc[from] * (-(t[to] - t[from]) / 0.1).exp(), 1e-5, "voltage");
+}
+
+/// Stuck until k x = Fs at t = 1, then x'' = Fd - k x until the speed is that of the belt again: w t = 2 pi - 2 atan((Fs - Fd) w/(k vb)).
+#[test]
+fn a_block_on_a_belt_sticks_and_slips() {
+    let document = simulate(
+        "model M parameter Real k=10, vb=0.2, Fs=2, Fd=1.5;
+           Real x(start=0, fixed=true), v(start=0.2, fixed=true); Boolean stuck(start=true, fixed=true);
+         equation der(x) = v; der(v) = if stuck then 0 else Fd - k*x;
+           when pre(stuck) and k*x > Fs then stuck = false;
+           elsewhen not pre(stuck) and v > vb then stuck = true; reinit(v, vb); end when;
+         annotation(experiment(StopTime=3, Interval=0.05, Tolerance=1e-8)); end M;",
+    );
+    let times = jump_times(&document, "stuck");
+    let w = 10.0f64.sqrt();
+    let slip = (2.0 * std::f64::consts::PI - 2.0 * (0.05 * w / 0.2).atan()) / w;
+    assert_close(times[0], 1.0, 1e-7, "first slip");
+    assert_close(times[1], 1.0 + slip, 1e-6, "sticking again");
+}
+
+/// A pendulum of index 3 falls from 0.2 above its lowest point against a wall there: speed sqrt(2 g 0.2), then 0.8 of it, and a rise of
+/// 0.64 times 0.2.
+#[test]
+fn a_pendulum_of_index_three_bounces_from_a_wall() {
+    let model = "model M parameter Real g=9.81;
+           Real x(start=0.6, fixed=true), y(start=-0.8), vx(start=0, fixed=true), vy, F;
+         equation der(x) = vx; der(y) = vy; der(vx) = -F*x; der(vy) = -F*y - g; x^2 + y^2 = 1;
+           when x <= 0 then reinit(vx, -0.8*pre(vx)); end when;
+         annotation(experiment(StopTime=1.4, Interval=0.01, Tolerance=1e-8)); end M;";
+    let document = simulate(model);
+    let jump = &events(&document)[0]["jumps"]["vx"];
+    let speed = (2.0f64 * 9.81 * 0.2).sqrt();
+    assert_close(jump[0].as_f64().unwrap(), -speed, 1e-6, "speed before");
+    assert_close(jump[1].as_f64().unwrap(), 0.8 * speed, 1e-6, "speed after");
+    let continuous = &events(&document)[0]["continuous"];
+    assert_eq!(continuous, &serde_json::json!(["x", "y", "vy"]));
+    let table = Session::with_model(model).run(&["simulate", "model.mo"]).table();
+    let highest = table.column("y").into_iter().zip(table.column("t")).filter(|(_, t)| *t > 0.52);
+    let highest = highest.map(|(y, _)| y).fold(f64::NEG_INFINITY, f64::max);
+    assert_close(highest, -1.0 + 0.64 * 0.2, 1e-4, "rise");
+    for (x, y) in table.column("x").into_iter().zip(table.column("y")) {
+        assert_close(x * x + y * y, 1.0, 1e-9, "length");
+    }
+}
+
+/// Red 3 s, green 2 s, yellow 1 s.
+#[test]
+fn a_state_machine_changes_at_computed_times() {
+    let document = simulate(
+        "model M type Light = enumeration(red, green, yellow);
+           Light s(start=Light.red, fixed=true); discrete Real t0(start=0, fixed=true);
+         equation when time >= pre(t0) + (if pre(s) == Light.red then 3 elseif pre(s) == Light.green then 2 else 1) then
+             s = if pre(s) == Light.red then Light.green elseif pre(s) == Light.green then Light.yellow else Light.red;
+             t0 = time; end when;
+         annotation(experiment(StopTime=13)); end M;",
+    );
+    assert_eq!(jump_times(&document, "s"), [3.0, 5.0, 6.0, 9.0, 11.0, 12.0]);
+    assert!(events(&document).iter().all(|event| event["kind"] == "time-event"));
+    assert_eq!(events(&document)[2]["jumps"]["s"], serde_json::json!([3.0, 1.0]));
+}
+
+/// A tank that overflows from t = 2 on, and one that is empty from t = 2 on, beyond which sqrt(h) has no value.
+#[test]
+fn tanks_overflow_and_run_empty() {
+    let document = simulate(
+        "model M Real h(start=0, fixed=true), over; Boolean full;
+         equation full = h >= 1; over = if full then 0.5 else 0; der(h) = 0.5 - over;
+         annotation(experiment(StopTime=4)); end M;",
+    );
+    assert_close(jump_times(&document, "over")[0], 2.0, 1e-9, "overflow");
+    let table = Session::with_model(
+        "model M Real h(start=1, fixed=true); equation der(h) = if h > 0 then -sqrt(h) else 0;
+         annotation(experiment(StopTime=4, Interval=0.1)); end M;",
+    )
+    .run(&["simulate", "model.mo"])
+    .table();
+    for (t, h) in table.column("t").into_iter().zip(table.column("h")) {
+        assert_close(h, (1.0 - 0.5 * t.min(2.0)).powi(2), 2e-6, "level");
+    }
+}
+
+/// sin(t) crosses 0.5 and -0.5 at odd multiples of pi/6; nothing but the relations limits the steps.
+#[test]
+fn a_hysteresis_of_a_signal_of_time_misses_no_crossing() {
+    let document = simulate(
+        "model M Boolean y; Real u; initial equation pre(y) = false;
+         equation u = sin(time); y = not pre(y) and u > 0.5 or pre(y) and u >= -0.5;
+         annotation(experiment(StopTime=12, Interval=4)); end M;",
+    );
+    let sixth = std::f64::consts::PI / 6.0;
+    let times = jump_times(&document, "y");
+    assert_eq!(times.len(), 4);
+    for (time, multiple) in times.iter().zip([1.0, 7.0, 13.0, 19.0]) {
+        assert_close(*time, multiple * sixth, 1e-9, "crossing");
+    }
+}
+
+/// Two crossings close together: sin(2 pi t) is above 0.9999 for 4.5 ms around t = 0.25 and 1.25.
+#[test]
+fn a_short_excursion_is_seen() {
+    let document = simulate(
+        "model M Real x(start=0, fixed=true), v(start=6.283185307179586, fixed=true); Integer n(start=0, fixed=true);
+         equation der(x) = v; der(v) = -39.47841760435743*x; when x > 0.9999 then n = pre(n) + 1; end when;
+         annotation(experiment(StopTime=2, Interval=0.5, Tolerance=1e-8)); end M;",
+    );
+    let times = jump_times(&document, "n");
+    let half_width = 0.9999f64.acos() / (2.0 * std::f64::consts::PI);
+    assert_eq!(times.len(), 2);
+    assert_close(times[0], 0.25 - half_width, 1e-5, "first");
+    assert_close(times[1], 1.25 - half_width, 1e-5, "second");
+}
+
+#[test]
+fn whole_numbers_of_time_change_at_exact_times() {
+    let document = simulate(
+        "model M Real y, z, x(start=0, fixed=true); Integer k;
+         equation y = if mod(time, 0.4) < 0.1 then 1 else 0; k = integer(time/0.3); z = floor(2*sin(time)); der(x) = y;
+         annotation(experiment(StopTime=1.15)); end M;",
+    );
+    assert_eq!(jump_times(&document, "y").len(), 5);
+    for (time, expected) in jump_times(&document, "y").iter().zip([0.1, 0.4, 0.5, 0.8, 0.9]) {
+        assert_close(*time, expected, 1e-15, "y");
+    }
+    for (time, expected) in jump_times(&document, "k").iter().zip([0.3, 0.6, 0.9]) {
+        assert_close(*time, expected, 1e-15, "k");
+    }
+    assert_close(jump_times(&document, "z")[0], std::f64::consts::PI / 6.0, 1e-9, "z");
+}
+
+#[test]
+fn what_cannot_go_on_is_told_by_name() {
+    let ball = failure(
+        "model M Real h(start=1, fixed=true), v(start=0, fixed=true);
+         equation der(h) = v; der(v) = -9.81; when h <= 0 then reinit(v, -0.7*pre(v)); end when;
+         annotation(experiment(StopTime=3)); end M;",
+        3,
+    );
+    assert_eq!(ball["code"], "accumulating-events");
+    // t1 (1 + 2 e/(1 - e)) with t1 = sqrt(2/g)
+    let limit = (2.0f64 / 9.81).sqrt() * (1.0 + 1.4 / 0.3);
+    assert!(ball["message"].as_str().unwrap().contains(&format!("{limit:.5}")), "{ball}");
+    assert!(ball["message"].as_str().unwrap().contains("`h <= 0`"), "{ball}");
+    let slide = failure(
+        "model M Real x(start=1, fixed=true); equation der(x) = if x > 0 then -1 else 1;
+         annotation(experiment(StopTime=3)); end M;",
+        3,
+    );
+    assert_eq!(slide["code"], "chattering");
+    assert!(slide["message"].as_str().unwrap().contains("`x > 0`"), "{slide}");
+    let loops = failure(
+        "model M Boolean b; Real x(start=0, fixed=true); equation b = not pre(b) or x > 2; der(x) = 1; end M;",
+        1,
+    );
+    assert_eq!(loops["code"], "event-unsettled");
+    let clutch = failure(
+        "model M Real w1(start=4, fixed=true), w2(start=0, fixed=true), tau;
+         equation der(w1) = -tau; 3*der(w2) = tau; if time >= 1 then w1 = w2; else tau = 0; end if;
+         annotation(experiment(StopTime=2)); end M;",
+        3,
+    );
+    assert_eq!(clutch["code"], "singular-mode");
+    assert!(clutch["message"].as_str().unwrap().contains("time >= 1"), "{clutch}");
+}
+
+#[test]
+fn assertions_stop_or_warn_and_terminate_ends() {
+    let broken = failure(
+        "model M\n Real x(start=0, fixed=true);\nequation\n der(x) = 1;\n assert(x < 0.5, \"x is too large\");\nend M;",
+        1,
+    );
+    assert_eq!(broken["code"], "assertion");
+    assert_eq!(broken["line"], 5);
+    assert!(broken["message"].as_str().unwrap().contains("t = 0.5: x is too large"), "{broken}");
+    let warned = simulate(
+        "model M Real x(start=0, fixed=true); equation der(x) = 1;
+         assert(x < 0.25, \"x is getting large\", AssertionLevel.warning); end M;",
+    );
+    assert_eq!(warned["findings"][0]["level"], "warning");
+    let ended = Session::with_model(
+        "model M Real x(start=0, fixed=true); equation der(x) = 1;
+         when x > 0.5 then terminate(\"half way\"); end when; annotation(experiment(StopTime=1, Interval=0.2)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    let times = ended.table().column("t");
+    assert_close(times[times.len() - 1], 0.5, 1e-9, "end");
+    assert!(ended.stderr.contains("half way"));
+}
+
+/// A step inside the model, seen by a capacitor that is bound to it: the current has an impulse of C times the step.
+#[test]
+fn a_step_inside_a_model_of_index_two_makes_an_impulse() {
+    let document = simulate(
+        "model M parameter Real C=2; Real v, i, u;
+         equation u = if time < 1 then 0 else 3; v = u; C*der(v) = i; annotation(experiment(StopTime=2)); end M;",
+    );
+    assert_eq!(events(&document)[0]["impulses"]["i"], serde_json::json!([6.0]));
+    assert_eq!(events(&document)[0]["jumps"]["v"], serde_json::json!([0.0, 3.0]));
+}
+
+fn with_study(model: &str, inputs: &str) -> Session {
+    let study =
+        format!("[model]\nfile = \"model.mo\"\n[inputs]\n{inputs}[simulate]\nstop = 2\nstep = 0.5\nrtol = 1e-8\n");
+    Session::with_model(model).with("study.toml", &study)
+}
+
+/// Barton and Lee (4.12): with both inputs stepping the product of a jump and an impulse has no meaning; with one, x1 + x3 x2 stays.
+#[test]
+fn products_of_jumps_and_impulses_are_refused() {
+    let model = "model M input Real u1, u2; Real x1(start=0, fixed=true), x2, x3;
+        equation der(x1) + x3*der(x2) = 0; x2 = u1; x3 = u2; end M;";
+    let step = "{ expression = \"if time < 1 then 0 else 1\" }\n";
+    let run = with_study(model, &format!("u1 = {step}u2 = {step}")).run(&["simulate", "study.toml", "--json"]);
+    assert_eq!(run.status, 1);
+    let finding = &run.json()["findings"][0];
+    assert_eq!(finding["code"], "state-transfer");
+    assert!(finding["message"].as_str().unwrap().contains("der(x1) + x3*der(x2) = 0"), "{finding}");
+    let session = with_study(model, &format!("u1 = {step}u2 = {{ expression = \"2 + time\" }}\n"));
+    let table = session.run(&["simulate", "study.toml"]).table();
+    assert_close(table.column("x1")[5], -3.0, 1e-9, "x1");
+}
+
+/// Barton and Lee (4.11): positions and velocities of a pendulum stay where the force on it jumps; its tension jumps.
+#[test]
+fn a_step_of_a_force_leaves_positions_and_velocities() {
+    let model = "model M input Real u; Real x(start=0.6, fixed=true), y(start=-0.8), v(start=0, fixed=true), w, T;
+        equation der(x) = v; der(v) = -T*x; der(y) = w; der(w) = -T*y - u; x^2 + y^2 = 1; end M;";
+    let session = with_study(model, "u = { expression = \"if time < 1 then 9.81 else -5\" }\n");
+    let document = session.run(&["simulate", "study.toml", "--json"]).json();
+    let event = &events(&document)[0];
+    let mut continuous: Vec<&str> = event["continuous"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    continuous.sort_unstable();
+    assert_eq!(continuous, ["v", "w", "x", "y"]);
+    let jumps = event["jumps"].as_object().unwrap();
+    assert_eq!(jumps.len(), 2);
+    assert!(jumps.contains_key("u"));
+    // T = v^2 + w^2 - u y jumps by 14.81 y.
+    let table = session.run(&["simulate", "study.toml"]).table();
+    let row = table.column("t").iter().position(|&time| time == 1.0).unwrap();
+    let y = table.column("y")[row];
+    let jump = jumps["T"][1].as_f64().unwrap() - jumps["T"][0].as_f64().unwrap();
+    assert_close(jump, 14.81 * y, 1e-6, "tension");
+}
+
+/// Barton and Lee (3.1) beside a nonlinear equation: x1 + 2 x2 stays, so that a unit step gives 2 and -1.
+#[test]
+fn a_nonlinear_model_of_index_two_crosses_a_step_by_balances() {
+    let model = "model M input Real f; Real x1(start=0), x2(start=0, fixed=true), z(start=1, fixed=true);
+        equation der(x1) + 2*der(x2) = 0; x1 + x2 = f; der(z) = -z^2; end M;";
+    let session = with_study(model, "f = { expression = \"if time < 1 then 0 else 1\" }\n");
+    let document = session.run(&["simulate", "study.toml", "--json"]).json();
+    let event = &events(&document)[0];
+    assert_eq!(event["continuous"], serde_json::json!(["z", "x1 + 2*x2"]));
+    assert_close(event["jumps"]["x1"][1].as_f64().unwrap(), 2.0, 1e-9, "x1");
+    assert_close(event["jumps"]["x2"][1].as_f64().unwrap(), -1.0, 1e-9, "x2");
+    let check = session.run(&["check", "study.toml", "--json"]).json();
+    let smooth = check["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == "input-not-smooth");
+    assert!(smooth.is_some(), "{check}");
+}
+
+/// u = 4: at rest x = 2 and y = 2; from zero with y given.
+#[test]
+fn a_study_says_how_a_simulation_starts() {
+    let model = "model M input Real u(start=4); Real x(start=7, fixed=true), y(start=1, fixed=true), z;
+        equation der(x) = u - x^2; der(y) = x - y; z = x + y; end M;";
+    let study = |initial: &str| format!("[model]\nfile = \"model.mo\"\n[initial]\n{initial}[simulate]\nstop = 1\n");
+    let session = Session::with_model(model)
+        .with("rest.toml", &study("mode = \"stationary\"\n"))
+        .with("zero.toml", &study("mode = \"zero\"\ny = 2\n"))
+        .with("model.toml", &study("mode = \"model\"\nx = 3\n"));
+    let start = |name: &str| session.run(&["simulate", name, "--json"]).json()["initial"].clone();
+    let rest = start("rest.toml");
+    assert_close(rest["derived"]["x"].as_f64().unwrap(), 2.0, 1e-9, "x at rest");
+    assert_close(rest["derived"]["z"].as_f64().unwrap(), 4.0, 1e-9, "z at rest");
+    let zero = start("zero.toml");
+    assert_eq!(zero["guessed"]["x"], 0.0);
+    assert_eq!(zero["fixed"]["y"], 2.0);
+    let given = start("model.toml");
+    assert_eq!((given["fixed"]["x"].as_f64(), given["fixed"]["y"].as_f64()), (Some(3.0), Some(1.0)));
+    assert_eq!(given["derived"]["z"], 4.0);
+}
+
+/// atan(10 (x - 3)) sends Newton's method from 0.1 far away; the simplified expression leads to 3.
+#[test]
+fn homotopy_leads_to_the_start() {
+    let document = simulate("model M Real x(start=0.1); equation homotopy(atan(10*(x - 3)), x - 3) = 0; end M;");
+    assert_close(document["initial"]["derived"]["x"].as_f64().unwrap(), 3.0, 1e-9, "x");
+}
+
+#[test]
+fn tables_are_written_as_asked() {
+    let session = Session::with_model("model M Real x(start=1, fixed=true); equation der(x) = -x; end M;");
+    for name in ["out.parquet", "out.mat", "out.csv"] {
+        let run = session.run(&["simulate", "model.mo", "-o", name]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+    }
+    let parquet = std::fs::read(session.path("out.parquet")).unwrap();
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    // Three columns of 501 doubles under their names.
+    let mat = std::fs::read(session.path("out.mat")).unwrap();
+    assert_eq!(mat.len(), 3 * (20 + 501 * 8) + "t\0x\0der(x)\0".len());
+    assert_eq!(session.run(&["simulate", "model.mo", "-o", "out.xlsx"]).status, 2);
+}
+
+#[test]
+fn a_failed_start_names_the_equations_that_are_off() {
+    let finding = failure("model M\n Real x(start=1), y(start=1);\nequation\n x^2 + y^2 = -1;\n x = y;\nend M;", 3);
+    assert_eq!(finding["code"], "no-consistent-start");
+    assert!(finding["message"].as_str().unwrap().contains("= -1"), "{finding}");
+    assert_eq!(finding["line"], 4);
+    let division = failure("model M\n Real x(start=0, fixed=true);\nequation\n der(x) = 1/x;\nend M;", 3);
+    assert_eq!((division["code"].as_str(), division["line"].as_u64()), (Some("not-finite"), Some(4)));
+    let blow_up = failure(
+        "model M\n Real x(start=1, fixed=true);\nequation\n der(x) = x^2;\n annotation(experiment(StopTime=2));\nend M;",
+        3,
+    );
+    assert_eq!((blow_up["code"].as_str(), blow_up["line"].as_u64()), (Some("step-too-small"), Some(4)));
+    assert_eq!(blow_up["names"][0], "x");
+}
