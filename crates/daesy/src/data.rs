@@ -130,6 +130,41 @@ impl Data {
         Ok(Self { file: shown.to_owned(), times, names, columns })
     }
 
+    /// The values of one column of a file that needs no time column; empty cells are left out.
+    ///
+    /// # Errors
+    /// When the column is not there or a cell of it is no number.
+    pub fn parse_column(text: &str, shown: &str, column: &str) -> Result<Vec<f64>, Vec<Diagnostic>> {
+        let mut lines = text.trim_start_matches('\u{feff}').lines().enumerate();
+        let header = lines.next().map_or("", |(_, header)| header);
+        let separator = if header.contains(',') || !header.contains(';') { ',' } else { ';' };
+        let names: Vec<String> = split(header, separator).into_iter().map(|cell| cell.text).collect();
+        let Some(place) = names.iter().position(|name| name == column) else {
+            let help = match nearest(column, names.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("its columns: {}", names.join(", ")),
+            };
+            let message = format!("there is no column `{column}`");
+            return Err(vec![Diagnostic::about_file("data-column", shown, message).with_help(help)]);
+        };
+        let mut values = Vec::new();
+        for (at, line) in lines {
+            let cells = split(line, separator);
+            let Some(cell) = cells.get(place).filter(|cell| !cell.text.is_empty()) else { continue };
+            match cell.text.parse::<f64>() {
+                Ok(value) if value.is_finite() => values.push(value),
+                _ => {
+                    let message = format!("`{}` is not a finite number (column `{column}`)", cell.text);
+                    let mut diagnostic = Diagnostic::about_file("data-number", shown, message);
+                    diagnostic.place =
+                        Some(Place { file: shown.to_owned(), line: at as u32 + 1, column: cell.start as u32 + 1 });
+                    return Err(vec![diagnostic]);
+                }
+            }
+        }
+        Ok(values)
+    }
+
     /// A column by its header.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<&[f64]> {

@@ -103,6 +103,18 @@ impl Diagnostic {
         self
     }
 
+    /// A finding of any level without a place.
+    #[must_use]
+    pub fn new(level: Level, code: &str, message: impl Into<String>) -> Self {
+        Self { level, ..Self::error(code, message) }
+    }
+
+    /// A note without a place.
+    #[must_use]
+    pub fn note(code: &str, message: impl Into<String>) -> Self {
+        Self::new(Level::Note, code, message)
+    }
+
     /// Adds the remedy.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {

@@ -29,3 +29,4 @@ pub mod straighten;
 pub mod study;
 pub mod table;
 pub mod transfer;
+pub mod uq;

@@ -18,7 +18,8 @@ use crate::report::chart::{Chart, Mark, Series};
 use crate::simulate::{SimulateFailure, Trajectory};
 use crate::source::Source;
 use crate::table::{Table, TableKind, write_whole};
-use crate::{check, demo, flat_text, simulate};
+use crate::uq::{SurrogateFile, UqFailure, UqSettings, read_surrogate};
+use crate::{check, demo, flat_text, simulate, uq};
 
 const AFTER_HELP: &str = "\
 FILE is a Modelica file (.mo), a package folder, or a study (.toml) that names one.
@@ -52,6 +53,8 @@ enum Verb {
     /// The strangeness-free form of a linear model, with its states and inputs
     #[command(mut_arg("output", |arg| arg.hide(true)))]
     Regularize(RegularizeArgs),
+    /// Moments, quantiles and Sobol indices under random parameters
+    Uq(UqArgs),
     /// The flat model, as Base Modelica or JSON: what the other verbs work on
     #[command(mut_arg("output", |arg| arg.hide(true)), mut_arg("report", |arg| arg.hide(true)))]
     Flatten(FileArgs),
@@ -117,6 +120,18 @@ struct RegularizeArgs {
     /// Takes the inputs as given functions of time, whose derivatives may enter, instead of as variables
     #[arg(long)]
     given_inputs: bool,
+}
+
+#[derive(Args, Clone)]
+struct UqArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// Writes the polynomials in the random parameters; a FILE so written is evaluated by `daesy uq FILE --set NAME=VALUE`
+    #[arg(long, value_name = "FILE")]
+    surrogate: Option<PathBuf>,
+    /// Keeps what is computed; the same command run again goes on where the file ends
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
 }
 
 #[derive(Args, Clone)]
@@ -232,6 +247,7 @@ impl Verb {
                 let refused = refuse_output(&args.file, "regularize");
                 refused.unwrap_or_else(|| regularize_verb(&args).about(&args.file))
             }
+            Self::Uq(args) => uq_verb(&args).about(&args.file),
             Self::Flatten(args) => {
                 let refused = refuse_output(&args, "flatten").or_else(|| refuse_report(&args, "flatten"));
                 refused.unwrap_or_else(|| flatten_verb(&args).about(&args))
@@ -245,6 +261,7 @@ impl Verb {
         match self {
             Self::Check(args) | Self::Simulate(args) | Self::Flatten(args) => Some(args),
             Self::Regularize(args) => Some(&mut args.file),
+            Self::Uq(args) => Some(&mut args.file),
             Self::Demo(_) => None,
         }
     }
@@ -253,6 +270,7 @@ impl Verb {
         match self {
             Self::Check(args) | Self::Simulate(args) | Self::Flatten(args) => args.common.clone(),
             Self::Regularize(args) => args.file.common.clone(),
+            Self::Uq(args) => args.file.common.clone(),
             Self::Demo(args) => args.common.clone(),
         }
     }
@@ -432,17 +450,114 @@ fn flatten_verb(args: &FileArgs) -> Answer {
     }
 }
 
+/// The kind of table that `-o` asks for; refused where it is none.
+fn table_kind(output: Option<&Path>) -> Result<TableKind, Box<Diagnostic>> {
+    let Some(path) = output else { return Ok(TableKind::Csv) };
+    TableKind::of(path).ok_or_else(|| {
+        let message = format!("`{}` is not a .csv, .parquet or .mat file", path.display());
+        Box::new(Diagnostic::error("output-kind", message).with_help("tables are written as .csv, .parquet or .mat"))
+    })
+}
+
+fn uq_verb(args: &UqArgs) -> Answer {
+    let mut answer = Answer::new("uq");
+    let kind = match table_kind(args.file.output.as_deref()) {
+        Ok(kind) => kind,
+        Err(diagnostic) => return answer.fail(Status::Usage, vec![*diagnostic]),
+    };
+    if args.file.file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
+        return evaluate_surrogate(args, kind, answer);
+    }
+    let mut loaded = match load_file(&args.file) {
+        Ok(loaded) => loaded,
+        Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
+    };
+    answer.model = Some(loaded.flat.model.clone());
+    answer.diagnostics = loaded.diagnostics.clone();
+    let settings = UqSettings {
+        seed: args.file.common.seed,
+        threads: args.file.common.threads,
+        checkpoint: args.checkpoint.clone(),
+    };
+    let found = match uq::uq(&mut loaded, &settings) {
+        Ok(found) => found,
+        Err(UqFailure::Input(diagnostics)) => return answer.fail(Status::Fault, diagnostics),
+        Err(UqFailure::Method(diagnostic)) => return answer.fail(Status::GaveUp, vec![*diagnostic]),
+    };
+    answer.keys = found.to_json();
+    answer.text = found.to_text();
+    answer.diagnostics.extend(found.diagnostics.iter().cloned());
+    let table = found.table();
+    let mut files: Vec<(&Path, Vec<u8>)> = Vec::new();
+    if let Some(path) = &args.file.output {
+        files.push((path, table.to_bytes(kind)));
+    }
+    if let Some(path) = &args.file.report {
+        files.push((path, found.page().to_html().into_bytes()));
+    }
+    if let Some(path) = &args.surrogate {
+        let Some(surrogate) = found.surrogate else {
+            let diagnostic = Diagnostic::error("surrogate", "there are too few samples to fit a surrogate");
+            return answer.fail(Status::Fault, vec![diagnostic.with_help("take more `samples` or a lower `degree`")]);
+        };
+        files.push((path, SurrogateFile { model: found.model, surrogate }.to_text().into_bytes()));
+    }
+    answer.table = Some(table);
+    for (path, bytes) in files {
+        if let Err(error) = write_whole(path, &bytes) {
+            return answer.fail(Status::Fault, vec![cannot_write(path, &error)]);
+        }
+        answer.text.push_str(&format!("Wrote {}.\n", path.display()));
+    }
+    answer
+}
+
+/// The polynomials of an earlier run at parameter values.
+fn evaluate_surrogate(args: &UqArgs, kind: TableKind, mut answer: Answer) -> Answer {
+    let path = &args.file.file;
+    let shown = path.display().to_string();
+    if args.surrogate.is_some() || args.file.report.is_some() {
+        let message = "a surrogate is evaluated to a table: `--surrogate` and `--report` have nothing to write";
+        return answer.fail(Status::Usage, vec![Diagnostic::error("usage", message)]);
+    }
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => {
+            let message = format!("`{shown}` cannot be read: {error}");
+            return answer.fail(Status::Fault, vec![Diagnostic::about_file("file", &shown, message)]);
+        }
+    };
+    let evaluated = read_surrogate(&text, &shown).and_then(|file| {
+        answer.model = Some(file.model.clone());
+        file.evaluate(&args.file.set)
+    });
+    let evaluated = match evaluated {
+        Ok(evaluated) => evaluated,
+        Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
+    };
+    let parameters: Map<String, Value> =
+        evaluated.parameters.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    answer.keys.insert("parameters".into(), Value::Object(parameters));
+    let last = evaluated.table.names.iter().zip(&evaluated.table.columns).skip(1);
+    let finals: Map<String, Value> = last.map(|(name, column)| (name.clone(), json!(column.last()))).collect();
+    answer.keys.insert("final".into(), Value::Object(finals));
+    if let Some(path) = &args.file.output {
+        if let Err(error) = write_whole(path, &evaluated.table.to_bytes(kind)) {
+            return answer.fail(Status::Fault, vec![cannot_write(path, &error)]);
+        }
+        answer.text = format!("Wrote {}.\n", path.display());
+    } else {
+        answer.text = evaluated.table.to_csv();
+    }
+    answer.table = Some(evaluated.table);
+    answer
+}
+
 fn simulate_verb(args: &FileArgs) -> Answer {
     let mut answer = Answer::new("simulate");
-    let kind = match args.output.as_deref().map(|path| (path, TableKind::of(path))) {
-        Some((path, None)) => {
-            let message = format!("`{}` is not a .csv, .parquet or .mat file", path.display());
-            let diagnostic = Diagnostic::error("output-kind", message);
-            return answer
-                .fail(Status::Usage, vec![diagnostic.with_help("tables are written as .csv, .parquet or .mat")]);
-        }
-        Some((_, Some(kind))) => kind,
-        None => TableKind::Csv,
+    let kind = match table_kind(args.output.as_deref()) {
+        Ok(kind) => kind,
+        Err(diagnostic) => return answer.fail(Status::Usage, vec![*diagnostic]),
     };
     let mut loaded = match load_file(args) {
         Ok(loaded) => loaded,

@@ -122,7 +122,11 @@ pub fn start_time(loaded: &mut Loaded, prepared: &Prepared) -> f64 {
 /// Rows of the output when nobody says how many.
 const DEFAULT_ROWS: f64 = 500.0;
 
-fn options(loaded: &mut Loaded, prepared: &Prepared) -> Result<SimulateOptions, SimulateFailure> {
+/// How a study wants its model integrated.
+///
+/// # Errors
+/// When time span or step make no sense.
+pub(crate) fn options(loaded: &mut Loaded, prepared: &Prepared) -> Result<SimulateOptions, SimulateFailure> {
     let experiment = loaded.flat.experiment;
     let asked = loaded.study.as_ref().map(|study| study.simulate.clone()).unwrap_or_default();
     let mut number = |quantity: &Option<Quantity>| match quantity {

@@ -297,12 +297,34 @@ pub struct IdentifyOptions {
 /// `[uq]`
 #[derive(Clone, Debug, Default)]
 pub struct UqOptions {
-    /// `galerkin`, `collocation`, `monte-carlo` or `auto`.
+    /// `auto`, `galerkin`, `collocation`, `monte-carlo` or `quasi-monte-carlo`.
     pub method: Option<String>,
+    /// Place of the section, for what is said about all of it.
+    pub span: Option<Span>,
+    /// `total`, `hyperbolic` or `adaptive`.
+    pub basis: Option<String>,
     /// Degree of the basis.
     pub degree: Option<u64>,
-    /// Number of samples.
+    /// Highest degree of an adaptive basis.
+    pub max_degree: Option<u64>,
+    /// When an adaptive basis is good enough: share of a variable's standard deviation.
+    pub tolerance: Option<f64>,
+    /// Number of samples; the most points of an adaptive grid.
     pub samples: Option<u64>,
+    /// `auto`, `tensor` or `sparse`.
+    pub grid: Option<String>,
+    /// `gauss` or `nested`.
+    pub quadrature: Option<String>,
+    /// Points per parameter.
+    pub points: Option<u64>,
+    /// `project` or `ramp`.
+    pub initial: Option<String>,
+    /// Duration of the ramp.
+    pub ramp: Option<f64>,
+    /// Number of held-out samples.
+    pub validation: Option<u64>,
+    /// Variables to report; all when left out.
+    pub variables: Option<Vec<Named<()>>>,
 }
 
 /// Where the equations come from.

@@ -554,12 +554,47 @@ fn read_uq(reader: &mut Reader, root: &mut Section<'_, '_>) -> UqOptions {
     let Some(mut section) = root.take("uq").and_then(|value| reader.table("uq", value, "a table")) else {
         return UqOptions::default();
     };
-    let method = section
-        .take("method")
-        .and_then(|value| reader.word("method", value, &["auto", "galerkin", "collocation", "monte-carlo"]))
-        .map(str::to_owned);
-    let degree = section.take("degree").and_then(|value| reader.count("degree", value));
-    let samples = section.take("samples").and_then(|value| reader.count("samples", value));
+    let mut word = |reader: &mut Reader, key, words: &[&'static str]| {
+        section.take(key).and_then(|value| reader.word(key, value, words)).map(str::to_owned)
+    };
+    let methods = ["auto", "galerkin", "collocation", "monte-carlo", "quasi-monte-carlo"];
+    let method = word(reader, "method", &methods);
+    let basis = word(reader, "basis", &["total", "hyperbolic", "adaptive"]);
+    let grid = word(reader, "grid", &["auto", "tensor", "sparse"]);
+    let quadrature = word(reader, "quadrature", &["gauss", "nested"]);
+    let initial = word(reader, "initial", &["project", "ramp"]);
+    let mut count = |reader: &mut Reader, key| section.take(key).and_then(|value| reader.count(key, value));
+    let degree = count(reader, "degree");
+    let max_degree = count(reader, "max_degree");
+    let samples = count(reader, "samples");
+    let points = count(reader, "points");
+    let validation = section.take("validation").and_then(|value| reader.whole("validation", value));
+    let tolerance = section.take("tolerance").and_then(|value| reader.positive("tolerance", value));
+    let ramp = section.take("ramp").and_then(|value| reader.positive("ramp", value));
+    let variables = section.take("variables").and_then(|value| {
+        let items = reader.list("variables", value, "a list of names")?;
+        let named = |reader: &mut Reader, item: &Spanned<DeValue<'_>>| {
+            let span = reader.span(item);
+            reader.text("variables", item).map(|name| Named { name, span, item: () })
+        };
+        Some(items.into_iter().filter_map(|item| named(reader, item)).collect())
+    });
+    let span = Some(section.span);
     section.finish(reader);
-    UqOptions { method, degree, samples }
+    UqOptions {
+        method,
+        span,
+        basis,
+        degree,
+        max_degree,
+        tolerance,
+        samples,
+        grid,
+        quadrature,
+        points,
+        initial,
+        ramp,
+        validation,
+        variables,
+    }
 }

@@ -71,6 +71,17 @@ impl Reader {
         None
     }
 
+    /// A count, zero included.
+    pub(super) fn whole(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<u64> {
+        if let DeValue::Integer(integer) = value.get_ref()
+            && let Ok(count) = u64::from_str_radix(&integer.as_str().replace('_', ""), integer.radix())
+        {
+            return Some(count);
+        }
+        self.wrong_type(key, value, "a whole number");
+        None
+    }
+
     /// A text.
     pub(super) fn text(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<String> {
         if let Some(text) = value.get_ref().as_str() {

@@ -8,3 +8,4 @@ mod session;
 mod structure;
 mod study_files;
 mod traps;
+mod uq;

@@ -121,6 +121,14 @@ impl Table {
         Self { names, rows }
     }
 
+    /// Reads a table whose empty cells are missing values.
+    pub fn parse_sparse(text: &str) -> Self {
+        let mut lines = text.lines();
+        let names = lines.next().unwrap().split(',').map(str::to_owned).collect();
+        let value = |cell: &str| if cell.is_empty() { f64::NAN } else { cell.parse().unwrap() };
+        Self { names, rows: lines.map(|line| line.split(',').map(value).collect()).collect() }
+    }
+
     /// A column.
     pub fn column(&self, name: &str) -> Vec<f64> {
         let at = self.names.iter().position(|known| known == name).unwrap_or_else(|| panic!("no column {name}"));

@@ -1,0 +1,449 @@
+//! The Galerkin way: the expanded model, its index, its start, its solution.
+
+use std::collections::HashMap;
+
+use daesy_chaos::{Basis, ExpandOptions, Expanded, Ramp, Series, Surrogate, expand};
+use daesy_graph::finding::{Finding, Level};
+use daesy_graph::flat::{Equation, FlatDae, Origin, VariableKind};
+use daesy_graph::{Span, VarId};
+use daesy_structure::verify;
+use daesy_structure::words::equation_text;
+use daesy_system::DaeSystem;
+
+use super::inheritance::{Condition, conditions};
+use super::points::{Ensemble, depends_on, depends_on_random};
+use super::request::{Request, StartKind};
+use super::{UqFailure, grid, remove_rounding};
+use crate::diagnostic::Diagnostic;
+use crate::linear_verdict::{self, DENSE};
+use crate::linearize::LinearModel;
+use crate::load::{Loaded, quantity_expression};
+use crate::prepare::{Blame, DataUse, Prepared, prepare_with_events};
+use crate::simulate::options;
+use crate::straighten::straighten;
+use crate::study::InputSource;
+use crate::transfer::{TransferFailure, Transferred, simulate_with_transfer};
+
+/// What the expansion needs.
+pub(super) struct Galerkin<'a> {
+    pub(super) loaded: &'a Loaded,
+    pub(super) request: &'a Request,
+    pub(super) basis: &'a Basis,
+    pub(super) ensemble: &'a Ensemble,
+}
+
+/// What it gives.
+pub(super) struct Solved {
+    pub(super) surrogate: Surrogate,
+    pub(super) index: Option<usize>,
+    pub(super) conditions: Vec<Condition>,
+    pub(super) simple_start_is_consistent: Option<bool>,
+    pub(super) start: &'static str,
+    pub(super) n_unknowns: usize,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+/// Expanded models up to this size are also started from (x_0, 0, .. 0) to see whether that is consistent.
+const MAX_SIZE_FOR_START_TEST: usize = 4000;
+
+/// The differentiation index of a model at its start: by matrices for linear models that are not too large, by structure and its numeric
+/// verification otherwise.
+pub(super) fn index_at_start(loaded: &Loaded, prepared: &Prepared, time: f64) -> Option<usize> {
+    if loaded.flat.size().unknowns <= DENSE
+        && let Ok(model) = LinearModel::new(&loaded.flat)
+        && let Ok(verdict) = linear_verdict::judge(&model, time)
+    {
+        return verdict.differentiation_index;
+    }
+    let start = prepared.start(time).ok()?;
+    let point = prepared.point(time, &start);
+    Some(verify(prepared.system.regular(), &point).differentiation_index as usize)
+}
+
+/// Why inputs that depend on random parameters keep a model from being expanded, if they do.
+pub(super) fn refused_inputs(loaded: &Loaded, random: &[VarId]) -> Option<String> {
+    let mut loaded = loaded.clone();
+    let study = loaded.study.clone()?;
+    for input in &study.inputs {
+        let name = &input.name;
+        match &input.item {
+            InputSource::Expression { expression, breaks } => {
+                let varies = depends_on(&mut loaded, expression, random);
+                let breaks_vary = breaks.iter().any(|time| depends_on(&mut loaded, time, random));
+                if !varies && !breaks_vary {
+                    continue;
+                }
+                let Ok(expr) = quantity_expression(&mut loaded.flat, expression) else { continue };
+                if breaks_vary || !breaks.is_empty() || loaded.flat.graph.may_make_events(expr) {
+                    return Some(format!("the input `{name}` depends on random parameters and has breaks"));
+                }
+            }
+            InputSource::Impulses(impulses) => {
+                let varies = impulses.iter().any(|impulse| {
+                    depends_on(&mut loaded, &impulse.time, random) || depends_on(&mut loaded, &impulse.area, random)
+                });
+                if varies {
+                    return Some(format!("the impulses of `{name}` depend on random parameters"));
+                }
+            }
+            InputSource::Column { .. } => {}
+        }
+    }
+    None
+}
+
+/// Most random parameters that enter one equation together, counted over whole terms.
+pub(super) fn most_parameters_together(flat: &FlatDae, random: &[VarId]) -> usize {
+    let count = |equation: &Equation| {
+        random
+            .iter()
+            .filter(|&&var| {
+                depends_on_random(flat, equation.lhs, &[var]) || depends_on_random(flat, equation.rhs, &[var])
+            })
+            .count()
+    };
+    // Terms of a sum are projected one by one, so that an equation with many parameters may still be easy; products are what counts.
+    let is_sum = |equation: &Equation| {
+        use daesy_graph::{BinaryOp, Node};
+        let is_plus = |expr| matches!(flat.graph.node(expr), Node::Binary { op: BinaryOp::Add | BinaryOp::Sub, .. });
+        is_plus(equation.lhs) || is_plus(equation.rhs)
+    };
+    flat.equations.iter().filter(|equation| !is_sum(equation)).map(count).max().unwrap_or(0)
+}
+
+impl Galerkin<'_> {
+    pub(super) fn solve(&self) -> Result<Solved, UqFailure> {
+        let loaded = self.with_written_inputs()?;
+        let start_time = self.ensemble.options().start;
+        let mut diagnostics = Vec::new();
+        let judged: Vec<f64> = [0.0, 0.13, 0.37, 0.5, 0.71, 1.0]
+            .iter()
+            .map(|share| start_time + share * (self.ensemble.options().stop - start_time))
+            .collect();
+        let means = self.basis.means()?;
+        let ramp = match self.request.start {
+            StartKind::Project => None,
+            StartKind::Ramp(duration) => {
+                let span = self.ensemble.options().stop - start_time;
+                Some(Ramp { start: start_time, duration: if duration > 0.0 { duration } else { 0.01 * span } })
+            }
+        };
+        let mean_start = self.ensemble.start(&means)?;
+        let guesses = match ramp {
+            Some(_) => self.simple_guesses(&loaded, &mean_start),
+            None => self.projected_guesses(&loaded)?,
+        };
+        let mut expand_options = ExpandOptions {
+            random: self.request.random.clone(),
+            random_inputs: Vec::new(),
+            guesses,
+            points: self.request.points,
+            times: judged,
+            ramp,
+        };
+        let expanded = expand(&loaded.flat, self.basis, &expand_options)?;
+        self.tell_facts(&loaded, &expanded, &mut diagnostics);
+        let solution = self.integrate(&loaded, &expanded, start_time)?;
+        diagnostics.extend(solution.diagnostics);
+        let simple = if ramp.is_none() && expanded.flat.equations.len() <= MAX_SIZE_FOR_START_TEST {
+            expand_options.guesses = self.simple_guesses(&loaded, &mean_start);
+            self.simple_start_is_consistent(&loaded, &expand_options, start_time)
+        } else {
+            ramp.map(|_| true)
+        };
+        let conditions = conditions(self.loaded, self.request, &means, start_time).unwrap_or_default();
+        let original = index_at_start(self.ensemble.loaded(), self.ensemble.prepared(), start_time);
+        if let (Some(original), Some(found)) = (original, solution.index)
+            && original != found
+        {
+            let violated: Vec<String> = conditions
+                .iter()
+                .filter(|condition| !condition.holds)
+                .map(|condition| {
+                    let witness = condition.witness.as_deref().unwrap_or("its condition is violated");
+                    format!("theorem {}: {witness}", condition.theorem)
+                })
+                .collect();
+            let why = if violated.is_empty() { String::new() } else { format!(" ({})", violated.join("; ")) };
+            let message = format!(
+                "the expanded model has index {found}, the model at the means has index {original}: the solution is that of a different \
+                 kind of problem{why}"
+            );
+            diagnostics.push(
+                Diagnostic::new(Level::Warning, "index-changed", message)
+                    .with_help("check that the model has the same index for all values of its random parameters; narrow their supports"),
+            );
+        }
+        let start = match (ramp, simple) {
+            (Some(_), _) => "ramp",
+            (None, Some(true)) => "simple",
+            (None, _) => "projected",
+        };
+        if start == "projected" {
+            let message = "the start values (x_0, 0, .. 0) are not consistent for the expanded model: consistent values at parameter \
+                           values were projected";
+            diagnostics.push(Diagnostic::note("projected-start", message));
+        }
+        if let Some(ramp) = ramp {
+            let message = format!(
+                "the random parameters take effect smoothly until t = {}: results before that are not those of the model",
+                ramp.start + ramp.duration
+            );
+            diagnostics.push(Diagnostic::note("ramp-start", message));
+        }
+        let surrogate = self.read_series(&solution.names, &solution.times, &solution.rows);
+        Ok(Solved {
+            surrogate,
+            index: solution.index,
+            conditions,
+            simple_start_is_consistent: simple,
+            start,
+            n_unknowns: expanded.flat.size().unknowns,
+            diagnostics,
+        })
+    }
+
+    /// The model with inputs that depend on random parameters written as equations.
+    fn with_written_inputs(&self) -> Result<Loaded, UqFailure> {
+        if let Some(reason) = refused_inputs(self.loaded, &self.request.random) {
+            let diagnostic = Diagnostic::error("not-expandable", reason);
+            return Err(UqFailure::Input(vec![diagnostic.with_help("`method = \"collocation\"` can do that")]));
+        }
+        let mut loaded = self.loaded.clone();
+        let Some(study) = loaded.study.clone() else { return Ok(loaded) };
+        for input in &study.inputs {
+            if let InputSource::Expression { expression, .. } = &input.item
+                && depends_on(&mut loaded, expression, &self.request.random)
+                && let Some(var) = loaded.flat.find(&input.name)
+                && let Ok(rhs) = quantity_expression(&mut loaded.flat, expression)
+            {
+                loaded.flat.variables[var.index()].kind = VariableKind::Continuous;
+                let lhs = loaded.flat.graph.var(var);
+                loaded.flat.equations.push(Equation {
+                    lhs,
+                    rhs,
+                    origin: Origin::Equation,
+                    component: "".into(),
+                    span: Span::NONE,
+                });
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// By variable that becomes a series, its place among the observed quantities of the model.
+    fn observed_places(&self, loaded: &Loaded) -> Vec<(VarId, usize)> {
+        let observed = &self.ensemble.prepared().system.description().observed;
+        let place: HashMap<&str, usize> = observed.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+        let variables = loaded.flat.variables.iter().enumerate();
+        variables
+            .filter(|(_, variable)| variable.kind == VariableKind::Continuous)
+            .filter_map(|(at, variable)| Some((VarId(at as u32), *place.get(variable.name.as_str())?)))
+            .collect()
+    }
+
+    /// (x_0, 0, .. 0)
+    fn simple_guesses(&self, loaded: &Loaded, mean_start: &[f64]) -> HashMap<VarId, Vec<f64>> {
+        let guess = |(var, place): (VarId, usize)| {
+            let mut values = vec![0.0; self.basis.len()];
+            values[0] = mean_start[place];
+            (var, values)
+        };
+        self.observed_places(loaded).into_iter().map(guess).collect()
+    }
+
+    /// Consistent start values at the points of a grid, projected.
+    fn projected_guesses(&self, loaded: &Loaded) -> Result<HashMap<VarId, Vec<f64>>, UqFailure> {
+        let projection = grid(self.request, self.basis)?;
+        let points: Vec<Vec<f64>> = projection.points.iter().map(|germ| self.basis.parameter_values(germ)).collect();
+        let starts = self.ensemble.starts(&points)?;
+        Ok(self
+            .observed_places(loaded)
+            .into_iter()
+            .map(|(var, place)| {
+                let first = starts[0][place];
+                let coefficient = |(term, weights): (usize, &Vec<f64>)| {
+                    // Relative to the first point, so that what does not vary is exact.
+                    let sum: f64 = weights.iter().zip(&starts).map(|(w, start)| w * (start[place] - first)).sum();
+                    if term == 0 { first + sum } else { sum }
+                };
+                (var, projection.weights.iter().enumerate().map(coefficient).collect())
+            })
+            .collect())
+    }
+
+    fn tell_facts(&self, loaded: &Loaded, expanded: &Expanded, diagnostics: &mut Vec<Diagnostic>) {
+        let facts = &expanded.facts;
+        if let Some(&row) = facts.nonlinear.first() {
+            let message = format!(
+                "{} of {} equations are not linear (the first is {}): they are evaluated at {} points of the random parameters",
+                facts.nonlinear.len(),
+                loaded.flat.equations.len(),
+                equation_text(&loaded.flat, row),
+                facts.n_points
+            );
+            diagnostics.push(Diagnostic::note("nonlinear-expansion", message));
+        }
+        if !facts.unsettled.is_empty() {
+            let message = format!(
+                "quadrature of {} coefficients did not settle to rounding (they depend on {})",
+                facts.unsettled.len(),
+                facts.unsettled[0]
+            );
+            diagnostics.push(
+                Diagnostic::new(Level::Warning, "quadrature", message)
+                    .with_help("a coefficient may have a pole or a kink near the supports of the random parameters"),
+            );
+        }
+    }
+
+    fn integrate(&self, loaded: &Loaded, expanded: &Expanded, start_time: f64) -> Result<Solution, UqFailure> {
+        let mut larger = loaded.clone();
+        larger.flat = expanded.flat.clone();
+        let original = larger.flat.clone();
+        let straightened = straighten(&larger.flat);
+        if let Some(straightened) = &straightened {
+            larger.flat = straightened.flat.clone();
+        }
+        let prepared = prepare_with_events(&mut larger, DataUse::Needed).map_err(|wrong| {
+            let mut diagnostics = wrong.diagnostics;
+            for diagnostic in &mut diagnostics {
+                diagnostic.message = format!("the expanded model: {}", diagnostic.message);
+            }
+            UqFailure::Input(diagnostics)
+        })?;
+        let failed = |error| {
+            let failure = prepared.integration_failure(&error);
+            let mut diagnostic = failure.diagnostic;
+            diagnostic.message = format!("the expanded model: {}", diagnostic.message);
+            match failure.blame {
+                Blame::Model => UqFailure::Input(vec![diagnostic]),
+                Blame::Method => UqFailure::Method(Box::new(diagnostic)),
+            }
+        };
+        let unstraightened = Loaded { flat: original, ..larger.clone() };
+        let index = index_at_start(&unstraightened, &prepared, start_time);
+        let options = options(&mut larger, &prepared)?;
+        let Transferred { simulation, findings, .. } = simulate_with_transfer(
+            &unstraightened.flat,
+            &prepared.system,
+            &prepared.parameters,
+            &prepared.inputs,
+            prepared.inputs.impulses(),
+            &options,
+        )
+        .map_err(|failure| match failure {
+            TransferFailure::Integration(error) => failed(error),
+            TransferFailure::Refused(finding) => {
+                UqFailure::Input(vec![Diagnostic::resolve(&finding, &larger.flat.sources)])
+            }
+        })?;
+        let diagnostics =
+            findings.iter().map(|finding: &Finding| Diagnostic::resolve(finding, &larger.flat.sources)).collect();
+        Ok(Solution {
+            names: prepared.system.description().observed.clone(),
+            times: simulation.times,
+            rows: simulation.rows,
+            index,
+            diagnostics,
+        })
+    }
+
+    /// Whether the expanded model accepts (x_0, 0, .. 0) as it is, up to the accuracy of consistent start values.
+    fn simple_start_is_consistent(&self, loaded: &Loaded, options: &ExpandOptions, time: f64) -> Option<bool> {
+        let mut free = loaded.clone();
+        // Nothing is insisted on: the search may keep everything, and does if it can.
+        free.flat.initial_equations.clear();
+        for variable in &mut free.flat.variables {
+            if variable.kind == VariableKind::Continuous {
+                variable.fixed = None;
+            }
+        }
+        let expanded = expand(&free.flat, self.basis, options).ok()?;
+        free.flat = expanded.flat.clone();
+        if let Some(straightened) = straighten(&free.flat) {
+            free.flat = straightened.flat;
+        }
+        let prepared = prepare_with_events(&mut free, DataUse::Needed).ok()?;
+        let found = prepared.start(time).ok()?;
+        let values = observed_values(&prepared, time, &found);
+        let names = &prepared.system.description().observed;
+        let place: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+        for (var, guess) in &options.guesses {
+            let size = guess[0].abs().max(1e-6 * nominal_size(loaded, *var));
+            for (&term, guess) in expanded.terms[var.index()].iter().zip(guess) {
+                let name = expanded.flat.variables[term.index()].name.as_str();
+                let value = values[*place.get(name)?];
+                if (value - guess).abs() > 1e-7 * size.max(1e-3) {
+                    return Some(false);
+                }
+            }
+        }
+        Some(true)
+    }
+
+    /// The series of the model's variables from the expanded model's.
+    fn read_series(&self, names: &[String], times: &[f64], rows: &[Vec<f64>]) -> Surrogate {
+        let place: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+        let n_terms = self.basis.len();
+        let series = self
+            .ensemble
+            .variables()
+            .into_iter()
+            .map(|name| {
+                let inner = name.strip_prefix("der(").and_then(|rest| rest.strip_suffix(')'));
+                let column = |term: usize| match inner {
+                    Some(inner) => place.get(format!("der({inner}#{term})").as_str()).copied(),
+                    None => place.get(format!("{name}#{term}").as_str()).copied(),
+                };
+                let coefficients = (0..n_terms)
+                    .map(|term| {
+                        // What is no series, such as an input, is its own mean.
+                        let plain = if term == 0 { place.get(name.as_str()).copied() } else { None };
+                        match column(term).or(plain) {
+                            Some(at) => rows.iter().map(|row| row[at]).collect(),
+                            None => vec![0.0; rows.len()],
+                        }
+                    })
+                    .collect();
+                let mut series = Series { name, coefficients };
+                remove_rounding(&mut series);
+                series
+            })
+            .collect();
+        Surrogate { basis: self.basis.clone(), times: times.to_vec(), series }
+    }
+}
+
+struct Solution {
+    names: Vec<String>,
+    times: Vec<f64>,
+    rows: Vec<Vec<f64>>,
+    index: Option<usize>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+fn nominal_size(loaded: &Loaded, var: VarId) -> f64 {
+    let nominal = loaded.flat.variables[var.index()].nominal;
+    nominal.and_then(|expr| loaded.flat.graph.as_number(expr)).map_or(1.0, f64::abs)
+}
+
+/// All observed quantities at a start.
+fn observed_values(prepared: &Prepared, time: f64, found: &daesy_integrate::HybridStart) -> Vec<f64> {
+    use daesy_integrate::Inputs as _;
+    let description = prepared.system.description();
+    let mut inputs = vec![0.0; description.n_inputs];
+    prepared.inputs.fill(time, true, &mut inputs);
+    let daesy_integrate::HybridStart { initialized: found, modes } = found;
+    let mut row = vec![0.0; description.observed.len()];
+    let point = daesy_system::Point {
+        time,
+        states: &found.states,
+        unknowns: &found.unknowns,
+        parameters: &found.parameters,
+        inputs: &inputs,
+        modes,
+    };
+    prepared.system.evaluator().evaluate(daesy_system::Part::Observed, &point, &mut row);
+    row
+}

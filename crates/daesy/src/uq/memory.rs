@@ -1,0 +1,85 @@
+//! How much memory a request would need, said before it is taken.
+
+use daesy_graph::SourceMap;
+use daesy_graph::finding::Finding;
+
+use super::UqFailure;
+use super::points::Ensemble;
+use super::request::{Method, Request};
+use crate::diagnostic::Diagnostic;
+use crate::load::Loaded;
+
+/// Memory of an expanded model by unknown: expressions, programs, matrices and factors, as measured on ladders of 1e4 to 1e5 unknowns.
+const BYTES_PER_UNKNOWN: f64 = 12_000.0;
+
+/// Bytes that can be had; 8 GB where the system does not say.
+fn available() -> f64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kilobytes = text.lines().find_map(|line| {
+        let rest = line.strip_prefix("MemAvailable:")?;
+        rest.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()
+    });
+    kilobytes.map_or(8e9, |kilobytes| 1024.0 * kilobytes)
+}
+
+/// A number of bytes for people.
+fn size_text(bytes: f64) -> String {
+    const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
+    let mut value = bytes / 1e3;
+    for unit in UNITS {
+        if value < 1000.0 {
+            return format!("{value:.1} {unit}");
+        }
+        value /= 1e3;
+    }
+    format!("{:.1e} EB", value * 1e3)
+}
+
+/// Refuses a basis whose expanded model or coefficients do not fit.
+pub(super) fn check_terms(loaded: &Loaded, request: &Request, sources: &SourceMap) -> Result<(), UqFailure> {
+    let n_terms = request.n_terms();
+    let n_unknowns = n_terms * loaded.flat.size().unknowns as f64;
+    let per_unknown = match request.method {
+        Method::Galerkin => BYTES_PER_UNKNOWN,
+        // Coefficients over some hundred rows, and the weights of the points.
+        _ => 8.0 * 500.0,
+    };
+    let needed = n_unknowns * per_unknown;
+    let room = available();
+    if needed <= 0.8 * room && n_terms <= 2e6 {
+        return Ok(());
+    }
+    let message = format!(
+        "degree {} in {} random parameters makes {n_terms:.4e} polynomials and {n_unknowns:.4e} coefficients of variables: that would \
+         need about {}, and {} are free",
+        request.degree,
+        request.parameters.len(),
+        size_text(needed),
+        size_text(room)
+    );
+    let finding = Finding::error("too-much-memory", request.span, message).with_help(
+        "take a lower degree, `basis = \"hyperbolic\"` or \"adaptive\", or `method = \"quasi-monte-carlo\"`",
+    );
+    Err(UqFailure::Input(vec![Diagnostic::resolve(&finding, sources)]))
+}
+
+/// Refuses so many points that their trajectories do not fit.
+pub(super) fn check_points(n_points: usize, ensemble: &Ensemble, request: &Request) -> Result<(), UqFailure> {
+    let n_values = n_points as f64 * ensemble.variables().len() as f64 * ensemble.n_rows() as f64;
+    let needed = 8.0 * n_values;
+    let room = available();
+    if needed <= 0.8 * room {
+        return Ok(());
+    }
+    let message = format!(
+        "{n_points} simulations of {} variables at {} rows would need {}, and {} are free",
+        ensemble.variables().len(),
+        ensemble.n_rows(),
+        size_text(needed),
+        size_text(room)
+    );
+    let finding = Finding::error("too-much-memory", request.span, message)
+        .with_help("name the variables you need in `[uq] variables`, or take a longer `step` in `[simulate]`");
+    let sources = ensemble.loaded().study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+    Err(UqFailure::Input(vec![Diagnostic::resolve(&finding, &sources)]))
+}

@@ -1,0 +1,391 @@
+//! `daesy uq`: series in random parameters against closed forms, the conditions of the theorems, start values, bad input.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::session::{Run, Session, Table};
+
+/// Runs a study of the repository's problems.
+fn problem(name: &str, study: &str, arguments: &[&str]) -> Run {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems").join(name);
+    let path = folder.join(study);
+    let mut all = vec!["uq", path.to_str().unwrap()];
+    all.extend(arguments);
+    Session::new().run(&all)
+}
+
+fn number(value: &Value, path: &[&str]) -> f64 {
+    let found = path.iter().fold(value, |value, key| &value[*key]);
+    found.as_f64().unwrap_or_else(|| panic!("{path:?} is {found} in {value}"))
+}
+
+fn close(found: f64, expected: f64, relative: f64) {
+    assert!((found - expected).abs() <= relative * expected.abs().max(1e-300), "{found} instead of {expected}");
+}
+
+/// A study of matrices with one random parameter p and the input u = sin(t).
+fn linear(e: &str, f: &str, g: &str, random: &str, uq: &str) -> String {
+    format!(
+        "[linear]\nE = {e}\nF = {f}\nG = {g}\n[parameters]\np = 0.5\n[inputs]\nu1 = {{ expression = \"sin(time)\" }}\n\
+         [random]\np = {random}\n[simulate]\nstop = 1\nstep = 0.25\nrtol = 1e-9\natol = 1e-12\n[uq]\n{uq}\n"
+    )
+}
+
+const UNIFORM: &str = "{ uniform = { min = 0.2, max = 0.8 } }";
+const AROUND_ZERO: &str = "{ uniform = { min = -1, max = 1 } }";
+const GALERKIN: &str = "method = \"galerkin\"\ndegree = 4";
+
+struct Answer {
+    document: Value,
+    table: Table,
+}
+
+/// Runs a study; the document and the table.
+fn ask(study: &str) -> Answer {
+    let session = Session::new().with("study.toml", study);
+    let run = session.run(&["uq", "study.toml", "--json", "-o", "out.csv"]);
+    assert_eq!(run.status, 0, "{}\n{}", run.stderr, study);
+    let table = std::fs::read_to_string(session.path("out.csv")).unwrap();
+    Answer { document: run.json(), table: Table::parse_sparse(&table) }
+}
+
+impl Answer {
+    fn last(&self, column: &str) -> f64 {
+        let at = self.table.names.iter().position(|name| name == column).unwrap_or_else(|| panic!("no {column}"));
+        self.table.rows.last().unwrap()[at]
+    }
+
+    fn holds(&self, theorem: u64) -> bool {
+        let conditions = self.document["index"]["conditions"].as_array().unwrap();
+        let found = conditions.iter().find(|condition| condition["theorem"] == theorem);
+        found.unwrap_or_else(|| panic!("no theorem {theorem} in {conditions:?}"))["holds"].as_bool().unwrap()
+    }
+
+    fn index(&self) -> (u64, u64) {
+        let index = &self.document["index"];
+        (index["original"].as_u64().unwrap(), index["expanded"].as_u64().unwrap())
+    }
+}
+
+#[test]
+fn the_ishigami_function_has_its_closed_form() {
+    let document = problem("ishigami", "study.toml", &["--json"]).json();
+    close(number(&document, &["final", "y", "mean"]), 3.5, 1e-8);
+    close(number(&document, &["final", "y", "std"]).powi(2), 13.844_587_940_719_254, 1e-7);
+    let sobol = &document["sobol"]["y"];
+    let expected = [
+        ("X1", 0.313_905_191_147_811_46, 0.557_588_855_209_959_2),
+        ("X2", 0.442_411_144_790_040_9, 0.442_411_144_790_040_9),
+        ("X3", 0.0, 0.243_683_664_062_147_7),
+    ];
+    for (name, first, total) in expected {
+        assert!((number(sobol, &[name, "first"]) - first).abs() < 1e-7, "{sobol}");
+        assert!((number(sobol, &[name, "total"]) - total).abs() < 1e-7, "{sobol}");
+    }
+}
+
+#[test]
+fn the_borehole_has_the_moments_of_dense_quadrature() {
+    let document = problem("borehole", "study.toml", &["--json"]).json();
+    close(number(&document, &["final", "flow", "mean"]), 73.738_936_470, 1e-5);
+    close(number(&document, &["final", "flow", "std"]).powi(2), 817.722_662_43, 1e-3);
+    let sobol = &document["sobol"]["flow"];
+    let expected =
+        [("rw", 0.663_706_57, 0.694_129), ("Hu", 0.094_879_62, 0.106_119_96), ("L", 0.090_648_65, 0.102_788_23)];
+    for (name, first, total) in expected {
+        assert!((number(sobol, &[name, "first"]) - first).abs() < 2e-4, "{sobol}");
+        assert!((number(sobol, &[name, "total"]) - total).abs() < 2e-4, "{sobol}");
+    }
+}
+
+#[test]
+fn random_start_and_rate_of_a_decay() {
+    let session = Session::new();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/random_decay/study.toml");
+    let run = session.run(&["uq", path.to_str().unwrap(), "--json", "-o", "out.csv"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert_eq!(run.json()["method"], "galerkin");
+    let table = Table::parse_sparse(&std::fs::read_to_string(session.path("out.csv")).unwrap());
+    let column = |name: &str| table.names.iter().position(|known| known == name).unwrap();
+    let (mean, std) = (column("u.mean"), column("u.std"));
+    for row in &table.rows[1..] {
+        let t = row[0];
+        let exact = 1.5 * ((-0.1 * t).exp() - (-0.2 * t).exp()) / (0.1 * t);
+        let second = (2.25 + 0.04) * ((-0.2 * t).exp() - (-0.4 * t).exp()) / (0.2 * t);
+        close(row[mean], exact, 1e-7);
+        close(row[std].powi(2), second - exact * exact, 1e-5);
+    }
+}
+
+#[test]
+fn a_voltage_divider_by_every_method() {
+    let text = problem("voltage_divider", "study.toml", &["--json"]).json();
+    close(number(&text, &["final", "v", "mean"]), 6.664_191_472_885_078, 1e-9);
+    close(number(&text, &["final", "v", "std"]).powi(2), 0.033_025_861_043_802_15, 1e-7);
+    let model = "model D parameter Real R1 = 1000; parameter Real R2 = 2000; Real i; Real v; equation i = (10 - v)/R1; v = R2*i; end D;";
+    for (method, tolerance) in [("collocation", 1e-9), ("quasi-monte-carlo", 1e-3), ("monte-carlo", 0.02)] {
+        let study = format!(
+            "[model]\nfile = \"model.mo\"\n[random]\nR1 = {{ uniform = {{ min = 900, max = 1100 }} }}\n\
+             R2 = {{ uniform = {{ mean = 2000, relative = 0.1 }} }}\n[simulate]\nstop = 0\n[uq]\nmethod = \"{method}\"\ndegree = 6\nsamples = 2000\n"
+        );
+        let session = Session::with_model(model).with("study.toml", &study);
+        let found = session.run(&["uq", "study.toml", "--json", "--seed", "5"]).json();
+        close(number(&found, &["final", "v", "mean"]), 6.664_191_472_885_078, tolerance);
+        close(number(&found, &["final", "v", "std"]), 0.033_025_861_043_802_15f64.sqrt(), 3.0 * tolerance);
+        close(number(&found, &["sobol", "v", "R1", "first"]), 0.5, 0.05);
+    }
+}
+
+#[test]
+fn random_right_hand_side_at_index_three() {
+    // z1 = z2', z2 = z3', 0 = z3 + p u: all follow from the input, z1 = p sin t.
+    let study =
+        linear("[[0,1,0],[0,0,1],[0,0,0]]", "[[1,0,0],[0,1,0],[0,0,1]]", "[[0],[0],[\"p\"]]", UNIFORM, GALERKIN);
+    let found = ask(&study);
+    assert_eq!(found.index(), (3, 3));
+    assert!(found.holds(1));
+    close(found.last("z1.mean"), 0.5 * 1f64.sin(), 1e-9);
+    close(found.last("z1.std"), 0.6 / 12f64.sqrt() * 1f64.sin(), 1e-9);
+    close(found.last("z2.mean"), -0.5 * 1f64.cos(), 1e-9);
+    // Random algebraic values at the start: (x_0, 0, ..) cannot be consistent.
+    assert_eq!(found.document["initial_consistent"], false);
+}
+
+#[test]
+fn random_matrix_of_derivatives_at_index_one() {
+    // (1 + p) z1' = -z1 + z2, 0 = z2 - u: conditions (24) and (28) hold.
+    let study = linear("[[\"1+p\",0],[0,0]]", "[[-1,1],[0,1]]", "[[0],[-1]]", UNIFORM, GALERKIN);
+    let galerkin = ask(&study);
+    assert_eq!(galerkin.index(), (1, 1));
+    assert!(galerkin.holds(2) && galerkin.holds(3), "{}", galerkin.document["index"]);
+    assert_eq!(galerkin.document["initial_consistent"], true);
+    let collocation = ask(&study.replace("galerkin", "collocation").replace("degree = 4", "degree = 8"));
+    close(galerkin.last("z1.mean"), collocation.last("z1.mean"), 1e-7);
+    close(galerkin.last("z1.std"), collocation.last("z1.std"), 1e-5);
+    assert!(galerkin.last("z2.std").abs() < 1e-12);
+    close(galerkin.last("z1.q05"), collocation.last("z1.q05"), 1e-4);
+}
+
+#[test]
+fn a_violated_condition_may_leave_the_index() {
+    // z1' + p z2' = -z1, 0 = z2 - u: kern(A_0) is not in kern(A_1), yet the index is 1 for every p.
+    let study = linear("[[1,\"p\"],[0,0]]", "[[-1,0],[0,1]]", "[[0],[-1]]", AROUND_ZERO, GALERKIN);
+    let found = ask(&study);
+    assert_eq!(found.index(), (1, 1));
+    assert!(!found.holds(2) && !found.holds(3));
+    assert_eq!(found.document["index"]["inherited"], true);
+    let witness = found.document["index"]["conditions"][0]["witness"].as_str().unwrap();
+    assert!(witness.contains("`p`") && witness.contains("z2"), "{witness}");
+    let collocation = ask(&study.replace("galerkin", "collocation"));
+    close(found.last("z1.std"), collocation.last("z1.std"), 1e-6);
+}
+
+#[test]
+fn a_violated_condition_may_change_the_index() {
+    // z2' = z1, p z2' = z2 - u: index 2 at the mean p = 0, index 1 elsewhere. The polynomials of degree 0 and 1 see no p = 0.
+    let uq = "method = \"galerkin\"\ndegree = 1\nvalidation = 0";
+    let random = "{ uniform = { min = -1, max = 1 } }";
+    let study = linear("[[0,1],[0,\"p\"]]", "[[1,0],[0,1]]", "[[0],[-1]]", random, uq).replace("p = 0.5", "p = 0");
+    let session = Session::new().with("study.toml", &study);
+    let run = session.run(&["uq", "study.toml", "--json"]);
+    let document = run.json();
+    assert_eq!(document["index"]["original"], 2, "{document}");
+    assert_eq!(document["index"]["expanded"], 1, "{document}");
+    assert_eq!(document["index"]["inherited"], false);
+    assert_eq!(document["index"]["conditions"][0]["holds"], false);
+    let findings = document["findings"].as_array().unwrap();
+    let warning = findings.iter().find(|finding| finding["code"] == "index-changed").unwrap();
+    assert_eq!(warning["level"], "warning");
+}
+
+#[test]
+fn random_second_matrix_at_index_two() {
+    // z2' = z1 + p z2, 0 = z2 - u: z1 = cos t - p sin t. kern(A) in kern(B_1): condition (33) holds.
+    let study = linear("[[0,1],[0,0]]", "[[1,\"p\"],[0,1]]", "[[0],[-1]]", UNIFORM, GALERKIN);
+    let found = ask(&study);
+    assert_eq!(found.index(), (2, 2));
+    assert!(found.holds(4));
+    close(found.last("z1.mean"), 1f64.cos() - 0.5 * 1f64.sin(), 1e-9);
+    close(found.last("z1.std"), 0.6 / 12f64.sqrt() * 1f64.sin(), 1e-8);
+    // z2' = (1 + p) z1: the condition is violated, the index stays; E 1/(1 + p) = ln(1.8/1.2)/0.6.
+    let study =
+        linear("[[0,1],[0,0]]", "[[\"1+p\",0],[0,1]]", "[[0],[-1]]", UNIFORM, "method = \"galerkin\"\ndegree = 9");
+    let found = ask(&study);
+    assert_eq!(found.index(), (2, 2));
+    assert!(!found.holds(4));
+    close(found.last("z1.mean"), 1f64.cos() * (1.8f64 / 1.2).ln() / 0.6, 1e-8);
+}
+
+#[test]
+fn random_everything_at_once() {
+    let study = linear(
+        "[[\"1+p\",0,0],[0,\"exp(p)\",0],[0,0,0]]",
+        "[[\"-p\",1,0],[0,-1,\"p^2\"],[1,0,\"-1-p\"]]",
+        "[[0],[\"p\"],[\"sin(p)\"]]",
+        "{ normal = { mean = 0.4, std = 0.1, min = 0.1, max = 0.9 } }",
+        "method = \"galerkin\"\ndegree = 6",
+    );
+    let galerkin = ask(&study);
+    assert_eq!(galerkin.index(), (1, 1));
+    let collocation = ask(&study.replace("galerkin", "collocation").replace("degree = 6", "degree = 10"));
+    for name in ["z1", "z2", "z3"] {
+        close(galerkin.last(&format!("{name}.mean")), collocation.last(&format!("{name}.mean")), 1e-6);
+        close(galerkin.last(&format!("{name}.std")), collocation.last(&format!("{name}.std")), 1e-4);
+    }
+}
+
+#[test]
+fn a_ramp_starts_from_the_mean_and_is_told() {
+    let uq = "method = \"galerkin\"\ndegree = 3\ninitial = \"ramp\"\nramp = 0.25";
+    let study = linear("[[1,0],[0,0]]", "[[-1,1],[0,1]]", "[[0],[\"-p\"]]", UNIFORM, uq);
+    let found = ask(&study);
+    let column = |name: &str| found.table.names.iter().position(|known| known == name).unwrap();
+    assert_eq!(found.table.rows[0][column("z2.std")], 0.0);
+    close(found.last("z2.std"), 0.6 / 12f64.sqrt() * 1f64.sin(), 1e-8);
+    assert!(found.document["findings"].as_array().unwrap().iter().any(|finding| finding["code"] == "ramp-start"));
+}
+
+#[test]
+fn nonlinear_models_by_quadrature_agree_with_collocation() {
+    let model = "model N parameter Real k = 1; Real x(start = 1, fixed = true); Real y; equation der(x) = -k*x^2; y = x^3; end N;";
+    let study = |method: &str, degree: usize| {
+        format!(
+            "[model]\nfile = \"model.mo\"\n[random]\nk = {{ gamma = {{ shape = 40, scale = 0.025 }} }}\n\
+             [simulate]\nstop = 1\nstep = 0.5\nrtol = 1e-9\natol = 1e-12\n[uq]\nmethod = \"{method}\"\ndegree = {degree}\n"
+        )
+    };
+    let run = |text: String| {
+        let session = Session::with_model(model).with("study.toml", &text);
+        let run = session.run(&["uq", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        run.json()
+    };
+    let (galerkin, collocation) = (run(study("galerkin", 4)), run(study("collocation", 12)));
+    for name in ["x", "y"] {
+        close(number(&galerkin, &["final", name, "mean"]), number(&collocation, &["final", name, "mean"]), 1e-6);
+        close(number(&galerkin, &["final", name, "std"]), number(&collocation, &["final", name, "std"]), 1e-4);
+    }
+    // The choice is the program's: collocation, and why.
+    let chosen = run(study("auto", 4));
+    assert_eq!(chosen["method"], "collocation");
+    assert!(chosen["reason"].as_str().unwrap().contains("not linear"));
+}
+
+#[test]
+fn the_amplifier_of_the_paper() {
+    // As matrices: conditions (27) and (30) hold, the index is 1, (x_0, 0, ..) is consistent; degree 2 is good to 1 %.
+    let quick = |text: String| text.replace("stop = 0.2", "stop = 0.02");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/amplifier");
+    let matrices = ask(&quick(std::fs::read_to_string(folder.join("paper.toml")).unwrap()));
+    assert_eq!(matrices.index(), (1, 1));
+    assert!(matrices.holds(2) && matrices.holds(3), "{}", matrices.document["index"]);
+    assert_eq!(matrices.document["initial_consistent"], true);
+    // By components of its own, and nonlinear.
+    for (file, model) in [("figure_2.toml", "linear.mo"), ("figure_6.toml", "model.mo")] {
+        let study = quick(std::fs::read_to_string(folder.join(file)).unwrap());
+        let text = std::fs::read_to_string(folder.join(model)).unwrap();
+        let run = |study: &str| {
+            let session = Session::new().with(model, &text).with("study.toml", study);
+            let run = session.run(&["uq", "study.toml", "--json"]);
+            assert_eq!(run.status, 0, "{}", run.stderr);
+            run.json()
+        };
+        let degree_2 = run(&study);
+        let dense = run(&study.replace("\"galerkin\"", "\"collocation\"").replace("degree = 2", "degree = 9"));
+        for name in ["U2", "U3", "U5"] {
+            close(number(&degree_2, &["final", name, "mean"]), number(&dense, &["final", name, "mean"]), 1e-2);
+            close(number(&degree_2, &["final", name, "std"]), number(&dense, &["final", name, "std"]), 1e-2);
+        }
+    }
+}
+
+#[test]
+fn results_are_the_same_on_any_number_of_threads_and_after_a_stop() {
+    let model = "model D parameter Real a = 1; Real x(start = 1, fixed = true); equation der(x) = -a*x; end D;";
+    let study = "[model]\nfile = \"model.mo\"\n[random]\na = { lognormal = { mean = 1, std = 0.3 } }\n[simulate]\nstop = 1\nstep = 0.5\n\
+                 [uq]\nmethod = \"monte-carlo\"\nsamples = 200\ndegree = 2\n";
+    let session = Session::with_model(model).with("study.toml", study);
+    let table = |arguments: &[&str]| {
+        let mut all = vec!["uq", "study.toml", "-o", "out.csv", "--seed", "11"];
+        all.extend(arguments);
+        let run = session.run(&all);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        std::fs::read_to_string(session.path("out.csv")).unwrap()
+    };
+    let one = table(&["--threads", "1"]);
+    assert_eq!(one, table(&["--threads", "3"]));
+    assert_eq!(one, table(&["--checkpoint", "kept"]));
+    // Half of the checkpoint is lost, as if the run had been stopped.
+    let kept = std::fs::read_to_string(session.path("kept")).unwrap();
+    let half: Vec<&str> = kept.lines().take(100).collect();
+    std::fs::write(session.path("kept"), half.join("\n") + "\n").unwrap();
+    assert_eq!(one, table(&["--checkpoint", "kept"]));
+    let other = session.run(&["uq", "study.toml", "--checkpoint", "kept", "--seed", "12"]);
+    assert_eq!(other.status, 1);
+    assert!(other.stderr.contains("belongs to another"), "{}", other.stderr);
+}
+
+#[test]
+fn a_surrogate_is_saved_and_evaluated() {
+    let model = "model D parameter Real a = 1; parameter Real b = 2; Real x(start = b, fixed = true); equation der(x) = -a*x; end D;";
+    let study = "[model]\nfile = \"model.mo\"\n[random]\na = { uniform = { min = 0.5, max = 1.5 } }\nb = { triangular = { min = 1, mode = 2, max = 4 } }\n\
+                 [simulate]\nstop = 1\nstep = 0.5\nrtol = 1e-9\natol = 1e-12\n[uq]\ndegree = 8\n";
+    let session = Session::with_model(model).with("study.toml", study);
+    let run = session.run(&["uq", "study.toml", "--surrogate", "s.json", "--report", "r.html"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let page = std::fs::read_to_string(session.path("r.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("Variances of x") && page.contains("total Sobol index"));
+    let table = session.run(&["uq", "s.json", "--set", "a=0.8", "--set", "b=3"]).table();
+    let last = table.rows.last().unwrap();
+    close(last[1], 3.0 * (-0.8f64).exp(), 1e-6);
+    let wrong = session.run(&["uq", "s.json", "--set", "a=3"]);
+    assert_eq!(wrong.status, 1);
+    assert!(wrong.stderr.contains("outside the support"), "{}", wrong.stderr);
+    assert_eq!(session.run(&["uq", "s.json", "--set", "c=3"]).status, 1);
+    assert_eq!(session.with("no.json", "{}").run(&["uq", "no.json"]).status, 1);
+}
+
+#[test]
+fn samples_of_a_file_make_a_distribution() {
+    let model = "model D parameter Real a = 1; Real y; equation y = a^2; end D;";
+    let values: Vec<f64> = (0..50).map(|k| 1.0 + 0.01 * f64::from(k % 13)).collect();
+    let csv = values.iter().fold(String::from("k,a\n"), |text, value| text + &format!("1,{value}\n"));
+    let study = "[model]\nfile = \"model.mo\"\n[random]\na = { samples = { file = \"a.csv\", column = \"a\" } }\n[simulate]\nstop = 0\n[uq]\ndegree = 2\n";
+    let session = Session::with_model(model).with("study.toml", study).with("a.csv", &csv);
+    let document = session.run(&["uq", "study.toml", "--json"]).json();
+    let mean = values.iter().map(|value| value * value).sum::<f64>() / 50.0;
+    close(number(&document, &["final", "y", "mean"]), mean, 1e-10);
+    let variance = values.iter().map(|value| (value * value - mean).powi(2)).sum::<f64>() / 50.0;
+    close(number(&document, &["final", "y", "std"]).powi(2), variance, 1e-8);
+}
+
+#[test]
+fn bad_requests_are_refused_with_place_and_remedy() {
+    let model = "model D parameter Real alpha = 1; Real x(start = 1, fixed = true); equation der(x) = -alpha*x; end D;";
+    let refused = |random: &str, uq: &str, words: &[&str]| {
+        let study = format!("[model]\nfile = \"model.mo\"\n[random]\n{random}\n[uq]\n{uq}\n");
+        let session = Session::with_model(model).with("study.toml", &study);
+        let run = session.run(&["uq", "study.toml", "-o", "out.csv"]);
+        assert_eq!(run.status, 1, "{}", run.stderr);
+        assert!(run.stderr.contains("study.toml:"), "{}", run.stderr);
+        for word in words {
+            assert!(run.stderr.contains(word), "no `{word}` in\n{}", run.stderr);
+        }
+        assert_eq!(session.files(), ["model.mo", "study.toml"]);
+    };
+    refused("alpah = { uniform = { min = 0, max = 1 } }", "degree = 2", &["alpah", "alpha"]);
+    refused("alpha = { uniform = { min = 2, max = 1 } }", "degree = 2", &["study.toml:4", "support is empty"]);
+    refused("alpha = { normal = { mean = 2 } }", "degree = 2", &["`mean` and `std`"]);
+    refused("alpha = { triangular = { min = 0, mode = 3, max = 2 } }", "degree = 2", &["mode"]);
+    refused("alpha = { uniform = { min = 1, max = 2 } }", "degree = 2\nmehtod = \"auto\"", &["mehtod", "method"]);
+    refused("alpha = { uniform = { min = 1, max = 2 } }", "degree = 2\nvariables = [\"y\"]", &["no variable `y`"]);
+    refused(
+        "alpha = { uniform = { min = 1, max = 2 } }",
+        "method = \"galerkin\"\ndegree = 100000000",
+        &["would need about", "lower degree"],
+    );
+    let run = Session::with_model(model).run(&["uq", "model.mo"]);
+    assert_eq!(run.status, 1);
+    assert!(run.stderr.contains("[random]"), "{}", run.stderr);
+}
