@@ -1,4 +1,4 @@
-model Borehole "Water flow through a borehole"
+model Borehole "Water Q through a borehole"
   parameter Real rw = 0.1 "Radius of the borehole, m";
   parameter Real r = 3698.25 "Radius of influence, m";
   parameter Real Tu = 89335 "Transmissivity of the upper aquifer, m2/yr";
@@ -8,8 +8,8 @@ model Borehole "Water flow through a borehole"
   parameter Real L = 1400 "Length of the borehole, m";
   parameter Real Kw = 10950 "Hydraulic conductivity of the borehole, m/yr";
   Real ratio "Logarithm of the radii's ratio";
-  output Real flow "m3/yr";
+  output Real Q "m3/yr";
 equation
   ratio = log(r/rw);
-  flow = 2*3.141592653589793*Tu*(Hu - Hl)/(ratio*(1 + 2*L*Tu/(ratio*rw^2*Kw) + Tu/Tl));
+  Q = 2*3.141592653589793*Tu*(Hu - Hl)/(ratio*(1 + 2*L*Tu/(ratio*rw^2*Kw) + Tu/Tl));
 end Borehole;

@@ -117,6 +117,23 @@ impl IndexSet {
         found
     }
 
+    /// What has to be added so that the set holds an index and stays downward closed, lower degrees first.
+    #[must_use]
+    pub fn missing_below(&self, index: &[u16]) -> Vec<MultiIndex> {
+        let mut found = vec![vec![0; index.len()]];
+        for (at, &most) in index.iter().enumerate() {
+            for place in 0..found.len() {
+                for k in 1..=most {
+                    let mut next = found[place].clone();
+                    next[at] = k;
+                    found.push(next);
+                }
+            }
+        }
+        found.retain(|index| !self.place.contains_key(index));
+        Self::from_indices(found).indices
+    }
+
     /// Whether adding an index keeps the set downward closed.
     #[must_use]
     pub fn admits(&self, index: &[u16]) -> bool {
@@ -150,5 +167,6 @@ mod tests {
         let set = IndexSet::from_indices(vec![vec![0, 0], vec![1, 0]]);
         assert_eq!(set.neighbours(), [vec![0, 1], vec![2, 0]]);
         assert!(!set.admits(&[1, 1]));
+        assert_eq!(set.missing_below(&[1, 1]), [vec![0, 1], vec![1, 1]]);
     }
 }

@@ -251,6 +251,7 @@ pub fn adaptive_projection<E: From<ChaosError>>(
     let mut values: Vec<PointValues> = Vec::new();
     // Sums of squares of all coefficients but the constant's, by variable.
     let mut energy: Vec<f64> = Vec::new();
+    let mut gains: HashMap<MultiIndex, f64> = HashMap::new();
     let mut waiting: Vec<MultiIndex> = start.indices.indices().to_vec();
     loop {
         for index in waiting.drain(..) {
@@ -280,6 +281,14 @@ pub fn adaptive_projection<E: From<ChaosError>>(
             // What is rounding beside the largest variance counts for nothing.
             let share = |(more, sum): (&f64, &f64)| if *sum > 0.0 { (more / sum).sqrt() } else { 0.0 };
             let indicator = gain.iter().zip(&energy).map(share).fold(0.0, f64::max);
+            gains.insert(index.clone(), indicator);
+            // Odd or even coefficients may vanish altogether: what comes before counts as well.
+            let before = (0..index.len()).filter(|&at| index[at] > 0).filter_map(|at| {
+                let mut lower = index.clone();
+                lower[at] -= 1;
+                gains.get(&lower).copied()
+            });
+            let indicator = before.fold(indicator, f64::max);
             active.push((index, indicator));
         }
         let Some(best) = (0..active.len()).max_by(|&a, &b| active[a].1.total_cmp(&active[b].1)) else { break };
@@ -290,8 +299,9 @@ pub fn adaptive_projection<E: From<ChaosError>>(
         for parameter in 0..n_parameters {
             let mut next = index.clone();
             next[parameter] += 1;
-            if next[parameter] <= largest[parameter] && inside.position(&next).is_none() && inside.admits(&next) {
-                waiting.push(next);
+            if next[parameter] <= largest[parameter] {
+                let missing = inside.missing_below(&next);
+                waiting.extend(missing.into_iter().filter(|index| !waiting.contains(index)).collect::<Vec<_>>());
             }
         }
     }
@@ -444,7 +454,7 @@ mod tests {
         })
         .unwrap();
         let degrees = projection.basis.indices.max_degrees();
-        assert!(degrees[0] >= 6 && degrees[1] <= 4 && degrees[2] <= 3, "{degrees:?}");
+        assert!(degrees[0] >= 6 && degrees[1] <= 5 && degrees[2] <= 4, "{degrees:?}");
         assert!(n_evaluated >= projection.points.len());
         let coefficients: Vec<f64> = projection
             .weights

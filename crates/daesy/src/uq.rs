@@ -304,7 +304,7 @@ fn galerkin(
     loop {
         let solved = Galerkin { loaded, request, basis: &basis, ensemble }.solve()?;
         let grown = match request.basis {
-            BasisKind::Adaptive => grow(request, &basis, &solved.surrogate)?,
+            BasisKind::Adaptive => grow(request, &basis, &solved.surrogate, &mut answer.diagnostics)?,
             BasisKind::Total | BasisKind::Hyperbolic => None,
         };
         answer.n_simulations = 0;
@@ -324,10 +324,15 @@ fn galerkin(
 }
 
 /// Most polynomials of an adaptive basis of an expanded model.
-const MAX_ADAPTIVE_TERMS: usize = 400;
+const MAX_ADAPTIVE_TERMS: usize = 2000;
 
 /// The basis with the neighbours of polynomials whose coefficients are still large; nothing when there are none.
-fn grow(request: &Request, basis: &Basis, surrogate: &Surrogate) -> Result<Option<Basis>, UqFailure> {
+fn grow(
+    request: &Request,
+    basis: &Basis,
+    surrogate: &Surrogate,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Result<Option<Basis>, UqFailure> {
     let mut shares = vec![0.0f64; basis.len()];
     for series in &surrogate.series {
         if series.std().into_iter().fold(0.0, f64::max) <= 1e-9 * series.size() {
@@ -338,20 +343,30 @@ fn grow(request: &Request, basis: &Basis, surrogate: &Surrogate) -> Result<Optio
         }
     }
     let indices = basis.indices.indices();
-    let is_large = |index: &Vec<u16>| {
-        (0..index.len()).filter(|&at| index[at] > 0).any(|at| {
-            let mut lower = index.clone();
-            lower[at] -= 1;
-            basis.indices.position(&lower).is_some_and(|place| place > 0 && shares[place] > request.tolerance)
-        })
-    };
-    let more: Vec<Vec<u16>> = basis
-        .indices
-        .neighbours()
-        .into_iter()
-        .filter(|index| index.iter().all(|&k| usize::from(k) <= request.max_degree) && is_large(index))
-        .collect();
-    if more.is_empty() || indices.len() + more.len() > MAX_ADAPTIVE_TERMS {
+    // Odd or even coefficients may vanish altogether: two steps are tried at once, with everything below.
+    let mut more: Vec<Vec<u16>> = Vec::new();
+    for (index, _) in indices.iter().zip(&shares).skip(1).filter(|(_, share)| **share > request.tolerance) {
+        for at in 0..index.len() {
+            let mut next = index.clone();
+            next[at] += 2;
+            let most = basis.parameters[at].distribution.max_degree().unwrap_or(usize::MAX).min(request.max_degree);
+            next[at] = next[at].min(most as u16);
+            if next[at] > index[at] {
+                more.extend(basis.indices.missing_below(&next));
+            }
+        }
+    }
+    more.sort();
+    more.dedup();
+    if more.is_empty() {
+        return Ok(None);
+    }
+    if indices.len() + more.len() > MAX_ADAPTIVE_TERMS {
+        let message = format!("the basis was not enlarged beyond {} polynomials", indices.len());
+        diagnostics.push(
+            Diagnostic::new(Level::Warning, "basis-limit", message)
+                .with_help("raise `tolerance`, or take `method = \"collocation\"`, whose `samples` limit the points"),
+        );
         return Ok(None);
     }
     let all = indices.iter().cloned().chain(more).collect();

@@ -88,9 +88,9 @@ fn the_ishigami_function_has_its_closed_form() {
 #[test]
 fn the_borehole_has_the_moments_of_dense_quadrature() {
     let document = problem("borehole", "study.toml", &["--json"]).json();
-    close(number(&document, &["final", "flow", "mean"]), 73.738_936_470, 1e-5);
-    close(number(&document, &["final", "flow", "std"]).powi(2), 817.722_662_43, 1e-3);
-    let sobol = &document["sobol"]["flow"];
+    close(number(&document, &["final", "Q", "mean"]), 73.738_936_470, 1e-5);
+    close(number(&document, &["final", "Q", "std"]).powi(2), 817.722_662_43, 1e-3);
+    let sobol = &document["sobol"]["Q"];
     let expected =
         [("rw", 0.663_706_57, 0.694_129), ("Hu", 0.094_879_62, 0.106_119_96), ("L", 0.090_648_65, 0.102_788_23)];
     for (name, first, total) in expected {
