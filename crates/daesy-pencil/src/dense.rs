@@ -10,23 +10,34 @@ use faer::linalg::svd::{ComputeSvdVectors, SvdParams, svd as faer_svd, svd_scrat
 use faer::{Auto, Mat, MatRef, Par, Spec};
 
 /// Singular value decomposition `a = u diag(s) v^T` with full square factors (empty when not asked for).
-pub(crate) struct Svd {
+#[derive(Clone, Debug)]
+pub struct Svd {
+    /// Left singular vectors.
     pub u: Mat<f64>,
+    /// Singular values, descending.
     pub s: Vec<f64>,
+    /// Right singular vectors.
     pub v: Mat<f64>,
 }
 
 /// Which singular vectors to compute.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Vectors {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Vectors {
+    /// None.
     None,
+    /// The left ones.
     Left,
+    /// The right ones.
     Right,
+    /// Both.
     Both,
 }
 
 /// Full SVD; singular values in descending order.
-pub(crate) fn svd(a: MatRef<'_, f64>, vectors: Vectors) -> Result<Svd, PencilError> {
+///
+/// # Errors
+/// When the iteration does not converge.
+pub fn svd(a: MatRef<'_, f64>, vectors: Vectors) -> Result<Svd, PencilError> {
     let (m, n) = a.shape();
     let k = m.min(n);
     let want_u = matches!(vectors, Vectors::Left | Vectors::Both);

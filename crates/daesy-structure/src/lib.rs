@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod alias;
+pub mod arrays;
 pub mod blocks;
 pub mod discrete;
 pub mod dulmage_mendelsohn;
@@ -14,6 +15,7 @@ pub mod matching;
 pub mod offsets;
 pub mod parameters;
 pub mod regularize;
+pub mod straighten;
 pub mod tearing;
 pub mod verify;
 pub mod words;

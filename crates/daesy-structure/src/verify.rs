@@ -63,6 +63,11 @@ pub struct Verification {
 /// Linear models up to this size are decided by their pencil.
 const DENSE_PENCIL: usize = 240;
 
+/// Whether the system Jacobian of the highest derivatives is regular at a point, block by block.
+pub fn is_leading_regular(regular: &RegularDae, point: &dyn Environment) -> bool {
+    verify_blocks(regular, point).are_regular
+}
+
 /// Verifies the structural verdict where `point` gives the values of all leaves.
 pub fn verify(regular: &RegularDae, point: &dyn Environment) -> Verification {
     let blocks = verify_blocks(regular, point);
