@@ -5,6 +5,7 @@ mod text;
 
 use daesy_graph::finding::{Finding, Level};
 use daesy_graph::flat::{Origin, Size};
+use daesy_structure::arrays::ArrayInputs;
 use daesy_structure::words::{derivative_name, equation_text};
 use daesy_structure::{Verification, verify};
 use daesy_system::DaeSystem;
@@ -15,6 +16,7 @@ use crate::initial::apply_initial_mode;
 use crate::inputs::{InputFacts, derivatives_available};
 use crate::linear_verdict::{self, LinearVerdict};
 use crate::load::Loaded;
+use crate::nonlinear::{self, StructuralClaim, analyze_at, start_point};
 use crate::prepare::{Blame, DataUse, Prepared, prepare_with_events};
 use crate::simulate::start_time;
 use crate::stochastic::{self, Stochastic};
@@ -111,7 +113,7 @@ pub fn check(loaded: &mut Loaded) -> Check {
     match prepare_with_events(loaded, DataUse::Optional) {
         Ok(prepared) => {
             let time = start_time(loaded, &prepared);
-            let verdict = judge(loaded, &prepared, time, &mut check.diagnostics);
+            let mut verdict = judge(loaded, &prepared, time, &mut check.diagnostics);
             if let Some(linear) = linear_verdict::complete(&loaded.flat, &verdict, time) {
                 let findings = linear.findings.iter();
                 if !linear.is_regular {
@@ -120,6 +122,8 @@ pub fn check(loaded: &mut Loaded) -> Check {
                 }
                 check.diagnostics.extend(findings.map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
                 check.linear = Some(linear);
+            } else {
+                check.linear = judge_by_arrays(loaded, &prepared, time, &mut verdict, &mut check.diagnostics);
             }
             check.verdict = Some(verdict);
         }
@@ -129,7 +133,10 @@ pub fn check(loaded: &mut Loaded) -> Check {
                 check.diagnostics.extend(findings.map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
                 check.linear = Some(linear);
             }
-            None => check.diagnostics.extend(unprepared.diagnostics),
+            None => {
+                check.diagnostics.extend(unprepared.diagnostics);
+                check.linear = judge_unbalanced(loaded);
+            }
         },
     }
     let judged = stochastic::judge(loaded);
@@ -241,6 +248,83 @@ fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<
         }
     }
     verdict
+}
+
+/// A structural index that numbers do not contradict is compared with the derivative array for models up to this size.
+const SMALL: usize = 24;
+
+/// What derivative arrays say of a nonlinear model where structure may mislead: where numbers at the start contradict it, where no
+/// start was found, and where it differentiates, which may be more than the values ask for. Nothing where they confirm it.
+fn judge_by_arrays(
+    loaded: &mut Loaded,
+    prepared: &Prepared,
+    time: f64,
+    verdict: &mut Verdict,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<LinearVerdict> {
+    let regular = prepared.system.regular();
+    let known = verdict.regularity.as_ref();
+    if known.is_some_and(|it| it.is_linear || it.agrees_with_structure && verdict.structural_index < 2)
+        || loaded.flat.size().unknowns > nonlinear::MAX_UNKNOWNS + regular.eliminated.len()
+    {
+        return None;
+    }
+    let is_confirmed = known.is_some_and(|it| it.agrees_with_structure);
+    if is_confirmed && loaded.flat.size().unknowns > SMALL {
+        return None;
+    }
+    let mut starts = vec![start_point(loaded, time)?];
+    if let Ok(start) = prepared.start(time) {
+        let found = starts[0].with_values(regular, &prepared.point(time, &start));
+        starts.insert(usize::from(!is_confirmed), found);
+    }
+    let claim = StructuralClaim {
+        index: regular.verdict.structural_index as usize,
+        degrees_of_freedom: regular.verdict.degrees_of_freedom,
+    };
+    let analysis = match analyze_at(&loaded.flat, Some(regular), &starts, ArrayInputs::Given) {
+        Ok(analysis) => analysis,
+        Err(error) => {
+            if !is_confirmed {
+                let message = format!("the derivative array could not decide about the model: {error}");
+                let finding = Finding::note("not-decided", daesy_graph::Span::NONE, message);
+                diagnostics.push(Diagnostic::resolve(&finding, &loaded.flat.sources));
+            }
+            return None;
+        }
+    };
+    let found = nonlinear::verdict(&loaded.flat, &analysis, Some(claim));
+    let is_as_said = found.agrees_with_structure || is_confirmed && analysis.is_doubtful;
+    if is_as_said {
+        // Structure was right, and if numbers at the start say otherwise, the start is a special point.
+        return known.is_none().then_some(found);
+    }
+    if analysis.is_regular {
+        diagnostics.retain(|diagnostic| diagnostic.code != "no-consistent-start");
+        verdict.is_consistent = true;
+        verdict.free = analysis.free_starts.iter().map(|&free| derivative_name(&loaded.flat, free)).collect();
+        verdict.following.clear();
+    }
+    verdict.degrees_of_freedom = analysis.form.d;
+    if let Some(known) = &mut verdict.regularity {
+        known.agrees_with_structure = false;
+        known.is_singular = !analysis.free.is_empty();
+        known.differentiation_index = found.differentiation_index.map_or(known.differentiation_index, |it| it as u32);
+        known.rank_decisions.clone_from(&found.rank_decisions);
+    }
+    // One note that structure misleads is enough.
+    let is_said = diagnostics.iter().any(|diagnostic| diagnostic.code == "index-by-values");
+    let findings = found.findings.iter().filter(|finding| !(is_said && finding.code == "structure-misleads"));
+    diagnostics.extend(findings.map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
+    Some(found)
+}
+
+/// What derivative arrays say of a model whose equations and unknowns do not fit.
+fn judge_unbalanced(loaded: &mut Loaded) -> Option<LinearVerdict> {
+    let time = crate::regularize::start_time(loaded);
+    let start = start_point(loaded, time)?;
+    let analysis = analyze_at(&loaded.flat, None, &[start], ArrayInputs::Given).ok()?;
+    Some(nonlinear::verdict(&loaded.flat, &analysis, None))
 }
 
 impl Check {

@@ -12,7 +12,8 @@ use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::load::{LoadOptions, Loaded, load_source};
-use crate::regularize::{RegularizeOptions, regularize};
+use crate::reduced::regularize_model;
+use crate::regularize::RegularizeOptions;
 use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
 use crate::simulate::{SimulateFailure, Trajectory};
@@ -403,7 +404,7 @@ fn check_verb(args: &FileArgs) -> Answer {
 
 fn regularize_verb(args: &RegularizeArgs) -> Answer {
     let mut answer = Answer::new("regularize");
-    let loaded = match load_file(&args.file) {
+    let mut loaded = match load_file(&args.file) {
         Ok(loaded) => loaded,
         Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
     };
@@ -417,20 +418,20 @@ fn regularize_verb(args: &RegularizeArgs) -> Answer {
         drop_redundant: args.drop_redundant,
         given_inputs: args.given_inputs,
     };
-    let form = match regularize(&loaded, &options) {
+    let form = match regularize_model(&mut loaded, &options) {
         Ok(form) => form,
         Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
     };
     answer.keys = form.to_json();
     answer.text = form.to_text();
     if let Some(path) = &args.file.report {
-        let mut page = Page::new(&format!("Regularization of {}", form.model));
+        let mut page = Page::new(&format!("Regularization of {}", form.model()));
         page.preformatted(&form.to_text());
         if let Err(diagnostic) = write_report(path, &page) {
             return answer.fail(Status::Fault, vec![*diagnostic]);
         }
     }
-    answer.fail(Status::Done, form.diagnostics)
+    answer.fail(Status::Done, form.into_diagnostics())
 }
 
 fn flatten_verb(args: &FileArgs) -> Answer {

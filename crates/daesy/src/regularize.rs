@@ -150,11 +150,11 @@ pub struct Regularized {
 /// Regularizes a linear model.
 ///
 /// # Errors
-/// Diagnostics: the model is nonlinear, its equations contradict each other, or a wish cannot be met.
+/// Diagnostics: the model is not linear, its equations contradict each other, or a wish cannot be met.
 pub fn regularize(loaded: &Loaded, options: &RegularizeOptions) -> Result<Regularized, Vec<Diagnostic>> {
     let flat = &loaded.flat;
     let resolve = |finding: &Finding| Diagnostic::resolve(finding, &flat.sources);
-    let whole = LinearModel::new(flat).map_err(|finding| vec![resolve(&not_yet(*finding))])?;
+    let whole = LinearModel::new(flat).map_err(|finding| vec![resolve(&finding)])?;
     let time = options.time.unwrap_or_else(|| start_time(loaded));
     let has_matrices = loaded.study.as_ref().is_some_and(|study| matches!(study.model, StudyModel::Linear(_)));
     let separated = if has_matrices || options.remove_feedthrough {
@@ -246,15 +246,6 @@ pub fn regularize(loaded: &Loaded, options: &RegularizeOptions) -> Result<Regula
     })
 }
 
-fn not_yet(finding: Finding) -> Finding {
-    if finding.code != "nonlinear" {
-        return finding;
-    }
-    let message = format!("nonlinear models: not yet ({})", finding.message);
-    let help = "`daesy check` gives the index and the hidden constraints of nonlinear models";
-    Finding { message, ..finding }.with_help(help)
-}
-
 /// The time at which a study or an `experiment` annotation starts.
 pub(crate) fn start_time(loaded: &Loaded) -> f64 {
     let asked = loaded.study.as_ref().and_then(|study| study.simulate.start.as_ref());
@@ -331,7 +322,7 @@ fn redundancy(model: &LinearModel, form: &StrangenessFree, options: &RegularizeO
 }
 
 /// Where names stand among variables and inputs.
-fn positions(names: &[&str], wanted: &[String]) -> Result<Vec<usize>, Diagnostic> {
+pub(crate) fn positions(names: &[&str], wanted: &[String]) -> Result<Vec<usize>, Diagnostic> {
     wanted
         .iter()
         .map(|name| {
@@ -346,7 +337,7 @@ fn positions(names: &[&str], wanted: &[String]) -> Result<Vec<usize>, Diagnostic
         .collect()
 }
 
-fn wish_error(names: &[&str], error: &PencilError) -> Diagnostic {
+pub(crate) fn wish_error(names: &[&str], error: &PencilError) -> Diagnostic {
     match error {
         PencilError::BadOption { value, expected, .. } => {
             let name = names.get(*value as usize).copied().unwrap_or_default();

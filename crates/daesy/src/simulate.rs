@@ -2,15 +2,16 @@
 
 use daesy_graph::finding::Level;
 use daesy_integrate::{SimulateOptions, Simulation};
+use daesy_structure::straighten::ADDED;
 use daesy_system::DaeSystem;
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::initial::apply_initial_mode;
 use crate::load::{Loaded, quantity_expression};
-use crate::prepare::{Blame, DataUse, Prepared, prepare_with_events};
+use crate::prepare::{Blame, DataUse, Prepared};
 use crate::start_report::StartReport;
-use crate::straighten::straighten;
+use crate::straighten::{Straight, prepare_straight};
 use crate::study::Quantity;
 use crate::table::Table;
 use crate::transfer::{Event, TransferFailure, Transferred, simulate_with_transfer};
@@ -45,12 +46,7 @@ pub enum SimulateFailure {
 /// Diagnostics, when the model is at fault or the method gives up.
 pub fn simulate(loaded: &mut Loaded) -> Result<Trajectory, SimulateFailure> {
     apply_initial_mode(&mut loaded.flat, loaded.study.as_ref());
-    let original = loaded.flat.clone();
-    let straightened = straighten(&loaded.flat);
-    if let Some(straightened) = &straightened {
-        loaded.flat = straightened.flat.clone();
-    }
-    let prepared = prepare_with_events(loaded, DataUse::Needed)
+    let Straight { prepared, original, findings: rewritten } = prepare_straight(loaded, DataUse::Needed)
         .map_err(|unprepared| SimulateFailure::Input(unprepared.diagnostics))?;
     let options = options(loaded, &prepared)?;
     let Transferred { simulation, events, findings } = simulate_with_transfer(
@@ -74,7 +70,7 @@ pub fn simulate(loaded: &mut Loaded) -> Result<Trajectory, SimulateFailure> {
             Blame::Method => SimulateFailure::Method(Box::new(failure.diagnostic)),
         }
     })?;
-    let findings = findings.iter().chain(straightened.as_ref().map(|straightened| &straightened.finding));
+    let findings = findings.iter().chain(&rewritten);
     let mut diagnostics: Vec<Diagnostic> =
         findings.map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)).collect();
     diagnostics.extend(simulation.warnings.iter().map(|warned| {
@@ -91,8 +87,9 @@ pub fn simulate(loaded: &mut Loaded) -> Result<Trajectory, SimulateFailure> {
         columns: vec![simulation.times.clone()],
     };
     table.columns.extend((0..names.len()).map(|column| simulation.rows.iter().map(|row| row[column]).collect()));
-    let flat = &prepared.system.regular().flat;
-    let start = simulation.rows.first().map(|row| StartReport::new(flat, &prepared, names, row)).unwrap_or_default();
+    table.forget(|name| name.trim_start_matches("der(").starts_with(ADDED));
+    let first = simulation.rows.first();
+    let start = first.map(|row| StartReport::new(&original, &prepared, names, row)).unwrap_or_default();
     Ok(Trajectory { table, simulation, events, start, diagnostics })
 }
 

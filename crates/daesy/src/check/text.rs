@@ -10,7 +10,7 @@ use crate::stochastic::Stochastic;
 
 /// What there is to say about a singular model.
 const NOT_UNIQUE: &str =
-    "The equations depend on each other, whatever the start: the model has no unique solution; see the errors.";
+    "The equations depend on each other, whatever the start: the model has no unique solution; see the findings.";
 
 /// More lines than this are counted instead of listed.
 const MAX_LINES: usize = 12;

@@ -1,8 +1,10 @@
 //! The program as a user runs it: its verdicts, its words, its exit status and its files.
 
+mod campbell;
 mod discontinuities;
 mod events;
 mod json;
+mod misled;
 mod problems;
 mod session;
 mod structure;

@@ -1,0 +1,307 @@
+//! What derivative arrays say about a nonlinear model at its start: index, redundant equations, free variables.
+
+use daesy_graph::finding::Finding;
+use daesy_graph::flat::{FlatDae, Origin, VariableKind};
+use daesy_graph::regular::RegularDae;
+use daesy_graph::{Environment, Evaluator, Span, TaylorEvaluator, VarId};
+use daesy_integrate::Inputs;
+use daesy_structure::arrays::{
+    ArrayAnalysis, ArrayError, ArrayInputs, ArrayModel, ArrayOptions, ArrayScope, JetPoint, analyze,
+};
+use daesy_structure::parameters::order_parameters;
+use daesy_structure::words::{enumerate, equation_text};
+use daesy_system::{Description, Input};
+
+use crate::inputs::{ParameterValues, StudyInputs};
+use crate::linear_verdict::LinearVerdict;
+use crate::load::Loaded;
+use crate::prepare::DataUse;
+
+/// Models with more unknowns than this, without those that are mere aliases, are not looked at by arrays.
+pub const MAX_UNKNOWNS: usize = 220;
+
+/// Models with more unknowns than this are looked at without aliases, which may lower the strangeness index.
+const WHOLE: usize = 40;
+
+/// Derivatives of inputs that arrays may ask for.
+const INPUT_DERIVATIVES: u16 = 8;
+
+/// What is known of all variables at the start before anything is solved.
+#[derive(Clone, Debug)]
+pub struct StartPoint {
+    /// Parameters, inputs with their derivatives, start values.
+    pub point: JetPoint,
+    /// Variables whose start value is insisted on.
+    pub held: Vec<VarId>,
+    /// Variables with a start value.
+    pub given: Vec<VarId>,
+}
+
+/// Gathers parameters, inputs and start values; nothing when one of them has no value.
+#[must_use]
+pub fn start_point(loaded: &mut Loaded, time: f64) -> Option<StartPoint> {
+    let order = order_parameters(&loaded.flat).ok()?;
+    let mut point = JetPoint::new(time, loaded.flat.variables.len());
+    let mut evaluator = Evaluator::new();
+    let mut values = Vec::with_capacity(order.len());
+    for &var in &order {
+        let variable = &loaded.flat.variables[var.index()];
+        let expr = variable.binding.or(variable.start);
+        let value = expr.map_or(0.0, |expr| evaluator.evaluate_one(&loaded.flat.graph, expr, &point));
+        if !value.is_finite() {
+            return None;
+        }
+        point.set(var, 0, value);
+        values.push(value);
+    }
+    let of_kind = |flat: &FlatDae, kind: VariableKind| -> Vec<VarId> {
+        let all = (0..flat.variables.len() as u32).map(VarId);
+        all.filter(|var| flat.variables[var.index()].kind == kind).collect()
+    };
+    let inputs = of_kind(&loaded.flat, VariableKind::Input);
+    let per_input = usize::from(INPUT_DERIVATIVES) + 1;
+    let description = Description {
+        inputs: inputs
+            .iter()
+            .enumerate()
+            .map(|(at, var)| Input {
+                name: loaded.flat.variables[var.index()].name.clone(),
+                start: at * per_input,
+                derivatives_needed: INPUT_DERIVATIVES,
+            })
+            .collect(),
+        n_inputs: inputs.len() * per_input,
+        ..Description::default()
+    };
+    let data = if loaded.has_data() { loaded.experiment(0).ok() } else { None };
+    let parameters = ParameterValues { variables: &order, values: &values };
+    let signals = StudyInputs::new(loaded, &description, &parameters, data.as_ref(), DataUse::Optional).ok()?;
+    let mut slots = vec![0.0; description.n_inputs];
+    signals.fill(time, true, &mut slots);
+    for (at, &var) in inputs.iter().enumerate() {
+        for order in 0..per_input {
+            let value = slots[at * per_input + order];
+            point.set(var, order, if value.is_finite() { value } else { 0.0 });
+        }
+    }
+    let flat = &loaded.flat;
+    let (mut held, mut given) = (Vec::new(), Vec::new());
+    for kind in [VariableKind::Discrete, VariableKind::Continuous] {
+        for var in of_kind(flat, kind) {
+            let variable = &flat.variables[var.index()];
+            let value = variable.start.map_or(0.0, |start| evaluator.evaluate_one(&flat.graph, start, &point));
+            point.set(var, 0, if value.is_finite() { value } else { 0.0 });
+            if variable.start.is_some() && kind == VariableKind::Continuous {
+                given.push(var);
+                if variable.fixed == Some(true) {
+                    held.push(var);
+                }
+            }
+        }
+    }
+    Some(StartPoint { point, held, given })
+}
+
+impl StartPoint {
+    /// The same with the values that a search in the regular form found.
+    #[must_use]
+    pub fn with_values(&self, regular: &RegularDae, found: &dyn Environment) -> Self {
+        let mut moved = self.clone();
+        for it in regular.states.iter().chain(&regular.unknowns) {
+            moved.point.set(it.var, usize::from(it.order), found.value(it.var, it.order));
+        }
+        let mut evaluator = Evaluator::new();
+        for eliminated in &regular.eliminated {
+            let value = evaluator.evaluate_one(&regular.flat.graph, eliminated.value, found);
+            moved.point.set(eliminated.var, 0, value);
+        }
+        moved
+    }
+
+    /// The same with the values that nobody gave moved away from zero.
+    #[must_use]
+    pub fn stirred(&self, flat: &FlatDae, seed: u32) -> Self {
+        let mut moved = self.clone();
+        let mut state = seed.wrapping_mul(747_796_405);
+        for var in (0..flat.variables.len() as u32).map(VarId) {
+            if flat.variables[var.index()].kind == VariableKind::Continuous && !self.given.contains(&var) {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let random = f64::from(state >> 8) / f64::from(1u32 << 24);
+                moved.point.set(var, 0, 0.1 + 0.9 * random);
+            }
+        }
+        moved
+    }
+}
+
+/// Looks at a model by its derivative arrays, from several starts if need be.
+///
+/// # Errors
+/// What the first start says.
+pub fn analyze_at(
+    flat: &FlatDae,
+    regular: Option<&RegularDae>,
+    starts: &[StartPoint],
+    inputs: ArrayInputs,
+) -> Result<ArrayAnalysis, ArrayError> {
+    let regular = regular.filter(|_| flat.size().unknowns > WHOLE);
+    let n = flat.size().unknowns - regular.map_or(0, |regular| regular.eliminated.len());
+    if n > MAX_UNKNOWNS {
+        return Err(ArrayError::TooLarge { rows: n, limit: MAX_UNKNOWNS });
+    }
+    let mut model = match regular {
+        None => ArrayModel::new(flat, &ArrayScope { inputs, ..ArrayScope::default() })?,
+        Some(regular) => {
+            let mut residuals = vec![None; regular.flat.equations.len()];
+            for equation in regular.equations.iter().chain(&regular.constraints) {
+                if equation.differentiated == 0 {
+                    residuals[equation.source as usize] = Some(equation.residual);
+                }
+            }
+            let without: Vec<VarId> = regular.eliminated.iter().map(|eliminated| eliminated.var).collect();
+            let scope = ArrayScope { inputs, residuals: Some(&residuals), without: &without };
+            ArrayModel::new(&regular.flat, &scope)?
+        }
+    };
+    let mut first = None;
+    for seed in 0..3 {
+        for start in starts {
+            let start = if seed == 0 { start.clone() } else { start.stirred(flat, seed) };
+            model.set_nominal(flat, &start.point);
+            let options = ArrayOptions {
+                inputs,
+                held: start.held.clone(),
+                given: start.given.clone(),
+                ..ArrayOptions::default()
+            };
+            match analyze(&mut model, &start.point, &options) {
+                Ok(mut analysis) => {
+                    if let Some(regular) = regular {
+                        restore(regular, &mut analysis);
+                    }
+                    return Ok(analysis);
+                }
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+    }
+    Err(first.unwrap_or(ArrayError::NotSettled { tried: 0 }))
+}
+
+/// Puts the aliases back.
+fn restore(regular: &RegularDae, analysis: &mut ArrayAnalysis) {
+    let order = analysis.point.coefficients.iter().map(Vec::len).max().unwrap_or(1).saturating_sub(1);
+    let values: Vec<_> = regular.eliminated.iter().map(|eliminated| eliminated.value).collect();
+    let series = TaylorEvaluator::new().evaluate(&regular.flat.graph, &values, order, &analysis.point);
+    for (eliminated, series) in regular.eliminated.iter().zip(series.chunks_exact(order + 1)) {
+        analysis.point.coefficients[eliminated.var.index()] = series.to_vec();
+    }
+    analysis.n_eliminated = regular.eliminated.len();
+}
+
+/// What structure says of a model, to be compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StructuralClaim {
+    /// Structural index.
+    pub index: usize,
+    /// Free start values.
+    pub degrees_of_freedom: usize,
+}
+
+/// The analysis as a verdict, in words.
+#[must_use]
+pub fn verdict(flat: &FlatDae, analysis: &ArrayAnalysis, claim: Option<StructuralClaim>) -> LinearVerdict {
+    let form = &analysis.form;
+    let index = analysis.differentiation_index();
+    let mut verdict = LinearVerdict {
+        is_regular: analysis.is_regular,
+        differentiation_index: index,
+        strangeness_index: form.mu,
+        d: form.d,
+        a: form.a + analysis.n_eliminated,
+        v: form.v,
+        agrees_with_structure: claim
+            .is_some_and(|claim| index == Some(claim.index) && form.d == claim.degrees_of_freedom),
+        redundant_equations: analysis.left_out.iter().map(|&at| equation_text(flat, at)).collect(),
+        free_variables: names(flat, &analysis.free).into_iter().map(str::to_owned).collect(),
+        rank_decisions: analysis.rank_decisions.clone(),
+        findings: Vec::new(),
+    };
+    if let (Some(claim), Some(index), false) = (claim, index, verdict.agrees_with_structure) {
+        verdict.findings.push(misled(claim, index, form.d));
+    }
+    if form.v > 0 {
+        verdict.findings.push(redundant(flat, analysis));
+    }
+    if !analysis.free.is_empty() {
+        verdict.findings.push(free(flat, analysis));
+    }
+    verdict
+}
+
+fn names<'a>(flat: &'a FlatDae, vars: &[VarId]) -> Vec<&'a str> {
+    let mut names: Vec<&str> = vars.iter().map(|var| flat.variables[var.index()].name.as_str()).collect();
+    names.dedup();
+    names
+}
+
+fn misled(claim: StructuralClaim, index: usize, d: usize) -> Finding {
+    let message = format!(
+        "structure misleads: it suggests index {} with {} free start values; the ranks of the derivative array at the start decide: \
+         index {index}, {d} free start values",
+        claim.index, claim.degrees_of_freedom
+    );
+    let reason = if index < claim.index || d > claim.degrees_of_freedom {
+        "derivatives cancel between equations, which structure cannot see; simulations follow the derivative array"
+    } else {
+        "equations that look independent are not, which structure cannot see; simulations follow the derivative array"
+    };
+    Finding::note("structure-misleads", Span::NONE, message).with_help(reason)
+}
+
+/// The finding that equations follow from others.
+#[must_use]
+pub fn redundant(flat: &FlatDae, analysis: &ArrayAnalysis) -> Finding {
+    let shown = if analysis.left_out.is_empty() { &analysis.redundant } else { &analysis.left_out };
+    let texts: Vec<String> = shown.iter().map(|&at| equation_text(flat, at)).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let n = analysis.form.v;
+    let count = if n == 1 { "one equation is".to_owned() } else { format!("{n} equations are") };
+    let message = if analysis.left_out.is_empty() {
+        format!("{count} redundant among {}", enumerate(&texts, 8))
+    } else {
+        format!("{count} redundant and can be left out, for the others say the same: {}", enumerate(&texts, 8))
+    };
+    let span = shown.first().map_or(Span::NONE, |&at| flat.equations[at].span);
+    let mut finding = Finding::warning("redundant-equations", span, message).with_names(texts.iter().copied());
+    for &at in analysis.redundant.iter().take(8) {
+        finding = finding.with_label(flat.equations[at].span, equation_text(flat, at));
+    }
+    finding
+}
+
+fn free(flat: &FlatDae, analysis: &ArrayAnalysis) -> Finding {
+    let chosen = names(flat, &analysis.free);
+    let all = names(flat, &analysis.undetermined);
+    let n = analysis.free.len();
+    let count = if n == 1 { "one variable is".to_owned() } else { format!("{n} variables are") };
+    let message = if all == chosen || all.is_empty() {
+        format!("{count} free: nothing determines {}", enumerate(&chosen, 8))
+    } else {
+        format!("{count} free, for instance {}, of the undetermined {}", enumerate(&chosen, 8), enumerate(&all, 12))
+    };
+    let span = analysis.free.first().map_or(Span::NONE, |var| flat.variables[var.index()].span);
+    Finding::warning("free-variables", span, message)
+        .with_names(chosen.iter().copied())
+        .with_help("add equations for them, or make them inputs; `daesy regularize` shows how")
+}
+
+/// Whether a variable is the level of something connected: leaving it open is a missing reference, not a free force.
+#[must_use]
+pub fn is_potential(flat: &FlatDae, var: VarId) -> bool {
+    let (mut reach, mut leaves) = (daesy_graph::Reach::new(), Vec::new());
+    flat.equations.iter().filter(|equation| equation.origin == Origin::Connection).any(|equation| {
+        reach.leaves(&flat.graph, &[equation.lhs, equation.rhs], &mut leaves);
+        leaves.iter().any(|leaf| matches!(leaf, daesy_graph::Leaf::Var { var: found, .. } if *found == var))
+    })
+}

@@ -1,0 +1,228 @@
+//! Nonlinear models whose structure misleads: derivative arrays decide, and simulations follow them.
+
+use crate::session::{Session, codes, finding, texts};
+
+fn last(session: &Session, name: &str) -> f64 {
+    let run = session.run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    *run.table().column(name).last().unwrap()
+}
+
+fn assert_near(got: f64, expected: f64, tolerance: f64, what: &str) {
+    assert!((got - expected).abs() <= tolerance * expected.abs().max(1.0), "{what}: {got} instead of {expected}");
+}
+
+/// The arm of Campbell and Griepentrog on the path x1 = 1 - exp(t), x3 = exp(t) - t. Structure differentiates twice and promises two free
+/// start values; the torques enter the equations of v1 and v3 by their difference only, so that the index is 5 and nothing is free.
+const ROBOT_ARM: &str = "model RobotArm
+  Real x1(start=0), x2(start=-1), x3(start=1), v1, v2, v3, u1, u2, a, b, c, d;
+equation
+  a = 2/(2 - cos(x3)^2);
+  b = cos(x3)/(2 - cos(x3)^2);
+  c = sin(x3)/(2 - cos(x3)^2);
+  d = sin(x3)*cos(x3)/(2 - cos(x3)^2);
+  der(x1) = v1;
+  der(x2) = v2;
+  der(x3) = v3;
+  der(v1) = 2*c*(v1 + v3)^2 + v1^2*d + (2*x3 - x2)*(a + 2*b) + a*(u1 - u2);
+  der(v2) = -2*c*(v1 + v3)^2 - v1^2*d + (2*x3 - x2)*(1 - 3*a - 2*b) - a*u1 + (a + 1)*u2;
+  der(v3) = -2*c*(v1 + v3)^2 - v1^2*d + (2*x3 - x2)*(a - 9*b) - 2*v1^2*c - d*(v1 + v3)^2 - (a + b)*(u1 - u2);
+  0 = cos(x1) + cos(x1 + x3) - (cos(1 - exp(time)) + cos(1 - time));
+  0 = sin(x1) + sin(x1 + x3) - (sin(1 - exp(time)) + sin(1 - time));
+  annotation (experiment(StopTime=0.8, Interval=0.1));
+end RobotArm;
+";
+
+#[test]
+fn a_robot_arm_whose_structure_differentiates_too_little() {
+    let session = Session::with_model(ROBOT_ARM);
+    let document = session.check();
+    assert_eq!(document["structure"]["structural_index"], 3);
+    let regularity = &document["regularity"];
+    assert_eq!(regularity["strangeness_index"], 4);
+    assert_eq!(regularity["differentiation_index"], 5);
+    assert_eq!([&regularity["d"], &regularity["a"], &regularity["v"]], [0, 12, 0]);
+    assert_eq!(regularity["agrees_with_structure"], false);
+    let note = finding(&document, "structure-misleads");
+    assert!(note["message"].as_str().unwrap().contains("derivative array"), "{note}");
+    assert_near(last(&session, "x1"), 1.0 - 0.8f64.exp(), 1e-6, "x1");
+    assert_near(last(&session, "x3"), 0.8f64.exp() - 0.8, 1e-6, "x3");
+    assert_near(last(&session, "v3"), 0.8f64.exp() - 1.0, 1e-6, "v3");
+    // With x1 and x3 known, the equations of v1 and v3 give x2 and the difference of the torques.
+    let run = session.run(&["simulate", "model.mo", "--json"]);
+    assert_eq!(codes(&run.json()), ["structure-misleads"]);
+    let table = session.run(&["simulate", "model.mo"]).table();
+    for (row, &t) in table.column("t").iter().enumerate() {
+        let at = |name: &str| table.column(name)[row];
+        let (x3, v1, v3) = (t.exp() - t, -t.exp(), t.exp() - 1.0);
+        let q = 2.0 - x3.cos().powi(2);
+        let (a, b, c, d) = (2.0 / q, x3.cos() / q, x3.sin() / q, x3.sin() * x3.cos() / q);
+        let spring = 2.0 * x3 - at("x2");
+        let difference = at("u1") - at("u2");
+        let first = 2.0 * c * (v1 + v3).powi(2) + v1 * v1 * d + spring * (a + 2.0 * b) + a * difference;
+        assert_near(first, -t.exp(), 1e-6, "acceleration of x1");
+        let third = -2.0 * c * (v1 + v3).powi(2) - v1 * v1 * d + spring * (a - 9.0 * b)
+            - 2.0 * v1 * v1 * c
+            - d * (v1 + v3).powi(2)
+            - (a + b) * difference;
+        assert_near(third, t.exp(), 1e-6, "acceleration of x3");
+    }
+    assert!(table.names.iter().all(|name| !name.contains('$')), "{:?}", table.names);
+}
+
+/// y1' and y2' enter by their difference: one start value is free, and twice the first equation less the second is algebraic.
+#[test]
+fn derivatives_that_enter_by_their_difference() {
+    let misled = Session::with_model(
+        "model M
+           Real y1(start=1, fixed=true), y2(start=-1);
+         equation
+           der(y1) - der(y2) = -y1 + y2^3;
+           2*der(y1) - 2*der(y2) = y2 - exp(y1) + sin(y2);
+           annotation (experiment(StopTime=1, Interval=0.1));
+         end M;",
+    );
+    let by_hand = Session::with_model(
+        "model M
+           Real y1(start=1, fixed=true), y2(start=-1), u;
+         equation
+           u = y1 - y2;
+           der(u) = -y1 + y2^3;
+           2*(-y1 + y2^3) = y2 - exp(y1) + sin(y2);
+           annotation (experiment(StopTime=1, Interval=0.1));
+         end M;",
+    );
+    for name in ["y1", "y2"] {
+        assert_near(last(&misled, name), last(&by_hand, name), 1e-5, name);
+    }
+    let form = misled.run(&["regularize", "model.mo", "--json"]).json();
+    assert_eq!(form["kind"], "nonlinear");
+    assert_eq!([&form["mu"], &form["d"], &form["a"], &form["v"]], [0, 1, 1, 0]);
+    assert_eq!(texts(&form["differential"]).len(), 1);
+}
+
+/// Multipliers that depend on the state, in a dependency of more than two equations: new variables are needed.
+#[test]
+fn a_dependency_with_varying_multipliers() {
+    // z' cos(w) + y' sin(w) is known from the first two, and enters the third: with p = x + z, q = y + z and w' = 1 the third equation says
+    // x cos(w)^2 .. = an algebraic relation.
+    let misled = Session::with_model(
+        "model M
+           Real x(start=1), y(start=0.2), z(start=0.3), w(start=0.5, fixed=true);
+         equation
+           der(w) = 1;
+           der(x) + der(z) = -x;
+           der(y) + der(z) = -y*w;
+           exp(w)*(der(x) + der(z)) + sin(w)*(der(y) + der(z)) = z - 1;
+           annotation (experiment(StopTime=1, Interval=0.1));
+         end M;",
+    );
+    let document = misled.check();
+    assert_eq!([&document["regularity"]["d"], &document["regularity"]["a"]], [3, 1]);
+    let by_hand = Session::with_model(
+        "model M
+           Real x(start=1), y(start=0.2), z, w(start=0.5, fixed=true), p(start=1, fixed=true), q(start=1, fixed=true);
+         equation
+           der(w) = 1;
+           p = x + z;
+           q = y + z;
+           der(p) = -x;
+           der(q) = -y*w;
+           -exp(w)*x - sin(w)*y*w = z - 1;
+           annotation (experiment(StopTime=1, Interval=0.1));
+         end M;",
+    );
+    let start = misled.run(&["simulate", "model.mo"]);
+    assert_eq!(start.status, 0, "{}", start.stderr);
+    let table = start.table();
+    let first = |name: &str| table.column(name)[0];
+    let (p, q) = (first("x") + first("z"), first("y") + first("z"));
+    let sets = [format!("p0={p:?}"), format!("q0={q:?}")];
+    let text = std::fs::read_to_string(by_hand.path("model.mo")).unwrap();
+    let text = text
+        .replace("p(start=1, fixed=true)", "p(start=p0, fixed=true)")
+        .replace("q(start=1, fixed=true)", "q(start=q0, fixed=true)")
+        .replace("Real x", "parameter Real p0 = 1, q0 = 1; Real x");
+    let by_hand = Session::with_model(&text);
+    let run = by_hand.run(&["simulate", "model.mo", "--set", &sets[0], "--set", &sets[1]]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    for name in ["x", "y", "z"] {
+        let expected = *run.table().column(name).last().unwrap();
+        assert_near(*table.column(name).last().unwrap(), expected, 1e-5, name);
+    }
+}
+
+const PENDULUM: &str = "model Pendulum
+  Real x(start=0.6, fixed=true), y(start=-0.8), vx(start=0, fixed=true), vy, F;
+equation
+  der(x) = vx;
+  der(y) = vy;
+  der(vx) = -x*F;
+  der(vy) = -y*F - 9.81;
+  x^2 + y^2 = 1;
+  annotation (experiment(StopTime=2, Interval=0.1));
+end Pendulum;
+";
+
+/// The same rod twice: a redundant constraint, and nobody knows how the two share the force.
+#[test]
+fn a_redundant_constraint_is_left_out_and_the_motion_is_right() {
+    let plain = Session::with_model(PENDULUM);
+    let redundant = Session::with_model(
+        &PENDULUM
+            .replace("vy, F;", "vy, F, G;")
+            .replace("-x*F;", "-x*F - 2*x*G;")
+            .replace("-y*F - 9.81;", "-y*F - 2*y*G - 9.81;")
+            .replace("x^2 + y^2 = 1;", "x^2 + y^2 = 1;\n  2*x^2 + 2*y^2 - 1 = 1;"),
+    );
+    let document = redundant.check();
+    let regularity = &document["regularity"];
+    assert_eq!([&regularity["d"], &regularity["a"], &regularity["v"]], [2, 3, 1]);
+    let warning = finding(&document, "redundant-equations");
+    assert_eq!(warning["line"], 9, "{warning}");
+    for name in ["x", "y", "vx", "vy"] {
+        assert_near(last(&redundant, name), last(&plain, name), 1e-5, name);
+    }
+    let run = redundant.run(&["simulate", "model.mo", "--json"]).json();
+    assert!(codes(&run).contains(&"redundant-equations") && codes(&run).contains(&"free-variables"), "{run:#}");
+}
+
+/// One equation too many that follows from the others.
+#[test]
+fn an_overdetermined_model_that_is_consistent_is_simulated() {
+    let plain = Session::with_model(PENDULUM);
+    let over = Session::with_model(&PENDULUM.replace("x^2 + y^2 = 1;", "x^2 + y^2 = 1;\n  x*vx + y*vy = 0;"));
+    let document = over.check();
+    assert_eq!(codes(&document), ["too-many-equations"]);
+    let regularity = &document["regularity"];
+    assert_eq!([&regularity["d"], &regularity["a"], &regularity["v"]], [2, 3, 1]);
+    assert_eq!(texts(&regularity["redundant_equations"]), ["x*vx + y*vy = 0"]);
+    for name in ["x", "y", "F"] {
+        assert_near(last(&over, name), last(&plain, name), 1e-5, name);
+    }
+    // One that contradicts them is refused.
+    let wrong = Session::with_model(&PENDULUM.replace("x^2 + y^2 = 1;", "x^2 + y^2 = 1;\n  x*vx + y*vy = 1;"));
+    assert_eq!(wrong.run(&["simulate", "model.mo"]).status, 1);
+}
+
+/// An equation is missing: the free variable is named, and regularization makes it an input.
+#[test]
+fn a_free_variable_is_named_and_becomes_an_input() {
+    let session = Session::with_model(
+        "model Tank
+           Real h(start=1, fixed=true), q, u(start=0.5);
+         equation
+           der(h) = 1 - q^2;
+           q = u*sqrt(h);
+         end Tank;",
+    );
+    let document = session.check();
+    assert_eq!(codes(&document), ["too-few-equations"]);
+    assert_eq!(document["regularity"]["v"], 0);
+    assert_eq!(texts(&document["regularity"]["free_variables"]).len(), 1);
+    let form = session.run(&["regularize", "model.mo", "--input", "u", "--json"]).json();
+    assert_eq!([&form["mu"], &form["d"], &form["a"], &form["v"]], [0, 1, 1, 0]);
+    assert_eq!(texts(&form["variables"]["inputs"]), ["u"]);
+    assert_eq!(form["variables"]["moved"][0]["to"], "inputs");
+    assert_eq!(texts(&form["differential"]), ["der(h) = 1 - q^2"]);
+}
