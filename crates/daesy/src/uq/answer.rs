@@ -205,7 +205,7 @@ impl Uq {
                     text,
                     "{}",
                     match self.start {
-                        "simple" => "The start values (x_0, 0, .. 0) are consistent.",
+                        "simple" => "It starts from (x_0, 0, .. 0), which is consistent.",
                         "ramp" => "It starts from (x_0, 0, .. 0), with a smooth transition to random parameters.",
                         _ => "It starts from consistent values at parameter values, projected.",
                     }

@@ -129,10 +129,12 @@ impl Galerkin<'_> {
             }
         };
         let mean_start = self.ensemble.start(&means)?;
+        let simple_guesses = self.simple_guesses(&loaded, &mean_start);
         let guesses = match ramp {
-            Some(_) => self.simple_guesses(&loaded, &mean_start),
+            Some(_) => simple_guesses.clone(),
             None => self.projected_guesses(&loaded)?,
         };
+        let is_simple = are_alike(&guesses, &simple_guesses);
         let mut expand_options = ExpandOptions {
             random: self.request.random.clone(),
             random_inputs: Vec::new(),
@@ -146,7 +148,7 @@ impl Galerkin<'_> {
         let solution = self.integrate(&loaded, &expanded, start_time)?;
         diagnostics.extend(solution.diagnostics);
         let simple = if ramp.is_none() && expanded.flat.equations.len() <= MAX_SIZE_FOR_START_TEST {
-            expand_options.guesses = self.simple_guesses(&loaded, &mean_start);
+            expand_options.guesses = simple_guesses;
             self.simple_start_is_consistent(&loaded, &expand_options, start_time)
         } else {
             ramp.map(|_| true)
@@ -176,10 +178,10 @@ impl Galerkin<'_> {
         }
         let start = match (ramp, simple) {
             (Some(_), _) => "ramp",
-            (None, Some(true)) => "simple",
+            (None, Some(true)) if is_simple => "simple",
             (None, _) => "projected",
         };
-        if start == "projected" {
+        if simple == Some(false) {
             let message = "the start values (x_0, 0, .. 0) are not consistent for the expanded model: consistent values at parameter \
                            values were projected";
             diagnostics.push(Diagnostic::note("projected-start", message));
@@ -413,6 +415,15 @@ impl Galerkin<'_> {
             .collect();
         Surrogate { basis: self.basis.clone(), times: times.to_vec(), series }
     }
+}
+
+/// Whether start values differ by no more than rounding.
+fn are_alike(one: &HashMap<VarId, Vec<f64>>, other: &HashMap<VarId, Vec<f64>>) -> bool {
+    one.iter().all(|(var, values)| {
+        let Some(others) = other.get(var) else { return false };
+        let size = values[0].abs().max(others[0].abs());
+        values.iter().zip(others).all(|(a, b)| (a - b).abs() <= 1e-9 * size.max(1e-9))
+    })
 }
 
 struct Solution {
