@@ -226,3 +226,63 @@ fn a_free_variable_is_named_and_becomes_an_input() {
     assert_eq!(form["variables"]["moved"][0]["to"], "inputs");
     assert_eq!(texts(&form["differential"]), ["der(h) = 1 - q^2"]);
 }
+
+/// A beam on three parallel cranks swings like a pendulum. One crank is redundant, and only where the others hold: with x^2 + y^2 = 1 the
+/// outer cranks say 1 - cos(phi) = 0, whose derivative vanishes there.
+#[test]
+fn a_mechanism_with_a_redundant_crank_swings_as_it_should() {
+    let cranks = Session::with_model(
+        "model ThreeCranks
+           parameter Real m = 2, J = 0.7, g = 9.81, s[3] = {-1, 0, 1};
+           Real x(start=0.6, fixed=true), y(start=-0.8), phi, vx, vy, w, F[3], dx[3], dy[3];
+         equation
+           der(x) = vx;
+           der(y) = vy;
+           der(phi) = w;
+           m*der(vx) = -sum(F[i]*dx[i] for i in 1:3);
+           m*der(vy) = -sum(F[i]*dy[i] for i in 1:3) - m*g;
+           J*der(w) = sum(-F[i]*s[i]*(cos(phi)*dy[i] - sin(phi)*dx[i]) for i in 1:3);
+           for i in 1:3 loop
+             dx[i] = x + s[i]*cos(phi) - s[i];
+             dy[i] = y + s[i]*sin(phi);
+             dx[i]^2 + dy[i]^2 = 1;
+           end for;
+           annotation (experiment(StopTime=2, Interval=0.1));
+         end ThreeCranks;",
+    );
+    let document = cranks.check();
+    let regularity = &document["regularity"];
+    assert_eq!([&regularity["d"], &regularity["v"]], [2, 1]);
+    assert_eq!(finding(&document, "redundant-equations")["line"], 14);
+    let plain = Session::with_model(PENDULUM);
+    for name in ["x", "y", "vx", "vy"] {
+        assert_near(last(&cranks, name), last(&plain, name), 1e-5, name);
+    }
+    assert!(last(&cranks, "phi").abs() < 1e-9);
+}
+
+/// Capacitors without capacity: structure counts them, the value of the parameter does not.
+#[test]
+fn coefficients_that_vanish_by_their_value() {
+    let text = |capacity: &str| {
+        format!(
+            "model Ring
+               parameter Real Cs = 0;
+               Real u1, u2, u3, i1(start=0, fixed=true), i2(start=0, fixed=true);
+             equation
+               {capacity}der(u1)*Cs = i1 - (exp(u1 - u2) - 1);
+               {capacity}der(u2)*Cs = -i1 + (exp(u1 - u2) - 1) - i2 + u3;
+               u3 = u2 + sin(time);
+               der(i1) = -u1 - i1;
+               der(i2) = u2 - i2;
+               annotation (experiment(StopTime=2, Interval=0.1));
+             end Ring;"
+        )
+    };
+    let misled = Session::with_model(&text(""));
+    let by_hand = Session::with_model(&text("0*"));
+    assert_eq!(misled.check()["regularity"]["d"], 2);
+    for name in ["u1", "u2", "i1", "i2"] {
+        assert_near(last(&misled, name), last(&by_hand, name), 1e-5, name);
+    }
+}
