@@ -226,6 +226,30 @@ fn answer(loaded: &Loaded, request: &Request, settings: &UqSettings) -> Result<U
     Ok(answer)
 }
 
+/// Trajectories of a model at given values of its random parameters.
+#[derive(Clone, Debug)]
+pub struct PointRuns {
+    /// Names of the reported variables.
+    pub variables: Vec<String>,
+    /// Times of the rows.
+    pub times: Vec<f64>,
+    /// By point: variable by variable, rows of each.
+    pub values: Vec<PointValues>,
+}
+
+/// Simulates a study's model at given values of its random parameters, in the order of `[random]`: what other tools that choose points of their own
+/// need.
+///
+/// # Errors
+/// Diagnostics, when the model or study is at fault or the method gives up at a point.
+pub fn run_at(loaded: &mut Loaded, points: &[Vec<f64>], settings: &UqSettings) -> Result<PointRuns, UqFailure> {
+    let request = read_request(loaded, settings.seed).map_err(UqFailure::Input)?;
+    let basis = Basis::new(request.parameters.clone(), daesy_chaos::IndexSet::constant(request.parameters.len()))?;
+    let ensemble = Ensemble::new(loaded, &request, &basis.means()?)?;
+    let found = ensemble.run_all(points, &mut Checkpoint::none())?;
+    Ok(PointRuns { variables: ensemble.variables(), times: found.times, values: found.points })
+}
+
 /// What a checkpoint belongs to: everything that decides the values at a point.
 fn key(loaded: &Loaded, request: &Request, method: Method) -> String {
     let text =
