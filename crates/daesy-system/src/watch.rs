@@ -3,6 +3,7 @@
 //! Long loops ask [`Watch::is_stopped`] once per step or task and end with an error of their own. Both sides share the watch by
 //! cloning it; a default watch is shared with nobody and never stops.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -12,11 +13,18 @@ pub struct Watch {
     shared: Option<Arc<Shared>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shared {
     is_stopped: AtomicBool,
     n_done: AtomicU64,
     n_total: AtomicU64,
+    question: Option<Box<dyn Fn() -> bool + Send + Sync>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("is_stopped", &self.is_stopped).finish_non_exhaustive()
+    }
 }
 
 /// How far a computation is.
@@ -35,6 +43,13 @@ impl Watch {
         Self { shared: Some(Arc::default()) }
     }
 
+    /// A watch that also asks a question, in the thread of the computation, whether to stop. The answer must come at once.
+    #[must_use]
+    pub fn asking(question: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        let shared = Shared { question: Some(Box::new(question)), ..Shared::default() };
+        Self { shared: Some(Arc::new(shared)) }
+    }
+
     /// Asks the computation to stop.
     pub fn stop(&self) {
         if let Some(shared) = &self.shared {
@@ -45,7 +60,9 @@ impl Watch {
     /// Whether the computation shall stop.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.shared.as_ref().is_some_and(|shared| shared.is_stopped.load(Ordering::Relaxed))
+        self.shared.as_ref().is_some_and(|shared| {
+            shared.is_stopped.load(Ordering::Relaxed) || shared.question.as_ref().is_some_and(|asks| asks())
+        })
     }
 
     /// Says how much work there is in all, and that nothing of it is done.
@@ -100,6 +117,15 @@ mod tests {
         assert!(other.is_stopped());
         assert_eq!(watch, other);
         assert_ne!(watch, Watch::new());
+    }
+
+    #[test]
+    fn a_question_is_asked_until_it_is_answered() {
+        let watch = Watch::asking({
+            let n_asked = AtomicU64::new(0);
+            move || n_asked.fetch_add(1, Ordering::Relaxed) == 2
+        });
+        assert_eq!([watch.is_stopped(), watch.is_stopped(), watch.is_stopped()], [false, false, true]);
     }
 
     #[test]

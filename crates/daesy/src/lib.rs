@@ -23,12 +23,18 @@ pub mod program;
 pub mod reduced;
 pub mod regularize;
 pub mod report;
+pub mod residual;
 pub mod simulate;
 pub mod source;
 pub mod start_report;
 pub mod stochastic;
 pub mod straighten;
+pub mod structure_map;
 pub mod study;
 pub mod table;
 pub mod transfer;
 pub mod uq;
+
+pub use daesy_integrate as integrate;
+pub use daesy_pencil as pencil;
+pub use daesy_system::{Progress, Watch};

@@ -1,6 +1,10 @@
 //! `daesy simulate`: trajectories of a model.
 
-use daesy_graph::finding::Level;
+use std::sync::Arc;
+
+use daesy_graph::SourceMap;
+use daesy_graph::finding::{Finding, Level};
+use daesy_graph::flat::FlatDae;
 use daesy_integrate::{SimulateOptions, Simulation};
 use daesy_structure::straighten::ADDED;
 use daesy_system::DaeSystem;
@@ -45,52 +49,120 @@ pub enum SimulateFailure {
 /// # Errors
 /// Diagnostics, when the model is at fault or the method gives up.
 pub fn simulate(loaded: &mut Loaded) -> Result<Trajectory, SimulateFailure> {
-    apply_initial_mode(&mut loaded.flat, loaded.study.as_ref());
-    let Straight { prepared, original, findings: rewritten } = prepare_straight(loaded, DataUse::Needed)
-        .map_err(|unprepared| SimulateFailure::Input(unprepared.diagnostics))?;
-    let options = options(loaded, &prepared)?;
-    let Transferred { simulation, events, findings } = simulate_with_transfer(
-        &original,
-        &prepared.system,
-        &prepared.parameters,
-        &prepared.inputs,
-        prepared.inputs.impulses(),
-        &options,
-    )
-    .map_err(|failure| {
-        let error = match failure {
-            TransferFailure::Integration(error) => error,
-            TransferFailure::Refused(finding) => {
-                return SimulateFailure::Input(vec![Diagnostic::resolve(&finding, &loaded.flat.sources)]);
-            }
-        };
-        let failure = prepared.integration_failure(&error);
-        match failure.blame {
-            Blame::Model => SimulateFailure::Input(vec![failure.diagnostic]),
-            Blame::Method => SimulateFailure::Method(Box::new(failure.diagnostic)),
-        }
-    })?;
-    let findings = findings.iter().chain(&rewritten);
-    let mut diagnostics: Vec<Diagnostic> =
-        findings.map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)).collect();
-    diagnostics.extend(simulation.warnings.iter().map(|warned| {
-        let message = format!("assertion at t = {}: {}", warned.time, warned.message);
-        Diagnostic::error("assertion", message).with_level(Level::Warning).at_place(&warned.place)
-    }));
-    if let Some(end) = &simulation.termination {
-        let message = format!("the model ended the simulation at t = {}: {}", end.time, end.message);
-        diagnostics.push(Diagnostic::error("terminated", message).with_level(Level::Note).at_place(&end.place));
+    let simulator = Simulator::new(loaded)?;
+    simulator.run(&simulator.options)
+}
+
+/// A model that is ready to be simulated, as often as wanted.
+pub struct Simulator {
+    original: FlatDae,
+    rewritten: Vec<Finding>,
+    sources: Arc<SourceMap>,
+    prepared: Prepared,
+    /// Positions of the observed quantities that the table has.
+    columns: Vec<usize>,
+    /// As the study, or the model's `experiment` annotation, says.
+    pub options: SimulateOptions,
+}
+
+impl Simulator {
+    /// Regularizes and compiles a model.
+    ///
+    /// # Errors
+    /// Diagnostics, when the model, study or data is at fault.
+    pub fn new(loaded: &mut Loaded) -> Result<Self, SimulateFailure> {
+        apply_initial_mode(&mut loaded.flat, loaded.study.as_ref());
+        let Straight { prepared, original, findings: rewritten } = prepare_straight(loaded, DataUse::Needed)
+            .map_err(|unprepared| SimulateFailure::Input(unprepared.diagnostics))?;
+        let options = options(loaded, &prepared)?;
+        let observed = prepared.system.description().observed.iter().enumerate();
+        let is_added = |name: &str| name.trim_start_matches("der(").starts_with(ADDED);
+        let columns = observed.filter(|(_, name)| !is_added(name)).map(|(at, _)| at).collect();
+        Ok(Self { original, rewritten, sources: loaded.flat.sources.clone(), prepared, columns, options })
     }
-    let names = &prepared.system.description().observed;
-    let mut table = Table {
-        names: std::iter::once("t".to_owned()).chain(names.iter().cloned()).collect(),
-        columns: vec![simulation.times.clone()],
-    };
-    table.columns.extend((0..names.len()).map(|column| simulation.rows.iter().map(|row| row[column]).collect()));
-    table.forget(|name| name.trim_start_matches("der(").starts_with(ADDED));
-    let first = simulation.rows.first();
-    let start = first.map(|row| StartReport::new(&original, &prepared, names, row)).unwrap_or_default();
-    Ok(Trajectory { table, simulation, events, start, diagnostics })
+
+    /// Names of the columns of a trajectory.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let observed = &self.prepared.system.description().observed;
+        std::iter::once("t".to_owned()).chain(self.columns.iter().map(|&at| observed[at].clone())).collect()
+    }
+
+    /// For each name but the first, its position in the rows of a simulation.
+    #[must_use]
+    pub fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// One trajectory without its table.
+    ///
+    /// # Errors
+    /// Diagnostics, when the model is at fault or the method gives up.
+    pub fn trace(&self, options: &SimulateOptions) -> Result<Transferred, SimulateFailure> {
+        let prepared = &self.prepared;
+        simulate_with_transfer(
+            &self.original,
+            &prepared.system,
+            &prepared.parameters,
+            &prepared.inputs,
+            prepared.inputs.impulses(),
+            options,
+        )
+        .map_err(|failure| {
+            let error = match failure {
+                TransferFailure::Integration(error) => error,
+                TransferFailure::Refused(finding) => {
+                    return SimulateFailure::Input(vec![Diagnostic::resolve(&finding, &self.sources)]);
+                }
+            };
+            let failure = prepared.integration_failure(&error);
+            match failure.blame {
+                Blame::Model => SimulateFailure::Input(vec![failure.diagnostic]),
+                Blame::Method => SimulateFailure::Method(Box::new(failure.diagnostic)),
+            }
+        })
+    }
+
+    /// One trajectory with its table.
+    ///
+    /// # Errors
+    /// Diagnostics, when the model is at fault or the method gives up.
+    pub fn run(&self, options: &SimulateOptions) -> Result<Trajectory, SimulateFailure> {
+        let traced = self.trace(options)?;
+        let diagnostics = self.diagnostics(&traced);
+        let Transferred { simulation, events, .. } = traced;
+        let start = self.start_report(&simulation);
+        let names = self.names();
+        let mut columns = vec![simulation.times.clone()];
+        columns.extend(self.columns.iter().map(|&at| simulation.rows.iter().map(|row| row[at]).collect()));
+        Ok(Trajectory { table: Table { names, columns }, simulation, events, start, diagnostics })
+    }
+
+    /// Where the values at the start of a trajectory come from.
+    #[must_use]
+    pub fn start_report(&self, simulation: &Simulation) -> StartReport {
+        let system = &self.prepared.system;
+        let names = &system.description().observed;
+        let first = simulation.rows.first();
+        first.map(|row| StartReport::new(&self.original, &self.prepared, names, row)).unwrap_or_default()
+    }
+
+    /// What is to be told about a trajectory, and about the way it was made.
+    #[must_use]
+    pub fn diagnostics(&self, traced: &Transferred) -> Vec<Diagnostic> {
+        let findings = traced.findings.iter().chain(&self.rewritten);
+        let mut diagnostics: Vec<Diagnostic> =
+            findings.map(|finding| Diagnostic::resolve(finding, &self.sources)).collect();
+        diagnostics.extend(traced.simulation.warnings.iter().map(|warned| {
+            let message = format!("assertion at t = {}: {}", warned.time, warned.message);
+            Diagnostic::error("assertion", message).with_level(Level::Warning).at_place(&warned.place)
+        }));
+        if let Some(end) = &traced.simulation.termination {
+            let message = format!("the model ended the simulation at t = {}: {}", end.time, end.message);
+            diagnostics.push(Diagnostic::error("terminated", message).with_level(Level::Note).at_place(&end.place));
+        }
+        diagnostics
+    }
 }
 
 /// The value of a number of the study.
@@ -119,6 +191,36 @@ pub fn start_time(loaded: &mut Loaded, prepared: &Prepared) -> f64 {
 /// Rows of the output when nobody says how many.
 const DEFAULT_ROWS: f64 = 500.0;
 
+/// Times of output rows: every `step` from `start`, and `stop`.
+///
+/// # Errors
+/// When the span or the step make no sense.
+pub fn output_times(start: f64, stop: f64, step: f64) -> Result<Vec<f64>, SimulateFailure> {
+    let problem = |code: &str, message: String| SimulateFailure::Input(vec![Diagnostic::error(code, message)]);
+    if !(start.is_finite() && stop.is_finite()) || stop < start {
+        return Err(problem("simulate-span", format!("the simulation cannot run from {start} to {stop}")));
+    }
+    if stop == start {
+        return Ok(vec![start]);
+    }
+    if step.is_nan() || step <= 0.0 {
+        return Err(problem("simulate-step", format!("the output step must be greater than zero, not {step}")));
+    }
+    let n = ((stop - start) / step + 1e-9).floor();
+    if n > 1e8 {
+        return Err(problem("simulate-step", format!("a step of {step} would give {n:.0} output rows")));
+    }
+    let mut times: Vec<f64> = (0..=n as usize).map(|row| start + row as f64 * step).collect();
+    if let Some(last) = times.last_mut()
+        && (stop - *last).abs() < 1e-9 * step
+    {
+        *last = stop;
+    } else {
+        times.push(stop);
+    }
+    Ok(times)
+}
+
 /// How a study wants its model integrated.
 ///
 /// # Errors
@@ -134,30 +236,7 @@ pub(crate) fn options(loaded: &mut Loaded, prepared: &Prepared) -> Result<Simula
     let start = number(&asked.start)?.or(data_span.map(|span| span.0)).or(experiment.start).unwrap_or(0.0);
     let stop = number(&asked.stop)?.or(data_span.map(|span| span.1)).or(experiment.stop).unwrap_or(start + 1.0);
     let step = number(&asked.step)?.or(experiment.interval).unwrap_or((stop - start) / DEFAULT_ROWS);
-    let problem = |code: &str, message: String| SimulateFailure::Input(vec![Diagnostic::error(code, message)]);
-    if !(start.is_finite() && stop.is_finite()) || stop < start {
-        return Err(problem("simulate-span", format!("the simulation cannot run from {start} to {stop}")));
-    }
-    let output_times = if stop == start {
-        vec![start]
-    } else {
-        if step.is_nan() || step <= 0.0 {
-            return Err(problem("simulate-step", format!("the output step must be greater than zero, not {step}")));
-        }
-        let n = ((stop - start) / step + 1e-9).floor();
-        if n > 1e8 {
-            return Err(problem("simulate-step", format!("a step of {step} would give {n:.0} output rows")));
-        }
-        let mut times: Vec<f64> = (0..=n as usize).map(|row| start + row as f64 * step).collect();
-        if let Some(last) = times.last_mut()
-            && (stop - *last).abs() < 1e-9 * step
-        {
-            *last = stop;
-        } else {
-            times.push(stop);
-        }
-        times
-    };
+    let output_times = output_times(start, stop, step)?;
     Ok(SimulateOptions {
         start,
         stop,

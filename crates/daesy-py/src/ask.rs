@@ -1,0 +1,103 @@
+//! Questions to the verbs, with texts and arrays in memory.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use daesy::Watch;
+use daesy::diagnostic::Diagnostic;
+use daesy::program;
+use daesy::source::{ModelText, Place, Source};
+use daesy::table::Table;
+use numpy::{PyArray2, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::array::from_columns;
+use crate::interrupt::watched;
+
+/// A model, a study, and data.
+#[pyclass(name = "Source", frozen, module = "daesy._daesy")]
+pub struct PySource {
+    pub(crate) source: Source,
+}
+
+#[pymethods]
+impl PySource {
+    /// A Modelica file, a package folder, or a study.
+    #[staticmethod]
+    fn file(path: PathBuf) -> Self {
+        Self { source: Source::file(&path) }
+    }
+
+    /// The text of a model.
+    #[staticmethod]
+    fn model(name: String, text: String) -> Self {
+        Self { source: Source { place: Place::Model(ModelText { name, text }), data: Vec::new() } }
+    }
+
+    /// The text of a study, with texts of models that it may name.
+    #[staticmethod]
+    fn study(name: String, text: String, folder: PathBuf, models: Vec<(String, String)>) -> Self {
+        let models = models.into_iter().map(|(name, text)| ModelText { name, text }).collect();
+        Self { source: Source { place: Place::Study { name, text, folder, models }, data: Vec::new() } }
+    }
+
+    /// The same with one more experiment in memory.
+    fn with_data(&self, names: Vec<String>, columns: Vec<PyReadonlyArray1<'_, f64>>) -> Self {
+        let mut source = self.source.clone();
+        let columns = columns.iter().map(|column| column.as_array().to_vec()).collect();
+        source.data.push(Table { names, columns });
+        Self { source }
+    }
+}
+
+/// What a verb answered.
+#[derive(IntoPyObject)]
+pub struct PyAnswer<'py> {
+    status: u8,
+    document: String,
+    text: String,
+    rendered: Vec<String>,
+    names: Option<Vec<String>>,
+    values: Option<Bound<'py, PyArray2<f64>>>,
+}
+
+/// Asks one verb; a dict with the exit status, the JSON document, the text, the findings as text, and the table as (columns, rows).
+#[pyfunction]
+#[pyo3(signature = (source, verb, arguments, progress=None))]
+pub fn ask<'py>(
+    py: Python<'py>,
+    source: &PySource,
+    verb: &str,
+    arguments: Vec<String>,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<PyAnswer<'py>> {
+    let watch = Watch::new();
+    let given = source.source.clone();
+    let (answer, document) = watched(py, &watch, progress.as_ref(), || {
+        let answer = program::ask(verb, given, &arguments, &watch);
+        let document = answer.document().to_string();
+        (answer, document)
+    })?;
+    let rendered = answer.diagnostics.iter().map(|diagnostic| diagnostic.render(false)).collect();
+    let (names, values) = match answer.table {
+        Some(table) => (Some(table.names), Some(from_columns(py, &table.columns)?)),
+        None => (None, None),
+    };
+    Ok(PyAnswer { status: answer.status as u8, document, text: answer.text, rendered, names, values })
+}
+
+/// Runs the demo into a folder and returns what it tells.
+#[pyfunction]
+pub fn demo(py: Python<'_>, folder: PathBuf) -> PyResult<String> {
+    let told = watched(py, &Watch::new(), None, || daesy::demo::run(&folder))?;
+    told.map(|told| told.text).map_err(|diagnostics| {
+        let text: String = diagnostics.iter().map(|diagnostic: &Diagnostic| diagnostic.render(false)).collect();
+        pyo3::exceptions::PyRuntimeError::new_err(text)
+    })
+}
+
+/// Runs the program with the given arguments, the first of which is its own name, and returns its exit status.
+#[pyfunction]
+pub fn run_program(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<u8> {
+    watched(py, &Watch::new(), None, || program::run(arguments) as u8)
+}

@@ -1,0 +1,106 @@
+"""daesy: physical models and data.
+
+Differential-algebraic equations of any index, checked, simulated, identified::
+
+    import daesy
+    model = daesy.load("servo.mo", "Servo")            # or daesy.parse(text), daesy.build(..), daesy.LinearDae(E, F)
+    study = daesy.Study("servo.toml")                  # or daesy.Study(model, unknown={..}, ..)
+    study.check()
+    study.simulate().plot()
+
+Every answer has ``.summary()``, ``.findings``, ``.document`` (what the program prints with ``--json``), a table as NumPy arrays,
+``.to_frame()`` and ``.plot()``.
+"""
+
+from __future__ import annotations
+
+import os as _os
+
+from . import _daesy
+from .errors import DataError, Error, Finding, ModelError, NumericsError, StudyError, UsageError
+from .ivp import Solution, solve_dae
+from .linear import LinearDae
+from .results import (
+    Check,
+    Cost,
+    Estimation,
+    Identification,
+    Regularization,
+    Result,
+    Structure,
+    Trajectory,
+    Uncertainty,
+)
+from .study import Model, Study, load, parse
+from .symbolic import (
+    atan2,
+    build,
+    cos,
+    der,
+    exp,
+    if_else,
+    input,
+    log,
+    maximum,
+    minimum,
+    parameter,
+    sin,
+    sqrt,
+    tan,
+    tanh,
+    time,
+    variable,
+    variables,
+)
+
+__version__ = _daesy.VERSION
+
+__all__ = [
+    "Check",
+    "Cost",
+    "DataError",
+    "Error",
+    "Estimation",
+    "Finding",
+    "Identification",
+    "LinearDae",
+    "Model",
+    "ModelError",
+    "NumericsError",
+    "Regularization",
+    "Result",
+    "Solution",
+    "Structure",
+    "Study",
+    "StudyError",
+    "Trajectory",
+    "Uncertainty",
+    "UsageError",
+    "atan2",
+    "build",
+    "cos",
+    "demo",
+    "der",
+    "exp",
+    "if_else",
+    "input",
+    "load",
+    "log",
+    "maximum",
+    "minimum",
+    "parameter",
+    "parse",
+    "sin",
+    "solve_dae",
+    "sqrt",
+    "tan",
+    "tanh",
+    "time",
+    "variable",
+    "variables",
+]
+
+
+def demo(folder: str | _os.PathLike[str] = "daesy-demo") -> None:
+    """The whole workflow on an embedded example: writes a model, a study and a report into a folder and says what it found."""
+    print(_daesy.demo(_os.fspath(folder)))

@@ -1,0 +1,110 @@
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+VERSION: str
+
+_Array = npt.NDArray[np.float64]
+
+class Failure(Exception): ...
+
+class Source:
+    @staticmethod
+    def file(path: str) -> Source: ...
+    @staticmethod
+    def model(name: str, text: str) -> Source: ...
+    @staticmethod
+    def study(name: str, text: str, folder: str, models: Sequence[tuple[str, str]]) -> Source: ...
+    def with_data(self, names: Sequence[str], columns: Sequence[_Array]) -> Source: ...
+
+class _Answer(TypedDict):
+    status: int
+    document: str
+    text: str
+    rendered: list[str]
+    names: list[str] | None
+    values: _Array | None
+
+class _Trace(TypedDict):
+    values: _Array
+    steps: int
+    rejected: int
+    factorizations: int
+    evaluations: int
+    constraint_residual_max: float
+    events: str | None
+    initial: str
+    findings: str
+
+class _Solved(TypedDict):
+    times: list[float]
+    rows: _Array
+    differential: list[bool]
+    steps: int
+    rejected: int
+    factorizations: int
+    evaluations: int
+    message: str | None
+
+def ask(
+    source: Source,
+    verb: str,
+    arguments: Sequence[str],
+    progress: Callable[[int, int], Any] | None = None,
+) -> _Answer: ...
+def structure(source: Source, class_name: str | None = None) -> dict[str, Any]: ...
+def demo(folder: str) -> str: ...
+def run_program(arguments: Sequence[str]) -> int: ...
+def solve_residual(
+    function: Callable[[float, _Array, _Array], Any],
+    times: _Array,
+    values: Sequence[float],
+    rates: Sequence[float],
+    differential: Sequence[bool] | None,
+    nominal: Sequence[float],
+    rtol: float,
+    atol: float,
+    jacobian: Callable[[float, _Array, _Array], Any] | None,
+    max_steps: int,
+) -> _Solved: ...
+
+class Simulator:
+    findings: str
+    model: str
+    def __init__(
+        self,
+        source: Source,
+        set: Sequence[tuple[str, float]] = ...,
+        class_name: str | None = ...,
+        files: Sequence[str] = ...,
+    ) -> None: ...
+    @property
+    def names(self) -> list[str]: ...
+    def run(
+        self,
+        start: float | None = None,
+        stop: float | None = None,
+        step: float | None = None,
+        times: _Array | None = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+    ) -> _Trace: ...
+
+class LinearSystem:
+    def __init__(
+        self, e: _Array, f: _Array, g: _Array | None = None, j: _Array | None = None, h: _Array | None = None
+    ) -> None: ...
+    def kronecker(self) -> dict[str, Any]: ...
+    def split(self) -> dict[str, Any]: ...
+    def standard_form(self) -> dict[str, Any]: ...
+    def well_posedness(self, pole_excess: Sequence[int], m: _Array | None = None) -> dict[str, Any]: ...
+    def consistent(
+        self, z0: Sequence[float], u: Sequence[Sequence[float]], insisted: Sequence[int], scales: Sequence[float] | None
+    ) -> dict[str, Any]: ...
+    def continued(self, z0: Sequence[float], u: Sequence[Sequence[float]]) -> _Array: ...
+    def state_transfer(
+        self, jumps: Sequence[Sequence[float]], impulses: Sequence[Sequence[float]], names: Sequence[str]
+    ) -> dict[str, Any]: ...
+    def regularize(self, given_inputs: bool = False) -> dict[str, Any]: ...

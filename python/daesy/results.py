@@ -1,0 +1,506 @@
+"""Answers of the verbs: small objects with NumPy arrays that can be pickled, printed, framed and drawn."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import Finding, UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Array = npt.NDArray[np.float64]
+
+
+class Result:
+    """What a verb answered.
+
+    Attributes:
+        document: the JSON document that the program prints with ``--json``, as a dict
+        findings: diagnostics on the way, also in the document
+        names: column names of the table, time first; empty where a verb has no table
+        values: the table, shape ``(len(names), n_rows)``: one row of this array per column of the table
+    """
+
+    verb = ""
+
+    def __init__(self, document: dict[str, Any], text: str, names: Sequence[str] | None, values: Array | None) -> None:
+        self.document = document
+        self.text = text
+        self.findings = tuple(Finding.read(entry) for entry in document.get("findings", ()))
+        self.names: list[str] = list(names or ())
+        self.values: Array = values if values is not None else np.empty((0, 0))
+
+    @property
+    def model(self) -> str:
+        """Full name of the model."""
+        return str(self.document.get("model"))
+
+    @property
+    def t(self) -> Array:
+        """Times of the rows of the table, in the model's unit of time (seconds), shape ``(n_rows,)``."""
+        return self["t"]
+
+    def __getitem__(self, name: str) -> Array:
+        """A column of the table by name, shape ``(n_rows,)``; no copy."""
+        try:
+            return cast(Array, self.values[self.names.index(name)])
+        except ValueError:
+            raise KeyError(f"no column `{name}`; {_nearest(name, self.names)}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def keys(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.names)
+
+    def summary(self) -> str:
+        """The answer in words."""
+        return self.text.rstrip()
+
+    def __repr__(self) -> str:
+        return f"<daesy.{type(self).__name__} of {self.model}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<li><b>{html.escape(finding.level)}</b> {html.escape(str(finding))}</li>" for finding in self.findings
+        )
+        findings = f"<ul>{rows}</ul>" if rows else ""
+        return f"<pre style='white-space:pre-wrap'>{html.escape(self.summary())}</pre>{self._html_table()}{findings}"
+
+    def _html_table(self) -> str:
+        return ""
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """The table as a frame of ``"pandas"`` (default) or ``"polars"``, one column per name."""
+        columns = {name: self.values[at] for at, name in enumerate(self.names)}
+        return _frame(columns, library)
+
+    def to_json(self) -> str:
+        """The JSON document as text."""
+        return json.dumps(self.document, indent=2)
+
+    def plot(self, *arguments: Any, **options: Any) -> Figure:
+        """A figure one would print."""
+        raise UsageError(f"`{self.verb}` has nothing to draw")
+
+
+def _frame(columns: dict[str, Any], library: str) -> Any:
+    if library == "pandas":
+        import pandas
+
+        return pandas.DataFrame(columns)
+    if library == "polars":
+        import polars
+
+        return polars.DataFrame(columns)
+    raise UsageError(f"`{library}` is no frame library: say \"pandas\" or \"polars\"")
+
+
+def _nearest(name: str, names: Sequence[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    return f"did you mean {', '.join(f'`{word}`' for word in near)}?" if near else f"there are {len(names)} columns"
+
+
+def html_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A small table for notebooks."""
+    cells = "".join(f"<th style='text-align:right'>{html.escape(str(cell))}</th>" for cell in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td style='text-align:right'>{html.escape(show(cell))}</td>" for cell in row) + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def show(cell: Any) -> str:
+    """A number as people write it, anything else as text."""
+    if isinstance(cell, float):
+        return f"{cell:.6g}"
+    if isinstance(cell, (list, tuple)):
+        return " .. ".join(show(part) for part in cell)
+    return "" if cell is None else str(cell)
+
+
+class Trajectory(Result):
+    """A simulated trajectory: all variables of the flat model, and ``der(x)`` of every state, over time.
+
+    At a discontinuity there are two rows with the same time, before and after.
+    """
+
+    verb = "simulate"
+
+    def __init__(self, model: str, names: list[str], trace: Any, findings: str) -> None:
+        self.names = names
+        self.values = trace["values"]
+        self.steps: int = trace["steps"]
+        self.rejected: int = trace["rejected"]
+        self._model = model
+        self._trace = {key: trace[key] for key in ("factorizations", "evaluations", "constraint_residual_max")}
+        self._events: str | None = trace["events"]
+        self._initial: str = trace["initial"]
+        self._findings = (findings, trace["findings"])
+
+    @property
+    def model(self) -> str:
+        """Full name of the model."""
+        return self._model
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """Discontinuities on the way: time, kind, what stays continuous, jumps and impulses by variable."""
+        return json.loads(self._events) if self._events else []
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:  # type: ignore[override]
+        """Diagnostics on the way."""
+        return tuple(Finding.read(entry) for part in self._findings if part for entry in json.loads(part))
+
+    @property
+    def document(self) -> dict[str, Any]:  # type: ignore[override]
+        """The JSON document that the program prints with ``--json``, as a dict."""
+        from . import _daesy
+
+        findings = [entry for part in self._findings if part for entry in json.loads(part)]
+        head = {"daesy": _daesy.VERSION, "command": "simulate", "model": self._model, "findings": findings}
+        return {**head, "steps": self.steps, "rejected": self.rejected, **self._trace, "events": self.events, "initial": json.loads(self._initial)}
+
+    def summary(self) -> str:
+        """How far, in how many steps, and what happened on the way."""
+        times = self.t
+        lines = [
+            f"Simulated {self.model} from t = {times[0]:g} to {times[-1]:g}: {self.steps} steps "
+            f"({self.rejected} rejected), {len(times)} rows, {len(self.names)} columns."
+        ]
+        for event in self.events:
+            moved = ", ".join(f"{name}: {a:.4g} -> {b:.4g}" for name, (a, b) in list(event["jumps"].items())[:6])
+            impulses = ", ".join(f"{name}: {c}" for name, c in list(event["impulses"].items())[:6])
+            lines.append(f"  t = {event['time']:g} {event['kind']}" + (f"; jumps {moved}" if moved else "")
+                         + (f"; impulses {impulses}" if impulses else ""))
+            if len(lines) > 20:
+                lines.append(f"  and {len(self.events) - 20} more events")
+                break
+        return "\n".join(lines)
+
+    def states(self) -> list[str]:
+        """Names whose derivatives are in the table."""
+        return [name for name in self.names if f"der({name})" in self.names]
+
+    def plot(self, names: str | Sequence[str] | None = None, *, axes: Axes | None = None) -> Figure:
+        """Variables over time, one panel each; without names the states (at most eight)."""
+        from . import plotting
+
+        return plotting.trajectory(self, [names] if isinstance(names, str) else names, axes)
+
+
+class Check(Result):
+    """Is the model sound? ``ok`` says whether no finding is an error; the figures are in the attributes."""
+
+    verb = "check"
+
+    @property
+    def ok(self) -> bool:
+        """Whether no finding is an error."""
+        return not any(finding.level == "error" for finding in self.findings)
+
+    @property
+    def size(self) -> dict[str, int]:
+        """Numbers of equations, unknowns, parameters and inputs of the flat model."""
+        return cast("dict[str, int]", self.document["size"])
+
+    @property
+    def structure(self) -> dict[str, Any] | None:
+        """Structural index, degrees of freedom, hidden constraints, blocks; None when equations and unknowns do not fit."""
+        return cast("dict[str, Any] | None", self.document["structure"])
+
+    @property
+    def regularity(self) -> dict[str, Any] | None:
+        """What numbers say at a consistent start: indices, d, a, v, and every rank decision with its gap."""
+        return cast("dict[str, Any] | None", self.document["regularity"])
+
+    @property
+    def inputs(self) -> dict[str, Any] | None:
+        """For every input how often it is differentiated and how smooth it is declared to be."""
+        return cast("dict[str, Any] | None", self.document["inputs"])
+
+    @property
+    def initial(self) -> dict[str, Any] | None:
+        """Whether a consistent start was found, which values are free, and which had to change."""
+        return cast("dict[str, Any] | None", self.document["initial"])
+
+    @property
+    def stochastic(self) -> dict[str, Any] | None:
+        """Whether estimation is well-posed, signal by signal; None without disturbances."""
+        return cast("dict[str, Any] | None", self.document["stochastic"])
+
+    def _html_table(self) -> str:
+        structure = self.structure or {}
+        regularity = self.regularity or {}
+        return html_table(
+            ["equations", "unknowns", "index", "free start values", "hidden constraints"],
+            [[
+                self.size["equations"],
+                self.size["unknowns"],
+                regularity.get("differentiation_index", structure.get("structural_index")),
+                structure.get("degrees_of_freedom"),
+                structure.get("hidden_constraints"),
+            ]],
+        )
+
+    def plot(self) -> Figure:
+        """The rank decisions with their gaps: how safe the verdict is."""
+        from . import plotting
+
+        return plotting.rank_decisions(self)
+
+
+class Structure:
+    """Which equation holds which unknown, how often each is differentiated, and what is solved together.
+
+    Attributes:
+        equations, unknowns: texts of the differentiated equations and names of what they determine, in the order of solution
+        rows, columns: places of the entries of the matrix, shape ``(n_entries,)``
+        blocks: pairs (start, length) of what is solved together
+        differentiated: pairs (equation, how often) for the equations behind hidden constraints
+        constraints: texts of all constraints, hidden ones included, with ``constraint_rows`` and ``constraint_columns`` over ``states``
+    """
+
+    def __init__(self, model: str, facts: dict[str, Any]) -> None:
+        self.model = model
+        self.equations: list[str] = facts["equations"]
+        self.unknowns: list[str] = facts["unknowns"]
+        self.states: list[str] = facts["states"]
+        self.rows: npt.NDArray[np.int64] = np.asarray(facts["rows"], dtype=np.int64)
+        self.columns: npt.NDArray[np.int64] = np.asarray(facts["columns"], dtype=np.int64)
+        self.blocks: list[tuple[int, int]] = [tuple(block) for block in facts["blocks"]]
+        self.differentiated: list[tuple[str, int]] = [tuple(entry) for entry in facts["differentiated"]]
+        self.constraints: list[str] = facts["constraints"]
+        self.constraint_orders: list[int] = facts["constraint_orders"]
+        self.constraint_rows: npt.NDArray[np.int64] = np.asarray(facts["constraint_rows"], dtype=np.int64)
+        self.constraint_columns: npt.NDArray[np.int64] = np.asarray(facts["constraint_columns"], dtype=np.int64)
+
+    def __repr__(self) -> str:
+        return f"<daesy.Structure of {self.model}: {len(self.unknowns)} unknowns in {len(self.blocks)} blocks>"
+
+    def summary(self) -> str:
+        """Sizes in words."""
+        largest = max((length for _, length in self.blocks), default=0)
+        hidden = sum(order > 0 for order in self.constraint_orders)
+        return (
+            f"{self.model}: {len(self.unknowns)} unknowns in {len(self.blocks)} blocks, the largest of {largest}; "
+            f"{len(self.constraints)} constraints on {len(self.states)} states, {hidden} of them hidden."
+        )
+
+    def plot(self, kind: str = "both") -> Figure:
+        """``"blocks"``: the block-triangular matrix; ``"constraints"``: which constraint holds which state; or both."""
+        from . import plotting
+
+        return plotting.structure(self, kind)
+
+
+class Regularization(Result):
+    """The model with everything hidden written out, and its states and inputs."""
+
+    verb = "regularize"
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["document"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def matrices(self) -> dict[str, Array]:
+        """``E1, A1, B1, f1, A2, B2, f2`` of a linear model as arrays."""
+        entries = self.document.get("matrices") or {}
+        return {
+            name: np.asarray(entry, dtype=float) for name, entry in entries.items() if isinstance(entry, list)
+        }
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One measurement against its prediction: times, measured and predicted values, and the prediction's standard deviation."""
+
+    name: str
+    t: Array
+    measured: Array
+    predicted: Array
+    std: Array | None
+
+    @property
+    def errors(self) -> Array:
+        """Measured minus predicted."""
+        return self.measured - self.predicted
+
+
+class Identification(Result):
+    """Unknown parameters from data, with their uncertainty."""
+
+    verb = "identify"
+
+    @property
+    def parameters(self) -> list[dict[str, Any]]:
+        """For each unknown its name, estimate, std_error, ci95, start and at_bound."""
+        return cast("list[dict[str, Any]]", self.document["parameters"])
+
+    @property
+    def estimate(self) -> dict[str, float]:
+        """Estimates by name."""
+        return {entry["name"]: entry["estimate"] for entry in self.parameters}
+
+    @property
+    def std_error(self) -> dict[str, float]:
+        """Standard errors by name."""
+        return {entry["name"]: entry["std_error"] for entry in self.parameters}
+
+    @property
+    def converged(self) -> bool:
+        """Whether the search ended at a minimum."""
+        return bool(self.document["converged"])
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """The parameters as a frame: name, estimate, std_error, lower and upper end of the 95 % interval, start."""
+        rows = self.parameters
+        interval = [entry.get("ci95") or (None, None) for entry in rows]
+        columns = {key: [entry.get(key) for entry in rows] for key in ("name", "estimate", "std_error", "start", "at_bound")}
+        columns["ci95_low"] = [low for low, _ in interval]
+        columns["ci95_high"] = [high for _, high in interval]
+        return _frame(columns, library)
+
+    def _html_table(self) -> str:
+        keys = ["name", "estimate", "std_error", "ci95", "start", "at_bound"]
+        return html_table(keys, [[entry.get(key) for key in keys] for entry in self.parameters])
+
+    def fits(self) -> list[Fit]:
+        """Measured and predicted values, per measurement and experiment."""
+        fits = []
+        for name in [name for name in self.names if f"{name}.predicted" in self.names]:
+            experiment = self["experiment"] if "experiment" in self else np.ones_like(self.t)
+            for number in np.unique(experiment):
+                rows = experiment == number
+                label = name if np.all(rows) else f"{name}, experiment {int(number)}"
+                std = self[f"{name}.residual.std"][rows] if f"{name}.residual.std" in self else None
+                fits.append(Fit(label, self.t[rows], self[name][rows], self[f"{name}.predicted"][rows], std))
+        return fits
+
+    def plot_parameters(self) -> Figure:
+        """Estimates with their 95 % intervals."""
+        from . import plotting
+
+        return plotting.parameters(self)
+
+    def plot(self) -> Figure:
+        """Measured against predicted with a band, and residuals with their autocorrelation."""
+        from . import plotting
+
+        return plotting.identification(self)
+
+
+class Cost(Result):
+    """The identification cost or log-likelihood over a grid of parameters."""
+
+    verb = "cost"
+
+    @property
+    def grid(self) -> dict[str, Array]:
+        """Grid points by parameter name."""
+        return {name: np.asarray(points, dtype=float) for name, points in self.document["grid"].items()}
+
+    @property
+    def cost(self) -> Array:
+        """The values, one dimension per parameter of the grid, NaN where there is none."""
+        values = np.asarray([np.nan if value is None else value for value in self.document["values"]], dtype=float)
+        return values.reshape([len(points) for points in self.grid.values()])
+
+    @property
+    def kind(self) -> str:
+        """``log-likelihood``, ``prediction-error`` or ``output-error``."""
+        return str(self.document["kind"])
+
+    def best(self) -> dict[str, float]:
+        """The grid point with the best value: the largest log-likelihood or the smallest error."""
+        values = self.cost
+        if np.all(np.isnan(values)):
+            raise UsageError("no grid point has a value")
+        flat = np.nanargmax(values) if self.kind == "log-likelihood" else np.nanargmin(values)
+        at = np.unravel_index(int(flat), values.shape)
+        return {name: float(points[k]) for (name, points), k in zip(self.grid.items(), at)}
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """One row per grid point: the parameters and the value."""
+        points = np.meshgrid(*self.grid.values(), indexing="ij")
+        columns = {name: part.ravel() for name, part in zip(self.grid, points)}
+        return _frame({**columns, self.kind: self.cost.ravel()}, library)
+
+    def plot(self) -> Figure:
+        """A curve for one parameter, a map with profiles for two."""
+        from . import plotting
+
+        return plotting.cost(self)
+
+
+class Estimation(Result):
+    """Signals nobody measured: filtered and smoothed, with standard deviations (columns ``x``, ``x.std``, ``x.smoothed``, ..)."""
+
+    verb = "estimate"
+
+    @property
+    def signals(self) -> list[str]:
+        """Names of the signals."""
+        return [name for name in self.names if f"{name}.std" in self.names]
+
+    @property
+    def log_likelihood(self) -> float:
+        """Of the data, with the 2 pi constants."""
+        return float(self.document["log_likelihood"])
+
+    def plot(self, names: str | Sequence[str] | None = None) -> Figure:
+        """Each signal with a band of two standard deviations, filtered and smoothed."""
+        from . import plotting
+
+        return plotting.estimation(self, [names] if isinstance(names, str) else names)
+
+
+class Uncertainty(Result):
+    """Moments, quantiles and Sobol indices (columns ``x.mean``, ``x.std``, ``x.q05``, ``x.q95``)."""
+
+    verb = "uq"
+
+    @property
+    def sobol(self) -> dict[str, dict[str, dict[str, float]]]:
+        """Sobol indices at the final time: ``sobol[variable][parameter]["first" | "total"]``."""
+        return cast("dict[str, dict[str, dict[str, float]]]", self.document["sobol"])
+
+    @property
+    def variables(self) -> list[str]:
+        """Names of the variables with moments."""
+        return [name[: -len(".mean")] for name in self.names if name.endswith(".mean")]
+
+    def plot(self, names: str | Sequence[str] | None = None) -> Figure:
+        """Mean, standard deviation and quantiles over time."""
+        from . import plotting
+
+        return plotting.uncertainty(self, [names] if isinstance(names, str) else names)
+
+    def plot_sobol(self, names: str | Sequence[str] | None = None) -> Figure:
+        """First-order and total Sobol indices at the final time."""
+        from . import plotting
+
+        return plotting.sobol(self, [names] if isinstance(names, str) else names)

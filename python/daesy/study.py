@@ -1,0 +1,505 @@
+"""Models and studies, and the questions one can ask of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _daesy, _toml, tasks
+from ._data import Data
+from .errors import Finding, UsageError, failure, from_extension
+from .linear import LinearDae
+from .progress import Progress, reporter
+from .results import (
+    Check,
+    Cost,
+    Estimation,
+    Identification,
+    Regularization,
+    Result,
+    Structure,
+    Trajectory,
+    Uncertainty,
+)
+
+Path = Union[str, "os.PathLike[str]"]
+Values = Mapping[str, float]
+_R = TypeVar("_R", bound=Result)
+
+#: The name that findings show for the text of a study.
+STUDY = "study"
+
+
+class Subject:
+    """Something with equations that questions can be asked of: a model or a study."""
+
+    def __init__(self) -> None:
+        self._simulators: dict[Any, tuple[_daesy.Simulator, str, list[str]]] = {}
+
+    def _bundle(self) -> tasks.Bundle:
+        """Everything another process needs to ask the same questions."""
+        raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_simulators": {}}
+
+    def ask(
+        self,
+        verb: str,
+        *arguments: str,
+        data: Data | None = None,
+        set: Values | None = None,
+        progress: Progress = None,
+    ) -> Result:
+        """Asks any verb of the program with the options it takes on a command line; ``FILE`` is this model or study.
+
+        >>> model = parse("model Lag Real x(start = 1, fixed = true); equation der(x) = -x; end Lag;")
+        >>> model.ask("check").document["structure"]["degrees_of_freedom"]
+        1
+        """
+        return self._ask(Result, verb, list(arguments), data, set, progress)
+
+    def _ask(
+        self,
+        kind: Callable[[dict[str, Any], str, Sequence[str] | None, Any], _R],
+        verb: str,
+        arguments: list[str],
+        data: Data | None,
+        set: Values | None,
+        progress: Progress,
+        accept: Callable[[dict[str, Any]], bool] = lambda document: False,
+        executor: Any = None,
+    ) -> _R:
+        words = arguments + [f"--set={name}={float(value)!r}" for name, value in (set or {}).items()]
+        bundle = self._bundle().with_data(data)
+        with reporter(progress, verb) as tell:
+            answer = tasks.ask(bundle, verb, words, tell, executor)
+        return judged(kind, answer, accept)
+
+    def check(self, *, set: Values | None = None, report: Path | None = None) -> Check:
+        """Is the model sound? Index, hidden constraints, start values, inputs, well-posedness.
+
+        Errors in the model are findings of the answer, as long as its text can be read at all.
+
+        Args:
+            set: parameter values by name
+            report: writes a page to this file
+
+        >>> model = parse("model Two Real x, y; equation der(x) = -y; y = x; end Two;")
+        >>> check = model.check()
+        >>> check.ok, check.size["equations"], check.structure["degrees_of_freedom"]
+        (True, 2, 1)
+        """
+        return self._ask(Check, "check", _report(report), None, set, None, lambda document: "size" in document)
+
+    def simulate(
+        self,
+        *,
+        start: float | None = None,
+        stop: float | None = None,
+        step: float | None = None,
+        times: npt.ArrayLike | None = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+        data: Data | None = None,
+        set: Values | None = None,
+    ) -> Trajectory:
+        """Trajectories of all variables, with jumps and impulses at discontinuities.
+
+        What is left out is as the study or the model's ``experiment`` annotation says. The model is compiled once and kept.
+
+        Args:
+            start, stop, step: span and distance of rows, in the model's unit of time
+            times: the times of the rows, ascending, shape ``(n_rows,)``, instead of ``start``, ``stop``, ``step``
+            rtol, atol: tolerances; ``atol`` is multiplied by a variable's nominal value
+            data: data instead of what the study names
+            set: parameter values by name
+
+        >>> model = parse("model Lag Real x(start = 1, fixed = true); equation der(x) = -x; end Lag;")
+        >>> result = model.simulate(stop=1, step=0.5, rtol=1e-9)
+        >>> result["x"].round(6)
+        array([1.      , 0.606531, 0.367879])
+        """
+        simulator, findings, names = self._simulator(data, set)
+        if times is not None:
+            if start is not None or stop is not None or step is not None:
+                raise UsageError("give either `times`, or `start`, `stop` and `step`")
+            grid = np.ascontiguousarray(times, dtype=np.float64)
+            if grid.ndim != 1 or len(grid) == 0 or not np.all(np.diff(grid) > 0):
+                raise UsageError("`times` must be one-dimensional and ascending")
+            start, stop, times = float(grid[0]), float(grid[-1]), grid
+        try:
+            trace = simulator.run(start, stop, step, times, rtol, atol)
+        except _daesy.Failure as wrong:
+            raise from_extension(wrong.args, STUDY) from None
+        return Trajectory(simulator.model, names, trace, findings)
+
+    def _simulator(self, data: Data | None, set: Values | None) -> tuple[_daesy.Simulator, str, list[str]]:
+        key = tuple(set.items()) if set else None
+        if data is None and key in self._simulators:
+            return self._simulators[key]
+        bundle = self._bundle().with_data(data)
+        values = [(name, float(value)) for name, value in (set or {}).items()]
+        try:
+            simulator = _daesy.Simulator(bundle.source(), values, bundle.class_name, list(bundle.data.files))
+        except _daesy.Failure as wrong:
+            raise from_extension(wrong.args, STUDY) from None
+        kept = (simulator, simulator.findings, simulator.names)
+        if data is None:
+            if len(self._simulators) >= 16:
+                self._simulators.pop(next(iter(self._simulators)))
+            self._simulators[key] = kept
+        return kept
+
+    def structure(self) -> Structure:
+        """Which equation holds which unknown, in the order of solution, and the constraints on the states.
+
+        >>> model = parse("model Two Real x, y; equation der(x) = -y; y = x; end Two;")
+        >>> model.structure().unknowns
+        ['der(x)']
+        """
+        try:
+            bundle = self._bundle()
+            facts = _daesy.structure(bundle.source(), bundle.class_name)
+        except _daesy.Failure as wrong:
+            raise from_extension(wrong.args, STUDY) from None
+        return Structure(facts["model"], facts)
+
+    def regularize(
+        self,
+        *,
+        time: float | None = None,
+        remove_feedthrough: bool = False,
+        feedback: bool = False,
+        states: Sequence[str] = (),
+        inputs: Sequence[str] = (),
+        drop_redundant: bool = False,
+        given_inputs: bool = False,
+        set: Values | None = None,
+    ) -> Regularization:
+        """The strangeness-free form: everything hidden written out, with states and inputs chosen anew where needed.
+
+        >>> model = parse("model Two Real x, y; equation der(x) = -y; y = x; end Two;")
+        >>> form = model.regularize()
+        >>> form.mu, form.d, form.a
+        (0, 1, 1)
+        """
+        words: list[str] = [] if time is None else [f"--time={float(time)!r}"]
+        switches = {
+            "--remove-feedthrough": remove_feedthrough,
+            "--feedback": feedback,
+            "--drop-redundant": drop_redundant,
+            "--given-inputs": given_inputs,
+        }
+        words += [word for word, is_on in switches.items() if is_on]
+        words += [f"--state={name}" for name in states] + [f"--input={name}" for name in inputs]
+        return self._ask(Regularization, "regularize", words, None, set, None)
+
+    def flatten(self, *, set: Values | None = None) -> str:
+        """The flat model as Base Modelica: what all questions are asked of.
+
+        >>> print(parse("model Lag Real x; equation der(x) = -x; end Lag;").flatten().splitlines()[-1])
+        end Lag;
+        """
+        return self._ask(Result, "flatten", [], None, set, None).text
+
+
+def judged(
+    kind: Callable[[dict[str, Any], str, Sequence[str] | None, Any], _R],
+    answer: tasks.Answer,
+    accept: Callable[[dict[str, Any]], bool] = lambda document: False,
+) -> _R:
+    """The result of an answer, or the exception that it is."""
+    if answer.status != 0 and not accept(answer.document):
+        findings = [Finding.read(entry) for entry in answer.document["findings"]]
+        raise failure(answer.status, findings, answer.rendered, STUDY)
+    return kind(answer.document, answer.text, answer.names, answer.values)
+
+
+def _report(path: Path | None) -> list[str]:
+    return [] if path is None else [f"--report={os.fspath(path)}"]
+
+
+class Model(Subject):
+    """A Modelica model, from a file, a package folder, or text. See :func:`load` and :func:`parse`."""
+
+    def __init__(self, path: Path | None = None, class_name: str | None = None, *, text: str | None = None) -> None:
+        super().__init__()
+        if (path is None) == (text is None):
+            raise UsageError("a model has either a path or a text")
+        self.path = None if path is None else os.path.abspath(os.fspath(path))
+        self.text = text
+        self.class_name = class_name
+        # Mistakes show at once, not with the first question.
+        self._name = str(self._ask(Result, "flatten", [], None, None, None).document["model"])
+
+    @property
+    def name(self) -> str:
+        """Full name of the model."""
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<daesy.Model {self.name}>"
+
+    def _bundle(self) -> tasks.Bundle:
+        return tasks.Bundle(path=self.path, model=self.text, class_name=self.class_name)
+
+
+def load(path: Path, class_name: str | None = None) -> Model:
+    """Reads a Modelica file or package folder.
+
+    Args:
+        path: the file
+        class_name: which class, when the file holds several
+    """
+    return Model(path, class_name)
+
+
+def parse(text: str, class_name: str | None = None) -> Model:
+    """Reads the text of a Modelica model.
+
+    >>> parse("model Lag Real x; equation der(x) = -x; end Lag;")
+    <daesy.Model Lag>
+    """
+    return Model(text=text, class_name=class_name)
+
+
+class Study(Subject):
+    """What the engineer knows about a model and asks of it: from a file, or from a model and the sections of a study file.
+
+    Args:
+        model: the path of a study (``.toml``), or a :class:`Model`, a path of one, or a :class:`LinearDae`
+        parameters: fixed values by name
+        unknown: unknowns by name: ``{"start": .., "min": .., "max": ..}`` or just a start value
+        inputs: known inputs by name: ``{"column": "u", "hold": "zoh"}``, ``{"expression": "sin(time)"}``, ..
+        disturbances: disturbances by name: ``{"white": 0.1}``, ``{"A": .., "B": .., "C": ..}``, ``{"num": .., "den": ..}``
+        measurements: measured signals by name: ``{"column": "y", "std": 0.1}``
+        estimate: signals to estimate
+        data: a path or the like; see :func:`Study.identify` for what it may be
+        time: header of the time column
+        initial: ``{"mode": "model"}`` and values by name
+        random: distributions by name: ``{"normal": {"mean": 1, "std": 0.1}}``
+        simulate, identify, uq: options as in the study file
+
+    >>> model = parse("model Lag input Real u; Real x(start=0, fixed=true); equation der(x) = u - x; end Lag;")
+    >>> study = Study(model, inputs={"u": {"expression": "1"}}, simulate={"stop": 1.0, "step": 0.5, "rtol": 1e-8})
+    >>> study.simulate()["x"].round(4)
+    array([0.    , 0.3935, 0.6321])
+    """
+
+    def __init__(
+        self,
+        model: Path | Model | LinearDae,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        unknown: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        disturbances: Mapping[str, Any] | None = None,
+        measurements: Mapping[str, Any] | None = None,
+        estimate: Sequence[str] | Mapping[str, Any] | None = None,
+        data: Data | None = None,
+        time: str | None = None,
+        initial: Mapping[str, Any] | None = None,
+        random: Mapping[str, Any] | None = None,
+        simulate: Mapping[str, Any] | None = None,
+        identify: Mapping[str, Any] | None = None,
+        uq: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        given: dict[str, Any] = {
+            "parameters": parameters,
+            "unknown": _starts(unknown),
+            "inputs": inputs,
+            "disturbances": disturbances,
+            "measurements": measurements,
+            "estimate": {"signals": list(estimate)} if isinstance(estimate, (list, tuple)) else estimate,
+            "initial": initial,
+            "random": random,
+            "simulate": simulate,
+            "identify": identify,
+            "uq": uq,
+        }
+        sections = {name: dict(content) for name, content in given.items() if content}
+        self.path: str | None = None
+        self.text: str | None = None
+        self._models: list[tuple[str, str]] = []
+        self._data = data
+        if isinstance(model, (str, os.PathLike)) and os.fspath(model).lower().endswith(".toml"):
+            if sections or time is not None:
+                raise UsageError("a study file says everything itself; give only the path and data")
+            self.path = os.path.abspath(os.fspath(model))
+        else:
+            self.text = self._write(model, sections, time)
+        self._ask(Result, "flatten", [], None, None, None)
+
+    def _write(self, model: Path | Model | LinearDae, sections: dict[str, dict[str, Any]], time: str | None) -> str:
+        if isinstance(model, LinearDae):
+            head: dict[str, dict[str, Any]] = {"linear": model._section()}
+        else:
+            if not isinstance(model, Model):
+                model = Model(model)
+            if model.text is not None:
+                self._models = [("model.mo", model.text)]
+                head = {"model": {"file": "model.mo"}}
+            else:
+                head = {"model": {"file": model.path}}
+            if model.class_name is not None:
+                head["model"]["class"] = model.class_name
+        if time is not None:
+            # The data itself comes from memory; only the header of its time column counts.
+            sections = {**sections, "data": {"file": "data", "time": time}}
+        return _toml.document({**head, **sections})
+
+    def __repr__(self) -> str:
+        return f"<daesy.Study {self.path or 'in memory'}>"
+
+    def _bundle(self) -> tasks.Bundle:
+        return tasks.Bundle(path=self.path, study=self.text, models=tuple(self._models), folder=os.getcwd())
+
+    def _ask(
+        self,
+        kind: Callable[[dict[str, Any], str, Sequence[str] | None, Any], _R],
+        verb: str,
+        arguments: list[str],
+        data: Data | None,
+        set: Values | None,
+        progress: Progress,
+        accept: Callable[[dict[str, Any]], bool] = lambda document: False,
+        executor: Any = None,
+    ) -> _R:
+        data = self._data if data is None else data
+        return super()._ask(kind, verb, arguments, data, set, progress, accept, executor)
+
+    def _simulator(self, data: Data | None, set: Values | None) -> tuple[_daesy.Simulator, str, list[str]]:
+        if data is None and self._data is not None:
+            key = tuple(set.items()) if set else None
+            if key not in self._simulators:
+                self._simulators[key] = super()._simulator(self._data, set)
+            return self._simulators[key]
+        return super()._simulator(data, set)
+
+
+    def identify(
+        self,
+        data: Data | None = None,
+        *,
+        method: str | None = None,
+        starts: int = 1,
+        profile: bool = False,
+        set: Values | None = None,
+        seed: int = 0,
+        threads: int | None = None,
+        executor: Any = None,
+        progress: Progress = None,
+        report: Path | None = None,
+    ) -> Identification:
+        """Unknown parameters from data, with their uncertainty.
+
+        Args:
+            data: a pandas or polars frame, a dict of arrays, the path of a CSV file, or a list of these (several experiments);
+                the study's own data when left out
+            method: ``"auto"``, ``"ml"``, ``"pem"`` or ``"output-error"``; what the study says when left out
+            starts: searches from this many points spread over the bounds
+            profile: also finds profile-likelihood intervals
+            seed: seed of everything random
+            threads: number of threads; all cores when left out
+            executor: anything with the interface of ``concurrent.futures.Executor``, which then does the work; the result is the same
+            progress: ``True``, ``False``, or a function of (done, total)
+            report: writes a page to this file
+        """
+        words = _options(method=method, seed=seed, threads=threads) + _report(report)
+        words += [f"--starts={int(starts)}"] if starts != 1 else []
+        words += ["--profile"] if profile else []
+        return self._ask(Identification, "identify", words, data, set, progress, executor=executor)
+
+    def cost(
+        self,
+        grid: Mapping[str, Any],
+        data: Data | None = None,
+        *,
+        method: str | None = None,
+        set: Values | None = None,
+        seed: int = 0,
+        threads: int | None = None,
+        executor: Any = None,
+        progress: Progress = None,
+        checkpoint: Path | None = None,
+        report: Path | None = None,
+    ) -> Cost:
+        """The identification cost or log-likelihood over a grid.
+
+        Args:
+            grid: for each parameter ``(first, last, number of points)``
+            checkpoint: a file from which the same call goes on after an interruption
+
+        The other arguments are those of :meth:`identify`.
+        """
+        words = _options(method=method, seed=seed, threads=threads, checkpoint=checkpoint) + _report(report)
+        for name, axis in grid.items():
+            first, last, number = axis
+            words.append(f"--grid={name}={float(first)!r}:{float(last)!r}:{int(number)}")
+        return self._ask(Cost, "cost", words, data, set, progress, executor=executor)
+
+    def estimate(
+        self,
+        data: Data | None = None,
+        *,
+        identify: bool = False,
+        set: Values | None = None,
+        seed: int = 0,
+        progress: Progress = None,
+        report: Path | None = None,
+    ) -> Estimation:
+        """Signals nobody measured, from data: filtered and smoothed, with standard deviations.
+
+        Args:
+            data: as in :meth:`identify`
+            identify: finds the unknowns first, instead of taking their start values
+        """
+        words = _options(seed=seed) + _report(report) + (["--identify"] if identify else [])
+        return self._ask(Estimation, "estimate", words, data, set, progress)
+
+    def uq(
+        self,
+        *,
+        set: Values | None = None,
+        data: Data | None = None,
+        seed: int = 0,
+        threads: int | None = None,
+        executor: Any = None,
+        progress: Progress = None,
+        checkpoint: Path | None = None,
+        surrogate: Path | None = None,
+        report: Path | None = None,
+    ) -> Uncertainty:
+        """Moments, quantiles and Sobol indices under the random parameters of the study.
+
+        Args:
+            surrogate: writes the polynomials in the random parameters to this file
+            checkpoint: a file from which the same call goes on after an interruption
+
+        The other arguments are those of :meth:`identify`.
+        """
+        words = _options(seed=seed, threads=threads, checkpoint=checkpoint, surrogate=surrogate) + _report(report)
+        return self._ask(Uncertainty, "uq", words, data, set, progress, executor=executor)
+
+
+def _options(**options: Any) -> list[str]:
+    """Options that are given, in the words of a command line."""
+    words = []
+    for name, option in options.items():
+        if option is not None and not (name == "seed" and option == 0):
+            text = os.fspath(option) if isinstance(option, os.PathLike) else str(option)
+            words.append(f"--{name}={text}")
+    return words
+
+
+def _starts(unknown: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A bare number among the unknowns is a start value."""
+    if unknown is None:
+        return None
+    return {name: entry if isinstance(entry, Mapping) else {"start": entry} for name, entry in unknown.items()}
