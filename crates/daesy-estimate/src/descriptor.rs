@@ -4,7 +4,7 @@
 //! E z' = F z + G u + J v,      y_k = H z(t_k) + H_u u(t_k) + e_k,      signals = M z + M_u u
 //! ```
 //!
-//! `v` is white noise of unit intensity. The states of shaping filters are variables like all others and stand at the end of `z`.
+//! `v` is white noise, its components independent and each of its own intensity. The states of shaping filters are variables like all others and stand at the end of `z`.
 
 use std::ops::Range;
 
@@ -24,6 +24,8 @@ pub struct Coefficients {
     pub g: Mat<f64>,
     /// `J`.
     pub j: Mat<f64>,
+    /// Intensities of the components of `v`; those that drive filters must be one.
+    pub intensities: Vec<f64>,
     /// `H` and `H_u`.
     pub measured: SignalRows,
     /// `M` and `M_u`.

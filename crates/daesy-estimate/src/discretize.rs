@@ -432,7 +432,7 @@ mod tests {
                 };
                 discretize(&moved, 2.5, 3)
             };
-            let jet = discretize_with_derivatives(&model, &[direction.clone()], 2.5, 3);
+            let jet = discretize_with_derivatives(&model, std::slice::from_ref(&direction), 2.5, 3);
             let (plus, minus) = (at(1e-5), at(-1e-5));
             let check = |exact: &Mat<f64>, plus: &Mat<f64>, minus: &Mat<f64>| {
                 let difference = (plus - minus) * faer::Scale(0.5e5);
@@ -467,7 +467,7 @@ mod tests {
             model.dynamics[(i, i)] -= 3.0;
         }
         let direction = random_model(&mut rng, 5, 1);
-        let jet = stationary_covariance(&model, &[direction.clone()]).expect("it is stable");
+        let jet = stationary_covariance(&model, std::slice::from_ref(&direction)).expect("it is stable");
         let residual = lyapunov_operator(&(&model.dynamics * &jet.value)) + &model.intensity;
         assert!(residual.norm_max() < 1e-13);
         let moved = |epsilon: f64| ContinuousModel {

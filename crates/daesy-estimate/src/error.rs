@@ -46,6 +46,14 @@ pub enum EstimateError {
         /// Its variance.
         value: f64,
     },
+    /// The intensity of white noise is negative.
+    #[error("the intensity of white noise {noise} is {value}, which is negative")]
+    NegativeIntensity {
+        /// Which noise.
+        noise: usize,
+        /// Its intensity.
+        value: f64,
+    },
     /// A process that has no stationary state was to start there.
     #[error("{what} has no stationary distribution: its dynamics are not stable")]
     NotStable {
@@ -78,6 +86,9 @@ pub enum EstimateError {
         /// The measured value.
         found: f64,
     },
+    /// The caller asked to stop.
+    #[error("stopped")]
+    Stopped,
     /// There is nothing to learn from.
     #[error("no sample is left to count")]
     NoSamples,

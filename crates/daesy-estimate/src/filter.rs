@@ -117,6 +117,10 @@ pub(crate) struct RunData<'a> {
     pub d_inputs: &'a [Vec<f64>],
     pub variances: Option<&'a VarianceJet>,
     pub start: &'a StartJet,
+    /// Covariance of the estimate of an unknown start, where it is known already.
+    pub start_covariance: Option<&'a Mat<f64>>,
+    /// Whether that start has an infinite prior variance.
+    pub is_diffuse: bool,
 }
 
 /// What a run is to find besides the likelihood.
@@ -301,7 +305,7 @@ impl<'m> State<'m> {
                 }
             }
         }
-        let n_noise = if n == 0 { 0 } else { step.noise.len() / n };
+        let n_noise = step.noise.len().checked_div(n).unwrap_or(0);
         let rows = n + n_noise;
         self.work.clear();
         self.work.resize(rows * n, 0.0);
@@ -326,6 +330,9 @@ impl<'m> State<'m> {
         self.is_p_fresh = false;
     }
 }
+
+/// Variance, relative to the effect of an unknown start, that stands for an exact measurement of it.
+const SHARP: f64 = 1e-10;
 
 /// Relative innovation variance below which a value without noise is known beforehand.
 const CERTAIN: f64 = 1e-14;
@@ -419,7 +426,7 @@ pub(crate) fn run(
             }
             let e = value - prediction;
             // Derivatives of the innovation at fixed gain history.
-            for lane in 0..lanes {
+            for (lane, slot) in de[..lanes].iter_mut().enumerate() {
                 let d_row = &model.d_measurements[lane][at];
                 let mut d = -dot(&row.h, &state.dx[lane])
                     - dot(&d_row.h, &state.x)
@@ -427,12 +434,12 @@ pub(crate) fn run(
                 if let Some(d_inputs) = d_inputs.get(lane) {
                     d -= dot(&row.feed[..orders], &d_inputs[..orders]);
                 }
-                de[lane] = d;
+                *slot = d;
             }
             for (column, slot) in state.columns.iter().zip(&mut de[lanes..]) {
                 *slot = -dot(&row.h, column);
             }
-            let s;
+            let mut s;
             if is_steady {
                 s = gains.s[at];
                 gain.copy_from_slice(&gains.k[at * n..(at + 1) * n]);
@@ -456,7 +463,11 @@ pub(crate) fn run(
                     return Err(EstimateError::Overflow { time });
                 }
                 let scale: f64 = row.h.iter().zip(&gains.size).map(|(h, size)| (h * size).powi(2)).sum();
-                if s <= CERTAIN * scale || s == 0.0 {
+                let start_seen = de[lanes..].iter().fold(0.0f64, |largest, e| largest.max(e * e));
+                if (s <= CERTAIN * scale || s == 0.0) && start_seen > 0.0 {
+                    // Only the unknown start is behind it: it is measured, as good as exactly.
+                    s = SHARP * start_seen;
+                } else if s <= CERTAIN * scale || s == 0.0 {
                     // Known exactly before it was measured: it must agree, and says nothing.
                     let size = value.abs().max(prediction.abs()).max(scale.sqrt());
                     if e.abs() > 1e-6 * size {
@@ -504,8 +515,8 @@ pub(crate) fn run(
                     }
                 }
                 let factor = 1.0 / (1.0 + (r / s).sqrt());
-                for k in 0..n {
-                    add_scaled(&mut state.s[k * n..(k + 1) * n], -factor * f[k], &gain);
+                for (column, f) in state.s.chunks_exact_mut(n.max(1)).zip(&f) {
+                    add_scaled(column, -factor * f, &gain);
                 }
                 state.is_p_fresh = false;
             }
@@ -555,11 +566,18 @@ pub(crate) fn run(
                     let slope = -0.5 * ds[lane] / s - e * de[lane] / s + 0.5 * e * e * ds[lane] / (s * s);
                     score[lane] += slope;
                 }
+                // What a value tells about the start it cannot tell about variances.
+                let leverage = data.start_covariance.map_or(0.0, |covariance| {
+                    let e = &de[lanes..];
+                    (0..q).map(|i| (0..q).map(|j| e[i] * covariance[(i, j)] * e[j]).sum::<f64>()).sum::<f64>() / s
+                });
+                let left = (1.0 - leverage).clamp(0.0, 1.0);
+                let weight = 0.5 * if data.is_diffuse { left * left } else { left } / (s * s);
                 for a in 0..lanes + q {
                     for b in 0..=a {
                         let mut sum = de[a] * de[b] / s;
                         if a < lanes {
-                            sum += 0.5 * ds[a] * ds[b] / (s * s);
+                            sum += weight * ds[a] * ds[b];
                         }
                         sums.information[(a, b)] += sum;
                     }
@@ -653,8 +671,8 @@ fn restore(state: &mut State<'_>, gains: &Gains, model: &FilterModel) {
         }
         let f: Vec<f64> = (0..n).map(|k| dot(&state.s[k * n..(k + 1) * n], &row.h)).collect();
         let factor = 1.0 / (1.0 + (row.variance / s).sqrt());
-        for k in 0..n {
-            add_scaled(&mut state.s[k * n..(k + 1) * n], -factor * f[k], gain);
+        for (column, f) in state.s.chunks_exact_mut(n.max(1)).zip(&f) {
+            add_scaled(column, -factor * f, gain);
         }
         state.is_p_fresh = false;
     }

@@ -95,7 +95,7 @@ pub(crate) fn semidefinite_factor(a: &Mat<f64>) -> Vec<f64> {
     for _ in 0..n {
         let Some(pivot) = (0..n).max_by(|&p, &q| rest[(p, p)].total_cmp(&rest[(q, q)])) else { break };
         let size = rest[(pivot, pivot)];
-        if !(size > 1e-14) {
+        if size <= 1e-14 || size.is_nan() {
             break;
         }
         let root = size.sqrt();

@@ -1,6 +1,7 @@
 //! Disturbance processes, filters and smoothers, likelihoods, prediction-error costs, search and uncertainty.
 #![forbid(unsafe_code)]
 
+pub mod chi_square;
 pub mod descriptor;
 pub mod discretize;
 pub mod error;
@@ -10,9 +11,12 @@ mod kernel;
 pub mod likelihood;
 pub mod noise;
 pub mod pem;
+pub mod residual;
+mod sample;
 pub mod search;
 mod smooth;
 pub mod start;
 pub mod state_space;
+pub mod uncertainty;
 
 pub use smooth::SignalEstimates;

@@ -200,6 +200,8 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
             d_inputs: jet.map_or(&[], |jet| &jet.derivatives),
             variances: assembled.variances[at].as_ref(),
             start,
+            start_covariance: None,
+            is_diffuse: self.layout().start == StartMode::Diffuse,
         }
     }
 
@@ -215,15 +217,24 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         let assembled = self.assemble(theta, false)?;
         let mut total = LikelihoodValue { log_likelihood: 0.0, n_counted: 0, n_redundant: 0, start: Vec::new() };
         for (at, start) in assembled.starts.iter().enumerate() {
-            let sums =
-                run(&assembled.filter, &self.run_data(at, &assembled, start), &self.options, RunOptions::default())?;
-            self.count(&mut total, &sums);
+            let data = self.run_data(at, &assembled, start);
+            let sums = run(&assembled.filter, &data, &self.options, RunOptions::default())?;
+            if start.value.directions.ncols() == 0 {
+                self.count(&mut total, &sums, &[]);
+            } else {
+                // Once more from the estimate: the large squares around any other start would swamp the small ones.
+                let delta = StartEstimate::new(&sums.normal_matrix, &sums.normal_vector).delta;
+                let moved = shifted(start, &delta);
+                let data = self.run_data(at, &assembled, &moved);
+                let sums = run(&assembled.filter, &data, &self.options, RunOptions::default())?;
+                self.count(&mut total, &sums, &delta);
+            }
         }
         finish(total)
     }
 
-    /// Adds the sums of an experiment; gives the estimated start.
-    fn count(&self, total: &mut LikelihoodValue, sums: &RunSums) -> StartEstimate {
+    /// Adds the sums of an experiment that was run from a shifted start; gives the estimate from there.
+    fn count(&self, total: &mut LikelihoodValue, sums: &RunSums, shift: &[f64]) -> StartEstimate {
         let estimate = StartEstimate::new(&sums.normal_matrix, &sums.normal_vector);
         total.log_likelihood += sums.log_likelihood + estimate.gain;
         if self.layout().start == StartMode::Diffuse {
@@ -231,7 +242,8 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         }
         total.n_counted += sums.n_counted;
         total.n_redundant += sums.n_redundant;
-        total.start.push(estimate.delta.clone());
+        let start = estimate.delta.iter().enumerate().map(|(at, d)| d + shift.get(at).copied().unwrap_or(0.0));
+        total.start.push(start.collect());
         estimate
     }
 
@@ -257,23 +269,22 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
             let data = self.run_data(at, &assembled, start);
             let sums = if q == 0 {
                 let sums = run(&assembled.filter, &data, &self.options, options)?;
-                self.count(&mut total, &sums);
+                self.count(&mut total, &sums, &[]);
                 sums
             } else {
                 // First where the start is, then derivatives with the start there: at the optimum its own derivative does not matter.
                 let first = run(&assembled.filter, &data, &self.options, RunOptions::default())?;
-                let estimate = self.count(&mut total, &first);
-                let moved = shifted(start, &estimate.delta);
-                let data = self.run_data(at, &assembled, &moved);
+                let found = StartEstimate::new(&first.normal_matrix, &first.normal_vector);
+                let moved = shifted(start, &found.delta);
+                let data = RunData { start_covariance: Some(&found.inverse), ..self.run_data(at, &assembled, &moved) };
                 let mut sums = run(&assembled.filter, &data, &self.options, options)?;
+                let estimate = self.count(&mut total, &sums, &found.delta);
                 for (lane, d_matrix) in sums.d_normal_matrix.iter().enumerate() {
                     sums.gradient[lane] -= 0.5 * trace_of_product(&estimate.inverse, d_matrix);
                 }
                 sums
             };
-            for lane in 0..p {
-                gradient[lane] += sums.gradient[lane];
-            }
+            gradient.iter_mut().zip(&sums.gradient).for_each(|(sum, slope)| *sum += slope);
             score_products += &sums.score_products;
             information += eliminated(&sums.information, p);
         }

@@ -5,7 +5,7 @@
 //! bound stops,
 //!
 //! ```text
-//! (H + lambda D) p = -g,     D = the largest diagonal of H so far        [@more1978]
+//! (H + lambda D) p = -g,     D = the diagonal of H, slow to shrink       [@more1978]
 //! ```
 //!
 //! `lambda` follows the ratio of actual to predicted decrease [@nielsen1999]. Points that the objective refuses, because the structure of the
@@ -64,7 +64,7 @@ impl SearchSpace {
     /// The bound a variable is at.
     #[must_use]
     pub fn bound_at(&self, i: usize, value: f64) -> Option<Bound> {
-        let near = |bound: f64| (value - bound).abs() <= 1e-12 * bound.abs().max(self.nominal[i]);
+        let near = |bound: f64| bound.is_finite() && (value - bound).abs() <= 1e-12 * bound.abs().max(self.nominal[i]);
         if near(self.lower[i]) {
             Some(Bound::Lower)
         } else if near(self.upper[i]) {
@@ -242,7 +242,8 @@ pub fn minimize<O: Objective>(
     let end = 'search: loop {
         let model = QuadraticModel::new(&expansion, &theta, space);
         for (weight, diagonal) in weights.iter_mut().zip(model.diagonal()) {
-            *weight = weight.max(diagonal);
+            // Curvature that vanishes, as that of a variance at zero, must not leave a brake behind.
+            *weight = diagonal.max(1e-6 * *weight);
         }
         let promised = model.promised_decrease(&weights);
         observe(&SearchProgress {
@@ -306,7 +307,7 @@ pub fn minimize<O: Objective>(
     let end = match end {
         SearchEnd::Stuck => {
             let model = QuadraticModel::new(&expansion, &theta, space);
-            if model.promised_decrease(&weights) <= 1e-8 * (1.0 + expansion.value.abs()) && refused.is_empty() {
+            if model.promised_decrease(&weights) <= 1e-8 * (1.0 + expansion.value.abs()) {
                 SearchEnd::Converged
             } else {
                 SearchEnd::Stuck
@@ -357,7 +358,11 @@ impl QuadraticModel {
         let mut fixed: Vec<Option<f64>> = (0..n)
             .map(|i| {
                 let (down, up) = self.room[i];
-                let is_stopped = (down >= 0.0 && self.gradient[i] > 0.0) || (up <= 0.0 && self.gradient[i] < 0.0);
+                // What nothing depends on stays where it is: its gradient is rounding.
+                let is_idle =
+                    self.curvature[(i, i)] <= 1e-18 * largest && self.gradient[i].abs() <= 1e-9 * largest.sqrt();
+                let is_stopped =
+                    is_idle || (down >= 0.0 && self.gradient[i] > 0.0) || (up <= 0.0 && self.gradient[i] < 0.0);
                 is_stopped.then_some(0.0)
             })
             .collect();

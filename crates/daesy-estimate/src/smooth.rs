@@ -156,13 +156,17 @@ impl<M: ParametricModel> Likelihood<'_, M> {
                     if !variance.is_finite() || !innovation.is_finite() {
                         return Err(EstimateError::Overflow { time });
                     }
-                    let scale: f64 = h.iter().zip(&sizes).map(|(h, size)| (h * size).powi(2)).sum();
-                    if variance <= 1e-14 * scale || variance == 0.0 {
-                        continue;
-                    }
-                    let gain: Vec<f64> = times(&s, &f).iter().map(|x| x / variance).collect();
                     let start_effect: Vec<f64> =
                         (0..q).map(|k| -(0..n).map(|i| h[i] * columns[(i, k)]).sum::<f64>()).collect();
+                    let scale: f64 = h.iter().zip(&sizes).map(|(h, size)| (h * size).powi(2)).sum();
+                    let start_seen = start_effect.iter().fold(0.0f64, |largest, e| largest.max(e * e));
+                    let is_certain = variance <= 1e-14 * scale || variance == 0.0;
+                    if is_certain && start_seen == 0.0 {
+                        continue;
+                    }
+                    // Only the unknown start is behind it: it is measured, as good as exactly.
+                    let variance = if is_certain { 1e-10 * start_seen } else { variance };
+                    let gain: Vec<f64> = times(&s, &f).iter().map(|x| x / variance).collect();
                     for a in 0..q {
                         for b in 0..q {
                             normal_matrix[(a, b)] += start_effect[a] * start_effect[b] / variance;
@@ -300,7 +304,7 @@ fn square_factor(covariance: &Mat<f64>) -> Mat<f64> {
 /// The triangular factor of `[moved, noise]`.
 fn predicted_factor(moved: &Mat<f64>, noise: &[f64]) -> Mat<f64> {
     let n = moved.nrows();
-    let n_noise = if n == 0 { 0 } else { noise.len() / n };
+    let n_noise = noise.len().checked_div(n).unwrap_or(0);
     let rows = n + n_noise;
     let moved = flat(moved);
     let mut work = vec![0.0; rows * n];

@@ -42,7 +42,7 @@ pub struct StateSpace {
     pub input: Mat<f64>,
     /// `L`.
     pub noise: Mat<f64>,
-    /// `Q = L L^T`.
+    /// `Q = L W L^T` with the intensities `W`.
     pub intensity: Mat<f64>,
     /// Measured signals.
     pub measured: SignalTerms,
@@ -102,6 +102,9 @@ pub struct StateSpaceJet {
 /// # Errors
 /// When the pencil is singular, or white noise reaches a signal.
 pub fn state_space(value: &Coefficients, derivatives: &[Coefficients]) -> Result<StateSpaceJet, EstimateError> {
+    if let Some(noise) = value.intensities.iter().position(|intensity| *intensity < 0.0) {
+        return Err(EstimateError::NegativeIntensity { noise, value: value.intensities[noise] });
+    }
     let system = DescriptorSystem::new(Pencil::new(value.e.clone(), value.f.clone())?)
         .with_input(value.g.clone())?
         .with_disturbance(value.j.clone())?
@@ -137,7 +140,7 @@ pub fn state_space(value: &Coefficients, derivatives: &[Coefficients]) -> Result
         dynamics: form.dynamics.clone(),
         input: form.input.clone(),
         noise: form.noise.clone(),
-        intensity: &form.noise * form.noise.transpose(),
+        intensity: &form.noise * weighted(&form.noise, &value.intensities).transpose(),
         measured: with_direct(form.measured.state.clone(), &form.measured.input_terms, &value.measured),
         estimated: with_direct(form.estimated.state.clone(), &form.estimated.input_terms, &value.estimated),
         variables: with_direct(form.variables.state.clone(), &form.variables.input_terms, &no_direct),
@@ -149,6 +152,11 @@ pub fn state_space(value: &Coefficients, derivatives: &[Coefficients]) -> Result
         derivatives.iter().map(|direction| factors.derivative(value, direction, &state_space)).collect()
     };
     Ok(StateSpaceJet { value: state_space, derivatives, structure })
+}
+
+/// Columns times weights.
+fn weighted(a: &Mat<f64>, weights: &[f64]) -> Mat<f64> {
+    Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)] * weights[j])
 }
 
 /// Sign of `(-1)^n_infinite / (det P det Q)`.
@@ -163,7 +171,7 @@ fn orientation(left: &Mat<f64>, right: &Mat<f64>, n_infinite: usize) -> f64 {
         let determinant = scaled.determinant();
         if determinant == 0.0 { 0.0 } else { determinant.signum() }
     };
-    let parity = if n_infinite % 2 == 0 { 1.0 } else { -1.0 };
+    let parity = if n_infinite.is_multiple_of(2) { 1.0 } else { -1.0 };
     parity * sign(left.as_ref()) * sign(right.transpose())
 }
 
@@ -262,11 +270,12 @@ impl Factors {
             inputs[0] += &d_rows.inputs;
             SignalTerms { state: h * &d_qs + &d_rows.variables * &self.q_s, inputs }
         };
-        let half = &noise * form.noise.transpose();
+        let half = &noise * weighted(&form.noise, &value.intensities).transpose();
+        let own = &form.noise * weighted(&form.noise, &direction.intensities).transpose();
         StateSpace {
             dynamics,
             input,
-            intensity: Mat::from_fn(self.n_finite, self.n_finite, |i, j| half[(i, j)] + half[(j, i)]),
+            intensity: Mat::from_fn(self.n_finite, self.n_finite, |i, j| half[(i, j)] + half[(j, i)] + own[(i, j)]),
             noise,
             measured: signal(&value.measured, &direction.measured),
             estimated: signal(&value.estimated, &direction.estimated),

@@ -7,6 +7,8 @@ use serde_json::{Map, Value, json};
 use crate::check::check;
 use crate::diagnostic::Diagnostic;
 use crate::embedded;
+use crate::estimate::estimate;
+use crate::identify::{IdentifyFailure, IdentifyOptions, identify};
 use crate::load::{LoadOptions, load};
 use crate::program::add_check;
 use crate::report::Page;
@@ -79,6 +81,27 @@ pub fn run(folder: &Path) -> Result<Told, Vec<Diagnostic>> {
         page.figure(&chart, &format!("{title} under a voltage step."));
         pictures.push(chart);
     }
+    // From data: parameters with their intervals, and a torque that nobody measured.
+    let data_study = folder.join(embedded::DEMO_DATA_STUDY);
+    let mut measured = load(&data_study, &LoadOptions::default())?;
+    let refused = |failure: IdentifyFailure| match failure {
+        IdentifyFailure::Input(diagnostics) => diagnostics,
+        IdentifyFailure::Method(diagnostic) => vec![*diagnostic],
+    };
+    let identified = identify(&mut measured, &IdentifyOptions::default(), &mut |_| {}).map_err(refused)?;
+    let theta: Vec<f64> = identified.parameters.iter().map(|parameter| parameter.estimate).collect();
+    let estimated = estimate(&mut measured, Some(&theta)).map_err(refused)?;
+    let signals = folder.join("estimates.csv");
+    write_whole(&signals, estimated.table().to_csv().as_bytes()).map_err(|error| cannot_write(&signals, error))?;
+    page.heading("What are its parameters?");
+    let truth: Vec<String> = embedded::DEMO_TRUTH.iter().map(|(name, value)| format!("`{name}` = {value}")).collect();
+    page.paragraph(&format!(
+        "The data were made by the model itself, with {}, a random torque on the disk and errors of measurement.",
+        truth.join(", ")
+    ));
+    identified.add_to(&mut page);
+    page.heading("What went on inside?");
+    estimated.add_to(&mut page);
     let report = folder.join("report.html");
     write_whole(&report, page.to_html().as_bytes()).map_err(|error| cannot_write(&report, error))?;
     for (at, chart) in pictures.iter().enumerate() {
@@ -88,14 +111,19 @@ pub fn run(folder: &Path) -> Result<Told, Vec<Diagnostic>> {
     let mut keys = Map::new();
     keys.insert("check".into(), Value::Object(check.to_json()));
     keys.insert("simulate".into(), Value::Object(trajectory.to_json()));
+    keys.insert("identify".into(), Value::Object(identified.to_json()));
+    keys.insert("estimate".into(), Value::Object(estimated.to_json()));
     keys.insert("report".into(), json!(report.display().to_string()));
     let text = format!(
-        "{}\n{}\nThe example is in {folder}: the model, the study, trajectory.csv and report.html.\n\
-         Try: daesy check {study}\n",
+        "{}\n{}\n{}\nThe data were made with {}.\n\n{}\nThe example is in {folder}: the model, the studies, the data, tables and report.html.\n\
+         Try: daesy identify {study}\n",
         check.to_text(),
         trajectory.to_text(&check.model),
+        identified.to_text(),
+        truth.join(", ").replace('`', ""),
+        estimated.to_text(),
         folder = folder.display(),
-        study = study.display(),
+        study = data_study.display(),
     );
     Ok(Told { model: check.model.clone(), text, keys, diagnostics: check.diagnostics })
 }

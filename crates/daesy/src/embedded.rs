@@ -62,10 +62,18 @@ pub const FILES: &[(&str, &str)] = &[
 pub const DEMO: &[(&str, &str)] = &[
     ("model.mo", include_str!("../../../problems/servo/model.mo")),
     ("study.toml", include_str!("../../../problems/servo/study.toml")),
+    ("identify.toml", include_str!("../../../problems/servo/identify.toml")),
+    ("servo.csv", include_str!("../../../problems/servo/servo.csv")),
 ];
 
-/// The study among them.
+/// The study to simulate among them.
 pub const DEMO_STUDY: &str = "study.toml";
+
+/// The study to identify among them.
+pub const DEMO_DATA_STUDY: &str = "identify.toml";
+
+/// What the data of the demo were made with.
+pub const DEMO_TRUTH: &[(&str, f64)] = &[("spring.c", 20.0), ("motor.d", 2e-4), ("sigma", 0.1)];
 
 /// Pictures of the demo: title, unit and the variables shown.
 pub const DEMO_CHARTS: &[(&str, &str, &[&str])] = &[
@@ -104,6 +112,8 @@ mod tests {
 
     #[test]
     fn the_demo_has_its_study() {
-        assert!(DEMO.iter().any(|(name, text)| *name == DEMO_STUDY && !text.is_empty()));
+        for study in [DEMO_STUDY, DEMO_DATA_STUDY] {
+            assert!(DEMO.iter().any(|(name, text)| *name == study && !text.is_empty()));
+        }
     }
 }

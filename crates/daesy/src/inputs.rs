@@ -245,7 +245,7 @@ fn derivatives(flat: &mut FlatDae, value: ExprId, n: u16) -> Vec<ExprId> {
 }
 
 /// The times at which a relation that is linear in time changes.
-fn find_breaks(flat: &mut FlatDae, value: ExprId, parameter_of: &[f64], breaks: &mut Vec<f64>) {
+pub(crate) fn find_breaks(flat: &mut FlatDae, value: ExprId, parameter_of: &[f64], breaks: &mut Vec<f64>) {
     let mut reach = Reach::new();
     let below: Vec<ExprId> = reach.below(&flat.graph, &[value]).to_vec();
     for expr in below {
@@ -265,7 +265,7 @@ fn find_breaks(flat: &mut FlatDae, value: ExprId, parameter_of: &[f64], breaks: 
 }
 
 /// Second derivatives of the natural cubic spline through the samples.
-fn natural_spline(times: &[f64], values: &[f64]) -> Vec<f64> {
+pub(crate) fn natural_spline(times: &[f64], values: &[f64]) -> Vec<f64> {
     let n = times.len();
     let mut curvatures = vec![0.0; n];
     if n < 3 {

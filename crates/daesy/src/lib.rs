@@ -2,17 +2,21 @@
 #![forbid(unsafe_code)]
 
 pub mod check;
+pub mod cost;
 pub mod data;
 pub mod demo;
 pub mod diagnostic;
 pub mod embedded;
+pub mod estimate;
 pub mod expression;
 pub mod flat_text;
 mod impulse_balance;
 pub mod initial;
+pub mod identify;
 pub mod inputs;
 mod least_squares;
 mod linear_model;
+pub mod linear_study;
 pub mod linear_verdict;
 pub mod linearize;
 pub mod load;

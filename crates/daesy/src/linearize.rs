@@ -179,12 +179,87 @@ pub fn parameter_values(flat: &FlatDae) -> Result<Vec<f64>, Box<Finding>> {
     Ok(values)
 }
 
+/// By variable: the given parameters and those whose values depend on them.
+fn dependent_parameters(flat: &FlatDae, unknowns: &[VarId]) -> Result<Vec<bool>, Box<Finding>> {
+    let mut is_free = vec![false; flat.variables.len()];
+    if unknowns.is_empty() {
+        return Ok(is_free);
+    }
+    for unknown in unknowns {
+        is_free[unknown.index()] = true;
+    }
+    let mut reach = Reach::new();
+    for var in order_parameters(flat)? {
+        if let Some(binding) = flat.variables[var.index()].binding.filter(|_| !is_free[var.index()]) {
+            let is_meant = |leaf: Leaf| matches!(leaf, Leaf::Var { var, .. } if is_free[var.index()]);
+            is_free[var.index()] = reach.depends_on(&flat.graph, binding, is_meant);
+        }
+    }
+    Ok(is_free)
+}
+
+/// A coefficient as an expression.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CoefficientExpression {
+    /// Row of the matrix.
+    pub row: usize,
+    /// Column of the matrix; 0 for the forcing.
+    pub column: usize,
+    /// Its value; entries of the same place are added.
+    pub value: ExprId,
+}
+
+/// The coefficients of a linear model as expressions.
+#[derive(Clone, Debug)]
+pub struct CoefficientExpressions {
+    /// Where the expressions are; it began as a copy of the flat model's graph.
+    pub graph: Graph,
+    /// Entries of `E`.
+    pub e: Vec<CoefficientExpression>,
+    /// Entries of `F`.
+    pub f: Vec<CoefficientExpression>,
+    /// Entries of `G`.
+    pub g: Vec<CoefficientExpression>,
+    /// Entries of `f`.
+    pub forcing: Vec<CoefficientExpression>,
+}
+
 impl LinearModel {
+    /// The coefficients as expressions in parameters and time.
+    #[must_use]
+    pub fn expressions(&self) -> CoefficientExpressions {
+        let coefficients = self.coefficients.borrow();
+        let list = |family: &Family| {
+            let entry = |entry: &Entry| CoefficientExpression {
+                row: entry.row as usize,
+                column: entry.column as usize,
+                value: entry.derivatives[0],
+            };
+            family.entries.iter().map(entry).collect()
+        };
+        CoefficientExpressions {
+            graph: coefficients.graph.clone(),
+            e: list(&coefficients.e),
+            f: list(&coefficients.f),
+            g: list(&coefficients.g),
+            forcing: list(&coefficients.forcing),
+        }
+    }
+
     /// Reads the coefficients of a flat model.
     ///
     /// # Errors
     /// A finding with code `nonlinear` that names what is not linear and where.
     pub fn new(flat: &FlatDae) -> Result<Self, Box<Finding>> {
+        Self::with_unknowns(flat, &[])
+    }
+
+    /// Reads the coefficients of a flat model, as expressions in the unknown parameters and all that depends on them: these are never
+    /// replaced by their values.
+    ///
+    /// # Errors
+    /// As [`LinearModel::new`].
+    pub fn with_unknowns(flat: &FlatDae, unknowns: &[VarId]) -> Result<Self, Box<Finding>> {
         refuse_events(flat)?;
         let parameter_of = parameter_values(flat)?;
         let layout = Layout::new(flat)?;
@@ -195,7 +270,8 @@ impl LinearModel {
         let (mut e, mut f, mut g) = (Family::default(), Family::default(), Family::default());
         let mut forcing = Family::default();
         let mut equations = Vec::with_capacity(flat.equations.len() + layout.chains.len());
-        let mut known = KnownVariables::new(flat, &parameter_of);
+        let is_free = dependent_parameters(flat, unknowns)?;
+        let mut known = KnownVariables::new(flat, &parameter_of, &is_free);
         let mut culprits = Vec::new();
         let mut forms = Vec::with_capacity(flat.equations.len());
         for (row, equation) in flat.equations.iter().enumerate() {
@@ -554,14 +630,16 @@ fn computed_variables(flat: &FlatDae, culprits: &[Culprit]) -> Result<Vec<Comput
 struct KnownVariables<'a> {
     flat: &'a FlatDae,
     parameter_of: &'a [f64],
+    /// By variable: parameters that stay symbols.
+    is_free: &'a [bool],
     /// Found when first asked for.
     values: Option<FxHashMap<VarId, ExprId>>,
     reach: Reach,
 }
 
 impl<'a> KnownVariables<'a> {
-    fn new(flat: &'a FlatDae, parameter_of: &'a [f64]) -> Self {
-        Self { flat, parameter_of, values: None, reach: Reach::new() }
+    fn new(flat: &'a FlatDae, parameter_of: &'a [f64], is_free: &'a [bool]) -> Self {
+        Self { flat, parameter_of, is_free, values: None, reach: Reach::new() }
     }
 
     /// The linear form of a residual with known variables and parameters put in, if it has one.
@@ -594,6 +672,9 @@ impl<'a> KnownVariables<'a> {
 
     fn value_of(&self, graph: &mut Graph, leaf: Leaf) -> Option<ExprId> {
         let Leaf::Var { var, order } = leaf else { return None };
+        if self.is_free[var.index()] {
+            return None;
+        }
         match self.flat.variables[var.index()].kind {
             VariableKind::Parameter | VariableKind::Constant => Some(graph.number(self.parameter_of[var.index()])),
             _ => {
@@ -637,14 +718,24 @@ impl<'a> KnownVariables<'a> {
             let residual = graph.sub(equation.rhs, equation.lhs);
             let residual = self.replace(graph, residual);
             let Ok(form) = graph.linear_coefficients(residual, &[Leaf::var(var)]) else { continue };
-            let Some(coefficient) = form.coefficients.first().and_then(|entry| graph.as_number(entry.value)) else {
-                continue;
+            let Some(entry) = form.coefficients.first() else { continue };
+            let environment = AtTime { time: 0.0, parameter_of: self.parameter_of };
+            let coefficient = match graph.as_number(entry.value) {
+                Some(number) => number,
+                // Only unknown parameters are left in it, and time, which must not be divided by.
+                None if reach.depends_on(graph, entry.value, |leaf| leaf == Leaf::Time) => continue,
+                None => Evaluator::new().evaluate_one(graph, entry.value, &environment),
             };
             if coefficient == 0.0 || !coefficient.is_finite() {
                 continue;
             }
-            let scale = graph.number(-1.0 / coefficient);
-            let value = graph.mul(scale, form.remainder);
+            let value = if graph.as_number(entry.value).is_some() {
+                let scale = graph.number(-1.0 / coefficient);
+                graph.mul(scale, form.remainder)
+            } else {
+                let quotient = graph.div(form.remainder, entry.value);
+                graph.neg(quotient)
+            };
             if let Some(values) = &mut self.values {
                 values.insert(var, value);
             }

@@ -136,7 +136,17 @@ fn load_study(
                 diagnostics.push(Diagnostic::resolve(&finding, &read.sources));
                 return Err(diagnostics);
             }
-            flatten_source(source, &file, given, &values)
+            flatten_source(source, &file, given, &values).or_else(|errors| {
+                // Unknowns that are free symbols have no place in the model: they are given their values below.
+                let is_symbol = |name: &String| study.unknown.iter().any(|unknown| unknown.name == *name);
+                let is_about_symbols =
+                    |error: &Diagnostic| error.code == "unknown-parameter" && error.names.iter().all(is_symbol);
+                if errors.is_empty() || !errors.iter().all(is_about_symbols) {
+                    return Err(errors);
+                }
+                values.retain(|(name, _)| !errors.iter().any(|error| error.names.contains(name)));
+                flatten_source(source, &file, given, &values)
+            })
         }
         StudyModel::Linear(source) => {
             let names = study.unknown.iter().map(|unknown| unknown.name.clone()).collect::<Vec<_>>();
@@ -287,7 +297,11 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
         }
     }
     for unknown in &study.unknown {
-        if options.set.iter().any(|(name, _)| *name == unknown.name) {
+        if let Some((_, value)) = options.set.iter().find(|(name, _)| *name == unknown.name) {
+            if let Some(var) = flat.find(&unknown.name) {
+                let value = flat.graph.number(*value);
+                flat.variables[var.index()].binding = Some(value);
+            }
             continue;
         }
         if let (Some(start), Some(var)) = (&unknown.item.start, flat.find(&unknown.name)) {
@@ -300,7 +314,10 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
     for parameter in &study.parameters {
         match flat.find(&parameter.name) {
             Some(var) if flat.variables[var.index()].kind == VariableKind::Parameter => {
-                if flat.variables[var.index()].is_final {
+                if let Some((_, value)) = options.set.iter().find(|(name, _)| *name == parameter.name) {
+                    let value = flat.graph.number(*value);
+                    flat.variables[var.index()].binding = Some(value);
+                } else if flat.variables[var.index()].is_final {
                     findings.push(
                         Finding::error("final", parameter.span, format!("`{}` is final", parameter.name))
                             .with_names([&parameter.name]),

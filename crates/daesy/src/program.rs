@@ -1,5 +1,7 @@
 //! The program: one verb per question.
 
+mod estimation;
+
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
@@ -54,6 +56,12 @@ enum Verb {
     /// The strangeness-free form of a linear model, with its states and inputs
     #[command(mut_arg("output", |arg| arg.hide(true)))]
     Regularize(RegularizeArgs),
+    /// Unknown parameters from data, with uncertainty
+    Identify(IdentifyArgs),
+    /// The identification cost or log-likelihood over a parameter grid
+    Cost(CostArgs),
+    /// Unmeasured signals from data: filter and smoother, with standard deviations
+    Estimate(EstimateArgs),
     /// Moments, quantiles and Sobol indices under random parameters
     Uq(UqArgs),
     /// The flat model, as Base Modelica or JSON: what the other verbs work on
@@ -133,6 +141,42 @@ struct UqArgs {
     /// Keeps what is computed; the same command run again goes on where the file ends
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
+}
+
+#[derive(Args, Clone)]
+struct IdentifyArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// auto, ml, pem or output-error; what the study says when left out
+    #[arg(long, value_name = "NAME")]
+    method: Option<String>,
+    /// Searches from this many points spread over the bounds
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    starts: usize,
+    /// Also finds profile-likelihood intervals
+    #[arg(long)]
+    profile: bool,
+}
+
+#[derive(Args, Clone)]
+struct CostArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// Values of an unknown; may be repeated, the last runs fastest
+    #[arg(long, value_name = "NAME=FROM:TO:N", required = true)]
+    grid: Vec<String>,
+    /// auto, ml, pem or output-error; what the study says when left out
+    #[arg(long, value_name = "NAME")]
+    method: Option<String>,
+}
+
+#[derive(Args, Clone)]
+struct EstimateArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// Identifies the unknowns first, instead of taking their start values
+    #[arg(long)]
+    identify: bool,
 }
 
 #[derive(Args, Clone)]
@@ -248,6 +292,9 @@ impl Verb {
                 let refused = refuse_output(&args.file, "regularize");
                 refused.unwrap_or_else(|| regularize_verb(&args).about(&args.file))
             }
+            Self::Identify(args) => estimation::identify_verb(&args).about(&args.file),
+            Self::Cost(args) => estimation::cost_verb(&args).about(&args.file),
+            Self::Estimate(args) => estimation::estimate_verb(&args).about(&args.file),
             Self::Uq(args) => uq_verb(&args).about(&args.file),
             Self::Flatten(args) => {
                 let refused = refuse_output(&args, "flatten").or_else(|| refuse_report(&args, "flatten"));
@@ -262,6 +309,9 @@ impl Verb {
         match self {
             Self::Check(args) | Self::Simulate(args) | Self::Flatten(args) => Some(args),
             Self::Regularize(args) => Some(&mut args.file),
+            Self::Identify(args) => Some(&mut args.file),
+            Self::Cost(args) => Some(&mut args.file),
+            Self::Estimate(args) => Some(&mut args.file),
             Self::Uq(args) => Some(&mut args.file),
             Self::Demo(_) => None,
         }
@@ -271,6 +321,9 @@ impl Verb {
         match self {
             Self::Check(args) | Self::Simulate(args) | Self::Flatten(args) => args.common.clone(),
             Self::Regularize(args) => args.file.common.clone(),
+            Self::Identify(args) => args.file.common.clone(),
+            Self::Cost(args) => args.file.common.clone(),
+            Self::Estimate(args) => args.file.common.clone(),
             Self::Uq(args) => args.file.common.clone(),
             Self::Demo(args) => args.common.clone(),
         }

@@ -217,6 +217,8 @@ pub enum InitialMode {
     Model,
     /// The free part is estimated with the unknowns.
     Estimate,
+    /// Nothing is known of the free part: its prior variance is infinite.
+    Diffuse,
     /// At rest under the initial inputs.
     Stationary,
     /// Zero wherever free.

@@ -1,4 +1,6 @@
 //! Likelihoods, gradients, filters and smoothers against the joint distribution of all samples.
+// Entries of several matrices are taken at the same place.
+#![allow(clippy::needless_range_loop)]
 
 mod random_model;
 

@@ -229,6 +229,7 @@ impl ParametricModel for RandomModel {
                 (false, 1) => bw[(i - n, 0)],
                 _ => 0.0,
             }),
+            intensities: vec![theta[2].exp(), 1.0],
             measured: padded(&x.measured, full),
             estimated: padded(&self.estimated, full),
             variances: self.variances(theta),
@@ -262,6 +263,7 @@ impl ParametricModel for RandomModel {
                 derivative.measured.inputs = slope(&|x| &x.measured.inputs);
                 derivative.estimated.variables = slope(&|x| &x.estimated.variables);
                 derivative.estimated.inputs = slope(&|x| &x.estimated.inputs);
+                derivative.intensities = vec![if at == 2 { theta[2].exp() } else { 0.0 }, 0.0];
                 derivative.variances = (0..2)
                     .map(|k| (8.0 * (a.variances[k] - b.variances[k]) - (c.variances[k] - d.variances[k])) / 12.0)
                     .collect();
@@ -334,7 +336,8 @@ impl RandomModel {
             (false, 1) => bw[(i - nf, 0)],
             _ => 0.0,
         });
-        let intensity = &noise * noise.transpose();
+        let weights = Mat::from_fn(2, 2, |i, j| if i == j { [theta[2].exp(), 1.0][i] } else { 0.0 });
+        let intensity = &noise * weights * noise.transpose();
         // z = Q_s x - Q_a sum N^k (G_a u^(k) + J_a A_w^k w)
         let mut z_state = Mat::zeros(nf + ni, big);
         let mut z_inputs: Vec<Mat<f64>> = Vec::new();

@@ -436,8 +436,9 @@ fn read_initial(reader: &mut Reader, root: &mut Section<'_, '_>) -> Initial {
     for (name, value) in section.table {
         let span = reader.span(name);
         if name.get_ref() == "mode" {
-            initial.mode = match reader.word("mode", value, &["model", "estimate", "stationary", "zero"]) {
+            initial.mode = match reader.word("mode", value, &["model", "estimate", "diffuse", "stationary", "zero"]) {
                 Some("estimate") => InitialMode::Estimate,
+                Some("diffuse") => InitialMode::Diffuse,
                 Some("stationary") => InitialMode::Stationary,
                 Some("zero") => InitialMode::Zero,
                 _ => InitialMode::Model,

@@ -3,6 +3,7 @@
 mod campbell;
 mod discontinuities;
 mod events;
+mod estimation;
 mod json;
 mod misled;
 mod problems;

@@ -1,0 +1,269 @@
+//! How certain estimates are: covariance, identifiable directions, profile intervals.
+
+use faer::Mat;
+
+use crate::chi_square::CHI_SQUARE_95;
+use crate::search::{Bound, Expansion, Objective, SearchOptions, SearchSpace, minimize};
+
+/// Uncertainty of the estimates.
+#[derive(Clone, Debug)]
+pub struct Uncertainty {
+    /// Inverse of the information on the directions that data determine; zero rows for variables at a bound.
+    pub covariance: Mat<f64>,
+    /// The sandwich form `I^-1 J I^-1` with the products `J` of scores: right also when the model is not [@white1982].
+    pub robust_covariance: Mat<f64>,
+    /// Standard deviations; infinite where a flat direction takes part, NaN at a bound.
+    pub std: Vec<f64>,
+    /// Standard deviations of the sandwich form.
+    pub robust_std: Vec<f64>,
+    /// Number of directions that data determine.
+    pub rank: usize,
+    /// Directions that data do not determine: weights of the variables in nominal units, of unit length.
+    pub flat_directions: Vec<Vec<f64>>,
+}
+
+/// A direction is flat when its information in nominal units is below this fraction of the largest, or below [`FLAT_ABSOLUTE`].
+const FLAT_RELATIVE: f64 = 1e-13;
+/// Information in nominal units below which a change by a thousand nominal values would not be noticed.
+const FLAT_ABSOLUTE: f64 = 1e-6;
+
+impl Uncertainty {
+    /// From the information matrix and the products of scores at an estimate.
+    #[must_use]
+    pub fn new(information: &Mat<f64>, score_products: &Mat<f64>, sizes: &[f64], at_bound: &[Option<Bound>]) -> Self {
+        let n = sizes.len();
+        let free: Vec<usize> = (0..n).filter(|&i| at_bound[i].is_none()).collect();
+        let k = free.len();
+        let scaled = Mat::from_fn(k, k, |a, b| {
+            let (i, j) = (free[a], free[b]);
+            0.5 * (information[(i, j)] + information[(j, i)]) * sizes[i] * sizes[j]
+        });
+        let mut inverse = Mat::<f64>::zeros(n, n);
+        let mut flat_directions = Vec::new();
+        let mut is_open = vec![false; n];
+        let mut rank = 0;
+        // Units of the diagonal first: information may differ by many orders between well-determined variables.
+        let unit: Vec<f64> =
+            (0..k).map(|a| if scaled[(a, a)] > 0.0 { 1.0 / scaled[(a, a)].sqrt() } else { 0.0 }).collect();
+        let correlation = Mat::from_fn(k, k, |a, b| scaled[(a, b)] * unit[a] * unit[b]);
+        if k > 0
+            && let Ok(eigen) = correlation.self_adjoint_eigen(faer::Side::Lower)
+        {
+            let (values, vectors) = (eigen.S().column_vector(), eigen.U());
+            for at in 0..k {
+                // Back to nominal units: the direction in which information is small.
+                let direction: Vec<f64> = (0..k).map(|a| vectors[(a, at)] * unit[a]).collect();
+                let length = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
+                let is_idle = length == 0.0;
+                let along = if is_idle { 0.0 } else { values[at] / (length * length) };
+                if is_idle || values[at] <= FLAT_RELATIVE * k as f64 || along < FLAT_ABSOLUTE {
+                    let mut weights = vec![0.0; n];
+                    let norm = if is_idle { 1.0 } else { length };
+                    for (a, &i) in free.iter().enumerate() {
+                        weights[i] = if is_idle { vectors[(a, at)] } else { direction[a] / norm };
+                        if weights[i].abs() > 1e-4 {
+                            is_open[i] = true;
+                        }
+                    }
+                    flat_directions.push(weights);
+                } else {
+                    rank += 1;
+                    for (a, &i) in free.iter().enumerate() {
+                        for (b, &j) in free.iter().enumerate() {
+                            inverse[(i, j)] += direction[a] * direction[b] * sizes[i] * sizes[j] / values[at];
+                        }
+                    }
+                }
+            }
+        }
+        let robust = &inverse * score_products * &inverse;
+        let std = |matrix: &Mat<f64>| -> Vec<f64> {
+            (0..n)
+                .map(|i| match at_bound[i] {
+                    Some(_) => f64::NAN,
+                    None if is_open[i] => f64::INFINITY,
+                    None => matrix[(i, i)].max(0.0).sqrt(),
+                })
+                .collect()
+        };
+        Self {
+            std: std(&inverse),
+            robust_std: std(&robust),
+            covariance: inverse,
+            robust_covariance: robust,
+            rank,
+            flat_directions,
+        }
+    }
+}
+
+/// An objective with one variable held.
+struct Held<'o, O: Objective> {
+    objective: &'o mut O,
+    at: usize,
+    value: f64,
+}
+
+impl<O: Objective> Held<'_, O> {
+    fn whole(&self, theta: &[f64]) -> Vec<f64> {
+        let mut whole = theta.to_vec();
+        whole.insert(self.at, self.value);
+        whole
+    }
+}
+
+impl<O: Objective> Objective for Held<'_, O> {
+    type Refusal = O::Refusal;
+
+    fn value(&mut self, theta: &[f64]) -> Result<f64, O::Refusal> {
+        self.objective.value(&self.whole(theta))
+    }
+
+    fn expand(&mut self, theta: &[f64]) -> Result<Expansion, O::Refusal> {
+        let whole = self.objective.expand(&self.whole(theta))?;
+        let kept: Vec<usize> = (0..whole.gradient.len()).filter(|&i| i != self.at).collect();
+        Ok(Expansion {
+            value: whole.value,
+            gradient: kept.iter().map(|&i| whole.gradient[i]).collect(),
+            curvature: Mat::from_fn(kept.len(), kept.len(), |a, b| whole.curvature[(kept[a], kept[b])]),
+        })
+    }
+}
+
+/// The 95 % profile interval of one variable of a negative log-likelihood: where the best value of the others is
+/// `chi-square(0.95, 1) / 2` above the minimum. An end is a bound, or infinite, where no such value is found.
+pub fn profile_interval<O: Objective>(
+    objective: &mut O,
+    estimate: &[f64],
+    minimum: f64,
+    at: usize,
+    std: f64,
+    space: &SearchSpace,
+    options: &SearchOptions,
+) -> [f64; 2] {
+    let without =
+        |list: &[f64]| -> Vec<f64> { list.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, x)| *x).collect() };
+    let rest =
+        SearchSpace { lower: without(&space.lower), upper: without(&space.upper), nominal: without(&space.nominal) };
+    let mut end = |direction: f64| -> f64 {
+        let bound = if direction < 0.0 { space.lower[at] } else { space.upper[at] };
+        let mut others = without(estimate);
+        let mut excess = |value: f64, others: &mut Vec<f64>| -> Option<f64> {
+            let mut held = Held { objective: &mut *objective, at, value };
+            if others.is_empty() {
+                return held.value(&[]).ok().map(|found| found - minimum - 0.5 * CHI_SQUARE_95);
+            }
+            let found = minimize(&mut held, others, &rest, options, &mut |_| {}).ok()?;
+            others.clone_from(&found.theta);
+            Some(found.expansion.value - minimum - 0.5 * CHI_SQUARE_95)
+        };
+        let first = if std.is_finite() && std > 0.0 { 1.96 * std } else { space.nominal[at] };
+        let within = |value: f64| if direction < 0.0 { value.max(bound) } else { value.min(bound) };
+        // Outwards until the likelihood has dropped enough.
+        let (mut inner, mut inner_excess) = (estimate[at], -0.5 * CHI_SQUARE_95);
+        let mut reach = first;
+        let mut outer = None;
+        for _ in 0..30 {
+            let value = within(estimate[at] + direction * reach);
+            match excess(value, &mut others) {
+                Some(found) if found < 0.0 => {
+                    (inner, inner_excess) = (value, found);
+                    if value == bound {
+                        return bound;
+                    }
+                    reach *= 1.6;
+                }
+                Some(found) => {
+                    outer = Some((value, found));
+                    break;
+                }
+                // A wall of another structure.
+                None => {
+                    outer = Some((value, f64::INFINITY));
+                    break;
+                }
+            }
+        }
+        let Some((mut outer, mut outer_excess)) = outer else { return direction * f64::INFINITY };
+        for _ in 0..60 {
+            if (outer - inner).abs() <= 1e-6 * (outer - estimate[at]).abs() {
+                break;
+            }
+            // The square root of the drop is almost linear in the distance; bisection where that leads nowhere.
+            let root = |excess: f64| (excess + 0.5 * CHI_SQUARE_95).max(0.0).sqrt();
+            let target = (0.5 * CHI_SQUARE_95).sqrt();
+            let part = (target - root(inner_excess)) / (root(outer_excess) - root(inner_excess));
+            let part = if part.is_finite() && outer_excess.is_finite() { part.clamp(0.02, 0.98) } else { 0.5 };
+            let value = inner + part * (outer - inner);
+            match excess(value, &mut others) {
+                Some(found) if found.abs() < 1e-7 => return value,
+                Some(found) if found < 0.0 => (inner, inner_excess) = (value, found),
+                Some(found) => (outer, outer_excess) = (value, found),
+                None => (outer, outer_excess) = (value, f64::INFINITY),
+            }
+        }
+        0.5 * (inner + outer)
+    };
+    [end(-1.0), end(1.0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Quadratic(Mat<f64>);
+
+    impl Objective for Quadratic {
+        type Refusal = ();
+
+        fn value(&mut self, theta: &[f64]) -> Result<f64, ()> {
+            Ok(0.5 * (0..2).map(|i| (0..2).map(|j| theta[i] * self.0[(i, j)] * theta[j]).sum::<f64>()).sum::<f64>())
+        }
+
+        fn expand(&mut self, theta: &[f64]) -> Result<Expansion, ()> {
+            Ok(Expansion {
+                value: self.value(theta)?,
+                gradient: (0..2).map(|i| (0..2).map(|j| self.0[(i, j)] * theta[j]).sum()).collect(),
+                curvature: self.0.clone(),
+            })
+        }
+    }
+
+    #[test]
+    fn profiles_of_a_quadratic_are_its_normal_intervals() {
+        let h = Mat::from_fn(2, 2, |i, j| [[4.0, 1.5], [1.5, 1.0]][i][j]);
+        let space = SearchSpace { lower: vec![-10.0; 2], upper: vec![10.0; 2], nominal: vec![1.0; 2] };
+        let found = Uncertainty::new(&h, &h, &[1.0, 1.0], &[None, None]);
+        assert_eq!(found.rank, 2);
+        for at in 0..2 {
+            let interval = profile_interval(
+                &mut Quadratic(h.clone()),
+                &[0.0, 0.0],
+                0.0,
+                at,
+                found.std[at],
+                &space,
+                &SearchOptions { absolute: 1e-12, ..SearchOptions::default() },
+            );
+            assert!((interval[1] - crate::chi_square::NORMAL_95 * found.std[at]).abs() < 1e-5, "{interval:?}");
+            assert!((interval[0] + interval[1]).abs() < 1e-5);
+        }
+        // Where the model is right, both forms agree.
+        assert!((found.robust_std[0] - found.std[0]).abs() < 1e-12);
+    }
+
+    #[test]
+    fn flat_directions_are_named() {
+        // Only the difference of the two is seen, in units of 1 and 100.
+        let (a, b) = (1.0, -0.01);
+        let h = Mat::from_fn(2, 2, |i, j| 50.0 * [a, b][i] * [a, b][j]);
+        let found = Uncertainty::new(&h, &h, &[1.0, 100.0], &[None, None]);
+        assert_eq!(found.rank, 1);
+        let direction = &found.flat_directions[0];
+        assert!((direction[0] / direction[1] - 1.0).abs() < 1e-6, "{direction:?}");
+        assert!(found.std.iter().all(|std| std.is_infinite()));
+        // A variable at its bound has no deviation, the others are as if it were known.
+        let found = Uncertainty::new(&h, &h, &[1.0, 100.0], &[None, Some(Bound::Lower)]);
+        assert!(found.std[1].is_nan() && (found.std[0] - 50f64.sqrt().recip()).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,325 @@
+//! `daesy cost`: the log-likelihood or the cost of a fit over a grid of parameter values.
+
+use daesy_estimate::descriptor::ParametricModel;
+use daesy_estimate::filter::FilterOptions;
+use daesy_estimate::likelihood::Likelihood;
+use daesy_graph::Span;
+use daesy_graph::finding::{Finding, nearest};
+use serde_json::{Map, Value, json};
+
+use crate::diagnostic::Diagnostic;
+use crate::identify::ml::prepare;
+use crate::identify::refusal::{failure, finding};
+use crate::identify::{IdentifyFailure, ProgressLine};
+use crate::linear_study::{LinearStudy, SignalsWanted};
+use crate::load::Loaded;
+use crate::report::Page;
+use crate::report::chart::{Chart, Mark, Series};
+use crate::table::Table;
+
+/// What the values are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CostKind {
+    /// The log-likelihood, with the constants of `2 pi`.
+    LogLikelihood,
+    /// Mean of squared prediction errors.
+    PredictionError,
+    /// Mean of squared output errors.
+    OutputError,
+}
+
+impl CostKind {
+    /// The word in documents.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::LogLikelihood => "log-likelihood",
+            Self::PredictionError => "prediction-error",
+            Self::OutputError => "output-error",
+        }
+    }
+}
+
+/// Values of one unknown.
+#[derive(Clone, PartialEq, Debug)]
+pub struct GridAxis {
+    /// The unknown.
+    pub name: String,
+    /// Its values.
+    pub values: Vec<f64>,
+}
+
+impl GridAxis {
+    /// Reads `name=from:to:n`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, Diagnostic> {
+        let problem = |message: String| {
+            Diagnostic::error("usage", format!("--grid {text}: {message}")).with_help("write it as name=from:to:n")
+        };
+        let (name, range) = text.split_once('=').ok_or_else(|| problem("there is no `=`".to_owned()))?;
+        let parts: Vec<&str> = range.split(':').collect();
+        let [from, to, n] = parts[..] else { return Err(problem("a range has three parts".to_owned())) };
+        let number = |part: &str| {
+            let value = part.trim().parse::<f64>().ok().filter(|value| value.is_finite());
+            value.ok_or_else(|| problem(format!("`{part}` is not a number")))
+        };
+        let (from, to) = (number(from)?, number(to)?);
+        let n: usize = n.trim().parse().map_err(|_| problem(format!("`{n}` is not a number of points")))?;
+        if n == 0 {
+            return Err(problem("there must be at least one point".to_owned()));
+        }
+        let at = |i: usize| if n == 1 { from } else { from + (to - from) * i as f64 / (n - 1) as f64 };
+        Ok(Self { name: name.trim().to_owned(), values: (0..n).map(at).collect() })
+    }
+}
+
+/// Values over a grid.
+#[derive(Clone, Debug)]
+pub struct CostGrid {
+    /// The model.
+    pub model: String,
+    /// What the values are.
+    pub kind: CostKind,
+    /// The axes.
+    pub axes: Vec<GridAxis>,
+    /// Row-major in the order of the axes; NaN where the model refuses.
+    pub values: Vec<f64>,
+    /// What is to be told about it.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Why there is no grid.
+#[derive(Clone, Debug)]
+pub enum CostFailure {
+    /// The question makes no sense.
+    Usage(Vec<Diagnostic>),
+    /// The study is at fault, or the method gives up.
+    Identify(IdentifyFailure),
+}
+
+impl From<IdentifyFailure> for CostFailure {
+    fn from(failure: IdentifyFailure) -> Self {
+        Self::Identify(failure)
+    }
+}
+
+/// Reads the axes of a grid; their names must be unknowns of the study.
+///
+/// # Errors
+/// Diagnostics for all that are wrong.
+pub fn read_axes(loaded: &Loaded, grid: &[String]) -> Result<Vec<GridAxis>, CostFailure> {
+    let mut axes = Vec::new();
+    let mut wrong = Vec::new();
+    let unknowns: Vec<&str> =
+        loaded.study.iter().flat_map(|study| study.unknown.iter().map(|unknown| unknown.name.as_str())).collect();
+    for text in grid {
+        match GridAxis::parse(text) {
+            Ok(axis) if unknowns.contains(&axis.name.as_str()) => axes.push(axis),
+            Ok(axis) => {
+                let help = match nearest(&axis.name, unknowns.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("unknowns: {}", unknowns.join(", ")),
+                };
+                let message = format!("--grid: `{}` is not an unknown of the study", axis.name);
+                wrong.push(Diagnostic::error("usage", message).with_help(help));
+            }
+            Err(diagnostic) => wrong.push(diagnostic),
+        }
+    }
+    if wrong.is_empty() { Ok(axes) } else { Err(CostFailure::Usage(wrong)) }
+}
+
+/// Points of a grid in row-major order.
+#[must_use]
+pub fn points(axes: &[GridAxis]) -> Vec<Vec<f64>> {
+    let mut points = vec![Vec::new()];
+    for axis in axes {
+        points = points
+            .into_iter()
+            .flat_map(|point: Vec<f64>| {
+                axis.values.iter().map(move |&value| {
+                    let mut longer = point.clone();
+                    longer.push(value);
+                    longer
+                })
+            })
+            .collect();
+    }
+    points
+}
+
+/// Evaluates the cost over a grid; unknowns that are not in it stay at their start.
+///
+/// # Errors
+/// Diagnostics, when the question or the study is at fault.
+pub fn cost(
+    loaded: &mut Loaded,
+    grid: &[String],
+    method: Option<&str>,
+    progress: &mut ProgressLine<'_>,
+) -> Result<CostGrid, CostFailure> {
+    let axes = read_axes(loaded, grid)?;
+    let asked = method
+        .map(str::to_owned)
+        .or_else(|| loaded.study.as_ref().and_then(|study| study.identify.method.clone()))
+        .unwrap_or_else(|| "auto".to_owned());
+    let kind = match asked.as_str() {
+        "auto" | "ml" => CostKind::LogLikelihood,
+        "output-error" => CostKind::OutputError,
+        other => {
+            let diagnostic = Diagnostic::error("method", format!("there is no cost by the method `{other}`"));
+            return Err(CostFailure::Usage(vec![diagnostic.with_help("methods: auto, ml, output-error")]));
+        }
+    };
+    let mut study = prepare(loaded, SignalsWanted::No)?;
+    let start = study.start();
+    if kind == CostKind::OutputError {
+        study = study.without_noise(&start);
+    }
+    let points = points(&axes);
+    let places: Vec<usize> = axes
+        .iter()
+        .map(|axis| study.unknowns.iter().position(|unknown| unknown.name == axis.name).unwrap_or(0))
+        .collect();
+    let theta_of = |point: &[f64]| {
+        let mut theta = start.clone();
+        for (&place, &value) in places.iter().zip(point) {
+            theta[place] = value;
+        }
+        theta
+    };
+    // The structure is that of the start, or of the first point where the start itself is refused.
+    let likelihood = Likelihood::new(&study, &start, FilterOptions::default())
+        .or_else(|_| Likelihood::new(&study, &theta_of(&points[0]), FilterOptions::default()))
+        .map_err(|error| failure(loaded, &study, &start, &error))?;
+    let mut values = Vec::with_capacity(points.len());
+    let mut refusals: Vec<Finding> = Vec::new();
+    for (at, point) in points.iter().enumerate() {
+        if loaded.watch.is_stopped() {
+            let error = daesy_estimate::error::EstimateError::Stopped;
+            return Err(failure(loaded, &study, &[], &error).into());
+        }
+        progress(&format!("point {} of {}", at + 1, points.len()));
+        let theta = theta_of(point);
+        match value_at(&study, &likelihood, kind, &theta) {
+            Ok(value) => values.push(value),
+            Err(error) => {
+                values.push(f64::NAN);
+                refusals.push(finding(&study, &theta, &error));
+            }
+        }
+    }
+    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+    let mut diagnostics = Vec::new();
+    if let Some(first) = refusals.first() {
+        let message =
+            format!("{} of {} points are refused, the first: {}", refusals.len(), points.len(), first.message);
+        diagnostics.push(Diagnostic::resolve(&Finding::warning("refused", Span::NONE, message), &sources));
+    }
+    Ok(CostGrid { model: loaded.flat.model.clone(), kind, axes, values, diagnostics })
+}
+
+fn value_at(
+    study: &LinearStudy,
+    likelihood: &Likelihood<'_, LinearStudy>,
+    kind: CostKind,
+    theta: &[f64],
+) -> Result<f64, daesy_estimate::error::EstimateError> {
+    if kind == CostKind::LogLikelihood {
+        return Ok(likelihood.evaluate(theta)?.log_likelihood);
+    }
+    let innovations = likelihood.innovations(theta)?;
+    let m = study.measured.len();
+    let (mut sum, mut n) = (0.0, 0usize);
+    for (data, found) in study.experiments().iter().zip(&innovations) {
+        for sample in data.first_counted..data.times.len() {
+            let errors = found.innovations[sample * m..(sample + 1) * m].iter().filter(|e| e.is_finite());
+            let squares: Vec<f64> = errors.map(|e| e * e).collect();
+            if !squares.is_empty() {
+                n += 1;
+                sum += squares.iter().sum::<f64>();
+            }
+        }
+    }
+    Ok(sum / n.max(1) as f64)
+}
+
+impl CostGrid {
+    /// The keys of the JSON document beside those that every document has.
+    #[must_use]
+    pub fn to_json(&self) -> Map<String, Value> {
+        let grid: Map<String, Value> = self.axes.iter().map(|axis| (axis.name.clone(), json!(axis.values))).collect();
+        let number = |value: &f64| if value.is_finite() { json!(value) } else { Value::Null };
+        let mut keys = Map::new();
+        keys.insert("grid".into(), Value::Object(grid));
+        keys.insert("values".into(), Value::Array(self.values.iter().map(number).collect()));
+        keys.insert("kind".into(), json!(self.kind.word()));
+        keys
+    }
+
+    /// The best point: the largest log-likelihood, or the smallest cost.
+    fn best(&self) -> Option<usize> {
+        let is_likelihood = self.kind == CostKind::LogLikelihood;
+        let key = |at: &usize| if is_likelihood { -self.values[*at] } else { self.values[*at] };
+        (0..self.values.len()).filter(|&at| self.values[at].is_finite()).min_by(|a, b| key(a).total_cmp(&key(b)))
+    }
+
+    /// A summary for a person.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut rows: Vec<Vec<String>> =
+            vec![self.axes.iter().map(|axis| axis.name.clone()).chain([self.kind.word().to_owned()]).collect()];
+        for (point, value) in points(&self.axes).iter().zip(&self.values) {
+            let cells = point.iter().chain([value]).map(|value| crate::identify::short(*value, 8));
+            rows.push(cells.collect());
+        }
+        let mut text = crate::identify::text_table(&rows);
+        if let Some(best) = self.best() {
+            let point = &points(&self.axes)[best];
+            let place: Vec<String> =
+                self.axes.iter().zip(point).map(|(axis, value)| format!("{} = {value}", axis.name)).collect();
+            text.push_str(&format!("Best of {} points: {}.\n", self.values.len(), place.join(", ")));
+        }
+        text
+    }
+
+    /// One column per axis and one for the values; a running number comes first.
+    #[must_use]
+    pub fn table(&self) -> Table {
+        let points = points(&self.axes);
+        let mut table =
+            Table { names: vec!["t".to_owned()], columns: vec![(0..points.len()).map(|at| at as f64).collect()] };
+        for (at, axis) in self.axes.iter().enumerate() {
+            table.names.push(axis.name.clone());
+            table.columns.push(points.iter().map(|point| point[at]).collect());
+        }
+        table.names.push(self.kind.word().to_owned());
+        table.columns.push(self.values.clone());
+        table
+    }
+
+    /// The result as a part of a page.
+    pub fn add_to(&self, page: &mut Page) {
+        page.paragraph(&format!("{} over {} points.", self.kind.word(), self.values.len()));
+        if let [axis] = &self.axes[..] {
+            let chart = Chart {
+                title: self.kind.word().to_owned(),
+                x_label: axis.name.clone(),
+                y_label: self.kind.word().to_owned(),
+                series: vec![Series {
+                    name: String::new(),
+                    x: axis.values.clone(),
+                    y: self.values.clone(),
+                    mark: Mark::Line,
+                    color: 0,
+                }],
+                ..Chart::default()
+            };
+            page.figure(&chart, &format!("{} over {}.", self.kind.word(), axis.name));
+        } else {
+            page.preformatted(&self.to_text());
+        }
+    }
+}

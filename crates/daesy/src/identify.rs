@@ -1,0 +1,342 @@
+//! `daesy identify`: unknown parameters from data, with their uncertainty.
+//!
+//! Models that are linear in their variables are identified by maximum likelihood ([`ml`]). The result is the same for all methods.
+
+pub mod ml;
+pub mod refusal;
+mod show;
+
+pub(crate) use show::{short, text_table};
+
+use daesy_estimate::search::Bound;
+use serde_json::{Map, Value, json};
+
+use crate::diagnostic::Diagnostic;
+use crate::load::Loaded;
+use crate::table::Table;
+use daesy_graph::finding::Finding;
+
+/// How parameters are found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    /// Maximum likelihood.
+    MaximumLikelihood,
+    /// Prediction errors of simulated ensembles.
+    PredictionError,
+    /// Least squares of simulated outputs, disturbances left out.
+    OutputError,
+}
+
+impl Method {
+    /// The word in studies and documents.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::MaximumLikelihood => "ml",
+            Self::PredictionError => "pem",
+            Self::OutputError => "output-error",
+        }
+    }
+}
+
+/// What is asked besides the study.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IdentifyOptions {
+    /// `auto`, `ml`, `pem` or `output-error`, instead of the study's.
+    pub method: Option<String>,
+    /// Number of starting points.
+    pub n_starts: usize,
+    /// Whether profile-likelihood intervals are wanted.
+    pub with_profiles: bool,
+    /// Seed of the starting points.
+    pub seed: u64,
+}
+
+impl Default for IdentifyOptions {
+    fn default() -> Self {
+        Self { method: None, n_starts: 1, with_profiles: false, seed: 0 }
+    }
+}
+
+/// One estimated parameter.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ParameterEstimate {
+    /// Its name.
+    pub name: String,
+    /// The estimate.
+    pub estimate: f64,
+    /// Standard error; NaN at a bound, infinite where data do not determine it.
+    pub std_error: f64,
+    /// Standard error that does not rely on the model being right.
+    pub robust_std_error: f64,
+    /// 95 % confidence interval.
+    pub ci95: [f64; 2],
+    /// 95 % profile-likelihood interval, where asked for.
+    pub profile95: Option<[f64; 2]>,
+    /// Where the search started.
+    pub start: f64,
+    /// The bound it is at.
+    pub at_bound: Option<Bound>,
+}
+
+/// What data say about the unknowns together.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Identifiability {
+    /// Number of directions that data determine.
+    pub rank: usize,
+    /// Number of unknowns.
+    pub n_unknown: usize,
+    /// Directions that data do not determine: names and weights in nominal units.
+    pub flat_directions: Vec<Vec<(String, f64)>>,
+}
+
+/// Residuals of one measurement.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ResidualSummary {
+    /// The measured signal.
+    pub name: String,
+    /// Probability of such residuals if they were white.
+    pub whiteness: f64,
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub std: f64,
+    /// Per known input, the probability of such correlations if there were none.
+    pub input_correlation: Vec<(String, f64)>,
+}
+
+/// Predictions of one measurement in one experiment.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Fit {
+    /// The measured signal.
+    pub name: String,
+    /// Experiment, from 0.
+    pub experiment: usize,
+    /// Times.
+    pub times: Vec<f64>,
+    /// Measured values; NaN where missing.
+    pub measured: Vec<f64>,
+    /// Predicted values.
+    pub predicted: Vec<f64>,
+    /// Standard deviations of the prediction errors.
+    pub std: Vec<f64>,
+}
+
+/// One search among several.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StartOutcome {
+    /// Where it started.
+    pub start: Vec<f64>,
+    /// Where it ended; empty when the start was refused.
+    pub end: Vec<f64>,
+    /// The cost there.
+    pub cost: f64,
+}
+
+/// Identified parameters.
+#[derive(Clone, Debug)]
+pub struct Identification {
+    /// The model.
+    pub model: String,
+    /// How they were found.
+    pub method: Method,
+    /// Whether the search arrived.
+    pub converged: bool,
+    /// Its steps.
+    pub iterations: usize,
+    /// The parameters.
+    pub parameters: Vec<ParameterEstimate>,
+    /// What was minimized: the negative log-likelihood, or the mean of squared errors.
+    pub cost: f64,
+    /// With the constants of `2 pi`; where the method has one.
+    pub log_likelihood: Option<f64>,
+    /// Akaike's criterion.
+    pub aic: Option<f64>,
+    /// Schwarz' criterion.
+    pub bic: Option<f64>,
+    /// Number of values used.
+    pub n_samples: usize,
+    /// How much of the variation of each measurement is predicted, in percent.
+    pub fit_percent: Vec<(String, f64)>,
+    /// What data determine.
+    pub identifiability: Identifiability,
+    /// Residuals.
+    pub residuals: Vec<ResidualSummary>,
+    /// Predictions.
+    pub fits: Vec<Fit>,
+    /// Searches, where there were several.
+    pub starts: Vec<StartOutcome>,
+    /// Start values that were estimated, by experiment.
+    pub initial: Vec<Vec<(String, f64)>>,
+    /// What is to be told about it.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug)]
+pub enum IdentifyFailure {
+    /// The model, study or data is at fault.
+    Input(Vec<Diagnostic>),
+    /// The method gave up.
+    Method(Box<Diagnostic>),
+}
+
+/// Told about every step of a search.
+pub type ProgressLine<'a> = dyn FnMut(&str) + 'a;
+
+/// Identifies the unknowns of a study.
+///
+/// # Errors
+/// Diagnostics, when the study is at fault or the method gives up.
+pub fn identify(
+    loaded: &mut Loaded,
+    options: &IdentifyOptions,
+    progress: &mut ProgressLine<'_>,
+) -> Result<Identification, IdentifyFailure> {
+    require_unknowns(loaded)?;
+    let asked =
+        options.method.clone().or_else(|| loaded.study.as_ref().and_then(|study| study.identify.method.clone()));
+    match asked.as_deref().unwrap_or("auto") {
+        "auto" | "ml" => ml::identify(loaded, Method::MaximumLikelihood, options, progress),
+        "output-error" => ml::identify(loaded, Method::OutputError, options, progress),
+        "pem" => Err(IdentifyFailure::Input(vec![
+            Diagnostic::error("method", "the method `pem` is not there yet")
+                .with_help("models that are linear in their variables are identified by `ml`"),
+        ])),
+        other => Err(IdentifyFailure::Input(vec![
+            Diagnostic::error("method", format!("there is no method `{other}`"))
+                .with_help("methods: auto, ml, pem, output-error"),
+        ])),
+    }
+}
+
+/// A study without unknowns has nothing to identify.
+fn require_unknowns(loaded: &Loaded) -> Result<(), IdentifyFailure> {
+    let Some(study) = &loaded.study else {
+        return Err(IdentifyFailure::Input(vec![
+            Diagnostic::error("no-study", "a model alone says nothing about data, unknowns and measurements")
+                .with_help("write a study (.toml) that names the model"),
+        ]));
+    };
+    if study.unknown.is_empty() {
+        let finding = Finding::error("no-unknowns", daesy_graph::Span::NONE, "the study has no unknowns")
+            .with_help("add `[unknown]` with a parameter and its start");
+        return Err(IdentifyFailure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]));
+    }
+    Ok(())
+}
+
+/// A number for JSON; not finite ones are null.
+fn number(value: f64) -> Value {
+    if value.is_finite() { json!(value) } else { Value::Null }
+}
+
+fn named(list: &[(String, f64)]) -> Value {
+    Value::Object(list.iter().map(|(name, value)| (name.clone(), number(*value))).collect())
+}
+
+impl Identification {
+    /// The keys of the JSON document beside those that every document has.
+    #[must_use]
+    pub fn to_json(&self) -> Map<String, Value> {
+        let interval = |interval: [f64; 2]| json!([number(interval[0]), number(interval[1])]);
+        let parameters: Vec<Value> = self
+            .parameters
+            .iter()
+            .map(|parameter| {
+                let mut keys = Map::new();
+                keys.insert("name".into(), json!(parameter.name));
+                keys.insert("estimate".into(), number(parameter.estimate));
+                keys.insert("std_error".into(), number(parameter.std_error));
+                keys.insert("robust_std_error".into(), number(parameter.robust_std_error));
+                keys.insert("ci95".into(), interval(parameter.ci95));
+                if let Some(profile) = parameter.profile95 {
+                    keys.insert("profile95".into(), interval(profile));
+                }
+                keys.insert("start".into(), number(parameter.start));
+                keys.insert("at_bound".into(), json!(parameter.at_bound.is_some()));
+                Value::Object(keys)
+            })
+            .collect();
+        let residuals: Map<String, Value> = self
+            .residuals
+            .iter()
+            .map(|residual| {
+                let value = json!({
+                    "whiteness_p": number(residual.whiteness),
+                    "mean": number(residual.mean),
+                    "std": number(residual.std),
+                    "input_correlation_p": named(&residual.input_correlation),
+                });
+                (residual.name.clone(), value)
+            })
+            .collect();
+        let flat: Vec<Value> = self.identifiability.flat_directions.iter().map(|direction| named(direction)).collect();
+        let mut keys = Map::new();
+        keys.insert("method".into(), json!(self.method.word()));
+        keys.insert("converged".into(), json!(self.converged));
+        keys.insert("iterations".into(), json!(self.iterations));
+        keys.insert("parameters".into(), Value::Array(parameters));
+        keys.insert("cost".into(), number(self.cost));
+        keys.insert("log_likelihood".into(), self.log_likelihood.map_or(Value::Null, number));
+        keys.insert("aic".into(), self.aic.map_or(Value::Null, number));
+        keys.insert("bic".into(), self.bic.map_or(Value::Null, number));
+        keys.insert("n_samples".into(), json!(self.n_samples));
+        keys.insert("fit_percent".into(), named(&self.fit_percent));
+        keys.insert(
+            "identifiability".into(),
+            json!({
+                "rank": self.identifiability.rank,
+                "n_unknown": self.identifiability.n_unknown,
+                "flat_directions": flat,
+            }),
+        );
+        keys.insert("residuals".into(), Value::Object(residuals));
+        if !self.initial.is_empty() {
+            keys.insert("initial".into(), self.initial.iter().map(|list| named(list)).collect());
+        }
+        if !self.starts.is_empty() {
+            let starts: Vec<Value> = self
+                .starts
+                .iter()
+                .map(|outcome| json!({ "start": outcome.start, "end": outcome.end, "cost": number(outcome.cost) }))
+                .collect();
+            keys.insert("starts".into(), Value::Array(starts));
+        }
+        keys
+    }
+
+    /// Measured values, predictions and residuals over time.
+    #[must_use]
+    pub fn table(&self) -> Table {
+        let n_experiments = self.fits.iter().map(|fit| fit.experiment + 1).max().unwrap_or(0);
+        let mut table = Table { names: vec!["t".to_owned()], columns: vec![Vec::new()] };
+        if n_experiments > 1 {
+            table.names.push("experiment".to_owned());
+            table.columns.push(Vec::new());
+        }
+        let fixed = table.names.len();
+        for experiment in 0..n_experiments {
+            let fits: Vec<&Fit> = self.fits.iter().filter(|fit| fit.experiment == experiment).collect();
+            let Some(first) = fits.first() else { continue };
+            table.columns[0].extend_from_slice(&first.times);
+            if fixed == 2 {
+                table.columns[1].extend(first.times.iter().map(|_| (experiment + 1) as f64));
+            }
+            for (at, fit) in fits.iter().enumerate() {
+                if table.names.len() < fixed + 4 * (at + 1) {
+                    for ending in ["", ".predicted", ".residual", ".residual.std"] {
+                        table.names.push(format!("{}{ending}", fit.name));
+                        table.columns.push(Vec::new());
+                    }
+                }
+                let column = fixed + 4 * at;
+                table.columns[column].extend_from_slice(&fit.measured);
+                table.columns[column + 1].extend_from_slice(&fit.predicted);
+                table.columns[column + 2].extend(fit.measured.iter().zip(&fit.predicted).map(|(a, b)| a - b));
+                table.columns[column + 3].extend_from_slice(&fit.std);
+            }
+        }
+        table
+    }
+}

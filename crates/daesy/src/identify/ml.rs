@@ -1,0 +1,483 @@
+//! Maximum likelihood for models that are linear in their variables, and output-error fits of the same.
+
+use std::time::Instant;
+
+use daesy_estimate::chi_square::NORMAL_95;
+use daesy_estimate::descriptor::{ParametricModel, StartMode};
+use daesy_estimate::error::EstimateError;
+use daesy_estimate::filter::{FilterOptions, Innovations};
+use daesy_estimate::likelihood::Likelihood;
+use daesy_estimate::residual::{input_correlation, residual_tests};
+use daesy_estimate::search::{Expansion, Objective, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize};
+use daesy_estimate::state_space::state_space;
+use daesy_estimate::uncertainty::{Uncertainty, profile_interval};
+use daesy_graph::Span;
+use daesy_graph::finding::{Finding, Level};
+use daesy_system::Watch;
+
+use super::refusal::{failure, finding, point};
+use super::{
+    Fit, Identifiability, Identification, IdentifyFailure, IdentifyOptions, Method, ParameterEstimate, ProgressLine,
+    ResidualSummary, StartOutcome,
+};
+use crate::diagnostic::Diagnostic;
+use crate::linear_study::{LinearStudy, SignalsWanted, build_linear_study};
+use crate::load::Loaded;
+use crate::stochastic;
+
+/// A likelihood that stops when its watch says so.
+struct Watched<'m> {
+    likelihood: Likelihood<'m, LinearStudy>,
+    watch: Watch,
+}
+
+impl Objective for Watched<'_> {
+    type Refusal = EstimateError;
+
+    fn value(&mut self, theta: &[f64]) -> Result<f64, EstimateError> {
+        if self.watch.is_stopped() {
+            return Err(EstimateError::Stopped);
+        }
+        self.likelihood.value(theta)
+    }
+
+    fn expand(&mut self, theta: &[f64]) -> Result<Expansion, EstimateError> {
+        if self.watch.is_stopped() {
+            return Err(EstimateError::Stopped);
+        }
+        Objective::expand(&mut self.likelihood, theta)
+    }
+}
+
+/// Builds a linear study and makes sure that its question has an answer: finite variances, inputs that are smooth enough.
+///
+/// # Errors
+/// Diagnostics with places in study, model or data.
+pub fn prepare(loaded: &mut Loaded, wanted: SignalsWanted) -> Result<LinearStudy, IdentifyFailure> {
+    let mut asked = loaded.clone();
+    if wanted == SignalsWanted::No
+        && let Some(study) = &mut asked.study
+    {
+        study.signals.clear();
+    }
+    let judged = stochastic::judge(&mut asked);
+    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+    let wrong: Vec<Diagnostic> = judged
+        .findings
+        .iter()
+        .filter(|finding| finding.level == Level::Error)
+        .map(|finding| Diagnostic::resolve(finding, &sources))
+        .collect();
+    if !wrong.is_empty() {
+        return Err(IdentifyFailure::Input(wrong));
+    }
+    let study = build_linear_study(loaded, wanted).map_err(IdentifyFailure::Input)?;
+    let theta = study.start();
+    let coefficients = study.coefficients(&theta).map_err(|error| failure(loaded, &study, &theta, &error))?;
+    let jet = state_space(&coefficients, &[]).map_err(|error| failure(loaded, &study, &theta, &error))?;
+    let mut findings = Vec::new();
+    let maps = [(&jet.value.measured, "measured"), (&jet.value.estimated, "estimated")];
+    for (map, role) in maps {
+        for (order, term) in map.inputs.iter().enumerate().skip(1) {
+            for (column, input) in study.inputs.iter().enumerate() {
+                let Some(available) = input.derivatives_available.filter(|&available| order > usize::from(available))
+                else {
+                    continue;
+                };
+                if let Some(row) = (0..term.nrows()).find(|&row| term[(row, column)] != 0.0) {
+                    let signal = if role == "measured" { &study.measured[row].name } else { &study.estimated[row] };
+                    let message = format!(
+                        "the {role} `{signal}` holds derivative {order} of the input `{}`, which has {available} as declared",
+                        input.name
+                    );
+                    findings.push(
+                        Finding::error("input-not-smooth", input.span, message)
+                            .with_names([signal, &input.name])
+                            .with_help("declare how it runs between samples: `hold = \"foh\"` has one derivative, `\"cubic\"` three"),
+                    );
+                }
+            }
+        }
+    }
+    if findings.is_empty() {
+        Ok(study)
+    } else {
+        Err(IdentifyFailure::Input(findings.iter().map(|finding| Diagnostic::resolve(finding, &sources)).collect()))
+    }
+}
+
+/// Identifies by maximum likelihood, or by least squares of the output error.
+///
+/// # Errors
+/// Diagnostics, when the study is at fault or the search gives up.
+pub fn identify(
+    loaded: &mut Loaded,
+    method: Method,
+    options: &IdentifyOptions,
+    progress: &mut ProgressLine<'_>,
+) -> Result<Identification, IdentifyFailure> {
+    let mut study = prepare(loaded, SignalsWanted::No)?;
+    let mut diagnostics = Vec::new();
+    let start = study.start();
+    if method == Method::OutputError {
+        study = study.without_noise(&start);
+        for at in (0..study.unknowns.len()).filter(|&at| !study.depends_on(at)) {
+            let unknown = &study.unknowns[at];
+            let message = format!("an output-error fit has no use for `{}`: it stays at its start", unknown.name);
+            let note = Finding::note("idle-unknown", unknown.span, message).with_names([&unknown.name]);
+            diagnostics.push(resolve(loaded, &note));
+        }
+    }
+    let likelihood = Likelihood::new(&study, &start, FilterOptions::default())
+        .map_err(|error| failure(loaded, &study, &start, &error))?;
+    let mut objective = Watched { likelihood, watch: loaded.watch.clone() };
+    let search = SearchOptions { absolute: 1e-12, relative: 1e-15, ..SearchOptions::default() };
+    let space = study.space.clone();
+    let mut outcomes = Vec::new();
+    let mut best: Option<SearchResult<EstimateError>> = None;
+    let mut first_error = None;
+    let mut iterations = 0;
+    let starts = space.starts(&start, options.n_starts.max(1), options.seed);
+    for (at, from) in starts.iter().enumerate() {
+        let begun = Instant::now();
+        let mut first_promise = f64::NAN;
+        let mut observe = |state: &SearchProgress<'_>| {
+            if state.iteration <= 1 {
+                first_promise = state.promised;
+            }
+            let label =
+                if starts.len() > 1 { format!("start {} of {}, ", at + 1, starts.len()) } else { String::new() };
+            progress(&format!("{label}{}", progress_words(state, first_promise, search.absolute, begun)));
+        };
+        match minimize(&mut objective, from, &space, &search, &mut observe) {
+            Ok(result) => {
+                iterations += result.iterations;
+                outcomes.push(StartOutcome {
+                    start: from.clone(),
+                    end: result.theta.clone(),
+                    cost: result.expansion.value,
+                });
+                if best.as_ref().is_none_or(|best| result.expansion.value < best.expansion.value) {
+                    best = Some(result);
+                }
+            }
+            Err(error) => {
+                outcomes.push(StartOutcome { start: from.clone(), end: Vec::new(), cost: f64::NAN });
+                first_error.get_or_insert((from.clone(), error));
+            }
+        }
+        if loaded.watch.is_stopped() {
+            return Err(failure(loaded, &study, &[], &EstimateError::Stopped));
+        }
+    }
+    let Some(best) = best else {
+        let (theta, error) = first_error.unwrap_or((start, EstimateError::NoSamples));
+        return Err(failure(loaded, &study, &theta, &error));
+    };
+    if best.end != SearchEnd::Converged && !best.refused.is_empty() {
+        let refused = &best.refused[best.refused.len() - 1];
+        let cause = finding(&study, &refused.theta, &refused.refusal);
+        let message = format!("the search was stopped by values it must not enter: {}", cause.message);
+        diagnostics.push(resolve(loaded, &Finding::warning("refused", Span::NONE, message)));
+    } else if best.end == SearchEnd::TooManyIterations {
+        let message = format!("the search has not arrived after {} steps", best.iterations);
+        let warning = Finding::warning("not-converged", Span::NONE, message)
+            .with_help("start closer, or leave out unknowns that the data do not determine");
+        diagnostics.push(resolve(loaded, &warning));
+    }
+    finish(loaded, &study, objective, best, method, options, iterations, outcomes, diagnostics, &search, progress)
+}
+
+fn resolve(loaded: &Loaded, finding: &Finding) -> Diagnostic {
+    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+    Diagnostic::resolve(finding, &sources)
+}
+
+/// Cost, step and what may be left, in a line.
+fn progress_words(state: &SearchProgress<'_>, first_promise: f64, enough: f64, begun: Instant) -> String {
+    let spent = begun.elapsed().as_secs_f64();
+    let left = if state.iteration >= 2 && state.promised < first_promise && state.promised > enough {
+        // Geometric decrease of what is left to gain.
+        let rate = (first_promise / state.promised).ln() / (state.iteration - 1) as f64;
+        let steps = (state.promised / enough).ln() / rate;
+        format!(", about {:.0} s left", spent / state.iteration as f64 * steps)
+    } else {
+        String::new()
+    };
+    format!("step {}: cost {:.6}, last step {:.2e}{left}", state.iteration, state.value, state.step)
+}
+
+#[allow(clippy::too_many_arguments)]
+fn finish(
+    loaded: &Loaded,
+    study: &LinearStudy,
+    mut objective: Watched<'_>,
+    best: SearchResult<EstimateError>,
+    method: Method,
+    options: &IdentifyOptions,
+    iterations: usize,
+    outcomes: Vec<StartOutcome>,
+    mut diagnostics: Vec<Diagnostic>,
+    search: &SearchOptions,
+    progress: &mut ProgressLine<'_>,
+) -> Result<Identification, IdentifyFailure> {
+    let refused = |error: EstimateError| failure(loaded, study, &best.theta, &error);
+    let theta = &best.theta;
+    let expansion = objective.likelihood.expand(theta).map_err(refused)?;
+    let innovations = objective.likelihood.innovations(theta).map_err(refused)?;
+    let n = expansion.value.n_counted;
+    let n_free_start: usize = expansion.value.start.iter().map(Vec::len).sum();
+    let n_estimated = if study.layout().start == StartMode::Estimated { n_free_start } else { 0 };
+    let sizes: Vec<f64> =
+        theta.iter().zip(&study.space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
+    let mut information = expansion.information.clone();
+    let fits = fits(study, &innovations);
+    let mut cost = -expansion.value.log_likelihood;
+    let mut log_likelihood = expansion.value.log_likelihood;
+    let mut n_parameters = study.unknowns.len() + n_estimated;
+    if method == Method::OutputError {
+        // Errors are as large as they turn out to be: one factor for all of them, estimated beside.
+        let (squares, logs) = weighted_squares(study, &innovations);
+        let factor = squares / n as f64;
+        let degrees = (n as f64 - study.unknowns.len() as f64 - n_estimated as f64).max(1.0);
+        let scale = degrees / squares;
+        information = &information * faer::Scale(scale);
+        log_likelihood = -0.5 * (n as f64 * ((2.0 * std::f64::consts::PI * factor).ln() + 1.0) + logs);
+        n_parameters += 1;
+        cost = mean_squares(&fits);
+    }
+    let mut score_products = expansion.score_products.clone();
+    if method == Method::OutputError {
+        let (squares, _) = weighted_squares(study, &innovations);
+        let scale = n as f64 / squares;
+        score_products = &score_products * faer::Scale(scale * scale);
+    }
+    let uncertainty = Uncertainty::new(&information, &score_products, &sizes, &best.at_bound);
+    let mut parameters: Vec<ParameterEstimate> = study
+        .unknowns
+        .iter()
+        .enumerate()
+        .map(|(at, unknown)| {
+            let reach = NORMAL_95 * uncertainty.std[at];
+            ParameterEstimate {
+                name: unknown.name.clone(),
+                estimate: theta[at],
+                std_error: uncertainty.std[at],
+                robust_std_error: uncertainty.robust_std[at],
+                ci95: [theta[at] - reach, theta[at] + reach],
+                profile95: None,
+                start: unknown.start,
+                at_bound: best.at_bound[at],
+            }
+        })
+        .collect();
+    if options.with_profiles && method == Method::MaximumLikelihood {
+        for at in 0..parameters.len() {
+            progress(&format!("profile of {}", parameters[at].name));
+            let minimum = best.expansion.value;
+            let std = uncertainty.std[at];
+            let interval = profile_interval(&mut objective, theta, minimum, at, std, &study.space, search);
+            parameters[at].profile95 = Some(interval);
+            if loaded.watch.is_stopped() {
+                return Err(failure(loaded, study, &[], &EstimateError::Stopped));
+            }
+        }
+    }
+    for parameter in parameters.iter().filter(|parameter| parameter.at_bound.is_some()) {
+        let message = format!("`{}` is at its bound {}: its error is not known", parameter.name, parameter.estimate);
+        let warning = Finding::warning("at-bound", Span::NONE, message)
+            .with_names([&parameter.name])
+            .with_help("widen the bound, or take the value as known");
+        diagnostics.push(resolve(loaded, &warning));
+    }
+    let flat_directions: Vec<Vec<(String, f64)>> = uncertainty
+        .flat_directions
+        .iter()
+        .map(|direction| {
+            let entries = study.unknowns.iter().zip(direction).filter(|(_, weight)| weight.abs() > 1e-3);
+            entries.map(|(unknown, weight)| (unknown.name.clone(), *weight)).collect()
+        })
+        .collect();
+    for direction in &flat_directions {
+        let names: Vec<&str> = direction.iter().map(|(name, _)| name.as_str()).collect();
+        let message = format!("the data do not determine {}", words(&names));
+        let warning = Finding::warning("flat-direction", Span::NONE, message)
+            .with_names(names)
+            .with_help("fix one of them, or measure more");
+        diagnostics.push(resolve(loaded, &warning));
+    }
+    if expansion.value.n_redundant > 0 {
+        let message = format!(
+            "{} values were known exactly before they were measured and left out ({})",
+            expansion.value.n_redundant,
+            point(study, theta)
+        );
+        diagnostics.push(resolve(loaded, &Finding::note("redundant-samples", Span::NONE, message)));
+    }
+    let initial = initial_values(study, &objective.likelihood, &expansion.value.start, theta);
+    let residuals = residual_summaries(study, &innovations);
+    Ok(Identification {
+        model: loaded.flat.model.clone(),
+        method,
+        converged: best.end == SearchEnd::Converged,
+        iterations,
+        parameters,
+        cost,
+        log_likelihood: Some(log_likelihood),
+        aic: Some(2.0 * n_parameters as f64 - 2.0 * log_likelihood),
+        bic: Some(n_parameters as f64 * (n as f64).ln() - 2.0 * log_likelihood),
+        n_samples: n,
+        fit_percent: fit_percent(study, &fits),
+        identifiability: Identifiability { rank: uncertainty.rank, n_unknown: study.unknowns.len(), flat_directions },
+        residuals,
+        fits,
+        starts: if outcomes.len() > 1 { outcomes } else { Vec::new() },
+        initial,
+        diagnostics,
+    })
+}
+
+fn words(names: &[&str]) -> String {
+    match names {
+        [one] => format!("`{one}`"),
+        _ => {
+            let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            format!("{} separately", quoted.join(", "))
+        }
+    }
+}
+
+/// Estimated start values by name.
+fn initial_values(
+    study: &LinearStudy,
+    likelihood: &Likelihood<'_, LinearStudy>,
+    start: &[Vec<f64>],
+    theta: &[f64],
+) -> Vec<Vec<(String, f64)>> {
+    if study.layout().start != StartMode::Estimated {
+        return Vec::new();
+    }
+    let rows = likelihood.start_plan().free_rows(study.layout());
+    let wished = study.coefficients(theta).map(|coefficients| coefficients.wished.values).unwrap_or_default();
+    start
+        .iter()
+        .map(|delta| {
+            let value = |row: usize, delta: f64| wished.get(row).copied().unwrap_or(0.0) + delta;
+            rows.iter().zip(delta).map(|(&row, &delta)| (study.wished_names[row].clone(), value(row, delta))).collect()
+        })
+        .collect()
+}
+
+/// Predictions of all measurements.
+#[must_use]
+pub fn fits(study: &LinearStudy, innovations: &[Innovations]) -> Vec<Fit> {
+    let m = study.measured.len();
+    let mut fits = Vec::new();
+    for (experiment, (data, found)) in study.experiments().iter().zip(innovations).enumerate() {
+        for (at, signal) in study.measured.iter().enumerate() {
+            let pick = |list: &[f64]| -> Vec<f64> { list.iter().skip(at).step_by(m).copied().collect() };
+            fits.push(Fit {
+                name: signal.name.clone(),
+                experiment,
+                times: data.times.clone(),
+                measured: pick(&data.measurements),
+                predicted: pick(&found.predictions),
+                std: pick(&found.variances).iter().map(|variance| variance.sqrt()).collect(),
+            });
+        }
+    }
+    fits
+}
+
+/// `sum of e^2 / r` and `sum of log r` over what is counted.
+fn weighted_squares(study: &LinearStudy, innovations: &[Innovations]) -> (f64, f64) {
+    let m = study.measured.len();
+    let (mut squares, mut logs) = (0.0, 0.0);
+    for (data, found) in study.experiments().iter().zip(innovations) {
+        let counted = data.first_counted * m;
+        for (e, r) in found.innovations[counted..].iter().zip(&found.variances[counted..]) {
+            if e.is_finite() {
+                squares += e * e / r;
+                logs += r.ln();
+            }
+        }
+    }
+    (squares, logs)
+}
+
+/// Mean over samples of the sum over measurements of squared errors.
+fn mean_squares(fits: &[Fit]) -> f64 {
+    let mut sum = 0.0;
+    let mut n = 0usize;
+    let n_experiments = fits.iter().map(|fit| fit.experiment + 1).max().unwrap_or(0);
+    for experiment in 0..n_experiments {
+        let of: Vec<&Fit> = fits.iter().filter(|fit| fit.experiment == experiment).collect();
+        let length = of.first().map_or(0, |fit| fit.times.len());
+        for sample in 0..length {
+            let errors: Vec<f64> =
+                of.iter().map(|fit| fit.measured[sample] - fit.predicted[sample]).filter(|e| e.is_finite()).collect();
+            if !errors.is_empty() {
+                n += 1;
+                sum += errors.iter().map(|e| e * e).sum::<f64>();
+            }
+        }
+    }
+    sum / n.max(1) as f64
+}
+
+/// `100 (1 - |y - prediction| / |y - mean|)` per measurement, over all experiments.
+fn fit_percent(study: &LinearStudy, fits: &[Fit]) -> Vec<(String, f64)> {
+    study
+        .measured
+        .iter()
+        .map(|signal| {
+            let of = || fits.iter().filter(|fit| fit.name == signal.name);
+            let values: Vec<f64> =
+                of().flat_map(|fit| fit.measured.iter().copied()).filter(|y| y.is_finite()).collect();
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            let spread: f64 = values.iter().map(|y| (y - mean).powi(2)).sum();
+            let errors = of().flat_map(|fit| fit.measured.iter().zip(&fit.predicted)).map(|(y, p)| y - p);
+            let missed: f64 = errors.filter(|e| e.is_finite()).map(|e| e * e).sum();
+            (signal.name.clone(), 100.0 * (1.0 - (missed / spread).sqrt()))
+        })
+        .collect()
+}
+
+fn residual_summaries(study: &LinearStudy, innovations: &[Innovations]) -> Vec<ResidualSummary> {
+    let m = study.measured.len();
+    study
+        .measured
+        .iter()
+        .enumerate()
+        .map(|(at, signal)| {
+            let (mut plain, mut standardized) = (Vec::new(), Vec::new());
+            let mut inputs: Vec<Vec<f64>> = vec![Vec::new(); study.inputs.len()];
+            for (data, found) in study.experiments().iter().zip(innovations) {
+                let width = (data.degree + 1) * data.n_inputs;
+                for sample in data.first_counted..data.times.len() {
+                    let (e, s) = (found.innovations[sample * m + at], found.variances[sample * m + at]);
+                    plain.push(e);
+                    standardized.push(e / s.sqrt());
+                    for (column, list) in inputs.iter_mut().enumerate() {
+                        list.push(data.inputs[data.segment_of[sample] * width + column]);
+                    }
+                }
+            }
+            let tests = residual_tests(&standardized, &plain);
+            let input_correlation = study
+                .inputs
+                .iter()
+                .zip(&inputs)
+                .map(|(input, values)| (input.name.clone(), input_correlation(&standardized, values)))
+                .filter(|(_, p)| p.is_finite())
+                .collect();
+            ResidualSummary {
+                name: signal.name.clone(),
+                whiteness: tests.whiteness,
+                mean: tests.mean,
+                std: tests.std,
+                input_correlation,
+            }
+        })
+        .collect()
+}

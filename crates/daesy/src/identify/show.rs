@@ -1,0 +1,211 @@
+//! Identified parameters as text and as a page.
+
+use super::{Fit, Identification, Method};
+use crate::report::Page;
+use crate::report::chart::{Chart, Mark, Series};
+
+/// A number with a few significant digits.
+#[must_use]
+pub(crate) fn short(value: f64, digits: usize) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return if value.is_finite() { "0".to_owned() } else { "-".to_owned() };
+    }
+    let exponent = value.abs().log10().floor() as i32;
+    if !(-4..7).contains(&exponent) {
+        return format!("{value:.*e}", digits - 1);
+    }
+    let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
+    format!("{value:.decimals$}")
+}
+
+/// Rows of a text table with columns of equal width, the first to the left and the others to the right.
+pub(crate) fn text_table(rows: &[Vec<String>]) -> String {
+    let n = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..n).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            if column == 0 {
+                line.push_str(&format!("  {cell:<width$}", width = widths[0]));
+            } else {
+                line.push_str(&format!("  {cell:>width$}", width = widths[column]));
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+impl Identification {
+    fn parameter_rows(&self) -> Vec<Vec<String>> {
+        let with_profile = self.parameters.iter().any(|parameter| parameter.profile95.is_some());
+        self.parameters
+            .iter()
+            .map(|parameter| {
+                let interval = |ends: [f64; 2]| {
+                    if ends.iter().all(|end| end.is_nan()) {
+                        "-".to_owned()
+                    } else {
+                        format!("[{}, {}]", short(ends[0], 5), short(ends[1], 5))
+                    }
+                };
+                let mut row = vec![
+                    parameter.name.clone(),
+                    short(parameter.estimate, 6),
+                    short(parameter.std_error, 3),
+                    interval(parameter.ci95),
+                ];
+                if with_profile {
+                    row.push(parameter.profile95.map_or_else(|| "-".to_owned(), interval));
+                }
+                row.push(short(parameter.start, 6));
+                row.push(if parameter.at_bound.is_some() { "at its bound" } else { "" }.to_owned());
+                row
+            })
+            .collect()
+    }
+
+    fn head(&self) -> Vec<&'static str> {
+        let mut head = vec!["parameter", "estimate", "std. error", "95 % interval"];
+        if self.parameters.iter().any(|parameter| parameter.profile95.is_some()) {
+            head.push("profile interval");
+        }
+        head.extend(["start", ""]);
+        head
+    }
+
+    fn summary(&self) -> Vec<String> {
+        let how = match self.method {
+            Method::MaximumLikelihood => "maximum likelihood",
+            Method::PredictionError => "prediction errors",
+            Method::OutputError => "least squares of output errors",
+        };
+        let state = if self.converged { "converged" } else { "did not converge" };
+        let mut lines = vec![format!(
+            "Identified {} by {how} from {} values: {state} after {} steps.",
+            self.model, self.n_samples, self.iterations
+        )];
+        let mut figures = Vec::new();
+        if let Some(value) = self.log_likelihood {
+            figures.push(format!("log-likelihood {}", short(value, 8)));
+        }
+        if self.method != Method::MaximumLikelihood {
+            figures.push(format!("cost {}", short(self.cost, 6)));
+        }
+        if let (Some(aic), Some(bic)) = (self.aic, self.bic) {
+            figures.push(format!("AIC {}, BIC {}", short(aic, 8), short(bic, 8)));
+        }
+        let mut line = figures.join(", ");
+        if let Some(first) = line.get_mut(0..1) {
+            first.make_ascii_uppercase();
+        }
+        lines.push(format!("{line}."));
+        lines
+    }
+
+    fn judgement(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let id = &self.identifiability;
+        if id.flat_directions.is_empty() {
+            lines.push(format!("The data determine all {} unknowns.", id.n_unknown));
+        } else {
+            lines.push(format!("The data determine {} of {} directions.", id.rank, id.n_unknown));
+        }
+        for (name, percent) in &self.fit_percent {
+            let residual = self.residuals.iter().find(|residual| residual.name == *name);
+            let mut line = format!("`{name}`: {percent:.1} % of its variation is predicted");
+            if let Some(residual) = residual {
+                if residual.whiteness.is_finite() {
+                    let word = if residual.whiteness < 0.01 { "are not white" } else { "look white" };
+                    line.push_str(&format!("; residuals {word} (p = {})", short(residual.whiteness, 2)));
+                }
+                for (input, p) in residual.input_correlation.iter().filter(|(_, p)| *p < 0.01) {
+                    line.push_str(&format!("; they follow the input `{input}` (p = {})", short(*p, 2)));
+                }
+            }
+            line.push('.');
+            lines.push(line);
+        }
+        lines
+    }
+
+    /// A summary for a person.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = self.summary().join("\n");
+        text.push_str("\n\n");
+        let mut rows: Vec<Vec<String>> = vec![self.head().into_iter().map(str::to_owned).collect()];
+        rows.extend(self.parameter_rows());
+        text.push_str(&text_table(&rows));
+        text.push('\n');
+        for line in self.judgement() {
+            text.push_str(&line);
+            text.push('\n');
+        }
+        for (experiment, values) in self.initial.iter().enumerate() {
+            let list: Vec<String> =
+                values.iter().map(|(name, value)| format!("{name} = {}", short(*value, 5))).collect();
+            text.push_str(&format!("Estimated start of experiment {}: {}.\n", experiment + 1, list.join(", ")));
+        }
+        text
+    }
+
+    /// The result as a part of a page.
+    pub fn add_to(&self, page: &mut Page) {
+        for line in self.summary() {
+            page.paragraph(&line);
+        }
+        page.table(&self.head(), &self.parameter_rows());
+        for line in self.judgement() {
+            page.paragraph(&line);
+        }
+        for diagnostic in &self.diagnostics {
+            page.remark(diagnostic.level.word(), &diagnostic.message);
+        }
+        for fit in self.fits.iter().take(8) {
+            page.figure(
+                &fit_chart(fit),
+                &format!("{} as measured and as predicted one sample ahead, with two standard deviations.", fit.name),
+            );
+            page.figure(&residual_chart(fit), &format!("Residuals of {} with two standard deviations.", fit.name));
+        }
+    }
+}
+
+fn series(name: &str, x: &[f64], y: Vec<f64>, mark: Mark, color: usize) -> Series {
+    Series { name: name.to_owned(), x: x.to_vec(), y, mark, color }
+}
+
+fn fit_chart(fit: &Fit) -> Chart {
+    let edge =
+        |sign: f64| -> Vec<f64> { fit.predicted.iter().zip(&fit.std).map(|(p, s)| p + sign * 2.0 * s).collect() };
+    Chart {
+        title: format!("{}: data and prediction", fit.name),
+        x_label: "time".to_owned(),
+        y_label: fit.name.clone(),
+        series: vec![
+            series("two standard deviations", &fit.times, edge(-1.0), Mark::BandTo(edge(1.0)), 0),
+            series("predicted", &fit.times, fit.predicted.clone(), Mark::Line, 0),
+            series("measured", &fit.times, fit.measured.clone(), Mark::Dots, 1),
+        ],
+        ..Chart::default()
+    }
+}
+
+fn residual_chart(fit: &Fit) -> Chart {
+    let residuals = fit.measured.iter().zip(&fit.predicted).map(|(a, b)| a - b).collect();
+    let edge = |sign: f64| -> Vec<f64> { fit.std.iter().map(|s| sign * 2.0 * s).collect() };
+    Chart {
+        title: format!("{}: residuals", fit.name),
+        x_label: "time".to_owned(),
+        y_label: "residual".to_owned(),
+        series: vec![
+            series("two standard deviations", &fit.times, edge(-1.0), Mark::BandTo(edge(1.0)), 0),
+            series("residuals", &fit.times, residuals, Mark::Dots, 1),
+        ],
+        ..Chart::default()
+    }
+}

@@ -1,0 +1,186 @@
+//! The verbs that need data: `identify`, `cost` and `estimate`.
+
+use std::io::{IsTerminal, Write as _};
+use std::path::Path;
+
+use super::{Answer, CostArgs, EstimateArgs, FileArgs, IdentifyArgs, Status, cannot_write, load_file, write_report};
+use crate::cost::cost;
+use crate::diagnostic::Diagnostic;
+use crate::estimate::estimate;
+use crate::identify::{IdentifyFailure, IdentifyOptions, identify};
+use crate::report::Page;
+use crate::table::{Table, write_whole};
+
+/// A line on standard error that is written over and over, when that is a terminal.
+struct Line {
+    is_shown: bool,
+    width: usize,
+}
+
+impl Line {
+    fn new(args: &FileArgs) -> Self {
+        let is_shown = !args.common.quiet && args.caller.source.is_none() && std::io::stderr().is_terminal();
+        Self { is_shown, width: 0 }
+    }
+
+    fn show(&mut self, text: &str) {
+        if self.is_shown {
+            let padding = " ".repeat(self.width.saturating_sub(text.chars().count()));
+            let _ = write!(std::io::stderr(), "\r{text}{padding}");
+            self.width = text.chars().count();
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if self.width > 0 {
+            let _ = write!(std::io::stderr(), "\r{}\r", " ".repeat(self.width));
+        }
+    }
+}
+
+impl Answer {
+    fn refused(self, failure: IdentifyFailure) -> Self {
+        match failure {
+            IdentifyFailure::Input(diagnostics) => self.fail(Status::Fault, diagnostics),
+            IdentifyFailure::Method(diagnostic) => self.fail(Status::GaveUp, vec![*diagnostic]),
+        }
+    }
+
+    /// Writes table and report; the first that fails is told.
+    fn write_outputs(mut self, args: &FileArgs, table: Table, page: &Page) -> Self {
+        if let Some(path) = &args.output {
+            if let Err(error) = write_whole(path, table.to_csv().as_bytes()) {
+                return self.fail(Status::Fault, vec![cannot_write(path, &error)]);
+            }
+            self.text.push_str(&format!("Wrote {}.\n", path.display()));
+        }
+        if let Some(path) = &args.report {
+            if let Err(diagnostic) = write_report(path, page) {
+                return self.fail(Status::Fault, vec![*diagnostic]);
+            }
+            self.text.push_str(&format!("Wrote {}.\n", path.display()));
+        }
+        self.table = Some(table);
+        self
+    }
+}
+
+/// Tables are written as .csv.
+fn refuse_kind(output: Option<&Path>) -> Option<Diagnostic> {
+    let path = output?;
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv")) {
+        return None;
+    }
+    let diagnostic = Diagnostic::error("output-kind", format!("`{}` is not a .csv file", path.display()));
+    Some(diagnostic.with_help("tables are written as .csv"))
+}
+
+pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
+    let mut answer = Answer::new("identify");
+    if let Some(diagnostic) = refuse_kind(args.file.output.as_deref()) {
+        return answer.fail(Status::Usage, vec![diagnostic]);
+    }
+    let mut loaded = match load_file(&args.file) {
+        Ok(loaded) => loaded,
+        Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
+    };
+    answer.model = Some(loaded.flat.model.clone());
+    answer.diagnostics = loaded.diagnostics.clone();
+    let options = IdentifyOptions {
+        method: args.method.clone(),
+        n_starts: args.starts,
+        with_profiles: args.profile,
+        seed: args.file.common.seed,
+    };
+    let mut line = Line::new(&args.file);
+    let found = identify(&mut loaded, &options, &mut |text| line.show(text));
+    drop(line);
+    let found = match found {
+        Ok(found) => found,
+        Err(failure) => return answer.refused(failure),
+    };
+    answer.keys = found.to_json();
+    answer.text = found.to_text();
+    answer.diagnostics.extend(found.diagnostics.iter().cloned());
+    let mut page = Page::new(&format!("Identification of {}", found.model));
+    found.add_to(&mut page);
+    if !found.converged {
+        answer.status = Status::GaveUp;
+    }
+    answer.write_outputs(&args.file, found.table(), &page)
+}
+
+pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
+    let mut answer = Answer::new("estimate");
+    if let Some(diagnostic) = refuse_kind(args.file.output.as_deref()) {
+        return answer.fail(Status::Usage, vec![diagnostic]);
+    }
+    let mut loaded = match load_file(&args.file) {
+        Ok(loaded) => loaded,
+        Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
+    };
+    answer.model = Some(loaded.flat.model.clone());
+    answer.diagnostics = loaded.diagnostics.clone();
+    let mut theta = None;
+    if args.identify {
+        let options = IdentifyOptions { seed: args.file.common.seed, ..IdentifyOptions::default() };
+        let mut line = Line::new(&args.file);
+        match identify(&mut loaded, &options, &mut |text| line.show(text)) {
+            Ok(found) => {
+                answer.diagnostics.extend(found.diagnostics.iter().cloned());
+                theta = Some(found.parameters.iter().map(|parameter| parameter.estimate).collect::<Vec<f64>>());
+            }
+            Err(failure) => {
+                drop(line);
+                return answer.refused(failure);
+            }
+        }
+    }
+    let found = match estimate(&mut loaded, theta.as_deref()) {
+        Ok(found) => found,
+        Err(failure) => return answer.refused(failure),
+    };
+    answer.keys = found.to_json();
+    answer.text = found.to_text();
+    answer.diagnostics.extend(found.diagnostics.iter().cloned());
+    let mut page = Page::new(&format!("Estimates of {}", found.model));
+    found.add_to(&mut page);
+    let table = found.table();
+    if args.file.output.is_none()
+        && !args.file.common.json
+        && args.file.report.is_none()
+        && args.file.caller.source.is_none()
+    {
+        answer.text = table.to_csv();
+    }
+    answer.write_outputs(&args.file, table, &page)
+}
+
+pub(super) fn cost_verb(args: &CostArgs) -> Answer {
+    let mut answer = Answer::new("cost");
+    if let Some(diagnostic) = refuse_kind(args.file.output.as_deref()) {
+        return answer.fail(Status::Usage, vec![diagnostic]);
+    }
+    let mut loaded = match load_file(&args.file) {
+        Ok(loaded) => loaded,
+        Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
+    };
+    answer.model = Some(loaded.flat.model.clone());
+    answer.diagnostics = loaded.diagnostics.clone();
+    let mut line = Line::new(&args.file);
+    let found = cost(&mut loaded, &args.grid, args.method.as_deref(), &mut |text| line.show(text));
+    drop(line);
+    let found = match found {
+        Ok(found) => found,
+        Err(crate::cost::CostFailure::Usage(diagnostics)) => return answer.fail(Status::Usage, diagnostics),
+        Err(crate::cost::CostFailure::Identify(failure)) => return answer.refused(failure),
+    };
+    answer.keys = found.to_json();
+    answer.text = found.to_text();
+    answer.diagnostics.extend(found.diagnostics.iter().cloned());
+    let mut page = Page::new(&format!("Cost of {}", found.model));
+    found.add_to(&mut page);
+    answer.write_outputs(&args.file, found.table(), &page)
+}

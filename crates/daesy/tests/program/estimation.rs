@@ -1,0 +1,503 @@
+//! Identification, cost and estimation from data: right numbers, and clear words about wrong input.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::session::{Session, Table, finding};
+
+/// Flow of the Nile at Aswan, 1871 to 1970, in 10^8 m^3 a year.
+const NILE: [f64; 100] = [
+    1120.0, 1160.0, 963.0, 1210.0, 1160.0, 1160.0, 813.0, 1230.0, 1370.0, 1140.0, 995.0, 935.0, 1110.0, 994.0, 1020.0,
+    960.0, 1180.0, 799.0, 958.0, 1140.0, 1100.0, 1210.0, 1150.0, 1250.0, 1260.0, 1220.0, 1030.0, 1100.0, 774.0, 840.0,
+    874.0, 694.0, 940.0, 833.0, 701.0, 916.0, 692.0, 1020.0, 1050.0, 969.0, 831.0, 726.0, 456.0, 824.0, 702.0, 1120.0,
+    1100.0, 832.0, 764.0, 821.0, 768.0, 845.0, 864.0, 862.0, 698.0, 845.0, 744.0, 796.0, 1040.0, 759.0, 781.0, 865.0,
+    845.0, 944.0, 984.0, 897.0, 822.0, 1010.0, 771.0, 676.0, 649.0, 846.0, 812.0, 742.0, 801.0, 1040.0, 860.0, 874.0,
+    848.0, 890.0, 744.0, 749.0, 838.0, 1050.0, 918.0, 986.0, 797.0, 923.0, 975.0, 815.0, 1020.0, 906.0, 901.0, 1170.0,
+    912.0, 746.0, 919.0, 718.0, 714.0, 740.0,
+];
+
+fn nile() -> Session {
+    let mut data = "year,flow\n".to_owned();
+    for (at, flow) in NILE.iter().enumerate() {
+        let _ = writeln!(data, "{},{flow}", 1871 + at);
+    }
+    let study = r#"
+[linear]
+E = [[1]]
+F = [[0]]
+J = [[1]]
+H = [[1]]
+names = { z = ["level"], w = ["change"], y = ["flow"] }
+[unknown]
+eta = { start = 1469.1, min = 0 }
+eps = { start = 15099.0, min = 0 }
+[disturbances]
+change = { white = "eta" }
+[measurements]
+flow = { variance = "eps" }
+[estimate]
+signals = ["level"]
+[initial]
+mode = "diffuse"
+[data]
+file = "nile.csv"
+time = "year"
+"#;
+    Session::new().with("nile.csv", &data).with("study.toml", study)
+}
+
+#[test]
+fn the_nile_has_its_published_likelihood_and_level() {
+    // Reference values of statsmodels 0.15.0 with exact diffuse initialization.
+    let session = nile();
+    let run = session.run(&["estimate", "study.toml", "--json", "-o", "level.csv"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let likelihood = run.json()["log_likelihood"].as_f64().unwrap();
+    assert!((likelihood + 633.464_563_648_878_7).abs() < 1e-9, "{likelihood}");
+    let table = Table::parse(&std::fs::read_to_string(session.path("level.csv")).unwrap());
+    assert_eq!(table.names, ["t", "level", "level.std", "level.smoothed", "level.smoothed.std"]);
+    let last = table.rows.last().unwrap();
+    let first = &table.rows[0];
+    assert!(
+        (last[1] - 798.370_292_608_357_8).abs() < 1e-7 && (last[2] - 4032.157_941_808_783_6f64.sqrt()).abs() < 1e-7
+    );
+    assert!(
+        (first[3] - 1111.668_319_126_795_7).abs() < 1e-7 && (first[4] - 4032.157_941_808_476_6f64.sqrt()).abs() < 1e-7
+    );
+    let grid =
+        session.run(&["cost", "study.toml", "--json", "--grid", "eps=10000:20000:2", "--grid", "eta=500:2000:2"]);
+    let document = grid.json();
+    assert_eq!(document["kind"], "log-likelihood");
+    let values: Vec<f64> = document["values"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
+    // Row-major: the last axis runs fastest.
+    assert!((values[1] + 635.997_980_079_472_7).abs() < 1e-9 && (values[2] + 634.656_587_562_647_2).abs() < 1e-9);
+    let found = session.run(&["identify", "study.toml", "--json"]).json();
+    let estimate = |at: usize| found["parameters"][at]["estimate"].as_f64().unwrap();
+    assert!((estimate(0) - 1469.1).abs() < 1.0 && (estimate(1) - 15099.0).abs() < 2.0, "{found}");
+}
+
+/// A first-order lag with input, disturbance and measurement noise, and data of it.
+const LAG: &str = "model Lag
+  parameter Real a = 1;
+  parameter Real b = 2;
+  parameter Real unused = 3;
+  input Real u;
+  input Real w;
+  Real x(start = 0, fixed = true);
+  Real feed;
+equation
+  der(x) = -a*x + feed + w;
+  feed = b*u;
+end Lag;
+";
+
+const STUDY: &str = r#"
+[model]
+file = "model.mo"
+[unknown]
+a = { start = 0.5, min = 0.01, max = 10 }
+b = { start = 1.0 }
+[inputs]
+u = { column = "u", hold = "zoh" }
+[disturbances]
+w = { white = 0.01 }
+[measurements]
+x = { column = "y", std = 0.05 }
+[estimate]
+signals = ["feed", "x"]
+[data]
+file = "data.csv"
+time = "t"
+"#;
+
+/// Data of the lag at a = 1, b = 2, by its exact discretization over steps of 0.1.
+fn lag_data(seed: u64, n: usize) -> String {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut normal = move || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
+    let (phi, h) = ((-0.1f64).exp(), 0.1);
+    let spread = (0.01 * (1.0 - (-2.0f64 * h).exp()) / 2.0).sqrt();
+    let mut x = 0.0;
+    let mut text = "t,u,y\n".to_owned();
+    for k in 0..n {
+        let u = if (k / 9) % 2 == 0 { 1.0 } else { -0.5 };
+        let _ = writeln!(text, "{},{u},{}", k as f64 / 10.0, x + 0.05 * normal());
+        x = phi * x + (1.0 - phi) * 2.0 * u + spread * normal();
+    }
+    text
+}
+
+fn lag() -> Session {
+    Session::with_model(LAG).with("study.toml", STUDY).with("data.csv", &lag_data(5, 300))
+}
+
+fn parameter<'a>(document: &'a Value, name: &str) -> &'a Value {
+    let list = document["parameters"].as_array().unwrap();
+    list.iter().find(|parameter| parameter["name"] == name).unwrap()
+}
+
+#[test]
+fn parameters_are_found_with_their_uncertainty() {
+    let session = lag();
+    let run =
+        session.run(&["identify", "study.toml", "--json", "--profile", "--starts", "3", "--report", "report.html"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    assert_eq!(document["method"], "ml");
+    assert_eq!(document["converged"], true);
+    for (name, truth) in [("a", 1.0), ("b", 2.0)] {
+        let found = parameter(&document, name);
+        let (estimate, error) = (found["estimate"].as_f64().unwrap(), found["std_error"].as_f64().unwrap());
+        assert!((estimate - truth).abs() < 3.5 * error, "{found}");
+        assert!(error < 0.2 && error > 1e-3, "{found}");
+        assert_eq!(found["at_bound"], false);
+        // Profile and normal intervals agree for so much data.
+        for end in 0..2 {
+            let (normal, profile) = (found["ci95"][end].as_f64().unwrap(), found["profile95"][end].as_f64().unwrap());
+            assert!((normal - profile).abs() < 0.15 * error * 3.9, "{found}");
+        }
+    }
+    let n = document["n_samples"].as_f64().unwrap();
+    let likelihood = document["log_likelihood"].as_f64().unwrap();
+    assert!((document["aic"].as_f64().unwrap() - (4.0 - 2.0 * likelihood)).abs() < 1e-9);
+    assert!((document["bic"].as_f64().unwrap() - (2.0 * n.ln() - 2.0 * likelihood)).abs() < 1e-9);
+    assert!(document["fit_percent"]["x"].as_f64().unwrap() > 80.0);
+    assert!(document["residuals"]["x"]["whiteness_p"].as_f64().unwrap() > 1e-3);
+    assert_eq!(document["identifiability"]["rank"], 2);
+    let page = std::fs::read_to_string(session.path("report.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("std. error"));
+    // The cost at the estimate is the same number, and larger around it.
+    let at = parameter(&document, "a")["estimate"].as_f64().unwrap();
+    let b = parameter(&document, "b")["estimate"].as_f64().unwrap();
+    let grid = format!("a={}:{}:3", at - 0.1, at + 0.1);
+    let cost = session.run(&["cost", "study.toml", "--json", "--grid", &grid, "--set", &format!("b={b}")]).json();
+    let values: Vec<f64> = cost["values"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
+    assert!((values[1] - likelihood).abs() < 1e-8 && values[0] < values[1] && values[2] < values[1]);
+}
+
+#[test]
+fn experiments_add_up_and_forms_of_a_disturbance_agree() {
+    let likelihood = |study: &str| {
+        let session = Session::with_model(LAG)
+            .with("study.toml", study)
+            .with("data.csv", &lag_data(5, 40))
+            .with("more.csv", &lag_data(6, 25));
+        let run = session.run(&["cost", "study.toml", "--json", "--grid", "a=1.2:1.2:1"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        run.json()["values"][0].as_f64().unwrap()
+    };
+    let one = likelihood(STUDY);
+    let other = likelihood(&STUDY.replace("data.csv", "more.csv"));
+    let both = likelihood(&STUDY.replace("file = \"data.csv\"", "files = [\"data.csv\", \"more.csv\"]"));
+    assert!((one + other - both).abs() < 1e-9 * both.abs());
+    let with = |process: &str| likelihood(&STUDY.replace("{ white = 0.01 }", process));
+    let filter = with("{ A = [[0, 1], [-16, -0.8]], B = [[0], [1]], C = [[0.5, 0.25]] }");
+    let factor = with("{ num = [0.5, 1.0], den = [2, 1.6, 32] }");
+    assert!((filter - factor).abs() < 1e-9 * factor.abs(), "{filter} {factor}");
+    let squared = likelihood(&STUDY.replace("std = 0.05", "variance = 0.0025"));
+    assert!((squared - one).abs() < 1e-9 * one.abs());
+    let over_time = likelihood(&STUDY.replace("std = 0.05", "std = \"0.05 + 0*time\""));
+    assert!((over_time - one).abs() < 1e-9 * one.abs());
+}
+
+#[test]
+fn an_output_error_fit_stands_beside() {
+    let session = lag();
+    let document = session.run(&["identify", "study.toml", "--json", "--method", "output-error"]).json();
+    assert_eq!(document["method"], "output-error");
+    let found = parameter(&document, "b");
+    assert!((found["estimate"].as_f64().unwrap() - 2.0).abs() < 0.3, "{found}");
+    assert!(document["cost"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn algebraic_signals_are_estimated() {
+    let session = lag();
+    let run = session.run(&["estimate", "study.toml", "--set", "a=1", "--set", "b=2"]);
+    let table = run.table();
+    assert_eq!(&table.names[..5], ["t", "feed", "feed.std", "feed.smoothed", "feed.smoothed.std"]);
+    // The feed is known exactly from the input; the state is better known from all data than from those before.
+    assert!(table.column("feed").iter().all(|feed| *feed == 2.0 || *feed == -1.0));
+    assert!(table.column("feed.std").iter().all(|std| *std < 1e-12));
+    let (filtered, smoothed) = (table.column("x.std"), table.column("x.smoothed.std"));
+    assert!(filtered.iter().zip(&smoothed).skip(1).all(|(f, s)| *s <= f + 1e-12 && *f < 0.05));
+}
+
+#[test]
+fn signals_of_infinite_variance_are_refused_by_name() {
+    let model = LAG.replace("feed = b*u", "feed = b*u + 0.1*w");
+    let session = Session::with_model(&model).with("study.toml", STUDY).with("data.csv", &lag_data(5, 50));
+    let run = session.run(&["estimate", "study.toml", "--json", "-o", "out.csv"]);
+    assert_eq!(run.status, 1);
+    let document = run.json();
+    let found = finding(&document, "ill-posed");
+    assert!(found["names"].as_array().unwrap().iter().any(|name| name == "feed"), "{found}");
+    assert!(found["help"].as_str().unwrap().contains("filter"));
+    assert!(!session.files().contains(&"out.csv".to_owned()));
+    // What is measured is finite, so that parameters can still be found.
+    assert_eq!(session.run(&["identify", "study.toml", "--json"]).status, 0);
+}
+
+#[test]
+fn an_input_must_be_as_smooth_as_its_derivatives_need() {
+    // The measured value is the derivative of the input.
+    let study = r#"
+[linear]
+E = [[0, 1], [0, 0]]
+F = [[1, 0], [0, 1]]
+G = [[0], ["-k"]]
+[unknown]
+k = { start = 1.0 }
+[inputs]
+u1 = { column = "u", hold = "zoh" }
+[measurements]
+z1 = { column = "y", std = 0.1 }
+[data]
+file = "data.csv"
+time = "t"
+"#;
+    // u = t^2 on a grid, so that slopes are 1, 3, 5 and, for a spline, about 2 t.
+    let data = "t,u,y\n0,0,2\n1,1,6\n2,4,10\n3,9,10\n";
+    let session = Session::new().with("study.toml", study).with("data.csv", data);
+    let run = session.run(&["identify", "study.toml", "--json"]);
+    assert_eq!(run.status, 1);
+    let document = run.json();
+    let found = finding(&document, "input-not-smooth");
+    assert_eq!(found["line"], 9);
+    // With straight lines the derivative after every sample is 1, 3, 5 and before the last one 5: k = 2 fits all.
+    let session = Session::new().with("study.toml", &study.replace("zoh", "foh")).with("data.csv", data);
+    let document = session.run(&["identify", "study.toml", "--json"]).json();
+    assert!((parameter(&document, "k")["estimate"].as_f64().unwrap() - 2.0).abs() < 1e-6, "{document}");
+}
+
+#[test]
+fn values_that_change_the_structure_are_refused_and_not_crossed() {
+    let model = "model M
+  parameter Real m = 1;
+  input Real u;
+  Real x(start = 0, fixed = true);
+equation
+  m*der(x) = -x + u;
+end M;
+";
+    let study = r#"
+[model]
+file = "model.mo"
+[unknown]
+m = { start = 1.0 }
+[inputs]
+u = { column = "u", hold = "zoh" }
+[measurements]
+x = { column = "y", std = 0.05 }
+[data]
+file = "data.csv"
+time = "t"
+"#;
+    let session = Session::with_model(model).with("study.toml", study).with("data.csv", &lag_data(1, 60));
+    let document = session.run(&["cost", "study.toml", "--json", "--grid", "m=-1:1:3"]).json();
+    let values = document["values"].as_array().unwrap();
+    assert!(values[0].is_null() && values[1].is_null() && values[2].is_number(), "{document}");
+    let message = finding(&document, "refused")["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("2 of 3") && message.contains("m = -1"), "{message}");
+}
+
+#[test]
+fn bad_input_is_told_with_its_place_and_nothing_is_written() {
+    let refused = |study: &str, data: &str, code: &str| -> Value {
+        let session = Session::with_model(LAG).with("study.toml", study).with("data.csv", data);
+        for verb in ["identify", "estimate"] {
+            let run = session.run(&[verb, "study.toml", "--json", "-o", "out.csv", "--report", "out.html"]);
+            assert_eq!(run.status, 1, "{code}: {}", run.stderr);
+            assert_eq!(session.files(), ["data.csv", "model.mo", "study.toml"], "{code}");
+            let document = run.json();
+            finding(&document, code);
+        }
+        let document = session.run(&["identify", "study.toml", "--json"]).json();
+        finding(&document, code).clone()
+    };
+    let good = lag_data(5, 30);
+    let line = |text: &str, word: &str| text.lines().position(|line| line.contains(word)).unwrap() + 1;
+
+    let study = STUDY.replace("column = \"y\"", "column = \"yy\"");
+    let found = refused(&study, &good, "data-column");
+    assert_eq!(found["line"], line(&study, "\"yy\""));
+    assert!(found["help"].as_str().unwrap().contains("`y`"));
+
+    let study = STUDY.replace("column = \"u\"", "column = \"v\"");
+    assert_eq!(refused(&study, &good, "data-column")["line"], line(&study, "\"v\""));
+
+    let found = refused(STUDY, "t,u,y\n0,1,0\n0.1,1,0\n0.05,1,0\n", "data-time");
+    assert_eq!(found["line"], 4);
+    assert!(found["file"].as_str().unwrap().ends_with("data.csv"));
+
+    let found = refused(STUDY, "t,u,y\n0,1,\n0.1,1,NaN\n0.2,1,\n", "all-missing");
+    assert!(found["file"].as_str().unwrap().ends_with("data.csv"));
+    assert_eq!(found["names"][0], "y");
+
+    let study = STUDY.replace("std = 0.05", "variance = -0.1");
+    assert_eq!(refused(&study, &good, "out-of-range")["line"], line(&study, "variance = -0.1"));
+    let study = STUDY.replace("std = 0.05", "variance = \"a - 5\"");
+    assert_eq!(refused(&study, &good, "negative-variance")["line"], line(&study, "a - 5"));
+
+    let study = STUDY.replace("b = { start = 1.0 }", "b = { start = 1.0 }\nunused = { start = 3.0 }");
+    let found = refused(&study, &good, "idle-unknown");
+    assert_eq!(found["names"][0], "unused");
+    assert_eq!(found["line"], line(&study, "unused ="));
+
+    let found = refused(STUDY, "t,u,y\n0,1,0\n0.1,,0\n0.2,1,0\n", "input-missing-sample");
+    assert!(found["message"].as_str().unwrap().contains("0.1"));
+
+    let study = STUDY.replace("std = 0.05 ", "");
+    let study = study.replace("column = \"y\", }", "column = \"y\" }");
+    refused(&study, &good, "no-accuracy");
+
+    let study = STUDY.replace("start = 0.5, min = 0.01", "start = 0.5, min = 0.8");
+    refused(&study, &good, "bounds");
+}
+
+#[test]
+fn directions_that_data_do_not_determine_are_named() {
+    // Only the product of the two gains is seen.
+    let model = LAG.replace("feed = b*u", "feed = b*unused*u");
+    let study = STUDY.replace("b = { start = 1.0 }", "b = { start = 1.0 }\nunused = { start = 2.5 }");
+    let session = Session::with_model(&model).with("study.toml", &study).with("data.csv", &lag_data(5, 100));
+    let document = session.run(&["identify", "study.toml", "--json"]).json();
+    assert_eq!(document["identifiability"]["rank"], 2);
+    let direction = document["identifiability"]["flat_directions"][0].as_object().unwrap();
+    let mut names: Vec<&String> = direction.keys().collect();
+    names.sort();
+    assert_eq!(names, ["b", "unused"]);
+    assert!(parameter(&document, "b")["std_error"].is_null());
+    finding(&document, "flat-direction");
+}
+
+#[test]
+fn a_bound_that_is_met_is_said() {
+    let session = Session::with_model(LAG)
+        .with("study.toml", &STUDY.replace("max = 10", "max = 0.7"))
+        .with("data.csv", &lag_data(5, 100));
+    let document = session.run(&["identify", "study.toml", "--json"]).json();
+    let found = parameter(&document, "a");
+    assert_eq!(found["at_bound"], true);
+    assert_eq!(found["estimate"], 0.7);
+    assert!(found["std_error"].is_null());
+    finding(&document, "at-bound");
+}
+
+#[test]
+fn start_values_are_estimated_in_the_free_part_only() {
+    // The data start at 3 and decay: with the start estimated it is found, as is the rate.
+    let mut data = "t,u,y\n".to_owned();
+    for k in 0..80 {
+        let t = f64::from(k) / 20.0;
+        let _ = writeln!(data, "{t},0,{}", 3.0 * (-t).exp());
+    }
+    let study = STUDY.replace("[data]", "[initial]\nmode = \"estimate\"\n[data]").replace("b = { start = 1.0 }\n", "");
+    let study = study.replace("white = 0.01", "white = 1e-8");
+    let session = Session::with_model(LAG).with("study.toml", &study).with("data.csv", &data);
+    let document = session.run(&["identify", "study.toml", "--json"]).json();
+    assert!((parameter(&document, "a")["estimate"].as_f64().unwrap() - 1.0).abs() < 1e-3, "{document}");
+    assert!((document["initial"][0]["x"].as_f64().unwrap() - 3.0).abs() < 1e-2, "{document}");
+}
+
+/// Where the reference data lie, if anywhere.
+fn cases() -> Option<std::path::PathBuf> {
+    let folder = std::env::var_os("DAESY_CASES")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases"), std::path::PathBuf::from);
+    if folder.is_dir() {
+        Some(folder)
+    } else {
+        eprintln!("skipped: no reference data at {}", folder.display());
+        None
+    }
+}
+
+#[test]
+fn an_ornstein_uhlenbeck_process_is_identified() {
+    let Some(cases) = cases() else { return };
+    let Ok(data) = std::fs::read_to_string(cases.join("sde/ornstein1d.csv")) else { return };
+    let study = r#"
+[linear]
+E = [[1]]
+F = [["-theta"]]
+G = [["theta", "theta*mu"]]
+J = [[1]]
+[unknown]
+theta = { start = 1.0, min = 0.01, max = 100 }
+mu = { start = 0.5 }
+sigma = { start = 0.5, min = 0.001 }
+noise = { start = 0.1, min = 0.0 }
+[inputs]
+u1 = { column = "u", hold = "zoh" }
+u2 = { expression = "1" }
+[disturbances]
+w1 = { white = "sigma^2" }
+[measurements]
+z1 = { column = "y", std = "noise" }
+[initial]
+mode = "diffuse"
+[data]
+file = "data.csv"
+time = "t"
+"#;
+    let session = Session::new().with("study.toml", study).with("data.csv", &data);
+    let document = session.run(&["identify", "study.toml", "--json", "--starts", "4"]).json();
+    assert_eq!(document["converged"], true, "{document}");
+    assert!(document["residuals"]["z1"]["whiteness_p"].as_f64().unwrap() > 1e-3, "{document}");
+    assert!(document["fit_percent"]["z1"].as_f64().unwrap() > 10.0, "{document}");
+}
+
+/// A column of times in front of a table without one.
+fn with_times(text: &str, step: f64, n_rows: usize) -> String {
+    let mut out = String::new();
+    for (row, line) in text.lines().enumerate().take(n_rows + 1) {
+        let time = if row == 0 { "t".to_owned() } else { ((row - 1) as f64 * step).to_string() };
+        let _ = writeln!(out, "{time},{line}");
+    }
+    out
+}
+
+#[test]
+fn measured_processes_are_explained_by_small_models() {
+    let Some(cases) = cases() else { return };
+    let study = |rows: &str, unknown: &str, measured: &str, input: &str| {
+        format!(
+            "[linear]\n{rows}\n[unknown]\n{unknown}\nq = {{ start = 0.1, min = 0.0 }}\nr = {{ start = 0.1, min = 1e-4 }}\nmean = {{ start = 1.0 }}\n\
+             [inputs]\nu1 = {{ column = \"{input}\", hold = \"zoh\" }}\nu2 = {{ expression = \"1\" }}\n[disturbances]\nw1 = {{ white = \"q^2\" }}\n\
+             [measurements]\ny1 = {{ column = \"{measured}\", std = \"r\" }}\n[initial]\nmode = \"diffuse\"\n\
+             [data]\nfile = \"data.csv\"\ntime = \"t\"\n"
+        )
+    };
+    // Two lags in series with a disturbance at the second, around an unknown level.
+    let rows = "E = [[1, 0, 0], [0, 1, 0], [0, 0, 0]]\nF = [[\"-a\", 0, 0], [\"b\", \"-b\", 0], [0, 0, 1]]\n\
+                G = [[\"a*k\", 0], [0, 0], [0, \"-mean\"]]\nJ = [[0], [1], [0]]\nH = [[0, 1, 1]]";
+    for (file, step, measured, input, unknown, least) in [
+        (
+            "data/daisy_dryer.csv",
+            0.08,
+            "y",
+            "u",
+            "a = { start = 3.0, min = 0.1, max = 50 }\nb = { start = 5.0, min = 0.1, max = 50 }\nk = { start = 1.0 }",
+            85.0,
+        ),
+        (
+            "data/gas_furnace.csv",
+            9.0,
+            "CO2",
+            "InputGasRate",
+            "a = { start = 0.03, min = 0.001, max = 1 }\nb = { start = 0.05, min = 0.001, max = 1 }\nk = { start = -1.0 }",
+            80.0,
+        ),
+    ] {
+        let Ok(text) = std::fs::read_to_string(cases.join(file)) else { continue };
+        let session = Session::new()
+            .with("study.toml", &study(rows, unknown, measured, input))
+            .with("data.csv", &with_times(&text, step, 300));
+        let run = session.run(&["identify", "study.toml", "--json"]);
+        let document = run.json();
+        assert_eq!(document["converged"], true, "{file}: {}", run.stderr);
+        let fit = document["fit_percent"]["y1"].as_f64().unwrap();
+        assert!(fit > least, "{file}: {fit} %");
+    }
+}
