@@ -135,7 +135,7 @@ impl Estimates {
 
     /// The result as a part of a page.
     pub fn add_to(&self, page: &mut Page) {
-        page.paragraph(&self.to_text().lines().next().unwrap_or_default().to_owned());
+        page.paragraph(self.to_text().lines().next().unwrap_or_default());
         for experiment in self.experiments.iter().take(4) {
             for (at, name) in self.signals.iter().enumerate() {
                 let edge = |sign: f64| -> Vec<f64> {

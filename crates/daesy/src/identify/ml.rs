@@ -272,12 +272,12 @@ fn finish(
         })
         .collect();
     if options.with_profiles && method == Method::MaximumLikelihood {
-        for at in 0..parameters.len() {
-            progress(&format!("profile of {}", parameters[at].name));
+        for (at, parameter) in parameters.iter_mut().enumerate() {
+            progress(&format!("profile of {}", parameter.name));
             let minimum = best.expansion.value;
             let std = uncertainty.std[at];
             let interval = profile_interval(&mut objective, theta, minimum, at, std, &study.space, search);
-            parameters[at].profile95 = Some(interval);
+            parameter.profile95 = Some(interval);
             if loaded.watch.is_stopped() {
                 return Err(failure(loaded, study, &[], &EstimateError::Stopped));
             }

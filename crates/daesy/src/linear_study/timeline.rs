@@ -186,7 +186,10 @@ impl Timeline {
                     let c = self.path_polynomial(symbols, rates, theta, from, to);
                     let exact = symbols.evaluate(rates[0], theta, from + middle);
                     let size = exact.abs().max(c[0].abs()) + f64::MIN_POSITIVE;
-                    !((horner(&c, middle) - exact).abs() > INTERPOLATION * size)
+                    {
+                        let error = (horner(&c, middle) - exact).abs();
+                        error <= INTERPOLATION * size || error.is_nan()
+                    }
                 }
                 Signal::Path { .. } | Signal::Column { .. } | Signal::Impulses(_) => true,
             });
