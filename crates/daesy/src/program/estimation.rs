@@ -3,13 +3,12 @@
 use std::io::{IsTerminal, Write as _};
 use std::path::Path;
 
-use super::{Answer, CostArgs, EstimateArgs, FileArgs, IdentifyArgs, Status, cannot_write, load_file, write_report};
+use super::{Answer, CostArgs, EstimateArgs, FileArgs, IdentifyArgs, Status, cannot_write, load_file, table_kind};
 use crate::cost::cost;
-use crate::diagnostic::Diagnostic;
 use crate::estimate::estimate;
 use crate::identify::{IdentifyFailure, IdentifyOptions, identify};
 use crate::report::Page;
-use crate::table::{Table, write_whole};
+use crate::table::{Table, TableKind, write_whole};
 
 /// A line on standard error that is written over and over, when that is a terminal.
 struct Line {
@@ -49,16 +48,17 @@ impl Answer {
     }
 
     /// Writes table and report; the first that fails is told.
-    fn write_outputs(mut self, args: &FileArgs, table: Table, page: &Page) -> Self {
+    fn write_outputs(mut self, args: &FileArgs, kind: TableKind, table: Table, page: &Page) -> Self {
+        let mut files: Vec<(&Path, Vec<u8>)> = Vec::new();
         if let Some(path) = &args.output {
-            if let Err(error) = write_whole(path, table.to_csv().as_bytes()) {
-                return self.fail(Status::Fault, vec![cannot_write(path, &error)]);
-            }
-            self.text.push_str(&format!("Wrote {}.\n", path.display()));
+            files.push((path, table.to_bytes(kind)));
         }
         if let Some(path) = &args.report {
-            if let Err(diagnostic) = write_report(path, page) {
-                return self.fail(Status::Fault, vec![*diagnostic]);
+            files.push((path, page.to_html().into_bytes()));
+        }
+        for (path, bytes) in files {
+            if let Err(error) = write_whole(path, &bytes) {
+                return self.fail(Status::Fault, vec![cannot_write(path, &error)]);
             }
             self.text.push_str(&format!("Wrote {}.\n", path.display()));
         }
@@ -67,21 +67,12 @@ impl Answer {
     }
 }
 
-/// Tables are written as .csv.
-fn refuse_kind(output: Option<&Path>) -> Option<Diagnostic> {
-    let path = output?;
-    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv")) {
-        return None;
-    }
-    let diagnostic = Diagnostic::error("output-kind", format!("`{}` is not a .csv file", path.display()));
-    Some(diagnostic.with_help("tables are written as .csv"))
-}
-
 pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
     let mut answer = Answer::new("identify");
-    if let Some(diagnostic) = refuse_kind(args.file.output.as_deref()) {
-        return answer.fail(Status::Usage, vec![diagnostic]);
-    }
+    let kind = match table_kind(args.file.output.as_deref()) {
+        Ok(kind) => kind,
+        Err(diagnostic) => return answer.fail(Status::Usage, vec![*diagnostic]),
+    };
     let mut loaded = match load_file(&args.file) {
         Ok(loaded) => loaded,
         Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
@@ -109,14 +100,15 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
     if !found.converged {
         answer.status = Status::GaveUp;
     }
-    answer.write_outputs(&args.file, found.table(), &page)
+    answer.write_outputs(&args.file, kind, found.table(), &page)
 }
 
 pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
     let mut answer = Answer::new("estimate");
-    if let Some(diagnostic) = refuse_kind(args.file.output.as_deref()) {
-        return answer.fail(Status::Usage, vec![diagnostic]);
-    }
+    let kind = match table_kind(args.file.output.as_deref()) {
+        Ok(kind) => kind,
+        Err(diagnostic) => return answer.fail(Status::Usage, vec![*diagnostic]),
+    };
     let mut loaded = match load_file(&args.file) {
         Ok(loaded) => loaded,
         Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
@@ -155,14 +147,15 @@ pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
     {
         answer.text = table.to_csv();
     }
-    answer.write_outputs(&args.file, table, &page)
+    answer.write_outputs(&args.file, kind, table, &page)
 }
 
 pub(super) fn cost_verb(args: &CostArgs) -> Answer {
     let mut answer = Answer::new("cost");
-    if let Some(diagnostic) = refuse_kind(args.file.output.as_deref()) {
-        return answer.fail(Status::Usage, vec![diagnostic]);
-    }
+    let kind = match table_kind(args.file.output.as_deref()) {
+        Ok(kind) => kind,
+        Err(diagnostic) => return answer.fail(Status::Usage, vec![*diagnostic]),
+    };
     let mut loaded = match load_file(&args.file) {
         Ok(loaded) => loaded,
         Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
@@ -182,5 +175,5 @@ pub(super) fn cost_verb(args: &CostArgs) -> Answer {
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
     let mut page = Page::new(&format!("Cost of {}", found.model));
     found.add_to(&mut page);
-    answer.write_outputs(&args.file, found.table(), &page)
+    answer.write_outputs(&args.file, kind, found.table(), &page)
 }

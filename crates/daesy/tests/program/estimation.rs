@@ -61,10 +61,11 @@ fn the_nile_has_its_published_likelihood_and_level() {
     let last = table.rows.last().unwrap();
     let first = &table.rows[0];
     assert!(
-        (last[1] - 798.370_292_608_357_8).abs() < 1e-7 && (last[2] - 4032.157_941_808_783_6f64.sqrt()).abs() < 1e-7
+        (last[1] - 798.370_292_608_357_8).abs() < 1e-7 && (last[2] - 4_032.157_941_808_783_6_f64.sqrt()).abs() < 1e-7
     );
     assert!(
-        (first[3] - 1111.668_319_126_795_7).abs() < 1e-7 && (first[4] - 4032.157_941_808_476_6f64.sqrt()).abs() < 1e-7
+        (first[3] - 1_111.668_319_126_795_7).abs() < 1e-7
+            && (first[4] - 4_032.157_941_808_476_6_f64.sqrt()).abs() < 1e-7
     );
     let grid =
         session.run(&["cost", "study.toml", "--json", "--grid", "eps=10000:20000:2", "--grid", "eta=500:2000:2"]);

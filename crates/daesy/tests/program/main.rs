@@ -2,8 +2,8 @@
 
 mod campbell;
 mod discontinuities;
-mod events;
 mod estimation;
+mod events;
 mod json;
 mod misled;
 mod problems;
