@@ -10,6 +10,7 @@ pub mod filter;
 mod kernel;
 pub mod likelihood;
 pub mod noise;
+pub mod nonlinear;
 pub mod pem;
 pub mod residual;
 mod sample;

@@ -8,6 +8,9 @@ use crate::interpret::{Executor, Interpreter};
 use crate::memory::LaneMemory;
 use crate::tape::{TapeError, Value};
 
+/// Newton steps of the projection at a start.
+const PROJECTIONS_AT_START: usize = 2;
+
 /// A program whose uniform part runs once for all lanes.
 struct Program {
     prelude: Interpreter,
@@ -53,7 +56,11 @@ impl CompiledSteps {
 
         let mut draft = Draft::new(blueprint, 1, false);
         let around = draft.around(0, draft.time);
-        let (states, guess) = (draft.states(), draft.carried_unknowns());
+        let (mut states, guess) = (draft.states(), draft.carried_unknowns());
+        // States that come from a correction, or meet an input that has jumped, may be far from the constraints.
+        for _ in 0..PROJECTIONS_AT_START {
+            states = draft.project(&around, &states);
+        }
         let unknowns = draft.solve(&around, &states, &guess, &blueprint.step_unknowns, NEWTON_STEPS_AT_START);
         let carried = draft.carry(&states, &unknowns);
         let rows = draft.with_tangents(&carried);

@@ -162,6 +162,81 @@ impl DiscreteProcess {
         self.channels.iter().map(|channel| channel.order).sum()
     }
 
+    /// The weights of all components in an output row.
+    #[must_use]
+    pub fn weights(&self, output: usize) -> Vec<f64> {
+        let mut weights = Vec::with_capacity(self.n_components());
+        for (readout, channel) in self.outputs[output].channels.iter().zip(&self.channels) {
+            match readout {
+                Some(readout) => weights.extend_from_slice(&readout.weights),
+                None => weights.extend(std::iter::repeat_n(0.0, channel.order)),
+            }
+        }
+        weights
+    }
+
+    /// A matrix of each channel applied to that channel's components.
+    fn applied(&self, of: &dyn Fn(&Channel) -> Option<Mat<f64>>, components: &dyn Fn(usize) -> f64) -> Vec<f64> {
+        let mut result = Vec::with_capacity(self.n_components());
+        let mut at = 0;
+        for channel in &self.channels {
+            match of(channel) {
+                Some(matrix) => {
+                    for i in 0..channel.order {
+                        result.push((0..channel.order).map(|j| matrix[(i, j)] * components(at + j)).sum());
+                    }
+                }
+                None => result.extend(std::iter::repeat_n(0.0, channel.order)),
+            }
+            at += channel.order;
+        }
+        result
+    }
+
+    /// The expected components one grid step later.
+    #[must_use]
+    pub fn expected(&self, components: &dyn Fn(usize) -> f64) -> Vec<f64> {
+        self.applied(&|channel| Some(channel.transition.value.clone()), components)
+    }
+
+    /// What a grid step adds to the components, from standard normal numbers.
+    #[must_use]
+    pub fn drawn_step(&self, numbers: &dyn Fn(usize) -> f64) -> Vec<f64> {
+        self.applied(&|channel| Some(channel.factor.value.clone()), numbers)
+    }
+
+    /// Components at the start, from standard normal numbers.
+    #[must_use]
+    pub fn drawn_start(&self, numbers: &dyn Fn(usize) -> f64) -> Vec<f64> {
+        self.applied(&|channel| channel.start.as_ref().map(|start| start.value.clone()), numbers)
+    }
+
+    fn block_diagonal(&self, of: &dyn Fn(&Channel) -> Option<Mat<f64>>) -> Mat<f64> {
+        let n = self.n_components();
+        let mut matrix = Mat::zeros(n, n);
+        let mut at = 0;
+        for channel in &self.channels {
+            if let Some(factor) = of(channel) {
+                let covariance = &factor * factor.transpose();
+                matrix.get_mut(at..at + channel.order, at..at + channel.order).copy_from(&covariance);
+            }
+            at += channel.order;
+        }
+        matrix
+    }
+
+    /// Covariance of what a grid step adds to the components.
+    #[must_use]
+    pub fn step_covariance(&self) -> Mat<f64> {
+        self.block_diagonal(&|channel| Some(channel.factor.value.clone()))
+    }
+
+    /// Covariance of the components at the start.
+    #[must_use]
+    pub fn start_covariance(&self) -> Mat<f64> {
+        self.block_diagonal(&|channel| channel.start.as_ref().map(|start| start.value.clone()))
+    }
+
     /// Whether an output row depends on a direction.
     #[must_use]
     pub fn depends_on(&self, output: usize, direction: usize) -> bool {

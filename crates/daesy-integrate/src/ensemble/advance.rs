@@ -377,6 +377,25 @@ impl<'e> Block<'e> {
         }
     }
 
+    /// Completes changed states at a grid point.
+    pub(super) fn restart(&mut self, point: usize, fraction: f64, disturbances: &mut dyn LaneDisturbances) {
+        let time = self.experiment.grid.point(point);
+        self.experiment.inputs.fill(time, true, &mut self.inputs);
+        let node = self.layout.nodes.len() - 1;
+        self.fill_signals(node, fraction, disturbances);
+        self.lanes.start(time);
+    }
+
+    /// The rows of a method's lanes, for callers that change states on the way.
+    pub(super) fn lanes_mut(&mut self) -> &mut dyn LaneSteps {
+        self.lanes.as_mut()
+    }
+
+    /// Realizations that are left.
+    pub(super) fn is_alive(&self) -> &[bool] {
+        &self.is_alive
+    }
+
     fn take_sample(&mut self, sample: usize, time: f64) {
         let stride = self.lanes.stride();
         let (n_rows, n_observed) = (self.layout.n_observed_rows(), self.layout.n_observed);

@@ -11,6 +11,7 @@
 mod advance;
 mod signals;
 mod start;
+mod walk;
 
 use daesy_system::{DaeSystem, Direction, StepMethod, StepProgram, StepProgramError, Watch};
 use rayon::prelude::*;
@@ -20,6 +21,7 @@ use crate::simulate::Inputs;
 use advance::Block;
 pub use signals::InputTable;
 pub use start::{EnsembleStart, StartSensitivity, reference_point, start_of};
+pub use walk::Walk;
 
 /// Lanes of a block.
 pub const BLOCK_LANES: usize = 64;

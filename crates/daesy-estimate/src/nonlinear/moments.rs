@@ -1,0 +1,326 @@
+//! Filters and smoothers that keep a mean and a covariance.
+//!
+//! ```text
+//! predict   m' = E f(x),  P' = cov f(x) + Q,  C = cov(x, f(x))          f: the model over one grid interval
+//! correct   m = m' + K (y - E h(x)),  K = cov(x, h) (cov h + R)^-1,  P = P' - K cov(h, x)
+//! smooth    G = C P'^-1,  m_s = m + G (m_s+ - m'),  P_s = P + G (P_s+ - P') G'
+//! ```
+//!
+//! Moments are those of 2 n points m +- sqrt(n) columns of P^(1/2), or those of the linear map at the mean. Covariances are singular
+//! where constraints hold; roots and inverses are taken on what is left.
+
+use daesy_integrate::ensemble::{Walk, Wanted};
+use daesy_system::Watch;
+use faer::Mat;
+use faer::linalg::solvers::SelfAdjointEigen;
+
+use super::given::GivenNoise;
+use super::{Approximation, FilterProblem, StateEstimates};
+
+/// How moments pass through the model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spread {
+    /// By points.
+    Points,
+    /// By derivatives.
+    Derivatives,
+}
+
+/// How to filter.
+#[derive(Clone, Debug)]
+pub struct MomentOptions {
+    /// How moments pass through the model.
+    pub spread: Spread,
+    /// Whether to go back as well.
+    pub smooths: bool,
+    /// Covariance of the carried states at the start; zero if none.
+    pub start_covariance: Option<Mat<f64>>,
+    /// Stops the filter.
+    pub watch: Watch,
+}
+
+/// A mean and a covariance.
+#[derive(Clone, Debug)]
+struct Moments {
+    mean: Vec<f64>,
+    covariance: Mat<f64>,
+}
+
+/// One interval, for the way back.
+struct Passed {
+    filtered: Moments,
+    predicted: Moments,
+    cross: Mat<f64>,
+}
+
+/// Symmetric root on the positive part.
+fn root(matrix: &Mat<f64>) -> Mat<f64> {
+    let n = matrix.nrows();
+    let symmetric = Mat::from_fn(n, n, |i, j| 0.5 * (matrix[(i, j)] + matrix[(j, i)]));
+    let Ok(eigen) = SelfAdjointEigen::new(symmetric.as_ref(), faer::Side::Lower) else { return Mat::zeros(n, n) };
+    let values = eigen.S().column_vector();
+    let vectors = eigen.U();
+    Mat::from_fn(n, n, |i, j| {
+        (0..n).map(|k| vectors[(i, k)] * values[k].max(0.0).sqrt() * vectors[(j, k)]).sum::<f64>()
+    })
+}
+
+/// Inverse on the part above rounding, rows and columns scaled alike.
+fn pseudo_inverse(matrix: &Mat<f64>) -> Mat<f64> {
+    let n = matrix.nrows();
+    let scale: Vec<f64> = (0..n).map(|i| if matrix[(i, i)] > 0.0 { matrix[(i, i)].sqrt() } else { 1.0 }).collect();
+    let scaled = Mat::from_fn(n, n, |i, j| 0.5 * (matrix[(i, j)] + matrix[(j, i)]) / (scale[i] * scale[j]));
+    let Ok(eigen) = SelfAdjointEigen::new(scaled.as_ref(), faer::Side::Lower) else { return Mat::zeros(n, n) };
+    let values = eigen.S().column_vector();
+    let vectors = eigen.U();
+    Mat::from_fn(n, n, |i, j| {
+        let sum: f64 =
+            (0..n).filter(|&k| values[k] > 1e-11).map(|k| vectors[(i, k)] * vectors[(j, k)] / values[k]).sum();
+        sum / (scale[i] * scale[j])
+    })
+}
+
+/// The model with its disturbances as a map of moments.
+struct Passage<'f, 'e> {
+    problem: &'f FilterProblem<'f>,
+    walk: Walk<'e>,
+    noise: GivenNoise<'f>,
+    spread: Spread,
+    n_states: usize,
+    n: usize,
+    n_lanes: usize,
+}
+
+impl Passage<'_, '_> {
+    /// Points that stand for moments: `[lane][component]`.
+    fn points(&self, moments: &Moments) -> Vec<Vec<f64>> {
+        if self.spread == Spread::Derivatives {
+            return vec![moments.mean.clone()];
+        }
+        let root = root(&moments.covariance);
+        let reach = (self.n as f64).sqrt();
+        (0..2 * self.n)
+            .map(|lane| {
+                let (column, sign) = (lane / 2, if lane % 2 == 0 { reach } else { -reach });
+                (0..self.n).map(|i| moments.mean[i] + sign * root[(i, column)]).collect()
+            })
+            .collect()
+    }
+
+    /// Puts points into the lanes at a grid point.
+    fn place(&mut self, points: &[Vec<f64>], at: usize) {
+        for (lane, point) in points.iter().enumerate() {
+            for state in 0..self.n_states {
+                self.walk.set_state(lane, state, 0, point[state]);
+            }
+            for component in 0..self.n - self.n_states {
+                self.noise.begin[component * self.n_lanes + lane] = point[self.n_states + component];
+            }
+        }
+        if self.spread == Spread::Derivatives {
+            for direction in 0..self.n {
+                for state in 0..self.n_states {
+                    let unit = if direction == state { 1.0 } else { 0.0 };
+                    self.walk.set_state(0, state, 1 + direction, unit);
+                }
+            }
+        }
+        self.noise.expect();
+        self.walk.restart(at, 0.0, &mut self.noise);
+    }
+
+    /// Mean, covariance and cross-covariance of values at the lanes (`values[lane][..]`), or by their derivatives
+    /// (`jacobian[value][direction]`).
+    fn moments_of(
+        &self,
+        from: &Moments,
+        points: &[Vec<f64>],
+        values: &[Vec<f64>],
+        jacobian: Option<&Mat<f64>>,
+    ) -> (Moments, Mat<f64>) {
+        let m = values[0].len();
+        if let Some(jacobian) = jacobian {
+            let cross = &from.covariance * jacobian.transpose();
+            let covariance = jacobian * &cross;
+            return (Moments { mean: values[0].clone(), covariance }, cross);
+        }
+        let n_points = values.len() as f64;
+        let mean: Vec<f64> = (0..m).map(|i| values.iter().map(|value| value[i]).sum::<f64>() / n_points).collect();
+        let covariance = Mat::from_fn(m, m, |i, j| {
+            values.iter().map(|value| (value[i] - mean[i]) * (value[j] - mean[j])).sum::<f64>() / n_points
+        });
+        let cross = Mat::from_fn(self.n, m, |i, j| {
+            let pairs = points.iter().zip(values);
+            pairs.map(|(point, value)| (point[i] - from.mean[i]) * (value[j] - mean[j])).sum::<f64>() / n_points
+        });
+        (Moments { mean, covariance }, cross)
+    }
+
+    /// Moments one interval later.
+    fn predict(&mut self, from: &Moments, interval: usize) -> (Moments, Mat<f64>) {
+        let points = self.points(from);
+        self.place(&points, interval);
+        self.walk.cross(interval, &mut self.noise);
+        let n_components = self.n - self.n_states;
+        let values: Vec<Vec<f64>> = (0..points.len())
+            .map(|lane| {
+                let mut value: Vec<f64> = (0..self.n_states).map(|state| self.walk.state(lane, state, 0)).collect();
+                value.extend((0..n_components).map(|component| self.noise.end[component * self.n_lanes + lane]));
+                value
+            })
+            .collect();
+        let jacobian = (self.spread == Spread::Derivatives).then(|| {
+            let mut jacobian = Mat::zeros(self.n, self.n);
+            for direction in 0..self.n {
+                for state in 0..self.n_states {
+                    jacobian[(state, direction)] = self.walk.state(0, state, 1 + direction);
+                }
+                if let Some(component) = direction.checked_sub(self.n_states) {
+                    let unit = |other: usize| if other == component { 1.0 } else { 0.0 };
+                    for (row, value) in self.problem.process.expected(&unit).into_iter().enumerate() {
+                        jacobian[(self.n_states + row, direction)] = value;
+                    }
+                }
+            }
+            jacobian
+        });
+        let (mut predicted, cross) = self.moments_of(from, &points, &values, jacobian.as_ref());
+        let noise = self.problem.process.step_covariance();
+        for i in 0..n_components {
+            for j in 0..n_components {
+                predicted.covariance[(self.n_states + i, self.n_states + j)] += noise[(i, j)];
+            }
+        }
+        (predicted, cross)
+    }
+
+    /// Moments of the observed quantities at a grid point.
+    fn observe(&mut self, from: &Moments, at: usize) -> (Moments, Mat<f64>) {
+        let points = self.points(from);
+        self.place(&points, at);
+        let n_observed = self.problem.n_observed();
+        let rows = self.walk.observe(at);
+        let n_lanes = self.n_lanes;
+        let values: Vec<Vec<f64>> =
+            (0..points.len()).map(|lane| (0..n_observed).map(|row| rows[row * n_lanes + lane]).collect()).collect();
+        let jacobian = (self.spread == Spread::Derivatives).then(|| {
+            Mat::from_fn(n_observed, self.n, |row, direction| rows[((1 + direction) * n_observed + row) * n_lanes])
+        });
+        self.moments_of(from, &points, &values, jacobian.as_ref())
+    }
+}
+
+/// Filters an experiment, and smooths if asked.
+#[must_use]
+pub fn filter_by_moments(problem: &FilterProblem<'_>, options: &MomentOptions) -> StateEstimates {
+    let n_states = problem.program.layout().states.len();
+    let n_components = problem.process.n_components();
+    let n = n_states + n_components;
+    let n_lanes = if options.spread == Spread::Points { 2 * n } else { 1 };
+    problem.with_walk(n_lanes, |ensemble| {
+        let wanted = Wanted::default();
+        let mut noise = GivenNoise::new(problem.process, n_lanes, n_states);
+        let walk = Walk::new(ensemble, 0, problem.point, problem.slots, &wanted, &mut noise);
+        let mut passage = Passage { problem, walk, noise, spread: options.spread, n_states, n, n_lanes };
+        run(problem, options, &mut passage)
+    })
+}
+
+fn run(problem: &FilterProblem<'_>, options: &MomentOptions, passage: &mut Passage<'_, '_>) -> StateEstimates {
+    let (n, n_states) = (passage.n, passage.n_states);
+    let (n_measured, n_observed) = (problem.n_measured(), problem.n_observed());
+    let n_samples = problem.grid.samples.len();
+    let mut estimates = StateEstimates {
+        log_likelihood: 0.0,
+        filtered: vec![f64::NAN; n_samples * n_observed],
+        filtered_std: vec![f64::NAN; n_samples * n_observed],
+        smoothed: vec![f64::NAN; n_samples * n_observed],
+        smoothed_std: vec![f64::NAN; n_samples * n_observed],
+        innovations: vec![f64::NAN; n_samples * n_measured],
+        innovation_std: vec![f64::NAN; n_samples * n_measured],
+        approximation: match options.spread {
+            Spread::Points => Approximation::Unscented,
+            Spread::Derivatives => Approximation::Extended,
+        },
+    };
+    let mut now = Moments {
+        mean: (0..n).map(|i| if i < n_states { passage.walk.state(0, i, 0) } else { 0.0 }).collect(),
+        covariance: Mat::zeros(n, n),
+    };
+    if let Some(start) = &options.start_covariance {
+        now.covariance.get_mut(..n_states, ..n_states).copy_from(start);
+    }
+    let stationary = problem.process.start_covariance();
+    now.covariance.get_mut(n_states.., n_states..).copy_from(&stationary);
+    let sample_at = problem.sample_at();
+    let mut passed: Vec<Passed> = Vec::new();
+    for point in 0..sample_at.len() {
+        if options.watch.is_stopped() {
+            break;
+        }
+        if point > 0 {
+            let (predicted, cross) = passage.predict(&now, point - 1);
+            if options.smooths {
+                passed.push(Passed { filtered: now, predicted: predicted.clone(), cross });
+            }
+            now = predicted;
+        }
+        let Some(sample) = sample_at[point] else { continue };
+        let measured = &problem.measured[sample * n_measured..(sample + 1) * n_measured];
+        let present: Vec<usize> = (0..n_measured).filter(|&output| measured[output].is_finite()).collect();
+        if !present.is_empty() {
+            let (expected, cross) = passage.observe(&now, point);
+            let m = present.len();
+            let covariance = Mat::from_fn(m, m, |i, j| {
+                let error = if i == j { problem.variances[present[i]] } else { 0.0 };
+                expected.covariance[(present[i], present[j])] + error
+            });
+            let cross = Mat::from_fn(n, m, |i, j| cross[(i, present[j])]);
+            let errors = Mat::from_fn(m, 1, |i, _| measured[present[i]] - expected.mean[present[i]]);
+            for (i, &output) in present.iter().enumerate() {
+                estimates.innovations[sample * n_measured + output] = errors[(i, 0)];
+                estimates.innovation_std[sample * n_measured + output] = covariance[(i, i)].max(0.0).sqrt();
+            }
+            let inverse = pseudo_inverse(&covariance);
+            let gain = &cross * &inverse;
+            let step = &gain * &errors;
+            now.mean.iter_mut().enumerate().for_each(|(i, mean)| *mean += step[(i, 0)]);
+            now.covariance = &now.covariance - &gain * &covariance * gain.transpose();
+            let distance = (errors.transpose() * &inverse * &errors)[(0, 0)];
+            estimates.log_likelihood -=
+                0.5 * (distance + log_determinant(&covariance) + m as f64 * (2.0 * std::f64::consts::PI).ln());
+        }
+        let (found, _) = passage.observe(&now, point);
+        for signal in 0..n_observed {
+            estimates.filtered[sample * n_observed + signal] = found.mean[signal];
+            estimates.filtered_std[sample * n_observed + signal] = found.covariance[(signal, signal)].max(0.0).sqrt();
+        }
+    }
+    if options.smooths {
+        for point in (0..sample_at.len()).rev() {
+            if let Some(sample) = sample_at[point] {
+                let (found, _) = passage.observe(&now, point);
+                for signal in 0..n_observed {
+                    estimates.smoothed[sample * n_observed + signal] = found.mean[signal];
+                    estimates.smoothed_std[sample * n_observed + signal] =
+                        found.covariance[(signal, signal)].max(0.0).sqrt();
+                }
+            }
+            let Some(step) = passed.pop() else { break };
+            let gain = &step.cross * pseudo_inverse(&step.predicted.covariance);
+            let change = Mat::from_fn(n, 1, |i, _| now.mean[i] - step.predicted.mean[i]);
+            let moved = &gain * change;
+            let covariance = &now.covariance - &step.predicted.covariance;
+            now = Moments {
+                mean: (0..n).map(|i| step.filtered.mean[i] + moved[(i, 0)]).collect(),
+                covariance: &step.filtered.covariance + &gain * covariance * gain.transpose(),
+            };
+        }
+    }
+    estimates
+}
+
+fn log_determinant(matrix: &Mat<f64>) -> f64 {
+    let Ok(eigen) = SelfAdjointEigen::new(matrix.as_ref(), faer::Side::Lower) else { return f64::NAN };
+    eigen.S().column_vector().iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).sum()
+}

@@ -1,0 +1,78 @@
+//! A block of lanes that a caller takes from grid point to grid point, changing its states on the way, as filters do.
+
+use super::advance::Block;
+use super::{Ensemble, EnsemblePoint, LaneDisturbances, Wanted};
+
+/// A block of lanes under a caller's control.
+pub struct Walk<'e> {
+    block: Block<'e>,
+    ensemble: &'e Ensemble<'e>,
+    experiment: usize,
+    n_lanes: usize,
+}
+
+impl<'e> Walk<'e> {
+    /// Lanes at the start of an experiment; `slots` are the inputs that the disturbances drive.
+    #[must_use]
+    pub fn new(
+        ensemble: &'e Ensemble<'e>,
+        experiment: usize,
+        point: &'e EnsemblePoint,
+        slots: &[usize],
+        wanted: &'e Wanted<'e>,
+        disturbances: &mut dyn LaneDisturbances,
+    ) -> Self {
+        let n_lanes = ensemble.n_realizations;
+        let mut block = Block::new(ensemble, experiment, 0, n_lanes, point, slots, wanted);
+        block.begin(disturbances);
+        Self { block, ensemble, experiment, n_lanes }
+    }
+
+    /// Number of carried states.
+    #[must_use]
+    pub fn n_states(&self) -> usize {
+        self.ensemble.program.layout().states.len()
+    }
+
+    /// Crosses an interval of the grid.
+    pub fn cross(&mut self, interval: usize, disturbances: &mut dyn LaneDisturbances) {
+        self.block.advance(interval..interval + 1, disturbances);
+    }
+
+    /// A carried state of a lane; `direction` 0 is the state itself, k its derivative along direction k - 1.
+    #[must_use]
+    pub fn state(&mut self, lane: usize, state: usize, direction: usize) -> f64 {
+        let n_carried = self.ensemble.program.layout().n_carried;
+        let lanes = self.block.lanes_mut();
+        let stride = lanes.stride();
+        lanes.carried()[(direction * n_carried + state) * stride + lane]
+    }
+
+    /// Sets a carried state of a lane, or a derivative of it.
+    pub fn set_state(&mut self, lane: usize, state: usize, direction: usize, value: f64) {
+        let n_carried = self.ensemble.program.layout().n_carried;
+        let lanes = self.block.lanes_mut();
+        let stride = lanes.stride();
+        lanes.carried_mut()[(direction * n_carried + state) * stride + lane] = value;
+    }
+
+    /// Makes changed states consistent at a grid point, under the disturbances at a fraction of an interval.
+    pub fn restart(&mut self, point: usize, fraction: f64, disturbances: &mut dyn LaneDisturbances) {
+        self.block.restart(point, fraction, disturbances);
+    }
+
+    /// Observed rows at a grid point: `[row][lane]`, without padding.
+    pub fn observe(&mut self, point: usize) -> Vec<f64> {
+        let time = self.ensemble.experiments[self.experiment].grid.point(point);
+        let n_lanes = self.n_lanes;
+        let lanes = self.block.lanes_mut();
+        let stride = lanes.stride();
+        lanes.observe(time).chunks_exact(stride).flat_map(|row| row[..n_lanes].to_vec()).collect()
+    }
+
+    /// Which lanes have not broken down.
+    #[must_use]
+    pub fn is_alive(&self) -> &[bool] {
+        self.block.is_alive()
+    }
+}

@@ -1,0 +1,51 @@
+//! How often 95 % intervals of the pendulum's length hold the truth, over many artificial data sets.
+//!
+//! Arguments: number of data sets (200), of samples (1000), of realizations (200).
+#![forbid(unsafe_code)]
+
+mod pendulum;
+
+use daesy_estimate::pem::{GrowingSearch, PredictionUncertainty};
+use daesy_system::Watch;
+use pendulum::{TRUE_LENGTH, realization, study, table};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, default: usize| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(default);
+    let (n_sets, n_samples, n_realizations) = (number(0, 200), number(1, 1000), number(2, 200));
+    let watch = Watch::default();
+    let force: Vec<f64> = realization(303, n_samples * 10 + 1).iter().map(|value| 0.6 * value).collect();
+    let study = study(table(n_samples, &force, &[]), n_realizations, 20.0, 0);
+    let sets = study.artificial_data(&[TRUE_LENGTH], n_sets, 404, &watch).expect("the truth has trajectories");
+    let mut n_covered = 0i32;
+    let (mut sum, mut squares, mut predicted) = (0.0, 0.0, 0.0);
+    for (at, set) in sets.into_iter().enumerate() {
+        // Each data set has realizations of its own on the side of the model, so that Monte Carlo errors differ too.
+        let mut settings = study.settings.clone();
+        settings.seed = 10_000 + at as u64;
+        let mut problem = study.problem(settings, &[6.0]).expect("the start has a prediction");
+        problem.set_measured(set);
+        let search = GrowingSearch { problem: &problem, space: &study.space, watch: watch.clone() };
+        let found = search.run(&[6.0], &mut |_, _| {}).expect("the start has a prediction").result;
+        let is_fixed = [found.at_bound[0].is_some()];
+        let errors =
+            PredictionUncertainty::new(&problem, &found.theta, &study.space.nominal, &[Some(0.002)], &is_fixed, &watch)
+                .expect("the estimate has a prediction");
+        let is_covered = (found.theta[0] - TRUE_LENGTH).abs() <= 1.959_964 * errors.std[0];
+        n_covered += i32::from(is_covered);
+        sum += found.theta[0];
+        squares += found.theta[0].powi(2);
+        predicted += errors.std[0].powi(2);
+        if (at + 1) % 20 == 0 {
+            eprintln!("{} data sets: {n_covered} intervals hold the truth", at + 1);
+        }
+    }
+    let n = n_sets as f64;
+    let spread = ((squares - sum * sum / n) / (n - 1.0)).sqrt();
+    println!(
+        "{n_covered} of {n_sets} intervals hold the truth ({:.1} %); mean {:.4}, spread {spread:.4}, standard errors {:.4} on average",
+        100.0 * f64::from(n_covered) / n,
+        sum / n,
+        (predicted / n).sqrt()
+    );
+}
