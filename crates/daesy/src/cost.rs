@@ -1,18 +1,24 @@
 //! `daesy cost`: the log-likelihood or the cost of a fit over a grid of parameter values.
 
+use std::path::PathBuf;
+use std::time::Instant;
+
 use daesy_estimate::descriptor::ParametricModel;
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::likelihood::Likelihood;
+use daesy_estimate::pem::{PointRefusal, PredictionSettings};
 use daesy_graph::Span;
 use daesy_graph::finding::{Finding, nearest};
 use serde_json::{Map, Value, json};
 
+use crate::checkpoint::{Checkpoint, fingerprint_of, key as checkpoint_key};
 use crate::diagnostic::Diagnostic;
 use crate::identify::ml::prepare;
 use crate::identify::refusal::{failure, finding};
 use crate::identify::{IdentifyFailure, ProgressLine};
 use crate::linear_study::{LinearStudy, SignalsWanted};
 use crate::load::Loaded;
+use crate::prediction_study::PredictionStudy;
 use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
 use crate::table::Table;
@@ -90,6 +96,19 @@ pub struct CostGrid {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+/// What is asked besides the study and the grid.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CostOptions {
+    /// `auto`, `ml`, `pem` or `output-error`, instead of the study's.
+    pub method: Option<String>,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// A file that keeps what was computed, so that the same command goes on where it ended.
+    pub checkpoint: Option<PathBuf>,
+    /// Number of threads; all cores when left out.
+    pub threads: Option<usize>,
+}
+
 /// Why there is no grid.
 #[derive(Clone, Debug)]
 pub enum CostFailure {
@@ -157,23 +176,36 @@ pub fn points(axes: &[GridAxis]) -> Vec<Vec<f64>> {
 pub fn cost(
     loaded: &mut Loaded,
     grid: &[String],
-    method: Option<&str>,
+    options: &CostOptions,
     progress: &mut ProgressLine<'_>,
 ) -> Result<CostGrid, CostFailure> {
     let axes = read_axes(loaded, grid)?;
-    let asked = method
-        .map(str::to_owned)
+    let asked = options
+        .method
+        .clone()
         .or_else(|| loaded.study.as_ref().and_then(|study| study.identify.method.clone()))
         .unwrap_or_else(|| "auto".to_owned());
     let kind = match asked.as_str() {
         "auto" | "ml" => CostKind::LogLikelihood,
         "output-error" => CostKind::OutputError,
+        "pem" => return prediction_cost(loaded, axes, CostKind::PredictionError, options, progress),
         other => {
             let diagnostic = Diagnostic::error("method", format!("there is no cost by the method `{other}`"));
-            return Err(CostFailure::Usage(vec![diagnostic.with_help("methods: auto, ml, output-error")]));
+            return Err(CostFailure::Usage(vec![diagnostic.with_help("methods: auto, ml, pem, output-error")]));
         }
     };
-    let mut study = prepare(loaded, SignalsWanted::No)?;
+    let mut study = match prepare(loaded, SignalsWanted::No) {
+        Ok(study) => study,
+        Err(IdentifyFailure::Input(diagnostics))
+            if asked != "ml" && diagnostics.iter().any(|diagnostic| diagnostic.code == "nonlinear") =>
+        {
+            let has_disturbances = loaded.study.as_ref().is_some_and(|study| !study.disturbances.is_empty());
+            let is_undisturbed = kind == CostKind::OutputError || !has_disturbances;
+            let kind = if is_undisturbed { CostKind::OutputError } else { CostKind::PredictionError };
+            return prediction_cost(loaded, axes, kind, options, progress);
+        }
+        Err(failure) => return Err(failure.into()),
+    };
     let start = study.start();
     if kind == CostKind::OutputError {
         study = study.without_noise(&start);
@@ -217,6 +249,92 @@ pub fn cost(
         let message =
             format!("{} of {} points are refused, the first: {}", refusals.len(), points.len(), first.message);
         diagnostics.push(Diagnostic::resolve(&Finding::warning("refused", Span::NONE, message), &sources));
+    }
+    Ok(CostGrid { model: loaded.flat.model.clone(), kind, axes, values, diagnostics })
+}
+
+/// Points that are computed together, so that they share random numbers and memory stays small.
+const POINTS_TOGETHER: usize = 9;
+
+/// The mean of squared prediction or output errors over a grid.
+fn prediction_cost(
+    loaded: &mut Loaded,
+    axes: Vec<GridAxis>,
+    kind: CostKind,
+    options: &CostOptions,
+    progress: &mut ProgressLine<'_>,
+) -> Result<CostGrid, CostFailure> {
+    let mut study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
+    study.settings.options.n_threads = options.threads.unwrap_or(0);
+    let start = study.space.clamp(&study.start());
+    let settings = PredictionSettings { is_undisturbed: kind == CostKind::OutputError, ..study.settings.clone() };
+    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+    let refused =
+        |refusal: &PointRefusal| IdentifyFailure::Input(vec![Diagnostic::resolve(&study.refusal(refusal), &sources)]);
+    let problem = study.problem(settings, &start).map_err(|refusal| refused(&refusal))?;
+    let n_realizations = problem.settings().n_realizations;
+    let places: Vec<usize> = axes
+        .iter()
+        .map(|axis| study.unknowns.iter().position(|unknown| unknown.name == axis.name).unwrap_or(0))
+        .collect();
+    let thetas: Vec<Vec<f64>> = points(&axes)
+        .iter()
+        .map(|point| {
+            let mut theta = start.clone();
+            places.iter().zip(point).for_each(|(&place, &value)| theta[place] = value);
+            theta
+        })
+        .collect();
+    let mut checkpoint = match &options.checkpoint {
+        Some(path) => {
+            let command = format!("cost {} {}", kind.word(), options.seed);
+            let mark = fingerprint_of(loaded, &command).map_err(IdentifyFailure::Input)?;
+            let opened = Checkpoint::open(path, mark);
+            Some(opened.map_err(|diagnostic| IdentifyFailure::Input(vec![diagnostic]))?)
+        }
+        None => None,
+    };
+    let key_of = |theta: &[f64]| checkpoint_key("cost", theta);
+    let known = |checkpoint: &Option<Checkpoint>, theta: &[f64]| {
+        checkpoint.as_ref().and_then(|checkpoint| checkpoint.get(&key_of(theta)).map(|numbers| numbers[0]))
+    };
+    let missing: Vec<&Vec<f64>> = thetas.iter().filter(|theta| known(&checkpoint, theta).is_none()).collect();
+    let begun = Instant::now();
+    let mut found: Vec<f64> = Vec::with_capacity(missing.len());
+    let mut failures = 0;
+    for some in missing.chunks(POINTS_TOGETHER) {
+        let left = if found.is_empty() {
+            String::new()
+        } else {
+            let per_point = begun.elapsed().as_secs_f64() / found.len() as f64;
+            format!(", about {:.0} s left", per_point * (missing.len() - found.len()) as f64)
+        };
+        progress(&format!("point {} of {}{left}", thetas.len() - missing.len() + found.len() + 1, thetas.len()));
+        let together: Vec<Vec<f64>> = some.iter().map(|theta| (*theta).clone()).collect();
+        let predictions =
+            problem.predict(&together, n_realizations, &loaded.watch).map_err(|refusal| refused(&refusal))?;
+        for (theta, prediction) in some.iter().zip(&predictions) {
+            failures += prediction.failures.len();
+            let value = problem.cost(prediction);
+            found.push(value);
+            if let Some(checkpoint) = &mut checkpoint {
+                checkpoint
+                    .put(&key_of(theta), &[value])
+                    .map_err(|diagnostic| IdentifyFailure::Input(vec![diagnostic]))?;
+            }
+        }
+    }
+    let mut found = found.into_iter();
+    let is_new: Vec<bool> = thetas.iter().map(|theta| missing.contains(&theta)).collect();
+    let values = thetas
+        .iter()
+        .zip(is_new)
+        .map(|(theta, is_new)| if is_new { found.next() } else { known(&checkpoint, theta) }.unwrap_or(f64::NAN))
+        .collect();
+    let mut diagnostics = Vec::new();
+    if failures > 0 {
+        let message = format!("{failures} realizations broke down and were left out");
+        diagnostics.push(Diagnostic::resolve(&Finding::warning("realization-failed", Span::NONE, message), &sources));
     }
     Ok(CostGrid { model: loaded.flat.model.clone(), kind, axes, values, diagnostics })
 }

@@ -1,16 +1,21 @@
 //! `daesy identify`: unknown parameters from data, with their uncertainty.
 //!
-//! Models that are linear in their variables are identified by maximum likelihood ([`ml`]). The result is the same for all methods.
+//! Models that are linear in their variables are identified by maximum likelihood ([`ml`]), all others by prediction errors of
+//! simulated ensembles or by output errors ([`pem`]). The result is the same for all methods.
 
 pub mod ml;
+pub mod pem;
 pub mod refusal;
 mod show;
 
 pub(crate) use show::{short, text_table};
 
+use std::path::PathBuf;
+
 use daesy_estimate::search::Bound;
 use serde_json::{Map, Value, json};
 
+use crate::checkpoint::{Checkpoint, fingerprint_of};
 use crate::diagnostic::Diagnostic;
 use crate::load::Loaded;
 use crate::table::Table;
@@ -48,13 +53,17 @@ pub struct IdentifyOptions {
     pub n_starts: usize,
     /// Whether profile-likelihood intervals are wanted.
     pub with_profiles: bool,
-    /// Seed of the starting points.
+    /// Seed of everything random.
     pub seed: u64,
+    /// A file that keeps what was computed, so that the same command goes on where it ended.
+    pub checkpoint: Option<PathBuf>,
+    /// Number of threads; all cores when left out.
+    pub threads: Option<usize>,
 }
 
 impl Default for IdentifyOptions {
     fn default() -> Self {
-        Self { method: None, n_starts: 1, with_profiles: false, seed: 0 }
+        Self { method: None, n_starts: 1, with_profiles: false, seed: 0, checkpoint: None, threads: None }
     }
 }
 
@@ -196,17 +205,42 @@ pub fn identify(
     require_unknowns(loaded)?;
     let asked =
         options.method.clone().or_else(|| loaded.study.as_ref().and_then(|study| study.identify.method.clone()));
-    match asked.as_deref().unwrap_or("auto") {
-        "auto" | "ml" => ml::identify(loaded, Method::MaximumLikelihood, options, progress),
-        "output-error" => ml::identify(loaded, Method::OutputError, options, progress),
-        "pem" => Err(IdentifyFailure::Input(vec![
-            Diagnostic::error("method", "the method `pem` is not there yet")
-                .with_help("models that are linear in their variables are identified by `ml`"),
-        ])),
-        other => Err(IdentifyFailure::Input(vec![
-            Diagnostic::error("method", format!("there is no method `{other}`"))
-                .with_help("methods: auto, ml, pem, output-error"),
-        ])),
+    let mut by_ensembles = |loaded: &mut Loaded, method: Method| {
+        let mut checkpoint = match &options.checkpoint {
+            Some(path) => {
+                let command = format!("identify {} {} {}", method.word(), options.seed, options.n_starts);
+                let opened = fingerprint_of(loaded, &command)
+                    .and_then(|mark| Checkpoint::open(path, mark).map_err(|diagnostic| vec![diagnostic]));
+                Some(opened.map_err(IdentifyFailure::Input)?)
+            }
+            None => None,
+        };
+        pem::identify(loaded, method, options, checkpoint.as_mut(), progress)
+    };
+    let has_disturbances = loaded.study.as_ref().is_some_and(|study| !study.disturbances.is_empty());
+    let method = match asked.as_deref().unwrap_or("auto") {
+        "auto" | "ml" => Method::MaximumLikelihood,
+        "output-error" => Method::OutputError,
+        "pem" => return by_ensembles(loaded, Method::PredictionError),
+        other => {
+            return Err(IdentifyFailure::Input(vec![
+                Diagnostic::error("method", format!("there is no method `{other}`"))
+                    .with_help("methods: auto, ml, pem, output-error"),
+            ]));
+        }
+    };
+    let mut copy = loaded.clone();
+    let is_linear = match ml::prepare(&mut copy, crate::linear_study::SignalsWanted::No) {
+        Err(IdentifyFailure::Input(diagnostics)) => {
+            !diagnostics.iter().any(|diagnostic| diagnostic.code == "nonlinear")
+        }
+        _ => true,
+    };
+    match (method, is_linear, asked.as_deref()) {
+        (Method::OutputError, false, _) => by_ensembles(loaded, Method::OutputError),
+        (_, false, None | Some("auto")) if has_disturbances => by_ensembles(loaded, Method::PredictionError),
+        (_, false, None | Some("auto")) => by_ensembles(loaded, Method::OutputError),
+        _ => ml::identify(loaded, method, options, progress),
     }
 }
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod check;
+pub mod checkpoint;
 pub mod cost;
 pub mod data;
 pub mod demo;

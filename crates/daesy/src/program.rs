@@ -156,6 +156,9 @@ struct IdentifyArgs {
     /// Also finds profile-likelihood intervals
     #[arg(long)]
     profile: bool,
+    /// Keeps what was computed, so that the same command goes on where it ended
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
 }
 
 #[derive(Args, Clone)]
@@ -168,6 +171,9 @@ struct CostArgs {
     /// auto, ml, pem or output-error; what the study says when left out
     #[arg(long, value_name = "NAME")]
     method: Option<String>,
+    /// Keeps what was computed, so that the same command goes on where it ended
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
 }
 
 #[derive(Args, Clone)]

@@ -62,7 +62,7 @@ fn run(
         program: program.as_ref(),
         experiments: &experiments,
         n_realizations: 3,
-        options: EnsembleOptions { rtol: 1e-7, atol: 1e-10, max_halvings: 16 },
+        options: EnsembleOptions { rtol: 1e-7, atol: 1e-10, max_halvings: 16, n_threads: 0 },
     };
     let result = ensemble
         .run(&[point], &Undisturbed, &Wanted::default(), &Watch::default())

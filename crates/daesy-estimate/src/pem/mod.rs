@@ -14,7 +14,7 @@ pub mod objective;
 pub mod problem;
 pub mod uncertainty;
 
-pub use objective::{GrowingSearch, PredictionObjective, SearchTrace};
+pub use objective::{GrowingSearch, GrownSearch, PredictionObjective, SearchTrace};
 pub use problem::{
     MeasuredExperiment, ParameterPoint, Parameterization, PointRefusal, Prediction, PredictionProblem,
     PredictionSettings,

@@ -108,6 +108,16 @@ impl GrowingSearch<'_, '_> {
         stages
     }
 
+    /// When a stage ends: early ones need no more digits than their own Monte Carlo error leaves meaning to.
+    #[must_use]
+    pub fn options(is_last: bool) -> SearchOptions {
+        SearchOptions {
+            relative: if is_last { 1e-9 } else { 1e-4 },
+            max_iterations: if is_last { 60 } else { 30 },
+            ..SearchOptions::default()
+        }
+    }
+
     /// Minimizes from a start.
     ///
     /// # Errors
@@ -130,12 +140,7 @@ impl GrowingSearch<'_, '_> {
                 watch: self.watch.clone(),
                 evaluations: 0,
             };
-            // Early stages need no more digits than their own Monte Carlo error leaves meaning to.
-            let options = SearchOptions {
-                relative: if is_last { 1e-9 } else { 1e-4 },
-                max_iterations: if is_last { 60 } else { 30 },
-                ..SearchOptions::default()
-            };
+            let options = Self::options(is_last);
             let result = minimize(&mut objective, &theta, self.space, &options, &mut |progress| {
                 observe(n_realizations, progress);
             })?;

@@ -151,11 +151,13 @@ pub struct EnsembleOptions {
     pub atol: f64,
     /// An interval of the grid is halved at most so often.
     pub max_halvings: u32,
+    /// Number of threads; all cores when 0. Results do not depend on it.
+    pub n_threads: usize,
 }
 
 impl Default for EnsembleOptions {
     fn default() -> Self {
-        Self { rtol: 1e-6, atol: 1e-9, max_halvings: 16 }
+        Self { rtol: 1e-6, atol: 1e-9, max_halvings: 16, n_threads: 0 }
     }
 }
 
@@ -295,33 +297,38 @@ impl Ensemble<'_> {
         let tasks: Vec<(usize, usize)> = (0..self.experiments.len())
             .flat_map(|experiment| (0..n_blocks).map(move |block| (experiment, block)))
             .collect();
-        let outcomes: Vec<Vec<advance::Outcome>> = tasks
-            .par_iter()
-            .map(|&(experiment, block)| {
-                let first = block * BLOCK_LANES;
-                let n_lanes = BLOCK_LANES.min(self.n_realizations - first);
-                let mut generators = disturbances.block(experiment, first, n_lanes, 0..points.len());
-                let mut blocks: Vec<Block<'_>> = points
-                    .iter()
-                    .map(|point| Block::new(self, experiment, first, n_lanes, point, disturbances.slots(), wanted))
-                    .collect();
-                let n_intervals = self.experiments[experiment].grid.n_intervals();
+        let advance = |&(experiment, block): &(usize, usize)| -> Vec<advance::Outcome> {
+            let first = block * BLOCK_LANES;
+            let n_lanes = BLOCK_LANES.min(self.n_realizations - first);
+            let mut generators = disturbances.block(experiment, first, n_lanes, 0..points.len());
+            let mut blocks: Vec<Block<'_>> = points
+                .iter()
+                .map(|point| Block::new(self, experiment, first, n_lanes, point, disturbances.slots(), wanted))
+                .collect();
+            let n_intervals = self.experiments[experiment].grid.n_intervals();
+            for (block, generator) in blocks.iter_mut().zip(&mut generators) {
+                block.begin(generator.as_mut());
+            }
+            for chunk in (0..n_intervals).step_by(CHUNK) {
+                if watch.is_stopped() {
+                    break;
+                }
+                let end = (chunk + CHUNK).min(n_intervals);
                 for (block, generator) in blocks.iter_mut().zip(&mut generators) {
-                    block.begin(generator.as_mut());
+                    block.advance(chunk..end, generator.as_mut());
+                    watch.advance(((end - chunk) * n_lanes) as u64);
                 }
-                for chunk in (0..n_intervals).step_by(CHUNK) {
-                    if watch.is_stopped() {
-                        break;
-                    }
-                    let end = (chunk + CHUNK).min(n_intervals);
-                    for (block, generator) in blocks.iter_mut().zip(&mut generators) {
-                        block.advance(chunk..end, generator.as_mut());
-                        watch.advance(((end - chunk) * n_lanes) as u64);
-                    }
-                }
-                blocks.into_iter().map(Block::finish).collect()
-            })
-            .collect();
+            }
+            blocks.into_iter().map(Block::finish).collect()
+        };
+        let all = || tasks.par_iter().map(advance).collect();
+        let outcomes: Vec<Vec<advance::Outcome>> = match self.options.n_threads {
+            0 => all(),
+            n => match rayon::ThreadPoolBuilder::new().num_threads(n).build() {
+                Ok(pool) => pool.install(all),
+                Err(_) => all(),
+            },
+        };
         if watch.is_stopped() {
             return Err(EnsembleError::Stopped);
         }

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write as _};
 use std::path::Path;
 
 use super::{Answer, CostArgs, EstimateArgs, FileArgs, IdentifyArgs, Status, cannot_write, load_file, table_kind};
-use crate::cost::cost;
+use crate::cost::{CostOptions, cost};
 use crate::estimate::estimate;
 use crate::identify::{IdentifyFailure, IdentifyOptions, identify};
 use crate::report::Page;
@@ -84,6 +84,8 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
         n_starts: args.starts,
         with_profiles: args.profile,
         seed: args.file.common.seed,
+        checkpoint: args.checkpoint.clone(),
+        threads: args.file.common.threads,
     };
     let mut line = Line::new(&args.file);
     let found = identify(&mut loaded, &options, &mut |text| line.show(text));
@@ -162,8 +164,14 @@ pub(super) fn cost_verb(args: &CostArgs) -> Answer {
     };
     answer.model = Some(loaded.flat.model.clone());
     answer.diagnostics = loaded.diagnostics.clone();
+    let options = CostOptions {
+        method: args.method.clone(),
+        seed: args.file.common.seed,
+        checkpoint: args.checkpoint.clone(),
+        threads: args.file.common.threads,
+    };
     let mut line = Line::new(&args.file);
-    let found = cost(&mut loaded, &args.grid, args.method.as_deref(), &mut |text| line.show(text));
+    let found = cost(&mut loaded, &args.grid, &options, &mut |text| line.show(text));
     drop(line);
     let found = match found {
         Ok(found) => found,

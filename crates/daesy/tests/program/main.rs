@@ -6,6 +6,7 @@ mod estimation;
 mod events;
 mod json;
 mod misled;
+mod prediction;
 mod problems;
 mod session;
 mod structure;

@@ -1,0 +1,539 @@
+//! Prediction errors of simulated ensembles, and output errors, for models of any kind.
+//!
+//! The output-error fit, which leaves disturbances out and costs next to nothing, is found first from all starting points; the
+//! prediction-error search goes on from there or from the start of the study, whichever predicts better.
+
+use std::time::Instant;
+
+use daesy_estimate::chi_square::NORMAL_95;
+use daesy_estimate::pem::{
+    GrowingSearch, GrownSearch, PointRefusal, Prediction, PredictionObjective, PredictionProblem, PredictionSettings,
+    PredictionUncertainty,
+};
+use daesy_estimate::residual::residual_tests;
+use daesy_estimate::search::{Expansion, Objective, SearchEnd, SearchOptions, SearchProgress, minimize};
+use daesy_graph::Span;
+use daesy_graph::finding::Finding;
+use daesy_pencil::Mat;
+
+use super::{
+    Fit, Identifiability, Identification, IdentifyFailure, IdentifyOptions, Method, ParameterEstimate, ProgressLine,
+    ResidualSummary, StartOutcome,
+};
+use crate::checkpoint::{Checkpoint, key};
+use crate::diagnostic::Diagnostic;
+use crate::load::Loaded;
+use crate::prediction_study::PredictionStudy;
+
+/// Realizations for a first look at the start.
+const FIRST_LOOK: usize = 32;
+
+/// Output-error searches that are carried to their end.
+const MAX_WARM_STARTS: usize = 8;
+
+/// Seed of artificial data, beside that of the predictions.
+const BOOTSTRAP_SEED: u64 = 0x6b8b_4567_327b_23c6;
+
+/// An objective whose evaluations are kept in a checkpoint.
+struct Kept<'c, O> {
+    inner: O,
+    label: String,
+    checkpoint: Option<&'c mut Checkpoint>,
+    trouble: Option<Diagnostic>,
+}
+
+impl<O: Objective<Refusal = PointRefusal>> Kept<'_, O> {
+    fn keep(&mut self, key: &str, numbers: &[f64]) {
+        if let Some(checkpoint) = &mut self.checkpoint
+            && let Err(diagnostic) = checkpoint.put(key, numbers)
+        {
+            self.trouble.get_or_insert(diagnostic);
+        }
+    }
+
+    fn known(&self, key: &str) -> Option<Vec<f64>> {
+        self.checkpoint.as_ref()?.get(key).map(<[f64]>::to_vec)
+    }
+}
+
+impl<O: Objective<Refusal = PointRefusal>> Objective for Kept<'_, O> {
+    type Refusal = PointRefusal;
+
+    fn value(&mut self, theta: &[f64]) -> Result<f64, PointRefusal> {
+        let key = key(&format!("{}-value", self.label), theta);
+        if let Some(known) = self.known(&key) {
+            return Ok(known[0]);
+        }
+        let value = self.inner.value(theta)?;
+        self.keep(&key, &[value]);
+        Ok(value)
+    }
+
+    fn expand(&mut self, theta: &[f64]) -> Result<Expansion, PointRefusal> {
+        let key = key(&format!("{}-expansion", self.label), theta);
+        let n = theta.len();
+        if let Some(known) = self.known(&key).filter(|known| known.len() == 1 + n + n * n) {
+            return Ok(Expansion {
+                value: known[0],
+                gradient: known[1..=n].to_vec(),
+                curvature: Mat::from_fn(n, n, |i, j| known[1 + n + i * n + j]),
+            });
+        }
+        let expansion = self.inner.expand(theta)?;
+        let mut numbers = vec![expansion.value];
+        numbers.extend(&expansion.gradient);
+        numbers.extend((0..n * n).map(|at| expansion.curvature[(at / n, at % n)]));
+        self.keep(&key, &numbers);
+        Ok(expansion)
+    }
+}
+
+fn refused(loaded: &Loaded, study: &PredictionStudy, refusal: &PointRefusal) -> IdentifyFailure {
+    let finding = study.refusal(refusal);
+    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+    let diagnostic = Diagnostic::resolve(&finding, &sources);
+    match refusal {
+        PointRefusal::Ensemble(_) => IdentifyFailure::Method(Box::new(diagnostic)),
+        _ => IdentifyFailure::Input(vec![diagnostic]),
+    }
+}
+
+fn resolve(loaded: &Loaded, finding: &Finding) -> Diagnostic {
+    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+    Diagnostic::resolve(finding, &sources)
+}
+
+/// Cost, step and what may be left, in a line.
+fn progress_words(n_realizations: usize, state: &SearchProgress<'_>, begun: Instant) -> String {
+    format!(
+        "{n_realizations} realizations, step {}: cost {:.6e}, last step {:.2e}, {:.0} s",
+        state.iteration,
+        state.value,
+        state.step,
+        begun.elapsed().as_secs_f64()
+    )
+}
+
+/// Identifies by prediction errors, or by output errors.
+///
+/// # Errors
+/// Diagnostics, when the study is at fault or the search gives up.
+pub fn identify(
+    loaded: &mut Loaded,
+    method: Method,
+    options: &IdentifyOptions,
+    mut checkpoint: Option<&mut Checkpoint>,
+    progress: &mut ProgressLine<'_>,
+) -> Result<Identification, IdentifyFailure> {
+    let mut study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
+    study.settings.options.n_threads = options.threads.unwrap_or(0);
+    let start = study.space.clamp(&study.start());
+    let mut diagnostics = Vec::new();
+    let undisturbed = PredictionSettings { is_undisturbed: true, ..study.settings.clone() };
+    let plain = study.problem(undisturbed, &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
+    let n_starts = loaded
+        .study
+        .as_ref()
+        .and_then(|study| study.identify.starts)
+        .map_or(options.n_starts, |starts| (starts as usize).max(options.n_starts));
+    let begun = Instant::now();
+    let mut outcomes = Vec::new();
+    let mut best: Option<GrownSearch> = None;
+    let mut first_refusal = None;
+    for (at, from) in study.space.starts(&start, n_starts.max(1), options.seed).iter().enumerate() {
+        if at >= MAX_WARM_STARTS * n_starts.max(1) || loaded.watch.is_stopped() {
+            break;
+        }
+        let search = GrowingSearch { problem: &plain, space: &study.space, watch: loaded.watch.clone() };
+        let found = search.run(from, &mut |_, state| {
+            progress(&format!("output error, start {}: {}", at + 1, progress_words(1, state, begun)));
+        });
+        match found {
+            Ok(found) => {
+                outcomes.push(StartOutcome {
+                    start: from.clone(),
+                    end: found.result.theta.clone(),
+                    cost: found.result.expansion.value,
+                });
+                if best.as_ref().is_none_or(|best| found.result.expansion.value < best.result.expansion.value) {
+                    best = Some(found);
+                }
+            }
+            Err(refusal) => {
+                outcomes.push(StartOutcome { start: from.clone(), end: Vec::new(), cost: f64::NAN });
+                first_refusal.get_or_insert(refusal);
+            }
+        }
+    }
+    let Some(mut best) = best else {
+        let refusal = first_refusal.unwrap_or(PointRefusal::NotFinite { what: "the start".to_owned() });
+        return Err(refused(loaded, &study, &refusal));
+    };
+    let is_disturbed = method == Method::PredictionError && !study.disturbances.is_empty();
+    if method == Method::PredictionError && !is_disturbed {
+        let note =
+            Finding::note("no-disturbances", Span::NONE, "without disturbances, prediction errors are output errors");
+        diagnostics.push(resolve(loaded, &note));
+    }
+    let problem;
+    if is_disturbed {
+        problem = study.problem(study.settings.clone(), &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
+        let warm = best.result.theta.clone();
+        let from = better_of(&problem, &start, &warm, loaded).map_err(|refusal| refused(loaded, &study, &refusal))?;
+        best = grow(&problem, &study, &from, loaded, checkpoint.as_deref_mut(), &mut |n, state| {
+            progress(&progress_words(n, state, begun));
+        })
+        .map_err(|failure| match failure {
+            GrowFailure::Refused(refusal) => refused(loaded, &study, &refusal),
+            GrowFailure::Checkpoint(diagnostic) => IdentifyFailure::Input(vec![*diagnostic]),
+        })?;
+        note_interpolation(loaded, &study, &problem, &best.result.theta, &mut diagnostics);
+    } else {
+        problem = plain;
+    }
+    refuse_idle_unknowns(loaded, &study, &problem, &best, method, &mut diagnostics)?;
+    if best.result.end == SearchEnd::TooManyIterations {
+        let message = format!("the search has not arrived after {} steps", best.iterations);
+        let warning = Finding::warning("not-converged", Span::NONE, message)
+            .with_help("start closer, or leave out unknowns that the data do not determine");
+        diagnostics.push(resolve(loaded, &warning));
+    }
+    finish(loaded, &study, problem, best, method, outcomes, diagnostics, progress)
+}
+
+/// Of two points, the one with the smaller cost by a few realizations.
+fn better_of(
+    problem: &PredictionProblem<'_>,
+    start: &[f64],
+    warm: &[f64],
+    loaded: &Loaded,
+) -> Result<Vec<f64>, PointRefusal> {
+    let cost = |theta: &[f64]| {
+        let predictions = problem.predict(&[theta.to_vec()], FIRST_LOOK, &loaded.watch)?;
+        Ok::<f64, PointRefusal>(problem.cost(&predictions[0]))
+    };
+    match (cost(start), cost(warm)) {
+        (Ok(a), Ok(b)) => Ok(if b < a { warm.to_vec() } else { start.to_vec() }),
+        (Err(_), Ok(_)) => Ok(warm.to_vec()),
+        (Ok(_), Err(_)) => Ok(start.to_vec()),
+        (Err(refusal), Err(_)) => Err(refusal),
+    }
+}
+
+enum GrowFailure {
+    Refused(PointRefusal),
+    Checkpoint(Box<Diagnostic>),
+}
+
+/// The growing search with its evaluations kept.
+fn grow(
+    problem: &PredictionProblem<'_>,
+    study: &PredictionStudy,
+    from: &[f64],
+    loaded: &Loaded,
+    mut checkpoint: Option<&mut Checkpoint>,
+    observe: &mut dyn FnMut(usize, &SearchProgress<'_>),
+) -> Result<GrownSearch, GrowFailure> {
+    let stages = GrowingSearch { problem, space: &study.space, watch: loaded.watch.clone() }.stages();
+    let mut theta = from.to_vec();
+    let mut iterations = 0;
+    let mut last = None;
+    for (at, &n_realizations) in stages.iter().enumerate() {
+        let is_last = at + 1 == stages.len();
+        let inner = PredictionObjective { problem, n_realizations, watch: loaded.watch.clone(), evaluations: 0 };
+        let mut objective =
+            Kept { inner, label: format!("pem{n_realizations}"), checkpoint: checkpoint.as_deref_mut(), trouble: None };
+        let options = GrowingSearch::options(is_last);
+        let result =
+            minimize(&mut objective, &theta, &study.space, &options, &mut |state| observe(n_realizations, state))
+                .map_err(GrowFailure::Refused)?;
+        if let Some(trouble) = objective.trouble {
+            return Err(GrowFailure::Checkpoint(Box::new(trouble)));
+        }
+        iterations += result.iterations;
+        theta.clone_from(&result.theta);
+        last = Some(result);
+    }
+    let result = last.expect("there is at least one stage");
+    Ok(GrownSearch { result, iterations, traces: Vec::new() })
+}
+
+/// Says how far straight lines between grid points are from the disturbances.
+fn note_interpolation(
+    loaded: &Loaded,
+    study: &PredictionStudy,
+    problem: &PredictionProblem<'_>,
+    theta: &[f64],
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    if study.settings.interpolation == daesy_estimate::noise::Interpolation::Exact {
+        return;
+    }
+    let Ok(errors) = problem.interpolation_error(theta) else { return };
+    let worst =
+        errors.iter().map(|error| if error.std > 0.0 { error.rms / error.std } else { 0.0 }).fold(0.0, f64::max);
+    let words = format!(
+        "straight lines between points of `noise_step` are off by up to {:.2} % of the disturbances' standard deviation",
+        100.0 * worst
+    );
+    let finding = if worst > 0.05 {
+        Finding::warning("interpolation-error", Span::NONE, words)
+            .with_help("take a smaller `noise_step`, or `interpolation = \"exact\"`")
+    } else {
+        Finding::note("interpolation-error", Span::NONE, words)
+    };
+    diagnostics.push(resolve(loaded, &finding));
+}
+
+/// An unknown that changes no prediction cannot be found.
+fn refuse_idle_unknowns(
+    loaded: &Loaded,
+    study: &PredictionStudy,
+    problem: &PredictionProblem<'_>,
+    best: &GrownSearch,
+    method: Method,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Result<(), IdentifyFailure> {
+    let prediction = problem
+        .differentiate(&best.result.theta, FIRST_LOOK, &loaded.watch)
+        .map_err(|refusal| refused(loaded, study, &refusal))?;
+    let mut wrong = Vec::new();
+    for (unknown, tangent) in study.unknowns.iter().zip(&prediction.tangents) {
+        if tangent.iter().flatten().any(|value| *value != 0.0) {
+            continue;
+        }
+        let names = [&unknown.name];
+        if method == Method::OutputError {
+            let message = format!("an output-error fit has no use for `{}`: it stays at its start", unknown.name);
+            diagnostics.push(resolve(loaded, &Finding::note("idle-unknown", unknown.span, message).with_names(names)));
+        } else {
+            let message = format!("`{}` has no influence on the measurements", unknown.name);
+            let finding = Finding::error("idle-unknown", unknown.span, message)
+                .with_names(names)
+                .with_help("take it out of `[unknown]`, or measure a signal that depends on it");
+            wrong.push(resolve(loaded, &finding));
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(IdentifyFailure::Input(wrong)) }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn finish(
+    loaded: &Loaded,
+    study: &PredictionStudy,
+    mut problem: PredictionProblem<'_>,
+    best: GrownSearch,
+    method: Method,
+    outcomes: Vec<StartOutcome>,
+    mut diagnostics: Vec<Diagnostic>,
+    progress: &mut ProgressLine<'_>,
+) -> Result<Identification, IdentifyFailure> {
+    let theta = best.result.theta.clone();
+    let fail = |refusal: PointRefusal| refused(loaded, study, &refusal);
+    progress("standard errors");
+    let is_fixed: Vec<bool> = best.result.at_bound.iter().map(Option::is_some).collect();
+    let variances: Vec<Option<f64>> = study.measured.iter().map(|measured| measured.variance).collect();
+    let sizes: Vec<f64> =
+        theta.iter().zip(&study.space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
+    let uncertainty =
+        PredictionUncertainty::new(&problem, &theta, &sizes, &variances, &is_fixed, &loaded.watch).map_err(fail)?;
+    let n_realizations = problem.settings().n_realizations;
+    let prediction =
+        problem.predict(std::slice::from_ref(&theta), n_realizations, &loaded.watch).map_err(fail)?.remove(0);
+    let mut std = uncertainty.std.clone();
+    if let Some(n_sets) = loaded.study.as_ref().and_then(|study| study.identify.bootstrap) {
+        std = bootstrap(loaded, study, &mut problem, &theta, n_sets as usize, progress).map_err(fail)?;
+    }
+    for failure in prediction.failures.iter().take(5) {
+        let message = format!(
+            "realization {} of experiment {} broke down at t = {}: {}",
+            failure.realization, failure.experiment, failure.time, failure.reason
+        );
+        diagnostics.push(resolve(loaded, &Finding::warning("realization-failed", Span::NONE, message)));
+    }
+    if prediction.failures.len() > 5 {
+        let message = format!("{} more realizations broke down and were left out", prediction.failures.len() - 5);
+        diagnostics.push(resolve(loaded, &Finding::warning("realization-failed", Span::NONE, message)));
+    }
+    let parameters = study
+        .unknowns
+        .iter()
+        .enumerate()
+        .map(|(at, unknown)| {
+            let reach = NORMAL_95 * std[at];
+            ParameterEstimate {
+                name: unknown.name.clone(),
+                estimate: theta[at],
+                std_error: std[at],
+                robust_std_error: uncertainty.std[at],
+                ci95: [theta[at] - reach, theta[at] + reach],
+                profile95: None,
+                start: unknown.start,
+                at_bound: best.result.at_bound[at],
+            }
+        })
+        .collect::<Vec<_>>();
+    for parameter in parameters.iter().filter(|parameter| parameter.at_bound.is_some()) {
+        let message = format!("`{}` is at its bound {}: its error is not known", parameter.name, parameter.estimate);
+        let warning = Finding::warning("at-bound", Span::NONE, message)
+            .with_names([&parameter.name])
+            .with_help("widen the bound, or take the value as known");
+        diagnostics.push(resolve(loaded, &warning));
+    }
+    let worst_share = (0..theta.len())
+        .map(|at| uncertainty.monte_carlo_std[at] / uncertainty.std[at])
+        .filter(|share| share.is_finite())
+        .fold(0.0, f64::max);
+    if worst_share > 0.5 {
+        let message = format!(
+            "{:.0} % of the standard error comes from having {n_realizations} realizations only",
+            100.0 * worst_share
+        );
+        let note = Finding::note("monte-carlo-error", Span::NONE, message).with_help("more `realizations` would help");
+        diagnostics.push(resolve(loaded, &note));
+    }
+    let flat_directions: Vec<Vec<(String, f64)>> = uncertainty
+        .flat_directions
+        .iter()
+        .map(|direction| {
+            let entries = study.unknowns.iter().zip(direction).filter(|(_, weight)| weight.abs() > 1e-3);
+            entries.map(|(unknown, weight)| (unknown.name.clone(), *weight)).collect()
+        })
+        .collect();
+    for direction in &flat_directions {
+        let names: Vec<&str> = direction.iter().map(|(name, _)| name.as_str()).collect();
+        let message = format!("the data do not determine {}", names.join(", "));
+        let warning = Finding::warning("flat-direction", Span::NONE, message)
+            .with_names(names)
+            .with_help("fix one of them, or measure more");
+        diagnostics.push(resolve(loaded, &warning));
+    }
+    let fits = fits(study, &problem, &prediction);
+    let n_samples = fits.iter().map(|fit| fit.measured.iter().filter(|value| value.is_finite()).count()).sum();
+    Ok(Identification {
+        model: loaded.flat.model.clone(),
+        method,
+        converged: best.result.end == SearchEnd::Converged,
+        iterations: best.iterations,
+        parameters,
+        cost: problem.cost(&prediction),
+        log_likelihood: None,
+        aic: None,
+        bic: None,
+        n_samples,
+        fit_percent: fit_percent(study, &fits),
+        identifiability: Identifiability { rank: uncertainty.rank, n_unknown: study.unknowns.len(), flat_directions },
+        residuals: residuals(study, &fits),
+        fits,
+        starts: if outcomes.len() > 1 { outcomes } else { Vec::new() },
+        initial: Vec::new(),
+        diagnostics,
+    })
+}
+
+/// Standard deviations of estimates from artificial data at the estimate.
+fn bootstrap(
+    loaded: &Loaded,
+    study: &PredictionStudy,
+    problem: &mut PredictionProblem<'_>,
+    theta: &[f64],
+    n_sets: usize,
+    progress: &mut ProgressLine<'_>,
+) -> Result<Vec<f64>, PointRefusal> {
+    let seed = study.settings.seed ^ BOOTSTRAP_SEED;
+    let sets = study.artificial_data(theta, n_sets, seed, &loaded.watch)?;
+    let own: Vec<Vec<f64>> = problem.experiments().iter().map(|experiment| experiment.measured.clone()).collect();
+    let n_realizations = problem.realizations(problem.settings().n_realizations);
+    let mut estimates: Vec<Vec<f64>> = Vec::new();
+    for (at, mut set) in sets.into_iter().enumerate() {
+        progress(&format!("bootstrap: data set {} of {n_sets}", at + 1));
+        for (values, own) in set.iter_mut().zip(&own) {
+            values.iter_mut().zip(own).filter(|(_, own)| own.is_nan()).for_each(|(value, _)| *value = f64::NAN);
+        }
+        problem.set_measured(set);
+        let mut objective =
+            PredictionObjective { problem, n_realizations, watch: loaded.watch.clone(), evaluations: 0 };
+        let options = SearchOptions { relative: 1e-6, max_iterations: 20, ..SearchOptions::default() };
+        let found = minimize(&mut objective, theta, &study.space, &options, &mut |_| {})?;
+        estimates.push(found.theta);
+    }
+    problem.set_measured(own);
+    let n = estimates.len() as f64;
+    Ok((0..theta.len())
+        .map(|i| {
+            let mean = estimates.iter().map(|estimate| estimate[i]).sum::<f64>() / n;
+            let sum: f64 = estimates.iter().map(|estimate| (estimate[i] - mean).powi(2)).sum();
+            (sum / (n - 1.0).max(1.0)).sqrt()
+        })
+        .collect())
+}
+
+fn fits(study: &PredictionStudy, problem: &PredictionProblem<'_>, prediction: &Prediction) -> Vec<Fit> {
+    let n_outputs = study.measured.len();
+    let mut fits = Vec::new();
+    for (at, experiment) in problem.experiments().iter().enumerate() {
+        for (output, measured) in study.measured.iter().enumerate() {
+            let column = |values: &[f64]| values.iter().skip(output).step_by(n_outputs).copied().collect::<Vec<f64>>();
+            let error = measured.variance.unwrap_or(0.0);
+            let mut values = column(&experiment.measured);
+            for (value, is_used) in values.iter_mut().zip(&experiment.is_used) {
+                if !is_used {
+                    *value = f64::NAN;
+                }
+            }
+            fits.push(Fit {
+                name: measured.name.clone(),
+                experiment: at,
+                times: experiment.grid.samples.clone(),
+                measured: values,
+                predicted: column(&prediction.means[at]),
+                std: column(&prediction.variances[at]).into_iter().map(|variance| (variance + error).sqrt()).collect(),
+            });
+        }
+    }
+    fits
+}
+
+fn fit_percent(study: &PredictionStudy, fits: &[Fit]) -> Vec<(String, f64)> {
+    study
+        .measured
+        .iter()
+        .map(|measured| {
+            let own = fits.iter().filter(|fit| fit.name == measured.name);
+            let pairs: Vec<(f64, f64)> = own
+                .flat_map(|fit| fit.measured.iter().copied().zip(fit.predicted.iter().copied()))
+                .filter(|(measured, _)| measured.is_finite())
+                .collect();
+            let mean = pairs.iter().map(|pair| pair.0).sum::<f64>() / pairs.len().max(1) as f64;
+            let error: f64 = pairs.iter().map(|(measured, predicted)| (measured - predicted).powi(2)).sum();
+            let total: f64 = pairs.iter().map(|(measured, _)| (measured - mean).powi(2)).sum();
+            (measured.name.clone(), 100.0 * (1.0 - (error / total).sqrt()))
+        })
+        .collect()
+}
+
+fn residuals(study: &PredictionStudy, fits: &[Fit]) -> Vec<ResidualSummary> {
+    study
+        .measured
+        .iter()
+        .map(|measured| {
+            let own = || fits.iter().filter(|fit| fit.name == measured.name);
+            let plain: Vec<f64> =
+                own().flat_map(|fit| fit.measured.iter().zip(&fit.predicted).map(|(a, b)| a - b)).collect();
+            let standardized: Vec<f64> = own()
+                .flat_map(|fit| {
+                    let errors = fit.measured.iter().zip(&fit.predicted).map(|(a, b)| a - b);
+                    errors.zip(&fit.std).map(|(error, std)| if *std > 0.0 { error / std } else { error })
+                })
+                .collect();
+            let tests = residual_tests(&standardized, &plain);
+            ResidualSummary {
+                name: measured.name.clone(),
+                whiteness: tests.whiteness,
+                mean: tests.mean,
+                std: tests.std,
+                input_correlation: Vec::new(),
+            }
+        })
+        .collect()
+}

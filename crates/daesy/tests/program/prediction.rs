@@ -1,0 +1,95 @@
+//! Identification by prediction errors of ensembles: the same bytes however it is run, and clear words about wrong input.
+
+use std::path::Path;
+
+use crate::session::{Session, finding};
+
+/// The pendulum of problems/pendulum with its data, its study changed by `edit`.
+fn pendulum(edit: impl Fn(String) -> String) -> Session {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/pendulum");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    Session::new()
+        .with("model.mo", &read("model.mo"))
+        .with("experiment.csv", &read("experiment.csv"))
+        .with("study.toml", &edit(read("experiment.toml")))
+}
+
+const GRID: &str = "L=3.85:10.25:9";
+
+#[test]
+fn the_cost_has_the_same_bytes_on_any_number_of_threads_and_after_a_kill() {
+    let session = pendulum(|text| text.replace("realizations = 20", "realizations = 70"));
+    let arguments = ["cost", "study.toml", "--grid", GRID, "--json"];
+    let first = session.run(&arguments);
+    assert_eq!(first.status, 0, "{}", first.stderr);
+    assert_eq!(first.json()["kind"], "prediction-error");
+    let values: Vec<f64> =
+        first.json()["values"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
+    let lowest = (0..9).min_by(|&a, &b| values[a].total_cmp(&values[b])).unwrap();
+    assert!((2..=5).contains(&lowest), "{values:?}");
+    for threads in ["1", "2", "5"] {
+        let run = session.run(&[&arguments[..], &["--threads", threads]].concat());
+        assert_eq!(run.stdout, first.stdout, "{threads} threads");
+    }
+    let with_file = [&arguments[..], &["--checkpoint", "run.txt"]].concat();
+    assert_eq!(session.run(&with_file).stdout, first.stdout);
+    let kept = std::fs::read_to_string(session.path("run.txt")).unwrap();
+    // As if killed in the middle of the fifth result.
+    let cut: usize = kept.split_inclusive('\n').take(5).map(str::len).sum();
+    std::fs::write(session.path("run.txt"), &kept[..cut + 20]).unwrap();
+    assert_eq!(session.run(&with_file).stdout, first.stdout);
+    assert_eq!(std::fs::read_to_string(session.path("run.txt")).unwrap().lines().count(), kept.lines().count());
+    let other = session.run(&[&with_file[..], &["--seed", "3"]].concat());
+    assert_eq!(other.status, 1);
+    finding(&other.json(), "checkpoint");
+}
+
+#[test]
+fn the_length_is_found_with_its_error_and_goes_on_from_a_checkpoint() {
+    let session = pendulum(|text| text);
+    let arguments = ["identify", "study.toml", "--json", "--checkpoint", "run.txt"];
+    let run = session.run(&arguments);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    assert_eq!(document["method"], "pem");
+    assert_eq!(document["converged"], true);
+    let length = &document["parameters"][0];
+    let (estimate, error) = (length["estimate"].as_f64().unwrap(), length["std_error"].as_f64().unwrap());
+    assert!((estimate - 6.25).abs() < 3.0 * error && error > 0.01 && error < 2.0, "{estimate} {error}");
+    finding(&document, "interpolation-error");
+    let kept = std::fs::read_to_string(session.path("run.txt")).unwrap();
+    std::fs::write(session.path("run.txt"), &kept[..kept.len() / 2]).unwrap();
+    assert_eq!(session.run(&arguments).stdout, run.stdout);
+    let by_output = session.run(&["identify", "study.toml", "--json", "--method", "output-error"]);
+    assert_eq!(by_output.status, 0, "{}", by_output.stderr);
+    assert_eq!(by_output.json()["method"], "output-error");
+}
+
+#[test]
+fn wrong_input_is_told_with_its_place() {
+    let code = |edit: &dyn Fn(String) -> String, code: &str, words: &str| {
+        let session = pendulum(edit);
+        let run = session.run(&["identify", "study.toml", "--json"]);
+        assert_eq!(run.status, 1, "{code}: {}", run.stderr);
+        let document = run.json();
+        let found = finding(&document, code);
+        assert!(found["message"].as_str().unwrap().contains(words), "{found}");
+        assert!(found["line"].as_u64().unwrap() > 1, "{found}");
+    };
+    let filter = "A = [[0, 1], [-16, -0.8]], B = [[0], [1]], C = [[0.2, 0]], initial = \"zero\"";
+    code(&|text| text.replace(filter, "white = 0.1"), "pole-excess", "infinite variance");
+    code(&|text| text.replace(filter, "num = [1, 2], den = [1, 3]"), "pole-excess", "infinite variance");
+    code(&|text| text.replace("noise_step = 0.01", "noise_step = 0.2"), "noise-step", "longer than the distance");
+    code(&|text| text.replace("realizations = 20", "realizations = 0"), "wrong-type", "realizations");
+    code(
+        &|text| text.replace("[inputs]", "idle = { start = 1.0 }\n[inputs]"),
+        "idle-unknown",
+        "`idle` has no influence on the measurements",
+    );
+    code(
+        &|text| text.replace("-16, -0.8", "16, -0.8").replace(", initial = \"zero\"", ""),
+        "disturbance-unstable",
+        "not stable",
+    );
+    code(&|text| text.replace("transient = 0.0", "transient = 50.0"), "no-samples", "no sample is left");
+}
