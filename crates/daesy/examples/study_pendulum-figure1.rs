@@ -68,12 +68,9 @@ fn main() {
         let mut problem = study.problem(settings, &[5.0]).expect("the start has a prediction");
         // Predictions are computed a few lengths at a time: a curve of costs for every data set is all that is kept.
         let mut curves: Vec<Vec<f64>> = vec![Vec::new(); n_sets];
-        // Output errors may have their minimum farther away than prediction errors, which are dear.
-        let lengths: Vec<f64> = if is_undisturbed {
-            coarse.clone()
-        } else {
-            coarse.iter().copied().filter(|x| (5.0..7.6).contains(x)).collect()
-        };
+        // Both curves have one minimum; what lies far from it need not be computed.
+        let end = if is_undisturbed { 7.6 } else { 6.9 };
+        let lengths: Vec<f64> = coarse.iter().copied().filter(|x| (5.7..end).contains(x)).collect();
         for some in lengths.chunks(9) {
             let thetas: Vec<Vec<f64>> = some.iter().map(|&length| vec![length]).collect();
             let predictions = problem.predict(&thetas, n_realizations, &watch).expect("all lengths have predictions");

@@ -90,7 +90,7 @@ pub fn run(folder: &Path) -> Result<Told, Vec<Diagnostic>> {
     };
     let identified = identify(&mut measured, &IdentifyOptions::default(), &mut |_| {}).map_err(refused)?;
     let theta: Vec<f64> = identified.parameters.iter().map(|parameter| parameter.estimate).collect();
-    let estimated = estimate(&mut measured, Some(&theta)).map_err(refused)?;
+    let estimated = estimate(&mut measured, Some(&theta), 0).map_err(refused)?;
     let signals = folder.join("estimates.csv");
     write_whole(&signals, estimated.table().to_csv().as_bytes()).map_err(|error| cannot_write(&signals, error))?;
     page.heading("What are its parameters?");

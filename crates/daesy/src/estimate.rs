@@ -3,6 +3,7 @@
 use daesy_estimate::SignalEstimates;
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::likelihood::Likelihood;
+use daesy_estimate::pem::FilterKind;
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use serde_json::{Map, Value, json};
@@ -13,6 +14,7 @@ use crate::identify::ml::prepare;
 use crate::identify::refusal::{failure, point};
 use crate::linear_study::SignalsWanted;
 use crate::load::Loaded;
+use crate::prediction_study::PredictionStudy;
 use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
 use crate::table::Table;
@@ -28,6 +30,8 @@ pub struct Estimates {
     pub signals: Vec<String>,
     /// Estimates by experiment.
     pub experiments: Vec<SignalEstimates>,
+    /// What the estimates rest on where the model is not linear.
+    pub approximation: Option<String>,
     /// What is to be told about it.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -36,13 +40,19 @@ pub struct Estimates {
 ///
 /// # Errors
 /// Diagnostics, when the study is at fault: signals of infinite variance are refused by name.
-pub fn estimate(loaded: &mut Loaded, theta: Option<&[f64]>) -> Result<Estimates, IdentifyFailure> {
+pub fn estimate(loaded: &mut Loaded, theta: Option<&[f64]>, seed: u64) -> Result<Estimates, IdentifyFailure> {
     if let Some(study) = loaded.study.as_ref().filter(|study| study.signals.is_empty()) {
         let finding = Finding::error("no-signals", Span::NONE, "the study names no signals to estimate")
             .with_help("add `[estimate]` with `signals = [..]`");
         return Err(IdentifyFailure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]));
     }
-    let study = prepare(loaded, SignalsWanted::Yes)?;
+    let study = match prepare(loaded, SignalsWanted::Yes) {
+        Ok(study) => study,
+        Err(IdentifyFailure::Input(diagnostics)) if diagnostics.iter().any(|found| found.code == "nonlinear") => {
+            return estimate_nonlinear(loaded, theta, seed);
+        }
+        Err(failure) => return Err(failure),
+    };
     let start = study.start();
     let theta = theta.unwrap_or(&start);
     let refused = |error| failure(loaded, &study, theta, &error);
@@ -62,7 +72,65 @@ pub fn estimate(loaded: &mut Loaded, theta: Option<&[f64]>) -> Result<Estimates,
         log_likelihood: value.log_likelihood,
         signals: study.estimated.clone(),
         experiments,
+        approximation: None,
         diagnostics,
+    })
+}
+
+/// Particles when nobody says how many.
+const DEFAULT_PARTICLES: u64 = 1000;
+
+/// Estimates the signals of a nonlinear model by the filter that the study names, the unscented one if it names none.
+fn estimate_nonlinear(loaded: &mut Loaded, theta: Option<&[f64]>, seed: u64) -> Result<Estimates, IdentifyFailure> {
+    let study = PredictionStudy::new(loaded, seed).map_err(IdentifyFailure::Input)?;
+    let start = study.start();
+    let theta = theta.unwrap_or(&start);
+    let asked = loaded.study.as_ref();
+    let sources = asked.map(|study| study.sources.clone()).unwrap_or_default();
+    let kind = match asked.and_then(|study| study.filter.as_deref()) {
+        Some("extended") => FilterKind::Extended,
+        Some("particles") => {
+            let n = asked.and_then(|study| study.particles).unwrap_or(DEFAULT_PARTICLES);
+            FilterKind::Particles { n_particles: n as usize }
+        }
+        _ => FilterKind::Unscented,
+    };
+    let signals: Vec<String> =
+        asked.iter().flat_map(|study| study.signals.iter().map(|signal| signal.name.clone())).collect();
+    let mut log_likelihood = 0.0;
+    let mut experiments = Vec::new();
+    let mut approximation = "";
+    for (at, experiment) in study.experiments.iter().enumerate() {
+        let found = study
+            .filter(theta, at, &kind, &loaded.watch)
+            .map_err(|refusal| IdentifyFailure::Input(vec![Diagnostic::resolve(&study.refusal(&refusal), &sources)]))?;
+        log_likelihood += found.log_likelihood;
+        approximation = found.approximation.words();
+        let columns = |list: &[f64]| -> Vec<Vec<f64>> {
+            (0..signals.len())
+                .map(|signal| list.iter().skip(signal).step_by(signals.len()).copied().collect())
+                .collect()
+        };
+        experiments.push(SignalEstimates {
+            times: experiment.grid.samples.clone(),
+            filtered: columns(&found.filtered),
+            filtered_std: columns(&found.filtered_std),
+            smoothed: columns(&found.smoothed),
+            smoothed_std: columns(&found.smoothed_std),
+        });
+    }
+    let note = Finding::note(
+        "approximation",
+        Span::NONE,
+        format!("the model is not linear; estimates rest on an approximation ({approximation})"),
+    );
+    Ok(Estimates {
+        model: loaded.flat.model.clone(),
+        log_likelihood,
+        signals,
+        experiments,
+        approximation: Some(approximation.to_owned()),
+        diagnostics: vec![Diagnostic::resolve(&note, &sources)],
     })
 }
 
@@ -74,6 +142,7 @@ impl Estimates {
         keys.insert("log_likelihood".into(), json!(self.log_likelihood));
         keys.insert("signals".into(), json!(self.signals));
         keys.insert("n_experiments".into(), json!(self.experiments.len()));
+        keys.insert("approximation".into(), json!(self.approximation));
         keys
     }
 

@@ -4,8 +4,10 @@ use daesy_compile::CompiledSystem;
 use daesy_estimate::noise::jet::JetMatrix;
 use daesy_estimate::noise::normal::Draw;
 use daesy_estimate::noise::{Interpolation, NoiseError, ShapingFilter, normal, philox};
+use daesy_estimate::nonlinear::StateEstimates;
 use daesy_estimate::pem::{
-    MeasuredExperiment, ParameterPoint, Parameterization, PointRefusal, PredictionProblem, PredictionSettings,
+    FilterKind, MeasuredExperiment, ParameterPoint, Parameterization, PointRefusal, PredictionProblem,
+    PredictionSettings,
 };
 use daesy_estimate::search::SearchSpace;
 use daesy_graph::finding::{Finding, nearest};
@@ -93,6 +95,7 @@ pub struct PredictionStudy {
     n_variables: usize,
     filters: Vec<FilterEntries>,
     observed: Vec<u32>,
+    signals: Vec<u32>,
     slots: Vec<usize>,
 }
 
@@ -127,6 +130,12 @@ impl PredictionStudy {
             .measurements
             .iter()
             .filter_map(|measurement| description.observed.iter().position(|known| *known == measurement.name))
+            .map(|at| at as u32)
+            .collect();
+        let signals = study
+            .signals
+            .iter()
+            .filter_map(|signal| description.observed.iter().position(|known| *known == signal.name))
             .map(|at| at as u32)
             .collect();
         let mut slots = Vec::new();
@@ -198,6 +207,7 @@ impl PredictionStudy {
             n_variables: loaded.flat.variables.len(),
             filters,
             observed,
+            signals,
             slots,
             system,
         })
@@ -237,6 +247,44 @@ impl PredictionStudy {
             settings,
             reference,
         )
+    }
+
+    /// Estimates the study's signals in one experiment: `[sample * n_signals + signal]`.
+    ///
+    /// # Errors
+    /// When the point means nothing, or samples are not on the grid of the disturbances.
+    pub fn filter(
+        &self,
+        theta: &[f64],
+        experiment: usize,
+        kind: &FilterKind,
+        watch: &Watch,
+    ) -> Result<StateEstimates, PointRefusal> {
+        let own = &self.experiments[experiment];
+        let observed: Vec<u32> = self.observed.iter().chain(&self.signals).copied().collect();
+        let all = PredictionProblem::new(
+            &self.system,
+            self,
+            vec![MeasuredExperiment {
+                grid: own.grid.clone(),
+                inputs: &own.inputs,
+                measured: Vec::new(),
+                is_used: Vec::new(),
+            }],
+            observed,
+            self.slots.clone(),
+            self.settings.clone(),
+            theta,
+        )?;
+        let variances: Vec<f64> = self.measured.iter().map(|measured| measured.variance.unwrap_or(0.0)).collect();
+        let mut estimates = all.filter(theta, 0, &own.measured, &variances, kind, watch)?;
+        let (n_measured, n_signals) = (self.measured.len(), self.signals.len());
+        for list in
+            [&mut estimates.filtered, &mut estimates.filtered_std, &mut estimates.smoothed, &mut estimates.smoothed_std]
+        {
+            *list = list.chunks(n_measured + n_signals).flat_map(|row| row[n_measured..].to_vec()).collect();
+        }
+        Ok(estimates)
     }
 
     /// Artificial data of the study's experiments: outputs of single realizations at the study's sample times with measurement errors

@@ -355,6 +355,10 @@ pub struct Study {
     pub measurements: Vec<Named<Measurement>>,
     /// Signals to estimate.
     pub signals: Vec<Named<()>>,
+    /// `extended`, `unscented` or `particles`: how nonlinear models are filtered.
+    pub filter: Option<String>,
+    /// Number of particles.
+    pub particles: Option<u64>,
     /// Data.
     pub data: Option<DataSource>,
     /// Start values.

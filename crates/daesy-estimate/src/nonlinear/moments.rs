@@ -110,8 +110,8 @@ impl Passage<'_, '_> {
     /// Puts points into the lanes at a grid point.
     fn place(&mut self, points: &[Vec<f64>], at: usize) {
         for (lane, point) in points.iter().enumerate() {
-            for state in 0..self.n_states {
-                self.walk.set_state(lane, state, 0, point[state]);
+            for (state, &value) in point[..self.n_states].iter().enumerate() {
+                self.walk.set_state(lane, state, 0, value);
             }
             for component in 0..self.n - self.n_states {
                 self.noise.begin[component * self.n_lanes + lane] = point[self.n_states + component];
@@ -254,7 +254,7 @@ fn run(problem: &FilterProblem<'_>, options: &MomentOptions, passage: &mut Passa
     now.covariance.get_mut(n_states.., n_states..).copy_from(&stationary);
     let sample_at = problem.sample_at();
     let mut passed: Vec<Passed> = Vec::new();
-    for point in 0..sample_at.len() {
+    for (point, &sample) in sample_at.iter().enumerate() {
         if options.watch.is_stopped() {
             break;
         }
@@ -265,7 +265,7 @@ fn run(problem: &FilterProblem<'_>, options: &MomentOptions, passage: &mut Passa
             }
             now = predicted;
         }
-        let Some(sample) = sample_at[point] else { continue };
+        let Some(sample) = sample else { continue };
         let measured = &problem.measured[sample * n_measured..(sample + 1) * n_measured];
         let present: Vec<usize> = (0..n_measured).filter(|&output| measured[output].is_finite()).collect();
         if !present.is_empty() {

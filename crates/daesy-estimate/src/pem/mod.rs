@@ -16,7 +16,7 @@ pub mod uncertainty;
 
 pub use objective::{GrowingSearch, GrownSearch, PredictionObjective, SearchTrace};
 pub use problem::{
-    MeasuredExperiment, ParameterPoint, Parameterization, PointRefusal, Prediction, PredictionProblem,
+    FilterKind, MeasuredExperiment, ParameterPoint, Parameterization, PointRefusal, Prediction, PredictionProblem,
     PredictionSettings,
 };
 pub use uncertainty::{PredictionUncertainty, StandardErrorKind};

@@ -13,6 +13,10 @@ use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::noise::{DiscreteProcess, Interpolation, NoiseError, ShapedNoise, ShapingFilter};
+use crate::nonlinear::{
+    FilterProblem, MomentOptions, ParticleOptions, Spread, StateEstimates, filter_by_moments, filter_by_particles,
+    state_directions,
+};
 
 /// What a point of unknowns means for the model.
 #[derive(Clone, Debug)]
@@ -50,6 +54,12 @@ pub enum PointRefusal {
     /// The model cannot be advanced in lanes.
     #[error(transparent)]
     Program(#[from] StepProgramError),
+    /// A filter needs samples on grid points.
+    #[error("the sample at t = {time} is not on the grid of the disturbances")]
+    OffGrid {
+        /// The sample's time.
+        time: f64,
+    },
 }
 
 /// From unknowns to parameters and disturbances.
@@ -95,6 +105,20 @@ pub struct PredictionSettings {
     pub weights: Vec<f64>,
     /// Whether disturbances are left out, as in the output-error method.
     pub is_undisturbed: bool,
+}
+
+/// A filter for nonlinear models.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FilterKind {
+    /// By derivatives at the mean.
+    Extended,
+    /// By points around the mean.
+    Unscented,
+    /// By weighted realizations.
+    Particles {
+        /// How many.
+        n_particles: usize,
+    },
 }
 
 /// Predictions of all experiments at one point.
@@ -458,6 +482,70 @@ impl<'a> PredictionProblem<'a> {
             }
         }
         Ok(sums)
+    }
+
+    /// Estimates all observed quantities of one experiment from measurements of the first `variances.len()` of them.
+    ///
+    /// # Errors
+    /// When the point means nothing, or samples are not on grid points.
+    pub fn filter(
+        &self,
+        theta: &[f64],
+        experiment: usize,
+        measured: &[f64],
+        variances: &[f64],
+        kind: &FilterKind,
+        watch: &Watch,
+    ) -> Result<StateEstimates, PointRefusal> {
+        let mut prepared = self.prepare(theta, false, 1)?;
+        let own = &self.experiments[experiment];
+        for &time in &own.grid.samples {
+            let position = (time - own.grid.start) / own.grid.step;
+            if (position - position.round()).abs() > 1e-6 {
+                return Err(PointRefusal::OffGrid { time });
+            }
+        }
+        let mut directions = Vec::new();
+        if *kind == FilterKind::Extended {
+            let n_states = self.plain()?.program.layout().states.len();
+            let n = n_states + prepared.process.n_components();
+            let description = self.system.description();
+            let is_driven = |input: &daesy_system::Input| self.slots.contains(&input.start);
+            let inputs: Vec<u32> = (0..description.inputs.len() as u32)
+                .filter(|&at| is_driven(&description.inputs[at as usize]))
+                .collect();
+            directions = state_directions(n_states, prepared.process.n_components(), &inputs);
+            prepared.point.tangents = vec![vec![0.0; prepared.point.parameters.len()]; n];
+            for start in prepared.point.starts.iter_mut().flat_map(|start| &mut start.lanes) {
+                start.state_tangents = vec![vec![0.0; start.states.len()]; n];
+            }
+        }
+        let machine = self.machine(&prepared, &directions)?;
+        let starts = vec![prepared.point.starts[experiment].clone()];
+        let point = EnsemblePoint { starts, ..prepared.point };
+        let problem = FilterProblem {
+            program: machine.program.as_ref(),
+            grid: &own.grid,
+            inputs: own.inputs,
+            table: &machine.tables[experiment],
+            point: &point,
+            process: &prepared.process,
+            slots: &self.slots,
+            measured,
+            variances,
+        };
+        Ok(match kind {
+            FilterKind::Extended | FilterKind::Unscented => {
+                let spread = if *kind == FilterKind::Extended { Spread::Derivatives } else { Spread::Points };
+                let options = MomentOptions { spread, smooths: true, start_covariance: None, watch: watch.clone() };
+                filter_by_moments(&problem, &options)
+            }
+            FilterKind::Particles { n_particles } => {
+                let options =
+                    ParticleOptions { n_particles: *n_particles, seed: self.settings.seed, watch: watch.clone() };
+                filter_by_particles(&problem, &options)
+            }
+        })
     }
 
     /// Outputs of single realizations, without measurement errors: `[realization][experiment][sample * n_outputs + output]`.

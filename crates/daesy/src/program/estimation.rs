@@ -132,7 +132,7 @@ pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
             }
         }
     }
-    let found = match estimate(&mut loaded, theta.as_deref()) {
+    let found = match estimate(&mut loaded, theta.as_deref(), args.file.common.seed) {
         Ok(found) => found,
         Err(failure) => return answer.refused(failure),
     };

@@ -80,7 +80,7 @@ fn read_root(reader: &mut Reader, table: &Spanned<DeTable<'_>>, sources: &Source
     let inputs = read_named(reader, &mut root, "inputs", "a table by input name", read_input);
     let disturbances = read_named(reader, &mut root, "disturbances", "a table by signal name", read_disturbance);
     let measurements = read_named(reader, &mut root, "measurements", "a table by signal name", read_measurement);
-    let signals = read_signals(reader, &mut root);
+    let EstimateSection { signals, filter, particles } = read_signals(reader, &mut root);
     let data = read_data(reader, &mut root);
     let initial = read_initial(reader, &mut root);
     let random = read_named(reader, &mut root, "random", "a table by parameter name", read_random);
@@ -103,6 +103,8 @@ fn read_root(reader: &mut Reader, table: &Spanned<DeTable<'_>>, sources: &Source
         disturbances,
         measurements,
         signals,
+        filter,
+        particles,
         data,
         initial,
         random,
@@ -359,9 +361,17 @@ fn read_measurement(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
     Some(Measurement { column, std, variance })
 }
 
-fn read_signals(reader: &mut Reader, root: &mut Section<'_, '_>) -> Vec<Named<()>> {
-    let Some(value) = root.take("estimate") else { return Vec::new() };
-    let Some(mut section) = reader.table("estimate", value, "a table") else { return Vec::new() };
+/// `[estimate]`
+#[derive(Default)]
+struct EstimateSection {
+    signals: Vec<Named<()>>,
+    filter: Option<String>,
+    particles: Option<u64>,
+}
+
+fn read_signals(reader: &mut Reader, root: &mut Section<'_, '_>) -> EstimateSection {
+    let Some(value) = root.take("estimate") else { return EstimateSection::default() };
+    let Some(mut section) = reader.table("estimate", value, "a table") else { return EstimateSection::default() };
     let mut signals = Vec::new();
     if let Some(value) = section.take("signals")
         && let Some(items) = reader.list("signals", value, "a list of signal names")
@@ -373,8 +383,13 @@ fn read_signals(reader: &mut Reader, root: &mut Section<'_, '_>) -> Vec<Named<()
             }
         }
     }
+    let filter = section
+        .take("filter")
+        .and_then(|value| reader.word("filter", value, &["extended", "unscented", "particles"]))
+        .map(str::to_owned);
+    let particles = section.take("particles").and_then(|value| reader.count("particles", value));
     section.finish(reader);
-    signals
+    EstimateSection { signals, filter, particles }
 }
 
 fn read_data(reader: &mut Reader, root: &mut Section<'_, '_>) -> Option<DataSource> {
