@@ -5,6 +5,8 @@
 
 pub mod clock;
 pub mod expression;
+#[cfg(feature = "solve")]
+pub mod ivp;
 pub mod lanes;
 pub mod models;
 pub mod peer;

@@ -689,9 +689,9 @@ fn describe(
         let value = evaluator.evaluate_one(&flat.graph, expr?, &environment);
         value.is_finite().then_some(value)
     };
-    let mut starts: FxHashMap<VarId, Start> = FxHashMap::default();
-    let mut offer = |var: VarId, start: Start| {
-        let known = starts.entry(var).or_insert(start);
+    let mut starts: FxHashMap<Derivative, Start> = FxHashMap::default();
+    let mut offer = |derivative: Derivative, start: Start| {
+        let known = starts.entry(derivative).or_insert(start);
         if start.origin > known.origin {
             *known = start;
         }
@@ -702,19 +702,26 @@ fn describe(
         if variable.kind == VariableKind::Continuous
             && let Some(value) = number(variable.start)
         {
-            offer(var, Start { value, origin: origin(variable.fixed) });
+            offer(Derivative { var, order: 0 }, Start { value, origin: origin(variable.fixed) });
         }
     }
+    // A derivative that has a name takes the nominal value of that.
+    let mut nominals: FxHashMap<Derivative, f64> = FxHashMap::default();
     for eliminated in &regular.eliminated {
         let (of, sign) = match flat.graph.node(eliminated.value) {
-            Node::Var { var, order: 0 } => (var, 1.0),
+            Node::Var { var, order } => (Derivative { var, order }, 1.0),
             Node::Unary { op: UnaryOp::Neg, arg } => match flat.graph.node(arg) {
-                Node::Var { var, order: 0 } => (var, -1.0),
+                Node::Var { var, order } => (Derivative { var, order }, -1.0),
                 _ => continue,
             },
             _ => continue,
         };
         let variable = &flat.variables[eliminated.var.index()];
+        if of.order > 0
+            && let Some(nominal) = number(variable.nominal)
+        {
+            nominals.entry(of).or_insert(nominal.abs());
+        }
         if let Some(value) = number(variable.start) {
             offer(of, Start { value: sign * value, origin: origin(variable.fixed) });
         }
@@ -725,9 +732,10 @@ fn describe(
         for _ in 0..derivative.order {
             name = format!("der({name})");
         }
-        let start = starts.get(&derivative.var).copied().filter(|_| derivative.order == 0);
+        let start = starts.get(derivative).copied();
         let start = start.unwrap_or(Start { value: 0.0, origin: StartOrigin::Default });
-        let nominal = number(variable.nominal).map_or(1.0, f64::abs);
+        let own = number(variable.nominal).map_or(1.0, f64::abs);
+        let nominal = nominals.get(derivative).copied().unwrap_or(own);
         Quantity {
             name,
             nominal: if nominal > 0.0 { nominal } else { 1.0 },

@@ -7,8 +7,8 @@
 
 use daesy_system::{DaeSystem, Part};
 
+use crate::equations::Surroundings;
 use crate::linear::LinearSolver;
-use crate::newton::Surroundings;
 
 /// Newton steps before giving up; each may also bring one more layer of blocks into play.
 const MAX_STEPS: usize = 40;
@@ -107,6 +107,6 @@ fn solve_block(pattern: &daesy_system::Pattern, jacobian: &[f64], start: usize, 
     }
     LinearSolver::new(&block)
         .and_then(|mut solver| solver.factor(&values).map(|()| solver))
-        .and_then(|solver| solver.solve(&mut step[start..end]))
+        .and_then(|mut solver| solver.solve(&mut step[start..end]))
         .is_ok()
 }

@@ -123,6 +123,9 @@ pub enum IntegrateError {
         /// The time reached.
         time: f64,
     },
+    /// Sensitivities were asked of a system with events.
+    #[error("sensitivities of models with events are not computed")]
+    EventsNotDifferentiated,
     /// The caller asked to stop.
     #[error("stopped at t = {}", short(*time))]
     Stopped {

@@ -8,9 +8,9 @@
 
 use daesy_system::{ActionKind, Before, DaeSystem, Evaluator, Events, Part};
 
+use crate::equations::Surroundings;
 use crate::error::IntegrateError;
 use crate::initialize::{InitializeOptions, Initialized, initialize_from};
-use crate::newton::Surroundings;
 use crate::simulate::Rules;
 use crate::step::Stepper;
 use crate::transfer::{Crossing, Transfer};
@@ -66,19 +66,19 @@ struct Origin {
 fn transfer_states(stepper: &mut Stepper<'_, '_>, origin: &Origin, transfer: &mut dyn Transfer) {
     let mut states = origin.states.clone();
     let crossing = Crossing {
-        time: stepper.time,
-        inputs_before: &stepper.input_values,
-        inputs_after: &stepper.input_values,
+        time: stepper.now.time,
+        inputs_before: &stepper.model.input_values,
+        inputs_after: &stepper.model.input_values,
         observed_before: &[],
-        parameters: &stepper.parameters,
+        parameters: &stepper.model.parameters,
         modes: &origin.modes,
-        modes_after: &stepper.modes,
+        modes_after: &stepper.model.modes,
         unknowns: &origin.unknowns,
     };
     if transfer.cross(&crossing, &mut states).is_ok() {
-        stepper.states.copy_from_slice(&states);
+        stepper.now.states.copy_from_slice(&states);
     } else {
-        stepper.states.copy_from_slice(&origin.states);
+        stepper.now.states.copy_from_slice(&origin.states);
     }
 }
 
@@ -237,7 +237,12 @@ impl<'s> EventLoop<'s> {
     /// Sets the values before of continuous quantities to those at hand; called before inputs or states change at an event.
     pub(crate) fn mark_before(&self, stepper: &mut Stepper<'_, '_>) {
         if self.events.has_layout {
-            self.set_before(&mut stepper.modes, &stepper.states, &stepper.unknowns, &stepper.input_values);
+            self.set_before(
+                &mut stepper.model.modes,
+                &stepper.now.states,
+                &stepper.now.unknowns,
+                &stepper.model.input_values,
+            );
         }
     }
 
@@ -251,21 +256,21 @@ impl<'s> EventLoop<'s> {
     ) -> Result<Settled, IntegrateError> {
         let mut settled = Settled::default();
         let mut origin = stepper.has_constraints().then(|| Origin {
-            states: stepper.states.clone(),
-            unknowns: stepper.unknowns.clone(),
-            modes: stepper.modes.clone(),
+            states: stepper.now.states.clone(),
+            unknowns: stepper.now.unknowns.clone(),
+            modes: stepper.model.modes.clone(),
         });
-        let time = stepper.time;
+        let time = stepper.now.time;
         let first_clock = self.events.clocks();
         let ticks = self.ticks(stepper);
         let has_ticks = ticks.contains(&true);
         for (at, &ticks) in ticks.iter().enumerate() {
-            stepper.modes[first_clock + at] = f64::from(u8::from(ticks));
+            stepper.model.modes[first_clock + at] = f64::from(u8::from(ticks));
         }
         let terminal = self.events.terminal();
-        stepper.modes[terminal] = f64::from(u8::from(is_end));
-        self.remember(&mut stepper.modes);
-        let at_start = stepper.modes.clone();
+        stepper.model.modes[terminal] = f64::from(u8::from(is_end));
+        self.remember(&mut stepper.model.modes);
+        let at_start = stepper.model.modes.clone();
         let mut has_passed = !has_ticks && !is_end;
         for round in 0..=MAX_ROUNDS {
             self.settle_relations(stepper, round, rules, origin.as_ref())?;
@@ -275,26 +280,26 @@ impl<'s> EventLoop<'s> {
                 origin = None;
             }
             let (n, before) = (self.events.n_switched(), self.events.switched_before());
-            let is_same = stepper.modes[..n] == stepper.modes[before..before + n];
-            self.remember(&mut stepper.modes);
+            let is_same = stepper.model.modes[..n] == stepper.model.modes[before..before + n];
+            self.remember(&mut stepper.model.modes);
             if is_same && !has_acted {
                 if has_passed {
                     break;
                 }
                 // What ticks does so at the event only.
                 has_passed = true;
-                stepper.modes[first_clock..first_clock + ticks.len()].fill(0.0);
-                stepper.modes[terminal] = 0.0;
+                stepper.model.modes[first_clock..first_clock + ticks.len()].fill(0.0);
+                stepper.model.modes[terminal] = 0.0;
             }
             if round == MAX_ROUNDS {
-                let wanted = stepper.modes[before..before + n].to_vec();
+                let wanted = stepper.model.modes[before..before + n].to_vec();
                 return Err(self.unsettled(time, &at_start, &wanted));
             }
         }
         let n = self.events.n_updated();
         let n_switched = self.events.n_switched();
         for at in 0..n {
-            if stepper.modes[at] != at_start[at] {
+            if stepper.model.modes[at] != at_start[at] {
                 settled.has_changed = true;
                 if at >= n_switched {
                     settled.held.push((at - n_switched) as u32);
@@ -321,11 +326,11 @@ impl<'s> EventLoop<'s> {
             for inner in 0..=MAX_ROUNDS {
                 let around = stepper.surroundings();
                 let wanted = {
-                    let point = around.point(&stepper.states, &stepper.unknowns);
+                    let point = around.point(&stepper.now.states, &stepper.now.unknowns);
                     self.evaluator.evaluate(Part::Modes, &point, &mut self.updated);
                     self.updated.clone()
                 };
-                if !self.adopt(&mut stepper.modes, &wanted, round > SIMULTANEOUS_ROUNDS) {
+                if !self.adopt(&mut stepper.model.modes, &wanted, round > SIMULTANEOUS_ROUNDS) {
                     break;
                 }
                 has_changed = true;
@@ -333,7 +338,7 @@ impl<'s> EventLoop<'s> {
                     break;
                 }
                 if inner == MAX_ROUNDS {
-                    return Err(self.unsettled(stepper.time, &stepper.modes, &wanted));
+                    return Err(self.unsettled(stepper.now.time, &stepper.model.modes, &wanted));
                 }
             }
             if !has_changed && is_solved {
@@ -350,12 +355,12 @@ impl<'s> EventLoop<'s> {
             }
             if round + 1 == MAX_ROUNDS {
                 let around = stepper.surroundings();
-                let point = around.point(&stepper.states, &stepper.unknowns);
+                let point = around.point(&stepper.now.states, &stepper.now.unknowns);
                 self.evaluator.evaluate(Part::Modes, &point, &mut self.updated);
-                return Err(self.unsettled(stepper.time, &stepper.modes, &self.updated));
+                return Err(self.unsettled(stepper.now.time, &stepper.model.modes, &self.updated));
             }
         }
-        Err(IntegrateError::Unsettled { time: stepper.time, names: String::new() })
+        Err(IntegrateError::Unsettled { time: stepper.now.time, names: String::new() })
     }
 
     /// A failure to solve the equations, with the modes it happened in.
@@ -365,7 +370,7 @@ impl<'s> EventLoop<'s> {
         let relations: Vec<String> = (0..events.held.len())
             .take(6)
             .map(|at| {
-                let (text, value) = (&events.held[at].text, stepper.modes[n_switched + at]);
+                let (text, value) = (&events.held[at].text, stepper.model.modes[n_switched + at]);
                 match value {
                     0.0 => format!("not ({text})"),
                     1.0 => text.clone(),
@@ -382,9 +387,9 @@ impl<'s> EventLoop<'s> {
         if self.events.actions.is_empty() {
             return Ok(false);
         }
-        let time = stepper.time;
+        let time = stepper.now.time;
         let around = stepper.surroundings();
-        let point = around.point(&stepper.states, &stepper.unknowns);
+        let point = around.point(&stepper.now.states, &stepper.now.unknowns);
         self.evaluator.evaluate(Part::Actions, &point, &mut self.actions);
         let mut given: Vec<(usize, f64)> = Vec::new();
         for (at, action) in self.events.actions.iter().enumerate() {
@@ -424,7 +429,7 @@ impl<'s> EventLoop<'s> {
             return Ok(false);
         }
         for &(state, value) in &given {
-            stepper.states[state] = value;
+            stepper.now.states[state] = value;
             settled.reinitialized.push(state as u32);
         }
         let states: Vec<usize> = given.iter().map(|&(state, _)| state).collect();
@@ -435,7 +440,7 @@ impl<'s> EventLoop<'s> {
     /// Notes on which side each event function is now.
     pub(crate) fn mark_sides(&mut self, stepper: &Stepper<'_, '_>) {
         let around = stepper.surroundings();
-        let point = around.point(&stepper.states, &stepper.unknowns);
+        let point = around.point(&stepper.now.states, &stepper.now.unknowns);
         self.evaluator.evaluate(Part::Roots, &point, &mut self.roots);
         for ((side, root), value) in self.sides.iter_mut().zip(&self.events.roots).zip(&self.roots) {
             *side = root.is_above(*value);
@@ -444,7 +449,7 @@ impl<'s> EventLoop<'s> {
 
     fn evaluate_schedule(&mut self, stepper: &Stepper<'_, '_>) {
         let around = stepper.surroundings();
-        let point = around.point(&stepper.states, &stepper.unknowns);
+        let point = around.point(&stepper.now.states, &stepper.now.unknowns);
         self.evaluator.evaluate(Part::Schedule, &point, &mut self.schedule);
     }
 
@@ -454,7 +459,7 @@ impl<'s> EventLoop<'s> {
             return f64::INFINITY;
         }
         self.evaluate_schedule(stepper);
-        let time = stepper.time;
+        let time = stepper.now.time;
         let n = self.events.scheduled.len();
         let is_later = |candidate: f64| candidate - time > SAME_TIME * (time.abs() + candidate.abs());
         let mut next = f64::INFINITY;
@@ -479,7 +484,7 @@ impl<'s> EventLoop<'s> {
             return Vec::new();
         }
         self.evaluate_schedule(stepper);
-        let time = stepper.time;
+        let time = stepper.now.time;
         let n = self.events.scheduled.len();
         self.schedule[n..]
             .chunks_exact(2)
@@ -495,7 +500,7 @@ impl<'s> EventLoop<'s> {
     /// The first assertion that does not hold at the point at hand, and those that only warn.
     pub(crate) fn broken_assertions(&mut self, stepper: &Stepper<'_, '_>, warned: &mut Vec<usize>) -> Option<usize> {
         let around = stepper.surroundings();
-        let point = around.point(&stepper.states, &stepper.unknowns);
+        let point = around.point(&stepper.now.states, &stepper.now.unknowns);
         self.evaluator.evaluate(Part::Assertions, &point, &mut self.assertions);
         let mut broken = None;
         for (at, assertion) in self.events.assertions.iter().enumerate() {

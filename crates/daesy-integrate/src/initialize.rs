@@ -18,9 +18,9 @@
 use daesy_system::{DaeSystem, Part, Pattern, StartOrigin};
 
 use crate::block_solve::solve_by_blocks;
+use crate::equations::Surroundings;
 use crate::error::{EquationOff, IntegrateError};
 use crate::linear::LinearSolver;
-use crate::newton::Surroundings;
 
 /// How start values are searched.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -53,10 +53,10 @@ pub struct Initialized {
 }
 
 /// Weight of a default start value against a user's guess.
-const DEFAULT_WEIGHT: f64 = 1e-2;
+pub(crate) const DEFAULT_WEIGHT: f64 = 1e-2;
 
 /// Weight of an unknown's start value against a state's.
-const UNKNOWN_WEIGHT: f64 = 1e-3;
+pub(crate) const UNKNOWN_WEIGHT: f64 = 1e-3;
 
 /// Regularization against redundant conditions, relative to rows of norm one.
 const REDUNDANCY: f64 = 1e-12;
@@ -68,14 +68,14 @@ const MAX_REPETITIONS: usize = 3;
 const MAX_UNKNOWNS_TO_REPEAT: usize = 3000;
 
 /// Rows of the start problem: a part of the system with its derivative parts.
-struct Rows {
+pub(crate) struct Rows {
     part: Part,
     by_states: Part,
     by_unknowns: Option<Part>,
-    by_parameters: Part,
+    pub(crate) by_parameters: Part,
 }
 
-const ROWS: [Rows; 3] = [
+pub(crate) const ROWS: [Rows; 3] = [
     Rows {
         part: Part::Residual,
         by_states: Part::ResidualByStates,
@@ -96,19 +96,19 @@ const ROWS: [Rows; 3] = [
     },
 ];
 
-struct Problem<'s> {
+pub(crate) struct Problem<'s> {
     system: &'s dyn DaeSystem,
     n_states: usize,
     n_unknowns: usize,
-    free: Vec<u32>,
+    pub(crate) free: Vec<u32>,
     /// Jacobian of all rows by (s, v, free parameters).
-    pattern: Pattern,
+    pub(crate) pattern: Pattern,
     /// For each of the nine derivative parts the place of each entry in `pattern`; `u32::MAX` for fixed parameters.
-    places: Vec<(Part, Vec<u32>)>,
+    pub(crate) places: Vec<(Part, Vec<u32>)>,
 }
 
 impl<'s> Problem<'s> {
-    fn new(system: &'s dyn DaeSystem) -> Self {
+    pub(crate) fn new(system: &'s dyn DaeSystem) -> Self {
         let description = system.description();
         let (n_states, n_unknowns) = (description.states.len(), description.unknowns.len());
         let free = description.free_parameters.clone();
@@ -181,7 +181,7 @@ impl<'s> Problem<'s> {
     }
 
     /// The matrix of the least-change step: diagonal, transpose, rows, diagonal.
-    fn step_pattern(&self) -> Pattern {
+    pub(crate) fn step_pattern(&self) -> Pattern {
         let (n, m) = (self.pattern.n_cols, self.pattern.n_rows);
         let mut by_column: Vec<Vec<u32>> = vec![Vec::new(); n];
         for (row, column) in self.pattern.entries() {
@@ -337,7 +337,7 @@ fn initialize_once(
         Some(first_column) => problem.square_pattern(first_column),
         None => problem.step_pattern(),
     };
-    let mut solver: Option<LinearSolver> = None;
+    let mut solver: Option<LinearSolver<f64>> = None;
     let mut values = Vec::new();
     let mut rhs = vec![0.0; n_cols + n_rows];
     let mut row_scales = vec![1.0; n_rows];
@@ -527,7 +527,7 @@ fn inconsistent(problem: &Problem<'_>, time: f64, residual: &[f64], row_scales: 
     IntegrateError::NoConsistentStart { time, equation, place, residual, also: off.collect() }
 }
 
-fn fill_step(
+pub(crate) fn fill_step(
     problem: &Problem<'_>,
     jacobian: &[f64],
     scales: &[f64],

@@ -9,23 +9,33 @@
 
 mod block_solve;
 mod chatter;
+mod collocation;
+mod contest;
+mod dop853;
 pub mod ensemble;
+mod equations;
 pub mod error;
 pub mod events;
+mod explicit;
 pub mod initialize;
 mod linear;
-mod newton;
+mod model;
 mod project;
+mod radau;
 mod root;
+pub mod sensitivity;
 pub mod simulate;
+pub mod start_tangents;
 mod step;
-mod tableau;
 pub mod transfer;
+mod unknowns;
 
 pub use error::{EquationOff, IntegrateError};
 pub use events::{HybridStart, initialize_with_events};
 pub use initialize::{InitializeOptions, Initialized, initialize};
+pub use sensitivity::{SensitiveSimulation, simulate_with_sensitivities};
 pub use simulate::{
     Inputs, Rules, SimulateOptions, Simulation, StateEvent, Termination, Warned, simulate, simulate_with,
 };
+pub use start_tangents::{Direction, StartTangent, parameter_direction, start_tangents};
 pub use transfer::{Crossed, Crossing, Transfer, TransferError};

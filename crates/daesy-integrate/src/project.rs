@@ -5,31 +5,49 @@
 //!                                                                 [ G~ -eps  ] [ lambda ] = [ -g ]      G~ = G W, ds = W ds~
 //! ```
 //!
-//! with W the nominal values; eps, at the size of rounding, keeps redundant constraints from stopping the solve.
+//! with W the nominal values; eps, at the size of rounding, keeps redundant constraints from stopping the solve. The matrix is
+//! made once per point and kept while iterations contract. Few constraints are solved by the equations
+//! (G~ G~^T + eps) lambda = -g of their own size instead.
 
-use daesy_system::{DaeSystem, Evaluator, Part, Pattern};
+use daesy_system::{DaeSystem, Part, Pattern};
 
+use crate::equations::Surroundings;
 use crate::error::IntegrateError;
-use crate::linear::LinearSolver;
-use crate::newton::Surroundings;
+use crate::linear::{LinearSolver, SingularMatrix};
+use crate::model::{Model, Moment};
 
 /// Size of the regularization against redundant constraints, relative to rows of norm one.
 const REDUNDANCY: f64 = 1e-13;
 
+/// Constraints that are off by less than this are satisfied.
+const GOAL: f64 = 2e-13;
+
+/// Those that stay off by less than this are satisfied as well as rounding lets them be.
+const STALLED: f64 = 1e-9;
+
 /// Newton steps before the projection gives up.
-const MAX_ITERATIONS: usize = 8;
+const MAX_ITERATIONS: usize = 12;
+
+/// So many constraints are few.
+const FEW: usize = 40;
 
 /// Projects states onto the constraints of a system.
 pub(crate) struct Projector<'s> {
     system: &'s dyn DaeSystem,
-    solver: LinearSolver,
-    n_entries: usize,
+    solver: LinearSolver<f64>,
+    /// Whether the matrix is that of the constraints' own size.
+    is_condensed: bool,
+    /// For the large matrix: place of each entry of G and of its transpose.
+    places: Vec<[u32; 2]>,
     jacobian: Vec<f64>,
     residual: Vec<f64>,
     rhs: Vec<f64>,
     values: Vec<f64>,
     row_scales: Vec<f64>,
     scales: Vec<f64>,
+    /// One row of G~, spread out.
+    spread: Vec<f64>,
+    step: Vec<f64>,
 }
 
 /// How far off the constraints were and are.
@@ -50,26 +68,8 @@ impl<'s> Projector<'s> {
             return Ok(None);
         }
         let jacobian = system.pattern(Part::ConstraintByStates);
-        let mut pattern = Pattern {
-            n_rows: n_states + n_constraints,
-            n_cols: n_states + n_constraints,
-            row_starts: vec![0],
-            columns: Vec::new(),
-        };
-        let mut rows_of_state: Vec<Vec<u32>> = vec![Vec::new(); n_states];
-        for (row, column) in jacobian.entries() {
-            rows_of_state[column].push(row as u32);
-        }
-        for (state, rows) in rows_of_state.iter().enumerate() {
-            pattern.columns.push(state as u32);
-            pattern.columns.extend(rows.iter().map(|row| n_states as u32 + row));
-            pattern.row_starts.push(pattern.columns.len() as u32);
-        }
-        for row in 0..n_constraints {
-            pattern.columns.extend(jacobian.row(row).map(|entry| jacobian.columns[entry]));
-            pattern.columns.push((n_states + row) as u32);
-            pattern.row_starts.push(pattern.columns.len() as u32);
-        }
+        let is_condensed = n_constraints <= FEW;
+        let (pattern, places) = if is_condensed { (shared_states(jacobian), Vec::new()) } else { bordered(jacobian) };
         let solver = LinearSolver::new(&pattern).map_err(|_| IntegrateError::Singular {
             time: f64::NAN,
             variable: description.states.first().map_or(String::new(), |state| state.name.clone()),
@@ -77,13 +77,16 @@ impl<'s> Projector<'s> {
         Ok(Some(Self {
             system,
             solver,
-            n_entries: pattern.n_entries(),
+            is_condensed,
+            places,
             jacobian: vec![0.0; jacobian.n_entries()],
             residual: vec![0.0; n_constraints],
-            rhs: vec![0.0; n_states + n_constraints],
-            values: Vec::new(),
+            rhs: vec![0.0; pattern.n_rows],
+            values: vec![0.0; pattern.n_entries()],
             row_scales: vec![1.0; n_constraints],
             scales: description.states.iter().map(|state| state.nominal).collect(),
+            spread: vec![0.0; n_states],
+            step: vec![0.0; n_states],
         }))
     }
 
@@ -101,57 +104,92 @@ impl<'s> Projector<'s> {
         }
     }
 
-    /// Moves the states onto the constraints until a Newton step changes them by less than `goal` of their nominal values.
+    /// Returns the change of states to the linearized constraints G ds + g_p dp = 0 at a point by the least change.
+    pub(crate) fn project_tangent(
+        &mut self,
+        model: &mut Model<'_, '_>,
+        now: &Moment,
+        states: &mut [f64],
+        parameters: &[f64],
+    ) -> Result<(), IntegrateError> {
+        let around = Surroundings {
+            time: now.time,
+            parameters: &model.parameters,
+            inputs: &model.input_values,
+            modes: &model.modes,
+        };
+        let point = around.point(&now.states, &now.unknowns);
+        let evaluator = model.equations.evaluator();
+        evaluator.evaluate(Part::ConstraintByStates, &point, &mut self.jacobian);
+        let by_parameters = self.system.pattern(Part::ConstraintByParameters);
+        let mut values = vec![0.0; by_parameters.n_entries()];
+        evaluator.evaluate(Part::ConstraintByParameters, &point, &mut values);
+        let by_states = self.system.pattern(Part::ConstraintByStates);
+        for row in 0..by_states.n_rows {
+            let product = |entry: usize| self.jacobian[entry] * states[by_states.columns[entry] as usize];
+            let mut sum: f64 = by_states.row(row).map(product).sum();
+            sum += by_parameters
+                .row(row)
+                .map(|entry| values[entry] * parameters[by_parameters.columns[entry] as usize])
+                .sum::<f64>();
+            self.residual[row] = sum;
+        }
+        self.factor().and_then(|()| self.solve()).map_err(|singular| self.singular(now.time, singular))?;
+        for (state, step) in states.iter_mut().zip(&self.step) {
+            *state += step;
+        }
+        Ok(())
+    }
+
+    /// Moves the states onto the constraints until these are off by rounding, relative to nominal values.
     pub(crate) fn project(
         &mut self,
-        evaluator: &mut dyn Evaluator,
-        around: &Surroundings<'_>,
+        model: &mut Model<'_, '_>,
+        time: f64,
         states: &mut [f64],
         unknowns: &[f64],
-        goal: f64,
     ) -> Result<Projected, IntegrateError> {
-        let n_states = states.len();
-        let mut total: f64 = 0.0;
+        let around =
+            Surroundings { time, parameters: &model.parameters, inputs: &model.input_values, modes: &model.modes };
+        let evaluator = model.equations.evaluator();
+        let (mut total, mut last) = (0.0f64, f64::INFINITY);
+        let mut has_matrix = false;
         for _ in 0..MAX_ITERATIONS {
             let point = around.point(states, unknowns);
             evaluator.evaluate(Part::Constraint, &point, &mut self.residual);
-            evaluator.evaluate(Part::ConstraintByStates, &point, &mut self.jacobian);
             if let Some(row) = self.residual.iter().position(|value| !value.is_finite()) {
                 let label = &self.system.description().constraints[row];
                 return Err(IntegrateError::NotFinite {
-                    time: around.time,
+                    time,
                     equation: label.text.clone(),
                     place: label.place.clone(),
                 });
             }
-            self.fill(n_states);
-            let residual = self.rhs[n_states..].iter().fold(0.0, |size: f64, value| size.max(value.abs()));
-            if residual == 0.0 {
-                return Ok(Projected { change: total, residual });
+            let mut size = self.scaled_residual();
+            // Near rounding the iteration may stop to contract.
+            if size == 0.0 || has_matrix && (size <= GOAL || size <= STALLED && size > 0.3 * last) {
+                return Ok(Projected { change: total, residual: size });
             }
-            let solved = self.solver.factor(&self.values).and_then(|()| self.solver.solve(&mut self.rhs));
-            if let Err(singular) = solved {
-                let states = &self.system.description().states;
-                let name = singular.column.and_then(|at| states.get(at)).or(states.first());
-                return Err(IntegrateError::Singular {
-                    time: around.time,
-                    variable: name.map_or(String::new(), |state| state.name.clone()),
-                });
+            if !has_matrix || size > 0.1 * last {
+                evaluator.evaluate(Part::ConstraintByStates, &point, &mut self.jacobian);
+                self.factor().map_err(|singular| self.singular(time, singular))?;
+                has_matrix = true;
+                size = self.scaled_residual();
+                if size == 0.0 {
+                    return Ok(Projected { change: total, residual: size });
+                }
             }
-            let mut change: f64 = 0.0;
-            for ((state, step), scale) in states.iter_mut().zip(&self.rhs).zip(&self.scales) {
-                *state += step * scale;
-                change = change.max(step.abs());
+            last = size;
+            let change = self.solve().map_err(|singular| self.singular(time, singular))?;
+            for (state, step) in states.iter_mut().zip(&self.step) {
+                *state += step;
             }
             total = total.max(change);
-            if change <= goal {
-                return Ok(Projected { change: total, residual: residual.min(change) });
-            }
         }
         let worst = (0..self.residual.len()).max_by(|&a, &b| self.residual[a].abs().total_cmp(&self.residual[b].abs()));
         let label = &self.system.description().constraints[worst.unwrap_or(0)];
         Err(IntegrateError::NoConsistentStart {
-            time: around.time,
+            time,
             equation: label.text.clone(),
             place: label.place.clone(),
             residual: worst.map_or(0.0, |worst| self.residual[worst]),
@@ -159,39 +197,133 @@ impl<'s> Projector<'s> {
         })
     }
 
-    /// Writes the matrix and the right side, rows of G~ scaled to norm one.
-    fn fill(&mut self, n_states: usize) {
-        let jacobian = self.system.pattern(Part::ConstraintByStates);
-        for row in 0..jacobian.n_rows {
-            let norm = jacobian
-                .row(row)
-                .map(|entry| (self.jacobian[entry] * self.scales[jacobian.columns[entry] as usize]).powi(2))
-                .sum::<f64>()
-                .sqrt();
-            self.row_scales[row] = if norm > 0.0 { 1.0 / norm } else { 1.0 };
-        }
-        let scaled = |entry: usize, row: usize| {
-            self.jacobian[entry] * self.scales[jacobian.columns[entry] as usize] * self.row_scales[row]
-        };
-        self.values.clear();
-        self.values.reserve(self.n_entries);
-        let mut columns: Vec<Vec<f64>> = vec![Vec::new(); n_states];
-        for row in 0..jacobian.n_rows {
-            for entry in jacobian.row(row) {
-                columns[jacobian.columns[entry] as usize].push(scaled(entry, row));
+    fn singular(&self, time: f64, singular: SingularMatrix) -> IntegrateError {
+        let states = &self.system.description().states;
+        let name = singular.column.and_then(|at| states.get(at)).or(states.first());
+        IntegrateError::Singular { time, variable: name.map_or(String::new(), |state| state.name.clone()) }
+    }
+
+    /// The largest residual with rows of G~ scaled to norm one.
+    fn scaled_residual(&self) -> f64 {
+        let scaled = self.residual.iter().zip(&self.row_scales).map(|(value, scale)| (value * scale).abs());
+        scaled.fold(0.0, f64::max)
+    }
+
+    /// Scales rows of G~ to norm one and factors.
+    fn factor(&mut self) -> Result<(), SingularMatrix> {
+        let pattern = self.system.pattern(Part::ConstraintByStates);
+        for row in 0..pattern.n_rows {
+            let mut sum = 0.0;
+            for entry in pattern.row(row) {
+                self.jacobian[entry] *= self.scales[pattern.columns[entry] as usize];
+                sum += self.jacobian[entry] * self.jacobian[entry];
+            }
+            let scale = if sum > 0.0 { 1.0 / sum.sqrt() } else { 1.0 };
+            self.row_scales[row] = scale;
+            for entry in pattern.row(row) {
+                self.jacobian[entry] *= scale;
             }
         }
-        for column in &columns {
-            self.values.push(1.0);
-            self.values.extend_from_slice(column);
+        if self.is_condensed {
+            let m = pattern.n_rows;
+            for row in 0..m {
+                for entry in pattern.row(row) {
+                    self.spread[pattern.columns[entry] as usize] += self.jacobian[entry];
+                }
+                for other in 0..m {
+                    let product: f64 = pattern
+                        .row(other)
+                        .map(|entry| self.jacobian[entry] * self.spread[pattern.columns[entry] as usize])
+                        .sum();
+                    self.values[row * m + other] = if row == other { product + REDUNDANCY } else { product };
+                }
+                for entry in pattern.row(row) {
+                    self.spread[pattern.columns[entry] as usize] = 0.0;
+                }
+            }
+        } else {
+            // The diagonal entries keep the values set here.
+            self.values.fill(1.0);
+            for (entry, &[place, transposed]) in self.places.iter().enumerate() {
+                self.values[place as usize] = self.jacobian[entry];
+                self.values[transposed as usize] = self.jacobian[entry];
+            }
+            let n_states = self.scales.len();
+            for row in 0..pattern.n_rows {
+                // The last entry of each of these rows is the diagonal.
+                let last = n_states + pattern.n_entries() + pattern.row_starts[row + 1] as usize + row;
+                self.values[last] = -REDUNDANCY;
+            }
         }
-        for row in 0..jacobian.n_rows {
-            self.values.extend(jacobian.row(row).map(|entry| scaled(entry, row)));
-            self.values.push(-REDUNDANCY);
-        }
-        self.rhs[..n_states].fill(0.0);
-        for row in 0..jacobian.n_rows {
-            self.rhs[n_states + row] = -self.residual[row] * self.row_scales[row];
-        }
+        self.solver.factor(&self.values)
     }
+
+    /// The step of the states for the residuals at hand; its largest entry relative to nominal values.
+    fn solve(&mut self) -> Result<f64, SingularMatrix> {
+        let pattern = self.system.pattern(Part::ConstraintByStates);
+        let n_states = self.scales.len();
+        let first = if self.is_condensed { 0 } else { n_states };
+        self.rhs[..first].fill(0.0);
+        for row in 0..pattern.n_rows {
+            self.rhs[first + row] = -self.residual[row] * self.row_scales[row];
+        }
+        self.solver.solve(&mut self.rhs)?;
+        if self.is_condensed {
+            self.step.fill(0.0);
+            for row in 0..pattern.n_rows {
+                let lambda = self.rhs[row];
+                for entry in pattern.row(row) {
+                    self.step[pattern.columns[entry] as usize] += self.jacobian[entry] * lambda;
+                }
+            }
+        } else {
+            self.step.copy_from_slice(&self.rhs[..n_states]);
+        }
+        let mut change = 0.0f64;
+        for (step, scale) in self.step.iter_mut().zip(&self.scales) {
+            change = change.max(step.abs());
+            *step *= scale;
+        }
+        Ok(change)
+    }
+}
+
+/// All pairs of constraints: dense, as constraints are few.
+fn shared_states(jacobian: &Pattern) -> Pattern {
+    let m = jacobian.n_rows;
+    Pattern {
+        n_rows: m,
+        n_cols: m,
+        row_starts: (0..=m).map(|row| (row * m) as u32).collect(),
+        columns: (0..m).flat_map(|_| 0..m as u32).collect(),
+    }
+}
+
+/// The pattern of the bordered matrix, and the places of each entry of G in it and in the transposed part.
+fn bordered(jacobian: &Pattern) -> (Pattern, Vec<[u32; 2]>) {
+    let (n_states, n_constraints) = (jacobian.n_cols, jacobian.n_rows);
+    let n = n_states + n_constraints;
+    let mut pattern = Pattern { n_rows: n, n_cols: n, row_starts: vec![0], columns: Vec::new() };
+    let mut places = vec![[0u32; 2]; jacobian.n_entries()];
+    let mut entries_of_state: Vec<Vec<[u32; 2]>> = vec![Vec::new(); n_states];
+    for (entry, (row, column)) in jacobian.entries().enumerate() {
+        entries_of_state[column].push([row as u32, entry as u32]);
+    }
+    for (state, entries) in entries_of_state.iter().enumerate() {
+        pattern.columns.push(state as u32);
+        for &[row, entry] in entries {
+            places[entry as usize][1] = pattern.columns.len() as u32;
+            pattern.columns.push(n_states as u32 + row);
+        }
+        pattern.row_starts.push(pattern.columns.len() as u32);
+    }
+    for row in 0..n_constraints {
+        for entry in jacobian.row(row) {
+            places[entry][0] = pattern.columns.len() as u32;
+            pattern.columns.push(jacobian.columns[entry]);
+        }
+        pattern.columns.push((n_states + row) as u32);
+        pattern.row_starts.push(pattern.columns.len() as u32);
+    }
+    (pattern, places)
 }

@@ -79,7 +79,7 @@ pub(crate) fn find_crossing(
     events: &EventLoop<'_>,
     stepper: &mut Stepper<'_, '_>,
 ) -> Result<Option<Crossing>, IntegrateError> {
-    let (start, end) = (stepper.step_start(), stepper.time);
+    let (start, end) = (stepper.step_start(), stepper.now.time);
     let step = end - start;
     let Some(beyond) = look(events, stepper, start, step) else { return Ok(None) };
     let mut late = stepper.between((start + beyond * step).min(end))?;
@@ -140,7 +140,7 @@ pub(crate) fn find_crossing(
 fn look(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>, start: f64, step: f64) -> Option<f64> {
     let needs_unknowns = events.events.roots_need_unknowns;
     let mut at = |fraction: f64| {
-        let time = if fraction == 1.0 { stepper.time } else { start + fraction * step };
+        let time = if fraction == 1.0 { stepper.now.time } else { start + fraction * step };
         // Where no solution is found, the interpolated values are better than none.
         let solved = if needs_unknowns { stepper.between(time).ok() } else { None };
         let place = solved.unwrap_or_else(|| stepper.roughly(time));

@@ -70,6 +70,36 @@ pub struct Simulation {
     pub termination: Option<Termination>,
 }
 
+impl Simulation {
+    /// Nothing but its start yet.
+    pub(crate) fn begin(start: Initialized, n_rows: usize) -> Self {
+        Self {
+            times: Vec::with_capacity(n_rows),
+            rows: Vec::with_capacity(n_rows),
+            jumps: Vec::new(),
+            start,
+            steps: 0,
+            rejected: 0,
+            factorizations: 0,
+            evaluations: 0,
+            constraint_residual_max: 0.0,
+            events: Vec::new(),
+            warnings: Vec::new(),
+            termination: None,
+        }
+    }
+
+    /// Takes note of the work done.
+    pub(crate) fn finish(&mut self, stepper: &Stepper<'_, '_>) {
+        let work = stepper.work();
+        self.steps = stepper.taken.steps;
+        self.rejected = stepper.taken.rejected;
+        self.factorizations = work.factorizations;
+        self.evaluations = work.evaluations;
+        self.constraint_residual_max = stepper.constraint_residual_max;
+    }
+}
+
 /// An event that the model made.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StateEvent {
@@ -163,20 +193,7 @@ pub fn simulate_with<'i>(
     inputs.fill(options.start, true, &mut input_values);
     let HybridStart { initialized, modes } =
         initialize_with_events(system, options.start, parameters, &input_values, &InitializeOptions::default())?;
-    let mut simulation = Simulation {
-        times: Vec::with_capacity(options.output_times.len()),
-        rows: Vec::with_capacity(options.output_times.len()),
-        jumps: Vec::new(),
-        start: initialized,
-        steps: 0,
-        rejected: 0,
-        factorizations: 0,
-        evaluations: 0,
-        constraint_residual_max: 0.0,
-        events: Vec::new(),
-        warnings: Vec::new(),
-        termination: None,
-    };
+    let mut simulation = Simulation::begin(initialized, options.output_times.len());
     let stepper = Stepper::new(system, inputs, options, &simulation.start, input_values, modes)?;
     let events = EventLoop::new(system);
     let has_events = events.is_needed();
@@ -197,12 +214,7 @@ pub fn simulate_with<'i>(
     };
     options.watch.expect(PROGRESS);
     run.integrate(&mut simulation)?;
-    let work = run.stepper.work();
-    simulation.steps = run.stepper.taken.steps;
-    simulation.rejected = run.stepper.taken.rejected;
-    simulation.factorizations = work.factorizations;
-    simulation.evaluations = work.evaluations;
-    simulation.constraint_residual_max = run.stepper.constraint_residual_max;
+    simulation.finish(&run.stepper);
     Ok(simulation)
 }
 
@@ -253,7 +265,7 @@ impl Run<'_, '_> {
             .chain([options.stop])
             .collect();
         for end in breaks {
-            while self.stepper.time < end {
+            while self.stepper.now.time < end {
                 if self.run_to(end, simulation)? == Course::Ends {
                     return Ok(());
                 }
@@ -279,10 +291,10 @@ impl Run<'_, '_> {
         } else {
             LONGEST * (self.options.stop - self.options.start)
         };
-        while self.stepper.time < goal {
+        while self.stepper.now.time < goal {
             // A rest too short for a step of its own is taken along.
-            let left = goal - self.stepper.time;
-            let limit = if left > 1.5 * longest { self.stepper.time + longest } else { goal };
+            let left = goal - self.stepper.now.time;
+            let limit = if left > 1.5 * longest { self.stepper.now.time + longest } else { goal };
             if let Err(error) = self.stepper.advance(limit) {
                 return self.cross_edge(error, simulation);
             }
@@ -304,7 +316,7 @@ impl Run<'_, '_> {
         let mut found = find_crossing(&self.events, &mut self.stepper)?;
         for _ in 0..MAX_RETAKES {
             let Some(crossing) = &found else { break };
-            let (start, time, end) = (self.stepper.step_start(), crossing.place.time, self.stepper.time);
+            let (start, time, end) = (self.stepper.step_start(), crossing.place.time, self.stepper.now.time);
             let short = (time - start) * 1.002;
             if short >= end - start || short <= 1e3 * self.stepper.resolution() {
                 break;
@@ -357,7 +369,7 @@ impl Run<'_, '_> {
         crossing: &RootCrossing,
         simulation: &mut Simulation,
     ) -> Result<Course, IntegrateError> {
-        let time = self.stepper.time;
+        let time = self.stepper.now.time;
         self.write_rows(simulation)?;
         for &root in &crossing.roots {
             let is_above = !self.events.sides[root];
@@ -394,7 +406,7 @@ impl Run<'_, '_> {
         settled: Settled,
         is_scheduled: bool,
     ) -> Result<Course, IntegrateError> {
-        let time = self.stepper.time;
+        let time = self.stepper.now.time;
         if settled.has_changed {
             let after = self.stepper.observe_here();
             let row = self.write_jump(simulation, before, after, false);
@@ -443,7 +455,7 @@ impl Run<'_, '_> {
         if !is_wanted && !is_jump(&before, &after, &self.sizes) {
             return None;
         }
-        let time = self.stepper.time;
+        let time = self.stepper.now.time;
         if simulation.times.last() != Some(&time) {
             self.push_row(simulation, time, before);
         }
@@ -459,13 +471,13 @@ impl Run<'_, '_> {
         }
         let mut warned = Vec::new();
         if let Some(broken) = self.events.broken_assertions(&self.stepper, &mut warned) {
-            return Err(self.events.assertion_error(self.stepper.time, broken));
+            return Err(self.events.assertion_error(self.stepper.now.time, broken));
         }
         for assertion in warned {
             if !std::mem::replace(&mut self.has_warned[assertion], true) {
                 let assertion = &self.events.events.assertions[assertion];
                 simulation.warnings.push(Warned {
-                    time: self.stepper.time,
+                    time: self.stepper.now.time,
                     message: assertion.message.clone(),
                     place: assertion.label.place.clone(),
                 });
@@ -487,7 +499,7 @@ impl Run<'_, '_> {
 
     /// Writes the rows up to the time reached.
     fn write_rows(&mut self, simulation: &mut Simulation) -> Result<(), IntegrateError> {
-        let reached = self.stepper.time;
+        let reached = self.stepper.now.time;
         while let Some(&time) = self.options.output_times.get(self.next_output).filter(|&&time| time <= reached) {
             let row = if time == reached || time <= self.options.start {
                 self.stepper.observe_here()
@@ -504,7 +516,7 @@ impl Run<'_, '_> {
     /// Says how much of the time span is done.
     fn tell_progress(&mut self) {
         let span = self.options.stop - self.options.start;
-        let done = ((self.stepper.time - self.options.start) / span * PROGRESS as f64) as u64;
+        let done = ((self.stepper.now.time - self.options.start) / span * PROGRESS as f64) as u64;
         if done > self.n_told {
             self.options.watch.advance(done - self.n_told);
             self.n_told = done;
@@ -521,25 +533,25 @@ impl Run<'_, '_> {
 
     /// Crosses a break of the inputs: the states that follow, and a row before and after where something jumps.
     fn cross_break(&mut self, simulation: &mut Simulation) -> Result<Course, IntegrateError> {
-        let time = self.stepper.time;
+        let time = self.stepper.now.time;
         let before = self.stepper.observe_here();
         self.events.mark_before(&mut self.stepper);
-        let inputs_before = self.stepper.input_values.clone();
-        self.inputs.fill(time, true, &mut self.stepper.input_values);
+        let inputs_before = self.stepper.model.input_values.clone();
+        self.inputs.fill(time, true, &mut self.stepper.model.input_values);
         let mut crossed = Crossed::Smoothly;
         if let Some(transfer) = &mut self.rules.transfer {
             let crossing = Crossing {
                 time,
                 inputs_before: &inputs_before,
-                inputs_after: &self.stepper.input_values,
+                inputs_after: &self.stepper.model.input_values,
                 observed_before: &before,
-                parameters: &self.stepper.parameters,
-                modes: &self.stepper.modes,
-                modes_after: &self.stepper.modes,
-                unknowns: &self.stepper.unknowns,
+                parameters: &self.stepper.model.parameters,
+                modes: &self.stepper.model.modes,
+                modes_after: &self.stepper.model.modes,
+                unknowns: &self.stepper.now.unknowns,
             };
             crossed = transfer
-                .cross(&crossing, &mut self.stepper.states)
+                .cross(&crossing, &mut self.stepper.now.states)
                 .map_err(|error| IntegrateError::NoTransfer { time, reason: error.reason })?;
         }
         self.stepper.restart()?;

@@ -1,21 +1,32 @@
-//! One step after the other: the method, its error control, the return to the constraints and values between step ends.
+//! One step after the other: the choice of method and step size, the return to the constraints, and values between step ends.
 //!
-//! The method is an L-stable, stiffly accurate Runge-Kutta method of order 4 with an error estimate of order 3 (see the module
-//! `tableau`). Every accepted step ends on the constraints. Between step ends the states are interpolated by cubic polynomials and
-//! moved onto the constraints, after which the unknowns are solved from their equations.
+//! Systems that are not stiff take explicit steps of order 8 (module `explicit`), stiff ones implicit steps of order 5 to 13
+//! (module `radau`); a contest decides which (module `contest`). Every accepted step ends on the constraints. Between step ends the states
+//! follow the polynomial of the method and are moved onto the constraints, after which the unknowns are solved from their
+//! equations.
 
 use daesy_system::{DaeSystem, Part, Rate};
+use faer::c64;
 
 use crate::block_solve::solve_by_blocks;
+use crate::collocation::Collocation;
+use crate::contest::{Change, Contest, Kind, Progress};
+use crate::equations::Surroundings;
 use crate::error::IntegrateError;
+use crate::explicit::{ERROR_ORDER, Explicit};
 use crate::initialize::Initialized;
-use crate::newton::{Newton, Outcome, Surroundings};
-use crate::project::Projector;
+use crate::linear::SingularMatrix;
+use crate::model::{Model, Moment, Trial};
+use crate::project::{Projected, Projector};
+use crate::radau::{Attempt, Radau};
 use crate::simulate::{Inputs, SimulateOptions};
-use crate::tableau::{A, C, ERROR, GAMMA, STAGES};
+use crate::unknowns::Care;
 
-/// Newton stops when the remaining error is below this fraction of the tolerance.
-const NEWTON_GOAL: f64 = 0.03;
+/// Systems with more unknowns begin with implicit steps: they are networks or grids, which are stiff.
+const LARGE: usize = 400;
+
+/// By how much an implicit step may grow at once.
+const MAX_GROWTH: f64 = 8.0;
 
 /// Values of all variables at one time.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -26,12 +37,6 @@ pub(crate) struct Place {
     pub(crate) inputs: Vec<f64>,
 }
 
-/// States and unknowns between two points.
-struct Interpolated {
-    states: Vec<f64>,
-    unknowns: Vec<f64>,
-}
-
 /// Steps taken so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Taken {
@@ -39,47 +44,53 @@ pub(crate) struct Taken {
     pub(crate) rejected: usize,
 }
 
-/// A point on the way and what is needed to go on from it.
-///
-/// Whoever changes `states`, `unknowns`, `input_values` or `modes` calls [`Stepper::restart`] afterwards.
-pub(crate) struct Stepper<'s, 'i> {
-    system: &'s dyn DaeSystem,
-    inputs: &'i dyn Inputs,
-    options: &'i SimulateOptions,
-    newton: Newton<'s>,
-    output_newton: Newton<'s>,
-    projector: Option<Projector<'s>>,
-    pub(crate) parameters: Vec<f64>,
-    pub(crate) modes: Vec<f64>,
-    pub(crate) input_values: Vec<f64>,
-    pub(crate) time: f64,
-    pub(crate) states: Vec<f64>,
-    pub(crate) unknowns: Vec<f64>,
-    rates: Vec<f64>,
-    /// Where the last step began.
-    old: Place,
-    old_rates: Vec<f64>,
-    next_step: f64,
-    state_weights: Vec<f64>,
-    unknown_weights: Vec<f64>,
-    stage_rates: Vec<Vec<f64>>,
-    pub(crate) taken: Taken,
-    pub(crate) constraint_residual_max: f64,
-}
-
-/// One step, not yet accepted.
-struct Trial {
-    states: Vec<f64>,
-    unknowns: Vec<f64>,
-    error: f64,
-    worst: usize,
-}
-
 /// Work done by a stepper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct StepperWork {
     pub(crate) factorizations: usize,
     pub(crate) evaluations: usize,
+}
+
+/// The end of a step to be tried.
+#[derive(Clone, Copy, Debug)]
+struct Aim {
+    time: f64,
+    step: f64,
+    /// Whether inputs may break there, so that their values before count.
+    is_at_break: bool,
+}
+
+/// What the choice of the next step size remembers of the last step.
+#[derive(Clone, Copy, Debug)]
+struct Memory {
+    step: f64,
+    error: f64,
+}
+
+/// A point on the way and what is needed to go on from it.
+///
+/// Whoever changes the states, unknowns, inputs or modes calls [`Stepper::restart`] afterwards.
+pub(crate) struct Stepper<'s, 'i> {
+    options: &'i SimulateOptions,
+    pub(crate) model: Model<'s, 'i>,
+    projector: Option<Projector<'s>>,
+    contest: Contest,
+    /// The method of the last step.
+    last_kind: Kind,
+    explicit: Explicit,
+    implicit: Option<Radau>,
+    pub(crate) now: Moment,
+    /// Where the last step began.
+    old: Moment,
+    /// Where the step being tried ends.
+    next: Moment,
+    next_step: f64,
+    memory: Option<Memory>,
+    /// By how much steps may grow; small after a failed iteration.
+    largest_growth: f64,
+    is_first_step: bool,
+    pub(crate) taken: Taken,
+    pub(crate) constraint_residual_max: f64,
 }
 
 impl<'s, 'i> Stepper<'s, 'i> {
@@ -92,94 +103,133 @@ impl<'s, 'i> Stepper<'s, 'i> {
         input_values: Vec<f64>,
         modes: Vec<f64>,
     ) -> Result<Self, IntegrateError> {
-        let n_states = start.states.len();
-        let mut stepper = Self {
-            system,
-            inputs,
-            options,
-            newton: Newton::new(system)?,
-            output_newton: Newton::new(system)?,
-            projector: Projector::new(system)?,
-            parameters: start.parameters.clone(),
-            modes,
-            input_values,
+        let (n_states, n_unknowns) = (start.states.len(), start.unknowns.len());
+        let now = Moment {
             time: options.start,
             states: start.states.clone(),
             unknowns: start.unknowns.clone(),
             rates: vec![0.0; n_states],
-            old: Place::default(),
-            old_rates: vec![0.0; n_states],
+        };
+        let model = Model::new(system, inputs, &now, start.parameters.clone(), input_values, modes)?;
+        let kind = if n_unknowns > LARGE { Kind::Implicit } else { Kind::Explicit };
+        let mut stepper = Self {
+            options,
+            model,
+            projector: Projector::new(system)?,
+            contest: Contest::new(kind, n_unknowns <= LARGE),
+            last_kind: kind,
+            explicit: Explicit::new(n_states, n_unknowns),
+            implicit: None,
+            old: now.clone(),
+            next: now.clone(),
+            now,
             next_step: 0.0,
-            state_weights: vec![1.0; n_states],
-            unknown_weights: vec![1.0; start.unknowns.len()],
-            stage_rates: vec![vec![0.0; n_states]; STAGES],
+            memory: None,
+            largest_growth: MAX_GROWTH,
+            is_first_step: true,
             taken: Taken::default(),
             constraint_residual_max: 0.0,
         };
-        stepper.newton.rates(&stepper.states, &stepper.unknowns, &mut stepper.rates);
+        stepper.model.equations.rates(&stepper.now.states, &stepper.now.unknowns, &mut stepper.now.rates);
+        stepper.prepare_method()?;
         stepper.next_step = stepper.first_step();
         Ok(stepper)
     }
 
     pub(crate) fn work(&self) -> StepperWork {
-        StepperWork {
-            factorizations: self.newton.work.factorizations + self.output_newton.work.factorizations,
-            evaluations: self.newton.work.evaluations + self.output_newton.work.evaluations,
+        let work = self.model.equations.work;
+        StepperWork { factorizations: work.factorizations, evaluations: work.evaluations }
+    }
+
+    /// Makes the method that goes on ready, with its tolerance of steps.
+    fn prepare_method(&mut self) -> Result<(), IntegrateError> {
+        let asked = self.options.rtol;
+        let mut rtol = asked;
+        if self.contest.kind() == Kind::Implicit {
+            let radau = match &mut self.implicit {
+                Some(radau) => {
+                    radau.restart();
+                    radau
+                }
+                None => self.implicit.insert(Radau::new(&self.model, Radau::first_stages(asked))?),
+            };
+            rtol = radau.tolerance(asked);
         }
+        self.model.rtol = rtol;
+        self.model.atol = self.options.atol * (rtol / asked);
+        self.memory = None;
+        self.largest_growth = MAX_GROWTH;
+        Ok(())
+    }
+
+    fn change_method(&mut self, change: Change) -> Result<(), IntegrateError> {
+        self.prepare_method()?;
+        self.next_step = change.step.unwrap_or(self.next_step);
+        Ok(())
     }
 
     /// Takes one step that ends at `end` at the latest; a step that ends there sees the inputs just before it.
     pub(crate) fn advance(&mut self, end: f64) -> Result<(), IntegrateError> {
         let options = self.options;
         let span = options.stop - options.start;
-        self.set_weights();
         // Near the start the steps of a stiff model may be tiny against the whole span.
-        let smallest = 1e-14 * self.time.abs() + 1e-24 * span;
-        let left = end - self.time;
-        let mut this_step = if self.next_step >= left {
-            left
-        } else if 2.0 * self.next_step > left {
-            0.5 * left
-        } else {
-            self.next_step
-        };
+        let smallest = 1e-14 * self.now.time.abs() + 1e-24 * span;
+        self.model.set_weights(&self.now);
+        let left = end - self.now.time;
+        let mut step = self.next_step;
+        let mut was_rejected = false;
         loop {
             if options.watch.is_stopped() {
-                return Err(IntegrateError::Stopped { time: self.time });
+                return Err(IntegrateError::Stopped { time: self.now.time });
             }
             if self.taken.steps + self.taken.rejected >= options.max_steps {
-                return Err(IntegrateError::TooManySteps { limit: options.max_steps, time: self.time });
+                return Err(IntegrateError::TooManySteps { limit: options.max_steps, time: self.now.time });
             }
-            let is_last = this_step >= left;
-            let new_time = if is_last { end } else { self.time + this_step };
-            let worst = match self.try_step(this_step, new_time, is_last) {
-                Ok(Some(trial)) if trial.error <= 1.0 => return self.accept(trial, new_time, this_step),
-                Ok(Some(trial)) => {
-                    this_step *= (0.9 * trial.error.powf(-0.25)).clamp(0.15, 0.9);
-                    trial.worst
+            let is_last = step >= left * (1.0 - 1e-10);
+            if is_last {
+                step = left;
+            } else if 2.0 * step > left {
+                step = 0.5 * left;
+            }
+            let mut worst = usize::MAX;
+            let aim = Aim { time: if is_last { end } else { self.now.time + step }, step, is_at_break: is_last };
+            match self.attempt(aim) {
+                Ok(Attempt::Solved(trial)) if trial.error <= 1.0 => return self.accept(trial, aim, was_rejected),
+                Ok(Attempt::Solved(trial)) => {
+                    worst = trial.worst;
+                    step *= self.reduction(trial);
                 }
-                Ok(None) => {
-                    self.newton.forget_matrix();
-                    this_step *= 0.3;
-                    usize::MAX
+                Ok(Attempt::Failed { reduction }) => {
+                    if reduction < 1.0 {
+                        self.largest_growth = 1.0;
+                    }
+                    step *= reduction;
                 }
-                Err(error) if this_step <= 1e3 * smallest => return Err(error),
+                Err(error) if step <= 1e3 * smallest => return Err(error),
                 Err(_) => {
-                    self.newton.forget_matrix();
-                    this_step *= 0.3;
-                    usize::MAX
+                    if let Some(radau) = &mut self.implicit {
+                        radau.restart();
+                    }
+                    self.model.unknown_solver.forget_matrix();
+                    step *= 0.3;
                 }
-            };
+            }
+            was_rejected = true;
             self.taken.rejected += 1;
-            if this_step < smallest {
-                return Err(self.step_too_small(worst, this_step));
+            if let Some(change) = self.contest.after_rejection(self.model.equations.work.cost) {
+                self.change_method(change)?;
+                self.model.set_weights(&self.now);
+                step = self.next_step;
+            }
+            if step < smallest {
+                return Err(self.step_too_small(worst, step));
             }
         }
     }
 
     /// Names the state that resists and the equation that gives its derivative.
     fn step_too_small(&self, worst: usize, step: f64) -> IntegrateError {
-        let description = self.system.description();
+        let description = self.model.equations.system.description();
         let state = if worst < description.states.len() { worst } else { 0 };
         let variable = description.states.get(state).map(|state| state.name.clone());
         let mut at = state;
@@ -192,7 +242,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
         };
         let label = unknown.and_then(|unknown| description.residuals.get(unknown)).cloned();
         IntegrateError::StepTooSmall {
-            time: self.time,
+            time: self.now.time,
             step,
             variable: variable.unwrap_or_default(),
             equation: label.as_ref().map_or(String::new(), |label| label.text.clone()),
@@ -200,155 +250,161 @@ impl<'s, 'i> Stepper<'s, 'i> {
         }
     }
 
-    /// A step whose first-order change is a small fraction of what the tolerance allows to be seen.
-    fn first_step(&mut self) -> f64 {
-        let span = self.options.stop - self.options.start;
-        self.set_weights();
-        let size = |values: &[f64]| {
-            let n = values.len().max(1) as f64;
-            (values.iter().zip(&self.state_weights).map(|(value, weight)| (value / weight).powi(2)).sum::<f64>() / n)
-                .sqrt()
+    /// Tries a step; one with a small enough error is completed in `next`.
+    fn attempt(&mut self, aim: Aim) -> Result<Attempt, IntegrateError> {
+        let Aim { time, step, is_at_break } = aim;
+        // A step that failed left the inputs of one of its stages.
+        self.model.fill_inputs(self.now.time, true);
+        let attempt = match (self.contest.kind(), &mut self.implicit) {
+            (Kind::Implicit, Some(radau)) => radau.try_step(&mut self.model, &self.now, step, time, is_at_break)?,
+            _ => {
+                let trial = self.explicit.try_step(&mut self.model, &self.now, step, time, is_at_break)?;
+                if trial.error.is_finite() { Attempt::Solved(trial) } else { Attempt::Failed { reduction: 0.3 } }
+            }
         };
-        let rate = size(&self.rates);
-        let guess = if rate > 1e-10 { 0.5 / rate } else { span };
-        // The tolerance is of order 4 in the step: the fourth root of what a first-order method would take.
-        let scale = self.options.rtol.powf(-0.5);
-        (guess * scale).min(1e-2 * span).max(1e-20 * span)
+        if !matches!(attempt, Attempt::Solved(trial) if trial.error <= 1.0) {
+            return Ok(attempt);
+        }
+        self.next.time = time;
+        self.model.fill_inputs(time, !is_at_break);
+        let is_explicit = match (self.contest.kind(), &mut self.implicit) {
+            (Kind::Implicit, Some(radau)) => {
+                let last = radau.method.n_stages - 1;
+                self.next.states.copy_from_slice(&radau.stage_states[last]);
+                self.next.unknowns.copy_from_slice(&radau.stage_unknowns[last]);
+                false
+            }
+            _ => {
+                self.next.states.copy_from_slice(&self.explicit.states);
+                self.next.unknowns.copy_from_slice(&self.explicit.unknowns);
+                true
+            }
+        };
+        let has_moved = project(&mut self.projector, &mut self.model, &mut self.next)?;
+        self.constraint_residual_max = self.constraint_residual_max.max(has_moved.residual);
+        if is_explicit || has_moved.change > 0.0 {
+            let next = &mut self.next;
+            self.model.solve_unknowns(next.time, &next.states, &mut next.unknowns, Care::Checked)?;
+        }
+        self.model.equations.rates(&self.next.states, &self.next.unknowns, &mut self.next.rates);
+        Ok(attempt)
     }
 
-    fn set_weights(&mut self) {
-        let description = self.system.description();
-        let (rtol, atol) = (self.options.rtol, self.options.atol);
-        for ((weight, value), quantity) in self.state_weights.iter_mut().zip(&self.states).zip(&description.states) {
-            *weight = rtol * value.abs() + atol * quantity.nominal;
-        }
-        for ((weight, value), quantity) in
-            self.unknown_weights.iter_mut().zip(&self.unknowns).zip(&description.unknowns)
-        {
-            *weight = rtol * value.abs().max(quantity.nominal) + atol * quantity.nominal;
-        }
-    }
-
-    /// One step of the method; nothing where Newton's method did not converge.
-    fn try_step(&mut self, step: f64, new_time: f64, is_at_break: bool) -> Result<Option<Trial>, IntegrateError> {
-        let n_states = self.states.len();
-        let eta = GAMMA * step;
-        let mut states = self.states.clone();
-        let mut unknowns = self.unknowns.clone();
-        let mut base = vec![0.0; n_states];
-        self.stage_rates[0].copy_from_slice(&self.rates);
-        let mut is_fresh = false;
-        for stage in 1..STAGES {
-            let time = if stage == STAGES - 1 { new_time } else { self.time + C[stage] * step };
-            self.inputs.fill(time, !(is_at_break && stage == STAGES - 1), &mut self.input_values);
-            for state in 0..n_states {
-                let mut sum = 0.0;
-                for before in 0..stage {
-                    sum += A[stage][before] * self.stage_rates[before][state];
+    /// By how much a rejected step shrinks.
+    fn reduction(&mut self, trial: Trial) -> f64 {
+        match (self.contest.kind(), &mut self.implicit) {
+            (Kind::Implicit, Some(radau)) => {
+                radau.reject();
+                if self.is_first_step {
+                    return 0.1;
                 }
-                base[state] = self.states[state] + step * sum;
+                let order = radau.method.n_stages as f64 + 1.0;
+                (0.9 * trial.error.powf(-1.0 / order)).clamp(0.125, 0.9)
             }
-            let around =
-                Surroundings { time, parameters: &self.parameters, inputs: &self.input_values, modes: &self.modes };
-            if !self.newton.has_matrix_for(eta) {
-                self.newton.factor(&around, eta, &states, &unknowns)?;
-                is_fresh = true;
-            }
-            let guess = unknowns.clone();
-            loop {
-                let outcome = self.newton.solve(
-                    &around,
-                    eta,
-                    &base,
-                    &mut states,
-                    &mut unknowns,
-                    &self.state_weights,
-                    &self.unknown_weights,
-                    NEWTON_GOAL,
-                )?;
-                match outcome {
-                    Outcome::Converged { rate } => {
-                        if rate > 0.3 && !is_fresh {
-                            self.newton.forget_matrix();
-                            self.newton.factor(&around, eta, &states, &unknowns)?;
-                            is_fresh = true;
-                        }
-                        break;
-                    }
-                    Outcome::Diverged if is_fresh => return Ok(None),
-                    Outcome::Diverged => {
-                        unknowns.copy_from_slice(&guess);
-                        states.copy_from_slice(&self.states);
-                        self.newton.factor(&around, eta, &states, &unknowns)?;
-                        is_fresh = true;
-                    }
-                }
-            }
-            let mut rates = std::mem::take(&mut self.stage_rates[stage]);
-            self.newton.rates(&states, &unknowns, &mut rates);
-            self.stage_rates[stage] = rates;
+            _ => (0.9 * trial.error.powf(-1.0 / ERROR_ORDER)).clamp(0.2, 0.9),
         }
-        let (mut error, mut worst) = (0.0f64, 0);
-        let mut sum_of_squares = 0.0;
-        for state in 0..n_states {
-            let estimate: f64 = (0..STAGES).map(|stage| ERROR[stage] * self.stage_rates[stage][state]).sum();
-            let weight = self.state_weights[state].max(self.options.rtol * states[state].abs());
-            let scaled = (step * estimate / weight).abs();
-            sum_of_squares += scaled * scaled;
-            if scaled > error {
-                (error, worst) = (scaled, state);
-            }
-        }
-        let error = (sum_of_squares / n_states.max(1) as f64).sqrt().max(0.3 * error);
-        if !error.is_finite() {
-            return Ok(None);
-        }
-        Ok(Some(Trial { states, unknowns, error, worst }))
     }
 
-    fn accept(&mut self, trial: Trial, new_time: f64, step: f64) -> Result<(), IntegrateError> {
+    /// Goes on to the point tried.
+    fn accept(&mut self, trial: Trial, aim: Aim, was_rejected: bool) -> Result<(), IntegrateError> {
         self.taken.steps += 1;
-        self.old.time = self.time;
-        self.old.states = std::mem::replace(&mut self.states, trial.states);
-        self.old.unknowns = std::mem::replace(&mut self.unknowns, trial.unknowns);
-        self.old_rates.copy_from_slice(&self.rates);
-        self.time = new_time;
-        self.return_to_constraints()?;
-        self.newton.rates(&self.states, &self.unknowns, &mut self.rates);
-        let factor = (0.9 * trial.error.max(1e-8).powf(-0.25)).clamp(0.2, 5.0);
-        // A matrix is kept as long as the step stays; a small gain is not worth a new one.
-        self.next_step = if (0.95..1.3).contains(&factor) { step } else { step * factor };
+        self.last_kind = self.contest.kind();
+        std::mem::swap(&mut self.old, &mut self.now);
+        std::mem::swap(&mut self.now, &mut self.next);
+        let mut is_near_border = false;
+        match (self.contest.kind(), &mut self.implicit) {
+            (Kind::Implicit, Some(radau)) => {
+                radau.accept(&self.old, aim.step);
+                self.choose_implicit_step(trial, aim.step, was_rejected)?;
+            }
+            _ => {
+                let largest = if was_rejected { 1.0 } else { 5.0 };
+                let error = trial.error.max(1e-12);
+                let mut factor = 0.9 * error.powf(-0.9 / ERROR_ORDER);
+                if let Some(memory) = self.memory {
+                    factor *= memory.error.powf(0.2 / ERROR_ORDER);
+                }
+                self.memory = Some(Memory { step: aim.step, error: error.max(1e-4) });
+                self.next_step = aim.step * factor.clamp(0.3, largest);
+                is_near_border = self.explicit.is_near_border(&self.now, aim.step);
+            }
+        }
+        self.is_first_step = false;
+        let work = self.model.equations.work.cost;
+        let progress = Progress { time: self.now.time, work, next_step: self.next_step, is_near_border };
+        match self.contest.after_step(progress) {
+            Some(change) => self.change_method(change),
+            None => Ok(()),
+        }
+    }
+
+    /// The step size by the errors of the last two steps [@gustafsson1994], and the order by the contraction of the iteration.
+    fn choose_implicit_step(&mut self, trial: Trial, step: f64, was_rejected: bool) -> Result<(), IntegrateError> {
+        let Some(radau) = &mut self.implicit else { return Ok(()) };
+        let order = radau.method.n_stages as f64 + 1.0;
+        let max_iterations = (7 + (5 * (radau.method.n_stages - 3)) / 2) as f64;
+        let safety = 0.9 * (2.0 * max_iterations + 1.0) / (2.0 * max_iterations + radau.n_iterations as f64);
+        let error = trial.error.max(1e-10);
+        let mut factor = (safety * error.powf(-1.0 / order)).clamp(0.2, 8.0);
+        if let Some(memory) = self.memory {
+            let predicted = safety * step / memory.step * (memory.error / (error * error)).powf(1.0 / order);
+            factor = factor.min(predicted.clamp(0.2, 8.0));
+        }
+        self.memory = Some(Memory { step, error: error.max(1e-2) });
+        factor = factor.min(if was_rejected { 1.0 } else { self.largest_growth });
+        self.largest_growth = (1.2 * self.largest_growth).min(MAX_GROWTH);
+        // Matrices are kept as long as the step stays; a small gain is not worth new ones.
+        self.next_step = if radau.may_keep_step(factor) { step } else { step * factor };
         Ok(())
     }
 
-    /// Moves the states onto the constraints and solves the unknowns there.
-    fn return_to_constraints(&mut self) -> Result<(), IntegrateError> {
-        let Some(projector) = &mut self.projector else { return Ok(()) };
-        let around = Surroundings {
-            time: self.time,
-            parameters: &self.parameters,
-            inputs: &self.input_values,
-            modes: &self.modes,
+    /// A step whose error is a small fraction of the tolerance, by the first two derivatives [@hairer1993, sec. II.4].
+    fn first_step(&mut self) -> f64 {
+        self.model.set_weights(&self.now);
+        let span = self.options.stop - self.options.start;
+        let n = self.now.states.len().max(1) as f64;
+        let weights = &self.model.state_weights;
+        let size = |values: &mut dyn Iterator<Item = f64>| {
+            (values.zip(weights).map(|(value, weight)| (value / weight).powi(2)).sum::<f64>() / n).sqrt()
         };
-        let goal = (0.1 * self.options.rtol).min(1e-8);
-        let projected = projector.project(self.newton.evaluator(), &around, &mut self.states, &self.unknowns, goal)?;
-        self.constraint_residual_max = self.constraint_residual_max.max(projected.residual);
-        if projected.change > 0.0 {
-            solve_unknowns(
-                &mut self.output_newton,
-                &around,
-                &mut self.states,
-                &mut self.unknowns,
-                &self.state_weights,
-                &self.unknown_weights,
-            )?;
-        }
-        Ok(())
+        let value = size(&mut self.now.states.iter().copied());
+        let rate = size(&mut self.now.rates.iter().copied());
+        let guess = if value < 1e-5 || rate < 1e-5 { 1e-6 * span.min(1.0) } else { 0.01 * value / rate };
+        let guess = guess.min(span);
+        let states: Vec<f64> =
+            self.now.states.iter().zip(&self.now.rates).map(|(state, rate)| state + guess * rate).collect();
+        let (mut unknowns, mut rates) = (self.now.unknowns.clone(), self.now.rates.clone());
+        self.model.set_scales(guess);
+        let time = self.now.time + guess;
+        // Where the equations have no solution there, the first derivative has to do.
+        let second = match self.model.solve_unknowns(time, &states, &mut unknowns, Care::Checked) {
+            Ok(()) => {
+                self.model.equations.rates(&states, &unknowns, &mut rates);
+                let weights = &self.model.state_weights;
+                let sum: f64 =
+                    (0..states.len()).map(|at| ((rates[at] - self.now.rates[at]) / weights[at]).powi(2)).sum();
+                (sum / n).sqrt() / guess
+            }
+            Err(_) => {
+                self.model.unknown_solver.forget_matrix();
+                rate / guess
+            }
+        };
+        let steepest = rate.max(second);
+        let order = if self.contest.kind() == Kind::Explicit { 8.0 } else { 4.0 };
+        let by_derivatives =
+            if steepest <= 1e-15 { guess.max(1e-3 * span) } else { (0.01 / steepest).powf(1.0 / order) };
+        by_derivatives.min(100.0 * guess).min(span)
     }
 
     /// Everything at the point reached that is neither state nor unknown.
     pub(crate) fn surroundings(&self) -> Surroundings<'_> {
-        Surroundings { time: self.time, parameters: &self.parameters, inputs: &self.input_values, modes: &self.modes }
+        Surroundings {
+            time: self.now.time,
+            parameters: &self.model.parameters,
+            inputs: &self.model.input_values,
+            modes: &self.model.modes,
+        }
     }
 
     /// Goes on from the states, inputs and modes at hand, which somebody changed.
@@ -363,7 +419,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
         if self.projector.is_none() {
             return self.restart();
         }
-        let rates = &self.system.description().rates;
+        let rates = &self.model.equations.system.description().rates;
         let depth = |state: usize| {
             let (mut at, mut depth) = (state, 1);
             while let Rate::State(next) = rates[at] {
@@ -372,62 +428,59 @@ impl<'s, 'i> Stepper<'s, 'i> {
             }
             depth
         };
+        let n_states = self.now.states.len();
         let deepest = given.iter().map(|&state| depth(state)).max().unwrap_or(0);
-        let is_given: Vec<bool> = (0..self.states.len()).map(|state| given.contains(&state)).collect();
-        let is_kept: Vec<bool> =
-            (0..self.states.len()).map(|state| is_given[state] || depth(state) > deepest).collect();
-        let (states, unknowns) = (self.states.clone(), self.unknowns.clone());
+        let is_given: Vec<bool> = (0..n_states).map(|state| given.contains(&state)).collect();
+        let is_kept: Vec<bool> = (0..n_states).map(|state| is_given[state] || depth(state) > deepest).collect();
+        let before = self.now.clone();
         self.restart_holding(Some(&is_kept)).or_else(|_| {
-            self.states.copy_from_slice(&states);
-            self.unknowns.copy_from_slice(&unknowns);
+            self.now = before;
             self.restart_holding(Some(&is_given))
         })
     }
 
     fn restart_holding(&mut self, held: Option<&[bool]>) -> Result<(), IntegrateError> {
-        self.newton.forget_matrix();
-        self.output_newton.forget_matrix();
+        self.model.unknown_solver.forget_matrix();
+        self.contest.restart();
+        self.prepare_method()?;
+        self.is_first_step = true;
+        self.model.set_weights(&self.now);
         if let (Some(projector), Some(held)) = (&mut self.projector, held) {
             projector.hold(held);
         }
-        let returned = self.return_to_constraints();
+        let projected = project(&mut self.projector, &mut self.model, &mut self.now);
         if let Some(projector) = &mut self.projector {
             projector.release();
         }
-        returned?;
-        let around = Surroundings {
-            time: self.time,
-            parameters: &self.parameters,
-            inputs: &self.input_values,
-            modes: &self.modes,
-        };
-        let guess = self.unknowns.clone();
-        let solved = solve_unknowns(
-            &mut self.output_newton,
-            &around,
-            &mut self.states,
-            &mut self.unknowns,
-            &self.state_weights,
-            &self.unknown_weights,
-        );
-        if let Err(error) = solved {
+        self.constraint_residual_max = self.constraint_residual_max.max(projected?.residual);
+        self.model.set_scales(0.0);
+        let guess = self.now.unknowns.clone();
+        let now = &mut self.now;
+        if let Err(error) = self.model.solve_unknowns(now.time, &now.states, &mut now.unknowns, Care::Checked) {
             // After a jump the last unknowns may be far from the new ones.
-            self.unknowns.copy_from_slice(&guess);
-            if !solve_by_blocks(self.system, &around, &self.states, &mut self.unknowns) {
+            self.model.unknown_solver.forget_matrix();
+            now.unknowns.copy_from_slice(&guess);
+            let around = Surroundings {
+                time: now.time,
+                parameters: &self.model.parameters,
+                inputs: &self.model.input_values,
+                modes: &self.model.modes,
+            };
+            if !solve_by_blocks(self.model.equations.system, &around, &now.states, &mut now.unknowns) {
                 return Err(error);
             }
         }
-        self.newton.rates(&self.states, &self.unknowns, &mut self.rates);
+        self.model.equations.rates(&now.states, &now.unknowns, &mut now.rates);
         self.next_step = self.first_step();
         Ok(())
     }
 
     /// Ends the last step earlier, at a place within it that [`Stepper::between`] gave; [`Stepper::restart`] follows.
     pub(crate) fn go_back(&mut self, place: &Place) {
-        self.time = place.time;
-        self.states.copy_from_slice(&place.states);
-        self.unknowns.copy_from_slice(&place.unknowns);
-        self.input_values.copy_from_slice(&place.inputs);
+        self.now.time = place.time;
+        self.now.states.copy_from_slice(&place.states);
+        self.now.unknowns.copy_from_slice(&place.unknowns);
+        self.model.input_values.copy_from_slice(&place.inputs);
     }
 
     /// Where the last step began.
@@ -437,7 +490,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
 
     /// Times closer than this are not told apart.
     pub(crate) fn resolution(&self) -> f64 {
-        4.0 * f64::EPSILON * self.time.abs() + 1e-18 * (self.options.stop - self.options.start)
+        4.0 * f64::EPSILON * self.now.time.abs() + 1e-18 * (self.options.stop - self.options.start)
     }
 
     /// Whether states are bound by constraints.
@@ -447,62 +500,82 @@ impl<'s, 'i> Stepper<'s, 'i> {
 
     /// A place a little ahead, by the present rates alone.
     pub(crate) fn along_tangent(&self, distance: f64) -> Place {
-        let time = self.time + distance;
-        let states = self.states.iter().zip(&self.rates).map(|(state, rate)| state + distance * rate).collect();
-        let mut inputs = vec![0.0; self.input_values.len()];
-        self.inputs.fill(time, true, &mut inputs);
-        Place { time, states, unknowns: self.unknowns.clone(), inputs }
+        let time = self.now.time + distance;
+        let states = self.now.states.iter().zip(&self.now.rates).map(|(state, rate)| state + distance * rate).collect();
+        let mut inputs = vec![0.0; self.model.input_values.len()];
+        self.model.inputs().fill(time, true, &mut inputs);
+        Place { time, states, unknowns: self.now.unknowns.clone(), inputs }
     }
 
     /// Takes the last step again such that it ends at `end`, which is within it.
     pub(crate) fn retake(&mut self, end: f64) -> Result<(), IntegrateError> {
-        self.time = self.old.time;
-        self.states.copy_from_slice(&self.old.states);
-        self.unknowns.copy_from_slice(&self.old.unknowns);
-        self.rates.copy_from_slice(&self.old_rates);
-        self.next_step = end - self.time;
+        self.now.clone_from(&self.old);
+        self.model.fill_inputs(self.now.time, true);
+        if let Some(radau) = &mut self.implicit {
+            radau.restart();
+        }
+        self.next_step = end - self.now.time;
         self.advance(end)
     }
 
     /// Values at a time within the last step, interpolated only: no equation need be satisfied.
-    pub(crate) fn roughly(&self, time: f64) -> Place {
-        let mut inputs = vec![0.0; self.input_values.len()];
-        let is_end = time == self.time;
-        if is_end {
-            inputs.copy_from_slice(&self.input_values);
-        } else {
-            self.inputs.fill(time, true, &mut inputs);
+    pub(crate) fn roughly(&mut self, time: f64) -> Place {
+        let inputs = self.inputs_within(time);
+        let (mut states, mut unknowns) = (self.now.states.clone(), self.now.unknowns.clone());
+        if time != self.now.time {
+            let x = self.fraction(time);
+            if self.interpolate(x, &mut states).is_err() {
+                // Where no stage between can be evaluated, the chord has to do.
+                for (state, old) in states.iter_mut().zip(&self.old.states) {
+                    *state = old + x * (*state - old);
+                }
+            }
+            for (unknown, old) in unknowns.iter_mut().zip(&self.old.unknowns) {
+                *unknown = old + x * (*unknown - old);
+            }
         }
-        let Interpolated { states, unknowns } = self.interpolate(time);
         Place { time, states, unknowns, inputs }
     }
 
-    /// Cubic Hermite interpolation of the states and linear interpolation of the unknowns over the last step.
-    fn interpolate(&self, time: f64) -> Interpolated {
-        let step = self.time - self.old.time;
-        let x = (time - self.old.time) / step;
-        // Cubic Hermite polynomials on [0, 1].
-        let (h00, h10) = ((1.0 + 2.0 * x) * (1.0 - x) * (1.0 - x), x * (1.0 - x) * (1.0 - x) * step);
-        let (h01, h11) = (x * x * (3.0 - 2.0 * x), x * x * (x - 1.0) * step);
-        let states = (0..self.states.len())
-            .map(|at| {
-                h00 * self.old.states[at] + h10 * self.old_rates[at] + h01 * self.states[at] + h11 * self.rates[at]
-            })
-            .collect();
-        let unknowns = self.old.unknowns.iter().zip(&self.unknowns).map(|(old, new)| old + x * (new - old)).collect();
-        Interpolated { states, unknowns }
+    fn fraction(&self, time: f64) -> f64 {
+        (time - self.old.time) / (self.now.time - self.old.time)
+    }
+
+    /// Inputs at a time within the last step.
+    fn inputs_within(&self, time: f64) -> Vec<f64> {
+        let mut inputs = self.model.input_values.clone();
+        if time != self.now.time {
+            self.model.inputs().fill(time, true, &mut inputs);
+        }
+        inputs
+    }
+
+    /// The states at a fraction of the last step by the polynomial of the method.
+    fn interpolate(&mut self, x: f64, states: &mut [f64]) -> Result<(), IntegrateError> {
+        match (self.last_kind, &mut self.implicit) {
+            (Kind::Implicit, Some(radau)) => radau.between(&self.old, x, states),
+            _ => {
+                let here = self.model.input_values.clone();
+                let result = self.explicit.between(&mut self.model, &self.old, &self.now, x, states);
+                self.model.input_values = here;
+                result?;
+            }
+        }
+        Ok(())
     }
 
     /// Observed quantities at the point reached.
     pub(crate) fn observe_here(&mut self) -> Vec<f64> {
+        let model = &mut self.model;
         let around = Surroundings {
-            time: self.time,
-            parameters: &self.parameters,
-            inputs: &self.input_values,
-            modes: &self.modes,
+            time: self.now.time,
+            parameters: &model.parameters,
+            inputs: &model.input_values,
+            modes: &model.modes,
         };
-        let mut row = vec![0.0; self.system.description().observed.len()];
-        self.newton.evaluator().evaluate(Part::Observed, &around.point(&self.states, &self.unknowns), &mut row);
+        let mut row = vec![0.0; model.equations.system.description().observed.len()];
+        let point = around.point(&self.now.states, &self.now.unknowns);
+        model.equations.evaluator().evaluate(Part::Observed, &point, &mut row);
         row
     }
 
@@ -513,65 +586,108 @@ impl<'s, 'i> Stepper<'s, 'i> {
 
     /// Any vector-valued part at a place with the modes at hand.
     pub(crate) fn evaluate_at(&mut self, part: Part, place: &Place) -> Vec<f64> {
-        let around =
-            Surroundings { time: place.time, parameters: &self.parameters, inputs: &place.inputs, modes: &self.modes };
-        let mut values = vec![0.0; self.system.pattern(part).n_rows];
-        self.output_newton.evaluator().evaluate(part, &around.point(&place.states, &place.unknowns), &mut values);
+        let model = &mut self.model;
+        let around = Surroundings {
+            time: place.time,
+            parameters: &model.parameters,
+            inputs: &place.inputs,
+            modes: &model.modes,
+        };
+        let mut values = vec![0.0; model.equations.system.pattern(part).n_rows];
+        model.equations.evaluator().evaluate(part, &around.point(&place.states, &place.unknowns), &mut values);
         values
     }
 
     /// Values at a time within the last step, on the constraints and with all equations satisfied.
     pub(crate) fn between(&mut self, time: f64) -> Result<Place, IntegrateError> {
-        let Interpolated { mut states, mut unknowns } = self.interpolate(time);
-        let mut inputs = vec![0.0; self.input_values.len()];
-        if time == self.time {
-            inputs.copy_from_slice(&self.input_values);
-        } else {
-            self.inputs.fill(time, true, &mut inputs);
+        let x = self.fraction(time);
+        let mut states = self.now.states.clone();
+        if time != self.now.time {
+            self.interpolate(x, &mut states)?;
         }
-        let around = Surroundings { time, parameters: &self.parameters, inputs: &inputs, modes: &self.modes };
+        let mut unknowns: Vec<f64> =
+            self.old.unknowns.iter().zip(&self.now.unknowns).map(|(old, new)| old + x * (new - old)).collect();
+        let inputs = self.inputs_within(time);
+        let here = std::mem::replace(&mut self.model.input_values, inputs);
+        let result = self.complete(time, &mut states, &mut unknowns);
+        let inputs = std::mem::replace(&mut self.model.input_values, here);
+        result?;
+        Ok(Place { time, states, unknowns, inputs })
+    }
+
+    /// Moves interpolated states onto the constraints and solves the unknowns, with the inputs at hand.
+    fn complete(&mut self, time: f64, states: &mut [f64], unknowns: &mut [f64]) -> Result<(), IntegrateError> {
         if let Some(projector) = &mut self.projector {
-            let goal = (0.1 * self.options.rtol).min(1e-8);
-            let projected = projector.project(self.output_newton.evaluator(), &around, &mut states, &unknowns, goal)?;
+            let projected = projector.project(&mut self.model, time, states, unknowns)?;
             self.constraint_residual_max = self.constraint_residual_max.max(projected.residual);
         }
-        solve_unknowns(
-            &mut self.output_newton,
-            &around,
-            &mut states,
-            &mut unknowns,
-            &self.state_weights,
-            &self.unknown_weights,
-        )?;
-        Ok(Place { time, states, unknowns, inputs })
+        self.model.set_scales(0.0);
+        self.model.solve_unknowns(time, states, unknowns, Care::Checked)
+    }
+
+    /// Keeps the values of all stages of steps to come.
+    pub(crate) fn record_stages(&mut self) {
+        self.explicit.is_recording = true;
+    }
+
+    /// The method of the last step.
+    pub(crate) fn last_kind(&self) -> Kind {
+        self.last_kind
+    }
+
+    /// The stages of the last step, which was explicit.
+    pub(crate) fn explicit_stages(&self) -> ExplicitStages {
+        ExplicitStages { step: self.now.time - self.old.time, points: self.explicit.recorded.clone() }
+    }
+
+    /// The stages of the last step, where it was implicit.
+    pub(crate) fn implicit_stages(&self) -> Option<ImplicitStages> {
+        let radau = self.implicit.as_ref()?;
+        Some(ImplicitStages {
+            step: self.now.time - self.old.time,
+            method: radau.method,
+            points: radau.points(&self.old),
+        })
+    }
+
+    /// Solves with the matrices of the last implicit step.
+    pub(crate) fn solve_stages(&mut self, real: &mut [f64], complex: &mut [Vec<c64>]) -> Result<(), SingularMatrix> {
+        match &mut self.implicit {
+            Some(radau) => radau.solve_stages(&mut self.model, real, complex),
+            None => Err(SingularMatrix { column: None }),
+        }
+    }
+
+    /// Returns to the linearized constraints G ds + g_p dp = 0 by the least change.
+    pub(crate) fn project_tangent(&mut self, states: &mut [f64], parameters: &[f64]) -> Result<(), IntegrateError> {
+        match &mut self.projector {
+            Some(projector) => projector.project_tangent(&mut self.model, &self.now, states, parameters),
+            None => Ok(()),
+        }
     }
 }
 
-/// Solves the unknowns at fixed states, with the matrix at hand first and a new one if that does not do.
-fn solve_unknowns(
-    newton: &mut Newton<'_>,
-    around: &Surroundings<'_>,
-    states: &mut [f64],
-    unknowns: &mut [f64],
-    state_weights: &[f64],
-    unknown_weights: &[f64],
-) -> Result<(), IntegrateError> {
-    let guess = unknowns.to_vec();
-    for attempt in 0..4 {
-        if attempt > 0 || !newton.has_matrix_for(0.0) {
-            newton.factor(around, 0.0, states, unknowns)?;
-        }
-        let outcome = newton.solve(around, 0.0, &[], states, unknowns, state_weights, unknown_weights, NEWTON_GOAL)?;
-        if let Outcome::Converged { rate } = outcome {
-            if rate > 0.3 {
-                newton.forget_matrix();
-            }
-            return Ok(());
-        }
-        if unknowns.iter().any(|value| !value.is_finite()) || attempt == 0 {
-            unknowns.copy_from_slice(&guess);
-        }
+/// Stages of an explicit step.
+pub(crate) struct ExplicitStages {
+    pub(crate) step: f64,
+    pub(crate) points: Vec<Place>,
+}
+
+/// Stages of an implicit step.
+pub(crate) struct ImplicitStages {
+    pub(crate) step: f64,
+    pub(crate) method: &'static Collocation,
+    pub(crate) points: Vec<Place>,
+}
+
+/// Moves a point onto the constraints where there are some.
+fn project(
+    projector: &mut Option<Projector<'_>>,
+    model: &mut Model<'_, '_>,
+    moment: &mut Moment,
+) -> Result<Projected, IntegrateError> {
+    match projector {
+        Some(projector) => projector.project(model, moment.time, &mut moment.states, &moment.unknowns),
+        None => Ok(Projected { change: 0.0, residual: 0.0 }),
     }
-    let name = newton.first_unknown();
-    Err(IntegrateError::Singular { time: around.time, variable: name })
 }

@@ -7,6 +7,7 @@
 pub mod alias;
 pub mod arrays;
 pub mod blocks;
+mod definitions;
 pub mod discrete;
 pub mod dulmage_mendelsohn;
 mod explain;
@@ -25,6 +26,6 @@ pub use dulmage_mendelsohn::{CulpritOptions, CulpritSet, Culprits, DulmageMendel
 pub use incidence::{Entry, Incidence, IncidenceBuilder, IncidenceError, LocalOrder, Renumbered};
 pub use matching::{Matching, maximum_matching};
 pub use offsets::{OffsetsError, SigmaAnalysis, sigma_analysis};
-pub use regularize::{RegularizeError, regularize};
+pub use regularize::{RegularizeError, condense, regularize};
 pub use tearing::{Assignment, Tearer, TornBlock};
 pub use verify::{RankRow, Verification, verify};

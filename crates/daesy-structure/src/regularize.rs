@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use crate::alias::{Elimination, Standing, eliminate_aliases};
+use crate::definitions::inline_definitions;
 use crate::discrete::{DiscreteSplit, split_discrete};
 use crate::explain;
 use crate::incidence::{Entry, Incidence, IncidenceBuilder, IncidenceError};
@@ -52,7 +53,29 @@ pub(crate) struct Scope {
 ///
 /// # Errors
 /// When equations and unknowns do not fit structurally; the findings name the smallest sets at fault.
-pub fn regularize(mut flat: FlatDae) -> Result<RegularDae, RegularizeError> {
+pub fn regularize(flat: FlatDae) -> Result<RegularDae, RegularizeError> {
+    regularize_in(flat, Form::Complete)
+}
+
+/// Derives the regular form with definitions put in (module `definitions`): fewer states, unknowns and hidden constraints for the
+/// same solutions, for methods that only need these.
+///
+/// # Errors
+/// As [`regularize`].
+pub fn condense(flat: FlatDae) -> Result<RegularDae, RegularizeError> {
+    regularize_in(flat, Form::Condensed)
+}
+
+/// Which variables the regular form keeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// All but aliases.
+    Complete,
+    /// Those that no equation defines.
+    Condensed,
+}
+
+fn regularize_in(mut flat: FlatDae, form: Form) -> Result<RegularDae, RegularizeError> {
     let mut findings = Vec::new();
     let discrete = match split_discrete(&flat) {
         Ok(discrete) => discrete,
@@ -76,7 +99,19 @@ pub fn regularize(mut flat: FlatDae) -> Result<RegularDae, RegularizeError> {
     };
 
     let differentiated = differentiated_variables(&whole);
-    let elimination = eliminate_aliases(&mut flat, &discrete.is_continuous);
+    let mut elimination = eliminate_aliases(&mut flat, &discrete.is_continuous);
+    if form == Form::Condensed {
+        let mut replace = Replacement::new(&mut flat, &elimination);
+        let without_aliases: Vec<ExprId> =
+            residuals.iter().map(|&residual| replace.apply(&mut flat, residual)).collect();
+        let is_candidate: Vec<bool> = elimination
+            .is_used
+            .iter()
+            .zip(&discrete.is_continuous)
+            .map(|(used, continuous)| *continuous && !used)
+            .collect();
+        inline_definitions(&mut flat, &without_aliases, |at| is_candidate[at], &mut elimination);
+    }
     let mut replace = Replacement::new(&mut flat, &elimination);
     let reduced: Vec<ExprId> = residuals
         .iter()

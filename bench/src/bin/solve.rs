@@ -1,0 +1,224 @@
+//! Work and precision of single trajectories: daesy on problems in their original form against SUNDIALS IDA and diffsol on
+//! hand-reduced ones with analytic Jacobians, all in one run.
+//!
+//! `cargo xtask bench solve [problem ..] [--instructions]`
+//!
+//! Every solver runs at several tolerances; the error achieved at the end of the interval is measured against reference values.
+//! Times are those of the fastest of several runs, with everything from the start values on. At each of some errors the time of
+//! each solver is read from its curve (straight lines between the logarithms), and ratios are printed. With `--instructions` the
+//! instructions of one run at each tolerance are counted by valgrind and compared the same way.
+
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use daesy_bench::ivp::diffsol_peer::Method;
+use daesy_bench::ivp::emit::{ReducedModel, reduced_model};
+use daesy_bench::ivp::native::NativeModel;
+use daesy_bench::ivp::{PROBLEMS, Problem, Reached, Unreached, diffsol_peer, ida};
+
+const DIGITS: std::ops::RangeInclusive<i32> = 3..=11;
+
+/// Errors at which times are compared.
+const ERRORS: [f64; 6] = [1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8];
+
+/// What is hoped for as geometric mean.
+const GOAL: f64 = 2.0;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Solver {
+    Daesy,
+    Ida,
+    DiffsolBdf,
+    DiffsolEsdirk,
+}
+
+const SOLVERS: [Solver; 4] = [Solver::Daesy, Solver::Ida, Solver::DiffsolBdf, Solver::DiffsolEsdirk];
+
+impl Solver {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Daesy => "daesy",
+            Self::Ida => "IDA",
+            Self::DiffsolBdf => "diffsol BDF",
+            Self::DiffsolEsdirk => "diffsol ESDIRK",
+        }
+    }
+}
+
+struct Models {
+    native: NativeModel,
+    reduced: ReducedModel,
+}
+
+fn load(problem: &Problem) -> Result<Models, Unreached> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(std::env::temp_dir, PathBuf::from).join("ivp");
+    Ok(Models { native: NativeModel::new(problem, &root)?, reduced: reduced_model(problem, &root, &target)? })
+}
+
+/// One run; a function of its own so that instructions can be counted in it.
+#[inline(never)]
+fn measured_solve(solver: Solver, problem: &Problem, models: &Models, rtol: f64) -> Result<Reached, Unreached> {
+    match solver {
+        Solver::Daesy => models.native.solve(problem, rtol),
+        Solver::Ida => ida::solve(problem, &models.reduced, rtol),
+        Solver::DiffsolBdf => diffsol_peer::solve(problem, &models.reduced, rtol, Method::Bdf),
+        Solver::DiffsolEsdirk => diffsol_peer::solve(problem, &models.reduced, rtol, Method::Esdirk),
+    }
+}
+
+/// A point of a curve of work and precision.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    error: f64,
+    cost: f64,
+}
+
+/// The least cost for an error not larger, between points by straight lines of logarithms; nothing outside the curve.
+fn cost_at(curve: &[Point], error: f64) -> Option<f64> {
+    // Points that another one beats in both are no part of the curve.
+    let mut points: Vec<Point> = curve.iter().copied().filter(|point| point.error > 0.0).collect();
+    points.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    let mut front: Vec<Point> = Vec::new();
+    for point in points {
+        if front.last().is_none_or(|last| point.error < last.error) {
+            front.push(point);
+        }
+    }
+    let first = front.first()?;
+    if first.error <= error {
+        return Some(first.cost);
+    }
+    front.windows(2).find(|pair| pair[1].error <= error).map(|pair| {
+        let (a, b) = (pair[0], pair[1]);
+        let x = (error / a.error).ln() / (b.error / a.error).ln();
+        (a.cost.ln() + x * (b.cost / a.cost).ln()).exp()
+    })
+}
+
+/// Instructions of one run, counted by valgrind in a process of its own.
+fn instructions(solver: Solver, problem: &Problem, digits: i32) -> Option<f64> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=*measured_solve*"])
+        .arg(std::env::current_exe().ok()?)
+        .args(["--one", problem.folder, solver.name(), &digits.to_string()])
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let line = text.lines().find_map(|line| line.split("Collected :").nth(1).map(str::to_owned))?;
+    line.trim().replace(',', "").parse().ok()
+}
+
+fn run_one(arguments: &[String]) {
+    let [folder, solver, digits] = arguments else { return };
+    let Some(problem) = PROBLEMS.iter().find(|problem| problem.folder == *folder) else { return };
+    let Some(solver) = SOLVERS.into_iter().find(|known| known.name() == *solver) else { return };
+    let (Ok(models), Ok(digits)) = (load(problem), digits.parse()) else { return };
+    let _ = black_box(measured_solve(solver, problem, &models, 10f64.powi(digits)));
+}
+
+fn geometric_mean(values: &[f64]) -> f64 {
+    (values.iter().map(|value| value.ln()).sum::<f64>() / values.len().max(1) as f64).exp()
+}
+
+/// Ratios of the peers' costs to daesy's at equal errors, printed.
+fn compare(what: &str, curves: &[Vec<Point>; 4]) -> Vec<f64> {
+    println!("  {what} of the peers over daesy's at equal error:");
+    print!("    {:<16}", "error");
+    ERRORS.iter().for_each(|error| print!("{error:>9.0e}"));
+    println!();
+    let mut best = vec![None::<f64>; ERRORS.len()];
+    for (solver, curve) in SOLVERS.iter().zip(curves).skip(1) {
+        print!("    {:<16}", solver.name());
+        for (at, &error) in ERRORS.iter().enumerate() {
+            match (cost_at(&curves[0], error), cost_at(curve, error)) {
+                (Some(own), Some(peer)) => {
+                    let ratio = peer / own;
+                    print!("{ratio:>9.2}");
+                    best[at] = Some(best[at].map_or(ratio, |known| known.min(ratio)));
+                }
+                _ => print!("{:>9}", "-"),
+            }
+        }
+        println!();
+    }
+    best.into_iter().flatten().collect()
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == "--one") {
+        run_one(&arguments[1..]);
+        return;
+    }
+    let counts = arguments.iter().any(|argument| argument == "--instructions");
+    let chosen: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
+    let (mut by_time, mut by_instructions) = (Vec::new(), Vec::new());
+    println!("Single trajectories; fastest of several runs; the peers have hand-reduced index-1 forms and analytic Jacobians.");
+    for problem in PROBLEMS {
+        if !chosen.is_empty() && !chosen.iter().any(|name| problem.folder.contains(name.as_str())) {
+            continue;
+        }
+        println!("{}", problem.folder);
+        let models = match load(problem) {
+            Ok(models) => models,
+            Err(unreached) => {
+                println!("  not loaded: {}", unreached.reason);
+                continue;
+            }
+        };
+        let mut times: [Vec<Point>; 4] = Default::default();
+        let mut work: [Vec<Point>; 4] = Default::default();
+        for digits in DIGITS {
+            let rtol = 10f64.powi(-digits);
+            let mut seconds = [f64::INFINITY; 4];
+            let mut reached: [Option<Reached>; 4] = [None; 4];
+            // By turns, so that a processor that changes its speed does so for all.
+            for round in 0..9 {
+                for (at, &solver) in SOLVERS.iter().enumerate() {
+                    if round > 0 && reached[at].is_none() || round > 3 && seconds[at] > 0.2 {
+                        continue;
+                    }
+                    let clock = Instant::now();
+                    let result = black_box(measured_solve(solver, problem, &models, rtol));
+                    seconds[at] = seconds[at].min(clock.elapsed().as_secs_f64());
+                    match result {
+                        Ok(result) => reached[at] = Some(result),
+                        Err(unreached) => println!("  {} at {rtol:.0e}: {}", solver.name(), unreached.reason),
+                    }
+                }
+            }
+            for (at, &solver) in SOLVERS.iter().enumerate() {
+                let Some(Reached { error, n_steps }) = reached[at] else { continue };
+                let counted = if counts { instructions(solver, problem, -digits) } else { None };
+                print!("  {rtol:.0e} {:<15} error {error:8.2e} {:>10.1} us {n_steps:>7} steps", solver.name(), seconds[at] * 1e6);
+                match counted {
+                    Some(counted) => println!(" {:>10.0} thousand instructions", counted / 1e3),
+                    None => println!(),
+                }
+                times[at].push(Point { error, cost: seconds[at] });
+                work[at].extend(counted.map(|cost| Point { error, cost }));
+            }
+        }
+        let ratios = compare("times", &times);
+        println!("  faster than the best peer by {:.2} (least {:.2})", geometric_mean(&ratios), least(&ratios));
+        by_time.push(geometric_mean(&ratios));
+        if counts {
+            let ratios = compare("instructions", &work);
+            println!("  fewer than the best peer by {:.2} (least {:.2})", geometric_mean(&ratios), least(&ratios));
+            by_instructions.push(geometric_mean(&ratios));
+        }
+    }
+    println!("geometric mean over problems, time: {:.2} (goal {GOAL})", geometric_mean(&by_time));
+    if counts {
+        println!("geometric mean over problems, instructions: {:.2}", geometric_mean(&by_instructions));
+    } else {
+        println!("instructions were not counted (--instructions, by valgrind)");
+    }
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
+}

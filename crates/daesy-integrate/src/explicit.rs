@@ -1,0 +1,212 @@
+//! Explicit steps of order 8 for systems that are not stiff.
+//!
+//! The states follow s' = S(s, V(t, s)) with the unknowns V solved from F(t, s, V) = 0 at every stage, which for mechanics is one
+//! linear system. The method is that of Dormand and Prince (module `dop853`), its error estimate the combination of two embedded
+//! ones [@hairer1993, sec. II.10]:
+//!
+//! ```text
+//! error = h |e5|^2 / sqrt(|e5|^2 + 0.01 |e3|^2)
+//! ```
+//!
+//! A step comes near the border of the region of stability where h times the estimate |k13 - k12| / |y13 - y12| of the largest
+//! rate is large [@hairer1996, sec. IV.2].
+
+use crate::dop853::{A, C, CONTINUOUS, ERROR_3, ERROR_5, EXTENDED, STAGES};
+use crate::error::IntegrateError;
+use crate::model::{Model, Moment, Trial};
+use crate::step::Place;
+use crate::unknowns::Care;
+
+/// Order of the error estimate plus one.
+pub(crate) const ERROR_ORDER: f64 = 8.0;
+
+/// h times the largest rate from which on the implicit method is worth a trial; the border of stability is at about 6.
+const NEAR_BORDER: f64 = 1.0;
+
+/// A coefficient other than zero.
+#[derive(Clone, Copy)]
+struct Term {
+    stage: usize,
+    coefficient: f64,
+}
+
+fn terms(row: &[f64]) -> Vec<Term> {
+    let all = row.iter().enumerate().map(|(stage, &coefficient)| Term { stage, coefficient });
+    all.filter(|term| term.coefficient != 0.0).collect()
+}
+
+/// Memory of the method.
+pub(crate) struct Explicit {
+    rows: Vec<Vec<Term>>,
+    error_3: Vec<Term>,
+    error_5: Vec<Term>,
+    continuous: Vec<Vec<Term>>,
+    /// Rates of the stages.
+    rates: Vec<Vec<f64>>,
+    /// The states of the stage at hand, in the end those of the new point.
+    pub(crate) states: Vec<f64>,
+    pub(crate) unknowns: Vec<f64>,
+    last_stage: Vec<f64>,
+    estimates: Vec<[f64; 2]>,
+    /// The new states before they were moved onto the constraints.
+    end: Vec<f64>,
+    has_continuous: bool,
+    /// The stages, where they are asked for.
+    pub(crate) is_recording: bool,
+    pub(crate) recorded: Vec<Place>,
+}
+
+impl Explicit {
+    pub(crate) fn new(n_states: usize, n_unknowns: usize) -> Self {
+        Self {
+            rows: A.iter().map(|row| terms(row)).collect(),
+            error_3: terms(&ERROR_3),
+            error_5: terms(&ERROR_5),
+            continuous: CONTINUOUS.iter().map(|row| terms(row)).collect(),
+            rates: vec![vec![0.0; n_states]; EXTENDED],
+            states: vec![0.0; n_states],
+            unknowns: vec![0.0; n_unknowns],
+            last_stage: vec![0.0; n_states],
+            estimates: vec![[0.0; 2]; n_states],
+            end: vec![0.0; n_states],
+            has_continuous: false,
+            is_recording: false,
+            recorded: Vec::new(),
+        }
+    }
+
+    /// states = old + step * sum of coefficients times rates
+    fn set_stage(&mut self, old: &[f64], step: f64, stage: usize) {
+        self.states.copy_from_slice(old);
+        for term in &self.rows[stage] {
+            let factor = step * term.coefficient;
+            for (state, rate) in self.states.iter_mut().zip(&self.rates[term.stage]) {
+                *state += factor * rate;
+            }
+        }
+    }
+
+    /// Tries a step. The new states are in `states`, a guess of the new unknowns in `unknowns`.
+    pub(crate) fn try_step(
+        &mut self,
+        model: &mut Model<'_, '_>,
+        old: &Moment,
+        step: f64,
+        new_time: f64,
+        is_at_break: bool,
+    ) -> Result<Trial, IntegrateError> {
+        self.has_continuous = false;
+        model.set_scales(step);
+        self.rates[0].copy_from_slice(&old.rates);
+        self.unknowns.copy_from_slice(&old.unknowns);
+        if self.is_recording {
+            self.recorded.clear();
+            self.record(model, old.time, &old.states, &old.unknowns);
+        }
+        for stage in 1..STAGES {
+            self.set_stage(&old.states, step, stage);
+            let is_end = stage == STAGES - 1;
+            let time = if is_end { new_time } else { old.time + C[stage] * step };
+            model.fill_inputs(time, !(is_at_break && is_end));
+            model.solve_unknowns(time, &self.states, &mut self.unknowns, Care::Quick)?;
+            model.equations.rates(&self.states, &self.unknowns, &mut self.rates[stage]);
+            if self.is_recording {
+                let (states, unknowns) = (self.states.clone(), self.unknowns.clone());
+                self.record(model, time, &states, &unknowns);
+            }
+        }
+        self.last_stage.copy_from_slice(&self.states);
+        self.set_stage(&old.states, step, STAGES);
+        self.end.copy_from_slice(&self.states);
+        // Sums over stages state by state would read all rates n times.
+        self.estimates.fill([0.0; 2]);
+        for (which, weights) in [&self.error_5, &self.error_3].into_iter().enumerate() {
+            for term in weights {
+                for (estimate, rate) in self.estimates.iter_mut().zip(&self.rates[term.stage]) {
+                    estimate[which] += term.coefficient * rate;
+                }
+            }
+        }
+        let size = |which: usize| {
+            model.size_of_error(self.estimates.iter().map(|estimate| step * estimate[which]), &self.states)
+        };
+        let (fifth, third) = (size(0), size(1));
+        let denominator = (fifth.error.powi(2) + 0.01 * third.error.powi(2)).sqrt();
+        let error = if denominator > 0.0 { fifth.error * fifth.error / denominator } else { 0.0 };
+        Ok(Trial { error, worst: fifth.worst })
+    }
+
+    fn record(&mut self, model: &Model<'_, '_>, time: f64, states: &[f64], unknowns: &[f64]) {
+        self.recorded.push(Place {
+            time,
+            states: states.to_vec(),
+            unknowns: unknowns.to_vec(),
+            inputs: model.input_values.clone(),
+        });
+    }
+
+    /// Whether an accepted step to `new` came near the border of stability.
+    pub(crate) fn is_near_border(&self, new: &Moment, step: f64) -> bool {
+        let (mut rates, mut states) = (0.0, 0.0);
+        for state in 0..new.states.len() {
+            rates += (new.rates[state] - self.rates[STAGES - 1][state]).powi(2);
+            states += (new.states[state] - self.last_stage[state]).powi(2);
+        }
+        states > 0.0 && step * (rates / states).sqrt() > NEAR_BORDER
+    }
+
+    /// The states at a fraction `x` of the last step from `old` to `new`, to order 7; the inputs at hand are those of some stage.
+    pub(crate) fn between(
+        &mut self,
+        model: &mut Model<'_, '_>,
+        old: &Moment,
+        new: &Moment,
+        x: f64,
+        states: &mut [f64],
+    ) -> Result<(), IntegrateError> {
+        let step = new.time - old.time;
+        if !self.has_continuous {
+            self.rates[STAGES].copy_from_slice(&new.rates);
+            let mut unknowns = new.unknowns.clone();
+            model.set_scales(step);
+            for stage in STAGES + 1..EXTENDED {
+                self.set_stage(&old.states, step, stage);
+                let time = old.time + C[stage] * step;
+                model.fill_inputs(time, true);
+                model.solve_unknowns(time, &self.states, &mut unknowns, Care::Quick)?;
+                model.equations.rates(&self.states, &unknowns, &mut self.rates[stage]);
+            }
+            self.has_continuous = true;
+        }
+        let y = 1.0 - x;
+        for at in 0..states.len() {
+            let difference = self.end[at] - old.states[at];
+            let first = step * old.rates[at] - difference;
+            let second = 2.0 * difference - step * (new.rates[at] + old.rates[at]);
+            let higher = |which: usize| -> f64 {
+                let row = &self.continuous[which];
+                step * row.iter().map(|term| term.coefficient * self.rates[term.stage][at]).sum::<f64>()
+            };
+            let inner = second + y * (higher(0) + x * (higher(1) + y * (higher(2) + x * higher(3))));
+            states[at] = old.states[at] + x * (difference + y * (first + x * inner));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Row sums, and the conditions of order 8 on quadrature.
+    #[test]
+    fn conditions_on_quadrature_hold() {
+        for stage in 0..EXTENDED {
+            assert!((A[stage].iter().sum::<f64>() - C[stage]).abs() < 1e-14, "stage {stage}");
+        }
+        for power in 0..8 {
+            let sum: f64 = A[STAGES].iter().zip(&C).map(|(weight, c)| weight * c.powi(power)).sum();
+            assert!((sum - 1.0 / (f64::from(power) + 1.0)).abs() < 1e-13, "power {power}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A system with its inputs, parameters and modes at hand: what every method works on.
+
+use daesy_system::DaeSystem;
+
+use crate::equations::{Equations, Surroundings};
+use crate::error::IntegrateError;
+use crate::simulate::Inputs;
+use crate::unknowns::{Care, UnknownSolver};
+
+/// Unknowns are solved to this fraction of the tolerance.
+pub(crate) const UNKNOWN_GOAL: f64 = 0.01;
+
+/// A point on the way with the rates of its states.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Moment {
+    pub(crate) time: f64,
+    pub(crate) states: Vec<f64>,
+    pub(crate) unknowns: Vec<f64>,
+    pub(crate) rates: Vec<f64>,
+}
+
+/// A step tried: its result is in the memory of the method.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Trial {
+    /// Estimated error in units of the tolerance.
+    pub(crate) error: f64,
+    /// The state with the largest error.
+    pub(crate) worst: usize,
+}
+
+/// A system with everything that surrounds it.
+pub(crate) struct Model<'s, 'i> {
+    pub(crate) equations: Equations<'s>,
+    pub(crate) unknown_solver: UnknownSolver,
+    inputs: &'i dyn Inputs,
+    pub(crate) parameters: Vec<f64>,
+    pub(crate) modes: Vec<f64>,
+    pub(crate) input_values: Vec<f64>,
+    pub(crate) rtol: f64,
+    pub(crate) atol: f64,
+    /// What an error of each state and unknown is measured by.
+    pub(crate) state_weights: Vec<f64>,
+    pub(crate) unknown_weights: Vec<f64>,
+    /// How a change of each unknown counts, see [`Equations::scales`].
+    pub(crate) scales: Vec<f64>,
+}
+
+impl<'s, 'i> Model<'s, 'i> {
+    pub(crate) fn new(
+        system: &'s dyn DaeSystem,
+        inputs: &'i dyn Inputs,
+        start: &Moment,
+        parameters: Vec<f64>,
+        input_values: Vec<f64>,
+        modes: Vec<f64>,
+    ) -> Result<Self, IntegrateError> {
+        let mut equations = Equations::new(system);
+        let around = Surroundings { time: start.time, parameters: &parameters, inputs: &input_values, modes: &modes };
+        let unknown_solver = UnknownSolver::new(&mut equations, &around, &start.states, &start.unknowns)?;
+        let (n_states, n_unknowns) = (start.states.len(), start.unknowns.len());
+        Ok(Self {
+            equations,
+            unknown_solver,
+            inputs,
+            parameters,
+            modes,
+            input_values,
+            rtol: 1e-6,
+            atol: 1e-9,
+            state_weights: vec![1.0; n_states],
+            unknown_weights: vec![1.0; n_unknowns],
+            scales: vec![1.0; n_unknowns],
+        })
+    }
+
+    /// Fills the inputs at a time. At a break the limit from the left or from the right is asked for.
+    pub(crate) fn fill_inputs(&mut self, time: f64, is_after: bool) {
+        self.inputs.fill(time, is_after, &mut self.input_values);
+    }
+
+    pub(crate) fn inputs(&self) -> &'i dyn Inputs {
+        self.inputs
+    }
+
+    pub(crate) fn set_weights(&mut self, moment: &Moment) {
+        let description = self.equations.system.description();
+        let (rtol, atol) = (self.rtol, self.atol);
+        for ((weight, value), quantity) in self.state_weights.iter_mut().zip(&moment.states).zip(&description.states) {
+            *weight = rtol * value.abs() + atol * quantity.nominal;
+        }
+        for ((weight, value), quantity) in
+            self.unknown_weights.iter_mut().zip(&moment.unknowns).zip(&description.unknowns)
+        {
+            *weight = rtol * value.abs().max(quantity.nominal) + atol * quantity.nominal;
+        }
+    }
+
+    /// Sets how changes of unknowns count when they last for `eta`; zero counts them for themselves.
+    pub(crate) fn set_scales(&mut self, eta: f64) {
+        self.equations.scales(eta, &self.state_weights, &self.unknown_weights, &mut self.scales);
+    }
+
+    /// Solves the unknowns at given states with the inputs at hand.
+    pub(crate) fn solve_unknowns(
+        &mut self,
+        time: f64,
+        states: &[f64],
+        unknowns: &mut [f64],
+        care: Care,
+    ) -> Result<(), IntegrateError> {
+        let around =
+            Surroundings { time, parameters: &self.parameters, inputs: &self.input_values, modes: &self.modes };
+        self.unknown_solver.solve(&mut self.equations, &around, states, unknowns, &self.scales, UNKNOWN_GOAL, care)
+    }
+
+    /// The size of an error of the states in units of the tolerance, and where it is largest.
+    pub(crate) fn size_of_error(&self, error: impl Iterator<Item = f64>, new_states: &[f64]) -> Trial {
+        let (mut largest, mut worst, mut sum_of_squares) = (0.0f64, 0, 0.0);
+        for (state, error) in error.enumerate() {
+            let weight = self.state_weights[state].max(self.rtol * new_states[state].abs());
+            let scaled = (error / weight).abs();
+            sum_of_squares += scaled * scaled;
+            if scaled > largest {
+                (largest, worst) = (scaled, state);
+            }
+        }
+        let mean = (sum_of_squares / new_states.len().max(1) as f64).sqrt();
+        Trial { error: mean.max(0.3 * largest), worst }
+    }
+}

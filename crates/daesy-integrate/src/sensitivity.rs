@@ -1,0 +1,387 @@
+//! Forward sensitivities: how a trajectory follows parameters and start values.
+//!
+//! The first-order change (ds, dv) of a solution in the direction dp of the parameters satisfies
+//!
+//! ```text
+//! ds' = S(ds, dv),     F_v dv + F_s ds + F_p dp = 0,     G ds + g_p dp = 0
+//! ```
+//!
+//! It is integrated after each accepted step by the method of that step at its own stages (the staggered direct method
+//! [@feehery1997]): at explicit stages dv follows from the factors of F_v there; the stages of an implicit step are iterated with
+//! the factors the step itself used. So the result is, up to the tolerance of iterations, the exact derivative of the
+//! numerical solution with its steps held fixed. Step sizes are chosen by the error of the trajectory alone.
+//!
+//! At a break of the inputs states are continuous and return to the constraints by the least change; their changes do the same.
+
+use daesy_system::{DaeSystem, Part, Rate};
+use faer::c64;
+
+use crate::contest::Kind;
+use crate::equations::Surroundings;
+use crate::error::IntegrateError;
+use crate::initialize::{InitializeOptions, initialize};
+use crate::linear::LinearSolver;
+use crate::simulate::{Inputs, SimulateOptions, Simulation};
+use crate::start_tangents::{Direction, StartTangent, start_tangents};
+use crate::step::Stepper;
+
+/// A trajectory with its derivatives.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SensitiveSimulation {
+    /// The trajectory. There is one row per output time; where an input breaks, it is that before the break.
+    pub simulation: Simulation,
+    /// The derivative of each observed quantity: row by row, direction by direction.
+    pub sensitivities: Vec<Vec<Vec<f64>>>,
+}
+
+/// Iterations of the stages of an implicit step.
+const MAX_ITERATIONS: usize = 40;
+
+/// Integrates a system from its consistent start together with its derivatives in the given directions.
+///
+/// Steps end at the output times. Events are not differentiated.
+///
+/// # Errors
+/// As [`crate::simulate`]; also for systems with events.
+pub fn simulate_with_sensitivities(
+    system: &dyn DaeSystem,
+    parameters: &[f64],
+    inputs: &dyn Inputs,
+    options: &SimulateOptions,
+    directions: &[Direction],
+) -> Result<SensitiveSimulation, IntegrateError> {
+    let description = system.description();
+    if description.n_roots > 0 {
+        return Err(IntegrateError::EventsNotDifferentiated);
+    }
+    let mut input_values = vec![0.0; description.n_inputs];
+    inputs.fill(options.start, true, &mut input_values);
+    let modes = vec![0.0; description.n_modes];
+    let start = initialize(system, options.start, parameters, &input_values, &modes, &InitializeOptions::default())?;
+    let tangents = start_tangents(system, &start, options.start, &input_values, &modes, directions)?;
+    let mut stepper = Stepper::new(system, inputs, options, &start, input_values, modes)?;
+    stepper.record_stages();
+    let mut follower = Follower::new(system, tangents)?;
+    let mut simulation = Simulation::begin(start, options.output_times.len());
+    let mut sensitivities = Vec::with_capacity(options.output_times.len());
+    let breaks = inputs.breaks().iter().copied().filter(|&time| time > options.start && time < options.stop);
+    let mut ends: Vec<f64> = breaks.clone().chain(options.output_times.iter().copied()).chain([options.stop]).collect();
+    ends.sort_by(f64::total_cmp);
+    ends.dedup();
+    let breaks: Vec<f64> = breaks.collect();
+    let mut next_output = 0;
+    for end in ends {
+        while stepper.now.time < end {
+            stepper.advance(end)?;
+            follower.follow(&mut stepper)?;
+        }
+        while options.output_times.get(next_output).is_some_and(|&time| time <= stepper.now.time) {
+            simulation.times.push(options.output_times[next_output]);
+            simulation.rows.push(stepper.observe_here());
+            sensitivities.push(follower.observe(&mut stepper));
+            next_output += 1;
+        }
+        if breaks.contains(&end) {
+            inputs.fill(end, true, &mut stepper.model.input_values);
+            stepper.restart()?;
+            follower.settle(&mut stepper)?;
+        }
+    }
+    simulation.finish(&stepper);
+    Ok(SensitiveSimulation { simulation, sensitivities })
+}
+
+/// The changes in all directions at the point reached.
+struct Follower<'s> {
+    system: &'s dyn DaeSystem,
+    tangents: Vec<StartTangent>,
+    solver: LinearSolver<f64>,
+    by_unknowns: Vec<f64>,
+    by_states: Vec<f64>,
+    by_parameters: Vec<f64>,
+}
+
+impl<'s> Follower<'s> {
+    fn new(system: &'s dyn DaeSystem, tangents: Vec<StartTangent>) -> Result<Self, IntegrateError> {
+        let solver = LinearSolver::new(system.pattern(Part::ResidualByUnknowns))
+            .map_err(|_| IntegrateError::Singular { time: f64::NAN, variable: String::new() })?;
+        let n_entries = |part: Part| vec![0.0; system.pattern(part).n_entries()];
+        Ok(Self {
+            system,
+            tangents,
+            solver,
+            by_unknowns: n_entries(Part::ResidualByUnknowns),
+            by_states: n_entries(Part::ResidualByStates),
+            by_parameters: n_entries(Part::ResidualByParameters),
+        })
+    }
+
+    /// Evaluates F_v, F_s and F_p at a point.
+    fn linearize(&mut self, stepper: &mut Stepper<'_, '_>, at: &StagePoint<'_>) {
+        let model = &mut stepper.model;
+        let around =
+            Surroundings { time: at.time, parameters: &model.parameters, inputs: at.inputs, modes: &model.modes };
+        let point = around.point(at.states, at.unknowns);
+        let evaluator = model.equations.evaluator();
+        evaluator.evaluate(Part::ResidualByUnknowns, &point, &mut self.by_unknowns);
+        evaluator.evaluate(Part::ResidualByStates, &point, &mut self.by_states);
+        evaluator.evaluate(Part::ResidualByParameters, &point, &mut self.by_parameters);
+    }
+
+    /// dv from F_v dv = -(F_s ds + F_p dp) with F_v factored.
+    fn unknowns(&mut self, states: &[f64], parameters: &[f64], unknowns: &mut [f64]) -> bool {
+        unknowns.fill(0.0);
+        add_product(self.system, Part::ResidualByStates, &self.by_states, states, unknowns);
+        add_product(self.system, Part::ResidualByParameters, &self.by_parameters, parameters, unknowns);
+        unknowns.iter_mut().for_each(|value| *value = -*value);
+        self.solver.solve(unknowns).is_ok()
+    }
+
+    /// Goes on to the end of the last step.
+    fn follow(&mut self, stepper: &mut Stepper<'_, '_>) -> Result<(), IntegrateError> {
+        match stepper.last_kind() {
+            Kind::Explicit => self.follow_explicit(stepper)?,
+            Kind::Implicit => self.follow_implicit(stepper)?,
+        }
+        self.settle(stepper)
+    }
+
+    fn follow_explicit(&mut self, stepper: &mut Stepper<'_, '_>) -> Result<(), IntegrateError> {
+        let stages = stepper.explicit_stages();
+        let step = stages.step;
+        let n_states = self.system.description().states.len();
+        let n_stages = stages.points.len();
+        let mut rates = vec![vec![vec![0.0; n_states]; n_stages]; self.tangents.len()];
+        let mut unknowns = vec![0.0; self.by_unknown_rows()];
+        let mut states = vec![0.0; n_states];
+        let mut tangents = std::mem::take(&mut self.tangents);
+        for (stage, stored) in stages.points.iter().enumerate() {
+            let at = StagePoint {
+                time: stored.time,
+                states: &stored.states,
+                unknowns: &stored.unknowns,
+                inputs: &stored.inputs,
+            };
+            self.linearize(stepper, &at);
+            if self.solver.factor(&self.by_unknowns).is_err() {
+                return Err(self.singular(stored.time));
+            }
+            for (tangent, rates) in tangents.iter().zip(&mut rates) {
+                states.copy_from_slice(&tangent.states);
+                for (weight, rate) in crate::dop853::A[stage].iter().zip(rates.iter()) {
+                    add_scaled(step * weight, rate, &mut states);
+                }
+                if !self.unknowns(&states, &tangent.parameters, &mut unknowns) {
+                    return Err(self.singular(stored.time));
+                }
+                stepper.model.equations.rates(&states, &unknowns, &mut rates[stage]);
+            }
+        }
+        for (tangent, rates) in tangents.iter_mut().zip(&rates) {
+            for (weight, rate) in crate::dop853::A[crate::dop853::STAGES].iter().zip(rates) {
+                add_scaled(step * weight, rate, &mut tangent.states);
+            }
+        }
+        self.tangents = tangents;
+        Ok(())
+    }
+
+    fn by_unknown_rows(&self) -> usize {
+        self.system.description().unknowns.len()
+    }
+
+    fn singular(&self, time: f64) -> IntegrateError {
+        let unknown = self.system.description().unknowns.first();
+        IntegrateError::Singular { time, variable: unknown.map_or(String::new(), |unknown| unknown.name.clone()) }
+    }
+
+    /// Solves the linear equations of all stages by the iteration of the step.
+    fn follow_implicit(&mut self, stepper: &mut Stepper<'_, '_>) -> Result<(), IntegrateError> {
+        let Some(stages) = stepper.implicit_stages() else { return Ok(()) };
+        let method = stages.method;
+        let step = stages.step;
+        let s = method.n_stages;
+        let n = self.by_unknown_rows();
+        let n_states = self.system.description().states.len();
+        let mut linear = Vec::with_capacity(s);
+        for stored in &stages.points {
+            let at = StagePoint {
+                time: stored.time,
+                states: &stored.states,
+                unknowns: &stored.unknowns,
+                inputs: &stored.inputs,
+            };
+            self.linearize(stepper, &at);
+            linear.push([self.by_unknowns.clone(), self.by_states.clone(), self.by_parameters.clone()]);
+        }
+        let mut tangents = std::mem::take(&mut self.tangents);
+        let chain: Vec<(usize, Rate)> = stepper.model.equations.chain().collect();
+        for tangent in &mut tangents {
+            let mut stage_unknowns = vec![tangent.unknowns.clone(); s];
+            let mut stage_states = vec![vec![0.0; n_states]; s];
+            let mut residuals = vec![vec![0.0; n]; s];
+            let mut last_size = f64::INFINITY;
+            for iteration in 0.. {
+                for &(state, source) in &chain {
+                    for i in 0..s {
+                        let sum: f64 = (0..s)
+                            .map(|j| {
+                                method.a[i][j]
+                                    * match source {
+                                        Rate::State(next) => stage_states[j][next as usize],
+                                        Rate::Unknown(unknown) => stage_unknowns[j][unknown as usize],
+                                    }
+                            })
+                            .sum();
+                        stage_states[i][state] = tangent.states[state] + step * sum;
+                    }
+                }
+                for i in 0..s {
+                    let [by_unknowns, by_states, by_parameters] = &linear[i];
+                    let out = &mut residuals[i];
+                    out.fill(0.0);
+                    add_product(self.system, Part::ResidualByUnknowns, by_unknowns, &stage_unknowns[i], out);
+                    add_product(self.system, Part::ResidualByStates, by_states, &stage_states[i], out);
+                    add_product(self.system, Part::ResidualByParameters, by_parameters, &tangent.parameters, out);
+                }
+                let size = self.correct(stepper, method, &residuals, &mut stage_unknowns)?;
+                let largest = stage_unknowns.iter().flatten().fold(0.0f64, |largest, value| largest.max(value.abs()));
+                let rate = (size / last_size).min(1.0);
+                if size <= 1e-13 * largest || iteration > 0 && size * rate <= 1e-10 * largest {
+                    break;
+                }
+                if iteration >= MAX_ITERATIONS || !size.is_finite() {
+                    return Err(self.singular(stepper.now.time));
+                }
+                last_size = size;
+            }
+            // The last stage is the step.
+            let last = &stage_unknowns[s - 1];
+            tangent.unknowns.copy_from_slice(last);
+            for &(state, source) in &chain {
+                let sum: f64 = (0..s)
+                    .map(|j| {
+                        method.a[s - 1][j]
+                            * match source {
+                                Rate::State(next) => stage_states[j][next as usize],
+                                Rate::Unknown(unknown) => stage_unknowns[j][unknown as usize],
+                            }
+                    })
+                    .sum();
+                tangent.states[state] += step * sum;
+            }
+        }
+        self.tangents = tangents;
+        Ok(())
+    }
+
+    /// One iteration with the factors of the step; the largest change.
+    fn correct(
+        &self,
+        stepper: &mut Stepper<'_, '_>,
+        method: &crate::collocation::Collocation,
+        residuals: &[Vec<f64>],
+        stage_unknowns: &mut [Vec<f64>],
+    ) -> Result<f64, IntegrateError> {
+        let (s, n) = (method.n_stages, self.by_unknown_rows());
+        let mut real: Vec<f64> = (0..n).map(|at| (0..s).map(|i| method.left[i] * residuals[i][at]).sum()).collect();
+        let mut complex: Vec<Vec<c64>> = method
+            .pairs
+            .iter()
+            .map(|pair| {
+                let entry = |at: usize| (0..s).fold(c64::new(0.0, 0.0), |sum, i| sum + pair.left[i] * residuals[i][at]);
+                (0..n).map(entry).collect()
+            })
+            .collect();
+        stepper.solve_stages(&mut real, &mut complex).map_err(|_| self.singular(stepper.now.time))?;
+        let mut largest = 0.0f64;
+        for i in 0..s {
+            for at in 0..n {
+                let mut change = method.vector[i] * real[at];
+                for (pair, rhs) in method.pairs.iter().zip(&complex) {
+                    change += 2.0 * (pair.vector[i] * rhs[at]).re;
+                }
+                stage_unknowns[i][at] -= change;
+                largest = largest.max(change.abs());
+            }
+        }
+        Ok(largest)
+    }
+
+    /// Returns to the linearized constraints and solves the unknowns at the point reached.
+    fn settle(&mut self, stepper: &mut Stepper<'_, '_>) -> Result<(), IntegrateError> {
+        let mut tangents = std::mem::take(&mut self.tangents);
+        for tangent in &mut tangents {
+            stepper.project_tangent(&mut tangent.states, &tangent.parameters)?;
+        }
+        let (now, inputs) = (stepper.now.clone(), stepper.model.input_values.clone());
+        let at = StagePoint { time: now.time, states: &now.states, unknowns: &now.unknowns, inputs: &inputs };
+        self.linearize(stepper, &at);
+        if self.solver.factor(&self.by_unknowns).is_err() {
+            return Err(self.singular(now.time));
+        }
+        for tangent in &mut tangents {
+            let StartTangent { states, unknowns, parameters } = tangent;
+            if !self.unknowns(states, parameters, unknowns) {
+                return Err(self.singular(now.time));
+            }
+        }
+        self.tangents = tangents;
+        Ok(())
+    }
+
+    /// The changes of observed quantities, direction by direction.
+    fn observe(&mut self, stepper: &mut Stepper<'_, '_>) -> Vec<Vec<f64>> {
+        let model = &mut stepper.model;
+        let around = Surroundings {
+            time: stepper.now.time,
+            parameters: &model.parameters,
+            inputs: &model.input_values,
+            modes: &model.modes,
+        };
+        let point = around.point(&stepper.now.states, &stepper.now.unknowns);
+        let evaluator = model.equations.evaluator();
+        let mut evaluate = |part: Part| {
+            let mut values = vec![0.0; self.system.pattern(part).n_entries()];
+            evaluator.evaluate(part, &point, &mut values);
+            values
+        };
+        let by_states = evaluate(Part::ObservedByStates);
+        let by_unknowns = evaluate(Part::ObservedByUnknowns);
+        let by_parameters = evaluate(Part::ObservedByParameters);
+        let n_observed = self.system.description().observed.len();
+        let observe = |tangent: &StartTangent| {
+            let mut row = vec![0.0; n_observed];
+            add_product(self.system, Part::ObservedByStates, &by_states, &tangent.states, &mut row);
+            add_product(self.system, Part::ObservedByUnknowns, &by_unknowns, &tangent.unknowns, &mut row);
+            add_product(self.system, Part::ObservedByParameters, &by_parameters, &tangent.parameters, &mut row);
+            row
+        };
+        self.tangents.iter().map(observe).collect()
+    }
+}
+
+/// Where a stage is evaluated.
+struct StagePoint<'a> {
+    time: f64,
+    states: &'a [f64],
+    unknowns: &'a [f64],
+    inputs: &'a [f64],
+}
+
+/// out += matrix * vector
+fn add_product(system: &dyn DaeSystem, part: Part, values: &[f64], vector: &[f64], out: &mut [f64]) {
+    let pattern = system.pattern(part);
+    for (row, out) in out.iter_mut().enumerate() {
+        for entry in pattern.row(row) {
+            *out += values[entry] * vector[pattern.columns[entry] as usize];
+        }
+    }
+}
+
+/// out += factor * vector
+fn add_scaled(factor: f64, vector: &[f64], out: &mut [f64]) {
+    for (out, value) in out.iter_mut().zip(vector) {
+        *out += factor * value;
+    }
+}

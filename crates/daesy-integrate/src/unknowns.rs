@@ -1,0 +1,203 @@
+//! The unknowns at given states: Newton's method on F(t, s, v) = 0 for v.
+//!
+//! In mechanics F is linear in v, and for many models dF/dv is constant; one step of Newton's method is then exact. Whether this
+//! is so is tried out at points beside the start, and looked at again whenever a solve is checked: a model that is linear at the
+//! start only is found out there and treated as nonlinear from then on.
+
+use daesy_system::Part;
+
+use crate::equations::{Equations, Surroundings};
+use crate::error::IntegrateError;
+use crate::linear::LinearSolver;
+
+/// Newton iterations before giving up.
+const MAX_ITERATIONS: usize = 30;
+
+/// A slower convergence than this asks for a new matrix.
+const SLOW: f64 = 0.2;
+
+/// What dF/dv depends on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Dependence {
+    /// On nothing.
+    Constant,
+    /// On time and states.
+    Linear,
+    /// On the unknowns too.
+    Nonlinear,
+}
+
+/// How much a solve may be trusted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Care {
+    /// A system known to be linear is solved by one step.
+    Quick,
+    /// The last step is small whatever is known.
+    Checked,
+}
+
+/// Solves for the unknowns, with the last matrix as long as it does.
+pub(crate) struct UnknownSolver {
+    solver: LinearSolver<f64>,
+    /// dF/dv
+    by_unknowns: Vec<f64>,
+    change: Vec<f64>,
+    guess: Vec<f64>,
+    dependence: Dependence,
+    has_matrix: bool,
+}
+
+impl UnknownSolver {
+    /// Prepares solves of a system, tried out near a point.
+    pub(crate) fn new(
+        equations: &mut Equations<'_>,
+        around: &Surroundings<'_>,
+        states: &[f64],
+        unknowns: &[f64],
+    ) -> Result<Self, IntegrateError> {
+        let solver = LinearSolver::new(equations.system.pattern(Part::ResidualByUnknowns))
+            .map_err(|singular| equations.singular(around.time, singular))?;
+        let dependence = find_dependence(equations, around, states, unknowns);
+        let n = unknowns.len();
+        let by_unknowns = vec![0.0; equations.system.pattern(Part::ResidualByUnknowns).n_entries()];
+        Ok(Self { solver, by_unknowns, change: vec![0.0; n], guess: vec![0.0; n], dependence, has_matrix: false })
+    }
+
+    /// The next solve makes a new matrix.
+    pub(crate) fn forget_matrix(&mut self) {
+        self.has_matrix = false;
+    }
+
+    fn factor(
+        &mut self,
+        equations: &mut Equations<'_>,
+        around: &Surroundings<'_>,
+        states: &[f64],
+        unknowns: &[f64],
+    ) -> Result<(), IntegrateError> {
+        self.has_matrix = false;
+        let point = around.point(states, unknowns);
+        equations.evaluator().evaluate(Part::ResidualByUnknowns, &point, &mut self.by_unknowns);
+        if self.by_unknowns.iter().any(|value| !value.is_finite()) {
+            return Err(equations.not_finite(around, states, unknowns));
+        }
+        equations.count_jacobian();
+        let result = self.solver.factor(&self.by_unknowns);
+        equations.count_factorization(self.solver.factor_cost());
+        result.map_err(|singular| equations.singular(around.time, singular))?;
+        self.has_matrix = true;
+        Ok(())
+    }
+
+    /// Solves F = 0 until the remaining error is below `goal`; `scales` says how each unknown counts.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one kernel; a struct would be made anew for each of millions of calls"
+    )]
+    pub(crate) fn solve(
+        &mut self,
+        equations: &mut Equations<'_>,
+        around: &Surroundings<'_>,
+        states: &[f64],
+        unknowns: &mut [f64],
+        scales: &[f64],
+        goal: f64,
+        care: Care,
+    ) -> Result<(), IntegrateError> {
+        self.guess.copy_from_slice(unknowns);
+        let mut is_fresh = false;
+        if !self.has_matrix || self.dependence == Dependence::Linear {
+            self.factor(equations, around, states, unknowns)?;
+            is_fresh = true;
+        }
+        let mut last_size = f64::INFINITY;
+        let mut n_restarts = 0;
+        for iteration in 0..MAX_ITERATIONS {
+            if !equations.residual(&around.point(states, unknowns), &mut self.change) {
+                if n_restarts > 0 {
+                    return Err(equations.not_finite(around, states, unknowns));
+                }
+                n_restarts += 1;
+                unknowns.copy_from_slice(&self.guess);
+                self.factor(equations, around, states, unknowns)?;
+                is_fresh = true;
+                continue;
+            }
+            equations.work.cost += self.solver.solve_cost();
+            self.solver.solve(&mut self.change).map_err(|singular| equations.singular(around.time, singular))?;
+            let mut size = 0.0f64;
+            for ((unknown, change), scale) in unknowns.iter_mut().zip(&self.change).zip(scales) {
+                *unknown -= change;
+                size = size.max((change * scale).abs());
+            }
+            if !size.is_finite() {
+                return Err(equations.not_finite(around, states, &self.guess));
+            }
+            if self.dependence != Dependence::Nonlinear {
+                if care == Care::Quick || iteration > 0 && size <= goal || size == 0.0 {
+                    return Ok(());
+                }
+                if iteration == 0 {
+                    continue;
+                }
+                // One step was not enough: the system is not what it seemed.
+                self.dependence = Dependence::Nonlinear;
+            }
+            let rate = if iteration == 0 { 1.0 } else { size / last_size };
+            let forecast = if rate < 0.9 { size * rate / (1.0 - rate) } else { 10.0 * size };
+            if size == 0.0 || forecast <= goal && iteration > 0 || size <= 1e-3 * goal {
+                if rate > SLOW && iteration > 0 {
+                    self.has_matrix = false;
+                }
+                return Ok(());
+            }
+            if iteration > 0 && rate > SLOW || iteration == 0 && !is_fresh && size > 1e6 * goal {
+                if rate > 2.0 && !is_fresh {
+                    unknowns.copy_from_slice(&self.guess);
+                }
+                self.factor(equations, around, states, unknowns)?;
+                is_fresh = true;
+            }
+            last_size = size;
+        }
+        Err(equations.singular(around.time, crate::linear::SingularMatrix { column: None }))
+    }
+}
+
+/// Compares dF/dv at points beside the given one.
+fn find_dependence(
+    equations: &mut Equations<'_>,
+    around: &Surroundings<'_>,
+    states: &[f64],
+    unknowns: &[f64],
+) -> Dependence {
+    let description = equations.system.description();
+    // Any numbers without a pattern do.
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let mut beside = |value: f64, nominal: f64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let spread = (seed >> 11) as f64 / (1u64 << 53) as f64 - 0.5;
+        value + spread * (0.1 * value.abs() + 0.1 * nominal)
+    };
+    let evaluate = |equations: &mut Equations<'_>, around: &Surroundings<'_>, states: &[f64], unknowns: &[f64]| {
+        let mut values = vec![0.0; equations.system.pattern(Part::ResidualByUnknowns).n_entries()];
+        equations.evaluator().evaluate(Part::ResidualByUnknowns, &around.point(states, unknowns), &mut values);
+        values
+    };
+    let here = evaluate(equations, around, states, unknowns);
+    let mut dependence = Dependence::Constant;
+    for _ in 0..3 {
+        let others: Vec<f64> =
+            unknowns.iter().zip(&description.unknowns).map(|(&value, known)| beside(value, known.nominal)).collect();
+        if evaluate(equations, around, states, &others) != here {
+            return Dependence::Nonlinear;
+        }
+        let other_states: Vec<f64> =
+            states.iter().zip(&description.states).map(|(&value, known)| beside(value, known.nominal)).collect();
+        let later = Surroundings { time: beside(around.time, 1.0), ..*around };
+        if evaluate(equations, &later, &other_states, &others) != here {
+            dependence = Dependence::Linear;
+        }
+    }
+    dependence
+}

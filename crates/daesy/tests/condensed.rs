@@ -1,0 +1,30 @@
+//! Definitions put in: fewer states and constraints, the same solutions.
+
+use daesy_structure::{condense, regularize};
+
+fn names(regular: &daesy_graph::regular::RegularDae) -> (Vec<String>, Vec<String>) {
+    let name = |derivative: &daesy_graph::regular::Derivative| {
+        format!("{}^{}", regular.flat.variables[derivative.var.index()].name, derivative.order)
+    };
+    (regular.states.iter().map(name).collect(), regular.unknowns.iter().map(name).collect())
+}
+
+/// A pendulum with named velocities, a named force, and a circle of definitions.
+const PENDULUM: &str = "model P Real x(start=1, fixed=true); Real y; Real vx(start=0, fixed=true); Real vy; Real force; \
+    Real lambda; Real a; Real b; equation der(x) = vx; der(y) = vy; force = lambda*x; der(vx) = -force; \
+    der(vy) = -lambda*y - 9.81; x^2 + y^2 = 1; a = b + x; b = 2*a; end P;";
+
+#[test]
+fn velocities_and_forces_are_put_in() {
+    let flat = daesy_model::flatten_text("p.mo", PENDULUM, Some("P")).unwrap();
+    let full = regularize(flat.clone()).unwrap();
+    let condensed = condense(flat).unwrap();
+    let (states, unknowns) = names(&condensed);
+    assert_eq!(states, ["x^0", "x^1", "y^0", "y^1"]);
+    // One of the two variables of the circle stays.
+    assert_eq!(unknowns.len(), 4, "{unknowns:?}");
+    assert_eq!(condensed.constraints.len(), 2);
+    assert!(full.states.len() > condensed.states.len());
+    assert_eq!(full.verdict, condensed.verdict);
+    assert_eq!(condensed.eliminated.len(), 4);
+}
