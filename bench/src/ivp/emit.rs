@@ -209,12 +209,12 @@ impl Reduced {
         code.push_str("void right_side(double t, const double *y, double *f) {\n");
         self.write_nodes(graph, &self.right_sides, &mut code);
         for (row, value) in self.right_sides.iter().enumerate() {
-            let _ = writeln!(code, "  f[{row}] = n{};", value.0);
+            let _ = writeln!(code, "  f[{row}] = n{};", value.index());
         }
         code.push_str("}\nvoid jacobian(double t, const double *y, double *j) {\n");
         self.write_nodes(graph, &values, &mut code);
         for entry in &self.entries {
-            let _ = writeln!(code, "  j[{}] = n{};", entry.column * n + entry.row, entry.value.0);
+            let _ = writeln!(code, "  j[{}] = n{};", entry.column * n + entry.row, entry.value.index());
         }
         code.push_str("}\nvoid product(double t, const double *y, const double *v, double *f) {\n");
         self.write_nodes(graph, &values, &mut code);
@@ -223,7 +223,7 @@ impl Reduced {
                 .entries
                 .iter()
                 .filter(|entry| entry.row == row)
-                .map(|entry| format!(" + n{}*v[{}]", entry.value.0, entry.column))
+                .map(|entry| format!(" + n{}*v[{}]", entry.value.index(), entry.column))
                 .collect();
             let _ = writeln!(code, "  f[{row}] = 0.0{sum};");
         }
@@ -241,16 +241,19 @@ impl Reduced {
                     let at = self.variables.iter().position(|&known| known == var);
                     format!("y[{}]", at.expect("names and parameters are replaced"))
                 }
-                Node::Unary { op, arg } => unary(op, arg.0),
-                Node::Binary { op, lhs, rhs } => binary(op, lhs.0, rhs.0, graph.as_number(rhs)),
+                Node::Unary { op, arg } => unary(op, arg.index()),
+                Node::Binary { op, lhs, rhs } => binary(op, lhs.index(), rhs.index(), graph.as_number(rhs)),
+                Node::Select { condition, then, otherwise } => {
+                    format!("n{} != 0.0 ? n{} : n{}", condition.index(), then.index(), otherwise.index())
+                }
                 node => unreachable!("reduced models hold no {node:?}"),
             };
-            let _ = writeln!(code, "  const double n{} = {text};", expr.0);
+            let _ = writeln!(code, "  const double n{} = {text};", expr.index());
         }
     }
 }
 
-fn unary(op: UnaryOp, arg: u32) -> String {
+fn unary(op: UnaryOp, arg: usize) -> String {
     match op {
         UnaryOp::Neg => format!("-n{arg}"),
         UnaryOp::NoEvent => format!("n{arg}"),
@@ -266,7 +269,7 @@ fn unary(op: UnaryOp, arg: u32) -> String {
     }
 }
 
-fn binary(op: BinaryOp, lhs: u32, rhs: u32, exponent: Option<f64>) -> String {
+fn binary(op: BinaryOp, lhs: usize, rhs: usize, exponent: Option<f64>) -> String {
     match (op, exponent) {
         (BinaryOp::Add, _) => format!("n{lhs} + n{rhs}"),
         (BinaryOp::Sub, _) => format!("n{lhs} - n{rhs}"),
@@ -276,6 +279,10 @@ fn binary(op: BinaryOp, lhs: u32, rhs: u32, exponent: Option<f64>) -> String {
         (BinaryOp::Pow, Some(3.0)) => format!("n{lhs} * n{lhs} * n{lhs}"),
         (BinaryOp::Pow, Some(4.0)) => format!("(n{lhs} * n{lhs}) * (n{lhs} * n{lhs})"),
         (BinaryOp::Pow, _) => format!("pow(n{lhs}, n{rhs})"),
+        (BinaryOp::Less, _) => format!("(double)(n{lhs} < n{rhs})"),
+        (BinaryOp::LessEqual, _) => format!("(double)(n{lhs} <= n{rhs})"),
+        (BinaryOp::Greater, _) => format!("(double)(n{lhs} > n{rhs})"),
+        (BinaryOp::GreaterEqual, _) => format!("(double)(n{lhs} >= n{rhs})"),
         (other, _) => unreachable!("reduced models hold no {other:?}"),
     }
 }

@@ -862,6 +862,12 @@ impl TapeEvaluator<'_> {
         inputs[..n_lanes].fill(time);
         let mut row = 1;
         for group in groups {
+            if n_lanes == 1 {
+                // One trajectory: the rows of a group lie side by side.
+                inputs[row..row + group.len()].copy_from_slice(group);
+                row += group.len();
+                continue;
+            }
             for lanes in group.chunks_exact(n_lanes) {
                 inputs[row * stride..][..n_lanes].copy_from_slice(lanes);
                 row += 1;
@@ -871,6 +877,10 @@ impl TapeEvaluator<'_> {
         let is_done = executor.execute(memory).is_ok();
         debug_assert!(is_done, "memory belongs to its program");
         let outputs = memory.outputs();
+        if n_lanes == 1 {
+            values.copy_from_slice(&outputs[..values.len()]);
+            return;
+        }
         for (at, lanes) in values.chunks_exact_mut(n_lanes).enumerate() {
             lanes.copy_from_slice(&outputs[at * stride..][..n_lanes]);
         }

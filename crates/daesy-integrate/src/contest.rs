@@ -35,6 +35,9 @@ const WARM_UP: usize = 2;
 /// Steps after which a trial is judged.
 const TRIAL: usize = 7;
 
+/// A trial that goes badly ends after so many steps.
+const PATIENCE: usize = 4;
+
 /// Steps after which the pace of the leading method is measured anew.
 const WINDOW: usize = 8;
 
@@ -139,10 +142,12 @@ impl Contest {
             self.mark = Mark { time: progress.time, work: progress.work };
             return None;
         }
-        let work = (progress.work - self.mark.work).max(1.0);
-        let pace = (progress.time - self.mark.time) / work;
         if let Some(step) = self.leader_step {
-            if self.n_steps < TRIAL && pace > 0.25 * self.pace {
+            // Steps may still be growing: the last one counts.
+            let work = (progress.work - self.mark.work).max(1.0);
+            let pace = (progress.time - self.mark.time) / work;
+            self.mark = Mark { time: progress.time, work: progress.work };
+            if self.n_steps < TRIAL && (self.n_steps < PATIENCE || pace > 0.25 * self.pace) {
                 return None;
             }
             self.leader_step = None;
@@ -153,7 +158,8 @@ impl Contest {
             self.lengthen_wait();
             return self.turn(Some(step));
         }
-        self.pace = pace;
+        let work = (progress.work - self.mark.work).max(1.0);
+        self.pace = (progress.time - self.mark.time) / work;
         self.work_of_step = work / (self.n_steps - WARM_UP) as f64;
         if self.n_steps >= WARM_UP + WINDOW {
             self.mark = Mark { time: progress.time, work: progress.work };
@@ -175,7 +181,7 @@ impl Contest {
     pub(crate) fn after_rejection(&mut self, work: f64) -> Option<Change> {
         let step = self.leader_step?;
         let spent = work - self.mark.work;
-        if spent <= 8.0 * self.work_of_step.max(1.0) || self.n_steps > WARM_UP {
+        if spent <= 8.0 * self.work_of_step.max(1.0) {
             return None;
         }
         self.leader_step = None;

@@ -132,9 +132,9 @@ impl Radau {
 
     /// The number of stages to begin with: more for more digits.
     pub(crate) fn first_stages(rtol: f64) -> usize {
-        if rtol > 3e-7 {
+        if rtol > 2e-5 {
             3
-        } else if rtol > 1e-10 {
+        } else if rtol > 1e-12 {
             5
         } else {
             7
