@@ -1,18 +1,12 @@
-//! Linear systems with a fixed pattern, real or complex: elimination along a fixed pattern for small ones, supernodal LU for large
-//! ones.
+//! Elimination along a fixed pattern for small matrices.
 //!
-//! A small matrix is analysed once: pivots are chosen for stability and little fill [@markowitz1957], and where the factors
-//! have entries is written down. Later matrices of the same pattern are factored along it without any search. Multipliers that
-//! have grown lead to a new choice of pivots.
+//! A matrix is analysed once: pivots are chosen for stability and little fill [@markowitz1957], and where the factors have entries
+//! is written down. Later matrices of the same pattern are factored along it without any search. Multipliers that have grown
+//! lead to a new choice of pivots.
 
 use daesy_system::Pattern;
-use faer::prelude::*;
-use faer::sparse::linalg::solvers::{Lu, SymbolicLu};
-use faer::sparse::{SparseColMat, SymbolicSparseColMat};
-use faer::traits::ComplexField;
 
-/// Systems up to this size are factored along a fixed pattern.
-const SMALL_LIMIT: usize = 64;
+use super::{Scalar, SingularMatrix};
 
 /// A pivot may be so much smaller than the largest entry of its column when pivots are chosen.
 const THRESHOLD: f64 = 0.1;
@@ -20,156 +14,20 @@ const THRESHOLD: f64 = 0.1;
 /// A multiplier that has grown so much since pivots were chosen asks for a new choice.
 const GROWTH: f64 = 1e3;
 
-/// The matrix was singular, at the given column where that is known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct SingularMatrix {
-    pub(crate) column: Option<usize>,
-}
-
-/// What the entries of a matrix are.
-pub(crate) trait Scalar: ComplexField + Copy {
-    /// Operations of a product, in those of real numbers.
-    const COST: f64;
-    /// Zero.
-    const ZERO: Self;
-    /// A bound of the modulus within a factor of 2.
-    fn size(self) -> f64;
-    /// The product.
-    fn times(self, other: Self) -> Self;
-    /// self - a b
-    fn minus_product(self, a: Self, b: Self) -> Self;
-    /// The sum.
-    fn plus(self, other: Self) -> Self;
-    /// 1 / self
-    fn inverse(self) -> Self;
-    /// A real number.
-    fn real(value: f64) -> Self;
-}
-
-impl Scalar for f64 {
-    const COST: f64 = 1.0;
-    const ZERO: Self = 0.0;
-    fn size(self) -> f64 {
-        self.abs()
-    }
-    fn times(self, other: Self) -> Self {
-        self * other
-    }
-    fn minus_product(self, a: Self, b: Self) -> Self {
-        self - a * b
-    }
-    fn plus(self, other: Self) -> Self {
-        self + other
-    }
-    fn inverse(self) -> Self {
-        1.0 / self
-    }
-    fn real(value: f64) -> Self {
-        value
-    }
-}
-
-impl Scalar for c64 {
-    const COST: f64 = 3.0;
-    const ZERO: Self = c64::new(0.0, 0.0);
-    fn size(self) -> f64 {
-        self.re.abs() + self.im.abs()
-    }
-    fn times(self, other: Self) -> Self {
-        self * other
-    }
-    fn minus_product(self, a: Self, b: Self) -> Self {
-        self - a * b
-    }
-    fn plus(self, other: Self) -> Self {
-        self + other
-    }
-    fn inverse(self) -> Self {
-        let square = self.re * self.re + self.im * self.im;
-        c64::new(self.re / square, -self.im / square)
-    }
-    fn real(value: f64) -> Self {
-        c64::new(value, 0.0)
-    }
-}
-
-/// A square matrix of fixed pattern with its factorization.
-pub(crate) struct LinearSolver<T: Scalar> {
-    n: usize,
-    kind: Kind<T>,
-}
-
-// There is one of these per matrix, so that its size does not matter.
-#[allow(clippy::large_enum_variant)]
-enum Kind<T: Scalar> {
-    Small(SmallLu<T>),
-    Large(LargeLu<T>),
-}
-
-impl<T: Scalar> LinearSolver<T> {
-    /// Prepares systems with the given pattern.
-    pub(crate) fn new(pattern: &Pattern) -> Result<Self, SingularMatrix> {
-        let n = pattern.n_rows;
-        let kind =
-            if n <= SMALL_LIMIT { Kind::Small(SmallLu::new(pattern)) } else { Kind::Large(LargeLu::new(pattern)?) };
-        Ok(Self { n, kind })
-    }
-
-    /// Factors the matrix with the given values, in the order of the pattern.
-    pub(crate) fn factor(&mut self, values: &[T]) -> Result<(), SingularMatrix> {
-        match &mut self.kind {
-            Kind::Small(lu) => lu.factor(values),
-            Kind::Large(lu) => lu.factor(values),
-        }
-    }
-
-    /// Operations of a factorization, about.
-    pub(crate) fn factor_cost(&self) -> f64 {
-        T::COST
-            * match &self.kind {
-                Kind::Small(lu) => lu.cost,
-                Kind::Large(lu) => 30.0 * lu.places.len() as f64,
-            }
-    }
-
-    /// Operations of a solve, about.
-    pub(crate) fn solve_cost(&self) -> f64 {
-        T::COST
-            * match &self.kind {
-                Kind::Small(lu) => (lu.filled.len() + 2 * lu.n) as f64,
-                Kind::Large(lu) => 6.0 * lu.places.len() as f64,
-            }
-    }
-
-    /// Solves in place with the last factorization.
-    pub(crate) fn solve(&mut self, rhs: &mut [T]) -> Result<(), SingularMatrix> {
-        debug_assert_eq!(rhs.len(), self.n);
-        match &mut self.kind {
-            Kind::Small(lu) => lu.solve(rhs),
-            Kind::Large(lu) => lu.solve(rhs)?,
-        }
-        // The sparse factorization reports a singular matrix by values that are not finite.
-        match rhs.iter().position(|value| !value.size().is_finite()) {
-            Some(column) => Err(SingularMatrix { column: Some(column) }),
-            None => Ok(()),
-        }
-    }
-}
-
 /// Factors of a small matrix, rows and columns in the order of the pivots, stored densely but worked on only where entries are.
-struct SmallLu<T> {
-    n: usize,
+pub(super) struct SmallLu<T> {
+    pub(super) n: usize,
     /// Row and column of each entry of the pattern.
     entries: Vec<[u32; 2]>,
     is_analysed: bool,
     /// Operations of an elimination.
-    cost: f64,
+    pub(super) cost: f64,
     row_order: Vec<u32>,
     column_order: Vec<u32>,
     /// Place of each entry of the pattern.
     places: Vec<u32>,
     /// Places of all entries of the factors.
-    filled: Vec<u32>,
+    pub(super) filled: Vec<u32>,
     /// Rows below and columns beside each pivot that have entries.
     below: Vec<u32>,
     below_starts: Vec<u32>,
@@ -184,7 +42,7 @@ struct SmallLu<T> {
 }
 
 impl<T: Scalar> SmallLu<T> {
-    fn new(pattern: &Pattern) -> Self {
+    pub(super) fn new(pattern: &Pattern) -> Self {
         let n = pattern.n_rows;
         Self {
             n,
@@ -207,7 +65,8 @@ impl<T: Scalar> SmallLu<T> {
         }
     }
 
-    fn factor(&mut self, values: &[T]) -> Result<(), SingularMatrix> {
+    /// Factors along the pattern, with new pivots where the old ones do not do any more.
+    pub(super) fn factor(&mut self, values: &[T]) -> Result<(), SingularMatrix> {
         if self.is_analysed && self.eliminate(values) {
             let has_grown = |(&now, &chosen): (&f64, &f64)| now > GROWTH * chosen.max(1.0);
             if !self.growths.iter().zip(&self.chosen_growths).any(has_grown) {
@@ -390,7 +249,8 @@ impl<T: Scalar> SmallLu<T> {
         is_good
     }
 
-    fn solve(&mut self, rhs: &mut [T]) {
+    /// Solves in place.
+    pub(super) fn solve(&mut self, rhs: &mut [T]) {
         let n = self.n;
         let mut work = std::mem::take(&mut self.work);
         for (value, &row) in work.iter_mut().zip(&self.row_order) {
@@ -417,108 +277,5 @@ impl<T: Scalar> SmallLu<T> {
             rhs[column as usize] = value;
         }
         self.work = work;
-    }
-}
-
-/// Factors of a large matrix.
-struct LargeLu<T: Scalar> {
-    pattern: SymbolicSparseColMat<usize>,
-    symbolic: SymbolicLu<usize>,
-    /// Place of each entry of the row-wise pattern in the column-wise values.
-    places: Vec<usize>,
-    factors: Option<Lu<usize, T>>,
-}
-
-impl<T: Scalar> LargeLu<T> {
-    fn new(pattern: &Pattern) -> Result<Self, SingularMatrix> {
-        let n = pattern.n_rows;
-        let mut column_starts = vec![0usize; n + 1];
-        for &column in &pattern.columns {
-            column_starts[column as usize + 1] += 1;
-        }
-        for column in 0..n {
-            column_starts[column + 1] += column_starts[column];
-        }
-        let mut next = column_starts.clone();
-        let mut rows = vec![0usize; pattern.n_entries()];
-        let mut places = Vec::with_capacity(pattern.n_entries());
-        for (row, column) in pattern.entries() {
-            rows[next[column]] = row;
-            places.push(next[column]);
-            next[column] += 1;
-        }
-        let pattern = SymbolicSparseColMat::new_checked(n, n, column_starts, None, rows);
-        let symbolic = SymbolicLu::try_new(pattern.as_ref()).map_err(|_| SingularMatrix { column: None })?;
-        Ok(Self { pattern, symbolic, places, factors: None })
-    }
-
-    fn factor(&mut self, values: &[T]) -> Result<(), SingularMatrix> {
-        let mut sorted = vec![T::ZERO; values.len()];
-        for (&place, &value) in self.places.iter().zip(values) {
-            sorted[place] = value;
-        }
-        if sorted.iter().any(|value| !value.size().is_finite()) {
-            return Err(SingularMatrix { column: None });
-        }
-        let matrix = SparseColMat::new(self.pattern.clone(), sorted);
-        let lu = Lu::try_new_with_symbolic(self.symbolic.clone(), matrix.as_ref())
-            .map_err(|_| SingularMatrix { column: None })?;
-        self.factors = Some(lu);
-        Ok(())
-    }
-
-    fn solve(&self, rhs: &mut [T]) -> Result<(), SingularMatrix> {
-        let Some(factors) = &self.factors else { return Err(SingularMatrix { column: None }) };
-        let n = rhs.len();
-        factors.solve_in_place(MatMut::from_column_major_slice_mut(rhs, n, 1));
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn tridiagonal(n: usize) -> (Pattern, Vec<f64>) {
-        let mut pattern = Pattern { n_rows: n, n_cols: n, row_starts: vec![0], columns: Vec::new() };
-        let mut values = Vec::new();
-        for row in 0..n {
-            for column in row.saturating_sub(1)..(row + 2).min(n) {
-                pattern.columns.push(column as u32);
-                values.push(if row == column { 0.1 } else { 1.0 + 0.1 * row as f64 });
-            }
-            pattern.row_starts.push(pattern.columns.len() as u32);
-        }
-        (pattern, values)
-    }
-
-    #[test]
-    fn dense_and_sparse_solve_the_same_systems() {
-        for n in [1, 2, 7, 48, 50, 400] {
-            let (pattern, values) = tridiagonal(n);
-            let expected: Vec<f64> = (0..n).map(|at| (at as f64).sin() + 2.0).collect();
-            let mut rhs = vec![0.0; n];
-            for ((row, column), value) in pattern.entries().zip(&values) {
-                rhs[row] += value * expected[column];
-            }
-            let mut solver = LinearSolver::<f64>::new(&pattern).unwrap();
-            solver.factor(&values).unwrap();
-            solver.solve(&mut rhs).unwrap();
-            for (got, want) in rhs.iter().zip(&expected) {
-                assert!((got - want).abs() < 1e-9, "n = {n}: {got} {want}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_singular_matrix_is_reported() {
-        for n in [4, 100] {
-            let (pattern, values) = tridiagonal(n);
-            let mut solver = LinearSolver::<f64>::new(&pattern).unwrap();
-            let zeros = vec![0.0; values.len()];
-            let mut rhs = vec![1.0; n];
-            let is_reported = solver.factor(&zeros).and_then(|()| solver.solve(&mut rhs)).is_err();
-            assert!(is_reported);
-        }
     }
 }
