@@ -42,10 +42,12 @@ fn position(names: &[String], name: &str) -> usize {
     names.iter().position(|known| known == name).unwrap_or_else(|| panic!("{name} in {names:?}"))
 }
 
-/// The rows of a simulation with one parameter changed.
+/// The rows of a simulation with one parameter changed; where an input jumps there is one more, which is left out.
 fn rows_with(system: &CompiledSystem, parameter: u32, value: f64, options: &SimulateOptions) -> Vec<Vec<f64>> {
     let parameters = system.parameter_values(&[GivenParameter { parameter, value }]).unwrap();
-    simulate(system, &parameters, &Step, options).unwrap().rows
+    let simulation = simulate(system, &parameters, &Step, options).unwrap();
+    let row_at = |time: &f64| simulation.times.iter().position(|known| known == time).unwrap();
+    options.output_times.iter().map(|time| simulation.rows[row_at(time)].clone()).collect()
 }
 
 /// Sensitivities with respect to named parameters equal central differences to `accuracy`, relative to the largest of each.

@@ -113,8 +113,15 @@ impl<T: Scalar> LinearSolver<T> {
     /// Prepares systems with the given pattern.
     pub(crate) fn new(pattern: &Pattern) -> Result<Self, SingularMatrix> {
         let n = pattern.n_rows;
-        let kind =
-            if n <= SMALL_LIMIT { Kind::Small(SmallLu::new(pattern)) } else { Kind::Large(LargeLu::new(pattern)?) };
+        if n <= SMALL_LIMIT {
+            return Ok(Self { n, kind: Kind::Small(SmallLu::new(pattern)) });
+        }
+        let sparse = SparseLu::new(pattern)?;
+        let kind = if sparse.operations_per_entry > MANY_OPERATIONS {
+            Kind::Supernodal(SupernodalLu::new(pattern)?)
+        } else {
+            Kind::Sparse(sparse)
+        };
         Ok(Self { n, kind })
     }
 
