@@ -9,6 +9,7 @@ use std::path::Path;
 use daesy::linear_study::{SignalsWanted, build_linear_study};
 use daesy::load::{LoadOptions, load};
 use daesy::table::Table;
+use daesy_bench::clock::best_of;
 use daesy_estimate::descriptor::{Coefficients, ModelLayout, ParametricModel, SignalRows, StartMode, StartRows};
 use daesy_estimate::discretize::{ContinuousModel, discretize};
 use daesy_estimate::error::EstimateError;
@@ -16,7 +17,6 @@ use daesy_estimate::experiment::Experiment;
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::likelihood::Likelihood;
 use daesy_estimate::state_space::state_space;
-use daesy_bench::clock::best_of;
 use daesy_pencil::Mat;
 use serde_json::{Value, json};
 
@@ -43,7 +43,8 @@ struct RandomModel {
 
 impl RandomModel {
     fn new(n: usize, random: &mut fastrand::Rng) -> Self {
-        let mut matrix = |rows: usize, columns: usize, size: f64| Mat::from_fn(rows, columns, |_, _| size * normal(random));
+        let mut matrix =
+            |rows: usize, columns: usize, size: f64| Mat::from_fn(rows, columns, |_, _| size * normal(random));
         let mut stable = matrix(n, n, 1.0 / (n as f64).sqrt());
         for i in 0..n {
             stable[(i, i)] -= 2.0;
@@ -130,11 +131,16 @@ fn race<M: ParametricModel>(name: &str, model: &M, theta: &[f64]) {
     println!("{name}: {} states, {} unknowns, {N_SAMPLES} samples of {m}", discrete.transition.nrows(), theta.len());
     println!("  daesy             {:>9.0} ns per sample, log-likelihood {value:.9}", per_sample(plain));
     println!("  daesy, gradient   {:>9.0} ns per sample", per_sample(with_gradient));
-    println!("  without the switch to a steady gain: {:.0} ns, with gradient {:.0} ns, value {every_gain:.9}", per_sample(without_switch), per_sample(gradient_without_switch));
+    println!(
+        "  without the switch to a steady gain: {:.0} ns, with gradient {:.0} ns, value {every_gain:.9}",
+        per_sample(without_switch),
+        per_sample(gradient_without_switch)
+    );
     match daesy_bench::peer::run("likelihood.py", &task.to_string()).map(|text| serde_json::from_str::<Value>(&text)) {
         Ok(Ok(answer)) => {
             for peer in ["statsmodels", "numpy"] {
-                let (theirs, time) = (answer[peer][0].as_f64().unwrap_or(f64::NAN), answer[peer][1].as_f64().unwrap_or(f64::NAN));
+                let (theirs, time) =
+                    (answer[peer][0].as_f64().unwrap_or(f64::NAN), answer[peer][1].as_f64().unwrap_or(f64::NAN));
                 println!(
                     "  {peer:<17} {:>9.0} ns per sample, relative difference {:.1e}; daesy is {:.1} times faster, with gradient {:.1}",
                     per_sample(time),

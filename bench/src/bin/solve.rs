@@ -156,7 +156,9 @@ fn main() {
     let counts = arguments.iter().any(|argument| argument == "--instructions");
     let chosen: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
     let (mut by_time, mut by_instructions) = (Vec::new(), Vec::new());
-    println!("Single trajectories; fastest of several runs; the peers have hand-reduced index-1 forms and analytic Jacobians.");
+    println!(
+        "Single trajectories; fastest of several runs; the peers have hand-reduced index-1 forms and analytic Jacobians."
+    );
     for problem in PROBLEMS {
         if !chosen.is_empty() && !chosen.iter().any(|name| problem.folder.contains(name.as_str())) {
             continue;
@@ -193,7 +195,11 @@ fn main() {
             for (at, &solver) in SOLVERS.iter().enumerate() {
                 let Some(Reached { error, n_steps }) = reached[at] else { continue };
                 let counted = if counts { instructions(solver, problem, -digits) } else { None };
-                print!("  {rtol:.0e} {:<15} error {error:8.2e} {:>10.1} us {n_steps:>7} steps", solver.name(), seconds[at] * 1e6);
+                print!(
+                    "  {rtol:.0e} {:<15} error {error:8.2e} {:>10.1} us {n_steps:>7} steps",
+                    solver.name(),
+                    seconds[at] * 1e6
+                );
                 match counted {
                     Some(counted) => println!(" {:>10.0} thousand instructions", counted / 1e3),
                     None => println!(),

@@ -83,7 +83,9 @@ pub fn reduced_model(problem: &Problem, root: &Path, target: &Path) -> Result<Re
     let code = system.write(&flat.graph);
     let source = target.join(format!("{}.c", problem.folder));
     let library = target.join(format!("{}.so", problem.folder));
-    std::fs::create_dir_all(target).and_then(|()| std::fs::write(&source, code)).map_err(|e| unreached(e.to_string()))?;
+    std::fs::create_dir_all(target)
+        .and_then(|()| std::fs::write(&source, code))
+        .map_err(|e| unreached(e.to_string()))?;
     let compiled = Command::new("cc")
         .args(["-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC", "-o"])
         .args([&library, &source])

@@ -6,8 +6,8 @@ use std::ffi::{c_int, c_void};
 use sundials_sys::{
     IDACreate, IDAFree, IDAGetNumSteps, IDAInit, IDASStolerances, IDASetJacFn, IDASetLinearSolver, IDASetMaxNumSteps,
     IDASetStopTime, IDASetUserData, IDASolve, N_VDestroy, N_VGetArrayPointer, N_VNew_Serial, N_Vector, SUNContext,
-    SUNContext_Create, SUNContext_Free, SUNDenseMatrix, SUNDenseMatrix_Data, SUNLinSolFree, SUNLinSol_Dense, SUNMatDestroy,
-    SUNMatrix,
+    SUNContext_Create, SUNContext_Free, SUNDenseMatrix, SUNDenseMatrix_Data, SUNLinSol_Dense, SUNLinSolFree,
+    SUNMatDestroy, SUNMatrix,
 };
 
 use super::emit::ReducedModel;

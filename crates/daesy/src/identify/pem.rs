@@ -122,7 +122,7 @@ pub fn identify(
     loaded: &mut Loaded,
     method: Method,
     options: &IdentifyOptions,
-    mut checkpoint: Option<&mut Checkpoint>,
+    checkpoint: Option<&mut Checkpoint>,
     progress: &mut ProgressLine<'_>,
 ) -> Result<Identification, IdentifyFailure> {
     let mut study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
@@ -180,7 +180,7 @@ pub fn identify(
         problem = study.problem(study.settings.clone(), &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
         let warm = best.result.theta.clone();
         let from = better_of(&problem, &start, &warm, loaded).map_err(|refusal| refused(loaded, &study, &refusal))?;
-        best = grow(&problem, &study, &from, loaded, checkpoint.as_deref_mut(), &mut |n, state| {
+        best = grow(&problem, &study, &from, loaded, checkpoint, &mut |n, state| {
             progress(&progress_words(n, state, begun));
         })
         .map_err(|failure| match failure {
