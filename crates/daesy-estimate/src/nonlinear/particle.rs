@@ -41,7 +41,7 @@ fn systematic(weights: &[f64], uniform: f64) -> Vec<usize> {
     let (mut sum, mut at) = (weights[0], 0);
     for i in 0..n {
         let target = (i as f64 + uniform) / n as f64;
-        while sum < target && at + 1 < n {
+        while sum <= target && at + 1 < n {
             at += 1;
             sum += weights[at];
         }

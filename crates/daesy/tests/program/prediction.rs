@@ -129,7 +129,7 @@ fn filters_of_nonlinear_models_agree_with_the_exact_one_where_the_model_is_linea
     assert!(approximation.is_null());
     // Noise enters at grid points and disturbances run straight between them: a hundredth of the standard deviations.
     for (filter, allowed) in
-        [("", 0.05), ("filter = \"extended\"", 0.05), ("filter = \"particles\"\nparticles = 2000", 0.6)]
+        [("", 0.05), ("filter = \"extended\"", 0.05), ("filter = \"particles\"\nparticles = 8000", 0.6)]
     {
         let (value, approximation, table) = run(filter, true);
         assert!(approximation.as_str().unwrap().contains("filter"));
