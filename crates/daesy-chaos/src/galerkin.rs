@@ -4,7 +4,7 @@
 //! the unknowns becomes
 //!
 //! ```text
-//! <Phi_l c(xi) x> = sum over k of <c Phi_l Phi_k> x_k
+//! <Phi_l c(xi) x> = sum over k of `<c Phi_l Phi_k>` x_k
 //! ```
 //!
 //! with coefficients c of any form: without random parameters each x_l keeps its coefficient (the Kronecker product with the identity);

@@ -42,7 +42,7 @@ const MAX_ITERATIONS: usize = 40;
 /// Steps end at the output times. Events are not differentiated.
 ///
 /// # Errors
-/// As [`crate::simulate`]; also for systems with events.
+/// As [`crate::simulate()`]; also for systems with events.
 pub fn simulate_with_sensitivities(
     system: &dyn DaeSystem,
     parameters: &[f64],

@@ -137,6 +137,8 @@ fn filters_of_nonlinear_models_agree_with_the_exact_one_where_the_model_is_linea
         for name in ["v", "f", "v.smoothed", "f.smoothed"] {
             let (found, exact) = (table.column(name), truth.column(name));
             let deviation = truth.column(&format!("{name}.std"));
+            // Paths of particles have few ancestors far back.
+            let allowed = if name.ends_with("smoothed") { 2.0 * allowed } else { allowed };
             for at in (5..60).step_by(9) {
                 let difference = (found[at] - exact[at]).abs() / deviation[at];
                 assert!(difference < allowed, "{filter} {name} {at}: {} {} {}", found[at], exact[at], deviation[at]);
