@@ -4,11 +4,11 @@
 //! the unknowns becomes
 //!
 //! ```text
-//! <Phi_l c(xi) x> = sum over k of `<c Phi_l Phi_k>` x_k
+//! <Phi_l c(xi) x> = sum over k of <c Phi_l Phi_k> x_k
 //! ```
 //!
 //! with coefficients c of any form: without random parameters each x_l keeps its coefficient (the Kronecker product with the identity);
-//! with them the matrix <c Phi_l Phi_k> is computed once, over the parameters that c depends on and no others. Gauss quadrature gives it
+//! with them the matrix `<c Phi_l Phi_k>` is computed once, over the parameters that c depends on and no others. Gauss quadrature gives it
 //! exactly for polynomials and to rounding for smooth functions (the number of points is doubled until nothing changes). What is not
 //! linear is evaluated at the points of a tensor grid, symbolically:
 //!
