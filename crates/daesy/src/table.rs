@@ -31,15 +31,6 @@ impl Table {
         Some(&self.columns[at])
     }
 
-    /// Leaves out columns by name.
-    pub fn forget(&mut self, is_left_out: impl Fn(&str) -> bool) {
-        let is_kept: Vec<bool> = self.names.iter().map(|name| !is_left_out(name)).collect();
-        let mut kept = is_kept.iter();
-        self.names.retain(|_| kept.next().is_none_or(|kept| *kept));
-        let mut kept = is_kept.iter();
-        self.columns.retain(|_| kept.next().is_none_or(|kept| *kept));
-    }
-
     /// The table as comma-separated values: names with commas or quotes quoted as in RFC 4180, numbers in the shortest form that
     /// reads back to the same double, missing values empty.
     #[must_use]
