@@ -1,8 +1,14 @@
-//! Line charts as SVG: axes with round ticks, a legend, colours that work in light and dark.
+//! Charts as SVG: lines, dots, bands and box plots, axes with round ticks, a legend, colours that work in light and dark.
+
+mod axis;
+mod boxes;
 
 use std::fmt::Write as _;
 
 use super::escape;
+use axis::Axis;
+pub use axis::{Scale, Tick};
+pub use boxes::BoxFigures;
 
 /// How a series is drawn.
 #[derive(Clone, PartialEq, Debug)]
@@ -11,8 +17,12 @@ pub enum Mark {
     Line,
     /// Dots.
     Dots,
+    /// A dashed line.
+    Dashed,
     /// A band between the series' values and these.
     BandTo(Vec<f64>),
+    /// A box at each abscissa; the ordinates are the medians.
+    Boxes(Vec<BoxFigures>),
 }
 
 /// One series of a chart. Values that are not finite leave a gap.
@@ -30,6 +40,45 @@ pub struct Series {
     pub color: usize,
 }
 
+impl Series {
+    /// A line.
+    #[must_use]
+    pub fn line(name: &str, x: &[f64], y: &[f64], color: usize) -> Self {
+        Self { name: name.to_owned(), x: x.to_vec(), y: y.to_vec(), mark: Mark::Line, color }
+    }
+
+    /// The same values, drawn in another way.
+    #[must_use]
+    pub fn with_mark(self, mark: Mark) -> Self {
+        Self { mark, ..self }
+    }
+
+    /// A band between two curves.
+    #[must_use]
+    pub fn band(name: &str, x: &[f64], low: &[f64], high: &[f64], color: usize) -> Self {
+        Self::line(name, x, low, color).with_mark(Mark::BandTo(high.to_vec()))
+    }
+
+    /// Box plots of samples, one box at each abscissa.
+    #[must_use]
+    pub fn boxes(name: &str, x: &[f64], samples: &[Vec<f64>], color: usize) -> Self {
+        let boxes: Vec<BoxFigures> = samples.iter().map(|of| BoxFigures::of(of)).collect();
+        let medians: Vec<f64> = boxes.iter().map(|of| of.median).collect();
+        Self::line(name, x, &medians, color).with_mark(Mark::Boxes(boxes))
+    }
+
+    /// Everything on the ordinate that the axis must cover.
+    fn extent(&self) -> Vec<f64> {
+        let mut values = self.y.clone();
+        match &self.mark {
+            Mark::BandTo(other) => values.extend(other),
+            Mark::Boxes(boxes) => boxes.iter().for_each(|of| values.extend(of.extent())),
+            Mark::Line | Mark::Dots | Mark::Dashed => {}
+        }
+        values
+    }
+}
+
 /// A chart.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Chart {
@@ -43,6 +92,14 @@ pub struct Chart {
     pub series: Vec<Series>,
     /// Abscissas marked by a dashed line, such as events.
     pub marked: Vec<f64>,
+    /// Ordinates marked by a dashed line, such as a published value.
+    pub levels: Vec<f64>,
+    /// How the abscissa is divided.
+    pub x_scale: Scale,
+    /// How the ordinate is divided.
+    pub y_scale: Scale,
+    /// Ticks of the abscissa instead of round numbers.
+    pub x_ticks: Vec<Tick>,
 }
 
 /// Colours of charts inside a page; a chart that stands alone carries them itself.
@@ -53,7 +110,7 @@ pub const STYLE: &str = "\
 .chart .title { font-size: 14px; font-weight: 600; }
 .chart .grid { stroke: var(--grid); stroke-width: 1; } .chart .axis { stroke: var(--axis); stroke-width: 1; fill: none; }
 .chart .mark { stroke: var(--axis); stroke-width: 1; stroke-dasharray: 4 4; }
-.chart .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; stroke-linecap: round; }
+.chart .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; stroke-linecap: round; } .chart .dashed { stroke-dasharray: 6 4; stroke-linecap: butt; }
 ";
 
 const WIDTH: f64 = 720.0;
@@ -68,38 +125,44 @@ impl Chart {
     /// The chart inside a page that has [`STYLE`].
     #[must_use]
     pub fn to_svg(&self) -> String {
-        self.draw(false)
+        let drawn = self.draw();
+        let label = escape(self.words());
+        format!(
+            "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"{label}\">{}</svg>",
+            drawn.height, drawn.svg
+        )
     }
 
     /// The chart as a file of its own.
     #[must_use]
     pub fn to_svg_file(&self) -> String {
-        self.draw(true)
+        stack(std::slice::from_ref(self))
     }
 
-    fn draw(&self, is_alone: bool) -> String {
+    /// What it shows, for those who cannot see it.
+    fn words(&self) -> &str {
+        if self.title.is_empty() { &self.y_label } else { &self.title }
+    }
+
+    fn draw(&self) -> Drawn {
         let legend: Vec<&Series> = self.series.iter().filter(|series| !series.name.is_empty()).collect();
         let rows = legend_rows(&legend);
         let top = 14.0 + if self.title.is_empty() { 0.0 } else { 22.0 } + 20.0 * rows.len() as f64;
         let height = HEIGHT + top - 14.0;
-        let x_axis = Axis::new(self.series.iter().flat_map(|series| series.x.iter().copied()), 7, false);
-        let y_values = self.series.iter().flat_map(|series| {
-            let other: &[f64] = if let Mark::BandTo(other) = &series.mark { other } else { &[] };
-            series.y.iter().chain(other).copied()
-        });
-        let y_axis = Axis::new(y_values, 6, true);
-        let frame = Frame { x: x_axis, y: y_axis, top, bottom: height - BOTTOM };
-        let mut svg = format!(
-            "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">",
-            escape(if self.title.is_empty() { &self.y_label } else { &self.title })
-        );
-        if is_alone {
-            let _ = write!(
-                svg,
-                "<style>{STYLE}.paper {{ fill: #fff }} @media (prefers-color-scheme: dark) {{ .paper {{ fill: #12161d }} }}</style>\
-                 <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>"
-            );
+        let has_boxes = self.series.iter().any(|series| matches!(series.mark, Mark::Boxes(_)));
+        let x_values: Vec<f64> = self.series.iter().flat_map(|series| series.x.iter().copied()).collect();
+        let mut x_axis = Axis::new(&x_values, 7, false, self.x_scale);
+        if has_boxes {
+            x_axis.widen(boxes::gap(&x_values));
         }
+        if !self.x_ticks.is_empty() {
+            x_axis.ticks = self.x_ticks.clone();
+        }
+        let y_values: Vec<f64> =
+            self.series.iter().flat_map(Series::extent).chain(self.levels.iter().copied()).collect();
+        let y_axis = Axis::new(&y_values, 6, true, self.y_scale);
+        let frame = Frame { x: x_axis, y: y_axis, top, bottom: height - BOTTOM };
+        let mut svg = String::new();
         if !self.title.is_empty() {
             let _ = write!(svg, "<text class=\"title\" x=\"{LEFT}\" y=\"20\">{}</text>", escape(&self.title));
         }
@@ -107,18 +170,35 @@ impl Chart {
         for (row, entries) in rows.iter().enumerate() {
             let y = legend_top + 20.0 * row as f64;
             for &(x, series) in entries {
-                let _ = write!(
-                    svg,
-                    "<rect x=\"{x:.0}\" y=\"{:.0}\" width=\"14\" height=\"4\" rx=\"2\" style=\"fill:var(--c{})\"/><text x=\"{:.0}\" y=\"{y:.0}\">{}</text>",
-                    y - 6.0,
-                    series.color % 8,
-                    x + 19.0,
-                    escape(&series.name)
-                );
+                let color = series.color % 8;
+                let _ = match series.mark {
+                    Mark::Dots => write!(
+                        svg,
+                        "<circle cx=\"{:.0}\" cy=\"{:.0}\" r=\"3\" style=\"fill:var(--c{color})\"/>",
+                        x + 7.0,
+                        y - 4.0
+                    ),
+                    Mark::Dashed => write!(
+                        svg,
+                        "<path class=\"line dashed\" style=\"stroke:var(--c{color})\" d=\"M{x:.0} {0:.0}h14\"/>",
+                        y - 4.0
+                    ),
+                    Mark::BandTo(_) | Mark::Boxes(_) => write!(
+                        svg,
+                        "<rect x=\"{x:.0}\" y=\"{:.0}\" width=\"14\" height=\"10\" style=\"fill:var(--c{color});opacity:.3\"/>",
+                        y - 9.0
+                    ),
+                    Mark::Line => write!(
+                        svg,
+                        "<rect x=\"{x:.0}\" y=\"{:.0}\" width=\"14\" height=\"4\" rx=\"2\" style=\"fill:var(--c{color})\"/>",
+                        y - 6.0
+                    ),
+                };
+                let _ = write!(svg, "<text x=\"{:.0}\" y=\"{y:.0}\">{}</text>", x + 19.0, escape(&series.name));
             }
         }
         frame.draw_axes(&mut svg, &self.x_label, &self.y_label);
-        for &x in self.marked.iter().filter(|&&x| frame.x.low <= x && x <= frame.x.high) {
+        for &x in self.marked.iter().filter(|&&x| frame.x.covers(x)) {
             let at = frame.px(x);
             let _ = write!(
                 svg,
@@ -126,12 +206,46 @@ impl Chart {
                 frame.bottom
             );
         }
+        for &y in &self.levels {
+            let at = frame.py(y);
+            let _ = write!(
+                svg,
+                "<line class=\"mark\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>",
+                WIDTH - RIGHT
+            );
+        }
         for series in &self.series {
             frame.draw_series(&mut svg, series);
         }
-        svg.push_str("</svg>");
-        svg
+        Drawn { svg, height }
     }
+}
+
+/// The parts of a chart, and how high they are.
+struct Drawn {
+    svg: String,
+    height: f64,
+}
+
+/// Charts below each other, as one file of its own.
+#[must_use]
+pub fn stack(charts: &[Chart]) -> String {
+    let drawn: Vec<Drawn> = charts.iter().map(Chart::draw).collect();
+    let height: f64 = drawn.iter().map(|of| of.height).sum();
+    let words: Vec<&str> = charts.iter().map(Chart::words).collect();
+    let mut svg = format!(
+        "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">\
+         <style>{STYLE}.paper {{ fill: #fff }} @media (prefers-color-scheme: dark) {{ .paper {{ fill: #12161d }} }}</style>\
+         <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>",
+        escape(&words.join("; "))
+    );
+    let mut at = 0.0;
+    for of in drawn {
+        let _ = write!(svg, "<g transform=\"translate(0 {at})\">{}</g>", of.svg);
+        at += of.height;
+    }
+    svg.push_str("</svg>");
+    svg
 }
 
 /// Places legend entries in rows, by an estimate of their widths.
@@ -152,73 +266,6 @@ fn legend_rows<'a>(legend: &[&'a Series]) -> Vec<Vec<(f64, &'a Series)>> {
     rows
 }
 
-/// A range with round ticks.
-struct Axis {
-    low: f64,
-    high: f64,
-    ticks: Vec<f64>,
-    step: f64,
-}
-
-impl Axis {
-    fn new(values: impl Iterator<Item = f64>, n_ticks: usize, is_padded: bool) -> Self {
-        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        for value in values.filter(|value| value.is_finite()) {
-            low = low.min(value);
-            high = high.max(value);
-        }
-        if low > high {
-            (low, high) = (0.0, 1.0);
-        }
-        let size = low.abs().max(high.abs());
-        if high - low <= 1e-12 * size || high == low {
-            let half = if size == 0.0 { 1.0 } else { 0.05 * size };
-            (low, high) = (low - half, high + half);
-        }
-        let step = round_step((high - low) / n_ticks as f64);
-        if is_padded {
-            low = (low / step).floor() * step;
-            high = (high / step).ceil() * step;
-        }
-        let first = (low / step - 1e-9).ceil();
-        let last = (high / step + 1e-9).floor();
-        let ticks = (0..=(last - first) as usize).map(|at| (first + at as f64) * step).collect();
-        Self { low, high, ticks, step }
-    }
-
-    /// A tick's text: as many decimals as the step needs, powers of ten where numbers get long.
-    fn text(&self, value: f64) -> String {
-        let value = if value.abs() < 1e-9 * self.step { 0.0 } else { value };
-        let size = self.low.abs().max(self.high.abs());
-        if !(1e-3..1e5).contains(&size) {
-            let text = format!("{:.*e}", digits(size, self.step), value);
-            return text.replace("e0", "");
-        }
-        let decimals = (-self.step.log10().floor()).max(0.0) as usize;
-        format!("{value:.decimals$}")
-    }
-}
-
-fn digits(size: f64, step: f64) -> usize {
-    ((size / step).log10().ceil() as usize).saturating_sub(1)
-}
-
-/// 1, 2 or 5 times a power of ten, at least the given length.
-fn round_step(length: f64) -> f64 {
-    let power = 10f64.powf(length.log10().floor());
-    let part = length / power;
-    power
-        * if part <= 1.0 {
-            1.0
-        } else if part <= 2.0 {
-            2.0
-        } else if part <= 5.0 {
-            5.0
-        } else {
-            10.0
-        }
-}
-
 struct Frame {
     x: Axis,
     y: Axis,
@@ -228,34 +275,34 @@ struct Frame {
 
 impl Frame {
     fn px(&self, x: f64) -> f64 {
-        LEFT + (x - self.x.low) / (self.x.high - self.x.low) * (WIDTH - RIGHT - LEFT)
+        LEFT + self.x.share(x) * (WIDTH - RIGHT - LEFT)
     }
 
     fn py(&self, y: f64) -> f64 {
-        self.bottom - (y - self.y.low) / (self.y.high - self.y.low) * (self.bottom - self.top)
+        self.bottom - self.y.share(y) * (self.bottom - self.top)
     }
 
     fn draw_axes(&self, svg: &mut String, x_label: &str, y_label: &str) {
         let right = WIDTH - RIGHT;
-        for &tick in &self.y.ticks {
-            let y = self.py(tick);
+        for tick in &self.y.ticks {
+            let y = self.py(tick.at);
             let _ = write!(
                 svg,
                 "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
                 LEFT - 8.0,
                 y + 4.0,
-                self.y.text(tick)
+                escape(&tick.text)
             );
         }
-        for &tick in &self.x.ticks {
-            let x = self.px(tick);
+        for tick in &self.x.ticks {
+            let x = self.px(tick.at);
             let _ = write!(
                 svg,
                 "<line class=\"axis\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
                 self.bottom,
                 self.bottom + 5.0,
                 self.bottom + 19.0,
-                self.x.text(tick)
+                escape(&tick.text)
             );
         }
         let _ = write!(
@@ -278,7 +325,7 @@ impl Frame {
     fn draw_series(&self, svg: &mut String, series: &Series) {
         let color = series.color % 8;
         match &series.mark {
-            Mark::Line => {
+            Mark::Line | Mark::Dashed => {
                 let mut path = String::new();
                 let mut is_down = false;
                 for (x, y) in thin(&series.x, &series.y) {
@@ -287,7 +334,8 @@ impl Frame {
                     }
                     is_down = x.is_finite() && y.is_finite();
                 }
-                let _ = write!(svg, "<path class=\"line\" style=\"stroke:var(--c{color})\" d=\"{path}\"/>");
+                let class = if series.mark == Mark::Dashed { "line dashed" } else { "line" };
+                let _ = write!(svg, "<path class=\"{class}\" style=\"stroke:var(--c{color})\" d=\"{path}\"/>");
             }
             Mark::Dots => {
                 let _ = write!(svg, "<g style=\"fill:var(--c{color})\">");
@@ -306,6 +354,11 @@ impl Frame {
                         write!(path, "{}{:.1} {:.1}", if path.is_empty() { "M" } else { "L" }, self.px(x), self.py(y));
                 }
                 let _ = write!(svg, "<path style=\"fill:var(--c{color});opacity:.18\" d=\"{path}Z\"/>");
+            }
+            Mark::Boxes(boxes) => {
+                for (&x, of) in series.x.iter().zip(boxes) {
+                    self.draw_box(svg, x, of, color);
+                }
             }
         }
     }
@@ -336,16 +389,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_round_and_cover_the_data() {
-        let axis = Axis::new([0.0, 9.7].into_iter(), 6, true);
-        assert_eq!(axis.ticks, vec![0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
-        let flat = Axis::new([3.0, 3.0].into_iter(), 6, true);
-        assert!(flat.low < 3.0 && flat.high > 3.0);
-        let empty = Axis::new([f64::NAN].into_iter(), 6, true);
-        assert_eq!((empty.low, empty.high), (0.0, 1.0));
-    }
-
-    #[test]
     fn thinning_keeps_the_peak() {
         let x: Vec<f64> = (0..100_000).map(f64::from).collect();
         let mut y = vec![0.0; x.len()];
@@ -353,5 +396,24 @@ mod tests {
         let kept = thin(&x, &y);
         assert!(kept.len() <= MAX_POINTS + 4);
         assert!(kept.contains(&(54_321.0, 7.0)));
+    }
+
+    #[test]
+    fn a_log_axis_places_decades_at_equal_distances() {
+        let x = [1.0, 10.0, 100.0];
+        let chart = Chart { x_scale: Scale::Log, series: vec![Series::line("", &x, &x, 0)], ..Chart::default() };
+        let svg = chart.to_svg();
+        // 720 wide, 68 at the left and 18 at the right are margins.
+        for place in ["M68.0 ", "L385.0 ", "L702.0 "] {
+            assert!(svg.contains(place), "{place} in {svg}");
+        }
+    }
+
+    #[test]
+    fn charts_in_a_stack_stand_below_each_other() {
+        let chart = Chart { series: vec![Series::line("", &[0.0, 1.0], &[0.0, 1.0], 0)], ..Chart::default() };
+        let svg = stack(&[chart.clone(), chart]);
+        assert!(svg.contains("viewBox=\"0 0 720 640\""), "{svg}");
+        assert!(svg.contains("translate(0 320)"));
     }
 }
