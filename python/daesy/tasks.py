@@ -8,6 +8,9 @@ result does not depend on the executor.
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
+from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +19,10 @@ import numpy.typing as npt
 
 from . import _daesy
 from ._data import Data, Experiments, experiments
-from .errors import UsageError
+from .errors import UsageError, from_extension
+
+#: Verbs whose evaluations an executor can run.
+SHARED = ("uq",)
 
 
 @dataclass(frozen=True)
@@ -67,10 +73,12 @@ class Answer:
 
 
 def ask(bundle: Bundle, verb: str, arguments: list[str], tell: Any = None, executor: Any = None) -> Answer:
-    """One question, here or in another process."""
-    if executor is not None:
-        raise UsageError(f"`{verb}` does not take an executor yet")
-    answer = _daesy.ask(bundle.source(), verb, bundle.words(arguments), tell)
+    """One question; with an executor, the evaluations behind it are its tasks."""
+    if executor is not None and verb not in SHARED:
+        raise UsageError(f"the evaluations behind `{verb}` cannot be handed to an executor yet")
+    words = bundle.words(arguments)
+    distribute = None if executor is None else _Shares(executor, bundle, verb, words)
+    answer = _daesy.ask(bundle.source(), verb, words, tell, distribute)
     return Answer(
         status=answer["status"],
         document=json.loads(answer["document"]),
@@ -79,3 +87,49 @@ def ask(bundle: Bundle, verb: str, arguments: list[str], tell: Any = None, execu
         names=answer["names"],
         values=answer["values"],
     )
+
+
+def evaluate(bundle: Bundle, verb: str, words: list[str], points: list[list[float]]) -> list[npt.NDArray[np.float64]]:
+    """A task: the numbers behind a question at some of its points."""
+    try:
+        return _daesy.evaluate(bundle.source(), verb, words, points)
+    except _daesy.Failure as wrong:
+        raise from_extension(wrong.args, "study") from None
+
+
+class _Shares:
+    """Hands points out to an executor and puts the answers together in the order of the points."""
+
+    def __init__(self, executor: Any, bundle: Bundle, verb: str, words: list[str]) -> None:
+        self._executor = executor
+        self._bundle = bundle
+        self._verb = verb
+        self._words = words
+
+    def __call__(self, points: list[list[float]], is_stopped: Callable[[], bool]) -> list[npt.NDArray[np.float64]]:
+        size = max(1, min(64, -(-len(points) // (4 * self._n_workers()))))
+        shares = [points[at : at + size] for at in range(0, len(points), size)]
+        submit = self._executor.submit
+        futures = [submit(evaluate, self._bundle, self._verb, self._words, share) for share in shares]
+        found: list[npt.NDArray[np.float64]] = []
+        try:
+            for future in futures:
+                found += self._result(future, is_stopped)
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+        return found
+
+    def _n_workers(self) -> int:
+        known = getattr(self._executor, "_max_workers", None)
+        return known if isinstance(known, int) and known > 0 else (os.cpu_count() or 1) * 4
+
+    @staticmethod
+    def _result(future: Any, is_stopped: Callable[[], bool]) -> list[npt.NDArray[np.float64]]:
+        while not future.done():
+            if is_stopped():
+                raise KeyboardInterrupt
+            wait([future], timeout=0.2)
+        result: list[npt.NDArray[np.float64]] = future.result()
+        return result

@@ -2,17 +2,20 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use daesy::Watch;
 use daesy::diagnostic::Diagnostic;
+use daesy::distribute::{Distribute, Elsewhere};
 use daesy::program;
 use daesy::source::{ModelText, Place, Source};
 use daesy::table::Table;
-use numpy::{PyArray2, PyReadonlyArray1};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::array::from_columns;
 use crate::interrupt::watched;
+use crate::simulator::Failure;
 
 /// A model, a study, and data.
 #[pyclass(name = "Source", frozen, module = "daesy._daesy")]
@@ -61,23 +64,90 @@ pub struct PyAnswer<'py> {
     values: Option<Bound<'py, PyArray2<f64>>>,
 }
 
+/// A function of Python that runs evaluations: it gets points and a function that says whether to stop, and gives lists of numbers.
+struct Callback {
+    function: Py<PyAny>,
+    watch: Watch,
+    raised: Mutex<Option<PyErr>>,
+}
+
+/// Whether a run is to stop, for Python.
+#[pyclass(frozen, module = "daesy._daesy")]
+struct Stopper {
+    watch: Watch,
+}
+
+#[pymethods]
+impl Stopper {
+    fn __call__(&self) -> bool {
+        self.watch.is_stopped()
+    }
+}
+
+impl Distribute for Callback {
+    fn evaluate(&self, points: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
+        let found = Python::attach(|py| {
+            let stopper = Bound::new(py, Stopper { watch: self.watch.clone() })?;
+            let lists: Vec<PyReadonlyArray1<'_, f64>> =
+                self.function.bind(py).call1((points.to_vec(), stopper))?.extract()?;
+            Ok(lists.iter().map(|list| list.as_array().to_vec()).collect())
+        });
+        found
+            .map_err(|error: PyErr| {
+                if let Ok(mut raised) = self.raised.lock() {
+                    raised.get_or_insert(error);
+                }
+            })
+            .ok()
+    }
+}
+
+/// One share of the evaluations behind a question: for each point its numbers, or the status and findings of what went wrong.
+#[pyfunction]
+pub fn evaluate<'py>(
+    py: Python<'py>,
+    source: &PySource,
+    verb: &str,
+    arguments: Vec<String>,
+    points: Vec<Vec<f64>>,
+) -> PyResult<Vec<Bound<'py, PyArray1<f64>>>> {
+    let watch = Watch::new();
+    let given = source.source.clone();
+    let found = watched(py, &watch, None, || program::evaluate(verb, given, &arguments, &points, &watch))?;
+    match found {
+        Ok(lists) => Ok(lists.into_iter().map(|list| PyArray1::from_vec(py, list)).collect()),
+        Err(answer) => {
+            let rendered: Vec<String> = answer.diagnostics.iter().map(|one| one.render(false)).collect();
+            let findings: Vec<String> = answer.diagnostics.iter().map(|one| one.to_json().to_string()).collect();
+            Err(Failure::new_err((answer.status as u8, rendered, format!("[{}]", findings.join(",")))))
+        }
+    }
+}
+
 /// Asks one verb; a dict with the exit status, the JSON document, the text, the findings as text, and the table as (columns, rows).
 #[pyfunction]
-#[pyo3(signature = (source, verb, arguments, progress=None))]
+#[pyo3(signature = (source, verb, arguments, progress=None, distribute=None))]
 pub fn ask<'py>(
     py: Python<'py>,
     source: &PySource,
     verb: &str,
     arguments: Vec<String>,
     progress: Option<Bound<'py, PyAny>>,
+    distribute: Option<Py<PyAny>>,
 ) -> PyResult<PyAnswer<'py>> {
     let watch = Watch::new();
+    let callback =
+        distribute.map(|function| Arc::new(Callback { function, watch: watch.clone(), raised: Mutex::new(None) }));
+    let elsewhere = callback.clone().map(|callback| Elsewhere(callback));
     let given = source.source.clone();
     let (answer, document) = watched(py, &watch, progress.as_ref(), || {
-        let answer = program::ask(verb, given, &arguments, &watch);
+        let answer = program::ask_with(verb, given, &arguments, &watch, elsewhere);
         let document = answer.document().to_string();
         (answer, document)
     })?;
+    if let Some(error) = callback.and_then(|callback| callback.raised.lock().ok()?.take()) {
+        return Err(error);
+    }
     let rendered = answer.diagnostics.iter().map(|diagnostic| diagnostic.render(false)).collect();
     let (names, values) = match answer.table {
         Some(table) => (Some(table.names), Some(from_columns(py, &table.columns)?)),

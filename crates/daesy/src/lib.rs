@@ -7,6 +7,7 @@ pub mod cost;
 pub mod data;
 pub mod demo;
 pub mod diagnostic;
+pub mod distribute;
 pub mod embedded;
 pub mod estimate;
 pub mod expression;

@@ -10,6 +10,7 @@ use daesy_model::library::Library;
 use daesy_system::Watch;
 
 use crate::diagnostic::Diagnostic;
+use crate::distribute::Elsewhere;
 use crate::embedded;
 use crate::expression::read_expression;
 use crate::linear_model;
@@ -41,6 +42,8 @@ pub struct Loaded {
     pub data: Vec<Table>,
     /// Long computations ask it whether to stop.
     pub watch: Watch,
+    /// Who runs independent evaluations instead of this process.
+    pub elsewhere: Option<Elsewhere>,
 }
 
 /// Reads a model or a study from wherever it is.
@@ -183,7 +186,7 @@ fn place_in_study(errors: &mut [Diagnostic], study: &Study) {
 impl Loaded {
     fn new(flat: FlatDae, study: Option<Study>, folder: PathBuf, mut diagnostics: Vec<Diagnostic>) -> Self {
         diagnostics.extend(flat.findings.iter().map(|finding| Diagnostic::resolve(finding, &flat.sources)));
-        Self { flat, study, folder, diagnostics, data: Vec::new(), watch: Watch::default() }
+        Self { flat, study, folder, diagnostics, data: Vec::new(), watch: Watch::default(), elsewhere: None }
     }
 }
 

@@ -13,6 +13,7 @@ use daesy_system::Watch;
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
+use crate::distribute::Elsewhere;
 use crate::load::{LoadOptions, Loaded, load_source};
 use crate::reduced::regularize_model;
 use crate::regularize::RegularizeOptions;
@@ -102,6 +103,7 @@ struct FileArgs {
 struct Caller {
     source: Option<Source>,
     watch: Watch,
+    elsewhere: Option<Elsewhere>,
 }
 
 #[derive(Args, Clone)]
@@ -276,17 +278,68 @@ pub fn run<I: IntoIterator<Item = OsString>>(arguments: I) -> Status {
 /// source in the place of the file. Nothing is printed. Long computations stop soon after the watch says so.
 #[must_use]
 pub fn ask(verb: &str, source: Source, arguments: &[String], watch: &Watch) -> Answer {
+    ask_with(verb, source, arguments, watch, None)
+}
+
+/// The same question, with somebody else to run independent evaluations.
+#[must_use]
+pub fn ask_with(
+    verb: &str,
+    source: Source,
+    arguments: &[String],
+    watch: &Watch,
+    elsewhere: Option<Elsewhere>,
+) -> Answer {
+    match parse(verb, source, arguments, watch, elsewhere) {
+        Ok(verb) => verb.answer(),
+        Err(wrong) => *wrong,
+    }
+}
+
+/// One share of the evaluations behind a question: for each point the numbers that its evaluation gives.
+///
+/// # Errors
+/// The answer that the whole question would end with.
+pub fn evaluate(
+    verb: &str,
+    source: Source,
+    arguments: &[String],
+    points: &[Vec<f64>],
+    watch: &Watch,
+) -> Result<Vec<Vec<f64>>, Box<Answer>> {
+    match parse(verb, source, arguments, watch, None)? {
+        Verb::Uq(args) => {
+            let answer = Answer::new("uq");
+            let mut loaded = match load_file(&args.file) {
+                Ok(loaded) => loaded,
+                Err(diagnostics) => return Err(Box::new(answer.fail(Status::Fault, diagnostics).about(&args.file))),
+            };
+            let settings = UqSettings { seed: args.file.common.seed, threads: Some(1), checkpoint: None };
+            uq::evaluate_at(&mut loaded, points, &settings).map_err(|failure| {
+                Box::new(match failure {
+                    UqFailure::Input(diagnostics) => answer.fail(Status::Fault, diagnostics).about(&args.file),
+                    UqFailure::Method(diagnostic) => answer.fail(Status::GaveUp, vec![*diagnostic]).about(&args.file),
+                })
+            })
+        }
+        _ => Err(Box::new(refuse("evaluate", format!("`daesy {verb}` has no evaluations to share out")))),
+    }
+}
+
+fn parse(
+    verb: &str,
+    source: Source,
+    arguments: &[String],
+    watch: &Watch,
+    elsewhere: Option<Elsewhere>,
+) -> Result<Verb, Box<Answer>> {
     let mut words = vec![OsString::from("daesy"), OsString::from(verb), source.name().into_os_string()];
     words.extend(arguments.iter().map(OsString::from));
-    match Cli::try_parse_from(&words) {
-        Ok(mut cli) => {
-            if let Some(args) = cli.verb.file_args() {
-                args.caller = Caller { source: Some(source), watch: watch.clone() };
-            }
-            cli.verb.answer()
-        }
-        Err(error) => wrong_usage(&words, &error),
+    let mut cli = Cli::try_parse_from(&words).map_err(|error| Box::new(wrong_usage(&words, &error)))?;
+    if let Some(args) = cli.verb.file_args() {
+        args.caller = Caller { source: Some(source), watch: watch.clone(), elsewhere };
     }
+    Ok(cli.verb)
 }
 
 impl Verb {
@@ -439,6 +492,7 @@ fn load_file(args: &FileArgs) -> Result<Loaded, Vec<Diagnostic>> {
         loaded.use_data_files(&args.data)?;
     }
     loaded.watch = args.caller.watch.clone();
+    loaded.elsewhere.clone_from(&args.caller.elsewhere);
     Ok(loaded)
 }
 

@@ -250,6 +250,21 @@ pub fn run_at(loaded: &mut Loaded, points: &[Vec<f64>], settings: &UqSettings) -
     Ok(PointRuns { variables: ensemble.variables(), times: found.times, values: found.points })
 }
 
+/// One share of the simulations behind `daesy uq`: for each point the number of rows, their times, and the columns.
+///
+/// # Errors
+/// As [`run_at`].
+pub fn evaluate_at(
+    loaded: &mut Loaded,
+    points: &[Vec<f64>],
+    settings: &UqSettings,
+) -> Result<Vec<Vec<f64>>, UqFailure> {
+    let request = read_request(loaded, settings.seed).map_err(UqFailure::Input)?;
+    let means = request.make_basis()?.means()?;
+    let ensemble = Ensemble::new(loaded, &request, &means)?;
+    points.iter().map(|values| ensemble.run(values).map(|trajectory| trajectory.to_numbers())).collect()
+}
+
 /// What a checkpoint belongs to: everything that decides the values at a point.
 fn key(loaded: &Loaded, request: &Request, method: Method) -> String {
     let text =

@@ -246,17 +246,26 @@ impl Ensemble {
         watch.advance((points.len() - missing.len()) as u64);
         // Batches, so that a checkpoint is never far behind.
         for batch in missing.chunks(if checkpoint.is_kept() { 64 } else { usize::MAX }) {
-            let done: Vec<Result<Trajectory, UqFailure>> = batch
-                .par_iter()
-                .map(|&at| {
-                    if watch.is_stopped() {
-                        return Err(UqFailure::Method(Box::new(Diagnostic::error("stopped", "the run was stopped"))));
-                    }
-                    let trajectory = self.run(&points[at]);
-                    watch.advance(1);
-                    trajectory
-                })
-                .collect();
+            let stopped = || UqFailure::Method(Box::new(Diagnostic::error("stopped", "the run was stopped")));
+            let done: Vec<Result<Trajectory, UqFailure>> = if let Some(elsewhere) = &self.loaded.elsewhere {
+                let share: Vec<Vec<f64>> = batch.iter().map(|&at| points[at].clone()).collect();
+                let found = elsewhere.0.evaluate(&share).filter(|found| found.len() == share.len());
+                let found = found.ok_or_else(stopped)?;
+                watch.advance(found.len() as u64);
+                found.iter().map(|numbers| Trajectory::from_numbers(numbers).ok_or_else(stopped)).collect()
+            } else {
+                batch
+                    .par_iter()
+                    .map(|&at| {
+                        if watch.is_stopped() {
+                            return Err(stopped());
+                        }
+                        let trajectory = self.run(&points[at]);
+                        watch.advance(1);
+                        trajectory
+                    })
+                    .collect()
+            };
             for (&at, done) in batch.iter().zip(done) {
                 let trajectory = done?;
                 checkpoint.add(&points[at], &trajectory);
@@ -303,6 +312,22 @@ pub struct Trajectory {
     pub times: Vec<f64>,
     /// Variable by variable.
     pub columns: Vec<f64>,
+}
+
+impl Trajectory {
+    /// As plain numbers: how many rows, their times, and the columns.
+    #[must_use]
+    pub fn to_numbers(&self) -> Vec<f64> {
+        std::iter::once(self.times.len() as f64).chain(self.times.iter().chain(&self.columns).copied()).collect()
+    }
+
+    /// From plain numbers; nothing when they are too few.
+    #[must_use]
+    pub fn from_numbers(numbers: &[f64]) -> Option<Self> {
+        let (&n_rows, rest) = numbers.split_first()?;
+        let (times, columns) = rest.split_at_checked(n_rows as usize)?;
+        Some(Self { times: times.to_vec(), columns: columns.to_vec() })
+    }
 }
 
 /// Gives parameters of the flat model fixed values.
