@@ -1,4 +1,4 @@
-//! How often 95 % intervals of the pendulum's length hold the truth, over many artificial data sets.
+//! How often 95 % intervals of the pendulum's drag hold the truth, over many artificial data sets; with `--printed`, of its length.
 //!
 //! Arguments: number of data sets (200), of samples (1000), of realizations (200).
 #![forbid(unsafe_code)]
@@ -7,16 +7,20 @@ mod pendulum;
 
 use daesy_estimate::pem::{GrowingSearch, PredictionUncertainty};
 use daesy_system::Watch;
-use pendulum::{TRUE_LENGTH, realization, study, table};
+use pendulum::{Setting, TRUTH, study, table};
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let is_printed = arguments.iter().any(|argument| argument == "--printed");
+    arguments.retain(|argument| argument != "--printed");
+    let setting = if is_printed { Setting::Printed } else { Setting::Programmed };
     let number = |at: usize, default: usize| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(default);
     let (n_sets, n_samples, n_realizations) = (number(0, 200), number(1, 1000), number(2, 200));
     let watch = Watch::default();
-    let force: Vec<f64> = realization(303, n_samples * 10 + 1).iter().map(|value| 0.6 * value).collect();
-    let study = study(table(n_samples, &force, &[]), n_realizations, 20.0, 0);
-    let sets = study.artificial_data(&[TRUE_LENGTH], n_sets, 404, &watch).expect("the truth has trajectories");
+    let force = setting.force(303, n_samples * 10 + 1);
+    let study = study(setting, table(n_samples, &force, &[]), n_realizations, 20.0, 0);
+    let variances: Vec<Option<f64>> = study.measured.iter().map(|measured| measured.variance).collect();
+    let sets = study.artificial_data(&[TRUTH], n_sets, 404, &watch).expect("the truth has trajectories");
     let mut n_covered = 0i32;
     let (mut sum, mut squares, mut predicted) = (0.0, 0.0, 0.0);
     for (at, set) in sets.into_iter().enumerate() {
@@ -29,9 +33,9 @@ fn main() {
         let found = search.run(&[6.0], &mut |_, _| {}).expect("the start has a prediction").result;
         let is_fixed = [found.at_bound[0].is_some()];
         let errors =
-            PredictionUncertainty::new(&problem, &found.theta, &study.space.nominal, &[Some(0.002)], &is_fixed, &watch)
+            PredictionUncertainty::new(&problem, &found.theta, &study.space.nominal, &variances, &is_fixed, &watch)
                 .expect("the estimate has a prediction");
-        let is_covered = (found.theta[0] - TRUE_LENGTH).abs() <= 1.959_964 * errors.std[0];
+        let is_covered = (found.theta[0] - TRUTH).abs() <= 1.959_964 * errors.std[0];
         n_covered += i32::from(is_covered);
         sum += found.theta[0];
         squares += found.theta[0].powi(2);

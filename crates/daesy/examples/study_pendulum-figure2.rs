@@ -5,17 +5,17 @@
 mod pendulum;
 
 use daesy_system::Watch;
-use pendulum::{TRUE_LENGTH, realization, study, table};
+use pendulum::{Setting, TRUTH, study, table};
 
 const N_SAMPLES: usize = 100;
 const N_REALIZATIONS: usize = 20;
 
 fn main() {
-    let force: Vec<f64> = realization(101, N_SAMPLES * 10 + 1).iter().map(|value| 0.6 * value).collect();
+    let setting = Setting::Printed;
+    let force = setting.force(101, N_SAMPLES * 10 + 1);
     let watch = Watch::default();
-    let empty = study(table(N_SAMPLES, &force, &[]), N_REALIZATIONS, 0.0, 1);
-    let angles =
-        empty.artificial_data(&[TRUE_LENGTH], 1, 202, &watch).expect("the truth has a trajectory").swap_remove(0);
+    let empty = study(setting, table(N_SAMPLES, &force, &[]), N_REALIZATIONS, 0.0, 1);
+    let angles = empty.artificial_data(&[TRUTH], 1, 202, &watch).expect("the truth has a trajectory").swap_remove(0);
     let data = table(N_SAMPLES, &force, &angles[0]);
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [flag, file] = &arguments[..]
@@ -24,7 +24,7 @@ fn main() {
         std::fs::write(file, data.to_csv()).expect("the file can be written");
         return;
     }
-    let study = study(data, N_REALIZATIONS, 0.0, 0);
+    let study = study(setting, data, N_REALIZATIONS, 0.0, 0);
     let lengths: Vec<Vec<f64>> = (0..81).map(|at| vec![3.85 + 0.08 * f64::from(at)]).collect();
     let mut problem = study.problem(study.settings.clone(), &[5.0]).expect("the start has a prediction");
     let cost = |problem: &daesy_estimate::pem::PredictionProblem<'_>, lengths: &[Vec<f64>]| -> Vec<f64> {

@@ -6,13 +6,14 @@ use std::time::Instant;
 use daesy_estimate::descriptor::ParametricModel;
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::likelihood::Likelihood;
-use daesy_estimate::pem::{PointRefusal, PredictionSettings};
+use daesy_estimate::pem::{FilterLikelihood, PointRefusal, PredictionSettings};
 use daesy_graph::Span;
 use daesy_graph::finding::{Finding, nearest};
 use serde_json::{Map, Value, json};
 
 use crate::checkpoint::{Checkpoint, fingerprint_of, key as checkpoint_key};
 use crate::diagnostic::Diagnostic;
+use crate::estimate::filter_kind;
 use crate::identify::ml::prepare;
 use crate::identify::refusal::{failure, finding};
 use crate::identify::{IdentifyFailure, ProgressLine};
@@ -197,8 +198,11 @@ pub fn cost(
     let mut study = match prepare(loaded, SignalsWanted::No) {
         Ok(study) => study,
         Err(IdentifyFailure::Input(diagnostics))
-            if asked != "ml" && diagnostics.iter().any(|diagnostic| diagnostic.code == "nonlinear") =>
+            if diagnostics.iter().any(|diagnostic| diagnostic.code == "nonlinear") =>
         {
+            if asked == "ml" {
+                return filtered_cost(loaded, axes, options, progress);
+            }
             let has_disturbances = loaded.study.as_ref().is_some_and(|study| !study.disturbances.is_empty());
             let is_undisturbed = kind == CostKind::OutputError || !has_disturbances;
             let kind = if is_undisturbed { CostKind::OutputError } else { CostKind::PredictionError };
@@ -337,6 +341,45 @@ fn prediction_cost(
         diagnostics.push(Diagnostic::resolve(&Finding::warning("realization-failed", Span::NONE, message), &sources));
     }
     Ok(CostGrid { model: loaded.flat.model.clone(), kind, axes, values, diagnostics })
+}
+
+/// The log-likelihood of a nonlinear model under the approximation of a filter, over a grid.
+fn filtered_cost(
+    loaded: &mut Loaded,
+    axes: Vec<GridAxis>,
+    options: &CostOptions,
+    progress: &mut ProgressLine<'_>,
+) -> Result<CostGrid, CostFailure> {
+    let kind = filter_kind(loaded.study.as_ref());
+    let study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
+    let start = study.space.clamp(&study.start());
+    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+    let refused =
+        |refusal: &PointRefusal| IdentifyFailure::Input(vec![Diagnostic::resolve(&study.refusal(refusal), &sources)]);
+    let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| refused(&refusal))?;
+    let likelihood = FilterLikelihood { problem: &problem, kind, space: &study.space, watch: loaded.watch.clone() };
+    let places: Vec<usize> = axes
+        .iter()
+        .map(|axis| study.unknowns.iter().position(|unknown| unknown.name == axis.name).unwrap_or(0))
+        .collect();
+    let points = points(&axes);
+    let mut values = Vec::with_capacity(points.len());
+    let mut approximation = "";
+    for (at, point) in points.iter().enumerate() {
+        progress(&format!("point {} of {}", at + 1, points.len()));
+        let mut theta = start.clone();
+        places.iter().zip(point).for_each(|(&place, &value)| theta[place] = value);
+        let runs = likelihood.run(&theta).map_err(|refusal| refused(&refusal))?;
+        approximation = runs.first().map_or("", |run| run.approximation.words());
+        values.push(likelihood.log_likelihood(&runs));
+        if loaded.watch.is_stopped() {
+            let finding = Finding::error("stopped", Span::NONE, "stopped before the end");
+            return Err(IdentifyFailure::Method(Box::new(Diagnostic::resolve(&finding, &sources))).into());
+        }
+    }
+    let message = format!("the model is not linear; the likelihood rests on an approximation ({approximation})");
+    let diagnostics = vec![Diagnostic::resolve(&Finding::note("approximation", Span::NONE, message), &sources)];
+    Ok(CostGrid { model: loaded.flat.model.clone(), kind: CostKind::LogLikelihood, axes, values, diagnostics })
 }
 
 fn value_at(

@@ -17,6 +17,7 @@ use crate::load::Loaded;
 use crate::prediction_study::PredictionStudy;
 use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
+use crate::study::Study;
 use crate::table::Table;
 
 /// Estimated signals.
@@ -80,6 +81,18 @@ pub fn estimate(loaded: &mut Loaded, theta: Option<&[f64]>, seed: u64) -> Result
 /// Particles when nobody says how many.
 const DEFAULT_PARTICLES: u64 = 1000;
 
+/// The filter that a study names, the unscented one if it names none.
+pub(crate) fn filter_kind(study: Option<&Study>) -> FilterKind {
+    match study.and_then(|study| study.filter.as_deref()) {
+        Some("extended") => FilterKind::Extended,
+        Some("particles") => {
+            let n = study.and_then(|study| study.particles).unwrap_or(DEFAULT_PARTICLES);
+            FilterKind::Particles { n_particles: n as usize }
+        }
+        _ => FilterKind::Unscented,
+    }
+}
+
 /// Estimates the signals of a nonlinear model by the filter that the study names, the unscented one if it names none.
 fn estimate_nonlinear(loaded: &mut Loaded, theta: Option<&[f64]>, seed: u64) -> Result<Estimates, IdentifyFailure> {
     let study = PredictionStudy::new(loaded, seed).map_err(IdentifyFailure::Input)?;
@@ -87,14 +100,7 @@ fn estimate_nonlinear(loaded: &mut Loaded, theta: Option<&[f64]>, seed: u64) -> 
     let theta = theta.unwrap_or(&start);
     let asked = loaded.study.as_ref();
     let sources = asked.map(|study| study.sources.clone()).unwrap_or_default();
-    let kind = match asked.and_then(|study| study.filter.as_deref()) {
-        Some("extended") => FilterKind::Extended,
-        Some("particles") => {
-            let n = asked.and_then(|study| study.particles).unwrap_or(DEFAULT_PARTICLES);
-            FilterKind::Particles { n_particles: n as usize }
-        }
-        _ => FilterKind::Unscented,
-    };
+    let kind = filter_kind(asked);
     let signals: Vec<String> =
         asked.iter().flat_map(|study| study.signals.iter().map(|signal| signal.name.clone())).collect();
     let mut log_likelihood = 0.0;

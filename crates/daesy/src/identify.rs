@@ -1,8 +1,10 @@
 //! `daesy identify`: unknown parameters from data, with their uncertainty.
 //!
 //! Models that are linear in their variables are identified by maximum likelihood ([`ml`]), all others by prediction errors of
-//! simulated ensembles or by output errors ([`pem`]). The result is the same for all methods.
+//! simulated ensembles or by output errors ([`pem`]), or by the likelihood under the approximation of a filter ([`filtered`]). The
+//! result is the same for all methods.
 
+pub mod filtered;
 pub mod ml;
 pub mod pem;
 pub mod refusal;
@@ -177,6 +179,8 @@ pub struct Identification {
     pub starts: Vec<StartOutcome>,
     /// Start values that were estimated, by experiment.
     pub initial: Vec<Vec<(String, f64)>>,
+    /// What the result rests on where the likelihood of a nonlinear model is approximated.
+    pub approximation: Option<String>,
     /// What is to be told about it.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -205,7 +209,7 @@ pub fn identify(
     require_unknowns(loaded)?;
     let asked =
         options.method.clone().or_else(|| loaded.study.as_ref().and_then(|study| study.identify.method.clone()));
-    let mut by_ensembles = |loaded: &mut Loaded, method: Method| {
+    let mut without_linearity = |loaded: &mut Loaded, method: Method| {
         let mut checkpoint = match &options.checkpoint {
             Some(path) => {
                 let command = format!("identify {} {} {}", method.word(), options.seed, options.n_starts);
@@ -215,13 +219,16 @@ pub fn identify(
             }
             None => None,
         };
-        pem::identify(loaded, method, options, checkpoint.as_mut(), progress)
+        match method {
+            Method::MaximumLikelihood => filtered::identify(loaded, options, checkpoint.as_mut(), progress),
+            _ => pem::identify(loaded, method, options, checkpoint.as_mut(), progress),
+        }
     };
     let has_disturbances = loaded.study.as_ref().is_some_and(|study| !study.disturbances.is_empty());
     let method = match asked.as_deref().unwrap_or("auto") {
         "auto" | "ml" => Method::MaximumLikelihood,
         "output-error" => Method::OutputError,
-        "pem" => return by_ensembles(loaded, Method::PredictionError),
+        "pem" => return without_linearity(loaded, Method::PredictionError),
         other => {
             return Err(IdentifyFailure::Input(vec![
                 Diagnostic::error("method", format!("there is no method `{other}`"))
@@ -237,9 +244,10 @@ pub fn identify(
         _ => true,
     };
     match (method, is_linear, asked.as_deref()) {
-        (Method::OutputError, false, _) => by_ensembles(loaded, Method::OutputError),
-        (_, false, None | Some("auto")) if has_disturbances => by_ensembles(loaded, Method::PredictionError),
-        (_, false, None | Some("auto")) => by_ensembles(loaded, Method::OutputError),
+        (Method::OutputError, false, _) => without_linearity(loaded, Method::OutputError),
+        (_, false, None | Some("auto")) if has_disturbances => without_linearity(loaded, Method::PredictionError),
+        (_, false, None | Some("auto")) => without_linearity(loaded, Method::OutputError),
+        (Method::MaximumLikelihood, false, _) => without_linearity(loaded, Method::MaximumLikelihood),
         _ => ml::identify(loaded, method, options, progress),
     }
 }
@@ -312,6 +320,7 @@ impl Identification {
         keys.insert("iterations".into(), json!(self.iterations));
         keys.insert("parameters".into(), Value::Array(parameters));
         keys.insert("cost".into(), number(self.cost));
+        keys.insert("approximation".into(), json!(self.approximation));
         keys.insert("log_likelihood".into(), self.log_likelihood.map_or(Value::Null, number));
         keys.insert("aic".into(), self.aic.map_or(Value::Null, number));
         keys.insert("bic".into(), self.bic.map_or(Value::Null, number));

@@ -6,7 +6,7 @@ use daesy_estimate::noise::normal::Draw;
 use daesy_estimate::noise::{Interpolation, NoiseError, ShapingFilter, normal, philox};
 use daesy_estimate::nonlinear::StateEstimates;
 use daesy_estimate::pem::{
-    FilterKind, MeasuredExperiment, ParameterPoint, Parameterization, PointRefusal, PredictionProblem,
+    FilterKind, FilterRequest, MeasuredExperiment, ParameterPoint, Parameterization, PointRefusal, PredictionProblem,
     PredictionSettings,
 };
 use daesy_estimate::search::SearchSpace;
@@ -97,6 +97,13 @@ pub struct PredictionStudy {
     observed: Vec<u32>,
     signals: Vec<u32>,
     slots: Vec<usize>,
+    error_exprs: Vec<ErrorExprs>,
+}
+
+/// How accurate a measurement is, as expressions.
+struct ErrorExprs {
+    std: Option<ExprId>,
+    variance: Option<ExprId>,
 }
 
 /// Realizations when nobody says how many.
@@ -209,6 +216,7 @@ impl PredictionStudy {
             observed,
             signals,
             slots,
+            error_exprs: numbers.error_exprs(),
             system,
         })
     }
@@ -276,8 +284,9 @@ impl PredictionStudy {
             self.settings.clone(),
             theta,
         )?;
-        let variances: Vec<f64> = self.measured.iter().map(|measured| measured.variance.unwrap_or(0.0)).collect();
-        let mut estimates = all.filter(theta, 0, &own.measured, &variances, kind, watch)?;
+        let variances = self.variances(theta)?;
+        let request = FilterRequest { experiment: 0, measured: &own.measured, variances: &variances, smooths: true };
+        let mut estimates = all.filter(theta, &request, kind, watch)?;
         let (n_measured, n_signals) = (self.measured.len(), self.signals.len());
         for list in
             [&mut estimates.filtered, &mut estimates.filtered_std, &mut estimates.smoothed, &mut estimates.smoothed_std]
@@ -427,6 +436,41 @@ impl Parameterization for PredictionStudy {
             });
         }
         Ok(ParameterPoint { parameters, tangents, filters })
+    }
+
+    fn variances(&self, theta: &[f64]) -> Result<Vec<f64>, PointRefusal> {
+        let given: Vec<GivenParameter> = self
+            .unknowns
+            .iter()
+            .zip(theta)
+            .map(|(unknown, &value)| GivenParameter { parameter: unknown.parameter, value })
+            .collect();
+        let parameters = self.system.parameter_values(&given)?;
+        let mut values = vec![f64::NAN; self.n_variables];
+        for (var, &value) in self.variables.iter().zip(&parameters) {
+            values[var.index()] = value;
+        }
+        let mut evaluator = Evaluator::new();
+        let mut number =
+            |expr: ExprId| evaluator.evaluate_one(&self.graph, expr, &|var: VarId, _: u16| values[var.index()]);
+        self.error_exprs
+            .iter()
+            .zip(&self.measured)
+            .map(|(exprs, measured)| {
+                let variance = match (exprs.variance, exprs.std) {
+                    (Some(variance), _) => number(variance),
+                    (None, Some(std)) => number(std).powi(2),
+                    (None, None) => 0.0,
+                };
+                if variance.is_finite() && variance >= 0.0 {
+                    Ok(variance)
+                } else {
+                    Err(PointRefusal::NotFinite {
+                        what: format!("the variance of the measurement `{}`", measured.name),
+                    })
+                }
+            })
+            .collect()
     }
 }
 
@@ -588,6 +632,13 @@ impl StudyNumbers {
             .chunks(2)
             .map(|pair| pair[1].or(pair[0].map(|std| std * std)))
             .collect();
+    }
+
+    fn error_exprs(&self) -> Vec<ErrorExprs> {
+        self.exprs[1 + PER_UNKNOWN * self.n_unknowns..]
+            .chunks(2)
+            .map(|pair| ErrorExprs { std: pair[0], variance: pair[1] })
+            .collect()
     }
 
     fn space(&self, unknowns: &[Unknown]) -> SearchSpace {

@@ -81,6 +81,8 @@ pub struct StateEstimates {
     pub innovations: Vec<f64>,
     /// Their standard deviations.
     pub innovation_std: Vec<f64>,
+    /// `[(sample * n_measured + row) * n_measured + column]`: their covariances, NaN where missing; empty where a filter has none.
+    pub innovation_covariances: Vec<f64>,
     /// What it rests on.
     pub approximation: Approximation,
 }

@@ -31,7 +31,7 @@ pub enum Spread {
 pub struct MomentOptions {
     /// How moments pass through the model.
     pub spread: Spread,
-    /// Whether to go back as well.
+    /// Whether signals are wanted, filtered and smoothed; innovations come in any case.
     pub smooths: bool,
     /// Covariance of the carried states at the start; zero if none.
     pub start_covariance: Option<Mat<f64>>,
@@ -238,6 +238,7 @@ fn run(problem: &FilterProblem<'_>, options: &MomentOptions, passage: &mut Passa
         smoothed_std: vec![f64::NAN; n_samples * n_observed],
         innovations: vec![f64::NAN; n_samples * n_measured],
         innovation_std: vec![f64::NAN; n_samples * n_measured],
+        innovation_covariances: vec![f64::NAN; n_samples * n_measured * n_measured],
         approximation: match options.spread {
             Spread::Points => Approximation::Unscented,
             Spread::Derivatives => Approximation::Extended,
@@ -280,6 +281,10 @@ fn run(problem: &FilterProblem<'_>, options: &MomentOptions, passage: &mut Passa
             for (i, &output) in present.iter().enumerate() {
                 estimates.innovations[sample * n_measured + output] = errors[(i, 0)];
                 estimates.innovation_std[sample * n_measured + output] = covariance[(i, i)].max(0.0).sqrt();
+                for (j, &other) in present.iter().enumerate() {
+                    let at = (sample * n_measured + output) * n_measured + other;
+                    estimates.innovation_covariances[at] = covariance[(i, j)];
+                }
             }
             let inverse = pseudo_inverse(&covariance);
             let gain = &cross * &inverse;
@@ -289,6 +294,9 @@ fn run(problem: &FilterProblem<'_>, options: &MomentOptions, passage: &mut Passa
             let distance = (errors.transpose() * &inverse * &errors)[(0, 0)];
             estimates.log_likelihood -=
                 0.5 * (distance + log_determinant(&covariance) + m as f64 * (2.0 * std::f64::consts::PI).ln());
+        }
+        if !options.smooths {
+            continue;
         }
         let (found, _) = passage.observe(&now, point);
         for signal in 0..n_observed {

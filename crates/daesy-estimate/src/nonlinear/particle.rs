@@ -89,6 +89,7 @@ fn run(
         smoothed_std: nothing(),
         innovations: vec![f64::NAN; n_samples * n_measured],
         innovation_std: vec![f64::NAN; n_samples * n_measured],
+        innovation_covariances: Vec::new(),
         approximation: Approximation::Particles,
     };
     let mut weights = vec![1.0 / n_lanes as f64; n_lanes];

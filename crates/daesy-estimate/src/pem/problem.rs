@@ -13,10 +13,6 @@ use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::noise::{DiscreteProcess, Interpolation, NoiseError, ShapedNoise, ShapingFilter};
-use crate::nonlinear::{
-    FilterProblem, MomentOptions, ParticleOptions, Spread, StateEstimates, filter_by_moments, filter_by_particles,
-    state_directions,
-};
 
 /// What a point of unknowns means for the model.
 #[derive(Clone, Debug)]
@@ -72,6 +68,12 @@ pub trait Parameterization: Sync {
     /// # Errors
     /// When it means nothing.
     fn at(&self, theta: &[f64], with_derivatives: bool) -> Result<ParameterPoint, PointRefusal>;
+
+    /// Variances of the measurement errors at a point; zero where a measurement is exact.
+    ///
+    /// # Errors
+    /// When one has no finite value, or is negative.
+    fn variances(&self, theta: &[f64]) -> Result<Vec<f64>, PointRefusal>;
 }
 
 /// One experiment with its measurements.
@@ -107,20 +109,6 @@ pub struct PredictionSettings {
     pub is_undisturbed: bool,
 }
 
-/// A filter for nonlinear models.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FilterKind {
-    /// By derivatives at the mean.
-    Extended,
-    /// By points around the mean.
-    Unscented,
-    /// By weighted realizations.
-    Particles {
-        /// How many.
-        n_particles: usize,
-    },
-}
-
 /// Predictions of all experiments at one point.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Prediction {
@@ -137,30 +125,32 @@ pub struct Prediction {
 }
 
 /// A compiled method with the inputs it reads.
-struct Machine {
-    program: Box<dyn StepProgram>,
-    tables: Vec<InputTable>,
+pub(super) struct Machine {
+    pub(super) program: Box<dyn StepProgram>,
+    pub(super) tables: Vec<InputTable>,
 }
 
 /// Predictions of measurements by a model.
 pub struct PredictionProblem<'a> {
-    system: &'a dyn DaeSystem,
-    parameterization: &'a dyn Parameterization,
-    experiments: Vec<MeasuredExperiment<'a>>,
+    pub(super) system: &'a dyn DaeSystem,
+    pub(super) parameterization: &'a dyn Parameterization,
+    pub(super) experiments: Vec<MeasuredExperiment<'a>>,
     observed: Vec<u32>,
-    slots: Vec<usize>,
-    settings: PredictionSettings,
+    pub(super) slots: Vec<usize>,
+    pub(super) settings: PredictionSettings,
     method: StepMethod,
     plain: OnceLock<Result<Machine, StepProgramError>>,
     differentiated: OnceLock<Result<Machine, StepProgramError>>,
+    /// The method of the extended filter, with derivatives by the states.
+    pub(super) extended: OnceLock<Result<Machine, StepProgramError>>,
     reference: Vec<f64>,
     starts_depend_on_lanes: bool,
 }
 
 /// A point with everything that an ensemble needs.
-struct Prepared {
-    point: EnsemblePoint,
-    process: Arc<DiscreteProcess>,
+pub(super) struct Prepared {
+    pub(super) point: EnsemblePoint,
+    pub(super) process: Arc<DiscreteProcess>,
 }
 
 impl<'a> PredictionProblem<'a> {
@@ -193,6 +183,7 @@ impl<'a> PredictionProblem<'a> {
             method: plain_method,
             plain: OnceLock::new(),
             differentiated: OnceLock::new(),
+            extended: OnceLock::new(),
             reference: reference.to_vec(),
             starts_depend_on_lanes,
             settings,
@@ -221,7 +212,7 @@ impl<'a> PredictionProblem<'a> {
         Ok(problem)
     }
 
-    fn machine(
+    pub(super) fn machine(
         &self,
         prepared: &Prepared,
         directions: &[daesy_system::Direction],
@@ -243,7 +234,7 @@ impl<'a> PredictionProblem<'a> {
     }
 
     /// The machine without derivatives.
-    fn plain(&self) -> Result<&Machine, PointRefusal> {
+    pub(super) fn plain(&self) -> Result<&Machine, PointRefusal> {
         let made = self.plain.get_or_init(|| {
             Err(StepProgramError::Unsupported { reason: "the reference has no consistent start".to_owned() })
         });
@@ -298,7 +289,12 @@ impl<'a> PredictionProblem<'a> {
     }
 
     /// Parameters, disturbances and starts at a point.
-    fn prepare(&self, theta: &[f64], with_derivatives: bool, n_realizations: usize) -> Result<Prepared, PointRefusal> {
+    pub(super) fn prepare(
+        &self,
+        theta: &[f64],
+        with_derivatives: bool,
+        n_realizations: usize,
+    ) -> Result<Prepared, PointRefusal> {
         let ParameterPoint { parameters, tangents, filters } = self.parameterization.at(theta, with_derivatives)?;
         let filters = if self.slots.is_empty() { Vec::new() } else { filters };
         let step = self.experiments[0].grid.step;
@@ -482,70 +478,6 @@ impl<'a> PredictionProblem<'a> {
             }
         }
         Ok(sums)
-    }
-
-    /// Estimates all observed quantities of one experiment from measurements of the first `variances.len()` of them.
-    ///
-    /// # Errors
-    /// When the point means nothing, or samples are not on grid points.
-    pub fn filter(
-        &self,
-        theta: &[f64],
-        experiment: usize,
-        measured: &[f64],
-        variances: &[f64],
-        kind: &FilterKind,
-        watch: &Watch,
-    ) -> Result<StateEstimates, PointRefusal> {
-        let mut prepared = self.prepare(theta, false, 1)?;
-        let own = &self.experiments[experiment];
-        for &time in &own.grid.samples {
-            let position = (time - own.grid.start) / own.grid.step;
-            if (position - position.round()).abs() > 1e-6 {
-                return Err(PointRefusal::OffGrid { time });
-            }
-        }
-        let mut directions = Vec::new();
-        if *kind == FilterKind::Extended {
-            let n_states = self.plain()?.program.layout().states.len();
-            let n = n_states + prepared.process.n_components();
-            let description = self.system.description();
-            let is_driven = |input: &daesy_system::Input| self.slots.contains(&input.start);
-            let inputs: Vec<u32> = (0..description.inputs.len() as u32)
-                .filter(|&at| is_driven(&description.inputs[at as usize]))
-                .collect();
-            directions = state_directions(n_states, prepared.process.n_components(), &inputs);
-            prepared.point.tangents = vec![vec![0.0; prepared.point.parameters.len()]; n];
-            for start in prepared.point.starts.iter_mut().flat_map(|start| &mut start.lanes) {
-                start.state_tangents = vec![vec![0.0; start.states.len()]; n];
-            }
-        }
-        let machine = self.machine(&prepared, &directions)?;
-        let starts = vec![prepared.point.starts[experiment].clone()];
-        let point = EnsemblePoint { starts, ..prepared.point };
-        let problem = FilterProblem {
-            program: machine.program.as_ref(),
-            grid: &own.grid,
-            inputs: own.inputs,
-            table: &machine.tables[experiment],
-            point: &point,
-            process: &prepared.process,
-            slots: &self.slots,
-            measured,
-            variances,
-        };
-        Ok(match kind {
-            FilterKind::Extended | FilterKind::Unscented => {
-                let spread = if *kind == FilterKind::Extended { Spread::Derivatives } else { Spread::Points };
-                let options = MomentOptions { spread, smooths: true, start_covariance: None, watch: watch.clone() };
-                filter_by_moments(&problem, &options)
-            }
-            FilterKind::Particles { n_particles } => {
-                let options =
-                    ParticleOptions { n_particles: *n_particles, seed: self.settings.seed, watch: watch.clone() };
-                filter_by_particles(&problem, &options)
-            }
-        })
     }
 
     /// Outputs of single realizations, without measurement errors: `[realization][experiment][sample * n_outputs + output]`.

@@ -16,16 +16,41 @@ use daesy_pencil::Mat;
 pub const NOISE_STEP: f64 = 0.01;
 /// Grid points per sample.
 pub const PER_SAMPLE: usize = 10;
-/// The true length.
-pub const TRUE_LENGTH: f64 = 6.25;
+/// The true value of what is sought, length or drag.
+pub const TRUTH: f64 = 6.25;
 
-/// The study of the paper.
-pub fn study_file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/pendulum/experiment.toml")
+/// Which of the two experiments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Setting {
+    /// As the paper's text says: the length is sought, the force has the scale 0.6, the disturbance 0.2, the errors a variance of 0.002.
+    Printed,
+    /// As the authors' program does it: the drag is sought, the force has the scale 0.2, the disturbance 0.6, the errors a standard
+    /// deviation of 0.002.
+    Programmed,
+}
+
+impl Setting {
+    /// The study.
+    pub fn file(self) -> PathBuf {
+        let name = match self {
+            Self::Printed => "experiment.toml",
+            Self::Programmed => "drag.toml",
+        };
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/pendulum").join(name)
+    }
+
+    /// The known force at grid points: a realization of the process (9), scaled.
+    pub fn force(self, seed: u64, n_points: usize) -> Vec<f64> {
+        let scale = match self {
+            Self::Printed => 0.6,
+            Self::Programmed => 0.2,
+        };
+        realization(seed, n_points).iter().map(|value| scale * value).collect()
+    }
 }
 
 /// A realization of the process (9) on the grid.
-pub fn realization(seed: u64, n_points: usize) -> Vec<f64> {
+fn realization(seed: u64, n_points: usize) -> Vec<f64> {
     let constant = |rows: &[&[f64]]| JetMatrix::constant(Mat::from_fn(rows.len(), rows[0].len(), |i, j| rows[i][j]), 0);
     let filter = ShapingFilter {
         dynamics: constant(&[&[0.0, 1.0], &[-16.0, -0.8]]),
@@ -70,14 +95,14 @@ pub fn table(n_samples: usize, force: &[f64], angles: &[f64]) -> Table {
 }
 
 /// The study with a table of data in memory.
-pub fn load(table: Table) -> Loaded {
-    let source = Source { place: Place::File(study_file()), data: vec![table] };
+pub fn load(setting: Setting, table: Table) -> Loaded {
+    let source = Source { place: Place::File(setting.file()), data: vec![table] };
     load_source(&source, &LoadOptions::default()).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 
 /// The study as a prediction problem, with a transient.
-pub fn study(table: Table, n_realizations: usize, transient: f64, seed: u64) -> PredictionStudy {
-    let mut loaded = load(table);
+pub fn study(setting: Setting, table: Table, n_realizations: usize, transient: f64, seed: u64) -> PredictionStudy {
+    let mut loaded = load(setting, table);
     if let Some(study) = &mut loaded.study {
         study.identify.transient = Some(transient);
         study.identify.realizations = Some(n_realizations as u64);

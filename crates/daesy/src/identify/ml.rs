@@ -333,6 +333,7 @@ fn finish(
         fits,
         starts: if outcomes.len() > 1 { outcomes } else { Vec::new() },
         initial,
+        approximation: None,
         diagnostics,
     })
 }

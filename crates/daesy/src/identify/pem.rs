@@ -35,11 +35,11 @@ const MAX_WARM_STARTS: usize = 8;
 const BOOTSTRAP_SEED: u64 = 0x6b8b_4567_327b_23c6;
 
 /// An objective whose evaluations are kept in a checkpoint.
-struct Kept<'c, O> {
-    inner: O,
-    label: String,
-    checkpoint: Option<&'c mut Checkpoint>,
-    trouble: Option<Diagnostic>,
+pub(super) struct Kept<'c, O> {
+    pub(super) inner: O,
+    pub(super) label: String,
+    pub(super) checkpoint: Option<&'c mut Checkpoint>,
+    pub(super) trouble: Option<Diagnostic>,
 }
 
 impl<O: Objective<Refusal = PointRefusal>> Kept<'_, O> {
@@ -88,7 +88,7 @@ impl<O: Objective<Refusal = PointRefusal>> Objective for Kept<'_, O> {
     }
 }
 
-fn refused(loaded: &Loaded, study: &PredictionStudy, refusal: &PointRefusal) -> IdentifyFailure {
+pub(super) fn refused(loaded: &Loaded, study: &PredictionStudy, refusal: &PointRefusal) -> IdentifyFailure {
     let finding = study.refusal(refusal);
     let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
     let diagnostic = Diagnostic::resolve(&finding, &sources);
@@ -98,7 +98,7 @@ fn refused(loaded: &Loaded, study: &PredictionStudy, refusal: &PointRefusal) -> 
     }
 }
 
-fn resolve(loaded: &Loaded, finding: &Finding) -> Diagnostic {
+pub(super) fn resolve(loaded: &Loaded, finding: &Finding) -> Diagnostic {
     let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
     Diagnostic::resolve(finding, &sources)
 }
@@ -427,6 +427,7 @@ fn finish(
         fits,
         starts: if outcomes.len() > 1 { outcomes } else { Vec::new() },
         initial: Vec::new(),
+        approximation: None,
         diagnostics,
     })
 }
@@ -494,7 +495,7 @@ fn fits(study: &PredictionStudy, problem: &PredictionProblem<'_>, prediction: &P
     fits
 }
 
-fn fit_percent(study: &PredictionStudy, fits: &[Fit]) -> Vec<(String, f64)> {
+pub(super) fn fit_percent(study: &PredictionStudy, fits: &[Fit]) -> Vec<(String, f64)> {
     study
         .measured
         .iter()
@@ -512,7 +513,7 @@ fn fit_percent(study: &PredictionStudy, fits: &[Fit]) -> Vec<(String, f64)> {
         .collect()
 }
 
-fn residuals(study: &PredictionStudy, fits: &[Fit]) -> Vec<ResidualSummary> {
+pub(super) fn residuals(study: &PredictionStudy, fits: &[Fit]) -> Vec<ResidualSummary> {
     study
         .measured
         .iter()

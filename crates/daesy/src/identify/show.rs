@@ -103,6 +103,9 @@ impl Identification {
             first.make_ascii_uppercase();
         }
         lines.push(format!("{line}."));
+        if let Some(approximation) = &self.approximation {
+            lines.push(format!("The likelihood is that of an approximation ({approximation})."));
+        }
         lines
     }
 

@@ -1,6 +1,8 @@
 //! Identification by prediction errors of ensembles: the same bytes however it is run, and clear words about wrong input.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::session::{Session, finding};
 
@@ -66,6 +68,38 @@ fn the_length_is_found_with_its_error_and_goes_on_from_a_checkpoint() {
 }
 
 #[test]
+fn a_killed_search_goes_on_to_the_same_bytes() {
+    let session = pendulum(|text| text.replace("realizations = 20", "realizations = 400"));
+    let arguments = ["identify", "study.toml", "--json", "--threads", "2", "--checkpoint", "run.txt"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_daesy"))
+        .args(arguments)
+        .current_dir(session.path("."))
+        .env_remove("MODELICAPATH")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let n_kept = || std::fs::read_to_string(session.path("run.txt")).map_or(0, |text| text.lines().count());
+    let begun = Instant::now();
+    while n_kept() < 4 && begun.elapsed() < Duration::from_secs(60) && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // The operating system ends it wherever it is; it gets no word in.
+    child.kill().unwrap();
+    let status = child.wait().unwrap();
+    assert!(!status.success(), "the search ended before it could be killed");
+    let n_at_death = n_kept();
+    assert!(n_at_death >= 4, "{n_at_death}");
+    let resumed = session.run(&arguments);
+    assert_eq!(resumed.status, 0, "{}", resumed.stderr);
+    assert!(n_kept() > n_at_death);
+    for threads in ["1", "2", "5"] {
+        let whole = session.run(&["identify", "study.toml", "--json", "--threads", threads]);
+        assert_eq!(whole.stdout, resumed.stdout, "{threads} threads");
+    }
+}
+
+#[test]
 fn wrong_input_is_told_with_its_place() {
     let code = |edit: &dyn Fn(String) -> String, code: &str, words: &str| {
         let session = pendulum(edit);
@@ -92,6 +126,69 @@ fn wrong_input_is_told_with_its_place() {
         "not stable",
     );
     code(&|text| text.replace("transient = 0.0", "transient = 50.0"), "no-samples", "no sample is left");
+}
+
+/// An oscillator of unknown stiffness under a disturbance of unknown size; hidden, it does not look linear.
+fn unknown_oscillator(is_hidden: bool, filter: &str) -> Session {
+    let force = if is_hidden { "max(w, -1e9)" } else { "w" };
+    let model = format!(
+        "model M\n  parameter Real c = 4;\n  input Real w;\n  input Real u;\n  Real x(start=0.3, fixed=true);\n  Real v(start=0, fixed=true);\n\
+         equation\n  der(x) = v;\n  der(v) = -c*x - 0.5*v + {force} + u;\nend M;\n"
+    );
+    let study = format!(
+        "[model]\nfile = \"model.mo\"\n[unknown]\nc = {{ start = 3.0, min = 0.1, max = 20.0 }}\n\
+         sigma = {{ start = 1.0, min = 0.01, max = 20.0 }}\nr = {{ start = 0.1, min = 0.001, max = 1.0 }}\n\
+         [inputs]\nu = {{ expression = \"sin(1.3*time)\" }}\n\
+         [disturbances]\nw = {{ num = [\"sigma\"], den = [1, 2, 5] }}\n[measurements]\nx = {{ std = \"r\" }}\n\
+         {filter}\n[data]\nfile = \"data.csv\"\n\
+         [simulate]\nstart = 0.0\n[identify]\nmethod = \"ml\"\nnoise_step = 0.02\n"
+    );
+    let mut data = "t,x\n".to_owned();
+    for at in 1..=120 {
+        let time = 0.1 * f64::from(at);
+        let value = 0.5 * (1.3 * time - 0.4).sin() + 0.3 * (0.7 * time).cos() + 0.05 * (37.0 * time).cos();
+        // Every seventh sample is missing.
+        let cell = if at % 7 == 0 { String::new() } else { value.to_string() };
+        data.push_str(&format!("{time:.1},{cell}\n"));
+    }
+    Session::new().with("model.mo", &model).with("study.toml", &study).with("data.csv", &data)
+}
+
+#[test]
+fn likelihoods_by_filters_find_what_the_exact_likelihood_finds_where_the_model_is_linear() {
+    let run = |is_hidden: bool, filter: &str| {
+        let session = unknown_oscillator(is_hidden, filter);
+        let run = session.run(&["identify", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{filter}: {}", run.stderr);
+        let document = run.json();
+        assert_eq!(document["converged"], true);
+        assert_eq!(document["method"], "ml");
+        document
+    };
+    let exact = run(false, "");
+    assert!(exact["approximation"].is_null());
+    for filter in ["", "[estimate]\nsignals = [\"v\"]\nfilter = \"extended\""] {
+        let found = run(true, filter);
+        assert!(found["approximation"].as_str().unwrap().contains("Kalman filter"));
+        finding(&found, "approximation");
+        let number = |document: &serde_json::Value, key: &str| document[key].as_f64().unwrap();
+        let difference = number(&found, "log_likelihood") - number(&exact, "log_likelihood");
+        assert!(difference.abs() < 0.05, "{filter}: {difference}");
+        for at in 0..3 {
+            let of = |document: &serde_json::Value, key: &str| document["parameters"][at][key].as_f64().unwrap();
+            let error = of(&exact, "std_error");
+            let moved = (of(&found, "estimate") - of(&exact, "estimate")) / error;
+            assert!(moved.abs() < 0.05, "{filter} {at}: {moved}");
+            assert!((of(&found, "std_error") / error - 1.0).abs() < 0.05, "{filter} {at}");
+        }
+    }
+    let rough = unknown_oscillator(true, "[estimate]\nsignals = [\"v\"]\nfilter = \"particles\"");
+    let refused = rough.run(&["identify", "study.toml", "--json"]);
+    assert_eq!(refused.status, 1);
+    finding(&refused.json(), "method");
+    let grid = unknown_oscillator(true, "").run(&["cost", "study.toml", "--grid", "c=2:6:3", "--json"]);
+    assert_eq!(grid.status, 0, "{}", grid.stderr);
+    assert_eq!(grid.json()["kind"], "log-likelihood");
 }
 
 /// A linear oscillator under a disturbance, and the same equations in a form that hides that they are linear.

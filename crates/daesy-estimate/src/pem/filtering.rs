@@ -1,0 +1,108 @@
+//! Filters of a prediction problem: its experiments one by one, at a point of unknowns.
+
+use daesy_integrate::ensemble::EnsemblePoint;
+use daesy_system::Watch;
+
+use super::problem::{Machine, PointRefusal, PredictionProblem, Prepared};
+use crate::nonlinear::{
+    FilterProblem, MomentOptions, ParticleOptions, Spread, StateEstimates, filter_by_moments, filter_by_particles,
+    state_directions,
+};
+
+/// A filter for nonlinear models.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FilterKind {
+    /// By derivatives at the mean.
+    Extended,
+    /// By points around the mean.
+    Unscented,
+    /// By weighted realizations.
+    Particles {
+        /// How many.
+        n_particles: usize,
+    },
+}
+
+/// What is measured in an experiment, and what is wanted of it.
+#[derive(Clone, Copy, Debug)]
+pub struct FilterRequest<'a> {
+    /// Which experiment.
+    pub experiment: usize,
+    /// `[sample * n_measured + output]`; NaN where missing. Measurements come first among the observed.
+    pub measured: &'a [f64],
+    /// Variances of their errors.
+    pub variances: &'a [f64],
+    /// Whether signals are wanted beside the innovations.
+    pub smooths: bool,
+}
+
+impl PredictionProblem<'_> {
+    /// Filters one experiment, and estimates all observed quantities in it if they are wanted.
+    ///
+    /// # Errors
+    /// When the point means nothing, or samples are not on grid points.
+    pub fn filter(
+        &self,
+        theta: &[f64],
+        request: &FilterRequest<'_>,
+        kind: &FilterKind,
+        watch: &Watch,
+    ) -> Result<StateEstimates, PointRefusal> {
+        let mut prepared = self.prepare(theta, false, 1)?;
+        let own = &self.experiments[request.experiment];
+        for &time in &own.grid.samples {
+            let position = (time - own.grid.start) / own.grid.step;
+            if (position - position.round()).abs() > 1e-6 {
+                return Err(PointRefusal::OffGrid { time });
+            }
+        }
+        let machine = if *kind == FilterKind::Extended { self.extended_machine(&mut prepared)? } else { self.plain()? };
+        let starts = vec![prepared.point.starts[request.experiment].clone()];
+        let point = EnsemblePoint { starts, ..prepared.point };
+        let problem = FilterProblem {
+            program: machine.program.as_ref(),
+            grid: &own.grid,
+            inputs: own.inputs,
+            table: &machine.tables[request.experiment],
+            point: &point,
+            process: &prepared.process,
+            slots: &self.slots,
+            measured: request.measured,
+            variances: request.variances,
+        };
+        Ok(match kind {
+            FilterKind::Extended | FilterKind::Unscented => {
+                let spread = if *kind == FilterKind::Extended { Spread::Derivatives } else { Spread::Points };
+                let smooths = request.smooths;
+                let options = MomentOptions { spread, smooths, start_covariance: None, watch: watch.clone() };
+                filter_by_moments(&problem, &options)
+            }
+            FilterKind::Particles { n_particles } => {
+                let options =
+                    ParticleOptions { n_particles: *n_particles, seed: self.settings.seed, watch: watch.clone() };
+                filter_by_particles(&problem, &options)
+            }
+        })
+    }
+
+    /// The method with derivatives by all states and components of the disturbances, made when first needed; the point gets the
+    /// tangents that go with it.
+    fn extended_machine(&self, prepared: &mut Prepared) -> Result<&Machine, PointRefusal> {
+        let n_states = self.plain()?.program.layout().states.len();
+        let n_components = prepared.process.n_components();
+        let n = n_states + n_components;
+        prepared.point.tangents = vec![vec![0.0; prepared.point.parameters.len()]; n];
+        for start in prepared.point.starts.iter_mut().flat_map(|start| &mut start.lanes) {
+            start.state_tangents = vec![vec![0.0; start.states.len()]; n];
+        }
+        let made = self.extended.get_or_init(|| {
+            let description = self.system.description();
+            let is_driven = |input: &daesy_system::Input| self.slots.contains(&input.start);
+            let inputs: Vec<u32> = (0..description.inputs.len() as u32)
+                .filter(|&at| is_driven(&description.inputs[at as usize]))
+                .collect();
+            self.machine(prepared, &state_directions(n_states, n_components, &inputs))
+        });
+        made.as_ref().map_err(|error| error.clone().into())
+    }
+}

@@ -1,0 +1,208 @@
+//! The likelihood of a nonlinear model under the approximation of a filter.
+//!
+//! A filter that keeps means and covariances predicts every sample with an error e and its covariance S, so that
+//!
+//! ```text
+//! -log L = 1/2 sum over samples of  e' S^-1 e + log det S + m log 2 pi
+//! dL/di  = sum of  e' S^-1 e_i + 1/2 tr(S^-1 S_i) - 1/2 e' S^-1 S_i S^-1 e
+//! I_ij   = sum of  e_i' S^-1 e_j + 1/2 tr(S^-1 S_i S^-1 S_j)                    expected information
+//! ```
+//!
+//! as for linear models [@gerdin2007]. The derivatives e_i and S_i are central differences of whole filter runs: unlike those of
+//! predictions and of the exact filter they carry an error of relative size 1e-7, which is far below that of the approximation itself.
+//! Errors of successive samples are independent under the model, so that products of scores need no lags.
+
+use daesy_system::Watch;
+use faer::Mat;
+use rayon::prelude::*;
+
+use super::filtering::{FilterKind, FilterRequest};
+use super::problem::{PointRefusal, PredictionProblem};
+use crate::nonlinear::StateEstimates;
+use crate::search::{Expansion, Objective, SearchSpace};
+
+/// Differences are taken over this fraction of a value, or of its nominal value where that is larger by far.
+const STEP: f64 = 3e-4;
+
+/// The likelihood of all experiments.
+pub struct FilterLikelihood<'p, 'a> {
+    /// Model, experiments, disturbances.
+    pub problem: &'p PredictionProblem<'a>,
+    /// Which filter; one that keeps means and covariances.
+    pub kind: FilterKind,
+    /// Bounds and nominal values.
+    pub space: &'p SearchSpace,
+    /// Stops the filter.
+    pub watch: Watch,
+}
+
+/// The likelihood at a point with derivatives.
+#[derive(Clone, Debug)]
+pub struct FilterExpansion {
+    /// The negative log-likelihood.
+    pub value: f64,
+    /// Its gradient.
+    pub gradient: Vec<f64>,
+    /// Expected information.
+    pub information: Mat<f64>,
+    /// Sum over samples of products of scores.
+    pub score_products: Mat<f64>,
+    /// Values that were counted.
+    pub n_counted: usize,
+}
+
+/// Errors of one sample with their covariance.
+struct Sample {
+    errors: Mat<f64>,
+    covariance: Mat<f64>,
+}
+
+impl FilterLikelihood<'_, '_> {
+    /// Filters all experiments.
+    ///
+    /// # Errors
+    /// When the point means nothing, or samples are not on grid points.
+    pub fn run(&self, theta: &[f64]) -> Result<Vec<StateEstimates>, PointRefusal> {
+        let variances = self.problem.parameterization.variances(theta)?;
+        (0..self.problem.experiments.len())
+            .map(|experiment| {
+                let measured = &self.problem.experiments[experiment].measured;
+                let request = FilterRequest { experiment, measured, variances: &variances, smooths: false };
+                self.problem.filter(theta, &request, &self.kind, &self.watch)
+            })
+            .collect()
+    }
+
+    /// The log-likelihood of filtered experiments, with the constants of 2 pi.
+    #[must_use]
+    pub fn log_likelihood(&self, runs: &[StateEstimates]) -> f64 {
+        if let FilterKind::Particles { .. } = self.kind {
+            return runs.iter().map(|run| run.log_likelihood).sum();
+        }
+        -Self::negative_log_likelihood(&self.samples(runs))
+    }
+
+    /// What is counted: errors and covariances of the used samples, missing values left out.
+    fn samples(&self, runs: &[StateEstimates]) -> Vec<Sample> {
+        let m = self.problem.n_outputs();
+        let mut samples = Vec::new();
+        for (experiment, run) in self.problem.experiments.iter().zip(runs) {
+            for (sample, _) in experiment.is_used.iter().enumerate().filter(|(_, is_used)| **is_used) {
+                let row = &experiment.measured[sample * m..(sample + 1) * m];
+                let present: Vec<usize> = (0..m).filter(|&output| row[output].is_finite()).collect();
+                if present.is_empty() {
+                    continue;
+                }
+                let n = present.len();
+                samples.push(Sample {
+                    errors: Mat::from_fn(n, 1, |i, _| run.innovations[sample * m + present[i]]),
+                    covariance: Mat::from_fn(n, n, |i, j| {
+                        run.innovation_covariances[(sample * m + present[i]) * m + present[j]]
+                    }),
+                });
+            }
+        }
+        samples
+    }
+
+    fn negative_log_likelihood(samples: &[Sample]) -> f64 {
+        let of = |sample: &Sample| {
+            let Ok(factor) = sample.covariance.llt(faer::Side::Lower) else { return f64::INFINITY };
+            let n = sample.errors.nrows();
+            let determinant: f64 = (0..n).map(|i| 2.0 * factor.L()[(i, i)].ln()).sum();
+            let solved = faer::linalg::solvers::Solve::solve(&factor, &sample.errors);
+            let distance = (sample.errors.transpose() * solved)[(0, 0)];
+            0.5 * (distance + determinant + n as f64 * (2.0 * std::f64::consts::PI).ln())
+        };
+        let sum: f64 = samples.iter().map(of).sum();
+        if sum.is_nan() { f64::INFINITY } else { sum }
+    }
+
+    /// The negative log-likelihood with its derivatives.
+    ///
+    /// # Errors
+    /// When the point or one beside it means nothing.
+    pub fn expansion(&self, theta: &[f64]) -> Result<FilterExpansion, PointRefusal> {
+        let n = theta.len();
+        // The point itself, then two beside it for every unknown, none beyond a bound.
+        let mut points = vec![theta.to_vec()];
+        for i in 0..n {
+            let step = STEP * theta[i].abs().max(1e-2 * self.space.nominal[i]);
+            for sign in [1.0, -1.0] {
+                let mut point = theta.to_vec();
+                point[i] = (theta[i] + sign * step).clamp(self.space.lower[i], self.space.upper[i]);
+                points.push(point);
+            }
+        }
+        let runs = points
+            .par_iter()
+            .map(|point| Ok(self.samples(&self.run(point)?)))
+            .collect::<Result<Vec<Vec<Sample>>, PointRefusal>>()?;
+        let value = Self::negative_log_likelihood(&runs[0]);
+        let mut gradient = vec![0.0; n];
+        let mut information = Mat::<f64>::zeros(n, n);
+        let mut score_products = Mat::<f64>::zeros(n, n);
+        let mut n_counted = 0;
+        for (at, sample) in runs[0].iter().enumerate() {
+            let m = sample.errors.nrows();
+            n_counted += m;
+            let inverse = inverse(&sample.covariance);
+            let pulled = &inverse * &sample.errors;
+            // Per unknown: S^-1 e_i and S^-1 S_i.
+            let mut by_error = Vec::with_capacity(n);
+            let mut by_covariance = Vec::with_capacity(n);
+            let mut slopes = Vec::with_capacity(n);
+            for i in 0..n {
+                let (after, before) = (&runs[1 + 2 * i][at], &runs[2 + 2 * i][at]);
+                let width = points[1 + 2 * i][i] - points[2 + 2 * i][i];
+                let error = (&after.errors - &before.errors) * faer::Scale(1.0 / width);
+                let covariance = &inverse * ((&after.covariance - &before.covariance) * faer::Scale(1.0 / width));
+                let trace: f64 = (0..m).map(|k| covariance[(k, k)]).sum();
+                let score = (pulled.transpose() * &error)[(0, 0)] + 0.5 * trace
+                    - 0.5 * (sample.errors.transpose() * &covariance * &pulled)[(0, 0)];
+                gradient[i] += score;
+                slopes.push(score);
+                by_error.push(error);
+                by_covariance.push(covariance);
+            }
+            for i in 0..n {
+                let weighted = by_error[i].transpose() * &inverse;
+                for j in 0..=i {
+                    let product = &by_covariance[i] * &by_covariance[j];
+                    let trace: f64 = (0..m).map(|k| product[(k, k)]).sum();
+                    information[(i, j)] += (&weighted * &by_error[j])[(0, 0)] + 0.5 * trace;
+                    score_products[(i, j)] += slopes[i] * slopes[j];
+                }
+            }
+        }
+        for i in 0..n {
+            for j in i + 1..n {
+                information[(i, j)] = information[(j, i)];
+                score_products[(i, j)] = score_products[(j, i)];
+            }
+        }
+        Ok(FilterExpansion { value, gradient, information, score_products, n_counted })
+    }
+}
+
+/// The inverse of a covariance; zero where it is not definite.
+fn inverse(covariance: &Mat<f64>) -> Mat<f64> {
+    let n = covariance.nrows();
+    match covariance.llt(faer::Side::Lower) {
+        Ok(factor) => faer::linalg::solvers::Solve::solve(&factor, &Mat::<f64>::identity(n, n)),
+        Err(_) => Mat::zeros(n, n),
+    }
+}
+
+impl Objective for FilterLikelihood<'_, '_> {
+    type Refusal = PointRefusal;
+
+    fn value(&mut self, theta: &[f64]) -> Result<f64, PointRefusal> {
+        Ok(Self::negative_log_likelihood(&self.samples(&self.run(theta)?)))
+    }
+
+    fn expand(&mut self, theta: &[f64]) -> Result<Expansion, PointRefusal> {
+        let found = self.expansion(theta)?;
+        Ok(Expansion { value: found.value, gradient: found.gradient, curvature: found.information })
+    }
+}

@@ -1,0 +1,247 @@
+//! Maximum likelihood for nonlinear models, under the approximation of a filter that keeps means and covariances.
+
+use std::time::Instant;
+
+use daesy_estimate::chi_square::NORMAL_95;
+use daesy_estimate::nonlinear::StateEstimates;
+use daesy_estimate::pem::{FilterKind, FilterLikelihood, PointRefusal, PredictionProblem};
+use daesy_estimate::search::{SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize};
+use daesy_estimate::uncertainty::Uncertainty;
+use daesy_graph::Span;
+use daesy_graph::finding::Finding;
+
+use super::pem::{Kept, fit_percent, refused, residuals, resolve};
+use super::{
+    Fit, Identifiability, Identification, IdentifyFailure, IdentifyOptions, Method, ParameterEstimate, ProgressLine,
+    StartOutcome,
+};
+use crate::checkpoint::Checkpoint;
+use crate::diagnostic::Diagnostic;
+use crate::estimate::filter_kind;
+use crate::load::Loaded;
+use crate::prediction_study::PredictionStudy;
+
+/// The search ends when less than this is left to gain of the log-likelihood.
+const ENOUGH: f64 = 1e-6;
+
+/// Steps of a search at most.
+const MAX_STEPS: usize = 60;
+
+/// Identifies a nonlinear model by maximum likelihood.
+///
+/// # Errors
+/// Diagnostics, when the study is at fault or the search gives up.
+pub fn identify(
+    loaded: &mut Loaded,
+    options: &IdentifyOptions,
+    mut checkpoint: Option<&mut Checkpoint>,
+    progress: &mut ProgressLine<'_>,
+) -> Result<Identification, IdentifyFailure> {
+    let kind = filter_kind(loaded.study.as_ref());
+    if matches!(kind, FilterKind::Particles { .. }) {
+        let finding = Finding::error(
+            "method",
+            Span::NONE,
+            "the likelihood of a particle filter is too rough for a search by derivatives",
+        )
+        .with_help("take `filter = \"unscented\"` or `\"extended\"` in `[estimate]`, or `method = \"pem\"`");
+        return Err(IdentifyFailure::Input(vec![resolve(loaded, &finding)]));
+    }
+    let study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
+    let start = study.space.clamp(&study.start());
+    let fail = |refusal: &PointRefusal| refused(loaded, &study, refusal);
+    let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| fail(&refusal))?;
+    let likelihood = || FilterLikelihood { problem: &problem, kind, space: &study.space, watch: loaded.watch.clone() };
+    let search = SearchOptions { absolute: ENOUGH, relative: 0.0, max_iterations: MAX_STEPS, ..Default::default() };
+    let begun = Instant::now();
+    let mut outcomes = Vec::new();
+    let mut best: Option<SearchResult<PointRefusal>> = None;
+    let mut first_refusal = None;
+    let mut iterations = 0;
+    for (at, from) in study.space.starts(&start, options.n_starts.max(1), options.seed).iter().enumerate() {
+        let mut objective = Kept {
+            inner: likelihood(),
+            label: "filter".to_owned(),
+            checkpoint: checkpoint.as_deref_mut(),
+            trouble: None,
+        };
+        let found = minimize(&mut objective, from, &study.space, &search, &mut |state: &SearchProgress<'_>| {
+            progress(&format!(
+                "start {}, step {}: log-likelihood {:.6}, last step {:.2e}, {:.0} s",
+                at + 1,
+                state.iteration,
+                -state.value,
+                state.step,
+                begun.elapsed().as_secs_f64()
+            ));
+        });
+        if let Some(trouble) = objective.trouble {
+            return Err(IdentifyFailure::Input(vec![trouble]));
+        }
+        if loaded.watch.is_stopped() {
+            let finding = Finding::error("stopped", Span::NONE, "stopped before the end");
+            return Err(IdentifyFailure::Method(Box::new(resolve(loaded, &finding))));
+        }
+        match found {
+            Ok(found) => {
+                iterations += found.iterations;
+                outcomes.push(StartOutcome {
+                    start: from.clone(),
+                    end: found.theta.clone(),
+                    cost: found.expansion.value,
+                });
+                if best.as_ref().is_none_or(|best| found.expansion.value < best.expansion.value) {
+                    best = Some(found);
+                }
+            }
+            Err(refusal) => {
+                outcomes.push(StartOutcome { start: from.clone(), end: Vec::new(), cost: f64::NAN });
+                first_refusal.get_or_insert(refusal);
+            }
+        }
+    }
+    let Some(best) = best else {
+        let refusal = first_refusal.unwrap_or(PointRefusal::NotFinite { what: "the start".to_owned() });
+        return Err(fail(&refusal));
+    };
+    if !best.expansion.value.is_finite() {
+        let finding = Finding::error("no-likelihood", Span::NONE, "the likelihood has no finite value at the start")
+            .with_help("measurements need a `std` or `variance`; start closer to what the data say");
+        return Err(IdentifyFailure::Input(vec![resolve(loaded, &finding)]));
+    }
+    progress("standard errors");
+    let filter = likelihood();
+    let expansion = filter.expansion(&best.theta).map_err(|refusal| fail(&refusal))?;
+    let runs = filter.run(&best.theta).map_err(|refusal| fail(&refusal))?;
+    let approximation = runs.first().map_or("", |run| run.approximation.words());
+    let mut diagnostics = search_diagnostics(loaded, &best);
+    refuse_idle(loaded, &study, &expansion.information)?;
+    let sizes: Vec<f64> =
+        best.theta.iter().zip(&study.space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
+    let uncertainty = Uncertainty::new(&expansion.information, &expansion.score_products, &sizes, &best.at_bound);
+    let parameters: Vec<ParameterEstimate> = study
+        .unknowns
+        .iter()
+        .enumerate()
+        .map(|(at, unknown)| {
+            let reach = NORMAL_95 * uncertainty.std[at];
+            ParameterEstimate {
+                name: unknown.name.clone(),
+                estimate: best.theta[at],
+                std_error: uncertainty.std[at],
+                robust_std_error: uncertainty.robust_std[at],
+                ci95: [best.theta[at] - reach, best.theta[at] + reach],
+                profile95: None,
+                start: unknown.start,
+                at_bound: best.at_bound[at],
+            }
+        })
+        .collect();
+    for parameter in parameters.iter().filter(|parameter| parameter.at_bound.is_some()) {
+        let message = format!("`{}` is at its bound {}: its error is not known", parameter.name, parameter.estimate);
+        let warning = Finding::warning("at-bound", Span::NONE, message)
+            .with_names([&parameter.name])
+            .with_help("widen the bound, or take the value as known");
+        diagnostics.push(resolve(loaded, &warning));
+    }
+    let flat_directions: Vec<Vec<(String, f64)>> = uncertainty
+        .flat_directions
+        .iter()
+        .map(|direction| {
+            let entries = study.unknowns.iter().zip(direction).filter(|(_, weight)| weight.abs() > 1e-3);
+            entries.map(|(unknown, weight)| (unknown.name.clone(), *weight)).collect()
+        })
+        .collect();
+    for direction in &flat_directions {
+        let names: Vec<&str> = direction.iter().map(|(name, _)| name.as_str()).collect();
+        let message = format!("the data do not determine {}", names.join(", "));
+        let warning = Finding::warning("flat-direction", Span::NONE, message)
+            .with_names(names)
+            .with_help("fix one of them, or measure more");
+        diagnostics.push(resolve(loaded, &warning));
+    }
+    let message = format!("the model is not linear; the likelihood rests on an approximation ({approximation})");
+    diagnostics.push(resolve(loaded, &Finding::note("approximation", Span::NONE, message)));
+    let fits = fits(&study, &problem, &runs);
+    let (n, n_unknown) = (expansion.n_counted, study.unknowns.len());
+    let log_likelihood = -expansion.value;
+    Ok(Identification {
+        model: loaded.flat.model.clone(),
+        method: Method::MaximumLikelihood,
+        converged: best.end == SearchEnd::Converged,
+        iterations,
+        parameters,
+        cost: expansion.value,
+        log_likelihood: Some(log_likelihood),
+        aic: Some(2.0 * n_unknown as f64 - 2.0 * log_likelihood),
+        bic: Some(n_unknown as f64 * (n as f64).ln() - 2.0 * log_likelihood),
+        n_samples: n,
+        fit_percent: fit_percent(&study, &fits),
+        identifiability: Identifiability { rank: uncertainty.rank, n_unknown, flat_directions },
+        residuals: residuals(&study, &fits),
+        fits,
+        starts: if outcomes.len() > 1 { outcomes } else { Vec::new() },
+        initial: Vec::new(),
+        approximation: Some(approximation.to_owned()),
+        diagnostics,
+    })
+}
+
+fn search_diagnostics(loaded: &Loaded, best: &SearchResult<PointRefusal>) -> Vec<Diagnostic> {
+    if best.end != SearchEnd::TooManyIterations {
+        return Vec::new();
+    }
+    let message = format!("the search has not arrived after {} steps", best.iterations);
+    let warning = Finding::warning("not-converged", Span::NONE, message)
+        .with_help("start closer, or leave out unknowns that the data do not determine");
+    vec![resolve(loaded, &warning)]
+}
+
+/// An unknown without information cannot be found.
+fn refuse_idle(
+    loaded: &Loaded,
+    study: &PredictionStudy,
+    information: &daesy_pencil::Mat<f64>,
+) -> Result<(), IdentifyFailure> {
+    let wrong: Vec<Diagnostic> = study
+        .unknowns
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| information[(*at, *at)] == 0.0)
+        .map(|(_, unknown)| {
+            let message = format!("`{}` has no influence on the measurements", unknown.name);
+            let finding = Finding::error("idle-unknown", unknown.span, message)
+                .with_names([&unknown.name])
+                .with_help("take it out of `[unknown]`, or measure a signal that depends on it");
+            resolve(loaded, &finding)
+        })
+        .collect();
+    if wrong.is_empty() { Ok(()) } else { Err(IdentifyFailure::Input(wrong)) }
+}
+
+/// Predictions one sample ahead.
+fn fits(study: &PredictionStudy, problem: &PredictionProblem<'_>, runs: &[StateEstimates]) -> Vec<Fit> {
+    let m = study.measured.len();
+    let mut fits = Vec::new();
+    for (at, (experiment, run)) in problem.experiments().iter().zip(runs).enumerate() {
+        for (output, measured) in study.measured.iter().enumerate() {
+            let column = |values: &[f64]| values.iter().skip(output).step_by(m).copied().collect::<Vec<f64>>();
+            let mut values = column(&experiment.measured);
+            let predicted = values.iter().zip(column(&run.innovations)).map(|(value, error)| value - error).collect();
+            for (value, is_used) in values.iter_mut().zip(&experiment.is_used) {
+                if !is_used {
+                    *value = f64::NAN;
+                }
+            }
+            fits.push(Fit {
+                name: measured.name.clone(),
+                experiment: at,
+                times: experiment.grid.samples.clone(),
+                measured: values,
+                predicted,
+                std: column(&run.innovation_std),
+            });
+        }
+    }
+    fits
+}
