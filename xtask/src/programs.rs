@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use crate::workspace::Workspace;
 use crate::{process, python};
@@ -47,6 +48,9 @@ pub fn run(workspace: &Workspace, shelf: Shelf, arguments: &[String]) -> bool {
         (None, _) => {
             command.args(["run", "--release", "--manifest-path", "bench/Cargo.toml", "--bin", &entry.target]);
             command.env("CARGO_TARGET_DIR", workspace.target.join("bench"));
+            if has_feature(&workspace.root, &entry.target) {
+                command.args(["--features", &entry.target]);
+            }
         }
         (Some(owner), Shelf::Benchmarks) => {
             command.args(["bench", "-p", owner, "--bench", &entry.target]);
@@ -59,6 +63,7 @@ pub fn run(workspace: &Workspace, shelf: Shelf, arguments: &[String]) -> bool {
     if requirements.is_file() {
         match python::environment(workspace, &format!("bench-{name}"), &["-r", &requirements.to_string_lossy()]) {
             Ok(interpreter) => {
+                build_tools(&interpreter, &mut command);
                 command.env("DAESY_BENCH_PYTHON", interpreter);
             }
             Err(message) => {
@@ -74,6 +79,36 @@ pub fn run(workspace: &Workspace, shelf: Shelf, arguments: &[String]) -> bool {
             false
         }
     }
+}
+
+/// Whether the package of benchmarks has a feature of that name: peers that take long to build.
+fn has_feature(root: &Path, name: &str) -> bool {
+    let text = fs::read_to_string(root.join("bench/Cargo.toml")).unwrap_or_default();
+    let features = text.split("[features]").nth(1).unwrap_or_default();
+    let lines = features.lines().take_while(|line| !line.starts_with('['));
+    lines.filter_map(|line| line.split_once('=')).any(|(key, _)| key.trim() == name)
+}
+
+/// Lets builds of peers in C find CMake and libclang where the environment of a benchmark has them, and optimizes them for this machine.
+fn build_tools(interpreter: &Path, command: &mut Command) {
+    let Some(folder) = interpreter.parent() else { return };
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let paths = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&paths));
+    if let Ok(paths) = std::env::join_paths(paths) {
+        command.env("PATH", paths);
+    }
+    let ask = "import clang, os; print(os.path.join(os.path.dirname(clang.__file__), 'native'))";
+    let Ok(answer) = Command::new(interpreter).args(["-c", ask]).output() else { return };
+    if !answer.status.success() {
+        return;
+    }
+    command.env("LIBCLANG_PATH", String::from_utf8_lossy(&answer.stdout).trim());
+    // The library alone comes without the compiler's own headers; those of the C compiler at hand will do.
+    if let Ok(found) = Command::new("cc").arg("-print-file-name=include").output() {
+        let folder = String::from_utf8_lossy(&found.stdout);
+        command.env("BINDGEN_EXTRA_CLANG_ARGS", format!("-I{}", folder.trim()));
+    }
+    command.env("CFLAGS", "-O3 -march=native");
 }
 
 fn collect(root: &Path, shelf: Shelf) -> Vec<Entry> {

@@ -13,7 +13,7 @@ fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     let is_printed = arguments.iter().any(|argument| argument == "--printed");
     arguments.retain(|argument| argument != "--printed");
-    let setting = if is_printed { Setting::Printed } else { Setting::Programmed };
+    let setting = Setting::new(is_printed);
     let number = |at: usize, default: usize| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(default);
     let (n_sets, n_samples, n_realizations) = (number(0, 200), number(1, 1000), number(2, 200));
     let watch = Watch::default();

@@ -107,7 +107,7 @@ fn main() {
     };
     let n_searched = option("--gradient").unwrap_or(0);
     let n_forces = option("--forces").unwrap_or(0);
-    let setting = if option("--printed").is_some() { Setting::Printed } else { Setting::Programmed };
+    let setting = Setting::new(option("--printed").is_some());
     let number = |at: usize, default: usize| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(default);
     let (n_samples, n_realizations, n_sets) = (number(0, 50_000), number(1, 500), number(2, 100));
     let watch = Watch::default();

@@ -11,7 +11,7 @@ const N_SAMPLES: usize = 100;
 const N_REALIZATIONS: usize = 20;
 
 fn main() {
-    let setting = Setting::Printed;
+    let setting = Setting::new(true);
     let force = setting.force(101, N_SAMPLES * 10 + 1);
     let watch = Watch::default();
     let empty = study(setting, table(N_SAMPLES, &force, &[]), N_REALIZATIONS, 0.0, 1);

@@ -1,6 +1,7 @@
-//! Five unknowns of a suspension from artificial data: estimates, standard errors, and how often 95 % intervals hold the truth.
+//! Five unknowns of a suspension from artificial data: estimates, standard errors, and how often 95 % intervals hold the truth, by the likelihood
+//! of the unscented filter.
 //!
-//! `--write FILE` writes one data set instead. Arguments: number of data sets (20), of realizations (200).
+//! `--write FILE` writes one data set instead. Argument: number of data sets (20).
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -9,7 +10,9 @@ use daesy::load::{LoadOptions, load_source};
 use daesy::prediction_study::PredictionStudy;
 use daesy::source::{Place, Source};
 use daesy::table::Table;
-use daesy_estimate::pem::{GrowingSearch, PredictionUncertainty};
+use daesy_estimate::pem::{FilterKind, FilterLikelihood};
+use daesy_estimate::search::{SearchOptions, minimize};
+use daesy_estimate::uncertainty::Uncertainty;
 use daesy_system::Watch;
 
 const N_SAMPLES: usize = 800;
@@ -26,12 +29,11 @@ fn table(values: &[f64]) -> Table {
     }
 }
 
-fn study(data: Table, n_realizations: usize) -> PredictionStudy {
+fn study(data: Table) -> PredictionStudy {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/suspension/study.toml");
     let source = Source { place: Place::File(file), data: vec![data] };
     let mut loaded = load_source(&source, &LoadOptions::default()).unwrap_or_else(|errors| panic!("{errors:#?}"));
     if let Some(study) = &mut loaded.study {
-        study.identify.realizations = Some(n_realizations as u64);
         study.simulate.start = Some(daesy::study::Quantity {
             value: daesy::study::QuantityValue::Number(0.0),
             span: daesy_graph::Span::NONE,
@@ -43,9 +45,8 @@ fn study(data: Table, n_realizations: usize) -> PredictionStudy {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let watch = Watch::default();
-    let number = |at: usize, default: usize| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(default);
-    let (n_sets, n_realizations) = (number(0, 20), number(1, 200));
-    let study = study(table(&[]), n_realizations);
+    let n_sets: usize = arguments.first().and_then(|text| text.parse().ok()).unwrap_or(20);
+    let study = study(table(&[]));
     if let [flag, file] = &arguments[..]
         && flag == "--write"
     {
@@ -55,17 +56,22 @@ fn main() {
     }
     let sets = study.artificial_data(&TRUTH, n_sets, 78, &watch).expect("the truth has trajectories");
     let mut problem = study.problem(study.settings.clone(), &study.start()).expect("the start has a prediction");
-    let variances: Vec<Option<f64>> = study.measured.iter().map(|measured| measured.variance).collect();
     let mut n_covered = [0usize; 5];
     let names: Vec<&str> = study.unknowns.iter().map(|unknown| unknown.name.as_str()).collect();
+    let options = SearchOptions { absolute: 1e-6, relative: 0.0, ..SearchOptions::default() };
     for (at, set) in sets.into_iter().enumerate() {
         problem.set_measured(set);
-        let search = GrowingSearch { problem: &problem, space: &study.space, watch: watch.clone() };
-        let found = search.run(&study.start(), &mut |_, _| {}).expect("the start has a prediction").result;
-        let is_fixed: Vec<bool> = found.at_bound.iter().map(Option::is_some).collect();
+        let likelihood = || FilterLikelihood {
+            problem: &problem,
+            kind: FilterKind::Unscented,
+            space: &study.space,
+            watch: watch.clone(),
+        };
+        let found = minimize(&mut likelihood(), &study.start(), &study.space, &options, &mut |_| {})
+            .expect("the start has a likelihood");
+        let expansion = likelihood().expansion(&found.theta).expect("the estimate has a likelihood");
         let errors =
-            PredictionUncertainty::new(&problem, &found.theta, &study.space.nominal, &variances, &is_fixed, &watch)
-                .expect("the estimate has a prediction");
+            Uncertainty::new(&expansion.information, &expansion.score_products, &study.space.nominal, &found.at_bound);
         let mut line = format!("data set {}:", at + 1);
         for i in 0..5 {
             let is_covered = (found.theta[i] - TRUTH[i]).abs() <= 1.959_964 * errors.std[i];

@@ -30,6 +30,11 @@ pub enum Setting {
 }
 
 impl Setting {
+    /// By the text, or by the program.
+    pub const fn new(is_printed: bool) -> Self {
+        if is_printed { Self::Printed } else { Self::Programmed }
+    }
+
     /// The study.
     pub fn file(self) -> PathBuf {
         let name = match self {
