@@ -51,11 +51,11 @@ pub(crate) struct DiscreteInitial {
     /// `variable = value`
     values: Vec<(VarId, ExprId)>,
     /// `pre(variable) = value`
-    before: Vec<(VarId, ExprId)>,
+    before: Vec<(VarId, ExprId, EventLabel)>,
 }
 
 /// Finds initial equations `d = value` and `pre(d) = value` of discrete variables.
-pub(crate) fn split_initial(regular: &RegularDae, graph: &mut Graph) -> DiscreteInitial {
+pub(crate) fn split_initial(regular: &RegularDae, graph: &mut Graph) -> Result<DiscreteInitial, CompileError> {
     let flat = &regular.flat;
     let mut found = DiscreteInitial { is_discrete: Vec::new(), values: Vec::new(), before: Vec::new() };
     let mut substitution = Substitution::new();
@@ -78,10 +78,18 @@ pub(crate) fn split_initial(regular: &RegularDae, graph: &mut Graph) -> Discrete
         found.is_discrete.push(pair.is_some());
         if let Some(((var, is_before), value)) = pair {
             let value = substitution.apply(graph, value);
-            if is_before { &mut found.before } else { &mut found.values }.push((var, value));
+            if !is_before {
+                found.values.push((var, value));
+                continue;
+            }
+            let place = flat.sources.place(equation.span).map_or(String::new(), |place| place.to_string());
+            if found.before.iter().any(|(known, ..)| *known == var) {
+                return Err(CompileError::GivenTwice { name: flat.variables[var.index()].name.clone(), place });
+            }
+            found.before.push((var, value, EventLabel { text: flat.equation_text(equation), place }));
         }
     }
-    found
+    Ok(found)
 }
 
 /// Replaces what is held and writes the rows that say what happens at events.
@@ -191,8 +199,9 @@ pub(crate) fn build(
         rows.assertions.push(condition);
     }
 
+    let described = values_before(&mut builder, graph, initial, rows)?;
     let mut events = Events {
-        discrete: start_values(regular, graph, initial)?,
+        discrete: described,
         conditions,
         held: builder.held.iter().map(|held| held.label.clone()).collect(),
         before: builder.continuous_before.iter().map(|&(_, before)| before).collect(),
@@ -253,12 +262,14 @@ pub(crate) fn build(
     Ok(Built { events, modes })
 }
 
-/// Start values of the discrete variables: `pre(d) = value` among the initial equations, or the `start` attribute.
-fn start_values(
-    regular: &RegularDae,
-    graph: &Graph,
+/// Values of the discrete variables before the start: `pre(d) = value` among the initial equations, or the `start` attribute.
+fn values_before(
+    builder: &mut Builder<'_>,
+    graph: &mut Graph,
     initial: &DiscreteInitial,
+    rows: &mut PartRows,
 ) -> Result<Vec<DiscreteVariable>, CompileError> {
+    let regular = builder.regular;
     let flat = &regular.flat;
     let parameters = evaluate_parameters(regular, &[])?;
     let mut by_variable = vec![0.0; flat.variables.len()];
@@ -267,19 +278,25 @@ fn start_values(
     }
     let environment = |var: VarId, _: u16| by_variable.get(var.index()).copied().unwrap_or(0.0);
     let mut evaluator = daesy_graph::Evaluator::new();
-    let mut starts = Vec::with_capacity(regular.discrete.len());
+    let mut described = Vec::with_capacity(regular.discrete.len());
     for &var in &regular.discrete {
         let variable = &flat.variables[var.index()];
-        let given = initial.before.iter().find(|(known, _)| *known == var).map(|&(_, value)| value);
-        let start = match given.or(variable.start) {
-            Some(value) => evaluator.evaluate_one(graph, value, &environment),
-            None if matches!(variable.value_type, ValueType::Enumeration(_)) => 1.0,
-            None => 0.0,
+        let first = if matches!(variable.value_type, ValueType::Enumeration(_)) { 1.0 } else { 0.0 };
+        let attribute = variable.start.unwrap_or_else(|| graph.number(first));
+        let start = evaluator.evaluate_one(graph, attribute, &environment);
+        let given = initial.before.iter().find(|(known, ..)| *known == var);
+        let (value, before) = match given {
+            Some((_, value, label)) => (builder.hold(graph, *value, Span::NONE), label.clone()),
+            None => {
+                let text = format!("start of `{}`", variable.name);
+                (attribute, EventLabel { text, place: builder.place(variable.span) })
+            }
         };
-        starts
-            .push(DiscreteVariable { name: variable.name.clone(), start: if start.is_finite() { start } else { 0.0 } });
+        rows.modes_before.push(value);
+        let start = if start.is_finite() { start } else { first };
+        described.push(DiscreteVariable { name: variable.name.clone(), start, before });
     }
-    Ok(starts)
+    Ok(described)
 }
 
 struct Builder<'m> {

@@ -8,8 +8,8 @@ use daesy_graph::flat::{ValueType, VariableKind};
 use daesy_graph::regular::{Derivative, Rate as RegularRate, RegularDae, RegularEquation};
 use daesy_graph::{BinaryOp, Differentiator, ExprId, Graph, Leaf, Node, Reach, UnaryOp, VarId};
 use daesy_system::{
-    Block, DaeSystem, Description, DiscreteVariable, EquationLabel, Evaluator, Events, GivenParameter, Input,
-    LaneEvaluator, LanePoint, ParameterError, Part, Pattern, Point, Quantity, Rate, StartOrigin, StepProgram,
+    Block, DaeSystem, Description, DiscreteVariable, EquationLabel, Evaluator, EventLabel, Events, GivenParameter,
+    Input, LaneEvaluator, LanePoint, ParameterError, Part, Pattern, Point, Quantity, Rate, StartOrigin, StepProgram,
     StepProgramError, StepRequest,
 };
 use rustc_hash::FxHashMap;
@@ -38,6 +38,14 @@ pub enum CompileError {
         /// The variable.
         name: String,
         /// Where `reinit` was written.
+        place: String,
+    },
+    /// Two initial equations say what a discrete variable was before the start.
+    #[error("two initial equations give `pre({name})`")]
+    GivenTwice {
+        /// The variable.
+        name: String,
+        /// Where the second one was written.
         place: String,
     },
     /// A program is too long.
@@ -85,6 +93,7 @@ pub(crate) struct PartRows {
     pub(crate) initial: Vec<ExprId>,
     pub(crate) roots: Vec<ExprId>,
     pub(crate) modes: Vec<ExprId>,
+    pub(crate) modes_before: Vec<ExprId>,
     pub(crate) schedule: Vec<ExprId>,
     pub(crate) actions: Vec<ExprId>,
     pub(crate) assertions: Vec<ExprId>,
@@ -142,7 +151,10 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
         observed.push(graph.total_time_derivative(value, &|var| variables[var.index()].kind));
         observed_names.push(format!("der({})", variables[var.index()].name));
     }
-    let discrete_initial = (relations == Relations::Held).then(|| crate::events::split_initial(&regular, &mut graph));
+    let discrete_initial = match relations {
+        Relations::Held => Some(crate::events::split_initial(&regular, &mut graph)?),
+        Relations::Literal => None,
+    };
     let is_about_discrete =
         |source: u32| discrete_initial.as_ref().is_some_and(|split| split.is_discrete[source as usize]);
     let of_continuous: Vec<&RegularEquation> =
@@ -213,6 +225,7 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
         Part::Initial,
         Part::Roots,
         Part::Modes,
+        Part::ModesBefore,
         Part::Schedule,
         Part::Actions,
         Part::Assertions,
@@ -285,6 +298,7 @@ impl CompiledSystem {
             }
             Part::Roots => &self.rows.roots,
             Part::Modes => &self.rows.modes,
+            Part::ModesBefore => &self.rows.modes_before,
             Part::Schedule => &self.rows.schedule,
             Part::Actions => &self.rows.actions,
             Part::Assertions => &self.rows.assertions,
@@ -303,6 +317,7 @@ impl CompiledSystem {
             | Part::Observed
             | Part::Roots
             | Part::Modes
+            | Part::ModesBefore
             | Part::Schedule
             | Part::Actions
             | Part::Assertions
@@ -806,7 +821,11 @@ fn describe(
                 .map(|var| {
                     let variable = &flat.variables[var.index()];
                     let first = if matches!(variable.value_type, ValueType::Enumeration(_)) { 1.0 } else { 0.0 };
-                    DiscreteVariable { name: variable.name.clone(), start: number(variable.start).unwrap_or(first) }
+                    DiscreteVariable {
+                        name: variable.name.clone(),
+                        start: number(variable.start).unwrap_or(first),
+                        before: EventLabel::default(),
+                    }
                 })
                 .collect(),
             ..Events::default()

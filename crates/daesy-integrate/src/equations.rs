@@ -2,6 +2,7 @@
 
 use daesy_system::{DaeSystem, Evaluator, Part, Pattern, Point, Rate};
 
+use crate::culprit::{RESIDUALS, find_culprit};
 use crate::error::IntegrateError;
 use crate::linear::{LinearSolver, Scalar, SingularMatrix};
 
@@ -197,7 +198,11 @@ impl<'s> Equations<'s> {
             .or_else(|| row_in(Part::ResidualByUnknowns, &self.by_unknowns))
             .or_else(|| row_in(Part::ResidualByStates, &self.by_states));
         let label = row.and_then(|row| self.system.description().residuals.get(row));
+        let culprit =
+            row.map(|row| find_culprit(self.system, RESIDUALS, row, around, states, unknowns)).unwrap_or_default();
         IntegrateError::NotFinite {
+            variable: culprit.name,
+            value: culprit.value,
             time: around.time,
             equation: label.map_or(String::new(), |label| label.text.clone()),
             place: label.map_or(String::new(), |label| label.place.clone()),

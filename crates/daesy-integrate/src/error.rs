@@ -21,7 +21,7 @@ pub enum IntegrateError {
         also: Vec<EquationOff>,
     },
     /// An equation has no finite value.
-    #[error("{equation} has no finite value at t = {}", short(*time))]
+    #[error("{equation} has no finite value at t = {}{}", short(*time), where_it_is(variable, *value))]
     NotFinite {
         /// When.
         time: f64,
@@ -29,6 +29,18 @@ pub enum IntegrateError {
         equation: String,
         /// Where it was written.
         place: String,
+        /// The variable that keeps it from having one; empty where the equation holds none.
+        variable: String,
+        /// The value of that variable.
+        value: f64,
+    },
+    /// A quantity that follows from states and unknowns has no finite value.
+    #[error("`{variable}` has no finite value at t = {}", short(*time))]
+    ObservedNotFinite {
+        /// When.
+        time: f64,
+        /// The quantity.
+        variable: String,
     },
     /// The step size became too small.
     #[error("the step size fell below {step:.3e} at t = {}; the error is largest in `{variable}`{}", short(*time), given_by(equation))]
@@ -152,6 +164,10 @@ fn also_off(also: &[EquationOff]) -> String {
         text.push_str(&format!("; {}{place} by {:.3e}", off.equation, off.residual));
     }
     text
+}
+
+fn where_it_is(variable: &str, value: f64) -> String {
+    if variable.is_empty() { String::new() } else { format!(", where `{variable}` = {}", short(value)) }
 }
 
 fn given_by(equation: &str) -> String {

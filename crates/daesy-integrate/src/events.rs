@@ -27,6 +27,9 @@ const SAME_TIME: f64 = 1e-13;
 /// Ticks of a clock are met this closely, relative to its interval.
 const SAME_TICK: f64 = 1e-9;
 
+/// Values before the start that follow from it are the same if they differ by less, relative to their size.
+const SAME_START: f64 = 1e-12;
+
 /// What an event did.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Settled {
@@ -123,11 +126,17 @@ pub fn initialize_with_events(
         let mut is_done = false;
         for round in 0..MAX_ROUNDS {
             settler.set_before(&mut modes, &guess, &unknowns, inputs);
+            // Parameters that the start determines are known once it is.
+            let parameters = found.as_ref().map_or(parameters, |found| &found.parameters);
+            let around = Surroundings { time, parameters, inputs, modes: &modes };
+            let before = settler.wanted_before(&around, &guess, &unknowns);
+            let has_other_past = settler.adopt_before(&mut modes, &before);
             let around = Surroundings { time, parameters, inputs, modes: &modes };
             let wanted = settler.wanted(&around, &guess, &unknowns);
             let is_one_at_a_time = round > SIMULTANEOUS_ROUNDS;
-            let changed = settler.adopt(&mut modes, &wanted, is_one_at_a_time);
+            let changed = settler.adopt(&mut modes, &wanted, is_one_at_a_time) || has_other_past;
             if !changed && found.is_some() && is_done {
+                settler.check_before(time, &before)?;
                 break;
             }
             if round + 1 == MAX_ROUNDS {
@@ -193,6 +202,42 @@ impl<'s> EventLoop<'s> {
             }
         }
         has_changed
+    }
+
+    /// The values that the discrete variables had before the start, by what is known of it.
+    fn wanted_before(&mut self, around: &Surroundings<'_>, states: &[f64], unknowns: &[f64]) -> Vec<f64> {
+        let mut before = vec![0.0; self.events.discrete.len()];
+        self.evaluator.evaluate(Part::ModesBefore, &around.point(states, unknowns), &mut before);
+        before
+    }
+
+    /// Gives the discrete variables their values before the start; true where one changed.
+    fn adopt_before(&self, modes: &mut [f64], before: &[f64]) -> bool {
+        let first = self.events.switched_before();
+        let mut has_changed = false;
+        for (mode, &value) in modes[first..].iter_mut().zip(before) {
+            // While the start is searched, what follows from it need not exist.
+            if value.is_finite() && *mode != value {
+                // A start that is found to its tolerance only would never settle otherwise.
+                has_changed |= (*mode - value).abs() > SAME_START * (mode.abs() + value.abs());
+                *mode = value;
+            }
+        }
+        has_changed
+    }
+
+    /// Refuses a value before the start that does not exist.
+    fn check_before(&self, time: f64, before: &[f64]) -> Result<(), IntegrateError> {
+        match before.iter().zip(&self.events.discrete).find(|(value, _)| !value.is_finite()) {
+            None => Ok(()),
+            Some((_, discrete)) => Err(IntegrateError::NotFinite {
+                time,
+                equation: discrete.before.text.clone(),
+                place: discrete.before.place.clone(),
+                variable: discrete.name.clone(),
+                value: f64::NAN,
+            }),
+        }
     }
 
     fn unsettled(&self, time: f64, modes: &[f64], wanted: &[f64]) -> IntegrateError {
@@ -404,6 +449,8 @@ impl<'s> EventLoop<'s> {
                             time,
                             equation: action.label.text.clone(),
                             place: action.label.place.clone(),
+                            variable: String::new(),
+                            value,
                         });
                     }
                     given.push((*state as usize, sign * value));

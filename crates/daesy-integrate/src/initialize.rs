@@ -18,6 +18,7 @@
 use daesy_system::{DaeSystem, Part, Pattern, StartOrigin};
 
 use crate::block_solve::solve_by_blocks;
+use crate::culprit::{CONDITIONS, CONSTRAINTS, Culprit, RESIDUALS, find_culprit};
 use crate::equations::Surroundings;
 use crate::error::{EquationOff, IntegrateError};
 use crate::linear::LinearSolver;
@@ -394,8 +395,7 @@ fn initialize_once(
     let mut last_size = f64::INFINITY;
     for iteration in 0..=options.max_iterations {
         if let Some(row) = residual.iter().position(|value| !value.is_finite()) {
-            let (equation, place) = problem.label(row);
-            return Err(IntegrateError::NotFinite { time, equation, place });
+            return Err(not_finite(&problem, &Surroundings { time, parameters: &parameters, inputs, modes }, &z, row));
         }
         {
             let around = Surroundings { time, parameters: &parameters, inputs, modes };
@@ -412,8 +412,7 @@ fn initialize_once(
         }
         if let Some(entry) = jacobian.iter().position(|value| !value.is_finite()) {
             let row = (0..n_rows).find(|&row| problem.pattern.row(row).contains(&entry)).unwrap_or(0);
-            let (equation, place) = problem.label(row);
-            return Err(IntegrateError::NotFinite { time, equation, place });
+            return Err(not_finite(&problem, &Surroundings { time, parameters: &parameters, inputs, modes }, &z, row));
         }
         for (row, row_scale) in row_scales.iter_mut().enumerate() {
             let norm = problem
@@ -512,6 +511,23 @@ fn scaled_size(residual: &[f64], row_scales: &[f64]) -> f64 {
 }
 
 /// The failure of a search, with the equations that are farthest off.
+/// Names the equation of a row and the variable that keeps it from having a value.
+fn not_finite(problem: &Problem<'_>, around: &Surroundings<'_>, z: &[f64], row: usize) -> IntegrateError {
+    let (equation, place) = problem.label(row);
+    let mut first = 0;
+    let mut culprit = Culprit::default();
+    for family in [RESIDUALS, CONSTRAINTS, CONDITIONS] {
+        let n_rows = problem.system.pattern(family.part).n_rows;
+        if (first..first + n_rows).contains(&row) {
+            let (states, rest) = z.split_at(problem.n_states);
+            let unknowns = &rest[..problem.n_unknowns];
+            culprit = find_culprit(problem.system, family, row - first, around, states, unknowns);
+        }
+        first += n_rows;
+    }
+    IntegrateError::NotFinite { time: around.time, equation, place, variable: culprit.name, value: culprit.value }
+}
+
 fn inconsistent(problem: &Problem<'_>, time: f64, residual: &[f64], row_scales: &[f64]) -> IntegrateError {
     let size = |row: usize| (residual[row] * row_scales[row]).abs();
     let mut rows: Vec<usize> = (0..residual.len()).collect();

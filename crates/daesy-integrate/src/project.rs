@@ -11,6 +11,7 @@
 
 use daesy_system::{DaeSystem, Part, Pattern};
 
+use crate::culprit::{CONSTRAINTS, find_culprit};
 use crate::equations::Surroundings;
 use crate::error::IntegrateError;
 use crate::linear::{LinearSolver, SingularMatrix};
@@ -159,7 +160,10 @@ impl<'s> Projector<'s> {
             evaluator.evaluate(Part::Constraint, &point, &mut self.residual);
             if let Some(row) = self.residual.iter().position(|value| !value.is_finite()) {
                 let label = &self.system.description().constraints[row];
+                let culprit = find_culprit(self.system, CONSTRAINTS, row, &around, states, unknowns);
                 return Err(IntegrateError::NotFinite {
+                    variable: culprit.name,
+                    value: culprit.value,
                     time,
                     equation: label.text.clone(),
                     place: label.place.clone(),

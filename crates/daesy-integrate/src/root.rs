@@ -1,19 +1,21 @@
 //! When an event happens within a step.
 //!
-//! Event functions are looked at on the polynomial that the step leaves behind: at its end, at a few points within, and where a cubic
-//! through values and slopes at both ends has an extremum, so that two crossings within one step are seen. With event functions a step is at
-//! most a hundredth of the time span, since nothing else limits it where signals only depend on time. The first crossing is then
+//! Event functions are looked at on the polynomial that the step leaves behind: at its end, at points within that are no farther apart
+//! than a small part of the time span, and where a cubic through values and slopes at both ends or a parabola through three points
+//! has an extremum, so that two crossings within one step are seen. The first crossing is then
 //! closed in by the secant rule with bisection as its guard (the Illinois rule [@dowell1971]) on points that satisfy all equations, until
 //! two neighbouring times are left; the event happens at the later one, where the function is beyond zero for certain.
 
 use daesy_system::Part;
 
-use crate::error::IntegrateError;
 use crate::events::EventLoop;
 use crate::step::{Place, Stepper};
 
-/// Points within a step, besides its end, at which event functions are looked at.
-const LOOKS: [f64; 3] = [0.25, 0.5, 0.75];
+/// Parts of a step at whose ends event functions are looked at, at least.
+const LEAST_PARTS: f64 = 4.0;
+
+/// Parts of the time span that no part of a step is longer than.
+const PARTS_OF_SPAN: f64 = 400.0;
 
 /// Distance of the points that give the slopes at both ends.
 const SLOPE: f64 = 1e-3;
@@ -75,20 +77,17 @@ pub(crate) fn crossed_roots(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_
 }
 
 /// The first crossing within the last step, if there is one.
-pub(crate) fn find_crossing(
-    events: &EventLoop<'_>,
-    stepper: &mut Stepper<'_, '_>,
-) -> Result<Option<Crossing>, IntegrateError> {
+pub(crate) fn find_crossing(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>) -> Option<Crossing> {
     let (start, end) = (stepper.step_start(), stepper.now.time);
     let step = end - start;
-    let Some(beyond) = look(events, stepper, start, step) else { return Ok(None) };
-    let mut late = stepper.between((start + beyond * step).min(end))?;
+    let beyond = look(events, stepper, start, step)?;
+    let mut late = at_or_near(stepper, (start + beyond * step).min(end));
     let mut late_values = Watched::at(events, stepper, &late);
     if !late_values.is_any_crossed(events) {
-        late = stepper.between(end)?;
+        late = at_or_near(stepper, end);
         late_values = Watched::at(events, stepper, &late);
         if !late_values.is_any_crossed(events) {
-            return Ok(None);
+            return None;
         }
     }
     let (mut early, mut early_values) = (start, None::<Watched>);
@@ -117,7 +116,7 @@ pub(crate) fn find_crossing(
         if middle <= early || middle >= late.time {
             break;
         }
-        let place = stepper.between(middle)?;
+        let place = at_or_near(stepper, middle);
         let values = Watched::at(events, stepper, &place);
         if values.is_any_crossed(events) {
             late = place;
@@ -133,12 +132,22 @@ pub(crate) fn find_crossing(
     let crossed = late_values.crossed(events);
     let broken = crossed.iter().find(|&&at| at >= n_roots).map(|at| at - n_roots);
     let roots = crossed.into_iter().filter(|&at| at < n_roots).collect();
-    Ok(Some(Crossing { place: late, roots, broken }))
+    Some(Crossing { place: late, roots, broken })
+}
+
+/// Values at a time within the last step. Where equations are defined on one side of a crossing only, those that are interpolated have to
+/// do; the event solves the equations of the other side.
+fn at_or_near(stepper: &mut Stepper<'_, '_>, time: f64) -> Place {
+    match stepper.between(time) {
+        Ok(place) => place,
+        Err(_) => stepper.roughly(time),
+    }
 }
 
 /// A fraction of the step by which something has crossed.
 fn look(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>, start: f64, step: f64) -> Option<f64> {
     let needs_unknowns = events.events.roots_need_unknowns;
+    let span = stepper.span();
     let mut at = |fraction: f64| {
         let time = if fraction == 1.0 { stepper.now.time } else { start + fraction * step };
         // Where no solution is found, the interpolated values are better than none.
@@ -146,14 +155,20 @@ fn look(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>, start: f64, step:
         let place = solved.unwrap_or_else(|| stepper.roughly(time));
         Watched::at(events, stepper, &place)
     };
-    for fraction in LOOKS {
-        if at(fraction).is_any_crossed(events) {
-            return Some(fraction);
+    let n_parts = (PARTS_OF_SPAN * step / span).ceil().max(LEAST_PARTS);
+    let mut seen = vec![at(0.0)];
+    for part in 1..n_parts as usize {
+        let fraction = part as f64 / n_parts;
+        let values = at(fraction);
+        if values.is_any_crossed(events) {
+            // Something else may have crossed and come back before.
+            return hidden_extremum(events, &mut at, &seen, n_parts).or(Some(fraction));
         }
+        seen.push(values);
     }
-    let (first, second) = (at(0.0), at(SLOPE));
-    let (last_but_one, last) = (at(1.0 - SLOPE), at(1.0));
+    let (second, last_but_one, last) = (at(SLOPE), at(1.0 - SLOPE), at(1.0));
     let mut crossed = last.is_any_crossed(events).then_some(1.0);
+    let first = &seen[0];
     for root in 0..events.events.roots.len() {
         if last.is_crossed(events, root) {
             continue;
@@ -167,7 +182,41 @@ fn look(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>, start: f64, step:
             }
         }
     }
+    if crossed.is_none_or(|known| known == 1.0) {
+        seen.push(last);
+        crossed = hidden_extremum(events, &mut at, &seen, n_parts).or(crossed);
+    }
     crossed
+}
+
+/// A fraction of the step between points seen where a parabola through three of them touches zero, if the function has crossed there.
+fn hidden_extremum(
+    events: &EventLoop<'_>,
+    at: &mut impl FnMut(f64) -> Watched,
+    seen: &[Watched],
+    n_parts: f64,
+) -> Option<f64> {
+    for (part, three) in seen.windows(3).enumerate() {
+        for root in 0..events.events.roots.len() {
+            let [before, here, after] = [0, 1, 2].map(|which| three[which].values[root]);
+            let bend = before - 2.0 * here + after;
+            let is_turning = here.abs() <= before.abs() && here.abs() <= after.abs() && bend * here > 0.0;
+            if !is_turning {
+                continue;
+            }
+            let off = 0.5 * (before - after) / bend;
+            let least = here - 0.25 * (before - after) * off;
+            // A parabola that stays far from zero is believed.
+            if least * here > 0.0 && least.abs() > 0.3 * here.abs() {
+                continue;
+            }
+            let fraction = (part as f64 + 1.0 + off) / n_parts;
+            if at(fraction).is_crossed(events, root) {
+                return Some(fraction);
+            }
+        }
+    }
+    None
 }
 
 /// Where the cubic with the given values and slopes at 0 and 1 has its extrema in between.

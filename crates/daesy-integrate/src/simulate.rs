@@ -10,7 +10,7 @@ use crate::error::IntegrateError;
 use crate::events::{EventLoop, HybridStart, Settled, initialize_with_events};
 use crate::initialize::{InitializeOptions, Initialized};
 use crate::root::{Crossing as RootCrossing, crossed_roots, find_crossing};
-use crate::step::Stepper;
+use crate::step::{Place, Stepper};
 use crate::transfer::{Crossed, Crossing, Transfer};
 
 /// Values of the inputs over time.
@@ -144,11 +144,11 @@ pub struct Rules<'i> {
     pub transfer: Option<&'i mut dyn Transfer>,
 }
 
-/// The longest step of a model with event functions, relative to the time span.
-const LONGEST: f64 = 0.01;
-
 /// A relation is followed over the edge of where equations are defined this far, relative to the time span.
 const EDGE: f64 = 1e-5;
+
+/// States that are moved by their tolerance in search of a relation that changes.
+const MAX_BESIDE: usize = 500;
 
 /// Units of progress that the time span is divided into.
 const PROGRESS: u64 = 1000;
@@ -286,22 +286,16 @@ impl Run<'_, '_> {
         // What is scheduled within rounding of the end belongs to it.
         let is_scheduled = scheduled < end - 1e-13 * (end.abs() + scheduled.abs());
         let goal = if is_scheduled { scheduled } else { end };
-        let longest = if self.events.sides.is_empty() {
-            f64::INFINITY
-        } else {
-            LONGEST * (self.options.stop - self.options.start)
-        };
         while self.stepper.now.time < goal {
-            // A rest too short for a step of its own is taken along.
-            let left = goal - self.stepper.now.time;
-            let limit = if left > 1.5 * longest { self.stepper.now.time + longest } else { goal };
-            if let Err(error) = self.stepper.advance(limit) {
+            if let Err(error) = self.stepper.advance(goal) {
                 return self.cross_edge(error, simulation);
             }
-            if self.has_events
-                && let Some(crossing) = self.locate()?
-            {
-                return self.cross_roots(&crossing, simulation);
+            if self.has_events {
+                match self.locate() {
+                    Ok(Some(crossing)) => return self.cross_roots(&crossing, simulation),
+                    Ok(None) => {}
+                    Err(error) => return self.cross_edge(error, simulation),
+                }
             }
             self.write_rows(simulation)?;
             self.note_warnings(simulation);
@@ -313,7 +307,7 @@ impl Run<'_, '_> {
     /// The first crossing within the last step. The step is taken again up to a little beyond it, so that the crossing is near its end,
     /// where values between step ends are most accurate.
     fn locate(&mut self) -> Result<Option<RootCrossing>, IntegrateError> {
-        let mut found = find_crossing(&self.events, &mut self.stepper)?;
+        let mut found = find_crossing(&self.events, &mut self.stepper);
         for _ in 0..MAX_RETAKES {
             let Some(crossing) = &found else { break };
             let (start, time, end) = (self.stepper.step_start(), crossing.place.time, self.stepper.now.time);
@@ -322,13 +316,14 @@ impl Run<'_, '_> {
                 break;
             }
             self.stepper.retake(start + short)?;
-            found = find_crossing(&self.events, &mut self.stepper)?;
+            found = find_crossing(&self.events, &mut self.stepper);
         }
         Ok(found)
     }
 
     /// Where equations are defined on one side of a relation only, as sqrt(h) in `if h > 0 then sqrt(h) else 0`, no step leads beyond: the
-    /// solution is followed along its tangent until the relation changes, if that is near.
+    /// solution is followed along its tangent until the relation changes, if that is near. Where the rates are smaller than what they
+    /// are computed to, a relation that changes within the tolerance of a state changes now.
     fn cross_edge(&mut self, error: IntegrateError, simulation: &mut Simulation) -> Result<Course, IntegrateError> {
         if !self.has_events || matches!(error, IntegrateError::Stopped { .. } | IntegrateError::TooManySteps { .. }) {
             return Err(error);
@@ -337,15 +332,36 @@ impl Run<'_, '_> {
         let mut distance = self.stepper.resolution();
         while distance <= EDGE * span {
             let place = self.stepper.along_tangent(distance);
-            let roots = crossed_roots(&self.events, &mut self.stepper, &place);
-            if !roots.is_empty() {
-                self.stepper.go_back(&place);
-                let crossing = RootCrossing { place, roots, broken: None };
-                return self.settle_crossing(&crossing, simulation).map_err(|_| error);
+            if let Some(crossing) = self.edge_at(place) {
+                return self.settle_edge(&crossing, error, simulation);
             }
             distance *= 4.0;
         }
+        for state in 0..self.stepper.now.states.len().min(MAX_BESIDE) {
+            for sign in [-1.0, 1.0] {
+                let place = self.stepper.beside(state, sign);
+                if let Some(crossing) = self.edge_at(place) {
+                    return self.settle_edge(&crossing, error, simulation);
+                }
+            }
+        }
         Err(error)
+    }
+
+    /// A crossing at a place, if relations have changed there.
+    fn edge_at(&mut self, place: Place) -> Option<RootCrossing> {
+        let roots = crossed_roots(&self.events, &mut self.stepper, &place);
+        (!roots.is_empty()).then_some(RootCrossing { place, roots, broken: None })
+    }
+
+    fn settle_edge(
+        &mut self,
+        crossing: &RootCrossing,
+        error: IntegrateError,
+        simulation: &mut Simulation,
+    ) -> Result<Course, IntegrateError> {
+        self.stepper.go_back(&crossing.place);
+        self.settle_crossing(crossing, simulation).map_err(|_| error)
     }
 
     fn cross_roots(&mut self, crossing: &RootCrossing, simulation: &mut Simulation) -> Result<Course, IntegrateError> {
@@ -353,7 +369,7 @@ impl Run<'_, '_> {
         while let Some(&output) = self.options.output_times.get(self.next_output).filter(|&&output| output < time) {
             let place = self.stepper.between(output)?;
             let row = self.stepper.observe(&place);
-            self.push_row(simulation, output, row);
+            self.push_row(simulation, output, row)?;
             self.next_output += 1;
         }
         self.stepper.go_back(&crossing.place);
@@ -409,7 +425,7 @@ impl Run<'_, '_> {
         let time = self.stepper.now.time;
         if settled.has_changed {
             let after = self.stepper.observe_here();
-            let row = self.write_jump(simulation, before, after, false);
+            let row = self.write_jump(simulation, before, after, false)?;
             simulation.events.push(StateEvent {
                 time,
                 is_scheduled,
@@ -437,7 +453,7 @@ impl Run<'_, '_> {
             }
             if simulation.times.last() != Some(&time) {
                 let row = self.stepper.observe_here();
-                self.push_row(simulation, time, row);
+                self.push_row(simulation, time, row)?;
             }
             return Ok(Course::Ends);
         }
@@ -451,17 +467,17 @@ impl Run<'_, '_> {
         before: Vec<f64>,
         after: Vec<f64>,
         is_wanted: bool,
-    ) -> Option<usize> {
+    ) -> Result<Option<usize>, IntegrateError> {
         if !is_wanted && !is_jump(&before, &after, &self.sizes) {
-            return None;
+            return Ok(None);
         }
         let time = self.stepper.now.time;
         if simulation.times.last() != Some(&time) {
-            self.push_row(simulation, time, before);
+            self.push_row(simulation, time, before)?;
         }
-        self.push_row(simulation, time, after);
+        self.push_row(simulation, time, after)?;
         simulation.jumps.push(simulation.rows.len() - 1);
-        Some(simulation.rows.len() - 1)
+        Ok(Some(simulation.rows.len() - 1))
     }
 
     /// Assertions at the point reached: an error, or warnings.
@@ -507,7 +523,7 @@ impl Run<'_, '_> {
                 let place = self.stepper.between(time)?;
                 self.stepper.observe(&place)
             };
-            self.push_row(simulation, time, row);
+            self.push_row(simulation, time, row)?;
             self.next_output += 1;
         }
         Ok(())
@@ -523,12 +539,17 @@ impl Run<'_, '_> {
         }
     }
 
-    fn push_row(&mut self, simulation: &mut Simulation, time: f64, row: Vec<f64>) {
-        for (size, value) in self.sizes.iter_mut().zip(&row) {
+    fn push_row(&mut self, simulation: &mut Simulation, time: f64, row: Vec<f64>) -> Result<(), IntegrateError> {
+        for (at, (size, value)) in self.sizes.iter_mut().zip(&row).enumerate() {
             *size = size.max(value.abs());
+            if !value.is_finite() {
+                let variable = self.stepper.model.equations.system.description().observed[at].clone();
+                return Err(IntegrateError::ObservedNotFinite { time, variable });
+            }
         }
         simulation.times.push(time);
         simulation.rows.push(row);
+        Ok(())
     }
 
     /// Crosses a break of the inputs: the states that follow, and a row before and after where something jumps.
@@ -561,7 +582,7 @@ impl Run<'_, '_> {
             Settled::default()
         };
         let after = self.stepper.observe_here();
-        self.write_jump(simulation, before, after.clone(), crossed == Crossed::WithJump);
+        self.write_jump(simulation, before, after.clone(), crossed == Crossed::WithJump)?;
         if self.has_events { self.finish_event(simulation, after, settled, true) } else { Ok(Course::Continues) }
     }
 }

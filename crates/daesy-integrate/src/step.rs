@@ -488,6 +488,11 @@ impl<'s, 'i> Stepper<'s, 'i> {
         self.old.time
     }
 
+    /// The length of the time span.
+    pub(crate) fn span(&self) -> f64 {
+        self.options.stop - self.options.start
+    }
+
     /// Times closer than this are not told apart.
     pub(crate) fn resolution(&self) -> f64 {
         4.0 * f64::EPSILON * self.now.time.abs() + 1e-18 * (self.options.stop - self.options.start)
@@ -505,6 +510,14 @@ impl<'s, 'i> Stepper<'s, 'i> {
         let mut inputs = vec![0.0; self.model.input_values.len()];
         self.model.inputs().fill(time, true, &mut inputs);
         Place { time, states, unknowns: self.now.unknowns.clone(), inputs }
+    }
+
+    /// The place reached with one state moved by its tolerance, up or down.
+    pub(crate) fn beside(&self, state: usize, sign: f64) -> Place {
+        let mut states = self.now.states.clone();
+        states[state] += sign * self.model.state_weights[state];
+        let (unknowns, inputs) = (self.now.unknowns.clone(), self.model.input_values.clone());
+        Place { time: self.now.time, states, unknowns, inputs }
     }
 
     /// Takes the last step again such that it ends at `end`, which is within it.

@@ -12,7 +12,7 @@
 //!   y follows from has one.
 //!
 //! Nothing is divided by, so that the domain never changes. In large models a definition is put in only if that does not add
-//! entries to the Jacobians.
+//! entries to the Jacobians. What relations and `pre` look at keeps its name, so that events are told in the model's words.
 
 use daesy_graph::flat::{FlatDae, VariableKind, WhenAction};
 use daesy_graph::substitute::Substitution;
@@ -57,7 +57,8 @@ pub(crate) fn inline_definitions(
     let n_variables = flat.variables.len();
     let candidates: Vec<u32> = (0..residuals.len() as u32).filter(|&at| is_candidate(at as usize)).collect();
     let is_large = candidates.len() > LARGE;
-    let mut reach = Reach::new();
+    // Memory of a walk grows with the graph: it is made once.
+    let (mut reach, mut below) = (Reach::new(), Reach::new());
     let mut leaves = Vec::new();
     let mut n_uses = vec![0usize; n_variables];
     let mut is_differentiated = vec![false; n_variables];
@@ -74,11 +75,26 @@ pub(crate) fn inline_definitions(
     let mut definitions: FxHashMap<VarId, Definition> = FxHashMap::default();
     let mut order = Vec::new();
     let mut terms = Vec::new();
-    for &at in &candidates {
-        if !split(&flat.graph, residuals[at as usize], &mut terms) {
+    // What is written as `y = expression` is meant as a definition; what only can be read as one comes after.
+    let written: Vec<Option<ExprId>> = candidates
+        .iter()
+        .map(|&at| {
+            let equation = &flat.equations[at as usize];
+            let is_variable = |expr: &ExprId| matches!(flat.graph.node(*expr), Node::Var { order: 0, .. });
+            [equation.lhs, equation.rhs].into_iter().find(is_variable)
+        })
+        .collect();
+    let first = candidates.iter().zip(&written).filter(|(_, own)| own.is_some()).map(|(&at, &own)| (at, own));
+    let passes: Vec<(u32, Option<ExprId>)> = first.chain(candidates.iter().map(|&at| (at, None))).collect();
+    let mut is_spent = vec![false; residuals.len()];
+    for (at, only) in passes {
+        if is_spent[at as usize] || !split(&flat.graph, residuals[at as usize], &mut terms) {
             continue;
         }
         for own in 0..terms.len() {
+            if only.is_some_and(|only| only != terms[own].expr) {
+                continue;
+            }
             let Node::Var { var, order: 0 } = flat.graph.node(terms[own].expr) else { continue };
             if is_kept[var.index()] || definitions.contains_key(&var) {
                 continue;
@@ -94,7 +110,9 @@ pub(crate) fn inline_definitions(
             }
             let roots: Vec<ExprId> = others.iter().map(|term| term.expr).collect();
             reach.leaves(&flat.graph, &roots, &mut leaves);
-            if !is_derivative && flat.variables[var.index()].start.is_some() && !is_started(flat, &definitions, &leaves)
+            if !is_derivative
+                && flat.variables[var.index()].start.is_some()
+                && !is_started(flat, &definitions, &mut below, &leaves)
             {
                 continue;
             }
@@ -105,7 +123,7 @@ pub(crate) fn inline_definitions(
             } else {
                 n_leaves * uses <= MAX_ENTRIES
             };
-            if !is_cheap || reaches(flat, &definitions, &leaves, var) {
+            if !is_cheap || reaches(flat, &definitions, &mut below, &leaves, var) {
                 continue;
             }
             // own + others = 0, or -own + others = 0.
@@ -119,6 +137,7 @@ pub(crate) fn inline_definitions(
                 };
             }
             definitions.insert(var, Definition { value, equation: at });
+            is_spent[at as usize] = true;
             order.push(var);
             break;
         }
@@ -151,8 +170,23 @@ fn kept(flat: &FlatDae, elimination: &Elimination) -> Vec<bool> {
         .zip(&elimination.standings)
         .map(|(variable, standing)| variable.kind != VariableKind::Continuous || *standing != Standing::Remains)
         .collect();
+    let mut in_relations = Vec::new();
     for node in flat.graph.nodes() {
-        if let Node::Pre(var) = node {
+        match node {
+            Node::Pre(var) => is_kept[var.index()] = true,
+            // What events speak of keeps its name.
+            Node::Binary {
+                op: BinaryOp::Less | BinaryOp::LessEqual | BinaryOp::Greater | BinaryOp::GreaterEqual,
+                lhs,
+                rhs,
+            } => in_relations.extend([lhs, rhs]),
+            _ => {}
+        }
+    }
+    let (mut reach, mut leaves) = (Reach::new(), Vec::new());
+    reach.leaves(&flat.graph, &in_relations, &mut leaves);
+    for leaf in leaves {
+        if let Leaf::Var { var, order: 0 } = leaf {
             is_kept[var.index()] = true;
         }
     }
@@ -197,8 +231,7 @@ fn split(graph: &Graph, expr: ExprId, terms: &mut Vec<SignedTerm>) -> bool {
 }
 
 /// Whether all unknowns that the leaves lead to have start values.
-fn is_started(flat: &FlatDae, definitions: &FxHashMap<VarId, Definition>, leaves: &[Leaf]) -> bool {
-    let mut reach = Reach::new();
+fn is_started(flat: &FlatDae, definitions: &FxHashMap<VarId, Definition>, reach: &mut Reach, leaves: &[Leaf]) -> bool {
     let mut seen: rustc_hash::FxHashSet<VarId> = rustc_hash::FxHashSet::default();
     let mut stack: Vec<VarId> = Vec::new();
     let mut below = leaves.to_vec();
@@ -222,8 +255,13 @@ fn is_started(flat: &FlatDae, definitions: &FxHashMap<VarId, Definition>, leaves
 }
 
 /// Whether the leaves lead to a variable, through definitions found so far.
-fn reaches(flat: &FlatDae, definitions: &FxHashMap<VarId, Definition>, leaves: &[Leaf], wanted: VarId) -> bool {
-    let mut reach = Reach::new();
+fn reaches(
+    flat: &FlatDae,
+    definitions: &FxHashMap<VarId, Definition>,
+    reach: &mut Reach,
+    leaves: &[Leaf],
+    wanted: VarId,
+) -> bool {
     let mut stack: Vec<VarId> = Vec::new();
     let mut seen: rustc_hash::FxHashSet<VarId> = rustc_hash::FxHashSet::default();
     let mut below = leaves.to_vec();

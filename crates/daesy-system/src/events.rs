@@ -48,8 +48,10 @@ pub struct Events {
 pub struct DiscreteVariable {
     /// Its name.
     pub name: String,
-    /// The value to start from.
+    /// The value to start the search from.
     pub start: f64,
+    /// What says which value it had before the start, see [`Part::ModesBefore`](crate::Part::ModesBefore).
+    pub before: EventLabel,
 }
 
 /// A condition or relation as it is told to the user.
@@ -194,7 +196,7 @@ impl Events {
         self.has_layout && (self.n_updated() > 0 || !self.actions.is_empty())
     }
 
-    /// The modes before the start is known: discrete variables at their start values, everything else off.
+    /// The modes before the start is known: discrete variables at the values to start from, everything else off.
     #[must_use]
     pub fn start_modes(&self) -> Vec<f64> {
         let mut modes = vec![0.0; self.n_modes()];

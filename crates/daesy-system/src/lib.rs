@@ -76,6 +76,8 @@ pub enum Part {
     Roots,
     /// New values of the modes that change at events: discrete variables, conditions and held values, see [`Events`].
     Modes,
+    /// Values of the discrete variables before the start: what initial equations say of `pre`, or the `start` attributes.
+    ModesBefore,
     /// Times of scheduled events, then first tick and interval of each clock, see [`Events`].
     Schedule,
     /// Whether each action of a when-clause acts, and its value: two numbers for each of [`Events::actions`].

@@ -7,8 +7,8 @@ use daesy_graph::regular::RegularDae;
 use daesy_graph::{Environment, Span, VarId};
 use daesy_integrate::{HybridStart, InitializeOptions, Inputs, IntegrateError, initialize_with_events};
 use daesy_structure::words::enumerate;
-use daesy_structure::{RegularizeError, regularize};
-use daesy_system::{DaeSystem, ParameterError};
+use daesy_structure::{RegularizeError, condense, regularize};
+use daesy_system::{DaeSystem, EventLabel, ParameterError};
 use rustc_hash::FxHashMap;
 
 use crate::data::Data;
@@ -82,6 +82,33 @@ fn prepare_system(loaded: &mut Loaded, system: CompiledSystem, data_use: DataUse
     Ok(Prepared { system, parameters, inputs, data })
 }
 
+/// Puts definitions in (`daesy_structure::condense`) where nothing asks for the variables they define: where states cross discontinuities by
+/// balances of the equations, all of these are needed as they were written. Nothing where there is nothing to gain.
+///
+/// # Errors
+/// Diagnostics in the model's words.
+pub fn condense_prepared(
+    loaded: &mut Loaded,
+    prepared: &Prepared,
+    data_use: DataUse,
+) -> Result<Option<Prepared>, Unprepared> {
+    let description = prepared.system.description();
+    let is_plain =
+        description.constraints.is_empty() && description.inputs.iter().all(|input| input.derivatives_needed == 0);
+    let is_undisturbed = prepared.inputs.breaks().is_empty() && !description.events.can_happen();
+    if !prepared.inputs.impulses().is_empty() || !(is_plain || is_undisturbed) {
+        return Ok(None);
+    }
+    let Ok(regular) = condense(loaded.flat.clone()) else { return Ok(None) };
+    if regular.eliminated.len() == prepared.system.regular().eliminated.len() {
+        return Ok(None);
+    }
+    match compile_with_events(regular) {
+        Ok(system) => prepare_system(loaded, system, data_use).map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
 fn compile_flat(
     flat: &FlatDae,
     compile: fn(RegularDae) -> Result<CompiledSystem, CompileError>,
@@ -98,6 +125,12 @@ fn compile_flat(
         CompileError::NotAState { ref name, ref place } => {
             let mut diagnostic = Diagnostic::error("not-a-state", error.to_string())
                 .with_help("only variables whose derivative appears in the model can be given new values");
+            diagnostic.names = vec![name.clone()];
+            vec![diagnostic.at_place(place)]
+        }
+        CompileError::GivenTwice { ref name, ref place } => {
+            let mut diagnostic = Diagnostic::error("initial-equations", error.to_string())
+                .with_help("take one of them back: they need not agree");
             diagnostic.names = vec![name.clone()];
             vec![diagnostic.at_place(place)]
         }
@@ -206,6 +239,10 @@ impl Prepared {
     pub fn integration_failure(&self, error: &IntegrateError) -> IntegrationFailure {
         let mut blame = Blame::Method;
         let mut names = Vec::new();
+        let definition = match error {
+            IntegrateError::ObservedNotFinite { variable, .. } => self.definition_of(variable),
+            _ => None,
+        };
         let (code, place, help) = match error {
             IntegrateError::NoConsistentStart { place, .. } => {
                 let help = if let Some(asked) = self.excess_of_start_conditions() {
@@ -218,13 +255,17 @@ impl Prepared {
                 };
                 ("no-consistent-start", place.as_str(), help)
             }
-            IntegrateError::NotFinite { place, .. } => (
-                "not-finite",
-                place.as_str(),
-                "a division by zero, a root or logarithm of a negative number, or an overflow; give a `start` value at which the \
-                 equation is defined"
-                    .to_owned(),
-            ),
+            IntegrateError::NotFinite { place, variable, .. } => {
+                names.extend((!variable.is_empty()).then(|| variable.clone()));
+                let help = "a division by zero, a root or logarithm of a negative number, or an overflow; give a `start` value at \
+                            which the equation is defined";
+                ("not-finite", place.as_str(), help.to_owned())
+            }
+            IntegrateError::ObservedNotFinite { variable, .. } => {
+                names.push(variable.clone());
+                let help = "a division by zero, a root or logarithm of a negative number, or an overflow";
+                ("not-finite", definition.as_ref().map_or("", |definition| &definition.place), help.to_owned())
+            }
             IntegrateError::StepTooSmall { variable, place, .. } => {
                 names.push(variable.clone());
                 let help = "the solution may have a singularity or a discontinuity here; look at the variables around this time, \
@@ -238,8 +279,9 @@ impl Prepared {
             }
             IntegrateError::SingularMode { variable, place, .. } => {
                 names.push(variable.clone());
-                let help = "the equations of this branch do not determine all unknowns; give each branch as many equations as \
-                            it has unknowns of its own";
+                let help = "the equations of this branch do not determine all unknowns: either one is missing, or the branch has \
+                            another index than the others (an ideal switch that cuts the current of a coil, or shorts a \
+                            capacitor); give an open switch a small conductance and a closed one a small resistance";
                 ("singular-mode", place.as_str(), help.to_owned())
             }
             IntegrateError::Unsettled { .. } => {
@@ -271,10 +313,25 @@ impl Prepared {
             IntegrateError::Stopped { .. } => ("stopped", "", "run it again to go on from the start".to_owned()),
             _ => ("integration", "", "look at the variables around this time".to_owned()),
         };
-        let mut diagnostic = Diagnostic::error(code, error.to_string()).with_help(help);
+        let mut message = error.to_string();
+        if let Some(definition) = &definition {
+            message = format!("{message}, where {}", definition.text);
+        }
+        let mut diagnostic = Diagnostic::error(code, message).with_help(help);
         diagnostic.names = names;
         diagnostic = diagnostic.at_place(place);
         IntegrationFailure { diagnostic, blame }
+    }
+
+    /// The equation that a variable which is no unknown any more was eliminated by.
+    fn definition_of(&self, name: &str) -> Option<EventLabel> {
+        let regular = self.system.regular();
+        let flat = &regular.flat;
+        let is_it =
+            |eliminated: &&daesy_graph::regular::Eliminated| flat.variables[eliminated.var.index()].name == name;
+        let equation = &flat.equations[regular.eliminated.iter().find(is_it)?.source as usize];
+        let place = flat.sources.place(equation.span).map_or(String::new(), |place| place.to_string());
+        Some(EventLabel { text: flat.equation_text(equation), place })
     }
 
     /// What to say when more is asked of the start than is free.

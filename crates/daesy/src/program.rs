@@ -54,7 +54,7 @@ enum Verb {
     Check(FileArgs),
     /// Trajectories of all variables
     Simulate(FileArgs),
-    /// The strangeness-free form of a linear model, with its states and inputs
+    /// The strangeness-free form of a model: differential equations and all constraints, explicit and hidden
     #[command(mut_arg("output", |arg| arg.hide(true)))]
     Regularize(RegularizeArgs),
     /// Unknown parameters from data, with uncertainty

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use daesy_graph::SourceMap;
 use daesy_graph::finding::{Finding, Level};
 use daesy_graph::flat::FlatDae;
-use daesy_integrate::{SimulateOptions, Simulation};
+use daesy_integrate::{IntegrateError, SimulateOptions, Simulation};
 use daesy_structure::straighten::ADDED;
 use daesy_system::DaeSystem;
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::diagnostic::Diagnostic;
 use crate::initial::apply_initial_mode;
 use crate::load::{Loaded, quantity_expression};
-use crate::prepare::{Blame, DataUse, Prepared};
+use crate::prepare::{Blame, DataUse, Prepared, condense_prepared};
 use crate::start_report::StartReport;
 use crate::straighten::{Straight, prepare_straight};
 use crate::study::Quantity;
@@ -53,12 +53,30 @@ pub fn simulate(loaded: &mut Loaded) -> Result<Trajectory, SimulateFailure> {
     simulator.run(&simulator.options)
 }
 
+/// Models with more unknowns are kept in one form only.
+const MAX_KEPT: usize = 5000;
+
+/// Whether equations as they were written may do where those with definitions put in did not, or say better why not.
+fn is_worth_repeating(error: &IntegrateError) -> bool {
+    !matches!(
+        error,
+        IntegrateError::Stopped { .. }
+            | IntegrateError::TooManySteps { .. }
+            | IntegrateError::Assertion { .. }
+            | IntegrateError::Chattering { .. }
+            | IntegrateError::Accumulating { .. }
+            | IntegrateError::NoTransfer { .. }
+    )
+}
+
 /// A model that is ready to be simulated, as often as wanted.
 pub struct Simulator {
     original: FlatDae,
     rewritten: Vec<Finding>,
     sources: Arc<SourceMap>,
     prepared: Prepared,
+    /// The model before definitions were put in, where some were: what fails is tried again with it, and told in the words of its equations.
+    complete: Option<Prepared>,
     /// Positions of the observed quantities that the table has.
     columns: Vec<usize>,
     /// As the study, or the model's `experiment` annotation, says.
@@ -74,11 +92,18 @@ impl Simulator {
         apply_initial_mode(&mut loaded.flat, loaded.study.as_ref());
         let Straight { prepared, original, findings: rewritten } = prepare_straight(loaded, DataUse::Needed)
             .map_err(|unprepared| SimulateFailure::Input(unprepared.diagnostics))?;
+        let condensed = condense_prepared(loaded, &prepared, DataUse::Needed)
+            .map_err(|unprepared| SimulateFailure::Input(unprepared.diagnostics))?;
+        let (prepared, complete) = match condensed {
+            Some(condensed) if prepared.system.description().unknowns.len() <= MAX_KEPT => (condensed, Some(prepared)),
+            Some(condensed) => (condensed, None),
+            None => (prepared, None),
+        };
         let options = options(loaded, &prepared)?;
         let observed = prepared.system.description().observed.iter().enumerate();
         let is_added = |name: &str| name.trim_start_matches("der(").starts_with(ADDED);
         let columns = observed.filter(|(_, name)| !is_added(name)).map(|(at, _)| at).collect();
-        Ok(Self { original, rewritten, sources: loaded.flat.sources.clone(), prepared, columns, options })
+        Ok(Self { original, rewritten, sources: loaded.flat.sources.clone(), prepared, complete, columns, options })
     }
 
     /// Names of the columns of a trajectory.
@@ -99,16 +124,25 @@ impl Simulator {
     /// # Errors
     /// Diagnostics, when the model is at fault or the method gives up.
     pub fn trace(&self, options: &SimulateOptions) -> Result<Transferred, SimulateFailure> {
-        let prepared = &self.prepared;
-        simulate_with_transfer(
-            &self.original,
-            &prepared.system,
-            &prepared.parameters,
-            &prepared.inputs,
-            prepared.inputs.impulses(),
-            options,
-        )
-        .map_err(|failure| {
+        let attempt = |prepared: &Prepared| {
+            simulate_with_transfer(
+                &self.original,
+                &prepared.system,
+                &prepared.parameters,
+                &prepared.inputs,
+                prepared.inputs.impulses(),
+                options,
+            )
+        };
+        let mut prepared = &self.prepared;
+        let mut result = attempt(prepared);
+        if let (Err(TransferFailure::Integration(error)), Some(complete)) = (&result, &self.complete)
+            && is_worth_repeating(error)
+        {
+            prepared = complete;
+            result = attempt(prepared);
+        }
+        result.map_err(|failure| {
             let error = match failure {
                 TransferFailure::Integration(error) => error,
                 TransferFailure::Refused(finding) => {

@@ -1,7 +1,8 @@
 //! Where the values at the start of a simulation come from: insisted on, guessed and kept, or computed.
 
 use daesy_graph::flat::{FlatDae, VariableKind};
-use daesy_graph::{Evaluator, VarId};
+use daesy_graph::regular::RegularDae;
+use daesy_graph::{Evaluator, Node, UnaryOp, VarId};
 use serde_json::{Map, Value, json};
 
 use crate::prepare::Prepared;
@@ -24,6 +25,21 @@ pub struct StartReport {
     pub guessed: Vec<StartValue>,
     /// Everything that followed from the equations.
     pub derived: Vec<StartValue>,
+}
+
+/// Whether a variable is a state, under its own name or as the derivative that it was defined to be.
+fn is_state(regular: &RegularDae, var: VarId) -> bool {
+    let is_state = |var: VarId, order: u16| regular.states.iter().any(|state| state.var == var && state.order == order);
+    let graph = &regular.flat.graph;
+    let eliminated = regular.eliminated.iter().find(|eliminated| eliminated.var == var);
+    match eliminated.map(|eliminated| graph.node(eliminated.value)) {
+        None => is_state(var, 0),
+        Some(Node::Var { var, order: order @ 1.. }) => is_state(var, order),
+        Some(Node::Unary { op: UnaryOp::Neg, arg }) => {
+            matches!(graph.node(arg), Node::Var { var, order: order @ 1.. } if is_state(var, order))
+        }
+        Some(_) => false,
+    }
 }
 
 impl StartReport {
@@ -49,7 +65,7 @@ impl StartReport {
             // Both lists are in the order of the flat model.
             let Some((name, &value)) = values.find(|(name, _)| **name == variable.name) else { break };
             let var = VarId(at as u32);
-            let is_state = regular.states.iter().any(|state| state.var == var && state.order == 0);
+            let is_state = is_state(regular, var);
             let guess = match variable.start {
                 Some(start) => Some(evaluator.evaluate_one(&flat.graph, start, &environment)),
                 None => is_state.then_some(0.0),

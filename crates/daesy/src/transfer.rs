@@ -5,9 +5,10 @@
 //! of the regular form that are derivatives follow from the constraints once `z` is known.
 
 use daesy_compile::CompiledSystem;
-use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::FlatDae;
+use daesy_graph::regular::{Derivative, Eliminated};
+use daesy_graph::{Node, Span};
 use daesy_integrate::{
     Crossed, Crossing, Inputs, IntegrateError, Rules, SimulateOptions, Simulation, Transfer, TransferError,
     simulate_with,
@@ -277,15 +278,30 @@ fn jumps_at(system: &CompiledSystem, simulation: &Simulation, sizes: &[f64], row
         .collect()
 }
 
+/// The names of states, those included that the model defines to be the derivative of another variable.
+fn named_states(system: &CompiledSystem) -> Vec<String> {
+    let regular = system.regular();
+    let variables = &regular.flat.variables;
+    let name = |state: &Derivative| {
+        if state.order == 0 {
+            return Some(variables[state.var.index()].name.clone());
+        }
+        let leaf = Node::Var { var: state.var, order: state.order };
+        let is_it = |eliminated: &&Eliminated| regular.flat.graph.node(eliminated.value) == leaf;
+        regular.eliminated.iter().find(is_it).map(|eliminated| variables[eliminated.var.index()].name.clone())
+    };
+    regular.states.iter().filter_map(name).collect()
+}
+
 /// Events that the model made.
 fn model_events(system: &CompiledSystem, simulation: &Simulation) -> Vec<Event> {
     let description = system.description();
     let sizes = sizes(simulation);
+    let states = named_states(system);
     let event = |made: &daesy_integrate::StateEvent| {
         let jumps = made.row.map_or_else(Vec::new, |row| jumps_at(system, simulation, &sizes, row));
-        let states = description.states.iter().filter(|state| !state.name.starts_with("der("));
         let does_jump = |name: &str| jumps.iter().any(|jump| jump.name == name);
-        let continuous = states.filter(|state| !does_jump(&state.name)).map(|state| state.name.clone()).collect();
+        let continuous = states.iter().filter(|state| !does_jump(state)).cloned().collect();
         Event {
             time: made.time,
             kind: if made.is_scheduled { EventKind::Time } else { EventKind::State },
@@ -301,12 +317,7 @@ fn model_events(system: &CompiledSystem, simulation: &Simulation) -> Vec<Event> 
 /// Events of a model whose states go on as they are: what the table shows.
 fn observed_events(system: &CompiledSystem, simulation: &Simulation) -> Vec<Event> {
     let description = system.description();
-    let continuous: Vec<String> = if description.constraints.is_empty() {
-        let states = description.states.iter().filter(|state| !state.name.starts_with("der("));
-        states.map(|state| state.name.clone()).collect()
-    } else {
-        Vec::new()
-    };
+    let continuous: Vec<String> = if description.constraints.is_empty() { named_states(system) } else { Vec::new() };
     let sizes = sizes(simulation);
     let is_of_model = |row: usize| simulation.events.iter().any(|event| event.row == Some(row));
     let event = |&row: &usize| {

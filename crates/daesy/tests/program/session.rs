@@ -113,10 +113,10 @@ pub struct Table {
 }
 
 impl Table {
-    /// Reads a table without quoted commas.
+    /// Reads a table.
     pub fn parse(text: &str) -> Self {
         let mut lines = text.lines();
-        let names = lines.next().unwrap().split(',').map(str::to_owned).collect();
+        let names = header(lines.next().unwrap());
         let rows = lines.map(|line| line.split(',').map(|cell| cell.parse().unwrap()).collect()).collect();
         Self { names, rows }
     }
@@ -134,6 +134,20 @@ impl Table {
         let at = self.names.iter().position(|known| known == name).unwrap_or_else(|| panic!("no column {name}"));
         self.rows.iter().map(|row| row[at]).collect()
     }
+}
+
+/// The names of a header, those in quotes with their commas.
+fn header(line: &str) -> Vec<String> {
+    let mut names = vec![String::new()];
+    let mut is_quoted = false;
+    for letter in line.chars() {
+        match letter {
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => names.push(String::new()),
+            letter => names.last_mut().unwrap().push(letter),
+        }
+    }
+    names
 }
 
 /// The codes of a document's findings.
