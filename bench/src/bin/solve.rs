@@ -4,15 +4,15 @@
 //! `cargo xtask bench solve [problem ..] [--instructions]`
 //!
 //! Every solver runs at several tolerances; the error achieved at the end of the interval is measured against reference values.
-//! Times are those of the fastest of several runs, with everything from the start values on. At each of some errors the time of
+//! Times are processor times of the fastest of several runs, with everything from the start values on. At each of some errors the time of
 //! each solver is read from its curve (straight lines between the logarithms), and ratios are printed. With `--instructions` the
 //! instructions of one run at each tolerance are counted by valgrind and compared the same way.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
+use daesy_bench::clock::Stopwatch;
 use daesy_bench::ivp::diffsol_peer::Method;
 use daesy_bench::ivp::emit::{ReducedModel, reduced_model};
 use daesy_bench::ivp::native::NativeModel;
@@ -183,9 +183,9 @@ fn main() {
                     if round > 0 && reached[at].is_none() || round > 3 && seconds[at] > 0.2 {
                         continue;
                     }
-                    let clock = Instant::now();
+                    let clock = Stopwatch::start();
                     let result = black_box(measured_solve(solver, problem, &models, rtol));
-                    seconds[at] = seconds[at].min(clock.elapsed().as_secs_f64());
+                    seconds[at] = seconds[at].min(clock.seconds());
                     match result {
                         Ok(result) => reached[at] = Some(result),
                         Err(unreached) => println!("  {} at {rtol:.0e}: {}", solver.name(), unreached.reason),

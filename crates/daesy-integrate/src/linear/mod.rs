@@ -24,12 +24,13 @@ const MANY_OPERATIONS: f64 = 25.0;
 
 /// The matrix was singular, at the given column where that is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct SingularMatrix {
-    pub(crate) column: Option<usize>,
+pub struct SingularMatrix {
+    /// The column.
+    pub column: Option<usize>,
 }
 
 /// What the entries of a matrix are.
-pub(crate) trait Scalar: ComplexField + Copy {
+pub trait Scalar: ComplexField + Copy {
     /// Operations of a product, in those of real numbers.
     const COST: f64;
     /// Zero.
@@ -96,7 +97,7 @@ impl Scalar for c64 {
 }
 
 /// A square matrix of fixed pattern with its factorization.
-pub(crate) struct LinearSolver<T: Scalar> {
+pub struct LinearSolver<T: Scalar> {
     n: usize,
     kind: Kind<T>,
 }
@@ -111,7 +112,10 @@ enum Kind<T: Scalar> {
 
 impl<T: Scalar> LinearSolver<T> {
     /// Prepares systems with the given pattern.
-    pub(crate) fn new(pattern: &Pattern) -> Result<Self, SingularMatrix> {
+    ///
+    /// # Errors
+    /// When the pattern itself is singular.
+    pub fn new(pattern: &Pattern) -> Result<Self, SingularMatrix> {
         let n = pattern.n_rows;
         if n <= SMALL_LIMIT {
             return Ok(Self { n, kind: Kind::Small(SmallLu::new(pattern)) });
@@ -126,7 +130,10 @@ impl<T: Scalar> LinearSolver<T> {
     }
 
     /// Factors the matrix with the given values, in the order of the pattern.
-    pub(crate) fn factor(&mut self, values: &[T]) -> Result<(), SingularMatrix> {
+    ///
+    /// # Errors
+    /// When the matrix is singular.
+    pub fn factor(&mut self, values: &[T]) -> Result<(), SingularMatrix> {
         match &mut self.kind {
             Kind::Small(lu) => lu.factor(values),
             Kind::Sparse(lu) => lu.factor(values),
@@ -155,7 +162,10 @@ impl<T: Scalar> LinearSolver<T> {
     }
 
     /// Solves in place with the last factorization.
-    pub(crate) fn solve(&mut self, rhs: &mut [T]) -> Result<(), SingularMatrix> {
+    ///
+    /// # Errors
+    /// When the matrix turns out to be singular.
+    pub fn solve(&mut self, rhs: &mut [T]) -> Result<(), SingularMatrix> {
         debug_assert_eq!(rhs.len(), self.n);
         match &mut self.kind {
             Kind::Small(lu) => lu.solve(rhs),
