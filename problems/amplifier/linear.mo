@@ -15,6 +15,7 @@ model LinearAmplifier "The amplifier of one transistor, linearized around its re
   parameter SI.Voltage U23 = 0.149659893863916 "Base to emitter at rest";
   final parameter SI.Current g0 = alpha*(exp(U23/beta) - 1) "Emitter current at rest";
   final parameter SI.Conductance slope = alpha/beta*exp(U23/beta) "Its slope there";
+  parameter Integer start = 0 "Start: 0 at rest, 1 just switched on as in [@hairer1996]";
   SI.Voltage U_in "Source";
   SI.Voltage U1 "Input";
   SI.Voltage U2 "Base";
@@ -25,9 +26,15 @@ model LinearAmplifier "The amplifier of one transistor, linearized around its re
   SI.Voltage u1 "Voltage of C1";
   SI.Voltage u3 "Voltage of C3";
 initial equation
-  der(u1) = 0;
-  der(U3) = 0;
-  der(u3) = 0;
+  if start == 0 then
+    der(u1) = 0;
+    der(U3) = 0;
+    der(u3) = 0;
+  else
+    u1 = -U_op/2;
+    U3 = U_op/2;
+    u3 = U_op;
+  end if;
 equation
   U_in = 0.4*sin(200*Modelica.Constants.pi*time);
   g = g0 + slope*(U2 - U3 - U23);

@@ -8,6 +8,7 @@ model Amplifier "An amplifier of one transistor"
   parameter SI.Capacitance C1 = 1e-6 "Coupling capacitor at the input";
   parameter SI.Capacitance C2 = 2e-6 "Emitter capacitor";
   parameter SI.Capacitance C3 = 3e-6 "Coupling capacitor at the output";
+  parameter Integer start = 0 "Start: 0 at rest, 1 just switched on as in [@hairer1996]";
   SI.Voltage U_in "Source";
   SI.Voltage U1 "Input";
   SI.Voltage U2 "Base";
@@ -18,9 +19,15 @@ model Amplifier "An amplifier of one transistor"
   SI.Voltage u1 "Voltage of C1";
   SI.Voltage u3 "Voltage of C3";
 initial equation
-  der(u1) = 0;
-  der(U3) = 0;
-  der(u3) = 0;
+  if start == 0 then
+    der(u1) = 0;
+    der(U3) = 0;
+    der(u3) = 0;
+  else
+    u1 = -U_op/2;
+    U3 = U_op/2;
+    u3 = U_op;
+  end if;
 equation
   U_in = 0.4*sin(200*Modelica.Constants.pi*time);
   g = alpha*(exp((U2 - U3)/beta) - 1);

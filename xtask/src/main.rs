@@ -76,8 +76,10 @@ const STUDY_HELP: &str = "\
 cargo xtask study [NAME [ARGUMENTS..]]
 
 Runs the study NAME in release mode. Studies take minutes to hours and are no part of the tests;
-they are crates/*/examples/study_NAME.rs or bench/src/bin/study_NAME.rs. Without a name, lists
-what there is.";
+they are crates/*/examples/study_NAME.rs or bench/src/bin/study_NAME.rs. A study of the book writes
+book/studies/NAME: numbers, pictures, a comparison with a paper; chapters show them by a line
+`{{study NAME}}`. Its pictures are also written as PNG, beside the SVG, by the package in raster/;
+these are not kept in the repository. Without a name, lists what there is.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

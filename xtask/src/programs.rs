@@ -72,7 +72,9 @@ pub fn run(workspace: &Workspace, shelf: Shelf, arguments: &[String]) -> bool {
             }
         }
     }
-    match process::run(command.arg("--").args(rest)) {
+    let done = process::run(command.arg("--").args(rest));
+    let done = if shelf == Shelf::Studies { done.and_then(|()| rasterize(workspace, name)) } else { done };
+    match done {
         Ok(()) => true,
         Err(message) => {
             eprintln!("{message}");
@@ -109,6 +111,19 @@ fn build_tools(interpreter: &Path, command: &mut Command) {
         command.env("BINDGEN_EXTRA_CLANG_ARGS", format!("-I{}", folder.trim()));
     }
     command.env("CFLAGS", "-O3 -march=native");
+}
+
+/// Writes the pictures of a study as PNG too, by the package `raster`.
+fn rasterize(workspace: &Workspace, study: &str) -> Result<(), String> {
+    let folder = workspace.root.join("book/studies").join(study);
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let pictures: Vec<_> = files.filter(|path| path.extension().is_some_and(|e| e == "svg")).collect();
+    if pictures.is_empty() {
+        return Ok(());
+    }
+    let mut command = workspace.cargo();
+    command.args(["run", "--quiet", "--release", "--locked", "--manifest-path", "raster/Cargo.toml", "--"]);
+    process::run(command.args(pictures).env("CARGO_TARGET_DIR", workspace.target.join("raster")))
 }
 
 fn collect(root: &Path, shelf: Shelf) -> Vec<Entry> {

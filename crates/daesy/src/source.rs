@@ -8,7 +8,7 @@ use daesy_graph::finding::{Finding, nearest};
 use crate::data::{Data, TimeAxis};
 use crate::diagnostic::Diagnostic;
 use crate::load::Loaded;
-use crate::study::{DataSource, Named};
+use crate::study::{ColumnName, DataSource, Named};
 use crate::table::Table;
 
 /// The text of a Modelica file.
@@ -89,12 +89,22 @@ impl Loaded {
                     .with_help("name a study (.toml) instead of the model, with `[inputs]` and `[measurements]`"),
             ]);
         };
-        let mut named = Vec::new();
-        for file in files {
-            let path = std::path::absolute(file).unwrap_or_else(|_| file.clone());
-            named.push(Named { name: path.display().to_string(), span: Span::NONE, item: () });
-        }
-        let time = study.data.take().map_or(TimeAxis::Column(TIME.to_owned()), |source| source.time);
+        let (known, time) = study
+            .data
+            .take()
+            .map_or((Vec::new(), TimeAxis::Column(TIME.to_owned())), |source| (source.files, source.time));
+        // One file for a study whose experiments are columns of one file stands for all of them.
+        let is_shared = files.len() == 1 && known.iter().all(|file| file.name == known[0].name);
+        let n_files = if is_shared { known.len().max(1) } else { files.len() };
+        let named = (0..n_files)
+            .map(|at| {
+                let file = files.get(at).unwrap_or(&files[0]);
+                let path = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+                let columns = if known.len() == 1 { known.first() } else { known.get(at) };
+                let item = columns.map_or_else(Vec::new, |known| known.item.clone());
+                Named { name: path.display().to_string(), span: Span::NONE, item }
+            })
+            .collect();
         study.data = Some(DataSource { files: named, time });
         Ok(())
     }
@@ -141,7 +151,7 @@ impl Loaded {
         if diagnostics.is_empty() { Ok(all) } else { Err(diagnostics) }
     }
 
-    fn read_file(&self, file: &Named<()>, time: &TimeAxis) -> Result<Data, Vec<Diagnostic>> {
+    fn read_file(&self, file: &Named<Vec<ColumnName>>, time: &TimeAxis) -> Result<Data, Vec<Diagnostic>> {
         let path = self.folder.join(&file.name);
         if !path.exists() {
             if file.span == Span::NONE {
@@ -155,7 +165,22 @@ impl Loaded {
             let sources = self.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
             return Err(vec![Diagnostic::resolve(&finding, &sources)]);
         }
-        Data::read(&path, &path.display().to_string(), time)
+        let mut data = Data::read(&path, &path.display().to_string(), time)?;
+        for column in &file.item {
+            let Some(at) = data.names.iter().position(|header| *header == column.header) else {
+                let message = format!("`{}` has no column `{}`", file.name, column.header);
+                let help = nearest(&column.header, data.names.iter().map(String::as_str)).map_or_else(
+                    || format!("columns: {}", data.names.join(", ")),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                let finding = Finding::error("data-column", column.span, message).with_help(help);
+                let sources = self.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+                return Err(vec![Diagnostic::resolve(&finding, &sources)]);
+            };
+            data.names.push(column.name.clone());
+            data.columns.push(data.columns[at].clone());
+        }
+        Ok(data)
     }
 }
 

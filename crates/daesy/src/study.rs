@@ -200,11 +200,22 @@ pub struct Measurement {
     pub variance: Option<Quantity>,
 }
 
+/// What the study calls a column of one data file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ColumnName {
+    /// The name in the study.
+    pub name: String,
+    /// The header in the file.
+    pub header: String,
+    /// Where the study says so.
+    pub span: Span,
+}
+
 /// `[data]`
 #[derive(Clone, Debug)]
 pub struct DataSource {
-    /// One file per experiment, relative to the study.
-    pub files: Vec<Named<()>>,
+    /// One file per experiment, relative to the study, with other names for its columns.
+    pub files: Vec<Named<Vec<ColumnName>>>,
     /// Where the times of the rows come from.
     pub time: TimeAxis,
 }

@@ -175,7 +175,8 @@ fn prepare(room: &Room, folder: &Path) -> std::io::Result<()> {
     copy_tree(&room.problems, &folder.join("problems"))
 }
 
-fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
+/// Copies a folder with all below it; nothing where there is none.
+pub fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     if !from.is_dir() {
         return Ok(());
     }
@@ -219,7 +220,8 @@ mod tests {
 
     fn run(name: &str, text: &str) -> ChapterReport {
         let room = room(name);
-        let chapter = Chapter { title: "T".to_owned(), file: "t.md".to_owned(), text: text.to_owned() };
+        let chapter =
+            Chapter { title: "T".to_owned(), file: "t.md".to_owned(), text: text.to_owned(), shown: String::new() };
         let report = run_chapter(&room, &chapter);
         fs::remove_dir_all(room.scratch.parent().expect("scratch has a parent")).expect("temporary folder");
         report

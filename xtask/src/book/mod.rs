@@ -3,6 +3,7 @@
 mod blocks;
 mod check;
 mod pages;
+mod studies;
 mod summary;
 
 use std::fs;
@@ -28,6 +29,8 @@ pub struct Chapter {
     pub file: String,
     /// Its Markdown.
     pub text: String,
+    /// Its Markdown with what studies wrote put in.
+    pub shown: String,
 }
 
 impl Chapter {
@@ -41,7 +44,9 @@ impl Chapter {
 pub fn run(workspace: &Workspace, runs_blocks: bool) -> bool {
     let source = workspace.root.join(SOURCE);
     let mut problems = Vec::new();
-    let chapters = read_chapters(&source, &mut problems);
+    let studies = studies::Shelf::new(&workspace.root);
+    let chapters = read_chapters(&source, &studies, &mut problems);
+    problems.extend(studies.check(&chapters));
     let bibliography = Bibliography::parse(&workspace.read("references.bib").unwrap_or_default());
     if let Err(message) = write_pages(&workspace.root, &source, &chapters, &bibliography) {
         problems.push(Problem::of_file(OUTPUT, message));
@@ -75,7 +80,7 @@ pub fn build_program(workspace: &Workspace) -> Result<PathBuf, String> {
 }
 
 /// Reads the table of contents and the chapters; a chapter outside the table is a problem.
-fn read_chapters(source: &Path, problems: &mut Vec<Problem>) -> Vec<Chapter> {
+fn read_chapters(source: &Path, studies: &studies::Shelf, problems: &mut Vec<Problem>) -> Vec<Chapter> {
     let contents = format!("{SOURCE}/SUMMARY.md");
     let Ok(text) = fs::read_to_string(source.join("SUMMARY.md")) else {
         problems.push(Problem::of_file(&contents, "is missing"));
@@ -85,7 +90,10 @@ fn read_chapters(source: &Path, problems: &mut Vec<Problem>) -> Vec<Chapter> {
     let mut chapters = Vec::new();
     for item in summary.items {
         match fs::read_to_string(source.join(&item.file)) {
-            Ok(text) => chapters.push(Chapter { title: item.title, file: item.file, text }),
+            Ok(text) => {
+                let shown = studies.expand(&format!("{SOURCE}/{}", item.file), &text, problems);
+                chapters.push(Chapter { title: item.title, file: item.file, text, shown });
+            }
             Err(_) => problems.push(Problem::at(&contents, item.line, format!("{} is missing", item.file))),
         }
     }
@@ -115,5 +123,5 @@ fn write_pages(root: &Path, source: &Path, chapters: &[Chapter], bibliography: &
             fs::copy(&path, output.join(entry.file_name())).map_err(explain)?;
         }
     }
-    Ok(())
+    check::copy_tree(&root.join(studies::FOLDER), &output.join("studies")).map_err(explain)
 }

@@ -26,7 +26,7 @@ struct Heading {
 pub fn render(chapters: &[Chapter], bibliography: &Bibliography) -> Vec<Page> {
     let mut pages = Vec::new();
     for (position, chapter) in chapters.iter().enumerate() {
-        let body = render_body(&chapter.text, bibliography);
+        let body = render_body(&chapter.shown, bibliography);
         let turn = turn_links(chapters, position);
         let html = document(&chapter.title, &contents(chapters, Some(position), &body.headings), &(body.html + &turn));
         if position == 0 {
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     fn chapter(title: &str, file: &str, text: &str) -> Chapter {
-        Chapter { title: title.to_owned(), file: file.to_owned(), text: text.to_owned() }
+        Chapter { title: title.to_owned(), file: file.to_owned(), text: String::new(), shown: text.to_owned() }
     }
 
     fn bibliography() -> Bibliography {

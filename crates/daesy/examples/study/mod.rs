@@ -5,6 +5,8 @@
 //! have six digits, and the same study gives the same bytes again.
 #![allow(dead_code, reason = "every study is a program of its own and uses what it needs")]
 
+pub mod fit;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,7 +54,10 @@ pub struct Record {
 impl Record {
     /// An empty record. Commands run in the root of the repository.
     pub fn new(name: &str) -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the crate lies in its repository");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../..")
+            .canonicalize()
+            .expect("the crate lies in its repository");
         std::env::set_current_dir(&root).expect("the root is a folder");
         Self {
             name: name.to_owned(),
@@ -140,6 +145,11 @@ impl Record {
         self.tables.push((format!("{file}.csv"), text));
     }
 
+    /// A text of the study, such as a study file with what was found.
+    pub fn text(&mut self, file: &str, text: &str) {
+        self.tables.push((file.to_owned(), text.to_owned()));
+    }
+
     /// A picture of one or more charts below each other, as `FILE.svg`.
     pub fn picture(&mut self, file: &str, caption: &str, charts: &[Chart]) {
         self.pictures.push(Picture { file: format!("{file}.svg"), caption: caption.to_owned(), svg: stack(charts) });
@@ -166,7 +176,8 @@ impl Record {
         files.push(("numbers.csv".to_owned(), numbers));
         let mut comparison = "| what | place | paper | daesy | remark |\n|---|---|---|---|---|\n".to_owned();
         for row in &self.comparisons {
-            let cells = [&row.what, &row.place, &row.theirs, &row.ours, &row.remark].map(|cell| cell.replace('|', "\\|"));
+            let cells =
+                [&row.what, &row.place, &row.theirs, &row.ours, &row.remark].map(|cell| cell.replace('|', "\\|"));
             let _ = writeln!(comparison, "| {} |", cells.join(" | "));
         }
         files.push(("comparison.md".to_owned(), comparison));
@@ -282,7 +293,8 @@ pub fn estimates(answer: &Answer) -> Vec<Estimated> {
 pub fn read_table(path: &Path) -> Table {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{} cannot be read: {error}", path.display()));
     let mut lines = text.lines();
-    let names: Vec<String> = lines.next().unwrap_or_default().split(',').map(|name| name.trim().trim_matches('"').to_owned()).collect();
+    let names: Vec<String> =
+        lines.next().unwrap_or_default().split(',').map(|name| name.trim().trim_matches('"').to_owned()).collect();
     let mut columns = vec![Vec::new(); names.len()];
     for line in lines.filter(|line| !line.trim().is_empty()) {
         for (column, cell) in columns.iter_mut().zip(line.split(',')) {

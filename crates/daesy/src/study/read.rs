@@ -11,8 +11,8 @@ use super::section::{Reader, Section};
 use crate::data::TimeAxis;
 
 use super::{
-    DataSource, Disturbance, DisturbanceProcess, Hold, IdentifyOptions, Impulse, Initial, InitialMode, InputSource,
-    LinearNames, LinearSource, Measurement, ModelSource, Named, Quantity, RandomParameter, SampleSource,
+    ColumnName, DataSource, Disturbance, DisturbanceProcess, Hold, IdentifyOptions, Impulse, Initial, InitialMode,
+    InputSource, LinearNames, LinearSource, Measurement, ModelSource, Named, Quantity, RandomParameter, SampleSource,
     SimulateOptions, Study, StudyModel, UnknownParameter, UqOptions,
 };
 
@@ -425,7 +425,9 @@ fn read_data(reader: &mut Reader, root: &mut Section<'_, '_>) -> Option<DataSour
     let mut named = Vec::new();
     let items = match (file, files) {
         (Some(file), None) => vec![file],
-        (None, Some(files)) => reader.list("files", files, "a list of file names")?,
+        (None, Some(files)) => {
+            reader.list("files", files, "a list of files, each a name or `{ file = .., columns = { .. } }`")?
+        }
         _ => {
             reader
                 .findings
@@ -436,12 +438,38 @@ fn read_data(reader: &mut Reader, root: &mut Section<'_, '_>) -> Option<DataSour
         }
     };
     for item in items {
-        let span = reader.span(item);
-        if let Some(name) = reader.text("file", item) {
-            named.push(Named { name, span, item: () });
-        }
+        named.extend(read_data_file(reader, item));
     }
     Some(DataSource { files: named, time })
+}
+
+/// `"a.csv"` or `{ file = "a.csv", columns = { u = "u11" } }`: what the study calls `u` is the column `u11` of this file.
+fn read_data_file(reader: &mut Reader, item: &Spanned<DeValue<'_>>) -> Option<Named<Vec<ColumnName>>> {
+    let span = reader.span(item);
+    if !matches!(item.get_ref(), DeValue::Table(_)) {
+        return reader.text("file", item).map(|name| Named { name, span, item: Vec::new() });
+    }
+    let mut section = reader.table("files", item, "a file name or a table")?;
+    let place = section.span;
+    let file = section.take("file");
+    let columns = section.take("columns");
+    section.finish(reader);
+    let Some(file) = file else {
+        let finding = Finding::error("data-source", place, "this entry of `files` names no file");
+        reader.findings.push(finding.with_help("write { file = \"run.csv\", columns = { u = \"u11\" } }"));
+        return None;
+    };
+    let name = reader.text("file", file)?;
+    let mut names = Vec::new();
+    if let Some(columns) = columns {
+        for (name, header) in reader.table("columns", columns, "a table of names and headers")?.table {
+            let span = reader.span(header);
+            if let Some(header) = reader.text(name.get_ref(), header) {
+                names.push(ColumnName { name: name.get_ref().to_string(), header, span });
+            }
+        }
+    }
+    Some(Named { name, span, item: names })
 }
 
 fn read_initial(reader: &mut Reader, root: &mut Section<'_, '_>) -> Initial {

@@ -55,6 +55,13 @@ impl Axis {
         let first = (low / step - 1e-9).ceil();
         let last = (high / step + 1e-9).floor();
         let size = low.abs().max(high.abs());
+        if is_padded {
+            // A curve on the outermost tick would lie on the frame.
+            let (least, most) = range(values.iter().copied());
+            let margin = 0.03 * (high - low);
+            low -= if least - low < margin { margin } else { 0.0 };
+            high += if high - most < margin { margin } else { 0.0 };
+        }
         let ticks = (0..=(last - first) as usize)
             .map(|at| (first + at as f64) * step)
             .map(|at| Tick { at, text: tick_text(at, size, step) })

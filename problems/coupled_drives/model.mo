@@ -1,0 +1,30 @@
+model CoupledDrives "Two motors drive a belt; a pulley held by a spring runs along, and a pulse counter measures its speed without the sign"
+  import Modelica.Mechanics.Rotational;
+  import Modelica.Units.SI;
+  parameter Real k(unit="N.m/V") = 1 "Torque of both motors per voltage";
+  parameter SI.Inertia J = 0.1 "Motors and drums";
+  parameter SI.RotationalDampingConstant d = 0.5 "Friction of the motors";
+  parameter SI.RotationalSpringConstant c = 10 "Belt and spring";
+  parameter SI.RotationalDampingConstant d_belt = 0.2 "Losses in the belt";
+  parameter SI.Inertia J_pulley = 0.02 "Pulley";
+  parameter SI.RotationalDampingConstant d_pulley = 0.1 "Friction of the pulley";
+  parameter SI.Torque dry = 0.1 "Dry friction of the pulley";
+  parameter SI.Time lag = 0.02 "Time over which pulses are counted";
+  input SI.Voltage u "Voltage of both motors";
+  output Real z "Measured speed of the pulley, without its sign";
+  Rotational.Components.Inertia drums(J=J, phi(start=0, fixed=true), w(start=0, fixed=true)) "Motors and drums";
+  Rotational.Sources.Torque motor "Motors";
+  Rotational.Components.SpringDamper belt(c=c, d=d_belt) "Belt and spring";
+  Rotational.Components.Inertia pulley(J=J_pulley, phi(start=0, fixed=true), w(start=0, fixed=true)) "Pulley";
+  Daesy.Friction.Rotational bearing(d=d_pulley, tau_dry=dry) "Friction of the pulley";
+  SI.AngularVelocity counted(start=0, fixed=true) "Speed as the counter has it";
+equation
+  connect(motor.flange, drums.flange_a);
+  connect(drums.flange_b, belt.flange_a);
+  connect(belt.flange_b, pulley.flange_a);
+  motor.tau = k*u - d*drums.w;
+  connect(pulley.flange_b, bearing.flange);
+  lag*der(counted) = pulley.w - counted;
+  z = noEvent(abs(counted));
+  annotation (experiment(StopTime = 8, Interval = 0.02));
+end CoupledDrives;
