@@ -40,7 +40,7 @@ pub fn read_study(name: &str, text: &str) -> ReadStudy {
         let start = range.start.min(end);
         reader.findings.push(
             Finding::error("toml-syntax", Span::new(file, start as u32, end as u32), error.message().to_owned())
-                .with_help("a study is a TOML file: `[section]` lines and `key = value` lines"),
+                .with_help("a study is a TOML file: `[section]` lines and `key = value` lines; expressions such as \"-1/2000\" stand in quotes"),
         );
     }
     let study = if reader.findings.is_empty() { read_root(&mut reader, &table, &sources) } else { None };
