@@ -435,10 +435,12 @@ fn not_a(flat: &FlatDae, name: &str, span: Span, wanted: &str) -> Finding {
         Some(VariableKind::Input) => "an input",
         Some(VariableKind::Continuous | VariableKind::Discrete) | None => "an unknown of the model",
     };
-    let finding = Finding::error("wrong-kind", span, format!("`{name}` must be a {wanted} of the model, but it is {is}"))
-        .with_names([name]);
+    let finding =
+        Finding::error("wrong-kind", span, format!("`{name}` must be a {wanted} of the model, but it is {is}"))
+            .with_names([name]);
     if wanted == "variable" && kind == Some(VariableKind::Input) {
-        return finding.with_help(format!("give it a variable in the model, such as `Real seen = {name};`, and name that"));
+        return finding
+            .with_help(format!("give it a variable in the model, such as `Real seen = {name};`, and name that"));
     }
     finding
 }
