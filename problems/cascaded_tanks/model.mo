@@ -14,13 +14,14 @@ model CascadedTanks "A pump fills an upper tank, which runs into a lower one; bo
     port.level = level;
   end Tank;
 
-  model Outlet "Hole in the bottom, by Torricelli's law"
+  model Outlet "Hole in the bottom, by Torricelli's law, with a correction for what follows it"
     parameter Real k(unit="V(1/2)/s") = 0.05 "Coefficient of the hole";
+    parameter Real c(unit="1/s") = 0 "Correction for losses in the hose, per level: less than the law at high levels";
     parameter Real depth(unit="V") = 0 "How far the hole is below the zero of the sensor";
     Port upper "Tank above";
     Real rate(unit="V/s") "What leaves the tank above";
   equation
-    rate = k*sqrt(noEvent(max(upper.level + depth, 1e-6)));
+    rate = k*sqrt(noEvent(max(upper.level + depth, 1e-6))) + c*(upper.level + depth);
     upper.rate = rate;
   end Outlet;
 

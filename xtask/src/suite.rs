@@ -124,8 +124,10 @@ fn format(workspace: &Workspace) -> Outcome {
         return outcome;
     }
     let mut results = vec![process::run(workspace.cargo().args(["fmt", "--all", "--check"]))];
-    if workspace.root.join("bench/Cargo.toml").is_file() {
-        results.push(process::run(workspace.cargo().args(["fmt", "--manifest-path", "bench/Cargo.toml", "--check"])));
+    for manifest in ["bench/Cargo.toml", "raster/Cargo.toml"] {
+        if workspace.root.join(manifest).is_file() {
+            results.push(process::run(workspace.cargo().args(["fmt", "--manifest-path", manifest, "--check"])));
+        }
     }
     outcome_of(results.into_iter().collect())
 }

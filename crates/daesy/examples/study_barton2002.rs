@@ -132,7 +132,7 @@ fn main() {
     let sum: Vec<f64> = column(&table, "x1").iter().zip(column(&table, "x2")).map(|(a, b)| a + 2.0 * b).collect();
     first.series.push(broken("x1 + 2 x2", column(&table, "t"), &sum, 2));
     let second = Chart {
-        title: "Pendulum whose weight steps at 0.5: the force in the rod jumps, the motion goes on".to_owned(),
+        title: "Pendulum whose weight steps at 0.5: the force in the rod jumps".to_owned(),
         x_label: "time".to_owned(),
         series: vec![
             broken("force T", t, tension, 1),

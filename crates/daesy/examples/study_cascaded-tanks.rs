@@ -28,7 +28,7 @@ fn main() {
         record.compare(
             &of.name,
             "benchmark",
-            if of.name == "edge1.edge" { "about 10 V" } else { "-" },
+            if of.name == "edge1.edge" { "about 10 V, in its own units" } else { "-" },
             &with_error(of.estimate, of.std_error),
             "",
         );
@@ -54,7 +54,7 @@ fn main() {
         let _ = writeln!(identified, "\"{}\" = {}", of.name, figure(of.estimate));
     }
     identified.push_str(
-        "\n[unknown]\n\"upper.start\" = { start = 5.0, min = 0.1, max = 12.0 }\n\"lower.start\" = { start = 5.0, min = 0.1, max = 10.0 }\n\n\
+        "\n[unknown]\n\"upper.start\" = { start = 10.0, min = 0.1, max = 50.0 }\n\"lower.start\" = { start = 5.0, min = 0.1, max = 10.0 }\n\n\
          [inputs]\nu = { column = \"uEst\", hold = \"zoh\" }\n\n[measurements]\ny = { column = \"yEst\", std = 0.1 }\n\n\
          [data]\nfile = \"cascaded_tanks_estimation.csv\"\ntime = \"t\"\n\n[simulate]\nstop = 4092.0\nstep = 4.0\n\n[identify]\nmethod = \"output-error\"\n",
     );

@@ -58,6 +58,8 @@ impl Fit {
         let residuals = self.residuals();
         let (lags, correlations) = autocorrelation(&residuals);
         let bound = 1.96 / (residuals.len() as f64).sqrt();
+        // A place before the first and after the last, so that no stem stands on the frame.
+        let ends = [0.0, (N_LAGS + 1) as f64];
         let stems: Vec<f64> = lags.iter().flat_map(|&lag| [lag, lag, f64::NAN]).collect();
         let heights: Vec<f64> = correlations.iter().flat_map(|&height| [0.0, height, f64::NAN]).collect();
         let time = "time, s".to_owned();
@@ -87,6 +89,7 @@ impl Fit {
                 title: "Autocorrelation of the residuals, with the 95 % band of white noise".to_owned(),
                 x_label: "lag, samples".to_owned(),
                 series: vec![
+                    Series::line("", &ends, &[f64::NAN; 2], 0),
                     Series::line("", &stems, &heights, 0),
                     Series::line("", &lags, &correlations, 0).with_mark(Mark::Dots),
                 ],

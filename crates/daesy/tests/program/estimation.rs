@@ -203,6 +203,41 @@ fn experiments_add_up_and_forms_of_a_disturbance_agree() {
 }
 
 #[test]
+fn experiments_side_by_side_in_one_file_are_told_apart() {
+    let (first, second) = (lag_data(5, 40), lag_data(6, 40));
+    let mut wide = "t,u1,y1,u2,y2\n".to_owned();
+    for (a, b) in first.lines().zip(second.lines()).skip(1) {
+        let _ = writeln!(wide, "{a},{}", b.split_once(',').unwrap().1);
+    }
+    let files = "files = [{ file = \"wide.csv\", columns = { u = \"u1\", y = \"y1\" } }, \
+                 { file = \"wide.csv\", columns = { u = \"u2\", y = \"y2\" } }]";
+    let study = STUDY.replace("file = \"data.csv\"", files);
+    let plain = STUDY.replace("file = \"data.csv\"", "files = [\"data.csv\", \"more.csv\"]");
+    let session = Session::with_model(LAG)
+        .with("study.toml", &study)
+        .with("plain.toml", &plain)
+        .with("wrong.toml", &study.replace("\"y2\"", "\"z2\""))
+        .with("data.csv", &first)
+        .with("more.csv", &second)
+        .with("wide.csv", &wide)
+        .with("other.csv", &wide);
+    let likelihood = |arguments: &[&str]| {
+        let mut all = vec!["cost", "--json", "--grid", "a=1.2:1.2:1"];
+        all.extend(arguments);
+        let run = session.run(&all);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        run.json()["values"][0].as_f64().unwrap()
+    };
+    let apart = likelihood(&["plain.toml"]);
+    assert_eq!(likelihood(&["study.toml"]), apart);
+    // One other file stands for all experiments of the one file that the study names.
+    assert_eq!(likelihood(&["study.toml", "--data", "other.csv"]), apart);
+    let wrong = session.run(&["cost", "wrong.toml", "--grid", "a=1:1:1"]);
+    assert_eq!(wrong.status, 1);
+    assert!(wrong.stderr.contains("has no column `z2`") && wrong.stderr.contains("wrong.toml:"), "{}", wrong.stderr);
+}
+
+#[test]
 fn an_output_error_fit_stands_beside() {
     let session = lag();
     let document = session.run(&["identify", "study.toml", "--json", "--method", "output-error"]).json();
