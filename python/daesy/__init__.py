@@ -17,7 +17,7 @@ from __future__ import annotations
 import os as _os
 
 from . import _daesy
-from .errors import DataError, Error, Finding, ModelError, NumericsError, StudyError, UsageError
+from .errors import DataError, Error, ExecutorError, Finding, ModelError, NumericsError, StudyError, UsageError
 from .ivp import Solution, solve_dae
 from .linear import LinearDae
 from .results import (
@@ -61,6 +61,7 @@ __all__ = [
     "DataError",
     "Error",
     "Estimation",
+    "ExecutorError",
     "Finding",
     "Identification",
     "LinearDae",
@@ -102,5 +103,16 @@ __all__ = [
 
 
 def demo(folder: str | _os.PathLike[str] = "daesy-demo") -> None:
-    """The whole workflow on an embedded example: writes a model, a study and a report into a folder and says what it found."""
+    """The whole workflow on an embedded example: writes a model, a study and a report into a folder and says what it found.
+
+    Args:
+        folder: where to write; made if it is not there
+
+    >>> import contextlib, io, os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as told:
+    ...     demo(folder)
+    ...     files = os.listdir(folder)
+    >>> told.getvalue()[:11], "report.html" in files
+    ('Model Servo', True)
+    """
     print(_daesy.demo(_os.fspath(folder)))

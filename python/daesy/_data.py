@@ -14,11 +14,27 @@ from .errors import DataError
 
 Columns = dict[str, npt.NDArray[np.float64]]
 Data = Union[str, "os.PathLike[str]", Mapping[str, Any], Sequence[Any], Any]
-"""A pandas or polars frame (anything with the dataframe protocol), a dict of arrays, a path of a CSV file, or a list of these."""
+"""A pandas or polars frame (anything with the dataframe protocol), an xarray dataset, a dict of arrays, a path of a CSV file, or a list of these."""
+
+
+def plain(array: Any) -> npt.NDArray[np.float64]:
+    """Doubles one after the other, at addresses the processor likes; arrays that come from files or networks may lie anywhere."""
+    return np.require(array, np.float64, ["C_CONTIGUOUS", "ALIGNED"])
+
+
+def _seconds(moments: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Seconds since the first of some moments, or lengths of time in seconds."""
+    if moments.dtype.kind == "M" and len(moments):
+        moments = moments - moments[0]
+    seconds: npt.NDArray[np.float64] = moments / np.timedelta64(1, "s")
+    return seconds
 
 
 def _column(values: Any, name: str) -> npt.NDArray[np.float64]:
     try:
+        kind = getattr(np.asarray(values), "dtype", np.dtype(float)).kind
+        if kind in "mM":
+            return plain(_seconds(np.asarray(values)))
         if hasattr(values, "to_numpy"):
             try:
                 values = values.to_numpy(dtype=float, na_value=np.nan)
@@ -29,15 +45,19 @@ def _column(values: Any, name: str) -> npt.NDArray[np.float64]:
         raise DataError(f"the column `{name}` does not hold numbers: {error}") from None
     if array.ndim != 1:
         raise DataError(f"the column `{name}` has {array.ndim} dimensions, not one")
-    return np.ascontiguousarray(array)
+    return plain(array)
 
 
 def columns(data: Any) -> Columns:
-    """The columns of one table as arrays of doubles; missing values are NaN.
+    """The columns of one table as arrays of doubles; missing values are NaN, dates are seconds since the first.
 
     >>> columns({"t": [0, 1], "u": [1.5, None]})["u"]
     array([1.5, nan])
     """
+    if hasattr(data, "data_vars") and hasattr(data, "coords"):
+        # A dataset of xarray: the time is a coordinate.
+        parts = {**dict(data.coords.items()), **dict(data.data_vars.items())}
+        return {str(name): _column(part.values, str(name)) for name, part in parts.items() if part.ndim == 1}
     if isinstance(data, Mapping):
         return {str(name): _column(values, str(name)) for name, values in data.items()}
     if not hasattr(data, "columns") and hasattr(data, "__dataframe__"):

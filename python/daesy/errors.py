@@ -7,6 +7,7 @@ Every exception of daesy is an :class:`Error`. Its ``findings`` are the same dia
     +-- StudyError      the study is at fault
     +-- DataError       the data is at fault
     +-- NumericsError   the numerical method gave up, and says when and where
+    +-- ExecutorError   a worker of an executor died
     +-- UsageError      an argument makes no sense (also a ValueError)
 """
 
@@ -20,7 +21,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Finding:
-    """One diagnostic: how grave, what kind, the cause, the place, the names of the model, and the remedy."""
+    """One diagnostic: how grave, what kind, the cause, the place, the names of the model, and the remedy.
+
+    >>> import daesy
+    >>> try:
+    ...     daesy.parse("model A Real power; equation der(power) = powr; end A;")
+    ... except daesy.ModelError as wrong:
+    ...     finding = wrong.findings[0]
+    >>> finding.code, finding.line, finding.column, finding.help
+    ('unknown-name', 1, 43, 'did you mean `power`?')
+    """
 
     level: str
     code: str
@@ -52,7 +62,15 @@ class Finding:
 
 
 class Error(Exception):
-    """Anything daesy refuses to do. ``findings`` lists the diagnostics, ``str(error)`` shows them with source lines."""
+    """Anything daesy refuses to do. ``findings`` lists the diagnostics, ``str(error)`` shows them with source lines.
+
+    >>> import daesy
+    >>> try:
+    ...     daesy.parse("model A Real x; equation der(x) = y; end A;")
+    ... except Error as wrong:
+    ...     type(wrong).__name__, len(wrong.findings)
+    ('ModelError', 1)
+    """
 
     def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
         super().__init__(message)
@@ -76,6 +94,10 @@ class DataError(Error):
 
 class NumericsError(Error):
     """The numerical method gave up."""
+
+
+class ExecutorError(Error):
+    """A worker of an executor died, and the executor cannot go on."""
 
 
 class UsageError(Error, ValueError):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _daesy
-from .errors import ModelError
+from ._data import plain
+from .errors import ModelError, UsageError
+
+if TYPE_CHECKING:
+    from .results import Estimation
+    from .study import Study
 
 Array = npt.NDArray[np.float64]
 
@@ -128,7 +133,7 @@ def _matrix(values: npt.ArrayLike | None) -> Array | None:
     if values is None:
         return None
     array = np.asarray(values, dtype=np.float64)
-    return np.ascontiguousarray(array if array.ndim == 2 else np.atleast_2d(array))
+    return plain(array if array.ndim == 2 else np.atleast_2d(array))
 
 
 class LinearDae:
@@ -199,7 +204,12 @@ class LinearDae:
         return int(_refusing(self._system.split)["index"])
 
     def split(self) -> Split:
-        """The finite and the infinite part of the pencil."""
+        """The finite and the infinite part of the pencil.
+
+        >>> split = LinearDae([[1, 0], [0, 0]], [[-2, 0], [0, 1]]).split()
+        >>> split.index, split.eigenvalues.real, split.N
+        (1, array([-2.]), array([[0.]]))
+        """
         facts = _refusing(self._system.split)
         eigenvalues = np.array([complex(re, im) for re, im in facts["eigenvalues"]], dtype=np.complex128)
         return Split(
@@ -230,7 +240,17 @@ class LinearDae:
         )
 
     def well_posedness(self, pole_excess: Sequence[int] | int, M: npt.ArrayLike | None = None) -> WellPosedness:
-        """Whether all measured (``H z``) and estimated (``M z``) signals have finite variance, signal by signal."""
+        """Whether all measured (``H z``) and estimated (``M z``) signals have finite variance, signal by signal.
+
+        Args:
+            pole_excess: one even number per column of ``J``
+            M: combinations to estimate, shape ``(n_signals, n)``
+
+        >>> dae = LinearDae([[1, 0], [0, 0]], [[-1, 1], [0, -1]], J=[[0], [1]], H=[[1, 0]])
+        >>> verdict = dae.well_posedness([0], M=[[0, 1]])
+        >>> [(signal["role"], signal["finite_variance"]) for signal in verdict.signals]
+        [('measured', True), ('estimated', False)]
+        """
         excess = [int(pole_excess)] if isinstance(pole_excess, (int, np.integer)) else [int(p) for p in pole_excess]
         facts = _refusing(lambda: self._system.well_posedness(excess, _matrix(M)))
         return WellPosedness(
@@ -278,7 +298,15 @@ class LinearDae:
         return values
 
     def continued(self, z0: npt.ArrayLike, u: npt.ArrayLike | None = None) -> Array:
-        """The value right after a start from ``z0``, which need not be consistent: its free part is kept, the rest jumps."""
+        """The value right after a start from ``z0``, which need not be consistent: its free part is kept, the rest jumps.
+
+        Args:
+            z0: the value before, shape ``(n,)``
+            u: the inputs right after, as in :meth:`consistent`
+
+        >>> LinearDae([[1, 0], [0, 0]], [[-1, 0], [1, -1]]).continued([2.0, 5.0])
+        array([2., 2.])
+        """
         after: Array = _refusing(lambda: self._system.continued(_vector(z0), self._derivatives(u)))
         return after
 
@@ -330,6 +358,143 @@ class LinearDae:
         facts = _refusing(lambda: self._system.regularize(given_inputs))
         decisions = _decisions(facts)
         return Regular(**{key: part for key, part in facts.items() if key != "rank_decisions"}, rank_decisions=decisions)
+
+
+    def kalman(
+        self,
+        t: npt.ArrayLike,
+        y: npt.ArrayLike,
+        u: npt.ArrayLike | None = None,
+        *,
+        std: npt.ArrayLike | None = None,
+        intensity: npt.ArrayLike | None = None,
+        disturbances: Mapping[str, Any] | None = None,
+        hold: str = "zoh",
+        initial: str | Mapping[str, Any] | None = None,
+        signals: Sequence[str] | None = None,
+    ) -> Estimation:
+        """All variables from measurements ``y = H z + e``: filtered and smoothed, with standard deviations.
+
+        Args:
+            t: times of the samples in s, ascending, shape ``(n_rows,)``
+            y: measurements, shape ``(n_rows, n_outputs)``, or ``(n_rows,)`` for one; NaN where missing
+            u: known inputs, shape ``(n_rows, n_inputs)``, or ``(n_rows,)`` for one
+            std: standard deviation of the error of each measurement, in its unit; exact where left out
+            intensity: of the white noise on each column of ``J``: ``E w(t) w(s) = intensity delta(t - s)``; 1 when left out
+            disturbances: instead of white noise, by name ``w1, w2, ..``, as in :class:`Study`
+            hold: how inputs run between samples: ``"zoh"``, ``"foh"`` or ``"cubic"``
+            initial: ``"model"`` (default), ``"estimate"``, ``"stationary"``, ``"zero"``, or a dict as in :class:`Study`
+            signals: names to estimate; all variables that have finite variance when left out
+
+        A random walk, measured twice with errors of one: the second estimate has a variance of ``1/(1 + 1/P)`` with
+        ``P`` the variance of the prediction.
+
+        >>> walk = LinearDae([[1.0]], [[0.0]], J=[[1.0]], H=[[1.0]], names=["x"])
+        >>> found = walk.kalman([0.0, 1.0, 2.0], [0.0, 1.0, 0.5], std=1.0, initial="zero")
+        >>> found["x"].round(4), (found["x.std"] ** 2).round(4)
+        (array([0. , 0.5, 0.5]), array([0. , 0.5, 0.6]))
+        """
+        given = self._filter_study(t, y, u, std, intensity, disturbances, hold, initial)
+        if signals is None:
+            signals = self._estimable(given.sections["disturbances"])
+        return given.study(self, list(signals)).estimate(given.data)
+
+    def log_likelihood(
+        self,
+        t: npt.ArrayLike,
+        y: npt.ArrayLike,
+        u: npt.ArrayLike | None = None,
+        *,
+        std: npt.ArrayLike | None = None,
+        intensity: npt.ArrayLike | None = None,
+        disturbances: Mapping[str, Any] | None = None,
+        hold: str = "zoh",
+        initial: str | Mapping[str, Any] | None = None,
+    ) -> float:
+        """The logarithm of the probability density of measurements, with the constants of 2 pi; arguments as in :meth:`kalman`.
+
+        >>> walk = LinearDae([[1.0]], [[0.0]], J=[[1.0]], H=[[1.0]])
+        >>> value = walk.log_likelihood([0.0, 1.0], [0.0, 1.0], std=1.0, initial="zero")
+        >>> by_hand = -0.5 * (np.log(2 * np.pi * 1.0) + 0.0) - 0.5 * (np.log(2 * np.pi * 2.0) + 1.0 / 2.0)
+        >>> bool(np.isclose(value, by_hand))
+        True
+        """
+        given = self._filter_study(t, y, u, std, intensity, disturbances, hold, initial)
+        # Something must be estimated: a measured signal always can be.
+        return given.study(self, ["y1"]).estimate(given.data).log_likelihood
+
+    def _filter_study(
+        self,
+        t: npt.ArrayLike,
+        y: npt.ArrayLike,
+        u: npt.ArrayLike | None,
+        std: npt.ArrayLike | None,
+        intensity: npt.ArrayLike | None,
+        disturbances: Mapping[str, Any] | None,
+        hold: str,
+        initial: str | Mapping[str, Any] | None,
+    ) -> _FilterStudy:
+        n_outputs, n_inputs, n_noises = (0 if part is None else part.shape[at] for part, at in ((self.H, 0), (self.G, 1), (self.J, 1)))
+        if n_outputs == 0:
+            raise ModelError("there is nothing measured: give `H`")
+        data = {"t": np.asarray(t, dtype=np.float64)}
+        data.update(_columns("y", y, n_outputs, len(data["t"])))
+        if n_inputs and u is None:
+            raise UsageError(f"the system has {n_inputs} inputs: give `u`, shape (n_rows, {n_inputs})")
+        if u is not None:
+            data.update(_columns("u", u, n_inputs, len(data["t"])))
+        errors = _each("std", std, n_outputs, 0.0)
+        intensities = _each("intensity", intensity, n_noises, 1.0)
+        if disturbances is not None and intensity is not None:
+            raise UsageError("give either `intensity` or `disturbances`")
+        white = {f"w{at + 1}": {"white": float(level)} for at, level in enumerate(intensities)}
+        sections: dict[str, Any] = {
+            "measurements": {f"y{at + 1}": {"column": f"y{at + 1}", "std": float(error)} for at, error in enumerate(errors)},
+            "inputs": {f"u{at + 1}": {"column": f"u{at + 1}", "hold": hold} for at in range(n_inputs)},
+            "disturbances": dict(white if disturbances is None else disturbances),
+            "initial": {"mode": initial} if isinstance(initial, str) else initial,
+        }
+        return _FilterStudy(sections, data)
+
+    def _estimable(self, disturbances: Mapping[str, Any]) -> list[str]:
+        """Variables whose variance is finite under white noise; all of them under other disturbances."""
+        if not disturbances or any("white" not in entry for entry in disturbances.values()):
+            return list(self.names)
+        verdict = self.well_posedness([0] * len(disturbances), np.eye(len(self.names)))
+        finite = [signal["finite_variance"] for signal in verdict.signals if signal["role"] == "estimated"]
+        return [name for name, is_finite in zip(self.names, finite) if is_finite]
+
+
+@dataclass(frozen=True)
+class _FilterStudy:
+    """What a filter is asked: sections of a study, and data."""
+
+    sections: dict[str, Any]
+    data: dict[str, Array]
+
+    def study(self, system: LinearDae, signals: list[str]) -> Study:
+        """The study about a system that estimates some signals."""
+        from .study import Study
+
+        return Study(system, estimate=signals, **self.sections)
+
+
+def _columns(letter: str, values: npt.ArrayLike, n_columns: int, n_rows: int) -> dict[str, Array]:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim == 1 and n_columns == 1:
+        array = array.reshape(-1, 1)
+    if array.shape != (n_rows, n_columns):
+        raise UsageError(f"`{letter}` has the shape {array.shape}, not ({n_rows}, {n_columns})")
+    return {f"{letter}{at + 1}": np.ascontiguousarray(array[:, at]) for at in range(n_columns)}
+
+
+def _each(name: str, values: npt.ArrayLike | None, n: int, default: float) -> Array:
+    array = np.full(n, default) if values is None else np.asarray(values, dtype=np.float64)
+    if array.ndim == 0:
+        array = np.full(n, float(array))
+    if array.shape != (n,):
+        raise UsageError(f"`{name}` has the shape {array.shape}, not ({n},)")
+    return array
 
 
 def _vector(values: npt.ArrayLike) -> list[float]:

@@ -23,6 +23,14 @@ Array = npt.NDArray[np.float64]
 class Result:
     """What a verb answered.
 
+    >>> import daesy
+    >>> model = daesy.parse("model Lag Real x(start = 1, fixed = true); equation der(x) = -x; end Lag;")
+    >>> result = model.simulate(stop=1, step=0.5)
+    >>> result.names, result.values.shape
+    (['t', 'x', 'der(x)'], (3, 3))
+    >>> result["x"].round(3)
+    array([1.   , 0.607, 0.368])
+
     Attributes:
         document: the JSON document that the program prints with ``--json``, as a dict
         findings: diagnostics on the way, also in the document
@@ -87,7 +95,16 @@ class Result:
         return ""
 
     def to_frame(self, library: str = "pandas") -> Any:
-        """The table as a frame of ``"pandas"`` (default) or ``"polars"``, one column per name."""
+        """The table as a frame, one column per name.
+
+        Args:
+            library: ``"pandas"`` (default), ``"polars"``, or ``"xarray"`` for a dataset over the time
+
+        >>> import daesy
+        >>> model = daesy.parse("model Lag Real x(start = 1, fixed = true); equation der(x) = -x; end Lag;")
+        >>> list(model.simulate(stop=1, step=1).to_frame().columns)
+        ['t', 'x', 'der(x)']
+        """
         columns = {name: self.values[at] for at, name in enumerate(self.names)}
         return _frame(columns, library)
 
@@ -109,7 +126,13 @@ def _frame(columns: dict[str, Any], library: str) -> Any:
         import polars
 
         return polars.DataFrame(columns)
-    raise UsageError(f"`{library}` is no frame library: say \"pandas\" or \"polars\"")
+    if library == "xarray":
+        import xarray
+
+        dimension = next(iter(columns), "row") if "t" in columns or "name" in columns else "row"
+        content = {name: (dimension, column) for name, column in columns.items() if name != dimension}
+        return xarray.Dataset(content, coords={dimension: columns[dimension]} if dimension in columns else None)
+    raise UsageError(f"`{library}` is no frame library: say \"pandas\", \"polars\" or \"xarray\"")
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:
@@ -142,6 +165,14 @@ class Trajectory(Result):
     """A simulated trajectory: all variables of the flat model, and ``der(x)`` of every state, over time.
 
     At a discontinuity there are two rows with the same time, before and after.
+
+    >>> import daesy
+    >>> model = daesy.parse("model Lag Real x(start = 1, fixed = true); equation der(x) = -x; end Lag;")
+    >>> result = model.simulate(stop=1, step=0.5)
+    >>> result.states(), result.events
+    (['x'], [])
+    >>> print(result.summary())                                     # doctest: +ELLIPSIS
+    Simulated Lag from t = 0 to 1: ... steps (0 rejected), 3 rows, 3 columns.
     """
 
     verb = "simulate"
@@ -210,7 +241,13 @@ class Trajectory(Result):
 
 
 class Check(Result):
-    """Is the model sound? ``ok`` says whether no finding is an error; the figures are in the attributes."""
+    """Is the model sound? ``ok`` says whether no finding is an error; the figures are in the attributes.
+
+    >>> import daesy
+    >>> check = daesy.parse("model Two Real x, y; equation der(x) = -y; y = x; end Two;").check()
+    >>> check.ok, check.size, check.structure["degrees_of_freedom"]
+    (True, {'equations': 2, 'unknowns': 2, 'parameters': 0, 'inputs': 0}, 1)
+    """
 
     verb = "check"
 
@@ -279,6 +316,11 @@ class Structure:
         blocks: pairs (start, length) of what is solved together
         differentiated: pairs (equation, how often) for the equations behind hidden constraints
         constraints: texts of all constraints, hidden ones included, with ``constraint_rows`` and ``constraint_columns`` over ``states``
+
+    >>> import daesy
+    >>> structure = daesy.parse("model Two Real x, y; equation der(x) = -y; y = x; end Two;").structure()
+    >>> print(structure.summary())
+    Two: 1 unknowns in 1 blocks, the largest of 1; 0 constraints on 1 states, 0 of them hidden.
     """
 
     def __init__(self, model: str, facts: dict[str, Any]) -> None:
@@ -315,7 +357,13 @@ class Structure:
 
 
 class Regularization(Result):
-    """The model with everything hidden written out, and its states and inputs."""
+    """The model with everything hidden written out, and its states and inputs; keys of the document are attributes.
+
+    >>> import daesy
+    >>> form = daesy.parse("model Two Real x, y; equation der(x) = -y; y = 2*x; end Two;").regularize()
+    >>> form.kind, form.mu, form.matrices["E1"].shape
+    ('linear-constant', 0, (1, 2))
+    """
 
     verb = "regularize"
 
@@ -351,7 +399,17 @@ class Fit:
 
 
 class Identification(Result):
-    """Unknown parameters from data, with their uncertainty."""
+    """Unknown parameters from data, with their uncertainty; see :meth:`Study.identify`.
+
+    >>> import daesy
+    >>> model = daesy.parse("model Line parameter Real a = 1; Real y; equation y = a*time; end Line;")
+    >>> study = daesy.Study(model, unknown={"a": 1.0}, measurements={"y": {"column": "y", "std": 0.1}})
+    >>> found = study.identify({"t": [0.0, 1.0, 2.0], "y": [0.0, 2.1, 3.9]})
+    >>> round(found.estimate["a"], 3), round(found.std_error["a"], 3)
+    (1.98, 0.045)
+    >>> found.fits()[0].errors.round(3)
+    array([ 0.  ,  0.12, -0.06])
+    """
 
     verb = "identify"
 
@@ -414,7 +472,15 @@ class Identification(Result):
 
 
 class Cost(Result):
-    """The identification cost or log-likelihood over a grid of parameters."""
+    """The identification cost or log-likelihood over a grid of parameters; see :meth:`Study.cost`.
+
+    >>> import daesy
+    >>> model = daesy.parse("model Line parameter Real a = 1; Real y; equation y = a*time; end Line;")
+    >>> study = daesy.Study(model, unknown={"a": 1.0}, measurements={"y": {"column": "y", "std": 0.1}})
+    >>> cost = study.cost({"a": (1.0, 3.0, 5)}, {"t": [0.0, 1.0, 2.0], "y": [0.0, 2.1, 3.9]}, method="output-error")
+    >>> cost.kind, cost.best(), cost.cost.round(3)
+    ('output-error', {'a': 2.0}, array([1.607, 0.39 , 0.007, 0.457, 1.74 ]))
+    """
 
     verb = "cost"
 
@@ -457,14 +523,26 @@ class Cost(Result):
 
 
 class Estimation(Result):
-    """Signals nobody measured: filtered and smoothed, with standard deviations (columns ``x``, ``x.std``, ``x.smoothed``, ..)."""
+    """Signals nobody measured: filtered and smoothed, with standard deviations (columns ``x``, ``x.std``, ``x.smoothed``, ..).
+
+    >>> import daesy
+    >>> walk = daesy.LinearDae([[1.0]], [[0.0]], J=[[1.0]], H=[[1.0]], names=["x"])
+    >>> found = walk.kalman([0.0, 1.0, 2.0], [0.0, 1.0, 0.5], std=1.0, initial="zero")
+    >>> found.signals, found.names
+    (['x'], ['t', 'x', 'x.std', 'x.smoothed', 'x.smoothed.std'])
+    """
 
     verb = "estimate"
 
     @property
     def signals(self) -> list[str]:
         """Names of the signals."""
-        return [name for name in self.names if f"{name}.std" in self.names]
+        ending = ".smoothed"
+        return [
+            name
+            for name in self.names
+            if f"{name}.std" in self.names and not (name.endswith(ending) and name[: -len(ending)] in self.names)
+        ]
 
     @property
     def log_likelihood(self) -> float:
@@ -479,7 +557,15 @@ class Estimation(Result):
 
 
 class Uncertainty(Result):
-    """Moments, quantiles and Sobol indices (columns ``x.mean``, ``x.std``, ``x.q05``, ``x.q95``)."""
+    """Moments, quantiles and Sobol indices (columns ``x.mean``, ``x.std``, ``x.q05``, ``x.q95``); see :meth:`Study.uq`.
+
+    >>> import daesy
+    >>> model = daesy.parse("model Line parameter Real a = 1; Real y; equation y = a*time; end Line;")
+    >>> study = daesy.Study(model, random={"a": {"normal": {"mean": 2.0, "std": 0.5}}}, simulate={"stop": 2.0, "step": 1.0})
+    >>> answer = study.uq()
+    >>> answer["y.mean"].round(6), answer["y.std"].round(6), answer.variables
+    (array([0., 2., 4.]), array([0. , 0.5, 1. ]), ['y'])
+    """
 
     verb = "uq"
 

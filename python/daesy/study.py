@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _daesy, _toml, tasks
-from ._data import Data
+from ._data import Data, plain
 from .errors import Finding, UsageError, failure, from_extension
 from .linear import LinearDae
 from .progress import Progress, reporter
@@ -128,7 +128,7 @@ class Subject:
         if times is not None:
             if start is not None or stop is not None or step is not None:
                 raise UsageError("give either `times`, or `start`, `stop` and `step`")
-            grid = np.ascontiguousarray(times, dtype=np.float64)
+            grid = plain(times)
             if grid.ndim != 1 or len(grid) == 0 or not np.all(np.diff(grid) > 0):
                 raise UsageError("`times` must be one-dimensional and ascending")
             start, stop, times = float(grid[0]), float(grid[-1]), grid
@@ -225,7 +225,11 @@ def _report(path: Path | None) -> list[str]:
 
 
 class Model(Subject):
-    """A Modelica model, from a file, a package folder, or text. See :func:`load` and :func:`parse`."""
+    """A Modelica model, from a file, a package folder, or text. See :func:`load` and :func:`parse`.
+
+    >>> Model(text="model Lag Real x; equation der(x) = -x; end Lag;").name
+    'Lag'
+    """
 
     def __init__(self, path: Path | None = None, class_name: str | None = None, *, text: str | None = None) -> None:
         super().__init__()
@@ -255,6 +259,13 @@ def load(path: Path, class_name: str | None = None) -> Model:
     Args:
         path: the file
         class_name: which class, when the file holds several
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "lag.mo")
+    ...     _ = path.write_text("model Lag Real x; equation der(x) = -x; end Lag;")
+    ...     load(path)
+    <daesy.Model Lag>
     """
     return Model(path, class_name)
 
@@ -400,16 +411,22 @@ class Study(Subject):
         """Unknown parameters from data, with their uncertainty.
 
         Args:
-            data: a pandas or polars frame, a dict of arrays, the path of a CSV file, or a list of these (several experiments);
-                the study's own data when left out
+            data: a pandas or polars frame, an xarray dataset, a dict of arrays, the path of a CSV file, or a list of these (several
+                experiments); the study's own data when left out
             method: ``"auto"``, ``"ml"``, ``"pem"`` or ``"output-error"``; what the study says when left out
             starts: searches from this many points spread over the bounds
             profile: also finds profile-likelihood intervals
             seed: seed of everything random
             threads: number of threads; all cores when left out
-            executor: anything with the interface of ``concurrent.futures.Executor``, which then does the work; the result is the same
+            executor: anything with the interface of ``concurrent.futures.Executor``, which then runs the searches from several
+                starts and the data sets of a bootstrap; the result is the same
             progress: ``True``, ``False``, or a function of (done, total)
             report: writes a page to this file
+
+        >>> model = parse("model Line parameter Real a = 1; Real y; equation y = a*time; end Line;")
+        >>> study = Study(model, unknown={"a": 1.0}, measurements={"y": {"column": "y", "std": 0.1}})
+        >>> round(study.identify({"t": [0.0, 1.0, 2.0], "y": [0.0, 2.1, 3.9]}).estimate["a"], 3)
+        1.98
         """
         words = _options(method=method, seed=seed, threads=threads) + _report(report)
         words += [f"--starts={int(starts)}"] if starts != 1 else []
@@ -434,9 +451,16 @@ class Study(Subject):
 
         Args:
             grid: for each parameter ``(first, last, number of points)``
+            executor: as in :meth:`identify`; points of the grid are its tasks
             checkpoint: a file from which the same call goes on after an interruption
 
         The other arguments are those of :meth:`identify`.
+
+        >>> model = parse("model Line parameter Real a = 1; Real y; equation y = a*time; end Line;")
+        >>> study = Study(model, unknown={"a": 1.0}, measurements={"y": {"column": "y", "std": 0.1}})
+        >>> cost = study.cost({"a": (1.0, 3.0, 5)}, {"t": [0.0, 1.0, 2.0], "y": [0.0, 2.1, 3.9]})
+        >>> cost.kind, cost.best()
+        ('log-likelihood', {'a': 2.0})
         """
         words = _options(method=method, seed=seed, threads=threads, checkpoint=checkpoint) + _report(report)
         for name, axis in grid.items():
@@ -459,6 +483,15 @@ class Study(Subject):
         Args:
             data: as in :meth:`identify`
             identify: finds the unknowns first, instead of taking their start values
+            set: parameter values and unknowns by name, such as the ``estimate`` of an identification
+
+        >>> model = parse("model Walk input Real w; Real x(start = 0, fixed = true); equation der(x) = w; end Walk;")
+        >>> study = Study(
+        ...     model, disturbances={"w": {"white": 1.0}}, measurements={"x": {"column": "x", "std": 1.0}}, estimate=["x"]
+        ... )
+        >>> found = study.estimate({"t": [0.0, 1.0, 2.0], "x": [0.0, 1.0, 0.5]})
+        >>> found["x"].round(4), (found["x.std"] ** 2).round(4)
+        (array([0. , 0.5, 0.5]), array([0. , 0.5, 0.6]))
         """
         words = _options(seed=seed) + _report(report) + (["--identify"] if identify else [])
         return self._ask(Estimation, "estimate", words, data, set, progress)
@@ -480,9 +513,15 @@ class Study(Subject):
 
         Args:
             surrogate: writes the polynomials in the random parameters to this file
+            executor: as in :meth:`identify`; simulations are its tasks
             checkpoint: a file from which the same call goes on after an interruption
 
         The other arguments are those of :meth:`identify`.
+
+        >>> model = parse("model Line parameter Real a = 1; Real y; equation y = a*time; end Line;")
+        >>> study = Study(model, random={"a": {"normal": {"mean": 2.0, "std": 0.5}}}, simulate={"stop": 2.0, "step": 1.0})
+        >>> study.uq()["y.std"].round(6)
+        array([0. , 0.5, 1. ])
         """
         words = _options(seed=seed, threads=threads, checkpoint=checkpoint, surrogate=surrogate) + _report(report)
         return self._ask(Uncertainty, "uq", words, data, set, progress, executor=executor)

@@ -269,7 +269,18 @@ def variable(
     min: float | None = None,
     max: float | None = None,
 ) -> Variable:
-    """A variable. ``fixed=True`` insists on the start value; otherwise it is a guess that changes as little as possible."""
+    """A variable.
+
+    Args:
+        start: its value at the start, in its unit
+        fixed: whether to insist on that; otherwise it is a guess that changes as little as possible
+        unit: shown in reports
+        nominal: its typical size, for tolerances
+        min, max: bounds that are checked
+
+    >>> variable("x", start=1.0, fixed=True, unit="m").symbol.declaration()
+    '  Real x(start = 1.0, fixed = true, unit = "m");'
+    """
     return Variable(Symbol(name, "", start=start, fixed=fixed, unit=unit, nominal=nominal, min=min, max=max))
 
 
@@ -293,12 +304,25 @@ def variables(
 
 
 def parameter(name: str, value: float | Expression, *, unit: str | None = None) -> Variable:
-    """A parameter with its value, which a study or ``set=`` may change."""
+    """A parameter with its value, which a study or ``set=`` may change.
+
+    >>> k = parameter("k", 2.0, unit="1/s")
+    >>> x = variable("x", start=1.0, fixed=True)
+    >>> build("Decay", [der(x) == -k * x]).simulate(times=[0, 1], set={"k": 1.0}, rtol=1e-9)["x"].round(6)
+    array([1.      , 0.367879])
+    """
     return Variable(Symbol(name, "parameter ", value, unit=unit))
 
 
 def input(name: str, *, start: float | None = None, unit: str | None = None) -> Variable:
-    """An input, whose values a study gives; without one it rests at its start value."""
+    """An input, whose values a study gives; without one it rests at its start value.
+
+    >>> import daesy
+    >>> u, x = input("u"), variable("x", start=0.0, fixed=True)
+    >>> study = daesy.Study(build("Lag", [der(x) == u - x]), inputs={"u": {"expression": "1"}}, simulate={"rtol": 1e-9})
+    >>> study.simulate(times=[0, 1])["x"].round(6)
+    array([0.      , 0.632121])
+    """
     return Variable(Symbol(name, "input ", start=start, unit=unit))
 
 
@@ -316,52 +340,92 @@ def der(expression: Operand) -> Expression:
 
 
 def sin(x: Operand) -> Expression:
-    """Sine."""
+    """Sine of an angle in rad.
+
+    >>> sin(variable("x"))
+    sin(x)
+    """
     return _call("sin", x)
 
 
 def cos(x: Operand) -> Expression:
-    """Cosine."""
+    """Cosine of an angle in rad.
+
+    >>> cos(variable("x"))
+    cos(x)
+    """
     return _call("cos", x)
 
 
 def tan(x: Operand) -> Expression:
-    """Tangent."""
+    """Tangent of an angle in rad.
+
+    >>> tan(variable("x"))
+    tan(x)
+    """
     return _call("tan", x)
 
 
 def exp(x: Operand) -> Expression:
-    """Exponential."""
+    """Exponential.
+
+    >>> exp(variable("x"))
+    exp(x)
+    """
     return _call("exp", x)
 
 
 def log(x: Operand) -> Expression:
-    """Natural logarithm."""
+    """Natural logarithm.
+
+    >>> log(variable("x"))
+    log(x)
+    """
     return _call("log", x)
 
 
 def sqrt(x: Operand) -> Expression:
-    """Square root."""
+    """Square root.
+
+    >>> sqrt(variable("x") + 1)
+    sqrt((x + 1.0))
+    """
     return _call("sqrt", x)
 
 
 def tanh(x: Operand) -> Expression:
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent.
+
+    >>> tanh(variable("x"))
+    tanh(x)
+    """
     return _call("tanh", x)
 
 
 def atan2(y: Operand, x: Operand) -> Expression:
-    """Angle of the point (x, y)."""
+    """Angle of the point (x, y).
+
+    >>> atan2(variable("y"), variable("x"))
+    atan2(y, x)
+    """
     return _call("atan2", y, x)
 
 
 def minimum(x: Operand, y: Operand) -> Expression:
-    """The smaller of two."""
+    """The smaller of two.
+
+    >>> minimum(variable("x"), 1)
+    min(x, 1.0)
+    """
     return _call("min", x, y)
 
 
 def maximum(x: Operand, y: Operand) -> Expression:
-    """The larger of two."""
+    """The larger of two.
+
+    >>> maximum(variable("x"), 0)
+    max(x, 0.0)
+    """
     return _call("max", x, y)
 
 

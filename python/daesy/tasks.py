@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from concurrent.futures import wait
+from concurrent.futures import BrokenExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,11 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _daesy
-from ._data import Data, Experiments, experiments
-from .errors import UsageError, from_extension
-
-#: Verbs whose evaluations an executor can run.
-SHARED = ("uq",)
+from ._data import Data, Experiments, experiments, plain
+from .errors import ExecutorError, from_extension
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class Bundle:
             assert self.path is not None
             source = _daesy.Source.file(self.path)
         for table in self.data.tables:
-            source = source.with_data(list(table), list(table.values()))
+            source = source.with_data(list(table), [plain(column) for column in table.values()])
         return source
 
     def words(self, arguments: list[str]) -> list[str]:
@@ -74,8 +71,6 @@ class Answer:
 
 def ask(bundle: Bundle, verb: str, arguments: list[str], tell: Any = None, executor: Any = None) -> Answer:
     """One question; with an executor, the evaluations behind it are its tasks."""
-    if executor is not None and verb not in SHARED:
-        raise UsageError(f"the evaluations behind `{verb}` cannot be handed to an executor yet")
     words = bundle.words(arguments)
     distribute = None if executor is None else _Shares(executor, bundle, verb, words)
     answer = _daesy.ask(bundle.source(), verb, words, tell, distribute)
@@ -109,16 +104,22 @@ class _Shares:
     def __call__(self, points: list[list[float]], is_stopped: Callable[[], bool]) -> list[npt.NDArray[np.float64]]:
         size = max(1, min(64, -(-len(points) // (4 * self._n_workers()))))
         shares = [points[at : at + size] for at in range(0, len(points), size)]
-        submit = self._executor.submit
-        futures = [submit(evaluate, self._bundle, self._verb, self._words, share) for share in shares]
+        futures: list[Any] = []
         found: list[npt.NDArray[np.float64]] = []
         try:
+            for share in shares:
+                futures.append(self._executor.submit(evaluate, self._bundle, self._verb, self._words, share))
             for future in futures:
                 found += self._result(future, is_stopped)
-        except BaseException:
+        except BrokenExecutor as broken:
+            raise ExecutorError(
+                f"a worker of the executor ended abruptly after {len(found)} of {len(points)} evaluations, and the executor "
+                "is of no more use: make a new one (with `checkpoint=`, cost and uq go on where they ended); "
+                "workers that use up the memory are ended by the system"
+            ) from broken
+        finally:
             for future in futures:
                 future.cancel()
-            raise
         return found
 
     def _n_workers(self) -> int:
@@ -131,5 +132,4 @@ class _Shares:
             if is_stopped():
                 raise KeyboardInterrupt
             wait([future], timeout=0.2)
-        result: list[npt.NDArray[np.float64]] = future.result()
-        return result
+        return [plain(numbers) for numbers in future.result()]

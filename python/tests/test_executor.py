@@ -8,10 +8,11 @@ import signal
 import sys
 import threading
 import time
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from studies import die, fall_data, fall_study, lag_data, lag_study
 
 import daesy
 
@@ -60,6 +61,60 @@ def test_threads(local):
 def test_processes(local):
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         assert_same(random_study().uq(executor=pool), local)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes of POSIX")
+@pytest.mark.filterwarnings("default")
+def test_forked_processes(local):
+    # Threads of this process, which the local run has started, are not in its children.
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as pool:
+        assert_same(random_study().uq(executor=pool), local)
+        study = fall_study(method="pem")
+        grid = {"c": (0.8, 1.2, 5)}
+        assert_same(study.cost(grid, fall_data(), executor=pool), study.cost(grid, fall_data()))
+
+
+QUESTIONS = {
+    "likelihoods": lambda **how: lag_study().cost({"k": (1.0, 3.0, 4), "g": (1.0, 2.0, 3)}, lag_data(), **how),
+    "output errors": lambda **how: lag_study().cost({"k": (1.0, 3.0, 4)}, lag_data(), method="output-error", **how),
+    "refused points": lambda **how: lag_study().cost({"k": (-400.0, 2.0, 3)}, lag_data(), **how),
+    "prediction errors": lambda **how: fall_study(method="pem").cost({"c": (0.5, 1.5, 12)}, fall_data(), **how),
+    "searches": lambda **how: lag_study().identify(lag_data(), starts=5, **how),
+    "searches with output errors": lambda **how: fall_study(method="output-error").identify(fall_data(), starts=3, **how),
+    "bootstrap": lambda **how: fall_study(method="pem", bootstrap=3).identify(fall_data(), starts=2, **how),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_verb_shares_out_its_work(question):
+    Counting.n_tasks = 0
+    with Counting(2) as pool:
+        shared = QUESTIONS[question](executor=pool)
+    assert Counting.n_tasks >= 3
+    assert_same(shared, QUESTIONS[question]())
+
+
+class Deadly(ProcessPoolExecutor):
+    """A pool in which the third task kills its worker."""
+
+    n_tasks = 0
+
+    def submit(self, function, *arguments, **options):
+        self.n_tasks += 1
+        return super().submit(die if self.n_tasks == 3 else function, *arguments, **options)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_pool_that_loses_a_worker_says_so_and_the_next_goes_on(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    study, grid = fall_study(method="pem"), {"c": (0.5, 1.5, 12)}
+    checkpoint = tmp_path / "costs.txt"
+    with Deadly(2, mp_context=context) as pool, pytest.raises(daesy.ExecutorError, match="make a new one") as lost:
+        study.cost(grid, fall_data(), executor=pool, checkpoint=checkpoint)
+    assert isinstance(lost.value.__cause__, BrokenExecutor)
+    with ProcessPoolExecutor(2, mp_context=context) as pool:
+        again = study.cost(grid, fall_data(), executor=pool, checkpoint=checkpoint)
+    assert_same(again, study.cost(grid, fall_data()))
 
 
 def test_failures_of_tasks_arrive_with_their_findings():
@@ -120,6 +175,8 @@ def test_a_dask_cluster_that_loses_a_worker(local, tmp_path, monkeypatch):
         victim.join()
         client.wait_for_workers(2)
         assert pids[0] not in client.run(os.getpid).values()
+        shared = fall_study(method="pem").cost({"c": (0.8, 1.2, 5)}, fall_data(), executor=client.get_executor(pure=False))
+        assert_same(shared, fall_study(method="pem").cost({"c": (0.8, 1.2, 5)}, fall_data()))
 
 
 def slow(function, *arguments):

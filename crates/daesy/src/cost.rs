@@ -6,13 +6,14 @@ use std::time::Instant;
 use daesy_estimate::descriptor::ParametricModel;
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::likelihood::Likelihood;
-use daesy_estimate::pem::{FilterLikelihood, PointRefusal, PredictionSettings};
+use daesy_estimate::pem::{FilterLikelihood, PointRefusal, Prediction, PredictionSettings};
 use daesy_graph::Span;
 use daesy_graph::finding::{Finding, nearest};
 use serde_json::{Map, Value, json};
 
 use crate::checkpoint::{Checkpoint, fingerprint_of, key as checkpoint_key};
 use crate::diagnostic::Diagnostic;
+use crate::distribute::Elsewhere;
 use crate::estimate::filter_kind;
 use crate::identify::ml::prepare;
 use crate::identify::refusal::{failure, finding};
@@ -170,6 +171,54 @@ pub fn points(axes: &[GridAxis]) -> Vec<Vec<f64>> {
     points
 }
 
+/// How the values of a grid are found.
+enum Route {
+    /// By filters of a model that is linear in its variables.
+    Filter { study: Box<LinearStudy>, kind: CostKind },
+    /// By simulated ensembles.
+    Ensembles(CostKind),
+    /// By filters of a nonlinear model.
+    NonlinearFilter,
+}
+
+fn route(loaded: &mut Loaded, options: &CostOptions) -> Result<Route, CostFailure> {
+    let asked = options
+        .method
+        .clone()
+        .or_else(|| loaded.study.as_ref().and_then(|study| study.identify.method.clone()))
+        .unwrap_or_else(|| "auto".to_owned());
+    let kind = match asked.as_str() {
+        "auto" | "ml" => CostKind::LogLikelihood,
+        "output-error" => CostKind::OutputError,
+        "pem" => return Ok(Route::Ensembles(CostKind::PredictionError)),
+        other => {
+            let diagnostic = Diagnostic::error("method", format!("there is no cost by the method `{other}`"));
+            return Err(CostFailure::Usage(vec![diagnostic.with_help("methods: auto, ml, pem, output-error")]));
+        }
+    };
+    let study = match prepare(loaded, SignalsWanted::No) {
+        Ok(study) => study,
+        Err(IdentifyFailure::Input(diagnostics))
+            if diagnostics.iter().any(|diagnostic| diagnostic.code == "nonlinear") =>
+        {
+            if asked == "ml" {
+                return Ok(Route::NonlinearFilter);
+            }
+            let has_disturbances = loaded.study.as_ref().is_some_and(|study| !study.disturbances.is_empty());
+            let is_undisturbed = kind == CostKind::OutputError || !has_disturbances;
+            return Ok(Route::Ensembles(if is_undisturbed {
+                CostKind::OutputError
+            } else {
+                CostKind::PredictionError
+            }));
+        }
+        Err(failure) => return Err(failure.into()),
+    };
+    let start = study.start();
+    let study = if kind == CostKind::OutputError { study.without_noise(&start) } else { study };
+    Ok(Route::Filter { study: Box::new(study), kind })
+}
+
 /// Evaluates the cost over a grid; unknowns that are not in it stay at their start.
 ///
 /// # Errors
@@ -181,69 +230,140 @@ pub fn cost(
     progress: &mut ProgressLine<'_>,
 ) -> Result<CostGrid, CostFailure> {
     let axes = read_axes(loaded, grid)?;
-    let asked = options
-        .method
-        .clone()
-        .or_else(|| loaded.study.as_ref().and_then(|study| study.identify.method.clone()))
-        .unwrap_or_else(|| "auto".to_owned());
-    let kind = match asked.as_str() {
-        "auto" | "ml" => CostKind::LogLikelihood,
-        "output-error" => CostKind::OutputError,
-        "pem" => return prediction_cost(loaded, axes, CostKind::PredictionError, options, progress),
-        other => {
-            let diagnostic = Diagnostic::error("method", format!("there is no cost by the method `{other}`"));
-            return Err(CostFailure::Usage(vec![diagnostic.with_help("methods: auto, ml, pem, output-error")]));
-        }
-    };
-    let mut study = match prepare(loaded, SignalsWanted::No) {
-        Ok(study) => study,
-        Err(IdentifyFailure::Input(diagnostics))
-            if diagnostics.iter().any(|diagnostic| diagnostic.code == "nonlinear") =>
-        {
-            if asked == "ml" {
-                return filtered_cost(loaded, axes, options, progress);
-            }
-            let has_disturbances = loaded.study.as_ref().is_some_and(|study| !study.disturbances.is_empty());
-            let is_undisturbed = kind == CostKind::OutputError || !has_disturbances;
-            let kind = if is_undisturbed { CostKind::OutputError } else { CostKind::PredictionError };
-            return prediction_cost(loaded, axes, kind, options, progress);
-        }
-        Err(failure) => return Err(failure.into()),
-    };
-    let start = study.start();
-    if kind == CostKind::OutputError {
-        study = study.without_noise(&start);
+    match route(loaded, options)? {
+        Route::Filter { study, kind } => filter_cost(loaded, axes, &study, kind, progress),
+        Route::Ensembles(kind) => prediction_cost(loaded, axes, kind, options, progress),
+        Route::NonlinearFilter => filtered_cost(loaded, axes, options, progress),
     }
-    let points = points(&axes);
-    let places: Vec<usize> = axes
-        .iter()
-        .map(|axis| study.unknowns.iter().position(|unknown| unknown.name == axis.name).unwrap_or(0))
-        .collect();
-    let theta_of = |point: &[f64]| {
-        let mut theta = start.clone();
-        for (&place, &value) in places.iter().zip(point) {
-            theta[place] = value;
+}
+
+/// One share of the values of a grid: for each point its value and how many realizations broke down, or nothing where it is refused.
+///
+/// # Errors
+/// As [`cost`].
+pub fn evaluate_at(
+    loaded: &mut Loaded,
+    grid: &[String],
+    options: &CostOptions,
+    points: &[Vec<f64>],
+) -> Result<Vec<Vec<f64>>, CostFailure> {
+    let axes = read_axes(loaded, grid)?;
+    match route(loaded, options)? {
+        Route::Filter { study, kind } => {
+            let start = study.start();
+            let places = Places::new(&axes, study.unknowns.iter().map(|unknown| unknown.name.as_str()));
+            let first = first_point(&axes);
+            let likelihood = likelihood_of(loaded, &study, &start, &places.theta(&start, &first))?;
+            let value = |point: &Vec<f64>| value_at(&study, &likelihood, kind, &places.theta(&start, point));
+            let values = points.iter().map(|point| value(point).map_or_else(|_| Vec::new(), |value| vec![value, 0.0]));
+            Ok(values.collect())
         }
+        Route::Ensembles(kind) => {
+            let study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
+            let start = study.space.clamp(&study.start());
+            let places = Places::new(&axes, study.unknowns.iter().map(|unknown| unknown.name.as_str()));
+            let refused = |refusal: PointRefusal| refused(loaded, &study, &refusal);
+            let problem = study.problem(settings(&study, kind, options), &start).map_err(refused)?;
+            let thetas: Vec<Vec<f64>> = points.iter().map(|point| places.theta(&start, point)).collect();
+            let mut values = Vec::with_capacity(thetas.len());
+            for some in thetas.chunks(POINTS_TOGETHER) {
+                let n_realizations = problem.settings().n_realizations;
+                let predictions = problem.predict(some, n_realizations, &loaded.watch).map_err(refused)?;
+                let numbers = |found: &Prediction| vec![problem.cost(found), found.failures.len() as f64];
+                values.extend(predictions.iter().map(numbers));
+            }
+            Ok(values)
+        }
+        Route::NonlinearFilter => {
+            let kind = filter_kind(loaded.study.as_ref());
+            let study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
+            let start = study.space.clamp(&study.start());
+            let places = Places::new(&axes, study.unknowns.iter().map(|unknown| unknown.name.as_str()));
+            let refused = |refusal: PointRefusal| refused(loaded, &study, &refusal);
+            let problem = study.problem(study.settings.clone(), &start).map_err(refused)?;
+            let watch = loaded.watch.clone();
+            let likelihood = FilterLikelihood { problem: &problem, kind, space: &study.space, watch };
+            let value = |point: &Vec<f64>| {
+                let runs = likelihood.run(&places.theta(&start, point)).map_err(refused)?;
+                Ok(vec![likelihood.log_likelihood(&runs), 0.0])
+            };
+            points.iter().map(value).collect()
+        }
+    }
+}
+
+/// Which unknowns the axes of a grid are.
+struct Places(Vec<usize>);
+
+impl Places {
+    fn new<'n>(axes: &[GridAxis], unknowns: impl Iterator<Item = &'n str>) -> Self {
+        let unknowns: Vec<&str> = unknowns.collect();
+        let place = |axis: &GridAxis| unknowns.iter().position(|name| *name == axis.name).unwrap_or(0);
+        Self(axes.iter().map(place).collect())
+    }
+
+    /// All unknowns at a point of the grid.
+    fn theta(&self, start: &[f64], point: &[f64]) -> Vec<f64> {
+        let mut theta = start.to_vec();
+        self.0.iter().zip(point).for_each(|(&place, &value)| theta[place] = value);
         theta
-    };
-    // The structure is that of the start, or of the first point where the start itself is refused.
-    let likelihood = Likelihood::new(&study, &start, FilterOptions::default())
-        .or_else(|_| Likelihood::new(&study, &theta_of(&points[0]), FilterOptions::default()))
-        .map_err(|error| failure(loaded, &study, &start, &error))?;
+    }
+}
+
+fn first_point(axes: &[GridAxis]) -> Vec<f64> {
+    axes.iter().map(|axis| axis.values[0]).collect()
+}
+
+/// The structure is that of the start, or of the first point where the start itself is refused.
+fn likelihood_of<'s>(
+    loaded: &Loaded,
+    study: &'s LinearStudy,
+    start: &[f64],
+    first: &[f64],
+) -> Result<Likelihood<'s, LinearStudy>, IdentifyFailure> {
+    Likelihood::new(study, start, FilterOptions::default())
+        .or_else(|_| Likelihood::new(study, first, FilterOptions::default()))
+        .map_err(|error| failure(loaded, study, start, &error))
+}
+
+/// What somebody else found at points; fails when the run was stopped.
+fn ask_elsewhere(elsewhere: &Elsewhere, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, IdentifyFailure> {
+    elsewhere
+        .evaluate(points)
+        .ok_or_else(|| IdentifyFailure::Method(Box::new(Diagnostic::error("stopped", "the run was stopped"))))
+}
+
+/// The log-likelihood or the output error of a model that is linear in its variables.
+fn filter_cost(
+    loaded: &Loaded,
+    axes: Vec<GridAxis>,
+    study: &LinearStudy,
+    kind: CostKind,
+    progress: &mut ProgressLine<'_>,
+) -> Result<CostGrid, CostFailure> {
+    let start = study.start();
+    let points = points(&axes);
+    let places = Places::new(&axes, study.unknowns.iter().map(|unknown| unknown.name.as_str()));
+    let likelihood = likelihood_of(loaded, study, &start, &places.theta(&start, &points[0]))?;
+    let far = loaded.elsewhere.as_ref().map(|elsewhere| ask_elsewhere(elsewhere, &points)).transpose()?;
     let mut values = Vec::with_capacity(points.len());
     let mut refusals: Vec<Finding> = Vec::new();
     for (at, point) in points.iter().enumerate() {
         if loaded.watch.is_stopped() {
             let error = daesy_estimate::error::EstimateError::Stopped;
-            return Err(failure(loaded, &study, &[], &error).into());
+            return Err(failure(loaded, study, &[], &error).into());
+        }
+        if let Some(&value) = far.as_ref().and_then(|far| far[at].first()) {
+            values.push(value);
+            continue;
         }
         progress(&format!("point {} of {}", at + 1, points.len()));
-        let theta = theta_of(point);
-        match value_at(&study, &likelihood, kind, &theta) {
+        let theta = places.theta(&start, point);
+        match value_at(study, &likelihood, kind, &theta) {
             Ok(value) => values.push(value),
             Err(error) => {
                 values.push(f64::NAN);
-                refusals.push(finding(&study, &theta, &error));
+                refusals.push(finding(study, &theta, &error));
             }
         }
     }
@@ -260,6 +380,20 @@ pub fn cost(
 /// Points that are computed together, so that they share random numbers and memory stays small.
 const POINTS_TOGETHER: usize = 9;
 
+/// Points handed to somebody else at a time where a checkpoint is kept, so that it is never far behind.
+const POINTS_AWAY: usize = 64;
+
+fn refused(loaded: &Loaded, study: &PredictionStudy, refusal: &PointRefusal) -> IdentifyFailure {
+    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+    IdentifyFailure::Input(vec![Diagnostic::resolve(&study.refusal(refusal), &sources)])
+}
+
+fn settings(study: &PredictionStudy, kind: CostKind, options: &CostOptions) -> PredictionSettings {
+    let mut settings = PredictionSettings { is_undisturbed: kind == CostKind::OutputError, ..study.settings.clone() };
+    settings.options.n_threads = options.threads.unwrap_or(0);
+    settings
+}
+
 /// The mean of squared prediction or output errors over a grid.
 fn prediction_cost(
     loaded: &mut Loaded,
@@ -268,27 +402,14 @@ fn prediction_cost(
     options: &CostOptions,
     progress: &mut ProgressLine<'_>,
 ) -> Result<CostGrid, CostFailure> {
-    let mut study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
-    study.settings.options.n_threads = options.threads.unwrap_or(0);
+    let study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
     let start = study.space.clamp(&study.start());
-    let settings = PredictionSettings { is_undisturbed: kind == CostKind::OutputError, ..study.settings.clone() };
-    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
-    let refused =
-        |refusal: &PointRefusal| IdentifyFailure::Input(vec![Diagnostic::resolve(&study.refusal(refusal), &sources)]);
-    let problem = study.problem(settings, &start).map_err(|refusal| refused(&refusal))?;
+    let problem =
+        study.problem(settings(&study, kind, options), &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
     let n_realizations = problem.settings().n_realizations;
-    let places: Vec<usize> = axes
-        .iter()
-        .map(|axis| study.unknowns.iter().position(|unknown| unknown.name == axis.name).unwrap_or(0))
-        .collect();
-    let thetas: Vec<Vec<f64>> = points(&axes)
-        .iter()
-        .map(|point| {
-            let mut theta = start.clone();
-            places.iter().zip(point).for_each(|(&place, &value)| theta[place] = value);
-            theta
-        })
-        .collect();
+    let places = Places::new(&axes, study.unknowns.iter().map(|unknown| unknown.name.as_str()));
+    let points = points(&axes);
+    let thetas: Vec<Vec<f64>> = points.iter().map(|point| places.theta(&start, point)).collect();
     let mut checkpoint = match &options.checkpoint {
         Some(path) => {
             let command = format!("cost {} {}", kind.word(), options.seed);
@@ -299,44 +420,51 @@ fn prediction_cost(
         None => None,
     };
     let key_of = |theta: &[f64]| checkpoint_key("cost", theta);
-    let known = |checkpoint: &Option<Checkpoint>, theta: &[f64]| {
-        checkpoint.as_ref().and_then(|checkpoint| checkpoint.get(&key_of(theta)).map(|numbers| numbers[0]))
+    let known = |theta: &Vec<f64>| checkpoint.as_ref()?.get(&key_of(theta)).map(|numbers| numbers[0]);
+    let mut values: Vec<Option<f64>> = thetas.iter().map(known).collect();
+    let missing: Vec<usize> = (0..thetas.len()).filter(|&at| values[at].is_none()).collect();
+    let together = match (&loaded.elsewhere, &checkpoint) {
+        (None, _) => POINTS_TOGETHER,
+        (Some(_), Some(_)) => POINTS_AWAY,
+        (Some(_), None) => missing.len().max(1),
     };
-    let missing: Vec<&Vec<f64>> = thetas.iter().filter(|theta| known(&checkpoint, theta).is_none()).collect();
     let begun = Instant::now();
-    let mut found: Vec<f64> = Vec::with_capacity(missing.len());
+    let mut n_found = 0;
     let mut failures = 0;
-    for some in missing.chunks(POINTS_TOGETHER) {
-        let left = if found.is_empty() {
+    for some in missing.chunks(together) {
+        let left = if n_found == 0 {
             String::new()
         } else {
-            let per_point = begun.elapsed().as_secs_f64() / found.len() as f64;
-            format!(", about {:.0} s left", per_point * (missing.len() - found.len()) as f64)
+            let per_point = begun.elapsed().as_secs_f64() / n_found as f64;
+            format!(", about {:.0} s left", per_point * (missing.len() - n_found) as f64)
         };
-        progress(&format!("point {} of {}{left}", thetas.len() - missing.len() + found.len() + 1, thetas.len()));
-        let together: Vec<Vec<f64>> = some.iter().map(|theta| (*theta).clone()).collect();
-        let predictions =
-            problem.predict(&together, n_realizations, &loaded.watch).map_err(|refusal| refused(&refusal))?;
-        for (theta, prediction) in some.iter().zip(&predictions) {
-            failures += prediction.failures.len();
-            let value = problem.cost(prediction);
-            found.push(value);
+        progress(&format!("point {} of {}{left}", thetas.len() - missing.len() + n_found + 1, thetas.len()));
+        let numbers: Vec<Vec<f64>> = if let Some(elsewhere) = &loaded.elsewhere {
+            let share: Vec<Vec<f64>> = some.iter().map(|&at| points[at].clone()).collect();
+            ask_elsewhere(elsewhere, &share)?
+        } else {
+            let share: Vec<Vec<f64>> = some.iter().map(|&at| thetas[at].clone()).collect();
+            let predictions = problem
+                .predict(&share, n_realizations, &loaded.watch)
+                .map_err(|refusal| refused(loaded, &study, &refusal))?;
+            predictions.iter().map(|found| vec![problem.cost(found), found.failures.len() as f64]).collect()
+        };
+        n_found += some.len();
+        for (&at, numbers) in some.iter().zip(numbers) {
+            let [value, n_failures] = numbers[..] else { continue };
+            failures += n_failures as usize;
+            values[at] = Some(value);
             if let Some(checkpoint) = &mut checkpoint {
                 checkpoint
-                    .put(&key_of(theta), &[value])
+                    .put(&key_of(&thetas[at]), &[value])
                     .map_err(|diagnostic| IdentifyFailure::Input(vec![diagnostic]))?;
             }
         }
     }
-    let mut found = found.into_iter();
-    let is_new: Vec<bool> = thetas.iter().map(|theta| missing.contains(&theta)).collect();
-    let values = thetas
-        .iter()
-        .zip(is_new)
-        .map(|(theta, is_new)| if is_new { found.next() } else { known(&checkpoint, theta) }.unwrap_or(f64::NAN))
-        .collect();
+    let values = values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect();
     let mut diagnostics = Vec::new();
     if failures > 0 {
+        let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
         let message = format!("{failures} realizations broke down and were left out");
         diagnostics.push(Diagnostic::resolve(&Finding::warning("realization-failed", Span::NONE, message), &sources));
     }
@@ -354,22 +482,23 @@ fn filtered_cost(
     let study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
     let start = study.space.clamp(&study.start());
     let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
-    let refused =
-        |refusal: &PointRefusal| IdentifyFailure::Input(vec![Diagnostic::resolve(&study.refusal(refusal), &sources)]);
-    let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| refused(&refusal))?;
+    let refused = |refusal: PointRefusal| refused(loaded, &study, &refusal);
+    let problem = study.problem(study.settings.clone(), &start).map_err(refused)?;
     let likelihood = FilterLikelihood { problem: &problem, kind, space: &study.space, watch: loaded.watch.clone() };
-    let places: Vec<usize> = axes
-        .iter()
-        .map(|axis| study.unknowns.iter().position(|unknown| unknown.name == axis.name).unwrap_or(0))
-        .collect();
+    let places = Places::new(&axes, study.unknowns.iter().map(|unknown| unknown.name.as_str()));
     let points = points(&axes);
+    let far = loaded.elsewhere.as_ref().map(|elsewhere| ask_elsewhere(elsewhere, &points)).transpose()?;
     let mut values = Vec::with_capacity(points.len());
     let mut approximation = "";
     for (at, point) in points.iter().enumerate() {
+        let known = far.as_ref().and_then(|far| far[at].first().copied());
+        // The last point is always filtered here: its filter names the approximation.
+        if let Some(value) = known.filter(|_| at + 1 < points.len()) {
+            values.push(value);
+            continue;
+        }
         progress(&format!("point {} of {}", at + 1, points.len()));
-        let mut theta = start.clone();
-        places.iter().zip(point).for_each(|(&place, &value)| theta[place] = value);
-        let runs = likelihood.run(&theta).map_err(|refusal| refused(&refusal))?;
+        let runs = likelihood.run(&places.theta(&start, point)).map_err(refused)?;
         approximation = runs.first().map_or("", |run| run.approximation.words());
         values.push(likelihood.log_likelihood(&runs));
         if loaded.watch.is_stopped() {

@@ -4,6 +4,7 @@
 //! simulated ensembles or by output errors ([`pem`]), or by the likelihood under the approximation of a filter ([`filtered`]). The
 //! result is the same for all methods.
 
+mod far;
 pub mod filtered;
 pub mod ml;
 pub mod pem;
@@ -197,38 +198,24 @@ pub enum IdentifyFailure {
 /// Told about every step of a search.
 pub type ProgressLine<'a> = dyn FnMut(&str) + 'a;
 
-/// Identifies the unknowns of a study.
-///
-/// # Errors
-/// Diagnostics, when the study is at fault or the method gives up.
-pub fn identify(
-    loaded: &mut Loaded,
-    options: &IdentifyOptions,
-    progress: &mut ProgressLine<'_>,
-) -> Result<Identification, IdentifyFailure> {
-    require_unknowns(loaded)?;
+/// How the unknowns of a study are found.
+enum Route {
+    /// By filters of a model that is linear in its variables.
+    Filter(Method),
+    /// By simulated ensembles.
+    Ensembles(Method),
+    /// By filters of a nonlinear model.
+    NonlinearFilter,
+}
+
+fn route(loaded: &Loaded, options: &IdentifyOptions) -> Result<Route, IdentifyFailure> {
     let asked =
         options.method.clone().or_else(|| loaded.study.as_ref().and_then(|study| study.identify.method.clone()));
-    let mut without_linearity = |loaded: &mut Loaded, method: Method| {
-        let mut checkpoint = match &options.checkpoint {
-            Some(path) => {
-                let command = format!("identify {} {} {}", method.word(), options.seed, options.n_starts);
-                let opened = fingerprint_of(loaded, &command)
-                    .and_then(|mark| Checkpoint::open(path, mark).map_err(|diagnostic| vec![diagnostic]));
-                Some(opened.map_err(IdentifyFailure::Input)?)
-            }
-            None => None,
-        };
-        match method {
-            Method::MaximumLikelihood => filtered::identify(loaded, options, checkpoint.as_mut(), progress),
-            _ => pem::identify(loaded, method, options, checkpoint.as_mut(), progress),
-        }
-    };
     let has_disturbances = loaded.study.as_ref().is_some_and(|study| !study.disturbances.is_empty());
     let method = match asked.as_deref().unwrap_or("auto") {
         "auto" | "ml" => Method::MaximumLikelihood,
         "output-error" => Method::OutputError,
-        "pem" => return without_linearity(loaded, Method::PredictionError),
+        "pem" => return Ok(Route::Ensembles(Method::PredictionError)),
         other => {
             return Err(IdentifyFailure::Input(vec![
                 Diagnostic::error("method", format!("there is no method `{other}`"))
@@ -243,12 +230,60 @@ pub fn identify(
         }
         _ => true,
     };
-    match (method, is_linear, asked.as_deref()) {
-        (Method::OutputError, false, _) => without_linearity(loaded, Method::OutputError),
-        (_, false, None | Some("auto")) if has_disturbances => without_linearity(loaded, Method::PredictionError),
-        (_, false, None | Some("auto")) => without_linearity(loaded, Method::OutputError),
-        (Method::MaximumLikelihood, false, _) => without_linearity(loaded, Method::MaximumLikelihood),
-        _ => ml::identify(loaded, method, options, progress),
+    Ok(match (method, is_linear, asked.as_deref()) {
+        (Method::OutputError, false, _) => Route::Ensembles(Method::OutputError),
+        (_, false, None | Some("auto")) if has_disturbances => Route::Ensembles(Method::PredictionError),
+        (_, false, None | Some("auto")) => Route::Ensembles(Method::OutputError),
+        (Method::MaximumLikelihood, false, _) => Route::NonlinearFilter,
+        _ => Route::Filter(method),
+    })
+}
+
+/// Identifies the unknowns of a study.
+///
+/// # Errors
+/// Diagnostics, when the study is at fault or the method gives up.
+pub fn identify(
+    loaded: &mut Loaded,
+    options: &IdentifyOptions,
+    progress: &mut ProgressLine<'_>,
+) -> Result<Identification, IdentifyFailure> {
+    require_unknowns(loaded)?;
+    let route = route(loaded, options)?;
+    let method = match route {
+        Route::Filter(method) => return ml::identify(loaded, method, options, progress),
+        Route::Ensembles(method) => method,
+        Route::NonlinearFilter => Method::MaximumLikelihood,
+    };
+    let mut checkpoint = match &options.checkpoint {
+        Some(path) => {
+            let command = format!("identify {} {} {}", method.word(), options.seed, options.n_starts);
+            let opened = fingerprint_of(loaded, &command)
+                .and_then(|mark| Checkpoint::open(path, mark).map_err(|diagnostic| vec![diagnostic]));
+            Some(opened.map_err(IdentifyFailure::Input)?)
+        }
+        None => None,
+    };
+    match route {
+        Route::NonlinearFilter => filtered::identify(loaded, options, checkpoint.as_mut(), progress),
+        _ => pem::identify(loaded, method, options, checkpoint.as_mut(), progress),
+    }
+}
+
+/// One share of the searches behind an identification; each point says what is asked and from where.
+///
+/// # Errors
+/// As [`identify`].
+pub fn evaluate_at(
+    loaded: &mut Loaded,
+    options: &IdentifyOptions,
+    points: &[Vec<f64>],
+) -> Result<Vec<Vec<f64>>, IdentifyFailure> {
+    require_unknowns(loaded)?;
+    match route(loaded, options)? {
+        Route::Filter(method) => ml::evaluate_at(loaded, method, points),
+        Route::Ensembles(method) => pem::evaluate_at(loaded, method, options, points),
+        Route::NonlinearFilter => filtered::evaluate_at(loaded, options, points),
     }
 }
 

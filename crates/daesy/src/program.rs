@@ -12,8 +12,10 @@ use daesy_graph::source::Place;
 use daesy_system::Watch;
 use serde_json::{Map, Value, json};
 
+use crate::cost::CostFailure;
 use crate::diagnostic::Diagnostic;
 use crate::distribute::Elsewhere;
+use crate::identify::IdentifyFailure;
 use crate::load::{LoadOptions, Loaded, load_source};
 use crate::reduced::regularize_model;
 use crate::regularize::RegularizeOptions;
@@ -23,7 +25,7 @@ use crate::simulate::{SimulateFailure, Trajectory};
 use crate::source::Source;
 use crate::table::{Table, TableKind, write_whole};
 use crate::uq::{SurrogateFile, UqFailure, UqSettings, read_surrogate};
-use crate::{check, demo, flat_text, simulate, uq};
+use crate::{check, cost, demo, flat_text, identify, simulate, uq};
 
 const AFTER_HELP: &str = "\
 FILE is a Modelica file (.mo), a package folder, or a study (.toml) that names one.
@@ -307,22 +309,11 @@ pub fn evaluate(
     points: &[Vec<f64>],
     watch: &Watch,
 ) -> Result<Vec<Vec<f64>>, Box<Answer>> {
-    match parse(verb, source, arguments, watch, None)? {
-        Verb::Uq(args) => {
-            let answer = Answer::new("uq");
-            let mut loaded = match load_file(&args.file) {
-                Ok(loaded) => loaded,
-                Err(diagnostics) => return Err(Box::new(answer.fail(Status::Fault, diagnostics).about(&args.file))),
-            };
-            let settings = UqSettings { seed: args.file.common.seed, threads: Some(1), checkpoint: None };
-            uq::evaluate_at(&mut loaded, points, &settings).map_err(|failure| {
-                Box::new(match failure {
-                    UqFailure::Input(diagnostics) => answer.fail(Status::Fault, diagnostics).about(&args.file),
-                    UqFailure::Method(diagnostic) => answer.fail(Status::GaveUp, vec![*diagnostic]).about(&args.file),
-                })
-            })
-        }
-        _ => Err(Box::new(refuse("evaluate", format!("`daesy {verb}` has no evaluations to share out")))),
+    let verb = parse(verb, source, arguments, watch, None)?;
+    // Whoever hands out the shares uses all processors; and a process that was forked has none of the threads that others expect.
+    match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
+        Ok(pool) => pool.install(|| verb.evaluate(points)),
+        Err(_) => verb.evaluate(points),
     }
 }
 
@@ -343,6 +334,42 @@ fn parse(
 }
 
 impl Verb {
+    /// One share of the evaluations behind the answer.
+    fn evaluate(&self, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Box<Answer>> {
+        let (args, command) = match self {
+            Self::Uq(args) => (&args.file, "uq"),
+            Self::Cost(args) => (&args.file, "cost"),
+            Self::Identify(args) => (&args.file, "identify"),
+            _ => return Err(Box::new(refuse("evaluate", "this verb has no evaluations to share out".to_owned()))),
+        };
+        let failed = |status: Status, diagnostics: Vec<Diagnostic>| {
+            Box::new(Answer::new(command).fail(status, diagnostics).about(args))
+        };
+        let by_identification = |failure: IdentifyFailure| match failure {
+            IdentifyFailure::Input(diagnostics) => failed(Status::Fault, diagnostics),
+            IdentifyFailure::Method(diagnostic) => failed(Status::GaveUp, vec![*diagnostic]),
+        };
+        let mut loaded = load_file(args).map_err(|diagnostics| failed(Status::Fault, diagnostics))?;
+        match self {
+            Self::Cost(args) => {
+                cost::evaluate_at(&mut loaded, &args.grid, &args.options(), points).map_err(|failure| match failure {
+                    CostFailure::Usage(diagnostics) => failed(Status::Usage, diagnostics),
+                    CostFailure::Identify(failure) => by_identification(failure),
+                })
+            }
+            Self::Identify(args) => {
+                identify::evaluate_at(&mut loaded, &args.options(), points).map_err(by_identification)
+            }
+            _ => {
+                let settings = UqSettings { seed: args.common.seed, threads: Some(1), checkpoint: None };
+                uq::evaluate_at(&mut loaded, points, &settings).map_err(|failure| match failure {
+                    UqFailure::Input(diagnostics) => failed(Status::Fault, diagnostics),
+                    UqFailure::Method(diagnostic) => failed(Status::GaveUp, vec![*diagnostic]),
+                })
+            }
+        }
+    }
+
     fn answer(self) -> Answer {
         match self {
             Self::Check(args) => refuse_output(&args, "check").unwrap_or_else(|| check_verb(&args).about(&args)),

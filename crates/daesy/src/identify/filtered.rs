@@ -10,7 +10,8 @@ use daesy_estimate::uncertainty::Uncertainty;
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 
-use super::pem::{Kept, fit_percent, refused, residuals, resolve};
+use super::far;
+use super::pem::{Kept, fit_percent, refused, residuals, resolve, stopped};
 use super::{
     Fit, Identifiability, Identification, IdentifyFailure, IdentifyOptions, Method, ParameterEstimate, ProgressLine,
     StartOutcome,
@@ -26,6 +27,33 @@ const ENOUGH: f64 = 1e-6;
 
 /// Steps of a search at most.
 const MAX_STEPS: usize = 60;
+
+fn search_options() -> SearchOptions {
+    SearchOptions { absolute: ENOUGH, relative: 0.0, max_iterations: MAX_STEPS, ..Default::default() }
+}
+
+/// Searches that somebody else asks for, as numbers.
+///
+/// # Errors
+/// As [`identify`].
+pub fn evaluate_at(
+    loaded: &mut Loaded,
+    options: &IdentifyOptions,
+    points: &[Vec<f64>],
+) -> Result<Vec<Vec<f64>>, IdentifyFailure> {
+    let kind = filter_kind(loaded.study.as_ref());
+    let study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
+    let start = study.space.clamp(&study.start());
+    let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
+    let found = points.iter().map(|point| {
+        let from = point.get(1..).unwrap_or_default();
+        let mut likelihood =
+            FilterLikelihood { problem: &problem, kind, space: &study.space, watch: loaded.watch.clone() };
+        let found = minimize(&mut likelihood, from, &study.space, &search_options(), &mut |_| {});
+        found.map_or_else(|_| Vec::new(), |result| far::to_numbers(&result))
+    });
+    Ok(found.collect())
+}
 
 /// Identifies a nonlinear model by maximum likelihood.
 ///
@@ -52,20 +80,27 @@ pub fn identify(
     let fail = |refusal: &PointRefusal| refused(loaded, &study, refusal);
     let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| fail(&refusal))?;
     let likelihood = || FilterLikelihood { problem: &problem, kind, space: &study.space, watch: loaded.watch.clone() };
-    let search = SearchOptions { absolute: ENOUGH, relative: 0.0, max_iterations: MAX_STEPS, ..Default::default() };
+    let search = search_options();
     let begun = Instant::now();
     let mut outcomes = Vec::new();
     let mut best: Option<SearchResult<PointRefusal>> = None;
     let mut first_refusal = None;
     let mut iterations = 0;
-    for (at, from) in study.space.starts(&start, options.n_starts.max(1), options.seed).iter().enumerate() {
+    let starts = study.space.starts(&start, options.n_starts.max(1), options.seed);
+    let mut far: Vec<Vec<f64>> = Vec::new();
+    if let Some(elsewhere) = loaded.elsewhere.as_ref().filter(|_| starts.len() > 1) {
+        let found = elsewhere.evaluate(&far::search_points(&starts));
+        far = found.ok_or_else(|| fail(&stopped()))?;
+    }
+    for (at, from) in starts.iter().enumerate() {
         let mut objective = Kept {
             inner: likelihood(),
             label: "filter".to_owned(),
             checkpoint: checkpoint.as_deref_mut(),
             trouble: None,
         };
-        let found = minimize(&mut objective, from, &study.space, &search, &mut |state: &SearchProgress<'_>| {
+        let known = far.get(at).and_then(|numbers| far::from_numbers(numbers, &study.space, |_| None));
+        let mut observe = |state: &SearchProgress<'_>| {
             progress(&format!(
                 "start {}, step {}: log-likelihood {:.6}, last step {:.2e}, {:.0} s",
                 at + 1,
@@ -74,7 +109,12 @@ pub fn identify(
                 state.step,
                 begun.elapsed().as_secs_f64()
             ));
-        });
+        };
+        // A search whose start was refused elsewhere ends here at once, with the reason.
+        let found = match known {
+            Some(result) => Ok(result),
+            None => minimize(&mut objective, from, &study.space, &search, &mut observe),
+        };
         if let Some(trouble) = objective.trouble {
             return Err(IdentifyFailure::Input(vec![trouble]));
         }

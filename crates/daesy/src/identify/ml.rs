@@ -15,6 +15,7 @@ use daesy_graph::Span;
 use daesy_graph::finding::{Finding, Level};
 use daesy_system::Watch;
 
+use super::far;
 use super::refusal::{failure, finding, point};
 use super::{
     Fit, Identifiability, Identification, IdentifyFailure, IdentifyOptions, Method, ParameterEstimate, ProgressLine,
@@ -106,6 +107,32 @@ pub fn prepare(loaded: &mut Loaded, wanted: SignalsWanted) -> Result<LinearStudy
     }
 }
 
+/// When a search ends.
+fn search_options() -> SearchOptions {
+    SearchOptions { absolute: 1e-12, relative: 1e-15, ..SearchOptions::default() }
+}
+
+/// Searches that somebody else asks for, as numbers.
+///
+/// # Errors
+/// As [`identify`].
+pub fn evaluate_at(loaded: &mut Loaded, method: Method, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, IdentifyFailure> {
+    let mut study = prepare(loaded, SignalsWanted::No)?;
+    let start = study.start();
+    if method == Method::OutputError {
+        study = study.without_noise(&start);
+    }
+    let likelihood = Likelihood::new(&study, &start, FilterOptions::default())
+        .map_err(|error| failure(loaded, &study, &start, &error))?;
+    let mut objective = Watched { likelihood, watch: loaded.watch.clone() };
+    let found = points.iter().map(|point| {
+        let from = point.get(1..).unwrap_or_default();
+        let found = minimize(&mut objective, from, &study.space, &search_options(), &mut |_| {});
+        found.map_or_else(|_| Vec::new(), |result| far::to_numbers(&result))
+    });
+    Ok(found.collect())
+}
+
 /// Identifies by maximum likelihood, or by least squares of the output error.
 ///
 /// # Errors
@@ -131,13 +158,18 @@ pub fn identify(
     let likelihood = Likelihood::new(&study, &start, FilterOptions::default())
         .map_err(|error| failure(loaded, &study, &start, &error))?;
     let mut objective = Watched { likelihood, watch: loaded.watch.clone() };
-    let search = SearchOptions { absolute: 1e-12, relative: 1e-15, ..SearchOptions::default() };
+    let search = search_options();
     let space = study.space.clone();
     let mut outcomes = Vec::new();
     let mut best: Option<SearchResult<EstimateError>> = None;
     let mut first_error = None;
     let mut iterations = 0;
     let starts = space.starts(&start, options.n_starts.max(1), options.seed);
+    let mut far: Vec<Vec<f64>> = Vec::new();
+    if let Some(elsewhere) = loaded.elsewhere.as_ref().filter(|_| starts.len() > 1) {
+        let found = elsewhere.evaluate(&far::search_points(&starts));
+        far = found.ok_or_else(|| failure(loaded, &study, &[], &EstimateError::Stopped))?;
+    }
     for (at, from) in starts.iter().enumerate() {
         let begun = Instant::now();
         let mut first_promise = f64::NAN;
@@ -149,7 +181,17 @@ pub fn identify(
                 if starts.len() > 1 { format!("start {} of {}, ", at + 1, starts.len()) } else { String::new() };
             progress(&format!("{label}{}", progress_words(state, first_promise, search.absolute, begun)));
         };
-        match minimize(&mut objective, from, &space, &search, &mut observe) {
+        let known = far.get(at).and_then(|numbers| {
+            far::from_numbers(numbers, &space, |theta| {
+                objective.value(theta).err().or_else(|| Objective::expand(&mut objective, theta).err())
+            })
+        });
+        // A search whose start was refused elsewhere ends here at once, with the reason.
+        let found = match known {
+            Some(result) => Ok(result),
+            None => minimize(&mut objective, from, &space, &search, &mut observe),
+        };
+        match found {
             Ok(result) => {
                 iterations += result.iterations;
                 outcomes.push(StartOutcome {

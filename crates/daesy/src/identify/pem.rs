@@ -16,6 +16,7 @@ use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use daesy_pencil::Mat;
 
+use super::far;
 use super::{
     Fit, Identifiability, Identification, IdentifyFailure, IdentifyOptions, Method, ParameterEstimate, ProgressLine,
     ResidualSummary, StartOutcome,
@@ -114,6 +115,57 @@ fn progress_words(n_realizations: usize, state: &SearchProgress<'_>, begun: Inst
     )
 }
 
+/// Searches that somebody else asks for, as numbers.
+///
+/// # Errors
+/// As [`identify`].
+pub fn evaluate_at(
+    loaded: &mut Loaded,
+    method: Method,
+    options: &IdentifyOptions,
+    points: &[Vec<f64>],
+) -> Result<Vec<Vec<f64>>, IdentifyFailure> {
+    let study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
+    let start = study.space.clamp(&study.start());
+    let fail = |refusal: PointRefusal| refused(loaded, &study, &refusal);
+    let undisturbed = PredictionSettings { is_undisturbed: true, ..study.settings.clone() };
+    let plain = study.problem(undisturbed, &start).map_err(fail)?;
+    let mut found = Vec::with_capacity(points.len());
+    let mut artificial: Option<(PredictionProblem<'_>, ArtificialData)> = None;
+    for point in points {
+        match point[..] {
+            [far::BOOTSTRAP, set, ref theta @ ..] => {
+                if artificial.as_ref().is_none_or(|(_, data)| data.theta != theta) {
+                    let is_undisturbed = !is_disturbed(method, &study);
+                    let settings = PredictionSettings { is_undisturbed, ..study.settings.clone() };
+                    let problem = study.problem(settings, &start).map_err(fail)?;
+                    let n_sets = loaded.study.as_ref().and_then(|study| study.identify.bootstrap).unwrap_or(0);
+                    let data = ArtificialData::new(loaded, &study, &problem, theta, n_sets as usize).map_err(fail)?;
+                    artificial = Some((problem, data));
+                }
+                let Some((problem, data)) = &mut artificial else { continue };
+                found.push(data.estimate(loaded, &study, problem, set as usize).map_err(fail)?);
+            }
+            [far::SEARCH, ref from @ ..] => {
+                let search = GrowingSearch { problem: &plain, space: &study.space, watch: loaded.watch.clone() };
+                let result = search.run(from, &mut |_, _| {});
+                found.push(result.map_or_else(|_| Vec::new(), |found| far::to_numbers(&found.result)));
+            }
+            _ => found.push(Vec::new()),
+        }
+    }
+    Ok(found)
+}
+
+/// Whether there is an ensemble to predict with.
+fn is_disturbed(method: Method, study: &PredictionStudy) -> bool {
+    method == Method::PredictionError && !study.disturbances.is_empty()
+}
+
+pub(super) fn stopped() -> PointRefusal {
+    PointRefusal::Ensemble(daesy_integrate::ensemble::EnsembleError::Stopped)
+}
+
 /// Identifies by prediction errors, or by output errors.
 ///
 /// # Errors
@@ -140,14 +192,25 @@ pub fn identify(
     let mut outcomes = Vec::new();
     let mut best: Option<GrownSearch> = None;
     let mut first_refusal = None;
-    for (at, from) in study.space.starts(&start, n_starts.max(1), options.seed).iter().enumerate() {
+    let starts = study.space.starts(&start, n_starts.max(1), options.seed);
+    let mut far: Vec<Vec<f64>> = Vec::new();
+    if let Some(elsewhere) = loaded.elsewhere.as_ref().filter(|_| starts.len() > 1) {
+        let found = elsewhere.evaluate(&far::search_points(&starts));
+        far = found.ok_or_else(|| refused(loaded, &study, &stopped()))?;
+    }
+    for (at, from) in starts.iter().enumerate() {
         if at >= MAX_WARM_STARTS * n_starts.max(1) || loaded.watch.is_stopped() {
             break;
         }
         let search = GrowingSearch { problem: &plain, space: &study.space, watch: loaded.watch.clone() };
-        let found = search.run(from, &mut |_, state| {
-            progress(&format!("output error, start {}: {}", at + 1, progress_words(1, state, begun)));
-        });
+        let known = far.get(at).and_then(|numbers| far::from_numbers(numbers, &study.space, |_| None));
+        // A search whose start was refused elsewhere ends here at once, with the reason.
+        let found = match known {
+            Some(result) => Ok(GrownSearch { iterations: result.iterations, result, traces: Vec::new() }),
+            None => search.run(from, &mut |_, state| {
+                progress(&format!("output error, start {}: {}", at + 1, progress_words(1, state, begun)));
+            }),
+        };
         match found {
             Ok(found) => {
                 outcomes.push(StartOutcome {
@@ -169,7 +232,7 @@ pub fn identify(
         let refusal = first_refusal.unwrap_or(PointRefusal::NotFinite { what: "the start".to_owned() });
         return Err(refused(loaded, &study, &refusal));
     };
-    let is_disturbed = method == Method::PredictionError && !study.disturbances.is_empty();
+    let is_disturbed = is_disturbed(method, &study);
     if method == Method::PredictionError && !is_disturbed {
         let note =
             Finding::note("no-disturbances", Span::NONE, "without disturbances, prediction errors are output errors");
@@ -432,6 +495,50 @@ fn finish(
     })
 }
 
+/// Data sets made by the model at an estimate, with gaps where the measurements have them.
+struct ArtificialData {
+    theta: Vec<f64>,
+    /// `[set][experiment][sample * n_outputs + output]`
+    sets: Vec<Vec<Vec<f64>>>,
+}
+
+impl ArtificialData {
+    fn new(
+        loaded: &Loaded,
+        study: &PredictionStudy,
+        problem: &PredictionProblem<'_>,
+        theta: &[f64],
+        n_sets: usize,
+    ) -> Result<Self, PointRefusal> {
+        let seed = study.settings.seed ^ BOOTSTRAP_SEED;
+        let mut sets = study.artificial_data(theta, n_sets, seed, &loaded.watch)?;
+        for set in &mut sets {
+            for (values, experiment) in set.iter_mut().zip(problem.experiments()) {
+                let pairs = values.iter_mut().zip(&experiment.measured);
+                pairs.filter(|(_, own)| own.is_nan()).for_each(|(value, _)| *value = f64::NAN);
+            }
+        }
+        Ok(Self { theta: theta.to_vec(), sets })
+    }
+
+    /// The estimate from one of the sets; nothing when there is no such set. The problem keeps the set as its measurements.
+    fn estimate(
+        &self,
+        loaded: &Loaded,
+        study: &PredictionStudy,
+        problem: &mut PredictionProblem<'_>,
+        set: usize,
+    ) -> Result<Vec<f64>, PointRefusal> {
+        let Some(set) = self.sets.get(set) else { return Ok(Vec::new()) };
+        problem.set_measured(set.clone());
+        let n_realizations = problem.realizations(problem.settings().n_realizations);
+        let mut objective =
+            PredictionObjective { problem, n_realizations, watch: loaded.watch.clone(), evaluations: 0 };
+        let options = SearchOptions { relative: 1e-6, max_iterations: 20, ..SearchOptions::default() };
+        Ok(minimize(&mut objective, &self.theta, &study.space, &options, &mut |_| {})?.theta)
+    }
+}
+
 /// Standard deviations of estimates from artificial data at the estimate.
 fn bootstrap(
     loaded: &Loaded,
@@ -441,24 +548,24 @@ fn bootstrap(
     n_sets: usize,
     progress: &mut ProgressLine<'_>,
 ) -> Result<Vec<f64>, PointRefusal> {
-    let seed = study.settings.seed ^ BOOTSTRAP_SEED;
-    let sets = study.artificial_data(theta, n_sets, seed, &loaded.watch)?;
-    let own: Vec<Vec<f64>> = problem.experiments().iter().map(|experiment| experiment.measured.clone()).collect();
-    let n_realizations = problem.realizations(problem.settings().n_realizations);
     let mut estimates: Vec<Vec<f64>> = Vec::new();
-    for (at, mut set) in sets.into_iter().enumerate() {
-        progress(&format!("bootstrap: data set {} of {n_sets}", at + 1));
-        for (values, own) in set.iter_mut().zip(&own) {
-            values.iter_mut().zip(own).filter(|(_, own)| own.is_nan()).for_each(|(value, _)| *value = f64::NAN);
+    if let Some(elsewhere) = &loaded.elsewhere {
+        progress("bootstrap");
+        let point = |set: usize| [far::BOOTSTRAP, set as f64].into_iter().chain(theta.iter().copied()).collect();
+        let points: Vec<Vec<f64>> = (0..n_sets).map(point).collect();
+        estimates = elsewhere.evaluate(&points).ok_or_else(stopped)?;
+        if estimates.iter().any(|estimate| estimate.len() != theta.len()) {
+            return Err(stopped());
         }
-        problem.set_measured(set);
-        let mut objective =
-            PredictionObjective { problem, n_realizations, watch: loaded.watch.clone(), evaluations: 0 };
-        let options = SearchOptions { relative: 1e-6, max_iterations: 20, ..SearchOptions::default() };
-        let found = minimize(&mut objective, theta, &study.space, &options, &mut |_| {})?;
-        estimates.push(found.theta);
+    } else {
+        let own: Vec<Vec<f64>> = problem.experiments().iter().map(|experiment| experiment.measured.clone()).collect();
+        let data = ArtificialData::new(loaded, study, problem, theta, n_sets)?;
+        for set in 0..n_sets {
+            progress(&format!("bootstrap: data set {} of {n_sets}", set + 1));
+            estimates.push(data.estimate(loaded, study, problem, set)?);
+        }
+        problem.set_measured(own);
     }
-    problem.set_measured(own);
     let n = estimates.len() as f64;
     Ok((0..theta.len())
         .map(|i| {

@@ -39,6 +39,30 @@ impl Drop for Line {
     }
 }
 
+impl IdentifyArgs {
+    pub(super) fn options(&self) -> IdentifyOptions {
+        IdentifyOptions {
+            method: self.method.clone(),
+            n_starts: self.starts,
+            with_profiles: self.profile,
+            seed: self.file.common.seed,
+            checkpoint: self.checkpoint.clone(),
+            threads: self.file.common.threads,
+        }
+    }
+}
+
+impl CostArgs {
+    pub(super) fn options(&self) -> CostOptions {
+        CostOptions {
+            method: self.method.clone(),
+            seed: self.file.common.seed,
+            checkpoint: self.checkpoint.clone(),
+            threads: self.file.common.threads,
+        }
+    }
+}
+
 impl Answer {
     fn refused(self, failure: IdentifyFailure) -> Self {
         match failure {
@@ -79,16 +103,8 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
     };
     answer.model = Some(loaded.flat.model.clone());
     answer.diagnostics = loaded.diagnostics.clone();
-    let options = IdentifyOptions {
-        method: args.method.clone(),
-        n_starts: args.starts,
-        with_profiles: args.profile,
-        seed: args.file.common.seed,
-        checkpoint: args.checkpoint.clone(),
-        threads: args.file.common.threads,
-    };
     let mut line = Line::new(&args.file);
-    let found = identify(&mut loaded, &options, &mut |text| line.show(text));
+    let found = identify(&mut loaded, &args.options(), &mut |text| line.show(text));
     drop(line);
     let found = match found {
         Ok(found) => found,
@@ -164,14 +180,8 @@ pub(super) fn cost_verb(args: &CostArgs) -> Answer {
     };
     answer.model = Some(loaded.flat.model.clone());
     answer.diagnostics = loaded.diagnostics.clone();
-    let options = CostOptions {
-        method: args.method.clone(),
-        seed: args.file.common.seed,
-        checkpoint: args.checkpoint.clone(),
-        threads: args.file.common.threads,
-    };
     let mut line = Line::new(&args.file);
-    let found = cost(&mut loaded, &args.grid, &options, &mut |text| line.show(text));
+    let found = cost(&mut loaded, &args.grid, &args.options(), &mut |text| line.show(text));
     drop(line);
     let found = match found {
         Ok(found) => found,

@@ -249,8 +249,7 @@ impl Ensemble {
             let stopped = || UqFailure::Method(Box::new(Diagnostic::error("stopped", "the run was stopped")));
             let done: Vec<Result<Trajectory, UqFailure>> = if let Some(elsewhere) = &self.loaded.elsewhere {
                 let share: Vec<Vec<f64>> = batch.iter().map(|&at| points[at].clone()).collect();
-                let found = elsewhere.0.evaluate(&share).filter(|found| found.len() == share.len());
-                let found = found.ok_or_else(stopped)?;
+                let found = elsewhere.evaluate(&share).ok_or_else(stopped)?;
                 watch.advance(found.len() as u64);
                 found.iter().map(|numbers| Trajectory::from_numbers(numbers).ok_or_else(stopped)).collect()
             } else {
