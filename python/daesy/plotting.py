@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from .results import Check, Cost, Estimation, Identification, Structure, Trajectory, Uncertainty
+    from .results import Check, Cost, Estimation, Identification, Result, Structure, Trajectory, Uncertainty
 
 Array = npt.NDArray[np.float64]
 
@@ -100,6 +100,28 @@ def _last_row(axes: Sequence[Axes], label: str) -> None:
             ax.set_xlabel(label)
 
 
+def _time_axis(axes: Sequence[Axes], t: Array) -> str:
+    """Few ticks, in a unit that suits the span; returns the label."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    span = float(np.nanmax(t) - np.nanmin(t)) if len(t) else 1.0
+    unit, factor = "s", 1.0
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("\u00b5s", 1e6), ("ns", 1e9)):
+        if span * factor >= 0.5:
+            break
+    for ax in axes:
+        ax.xaxis.set_major_locator(MaxNLocator(6))
+        if factor != 1.0:
+            ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x * factor:g}"))
+    return f"time in {unit}"
+
+
+def _titled(result: Result, name: str) -> str:
+    """A name with its unit."""
+    unit = result.unit(name)
+    return name if unit is None else f"{name} in {unit}"
+
+
 def trajectory(result: Trajectory, names: Sequence[str] | None, axes: Axes | None) -> Figure:
     """Variables over time; a dashed line at every discontinuity, an arrow where a variable has an impulse."""
     own = [name for name in result.names[1:] if not name.startswith("der(")]
@@ -117,7 +139,7 @@ def trajectory(result: Trajectory, names: Sequence[str] | None, axes: Axes | Non
             color = COLORS[at % len(COLORS)]
             ax.plot(result.t, result[name], color=color, label=name)
             if axes is None:
-                ax.set_title(name)
+                ax.set_title(_titled(result, name))
             if len(events) <= 60:
                 for event in events:
                     ax.axvline(event["time"], color="#6b7686", linewidth=0.8, linestyle=(0, (4, 4)), zorder=0)
@@ -127,7 +149,7 @@ def trajectory(result: Trajectory, names: Sequence[str] | None, axes: Axes | Non
                     _arrow(ax, result, name, event["time"], strength[0], color)
         if axes is not None and len(wanted) > 1:
             axes.legend()
-        _last_row(panels, "time in s")
+        _last_row(panels, _time_axis(panels, result.t))
     return figure
 
 
@@ -191,16 +213,18 @@ def structure(facts: Structure, kind: str) -> Figure:
         figure = Figure(figsize=(sum(widths) + 0.6, side + 0.9), layout="constrained")
         panels = figure.subplots(1, len(kinds), squeeze=False, width_ratios=widths)[0]
         for one, ax in zip(kinds, panels):
+            ax.set_anchor("N")
             if one == "blocks":
                 _blocks(ax, facts)
             else:
                 _constraints(ax, facts)
+                figure.legend(handles=ax.get_legend_handles_labels()[0], loc="outside lower right", ncols=3)
     return figure
 
 
-def _marks(ax: Axes, rows: Any, columns: Any, shape: tuple[int, int], color: str) -> None:
+def _marks(ax: Axes, rows: Any, columns: Any, shape: tuple[int, int], color: str, label: str | None = None) -> None:
     size = float(np.clip(2200.0 / max(shape) ** 1.6, 0.4, 60.0))
-    ax.scatter(columns, rows, s=size, marker="s", color=color, linewidths=0, zorder=3)
+    ax.scatter(columns, rows, s=size, marker="s", color=color, linewidths=0, zorder=3, label=label)
     ax.set_xlim(-0.6, shape[1] - 0.4)
     ax.set_ylim(shape[0] - 0.4, -0.6)
     ax.grid(visible=False)
@@ -229,28 +253,20 @@ def _blocks(ax: Axes, facts: Structure) -> None:
 
 
 def _constraints(ax: Axes, facts: Structure) -> None:
-    from matplotlib.lines import Line2D
-
     shape = (len(facts.constraints), len(facts.states))
     orders = np.asarray(facts.constraint_orders)
     row_orders = orders[facts.constraint_rows] if len(facts.constraint_rows) else np.zeros(0, dtype=int)
     for order in sorted(set(orders.tolist())):
         pick = row_orders == order
         color = COLORS[order % len(COLORS)]
-        _marks(ax, facts.constraint_rows[pick], facts.constraint_columns[pick], shape, color)
+        words = {0: "as written", 1: "differentiated once"}.get(order, f"differentiated {order} times")
+        _marks(ax, facts.constraint_rows[pick], facts.constraint_columns[pick], shape, color, words)
     if shape[1] <= 60:
         ax.set_xticks(range(shape[1]), [_short(name, 24) for name in facts.states], rotation=90, fontsize=6)
     else:
         ax.set_xlabel("states")
     if shape[0] <= 60:
         ax.set_yticks(range(shape[0]), [_short(text, 34) for text in facts.constraints], fontsize=6)
-    words = {0: "as written", 1: "differentiated once"}
-    handles = [
-        Line2D([], [], marker="s", linestyle="", color=COLORS[order % len(COLORS)],
-               label=words.get(order, f"differentiated {order} times"))
-        for order in sorted(set(orders.tolist()))
-    ]
-    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.02 if shape[1] > 60 else -0.3), ncols=3)
     ax.set_title(f"{shape[0]} constraints on {shape[1]} states")
 
 
@@ -274,14 +290,21 @@ def cost(result: Cost) -> Figure:
             levels = np.nanquantile(shown, np.linspace(0.0, 1.0, 14) ** 1.5)
             levels = np.unique(levels)
             if len(levels) > 2:
-                main.contourf(x, y, shown.T, levels=levels, cmap="Blues_r")
+                main.contourf(x, y, shown.T, levels=levels, cmap="Blues_r", alpha=0.85)
                 main.contour(x, y, shown.T, levels=levels, colors="#ffffff", linewidths=0.4)
             main.plot(best[x_name], best[y_name], "o", color=COLORS[1], markersize=6)
             main.set_xlabel(x_name)
             main.set_ylabel(y_name)
+            main.annotate(
+                f"best: {x_name} = {best[x_name]:.4g}, {y_name} = {best[y_name]:.4g}",
+                (best[x_name], best[y_name]), (0, 9), textcoords="offset points", ha="center", fontsize=8, color="#1c2330",
+                bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
+            )
             reduce = np.nanmax if is_likelihood else np.nanmin
             axes[0, 0].plot(x, reduce(values, axis=1), color=COLORS[0])
-            axes[0, 0].set_title(f"{label}: map and profiles")
+            axes[0, 0].set_title(f"{result.model}: {label}, map and profiles")
+            axes[0, 0].set_ylabel("best" if is_likelihood else "lowest")
+            axes[1, 1].set_xlabel("best" if is_likelihood else "lowest")
             axes[1, 1].plot(reduce(values, axis=0), y, color=COLORS[0])
             axes[1, 1].tick_params(axis="x", rotation=60)
             axes[0, 1].set_visible(False)
@@ -292,8 +315,7 @@ def cost(result: Cost) -> Figure:
             profile = values if not others else (np.nanmax if is_likelihood else np.nanmin)(values, axis=others)
             ax.plot(points, profile, color=COLORS[0], marker="o" if len(points) <= 60 else None, markersize=3)
             ax.axvline(best[name], color=COLORS[1], linewidth=1.0, linestyle=(0, (4, 3)))
-            ax.annotate(f" {best[name]:.4g}", (best[name], 0.97), xycoords=("data", "axes fraction"), color=COLORS[1], fontsize=8, va="top")
-            ax.set_xlabel(name)
+            ax.set_xlabel(f"{name} (dashed: best of the grid, {best[name]:.4g})")
             ax.set_ylabel(label if not others else f"profile of the {label}")
         panels[0].set_title(f"{result.model}: {label}")
     return figure
@@ -305,16 +327,25 @@ def estimation(result: Estimation, names: Sequence[str] | None) -> Figure:
     if not wanted:
         raise UsageError("the answer has no signals")
     with _styled():
-        figure, panels = _panels(len(wanted), height=2.1)
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(9.0, 2.1 * len(wanted) + 0.9), layout="constrained")
+        grid = figure.subplots(len(wanted), 2, sharex=True, squeeze=False, width_ratios=[1.7, 1])
         t = result.t
-        for name, ax in zip(wanted, panels):
-            has_smoothed = f"{name}.smoothed" in result
-            _band(ax, t, result[name], result[f"{name}.std"], COLORS[7] if has_smoothed else COLORS[0], "filtered")
-            if has_smoothed:
-                _band(ax, t, result[f"{name}.smoothed"], result[f"{name}.smoothed.std"], COLORS[0], "smoothed")
-            ax.set_title(name)
-        panels[0].legend(loc="upper right", ncols=2)
-        _last_row(panels, "time in s")
+        for name, (left, right) in zip(wanted, grid):
+            parts = [("filtered", name, COLORS[1])]
+            if f"{name}.smoothed" in result:
+                parts.append(("smoothed", f"{name}.smoothed", COLORS[0]))
+            for label, column, color in parts:
+                _band(left, t, result[column], result[f"{column}.std"], color, label)
+                right.plot(t, result[f"{column}.std"], color=color)
+            left.set_title(_titled(result, name))
+            right.set_title("standard deviation")
+            right.set_ylim(bottom=0.0)
+        figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
+        label = _time_axis([ax for row in grid for ax in row], t)
+        for ax in grid[-1]:
+            ax.set_xlabel(label)
     return figure
 
 
@@ -341,20 +372,24 @@ def uncertainty(result: Uncertainty, names: Sequence[str] | None) -> Figure:
             if f"{name}.q05" in result:
                 left.fill_between(result.t, result[f"{name}.q05"], result[f"{name}.q95"], color=color, alpha=0.2, linewidth=0, label="5 % to 95 %")
             left.plot(result.t, result[f"{name}.mean"], color=color, label="mean")
-            left.set_title(name)
+            left.set_title(_titled(result, name))
             right.plot(result.t, result[f"{name}.std"], color=color)
             right.set_title("standard deviation")
             right.set_ylim(bottom=0.0)
-        grid[0][0].legend(loc="best")
+        figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
+        label = _time_axis([ax for row in grid for ax in row], result.t)
         for ax in grid[-1]:
-            ax.set_xlabel("time in s")
+            ax.set_xlabel(label)
     return figure
 
 
 def sobol(result: Uncertainty, names: Sequence[str] | None) -> Figure:
     """Shares of the variance at the final time: of a parameter alone, and with its interactions."""
     indices = result.sobol
-    wanted = _chosen(names, list(indices), [name for name in indices if not name.startswith("der(")], limit=6)
+    # What is not random has no shares.
+    random = [name for name in indices if any(entry["total"] for entry in indices[name].values())]
+    own = [name for name in random if not name.startswith("der(")]
+    wanted = _chosen(names, list(indices), own or random or list(indices), limit=6)
     if not wanted:
         raise UsageError("the answer has no Sobol indices")
     parameters = list(indices[wanted[0]])
@@ -367,11 +402,11 @@ def sobol(result: Uncertainty, names: Sequence[str] | None) -> Figure:
             ax.barh(places - 0.19, first, 0.36, color=COLORS[0], label="alone (first order)")
             ax.barh(places + 0.19, total, 0.36, color=COLORS[1], label="with interactions (total)")
             ax.set_yticks(places, parameters)
-            ax.invert_yaxis()
+            ax.set_ylim(len(parameters) - 0.4, -0.6)
             ax.set_xlim(0.0, max(1.0, 1.05 * max(total, default=1.0)))
             ax.set_title(name)
             ax.grid(axis="y", visible=False)
-        panels[0].legend(loc="lower right")
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
         _last_row(panels, "share of the variance at the final time")
     return figure
 
@@ -394,10 +429,8 @@ def identification(result: Identification) -> Figure:
                 left.fill_between(fit.t, fit.predicted - 2 * fit.std, fit.predicted + 2 * fit.std, color=COLORS[0], alpha=0.2, linewidth=0)
             left.plot(fit.t, fit.predicted, color=COLORS[0], label="predicted" + (" (band: 2 std)" if fit.std is not None else ""))
             share = result.document.get("fit_percent", {}).get(fit.name)
-            left.set_title(fit.name + (f": fit {share:.1f} %" if share is not None else ""))
-            left.set_xlabel("time in s")
-            if at == 0:
-                left.legend(loc="best")
+            left.set_title(_titled(result, fit.name) + (f": fit {share:.1f} %" if share is not None else ""))
+            left.set_xlabel(_time_axis([left], fit.t))
             _autocorrelation(middle, fit.errors)
             middle.set_title("errors: autocorrelation")
             finite = fit.errors[np.isfinite(fit.errors)]
@@ -405,8 +438,10 @@ def identification(result: Identification) -> Figure:
             if len(finite) > 1 and finite.std() > 0:
                 x = np.linspace(finite.min(), finite.max(), 200)
                 right.plot(x, np.exp(-0.5 * ((x - finite.mean()) / finite.std()) ** 2) / finite.std() / np.sqrt(2 * np.pi), color=COLORS[1])
-            right.set_title("errors")
+            right.set_title("errors: distribution")
+            right.set_xlabel(_titled(result, fit.name))
             right.set_yticks([])
+        figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
     return figure
 
 
@@ -444,7 +479,8 @@ def parameters(result: Identification) -> Figure:
                 ax.plot([(low - estimate) / scale * 100, (high - estimate) / scale * 100], [at, at], color=COLORS[0], linewidth=3, alpha=0.5)
             ax.plot(0.0, at, "o", color=COLORS[0])
         ax.set_yticks(range(len(rows)), [f"{row['name']} = {row['estimate']:.5g}" for row in rows])
-        ax.invert_yaxis()
+        ax.set_ylim(len(rows) - 0.4, -0.6)
+        ax.grid(axis="y", visible=False)
         ax.set_xlabel("95 % interval in percent of the estimate")
         ax.set_title(f"Parameters of {result.model}")
     return figure

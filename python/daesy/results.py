@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from . import _daesy
 from .errors import Finding, UsageError
 
 if TYPE_CHECKING:
+    from .tasks import Bundle
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -39,6 +41,7 @@ class Result:
     """
 
     verb = ""
+    _asked: Bundle | None = None
 
     def __init__(self, document: dict[str, Any], text: str, names: Sequence[str] | None, values: Array | None) -> None:
         self.document = document
@@ -56,6 +59,37 @@ class Result:
     def t(self) -> Array:
         """Times of the rows of the table, in the model's unit of time (seconds), shape ``(n_rows,)``."""
         return self["t"]
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Units of the model's variables, by name, where the model declares them.
+
+        >>> import daesy
+        >>> x = daesy.variable("x", start=1.0, unit="m")
+        >>> daesy.build("Lag", [daesy.der(x) == -x]).simulate(stop=1).units
+        {'x': 'm'}
+        """
+        if "_units" not in self.__dict__:
+            try:
+                asked = self._asked
+                self._units = {} if asked is None else _daesy.units(asked.source(), asked.class_name)
+            except _daesy.Failure:
+                # The files are not there any more, as on another machine.
+                self._units = {}
+        return self._units
+
+    def unit(self, name: str) -> str | None:
+        """The unit of a variable or of its derivative; None where the model declares none.
+
+        >>> import daesy
+        >>> x = daesy.variable("x", start=1.0, unit="m")
+        >>> daesy.build("Lag", [daesy.der(x) == -x]).simulate(stop=1).unit("der(x)")
+        'm/s'
+        """
+        if name.startswith("der(") and name.endswith(")"):
+            unit = self.unit(name[4:-1])
+            return None if unit is None else f"{unit}/s" if "/" not in unit else f"({unit})/s"
+        return self.units.get(name)
 
     def __getitem__(self, name: str) -> Array:
         """A column of the table by name, shape ``(n_rows,)``; no copy."""
@@ -206,8 +240,6 @@ class Trajectory(Result):
     @property
     def document(self) -> dict[str, Any]:  # type: ignore[override]
         """The JSON document that the program prints with ``--json``, as a dict."""
-        from . import _daesy
-
         findings = [entry for part in self._findings if part for entry in json.loads(part)]
         head = {"daesy": _daesy.VERSION, "command": "simulate", "model": self._model, "findings": findings}
         return {**head, "steps": self.steps, "rejected": self.rejected, **self._trace, "events": self.events, "initial": json.loads(self._initial)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, Union
+from typing import Any, NamedTuple, TypeVar, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -34,11 +34,20 @@ _R = TypeVar("_R", bound=Result)
 STUDY = "study"
 
 
+class _Compiled(NamedTuple):
+    """A compiled model and what every trajectory of it says."""
+
+    simulator: _daesy.Simulator
+    findings: str
+    names: list[str]
+    bundle: tasks.Bundle
+
+
 class Subject:
     """Something with equations that questions can be asked of: a model or a study."""
 
     def __init__(self) -> None:
-        self._simulators: dict[Any, tuple[_daesy.Simulator, str, list[str]]] = {}
+        self._simulators: dict[Any, _Compiled] = {}
 
     def _bundle(self) -> tasks.Bundle:
         """Everything another process needs to ask the same questions."""
@@ -78,7 +87,9 @@ class Subject:
         bundle = self._bundle().with_data(data)
         with reporter(progress, verb) as tell:
             answer = tasks.ask(bundle, verb, words, tell, executor)
-        return judged(kind, answer, accept)
+        result = judged(kind, answer, accept)
+        result._asked = bundle.without_data()
+        return result
 
     def check(self, *, set: Values | None = None, report: Path | None = None) -> Check:
         """Is the model sound? Index, hidden constraints, start values, inputs, well-posedness.
@@ -124,7 +135,7 @@ class Subject:
         >>> result["x"].round(6)
         array([1.      , 0.606531, 0.367879])
         """
-        simulator, findings, names = self._simulator(data, set)
+        simulator, findings, names, bundle = self._simulator(data, set)
         if times is not None:
             if start is not None or stop is not None or step is not None:
                 raise UsageError("give either `times`, or `start`, `stop` and `step`")
@@ -136,9 +147,11 @@ class Subject:
             trace = simulator.run(start, stop, step, times, rtol, atol)
         except _daesy.Failure as wrong:
             raise from_extension(wrong.args, STUDY) from None
-        return Trajectory(simulator.model, names, trace, findings)
+        result = Trajectory(simulator.model, names, trace, findings)
+        result._asked = bundle
+        return result
 
-    def _simulator(self, data: Data | None, set: Values | None) -> tuple[_daesy.Simulator, str, list[str]]:
+    def _simulator(self, data: Data | None, set: Values | None) -> _Compiled:
         key = tuple(set.items()) if set else None
         if data is None and key in self._simulators:
             return self._simulators[key]
@@ -148,7 +161,7 @@ class Subject:
             simulator = _daesy.Simulator(bundle.source(), values, bundle.class_name, list(bundle.data.files))
         except _daesy.Failure as wrong:
             raise from_extension(wrong.args, STUDY) from None
-        kept = (simulator, simulator.findings, simulator.names)
+        kept = _Compiled(simulator, simulator.findings, simulator.names, bundle.without_data())
         if data is None:
             if len(self._simulators) >= 16:
                 self._simulators.pop(next(iter(self._simulators)))
@@ -385,7 +398,7 @@ class Study(Subject):
         data = self._data if data is None else data
         return super()._ask(kind, verb, arguments, data, set, progress, accept, executor)
 
-    def _simulator(self, data: Data | None, set: Values | None) -> tuple[_daesy.Simulator, str, list[str]]:
+    def _simulator(self, data: Data | None, set: Values | None) -> _Compiled:
         if data is None and self._data is not None:
             key = tuple(set.items()) if set else None
             if key not in self._simulators:

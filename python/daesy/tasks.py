@@ -38,6 +38,10 @@ class Bundle:
         """The same with data instead of what the study names."""
         return self if data is None else replace(self, data=experiments(data))
 
+    def without_data(self) -> Bundle:
+        """The model and the study alone."""
+        return replace(self, data=Experiments())
+
     def source(self) -> _daesy.Source:
         """What the extension reads."""
         if self.study is not None:

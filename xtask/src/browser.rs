@@ -17,13 +17,43 @@ const BROWSERS: [&str; 5] = ["chromium", "chromium-browser", "google-chrome", "g
 /// Width in CSS pixels; browsers refuse windows narrower than 500, so the page is put into a frame.
 const PHONE_WIDTH: u32 = 390;
 
-/// Checks every page of the book and every page the demo wrote.
+/// Verbs whose pages are looked at, with a study each and what else they are told.
+const REPORTS: [(&str, &str, &[&str]); 6] = [
+    ("check", "problems/servo/study.toml", &[]),
+    ("simulate", "problems/servo/study.toml", &[]),
+    ("identify", "problems/servo/identify.toml", &[]),
+    ("estimate", "problems/servo/identify.toml", &[]),
+    ("cost", "problems/servo/identify.toml", &["--grid", "spring.c=15:25:4", "--grid", "motor.d=1e-4:2e-4:3"]),
+    ("uq", "problems/random_decay/study.toml", &[]),
+];
+
+/// Has the program write a page for every verb that has one.
+fn write_reports(workspace: &Workspace, folder: &Path) -> Result<(), String> {
+    let program = book::build_program(workspace)?;
+    fs::create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+    for (verb, study, more) in REPORTS {
+        let mut command = Command::new(&program);
+        command
+            .args([verb, study, "--quiet", "--json", "--report"])
+            .arg(folder.join(format!("{verb}.html")))
+            .args(more);
+        command.current_dir(&workspace.root).stdout(std::process::Stdio::null());
+        process::run(&mut command).map_err(|message| format!("daesy {verb} {study}: {message}"))?;
+    }
+    Ok(())
+}
+
+/// Checks every page of the book, every page the demo wrote, and the report of every verb.
 pub fn check(workspace: &Workspace) -> Outcome {
     let Some(browser) = BROWSERS.iter().find_map(|name| process::find_program(name)) else {
         return Outcome::Skipped("no browser: install chromium (on Debian: apt-get install chromium)".to_owned());
     };
     let mut pages = Vec::new();
-    for folder in [workspace.root.join(book::OUTPUT), workspace.scratch("demo")] {
+    let reports = workspace.scratch("reports");
+    if let Err(message) = write_reports(workspace, &reports) {
+        return Outcome::Failed(message);
+    }
+    for folder in [workspace.root.join(book::OUTPUT), workspace.scratch("demo").join("daesy-demo"), reports] {
         collect_pages(&folder, &mut pages);
     }
     if pages.is_empty() {
@@ -78,7 +108,7 @@ fn verdict_of(browser: &Path, page: &Path, scratch: &Path) -> Result<(), String>
 fn framed(text: &str) -> String {
     let watched = text.replacen(
         "<head>",
-        "<head><script>window.onerror = function (m) { parent.document.body.dataset.error = m; };</script>",
+        "<head><script>window.onerror = console.error = function (m) { parent.document.body.dataset.error = m; };</script>",
         1,
     );
     let quoted = watched.replace('&', "&amp;").replace('"', "&quot;");

@@ -43,7 +43,8 @@ const REQUIREMENTS: &str = "python/tests/requirements.txt";
 /// The environment of tests and notebooks, with the extension built like the rest of the tests and put beside the package.
 fn test_environment(workspace: &Workspace) -> Result<PathBuf, String> {
     let mut build = workspace.cargo();
-    process::run(build.args(["build", "--quiet", "--package", "daesy-py", "--locked"]))?;
+    // With the features that the tests of the whole workspace have, so that nothing is compiled twice.
+    process::run(build.args(["build", "--quiet", "--workspace", "--lib", "--locked"]))?;
     let (built, name) = match std::env::consts::OS {
         "windows" => ("_daesy.dll", "_daesy.pyd"),
         "macos" => ("lib_daesy.dylib", "_daesy.abi3.so"),

@@ -20,7 +20,7 @@ mod _daesy {
     #[pymodule_export]
     use super::residual::solve_residual;
     #[pymodule_export]
-    use super::simulator::{Failure, PySimulator, structure};
+    use super::simulator::{Failure, PySimulator, structure, units};
 
     /// Version of the program.
     #[pymodule_export]

@@ -167,6 +167,23 @@ impl PySimulator {
     }
 }
 
+/// Units of the variables of a model that have one, by name.
+#[pyfunction]
+#[pyo3(signature = (source, class_name=None))]
+pub fn units<'py>(py: Python<'py>, source: &PySource, class_name: Option<String>) -> PyResult<Bound<'py, PyDict>> {
+    let source = source.source.clone();
+    let loaded = py
+        .detach(|| load_source(&source, &LoadOptions { set: Vec::new(), class: class_name }))
+        .map_err(|diagnostics| Failure::new_err(failure(&SimulateFailure::Input(diagnostics))))?;
+    let dict = PyDict::new(py);
+    for variable in &loaded.flat.variables {
+        if let Some(unit) = variable.unit.as_ref().filter(|unit| !unit.text.is_empty() && &*unit.text != "1") {
+            dict.set_item(variable.name.to_string(), unit.text.to_string())?;
+        }
+    }
+    Ok(dict)
+}
+
 /// The structure of a model, for pictures.
 #[pyfunction]
 #[pyo3(signature = (source, class_name=None))]

@@ -609,7 +609,20 @@ impl CostGrid {
             };
             page.figure(&chart, &format!("{} over {}.", self.kind.word(), axis.name));
         } else {
-            page.preformatted(&self.to_text());
+            let head: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).chain([self.kind.word()]).collect();
+            let rows: Vec<Vec<String>> = points(&self.axes)
+                .iter()
+                .zip(&self.values)
+                .map(|(point, value)| {
+                    point.iter().chain([value]).map(|value| crate::identify::short(*value, 8)).collect()
+                })
+                .collect();
+            page.table(&head, &rows);
+            if let Some(best) = self.best() {
+                let place: Vec<String> =
+                    self.axes.iter().zip(&rows[best]).map(|(axis, value)| format!("{} = {value}", axis.name)).collect();
+                page.remark("good", &format!("Best of {} points: {}.", rows.len(), place.join(", ")));
+            }
         }
     }
 }

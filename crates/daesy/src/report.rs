@@ -91,11 +91,12 @@ impl Page {
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
              <title>{title}</title>\n<style>\n{style}{chart_style}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{body}\
-             <footer>Made by daesy {version}.</footer>\n</main>\n</body>\n</html>\n",
+             <footer>Made by daesy {version}.</footer>\n</main>\n<script>\n{script}</script>\n</body>\n</html>\n",
             title = escape(&self.title),
             style = STYLE,
             chart_style = chart::STYLE,
             body = self.body,
+            script = if self.body.contains("<table>") { SCRIPT } else { "" },
             version = env!("CARGO_PKG_VERSION"),
         )
     }
@@ -113,7 +114,10 @@ p { margin: .6rem 0; }
 pre { background: var(--wash); border: 1px solid var(--rule); border-radius: 6px; padding: .8rem; overflow-x: auto; font-size: .85rem; line-height: 1.4; }
 .remark { border-left: 4px solid var(--faint); background: var(--wash); padding: .5rem .8rem; border-radius: 0 6px 6px 0; }
 .remark.good { border-color: var(--good); } .remark.warning { border-color: var(--warn); } .remark.error { border-color: var(--bad); }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; clear: both; }
+button.copy { float: right; font: inherit; font-size: .8rem; color: var(--faint); background: none; border: 1px solid var(--rule); border-radius: 6px; padding: .1rem .6rem; cursor: pointer; }
+button.copy:hover { color: var(--ink); border-color: var(--faint); }
+@media print { button.copy { display: none; } }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .35rem .7rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }
 th { color: var(--faint); font-weight: 600; }
@@ -122,6 +126,33 @@ code { font: .92em ui-monospace, 'DejaVu Sans Mono', monospace; overflow-wrap: a
 figure { margin: 1.2rem 0; } figcaption { color: var(--faint); font-size: .9rem; margin-top: .3rem; }
 figure svg { width: 100%; height: auto; display: block; }
 footer { margin-top: 3rem; color: var(--faint); font-size: .85rem; }
+";
+
+/// Puts a button over every table that copies it, cells separated by tabs, as spreadsheets like it. Without scripts the tables are as before.
+const SCRIPT: &str = "\
+document.querySelectorAll('.scroll').forEach(function (box) {
+  var button = document.createElement('button');
+  button.type = 'button';
+  button.className = 'copy';
+  button.textContent = 'Copy table';
+  button.onclick = function () {
+    var table = box.querySelector('table');
+    var text = Array.from(table.rows, function (row) {
+      return Array.from(row.cells, function (cell) { return cell.textContent; }).join('\\t');
+    }).join('\\n');
+    var tell = function () {
+      button.textContent = 'Copied';
+      setTimeout(function () { button.textContent = 'Copy table'; }, 1500);
+    };
+    var select = function () {
+      window.getSelection().selectAllChildren(table);
+      document.execCommand('copy');
+      tell();
+    };
+    if (navigator.clipboard) { navigator.clipboard.writeText(text).then(tell, select); } else { select(); }
+  };
+  box.parentNode.insertBefore(button, box);
+});
 ";
 
 /// Running text for HTML: what stands between backticks is set as code.

@@ -75,7 +75,8 @@ pub fn run(workspace: &Workspace, runs_blocks: bool) -> bool {
 
 /// Builds the program `daesy` in the development profile and returns its path.
 pub fn build_program(workspace: &Workspace) -> Result<PathBuf, String> {
-    process::run(workspace.cargo().args(["build", "--quiet", "--locked", "-p", "daesy", "--bin", "daesy"]))?;
+    // With the features that the tests of the whole workspace have, so that nothing is compiled twice.
+    process::run(workspace.cargo().args(["build", "--quiet", "--locked", "--workspace", "--bin", "daesy"]))?;
     Ok(workspace.target.join("debug").join(format!("daesy{}", std::env::consts::EXE_SUFFIX)))
 }
 
