@@ -118,6 +118,9 @@ class Result:
     def __repr__(self) -> str:
         return f"<daesy.{type(self).__name__} of {self.model}>"
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<li><b>{html.escape(finding.level)}</b> {html.escape(str(finding))}</li>" for finding in self.findings
@@ -371,6 +374,9 @@ class Structure:
 
     def __repr__(self) -> str:
         return f"<daesy.Structure of {self.model}: {len(self.unknowns)} unknowns in {len(self.blocks)} blocks>"
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def summary(self) -> str:
         """Sizes in words."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -261,6 +261,16 @@ class Model(Subject):
 
     def __repr__(self) -> str:
         return f"<daesy.Model {self.name}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("identify", "cost", "estimate", "uq"):
+                raise AttributeError(
+                    f"a model alone cannot answer `{name}`: say what is unknown, measured or random with "
+                    "daesy.Study(model, unknown={..}, measurements={..}, random={..}, ..) and ask the study"
+                )
+            raise AttributeError(f"'Model' object has no attribute '{name}'")
 
     def _bundle(self) -> tasks.Bundle:
         return tasks.Bundle(path=self.path, model=self.text, class_name=self.class_name)

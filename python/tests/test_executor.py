@@ -79,6 +79,8 @@ QUESTIONS = {
     "output errors": lambda **how: lag_study().cost({"k": (1.0, 3.0, 4)}, lag_data(), method="output-error", **how),
     "refused points": lambda **how: lag_study().cost({"k": (-400.0, 2.0, 3)}, lag_data(), **how),
     "prediction errors": lambda **how: fall_study(method="pem").cost({"c": (0.5, 1.5, 12)}, fall_data(), **how),
+    "filtered likelihoods": lambda **how: fall_study(method="ml").cost({"c": (0.5, 1.5, 6)}, fall_data(), **how),
+    "searches with filters": lambda **how: fall_study(method="ml").identify(fall_data(), starts=3, **how),
     "searches": lambda **how: lag_study().identify(lag_data(), starts=5, **how),
     "searches with output errors": lambda **how: fall_study(method="output-error").identify(fall_data(), starts=3, **how),
     "bootstrap": lambda **how: fall_study(method="pem", bootstrap=3).identify(fall_data(), starts=2, **how),

@@ -70,6 +70,8 @@ def test_mistakes_arrive_as_exceptions_with_findings(tmp_path):
         study.simulate(data=str(tmp_path / "nothing.csv"))
     with pytest.raises(daesy.NumericsError, match="step size"):
         daesy.parse("model Blow Real x(start = 1, fixed = true); equation der(x) = x^2; end Blow;").simulate(stop=2.0)
+    with pytest.raises(AttributeError, match="ask the study"):
+        daesy.parse(DECAY).identify(None)
     with pytest.raises(daesy.UsageError):
         daesy.parse(DECAY).simulate(times=[1.0, 0.0])
     with pytest.raises(ValueError):

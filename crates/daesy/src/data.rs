@@ -64,13 +64,7 @@ impl Data {
             TimeAxis::Column(column) => match names.iter().position(|name| name == column) {
                 Some(at) => Some(at),
                 None => {
-                    let help = match nearest(column, names.iter().map(String::as_str)) {
-                        Some(near) => format!("did you mean `{near}`? Say so with `time = \"{near}\"` in `[data]`"),
-                        None => format!(
-                            "columns: {}; name one with `time = ..` in `[data]`, or say `step = ..` if the rows follow each other evenly",
-                            names.join(", ")
-                        ),
-                    };
+                    let help = time_column_help(column, &names);
                     let message = format!("there is no time column `{column}`");
                     return Err(vec![problem(1, 1, "data-column", message).with_help(help)]);
                 }
@@ -201,6 +195,22 @@ fn split(line: &str, separator: char) -> Vec<Cell> {
     }
     cells.push(Cell { text: text.trim().to_owned(), start });
     cells
+}
+
+/// What to do when there is no column of the given name for the time: take one that looks like it, or name one.
+pub(crate) fn time_column_help(column: &str, names: &[String]) -> String {
+    let looks_like_time = |name: &&String| {
+        let lower = name.to_lowercase();
+        let first = lower.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        lower == column.to_lowercase() || matches!(first, "t" | "time" | "seconds" | "sec") || lower.ends_with("time")
+    };
+    match names.iter().find(looks_like_time) {
+        Some(near) => format!("did you mean `{near}`? Say so with `time = \"{near}\"` in `[data]`"),
+        None => format!(
+            "columns: {}; name one with `time = ..` in `[data]`, or say `step = ..` if the rows follow each other evenly",
+            names.join(", ")
+        ),
+    }
 }
 
 #[cfg(test)]

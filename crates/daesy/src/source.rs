@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use daesy_graph::Span;
 use daesy_graph::finding::{Finding, nearest};
 
-use crate::data::{Data, TimeAxis};
+use crate::data::{Data, TimeAxis, time_column_help};
 use crate::diagnostic::Diagnostic;
 use crate::load::Loaded;
 use crate::study::{ColumnName, DataSource, Named};
@@ -209,10 +209,7 @@ impl Data {
         };
         let Some(time_at) = table.names.iter().position(|name| name == time_column) else {
             let message = format!("the data has no time column `{time_column}`");
-            let help = match nearest(time_column, table.names.iter().map(String::as_str)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("columns: {}", table.names.join(", ")),
-            };
+            let help = time_column_help(time_column, &table.names);
             return Err(vec![problem("data-column", message).with_help(help)]);
         };
         let times = table.columns[time_at].clone();
