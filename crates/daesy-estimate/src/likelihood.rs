@@ -1,7 +1,7 @@
 //! The log-likelihood of a linear stochastic descriptor model, its gradient and its information matrix.
 //!
 //! ```text
-//! log L = -1/2 sum over all values of ( log(2 pi s) + e^2 / s )          [@gerdin2007, eq. (22)]
+//! log L = -1/2 sum over all values of ( log(2 pi s) + e^2 / s )          [@gerdin2007, eq. (12)]
 //! ```
 //!
 //! with innovations `e` and their variances `s` from the filter. A start that is not known, `x_0 + X_0 delta`, makes `e + E delta` of the

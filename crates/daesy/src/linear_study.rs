@@ -165,6 +165,7 @@ impl LinearStudy {
         self.matrices.intensities = ParametricMatrix::zeros(n_noise, 1);
         for filter in &mut self.layout.filters {
             filter.starts_at_zero = true;
+            self.matrices.f.detach(filter.states.clone());
         }
         self.varying_variances = None;
         self.is_noise_free = true;

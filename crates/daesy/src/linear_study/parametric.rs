@@ -187,6 +187,20 @@ impl ParametricMatrix {
         }
     }
 
+    /// Cuts a diagonal block off from the rest and puts `-I` in its place.
+    pub fn detach(&mut self, block: std::ops::Range<usize>) {
+        for i in 0..self.constant.nrows() {
+            for j in (0..self.constant.ncols()).filter(|j| block.contains(&i) || block.contains(j)) {
+                self.constant[(i, j)] = if i == j { -1.0 } else { 0.0 };
+            }
+        }
+        self.varying.retain(|entry| !block.contains(&entry.row));
+        for entry in &mut self.varying {
+            entry.weights.retain(|(column, _)| !block.contains(column));
+        }
+        self.varying.retain(|entry| !entry.weights.is_empty());
+    }
+
     /// Whether a row has entries that depend on unknowns.
     pub fn is_varying(&self, row: usize) -> bool {
         self.varying.iter().any(|entry| entry.row == row)

@@ -245,6 +245,13 @@ fn an_output_error_fit_stands_beside() {
     let found = parameter(&document, "b");
     assert!((found["estimate"].as_f64().unwrap() - 2.0).abs() < 0.3, "{found}");
     assert!(document["cost"].as_f64().unwrap() > 0.0);
+    // What only a disturbance depends on stays where it was.
+    let study = STUDY.replace("white = 0.01", "A = [[-2]], B = [[1]], C = [[\"s\"]]");
+    let study = study.replace("b = { start = 1.0 }", "b = { start = 1.0 }\ns = { start = 0.3, min = 0, max = 9 }");
+    let session = session.with("study.toml", &study);
+    let document = session.run(&["identify", "study.toml", "--json", "--method", "output-error"]).json();
+    assert_eq!(parameter(&document, "s")["estimate"], 0.3);
+    finding(&document, "idle-unknown");
 }
 
 #[test]
