@@ -149,6 +149,10 @@ pub trait LaneSteps: Send {
     /// Sets the step length, the parameters and their derivatives along each direction (`[direction][parameter]`).
     fn prepare(&mut self, step: f64, parameters: &[f64], tangents: &[Vec<f64>]);
 
+    /// Sets the step length and parameters of their own for each lane (`[lane][parameter]`). Programs with directions have no use
+    /// for it: derivatives of parameters are zero.
+    fn prepare_each(&mut self, step: f64, parameters: &[&[f64]]);
+
     /// The carried rows.
     fn carried(&self) -> &[f64];
 

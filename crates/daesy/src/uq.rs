@@ -4,6 +4,7 @@ mod answer;
 mod checkpoint;
 mod expansion;
 mod inheritance;
+mod lanes;
 mod memory;
 mod points;
 mod request;
@@ -17,6 +18,7 @@ use daesy_chaos::{
     tensor_projection,
 };
 use daesy_graph::finding::{Finding, Level};
+use daesy_integrate::ensemble::BLOCK_LANES;
 use daesy_structure::words::equation_text;
 use rayon::prelude::*;
 
@@ -172,10 +174,9 @@ fn answer(loaded: &Loaded, request: &Request, settings: &UqSettings) -> Result<U
     let study_sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
     memory::check_terms(loaded, request, &study_sources)?;
     let basis = request.make_basis()?;
-    let means = basis.means()?;
-    let ensemble = Ensemble::new(loaded, request, &means)?;
     let mut notes = Vec::new();
     let (method, reason) = choose(loaded, request, &basis)?;
+    let ensemble = ensemble_for(loaded, request, &basis, method)?;
     if let Some(reason) = &reason {
         let message = format!("method: {}, because {reason}", method.word());
         notes.push(Diagnostic::resolve(&Finding::note("uq-method", request.span, message), &study_sources));
@@ -260,9 +261,11 @@ pub fn evaluate_at(
     settings: &UqSettings,
 ) -> Result<Vec<Vec<f64>>, UqFailure> {
     let request = read_request(loaded, settings.seed).map_err(UqFailure::Input)?;
-    let means = request.make_basis()?.means()?;
-    let ensemble = Ensemble::new(loaded, &request, &means)?;
-    points.iter().map(|values| ensemble.run(values).map(|trajectory| trajectory.to_numbers())).collect()
+    let basis = request.make_basis()?;
+    let (method, _) = choose(loaded, &request, &basis)?;
+    let ensemble = ensemble_for(loaded, &request, &basis, method)?;
+    let points: Vec<&[f64]> = points.iter().map(Vec::as_slice).collect();
+    ensemble.run_share(&points).into_iter().map(|run| run.map(|trajectory| trajectory.to_numbers())).collect()
 }
 
 /// What a checkpoint belongs to: everything that decides the values at a point.
@@ -498,17 +501,10 @@ pub(crate) fn remove_rounding(series: &mut Series) {
     }
 }
 
-fn monte_carlo(
-    answer: &mut Uq,
-    request: &Request,
-    basis: &Basis,
-    ensemble: &Ensemble,
-    checkpoint: &mut Checkpoint,
-) -> Result<(), UqFailure> {
-    let n = request.samples;
-    memory::check_points(n, ensemble, request)?;
+/// The first samples of a Monte Carlo method.
+fn germs(request: &Request, basis: &Basis, method: Method, n: usize) -> Result<Vec<Vec<f64>>, UqFailure> {
     let n_parameters = request.parameters.len();
-    let sequence = match answer.method {
+    let sequence = match method {
         Method::QuasiMonteCarlo => {
             let message = format!(
                 "{n_parameters} random parameters are too many for quasi-Monte-Carlo, {} is the most",
@@ -530,7 +526,30 @@ fn monte_carlo(
         };
         basis.germ_of_unit(&unit)
     };
-    let germs: Vec<Vec<f64>> = (0..n).map(germ).collect();
+    Ok((0..n).map(germ).collect())
+}
+
+/// The ensemble of a method: samples side by side for Monte Carlo methods.
+fn ensemble_for(loaded: &Loaded, request: &Request, basis: &Basis, method: Method) -> Result<Ensemble, UqFailure> {
+    let ensemble = Ensemble::new(loaded, request, &basis.means()?)?;
+    if !matches!(method, Method::MonteCarlo | Method::QuasiMonteCarlo) {
+        return Ok(ensemble);
+    }
+    let pilots = germs(request, basis, method, request.samples.min(BLOCK_LANES))?;
+    let pilots: Vec<Vec<f64>> = pilots.iter().map(|germ| basis.parameter_values(germ)).collect();
+    ensemble.with_lanes(&pilots)
+}
+
+fn monte_carlo(
+    answer: &mut Uq,
+    request: &Request,
+    basis: &Basis,
+    ensemble: &Ensemble,
+    checkpoint: &mut Checkpoint,
+) -> Result<(), UqFailure> {
+    let n = request.samples;
+    memory::check_points(n, ensemble, request)?;
+    let germs = germs(request, basis, answer.method, n)?;
     let points: Vec<Vec<f64>> = germs.iter().map(|germ| basis.parameter_values(germ)).collect();
     let values = ensemble.run_all(&points, checkpoint)?;
     answer.n_simulations = n;

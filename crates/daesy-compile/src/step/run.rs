@@ -109,6 +109,7 @@ impl<'p> Running<'p> {
 
     /// Runs the prelude and spreads what it gives over the lanes.
     fn prepare(&mut self, uniform: &[f64]) {
+        self.have_prelude_lanes(1);
         self.prelude.inputs_mut().copy_from_slice(uniform);
         let is_done = self.program.prelude.execute(&mut self.prelude).is_ok();
         debug_assert!(is_done, "memory belongs to its program");
@@ -116,6 +117,35 @@ impl<'p> Running<'p> {
         let from = self.program.n_lane_inputs * stride;
         for (row, &value) in self.memory.inputs_mut()[from..].chunks_exact_mut(stride).zip(self.prelude.outputs()) {
             row.fill(value);
+        }
+    }
+
+    fn have_prelude_lanes(&mut self, n_lanes: usize) {
+        if self.prelude.n_lanes() != n_lanes {
+            self.prelude = self.program.prelude.memory(n_lanes);
+        }
+    }
+
+    /// Runs the prelude in lanes, each with parameters of its own.
+    fn prepare_each(&mut self, step: f64, parameters: &[&[f64]]) {
+        let n_lanes = parameters.len();
+        self.have_prelude_lanes(n_lanes);
+        let stride = self.prelude.stride();
+        let inputs = self.prelude.inputs_mut();
+        inputs.fill(0.0);
+        for (lane, parameters) in parameters.iter().enumerate() {
+            inputs[lane] = step;
+            for (at, &value) in parameters.iter().enumerate() {
+                inputs[(1 + at) * stride + lane] = value;
+            }
+        }
+        let is_done = self.program.prelude.execute(&mut self.prelude).is_ok();
+        debug_assert!(is_done, "memory belongs to its program");
+        let from = self.program.n_lane_inputs;
+        let rows = self.memory.stride();
+        let targets = self.memory.inputs_mut()[from * rows..].chunks_exact_mut(rows);
+        for (target, values) in targets.zip(self.prelude.outputs().chunks_exact(stride)) {
+            target[..n_lanes].copy_from_slice(&values[..n_lanes]);
         }
     }
 
@@ -178,6 +208,12 @@ impl LaneSteps for Lanes<'_> {
         }
         for running in [&mut self.step, &mut self.start, &mut self.observe, &mut self.all_states] {
             running.prepare(&uniform);
+        }
+    }
+
+    fn prepare_each(&mut self, step: f64, parameters: &[&[f64]]) {
+        for running in [&mut self.step, &mut self.start, &mut self.observe, &mut self.all_states] {
+            running.prepare_each(step, parameters);
         }
     }
 

@@ -19,6 +19,33 @@ const SCALE_INTERVALS: usize = 4;
 /// So many intervals in a row with room to spare make steps longer again.
 const PATIENCE: u32 = 8;
 
+/// Step lengths and sizes of states over time, so that trajectories can be computed without regard to each other.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Schedule {
+    /// By interval: it is taken in 2^level steps.
+    levels: Vec<u32>,
+    /// Sizes of the states, every [`SCALE_INTERVALS`] intervals.
+    scales: Vec<Vec<f64>>,
+}
+
+impl Schedule {
+    /// Steps from start to end.
+    #[must_use]
+    pub fn n_steps(&self) -> u64 {
+        self.levels.iter().map(|&level| 1u64 << level).sum()
+    }
+}
+
+/// What a block does about its steps.
+enum Pace<'e> {
+    /// Finds step lengths by its worst lane.
+    Found,
+    /// The same, and keeps what it found.
+    Recorded(Schedule),
+    /// Keeps to a schedule; lanes for which it is too coarse are left behind.
+    Kept(&'e Schedule),
+}
+
 /// What a block leaves.
 pub(super) struct Outcome {
     pub(super) sums: OutputSums,
@@ -34,6 +61,9 @@ pub(super) struct Block<'e> {
     experiment_at: usize,
     layout: &'e StepLayout,
     point: &'e EnsemblePoint,
+    /// Parameters of each lane, where they differ.
+    lane_parameters: Vec<&'e [f64]>,
+    pace: Pace<'e>,
     wanted: &'e Wanted<'e>,
     lanes: Box<dyn LaneSteps + 'e>,
     first: usize,
@@ -89,6 +119,8 @@ impl<'e> Block<'e> {
             experiment_at,
             layout,
             point,
+            lane_parameters: Vec::new(),
+            pace: Pace::Found,
             wanted,
             saved: Vec::with_capacity(layout.n_carried_rows() * lanes.stride()),
             lanes,
@@ -114,6 +146,32 @@ impl<'e> Block<'e> {
                 lane_steps: 0,
                 rejected_lane_steps: 0,
             },
+        }
+    }
+
+    /// Gives each lane parameters of its own.
+    pub(super) fn with_lane_parameters(mut self, parameters: Vec<&'e [f64]>) -> Self {
+        self.lane_parameters = parameters;
+        self
+    }
+
+    /// Keeps step lengths, for [`Block::finish_schedule`].
+    pub(super) fn with_record(mut self) -> Self {
+        self.pace = Pace::Recorded(Schedule::default());
+        self
+    }
+
+    /// Keeps to step lengths.
+    pub(super) fn with_schedule(mut self, schedule: &'e Schedule) -> Self {
+        self.pace = Pace::Kept(schedule);
+        self
+    }
+
+    /// The step lengths that were found, if no lane broke down.
+    pub(super) fn finish_schedule(self) -> Option<Schedule> {
+        match self.pace {
+            Pace::Recorded(schedule) if self.n_alive == self.n_lanes => Some(schedule),
+            _ => None,
         }
     }
 
@@ -144,7 +202,7 @@ impl<'e> Block<'e> {
         self.inputs.copy_from_slice(self.experiment.table.first());
         self.fill_signals(node, 0.0, disturbances);
         self.lanes.start(start_time);
-        self.update_scales();
+        self.update_scales(0);
         let tolerance = 1e-6 * self.experiment.grid.step;
         let n_first = self.experiment.grid.samples.partition_point(|&time| time <= start_time + tolerance);
         for sample in 0..n_first {
@@ -165,7 +223,11 @@ impl<'e> Block<'e> {
 
     fn prepare(&mut self, step: f64) {
         if self.prepared.to_bits() != step.to_bits() {
-            self.lanes.prepare(step, &self.point.parameters, &self.point.tangents);
+            if self.lane_parameters.is_empty() {
+                self.lanes.prepare(step, &self.point.parameters, &self.point.tangents);
+            } else {
+                self.lanes.prepare_each(step, &self.lane_parameters);
+            }
             self.prepared = step;
         }
     }
@@ -181,7 +243,7 @@ impl<'e> Block<'e> {
     }
 
     /// Allowed errors from the size of the states: relative to the largest of all lanes, lately.
-    fn update_scales(&mut self) {
+    fn update_scales(&mut self, interval: usize) {
         let stride = self.lanes.stride();
         let carried = self.lanes.carried();
         for (row, scale) in self.scales.iter_mut().enumerate() {
@@ -192,6 +254,18 @@ impl<'e> Block<'e> {
                 .filter(|(value, is_alive)| **is_alive && value.is_finite())
                 .fold(0.0f64, |largest, (value, _)| largest.max(value.abs()));
             *scale = largest.max(*scale * SCALE_DECAY);
+        }
+        match &mut self.pace {
+            Pace::Found => {}
+            Pace::Recorded(schedule) => {
+                schedule.scales.truncate(interval / SCALE_INTERVALS);
+                schedule.scales.push(self.scales.clone());
+            }
+            Pace::Kept(schedule) => {
+                if let Some(scales) = schedule.scales.get(interval / SCALE_INTERVALS) {
+                    self.scales.copy_from_slice(scales);
+                }
+            }
         }
         let options = self.ensemble.options;
         let weights: Vec<f64> = self
@@ -213,12 +287,16 @@ impl<'e> Block<'e> {
             }
             disturbances.advance(interval);
             if interval % SCALE_INTERVALS == 0 {
-                self.update_scales();
+                self.update_scales(interval);
             }
+            if let Pace::Kept(schedule) = self.pace {
+                self.level = schedule.levels[interval];
+            }
+            let mut finest = 0;
             let stops = self.experiment.table.stops(interval);
             let mut from = 0.0;
             for stop in stops {
-                self.cross(interval, from, stop.fraction, disturbances);
+                finest = finest.max(self.cross(interval, from, stop.fraction, disturbances));
                 from = stop.fraction;
                 if stop.jumps {
                     self.experiment.inputs.fill(stop.time, true, &mut self.inputs);
@@ -230,11 +308,14 @@ impl<'e> Block<'e> {
                     self.take_sample(sample as usize, stop.time);
                 }
             }
+            if let Pace::Recorded(schedule) = &mut self.pace {
+                schedule.levels.push(finest);
+            }
         }
     }
 
-    /// Steps from one fraction of an interval to another, with as many steps as the error asks for.
-    fn cross(&mut self, interval: usize, from: f64, to: f64, disturbances: &mut dyn LaneDisturbances) {
+    /// Steps from one fraction of an interval to another, with as many steps as the error asks for; gives the level it took.
+    fn cross(&mut self, interval: usize, from: f64, to: f64, disturbances: &mut dyn LaneDisturbances) -> u32 {
         self.saved.clear();
         self.saved.extend_from_slice(self.lanes.carried());
         loop {
@@ -254,17 +335,20 @@ impl<'e> Block<'e> {
             }
             let error = match refusal {
                 Refusal::None => {
+                    let level = self.level;
                     self.relax(worst);
-                    return;
+                    return level;
                 }
                 Refusal::Error(error) => error,
                 Refusal::Growth => f64::INFINITY,
             };
-            if self.level >= self.ensemble.options.max_halvings {
+            if self.level >= self.ensemble.options.max_halvings || matches!(self.pace, Pace::Kept(_)) {
                 self.leave_behind(interval, from, to, refused_at, n_steps);
-                self.level = self.level.saturating_sub(6);
+                if !matches!(self.pace, Pace::Kept(_)) {
+                    self.level = self.level.saturating_sub(6);
+                }
                 if self.n_alive == 0 {
-                    return;
+                    return self.level;
                 }
             } else {
                 let order = f64::from(self.layout.estimate_order + 1);
@@ -335,7 +419,7 @@ impl<'e> Block<'e> {
 
     /// Takes longer steps again where there has been room for a while.
     fn relax(&mut self, worst: f64) {
-        if self.level == 0 {
+        if self.level == 0 || matches!(self.pace, Pace::Kept(_)) {
             return;
         }
         let factor = 2f64.powi(self.layout.estimate_order as i32 + 1);

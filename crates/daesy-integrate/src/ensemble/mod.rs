@@ -11,6 +11,7 @@
 mod advance;
 mod signals;
 mod start;
+mod sweep;
 mod walk;
 
 use daesy_system::{DaeSystem, Direction, StepMethod, StepProgram, StepProgramError, Watch};
@@ -19,8 +20,10 @@ use thiserror::Error;
 
 use crate::simulate::Inputs;
 use advance::Block;
+pub use advance::Schedule;
 pub use signals::InputTable;
 pub use start::{EnsembleStart, StartSensitivity, reference_point, start_of};
+pub use sweep::Member;
 pub use walk::Walk;
 
 /// Lanes of a block.

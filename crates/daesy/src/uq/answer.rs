@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use daesy_chaos::SobolIndices;
 use serde_json::{Map, Value, json};
 
-use super::Uq;
+use super::{Method, Uq};
 use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series as Curve};
 use crate::table::Table;
@@ -185,7 +185,14 @@ impl Uq {
             self.method.word()
         );
         if let Some(surrogate) = &self.surrogate {
-            let _ = writeln!(text, "{} polynomials up to degree {}.", surrogate.basis.len(), self.degree);
+            let from_samples = match self.method {
+                Method::MonteCarlo | Method::QuasiMonteCarlo => {
+                    ", fitted to the samples: Sobol indices come from this series, moments and quantiles from the samples"
+                }
+                _ => "",
+            };
+            let (n_terms, degree) = (surrogate.basis.len(), self.degree);
+            let _ = writeln!(text, "{n_terms} polynomials up to degree {degree}{from_samples}.");
         }
         match self.n_unknowns {
             Some(n) => {

@@ -6,13 +6,14 @@
 use std::sync::Arc;
 
 use daesy_chaos::PointValues;
-use daesy_graph::{Leaf, Reach, VarId};
+use daesy_graph::{Leaf, Node, Reach, VarId};
 use daesy_integrate::{InitializeOptions, IntegrateError, SimulateOptions, initialize, simulate as integrate};
 use daesy_system::{DaeSystem, GivenParameter, Part, Point};
 use rayon::prelude::*;
 
 use super::UqFailure;
 use super::checkpoint::Checkpoint;
+use super::lanes::{LaneRuns, LaneTask};
 use super::request::Request;
 use crate::diagnostic::Diagnostic;
 use crate::load::{Loaded, quantity_expression};
@@ -36,6 +37,8 @@ pub struct Ensemble {
     columns: Vec<usize>,
     /// Rows every point must have.
     times: Vec<f64>,
+    /// Steps for many points at once, where they serve.
+    lanes: Option<LaneRuns>,
 }
 
 /// What the points gave.
@@ -70,8 +73,8 @@ impl Ensemble {
         let description = prepared.system.description();
         let flat = &loaded.flat;
         let may_make_events = !flat.when_clauses.is_empty()
-            || description.n_modes > 0
-            || description.n_roots > 0
+            || description.events.can_happen()
+            || flat.graph.nodes().any(|node| matches!(node, Node::Initial | Node::Terminal | Node::Pre(_)))
             || flat
                 .equations
                 .iter()
@@ -90,7 +93,40 @@ impl Ensemble {
             }
         };
         let times = options.output_times.clone();
-        Ok(Self { random: request.random.clone(), names, places, is_plain, columns, times, loaded, prepared, options })
+        Ok(Self {
+            random: request.random.clone(),
+            names,
+            places,
+            is_plain,
+            columns,
+            times,
+            lanes: None,
+            loaded,
+            prepared,
+            options,
+        })
+    }
+
+    /// Computes many points at once where the model allows it; `pilots` stand for all that will come.
+    ///
+    /// # Errors
+    /// When the model cannot be simulated at the first of them.
+    pub fn with_lanes(mut self, pilots: &[Vec<f64>]) -> Result<Self, UqFailure> {
+        let (true, Some(first)) = (self.is_plain, pilots.first()) else { return Ok(self) };
+        let parameters = pilots.iter().map(|values| self.parameter_values(values)).collect::<Result<Vec<_>, _>>()?;
+        let alone = integrate(&self.prepared.system, &parameters[0], &self.prepared.inputs, &self.options)
+            .map_err(|error| self.failed(first, &error))?;
+        self.lanes = LaneRuns::new(&self.lane_task(), &parameters, alone.evaluations);
+        Ok(self)
+    }
+
+    fn lane_task(&self) -> LaneTask<'_> {
+        LaneTask {
+            system: &self.prepared.system,
+            inputs: &self.prepared.inputs,
+            options: &self.options,
+            columns: &self.columns,
+        }
     }
 
     /// The compiled model at the means.
@@ -246,24 +282,14 @@ impl Ensemble {
         watch.advance((points.len() - missing.len()) as u64);
         // Batches, so that a checkpoint is never far behind.
         for batch in missing.chunks(if checkpoint.is_kept() { 64 } else { usize::MAX }) {
-            let stopped = || UqFailure::Method(Box::new(Diagnostic::error("stopped", "the run was stopped")));
             let done: Vec<Result<Trajectory, UqFailure>> = if let Some(elsewhere) = &self.loaded.elsewhere {
                 let share: Vec<Vec<f64>> = batch.iter().map(|&at| points[at].clone()).collect();
                 let found = elsewhere.evaluate(&share).ok_or_else(stopped)?;
                 watch.advance(found.len() as u64);
                 found.iter().map(|numbers| Trajectory::from_numbers(numbers).ok_or_else(stopped)).collect()
             } else {
-                batch
-                    .par_iter()
-                    .map(|&at| {
-                        if watch.is_stopped() {
-                            return Err(stopped());
-                        }
-                        let trajectory = self.run(&points[at]);
-                        watch.advance(1);
-                        trajectory
-                    })
-                    .collect()
+                let share: Vec<&[f64]> = batch.iter().map(|&at| points[at].as_slice()).collect();
+                self.run_share(&share)
             };
             for (&at, done) in batch.iter().zip(done) {
                 let trajectory = done?;
@@ -274,6 +300,34 @@ impl Ensemble {
         }
         let all: Vec<Trajectory> = found.into_iter().flatten().collect();
         Ok(self.align(all))
+    }
+
+    /// Values at some points: in lanes where that serves, alone where not.
+    pub fn run_share(&self, points: &[&[f64]]) -> Vec<Result<Trajectory, UqFailure>> {
+        let watch = &self.loaded.watch;
+        let in_lanes: Vec<Option<Vec<f64>>> = match &self.lanes {
+            Some(lanes) => {
+                // A point whose parameters have no value is told about when it is run alone.
+                let parameters = points.iter().map(|values| self.parameter_values(values).ok()).collect();
+                lanes.run(&self.lane_task(), parameters, watch)
+            }
+            None => vec![None; points.len()],
+        };
+        points
+            .par_iter()
+            .zip(in_lanes)
+            .map(|(values, columns)| {
+                if watch.is_stopped() {
+                    return Err(stopped());
+                }
+                if let Some(columns) = columns {
+                    return Ok(Trajectory { times: self.times.clone(), columns });
+                }
+                let trajectory = self.run(values);
+                watch.advance(1);
+                trajectory
+            })
+            .collect()
     }
 
     /// Puts trajectories on common rows.
@@ -327,6 +381,10 @@ impl Trajectory {
         let (times, columns) = rest.split_at_checked(n_rows as usize)?;
         Some(Self { times: times.to_vec(), columns: columns.to_vec() })
     }
+}
+
+fn stopped() -> UqFailure {
+    UqFailure::Method(Box::new(Diagnostic::error("stopped", "the run was stopped")))
 }
 
 /// Gives parameters of the flat model fixed values.
