@@ -2,7 +2,7 @@
 
 use faer::Mat;
 
-use crate::chi_square::CHI_SQUARE_95;
+use crate::chi_square::{CHI_SQUARE_95, NORMAL_95};
 use crate::search::{Bound, Expansion, Objective, SearchOptions, SearchSpace, minimize};
 
 /// Uncertainty of the estimates.
@@ -130,6 +130,19 @@ impl<O: Objective> Objective for Held<'_, O> {
     }
 }
 
+/// The 95 % interval of an estimate by the normal law: of the estimate itself or, for what only the size or the time constants of
+/// noise depend on and cannot be negative, of its logarithm. Variances estimated from finitely many samples are skewed to the right
+/// (chi-square, where they are independent); their logarithms much less.
+#[must_use]
+pub fn normal_interval(estimate: f64, std: f64, is_noise_scale: bool) -> [f64; 2] {
+    if is_noise_scale && estimate > 0.0 && std.is_finite() {
+        let factor = (NORMAL_95 * std / estimate).exp();
+        [estimate / factor, estimate * factor]
+    } else {
+        [estimate - NORMAL_95 * std, estimate + NORMAL_95 * std]
+    }
+}
+
 /// The 95 % profile interval of one variable of a negative log-likelihood: where the best value of the others is
 /// `chi-square(0.95, 1) / 2` above the minimum. An end is a bound, or infinite, where no such value is found.
 pub fn profile_interval<O: Objective>(
@@ -245,7 +258,7 @@ mod tests {
                 &space,
                 &SearchOptions { absolute: 1e-12, ..SearchOptions::default() },
             );
-            assert!((interval[1] - crate::chi_square::NORMAL_95 * found.std[at]).abs() < 1e-5, "{interval:?}");
+            assert!((interval[1] - NORMAL_95 * found.std[at]).abs() < 1e-5, "{interval:?}");
             assert!((interval[0] + interval[1]).abs() < 1e-5);
         }
         // Where the model is right, both forms agree.

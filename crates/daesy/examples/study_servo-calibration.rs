@@ -3,16 +3,25 @@
 //! `cargo xtask study servo-calibration [N]` draws N data sets (1000 when left out) from the model of `problems/servo` under its inputs, finds
 //! the unknowns by maximum likelihood and by an output-error fit that ignores the disturbance, and counts how often the 95 %
 //! intervals hold the truth, how far the estimates are off on average, and whether the innovations are as large as they should be.
+//! About a minute on two cores.
+
+mod study;
 
 use std::path::Path;
 
 use daesy::linear_study::{LinearStudy, SignalsWanted, build_linear_study};
 use daesy::load::{LoadOptions, load};
-use daesy_estimate::chi_square::{NORMAL_95, chi_square_tail};
+use daesy::report::chart::{Chart, Scale, Series};
+use daesy::table::Table;
+use daesy_estimate::chi_square::chi_square_tail;
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::likelihood::Likelihood;
 use daesy_estimate::search::{SearchEnd, SearchOptions, minimize};
-use daesy_estimate::uncertainty::Uncertainty;
+use daesy_estimate::uncertainty::{Uncertainty, normal_interval};
+use study::Record;
+
+/// The fits of each data set.
+const METHODS: [&str; 2] = ["maximum likelihood", "output error"];
 
 /// Standard normal numbers by the polar method.
 fn normal(random: &mut fastrand::Rng) -> f64 {
@@ -63,8 +72,7 @@ fn main() {
     let theta = study.start();
     let source = Likelihood::new(&study, &theta, FilterOptions::default()).expect("the model has a likelihood");
     let mut random = fastrand::Rng::with_seed(1);
-    let n = theta.len();
-    let mut methods = [Summary::new(n), Summary::new(n)];
+    let mut methods = [Summary::new(&study), Summary::new(&study)];
     let mut band = [0usize; 2];
     for _ in 0..n_sets {
         let samples = source.sample(&theta, &mut || normal(&mut random)).expect("the model can be sampled");
@@ -80,21 +88,51 @@ fn main() {
         let p = chi_square_tail(squares.iter().sum(), squares.len() as f64);
         band[0] += usize::from((0.025..=0.975).contains(&p));
         band[1] += 1;
-        methods[0].take(fit(&data, &theta, false), &theta);
+        methods[0].take(fit(&data, &theta, false));
         let plain = data.without_noise(&theta);
-        methods[1].take(fit(&plain, &theta, true), &theta);
+        methods[1].take(fit(&plain, &theta, true));
     }
-    println!("{n_sets} data sets of the servo, {} values each", study_values(&study));
-    println!(
-        "innovations at the truth within their 95 % chi-square band: {:.1} %",
-        100.0 * band[0] as f64 / band[1] as f64
-    );
-    for (name, summary) in ["maximum likelihood", "output error, disturbance ignored"].iter().zip(&methods) {
-        println!("{name}: {} fits converged", summary.n_converged);
+    let mut record = Record::new("servo-calibration");
+    record.number("data sets", n_sets as f64);
+    record.number("values in each", study_values(&study) as f64);
+    let in_band = 100.0 * band[0] as f64 / band[1] as f64;
+    record.number("innovations at the truth within their 95 % chi-square band, percent", in_band);
+    let mut names = Vec::new();
+    let mut columns = Vec::new();
+    for (method, summary) in METHODS.iter().zip(&methods) {
+        record.number(&format!("{method}: fits that converged"), summary.n_converged as f64);
         for (at, unknown) in study.unknowns.iter().enumerate() {
-            summary.tell(&unknown.name, at, theta[at]);
+            if summary.estimates[at].iter().any(|estimate| *estimate != theta[at]) {
+                summary.tell(&mut record, method, &unknown.name, at, theta[at]);
+                names.push(format!("{method}: {}", unknown.name));
+                columns.push(summary.estimates[at].clone());
+            }
         }
     }
+    let n_rows = columns.iter().map(Vec::len).max().unwrap_or(0);
+    for column in &mut columns {
+        column.resize(n_rows, f64::NAN);
+    }
+    record.table("estimates", &Table { names, columns });
+    let stiffness = |at: usize| vec![methods[at].estimates[0].clone()];
+    let chart = Chart {
+        title: format!("Stiffness of the axis from {n_sets} data sets"),
+        x_label: "left: maximum likelihood, right: output error".to_owned(),
+        y_label: "spring.c (N m/rad)".to_owned(),
+        y_scale: Scale::Log,
+        levels: vec![theta[0]],
+        series: vec![
+            Series::boxes(METHODS[0], &[1.0], &stiffness(0), 0),
+            Series::boxes(METHODS[1], &[2.0], &stiffness(1), 1),
+        ],
+        ..Chart::default()
+    };
+    record.picture(
+        "stiffness",
+        "Estimates of the stiffness: quartiles, median and mean (dot), whiskers, and what lies beyond.",
+        &[chart],
+    );
+    record.write();
 }
 
 fn study_values(study: &LinearStudy) -> usize {
@@ -102,50 +140,47 @@ fn study_values(study: &LinearStudy) -> usize {
     study.experiments().iter().map(daesy_estimate::experiment::Experiment::n_counted).sum()
 }
 
-/// Sums over data sets.
+/// What the fits of all data sets gave, by unknown.
 struct Summary {
-    n: usize,
     n_converged: usize,
-    covered: Vec<usize>,
-    sums: Vec<f64>,
-    squares: Vec<f64>,
-    stds: Vec<f64>,
+    estimates: Vec<Vec<f64>>,
+    stds: Vec<Vec<f64>>,
+    are_noise_scales: Vec<bool>,
 }
 
 impl Summary {
-    fn new(n: usize) -> Self {
-        Self {
-            n: 0,
-            n_converged: 0,
-            covered: vec![0; n],
-            sums: vec![0.0; n],
-            squares: vec![0.0; n],
-            stds: vec![0.0; n],
-        }
+    fn new(study: &LinearStudy) -> Self {
+        let n = study.unknowns.len();
+        let lists = || vec![Vec::new(); n];
+        Self { n_converged: 0, estimates: lists(), stds: lists(), are_noise_scales: study.noise_scales() }
     }
 
-    fn take(&mut self, outcome: Option<Outcome>, truth: &[f64]) {
+    fn take(&mut self, outcome: Option<Outcome>) {
         let Some(outcome) = outcome else { return };
-        self.n += 1;
         self.n_converged += usize::from(outcome.has_converged);
-        for (at, truth) in truth.iter().enumerate() {
-            let error = outcome.estimate[at] - truth;
-            self.covered[at] += usize::from(error.abs() <= NORMAL_95 * outcome.std[at]);
-            self.sums[at] += error;
-            self.squares[at] += error * error;
-            self.stds[at] += outcome.std[at];
+        for (at, (estimate, std)) in outcome.estimate.into_iter().zip(outcome.std).enumerate() {
+            self.estimates[at].push(estimate);
+            self.stds[at].push(std);
         }
     }
 
-    fn tell(&self, name: &str, at: usize, truth: f64) {
-        let n = self.n as f64;
-        let bias = self.sums[at] / n;
-        let spread = (self.squares[at] / n - bias * bias).max(0.0).sqrt();
-        println!(
-            "  {name}: truth {truth}, covered {:.1} %, bias {bias:.3e} (standard error of it {:.1e}), spread {spread:.3e}, mean stated error {:.3e}",
-            100.0 * self.covered[at] as f64 / n,
-            spread / n.sqrt(),
-            self.stds[at] / n,
-        );
+    fn tell(&self, record: &mut Record, method: &str, name: &str, at: usize, truth: f64) {
+        let (estimates, stds) = (&self.estimates[at], &self.stds[at]);
+        let n = estimates.len() as f64;
+        let covers = |(estimate, std): &(&f64, &f64)| {
+            let [low, high] = normal_interval(**estimate, **std, self.are_noise_scales[at]);
+            low <= truth && truth <= high
+        };
+        let n_covered = estimates.iter().zip(stds).filter(covers).count();
+        let bias = estimates.iter().sum::<f64>() / n - truth;
+        let spread = (estimates.iter().map(|estimate| (estimate - truth - bias).powi(2)).sum::<f64>() / n).sqrt();
+        let stated: Vec<f64> = stds.iter().copied().filter(|std| std.is_finite()).collect();
+        let of = |what: &str| format!("{method}: {name}: {what}");
+        record.number(&of("truth"), truth);
+        record.number(&of("intervals that hold it, percent"), 100.0 * n_covered as f64 / n);
+        record.number(&of("bias"), bias);
+        record.number(&of("standard error of the bias"), spread / n.sqrt());
+        record.number(&of("spread of the estimates"), spread);
+        record.number(&of("mean stated error"), stated.iter().sum::<f64>() / stated.len() as f64);
     }
 }

@@ -172,6 +172,13 @@ impl LinearStudy {
         self
     }
 
+    /// Which unknowns cannot be negative and have to do with disturbances and measurement errors only.
+    #[must_use]
+    pub fn noise_scales(&self) -> Vec<bool> {
+        let plain = self.clone().without_noise(&self.start());
+        (0..self.unknowns.len()).map(|at| self.space.lower[at] >= 0.0 && !plain.depends_on(at)).collect()
+    }
+
     /// The study with other measurements, `[sample][measurement]` by experiment, such as artificial ones.
     #[must_use]
     pub fn with_measurements(mut self, measurements: Vec<Vec<f64>>) -> Self {

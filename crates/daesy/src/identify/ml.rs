@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use daesy_estimate::chi_square::NORMAL_95;
 use daesy_estimate::descriptor::{ParametricModel, StartMode};
 use daesy_estimate::error::EstimateError;
 use daesy_estimate::filter::{FilterOptions, Innovations};
@@ -10,7 +9,7 @@ use daesy_estimate::likelihood::Likelihood;
 use daesy_estimate::residual::{input_correlation, residual_tests};
 use daesy_estimate::search::{Expansion, Objective, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize};
 use daesy_estimate::state_space::state_space;
-use daesy_estimate::uncertainty::{Uncertainty, profile_interval};
+use daesy_estimate::uncertainty::{Uncertainty, normal_interval, profile_interval};
 use daesy_graph::Span;
 use daesy_graph::finding::{Finding, Level};
 use daesy_system::Watch;
@@ -295,22 +294,20 @@ fn finish(
         score_products = &score_products * faer::Scale(scale * scale);
     }
     let uncertainty = Uncertainty::new(&information, &score_products, &sizes, &best.at_bound);
+    let are_noise_scales = study.noise_scales();
     let mut parameters: Vec<ParameterEstimate> = study
         .unknowns
         .iter()
         .enumerate()
-        .map(|(at, unknown)| {
-            let reach = NORMAL_95 * uncertainty.std[at];
-            ParameterEstimate {
-                name: unknown.name.clone(),
-                estimate: theta[at],
-                std_error: uncertainty.std[at],
-                robust_std_error: uncertainty.robust_std[at],
-                ci95: [theta[at] - reach, theta[at] + reach],
-                profile95: None,
-                start: unknown.start,
-                at_bound: best.at_bound[at],
-            }
+        .map(|(at, unknown)| ParameterEstimate {
+            name: unknown.name.clone(),
+            estimate: theta[at],
+            std_error: uncertainty.std[at],
+            robust_std_error: uncertainty.robust_std[at],
+            ci95: normal_interval(theta[at], uncertainty.std[at], are_noise_scales[at]),
+            profile95: None,
+            start: unknown.start,
+            at_bound: best.at_bound[at],
         })
         .collect();
     if options.with_profiles && method == Method::MaximumLikelihood {
