@@ -112,9 +112,10 @@ fn main() {
     let (n_samples, n_realizations, n_sets) = (number(0, 50_000), number(1, 500), number(2, 100));
     let watch = Watch::default();
     let begun = Instant::now();
+    let transient = if target.is_some() { 0.0 } else { 50.0 };
     let make = |force_seed: u64, data_seed: u64| {
         let force = setting.force(force_seed, n_samples * 10 + 1);
-        let study = study(setting, table(n_samples, &force, &[]), n_realizations, 50.0, 1);
+        let study = study(setting, table(n_samples, &force, &[]), n_realizations, transient, 1);
         let sets = study.artificial_data(&[TRUTH], n_sets, data_seed, &watch).expect("the truth has trajectories");
         (study, sets)
     };

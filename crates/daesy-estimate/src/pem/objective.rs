@@ -108,12 +108,17 @@ impl GrowingSearch<'_, '_> {
         stages
     }
 
-    /// When a stage ends: early ones need no more digits than their own Monte Carlo error leaves meaning to.
+    /// When a stage ends: early ones need no more digits than their own Monte Carlo error leaves meaning to. A single trajectory costs so
+    /// little that a long valley may be followed to its end.
     #[must_use]
-    pub fn options(is_last: bool) -> SearchOptions {
+    pub fn options(is_last: bool, n_realizations: usize) -> SearchOptions {
         SearchOptions {
             relative: if is_last { 1e-9 } else { 1e-4 },
-            max_iterations: if is_last { 60 } else { 30 },
+            max_iterations: match (is_last, n_realizations) {
+                (true, 1) => 500,
+                (true, _) => 60,
+                (false, _) => 30,
+            },
             ..SearchOptions::default()
         }
     }
@@ -140,7 +145,7 @@ impl GrowingSearch<'_, '_> {
                 watch: self.watch.clone(),
                 evaluations: 0,
             };
-            let options = Self::options(is_last);
+            let options = Self::options(is_last, n_realizations);
             let result = minimize(&mut objective, &theta, self.space, &options, &mut |progress| {
                 observe(n_realizations, progress);
             })?;

@@ -306,7 +306,7 @@ fn grow(
         let inner = PredictionObjective { problem, n_realizations, watch: loaded.watch.clone(), evaluations: 0 };
         let mut objective =
             Kept { inner, label: format!("pem{n_realizations}"), checkpoint: checkpoint.as_deref_mut(), trouble: None };
-        let options = GrowingSearch::options(is_last);
+        let options = GrowingSearch::options(is_last, n_realizations);
         let result =
             minimize(&mut objective, &theta, &study.space, &options, &mut |state| observe(n_realizations, state))
                 .map_err(GrowFailure::Refused)?;
