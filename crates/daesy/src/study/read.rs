@@ -319,13 +319,20 @@ fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
             Some(format!("`B` must have {n_states} rows, as `A` has"))
         } else if c.iter().any(|row| row.len() != n_states) {
             Some(format!("`C` must have {n_states} columns, as `A` has"))
+        } else if c.len() != 1 {
+            Some(format!("`C` must have one row, for one signal; it has {}", c.len()))
         } else {
             None
         };
         if let Some(message) = wrong {
-            reader.findings.push(
-                Finding::error("matrix-shape", span, format!("disturbance `{name}`: {message}")).with_names([name]),
-            );
+            let mut finding =
+                Finding::error("matrix-shape", span, format!("disturbance `{name}`: {message}")).with_names([name]);
+            if c.len() > 1 {
+                finding = finding.with_help(
+                    "disturbances that depend on each other are independent ones, mixed by equations of the model",
+                );
+            }
+            reader.findings.push(finding);
             return None;
         }
     }

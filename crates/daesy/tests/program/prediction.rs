@@ -113,6 +113,7 @@ fn wrong_input_is_told_with_its_place() {
     let filter = "A = [[0, 1], [-16, -0.8]], B = [[0], [1]], C = [[0.2, 0]], initial = \"zero\"";
     code(&|text| text.replace(filter, "white = 0.1"), "pole-excess", "infinite variance");
     code(&|text| text.replace(filter, "num = [1, 2], den = [1, 3]"), "pole-excess", "infinite variance");
+    code(&|text| text.replace("C = [[0.2, 0]]", "C = [[0.2, 0], [0, 0.1]]"), "matrix-shape", "one row");
     code(&|text| text.replace("noise_step = 0.01", "noise_step = 0.2"), "noise-step", "longer than the distance");
     code(&|text| text.replace("realizations = 20", "realizations = 0"), "wrong-type", "realizations");
     code(
