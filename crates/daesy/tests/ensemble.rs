@@ -173,7 +173,7 @@ fn force(point: usize) -> f64 {
 /// The pendulum whose drag is sought, with samples every 0.1 s; the disturbance ten times as strong as in the study, so that it shows soon.
 fn drag_study(n_samples: usize, n_realizations: u64, noise_step: f64, rtol: f64) -> PredictionStudy {
     let n_points = 10 * n_samples + 1;
-    let is_sample = |at: usize| at > 0 && at % 10 == 0;
+    let is_sample = |at: usize| at > 0 && at.is_multiple_of(10);
     let data = Table {
         names: ["t", "u", "y"].map(str::to_owned).to_vec(),
         columns: vec![
@@ -218,7 +218,7 @@ fn fine_steps(random: &mut fastrand::Rng, n_samples: usize) -> Vec<f64> {
         let normal = (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (2.0 * std::f64::consts::PI * random.f64()).cos();
         w += h * rate;
         rate += h * (-16.0 * w - 0.8 * rate) + h.sqrt() * normal;
-        if (step + 1) % (10 * PER_POINT) == 0 {
+        if (step + 1).is_multiple_of(10 * PER_POINT) {
             samples.push(angle);
         }
     }
