@@ -209,6 +209,30 @@ def heated_room():
         yield t, {"air.T": a, "wall.T": w, "thermometer.T": a - 273.15, "inside.Q_flow": Gi * (a - w)}
 
 
+def pipe_network():
+    I1, I2, I3, I4 = 1.0, 2.0, 1.5, 0.5
+    k1, k2, k3, k4, kv = 0.5, 0.3, 0.7, 0.2, 4.0
+    A, g, p0, dp = 2.0, 9.81, 12.0, 6.0
+    source = lambda t: p0 + np.sin(t) + (dp if t >= 4 else 0.0)
+    valve = lambda t: k4 if t < 8 else (k4 + kv * (t - 8) / 0.05 if t < 8.05 else k4 + kv)
+
+    def solve(t, q2, q3, h):
+        q = q2 + q3
+        # Unknowns: rates of q2 and q3, pressures at both nodes.
+        m = [[I1, I1, 1, 0], [I2, 0, -1, 1], [0, I3, -1, 1], [I4, I4, 0, -1]]
+        b = [source(t) - k1 * q * abs(q), -k2 * q2 * abs(q2), -k3 * q3 * abs(q3), -g * h - valve(t) * q * abs(q)]
+        return np.linalg.solve(m, b)
+
+    def rhs(t, y):
+        d2, d3, _, _ = solve(t, *y)
+        return [d2, d3, (y[0] + y[1] - 0.8 * np.sqrt(y[2])) / A]
+
+    times = [0.0, 1.0, 3.0, 5.0, 7.0, 8.03, 9.0, 12.0]
+    for t, (q2, q3, h) in zip(times, run(rhs, [0.2, 0.1, 1.0], times, (4.0, 8.0, 8.05))):
+        _, _, pa, pb = solve(t, q2, q3, h)
+        yield t, {"q[1]": q2 + q3, "q[2]": q2, "q[3]": q3, "q[4]": q2 + q3, "pa": pa, "pb": pb, "h": h}
+
+
 if __name__ == "__main__":
     for t, values in globals()[sys.argv[1]]():
         print("\n[[points]]")

@@ -1,9 +1,11 @@
 //! Linear systems with a fixed pattern, real or complex.
 //!
-//! Small ones are eliminated along a pattern found once (`small`). Large ones are ordered for little fill; where fill stays low, as in
+//! Small ones are eliminated along a pattern found once (`small`). From large ones rows and columns with a single entry are taken out
+//! (`singletons`), and what is left is ordered for little fill; where fill stays low, as in
 //! circuits, they are factored column by column, and later matrices along the same pattern (`sparse`); where it does not, as in
 //! grids, by blocks of columns (`supernodal`).
 
+mod singletons;
 mod small;
 mod sparse;
 mod supernodal;
@@ -12,6 +14,7 @@ use daesy_system::Pattern;
 use faer::c64;
 use faer::traits::ComplexField;
 
+use singletons::Singletons;
 use small::SmallLu;
 use sparse::SparseLu;
 use supernodal::SupernodalLu;
@@ -99,7 +102,9 @@ impl Scalar for c64 {
 /// A square matrix of fixed pattern with its factorization.
 pub struct LinearSolver<T: Scalar> {
     n: usize,
+    singletons: Option<Singletons<T>>,
     kind: Kind<T>,
+    solution: Vec<T>,
 }
 
 // There is one of these per matrix, so that its size does not matter.
@@ -110,6 +115,17 @@ enum Kind<T: Scalar> {
     Supernodal(SupernodalLu<T>),
 }
 
+impl<T: Scalar> Kind<T> {
+    fn solve(&mut self, rhs: &mut [T]) -> Result<(), SingularMatrix> {
+        match self {
+            Self::Small(lu) => lu.solve(rhs),
+            Self::Sparse(lu) => lu.solve(rhs)?,
+            Self::Supernodal(lu) => lu.solve(rhs)?,
+        }
+        Ok(())
+    }
+}
+
 impl<T: Scalar> LinearSolver<T> {
     /// Prepares systems with the given pattern.
     ///
@@ -118,15 +134,24 @@ impl<T: Scalar> LinearSolver<T> {
     pub fn new(pattern: &Pattern) -> Result<Self, SingularMatrix> {
         let n = pattern.n_rows;
         if n <= SMALL_LIMIT {
-            return Ok(Self { n, kind: Kind::Small(SmallLu::new(pattern)) });
+            return Ok(Self { n, singletons: None, kind: Kind::Small(SmallLu::new(pattern)), solution: Vec::new() });
         }
-        let sparse = SparseLu::new(pattern)?;
-        let kind = if sparse.operations_per_entry > MANY_OPERATIONS {
-            Kind::Supernodal(SupernodalLu::new(pattern)?)
-        } else {
-            Kind::Sparse(sparse)
+        let (singletons, core) = Singletons::new(pattern);
+        let in_whole = |singular: SingularMatrix| SingularMatrix {
+            column: singular.column.map(|column| singletons.column_of_core(column)),
         };
-        Ok(Self { n, kind })
+        let kind = if core.n_rows <= SMALL_LIMIT {
+            Kind::Small(SmallLu::new(&core))
+        } else {
+            let sparse = SparseLu::new(&core).map_err(in_whole)?;
+            if sparse.operations_per_entry > MANY_OPERATIONS {
+                Kind::Supernodal(SupernodalLu::new(&core).map_err(in_whole)?)
+            } else {
+                Kind::Sparse(sparse)
+            }
+        };
+        let singletons = singletons.is_any().then_some(singletons);
+        Ok(Self { n, singletons, kind, solution: Vec::new() })
     }
 
     /// Factors the matrix with the given values, in the order of the pattern.
@@ -134,11 +159,21 @@ impl<T: Scalar> LinearSolver<T> {
     /// # Errors
     /// When the matrix is singular.
     pub fn factor(&mut self, values: &[T]) -> Result<(), SingularMatrix> {
-        match &mut self.kind {
+        let values = match &mut self.singletons {
+            Some(singletons) => singletons.take(values)?,
+            None => values,
+        };
+        let result = match &mut self.kind {
             Kind::Small(lu) => lu.factor(values),
             Kind::Sparse(lu) => lu.factor(values),
             Kind::Supernodal(lu) => lu.factor(values),
-        }
+        };
+        result.map_err(|singular| match &self.singletons {
+            Some(singletons) => {
+                SingularMatrix { column: singular.column.map(|column| singletons.column_of_core(column)) }
+            }
+            None => singular,
+        })
     }
 
     /// Operations of a factorization, about.
@@ -167,10 +202,9 @@ impl<T: Scalar> LinearSolver<T> {
     /// When the matrix turns out to be singular.
     pub fn solve(&mut self, rhs: &mut [T]) -> Result<(), SingularMatrix> {
         debug_assert_eq!(rhs.len(), self.n);
-        match &mut self.kind {
-            Kind::Small(lu) => lu.solve(rhs),
-            Kind::Sparse(lu) => lu.solve(rhs)?,
-            Kind::Supernodal(lu) => lu.solve(rhs)?,
+        match &mut self.singletons {
+            Some(singletons) => singletons.solve(rhs, &mut self.solution, |core| self.kind.solve(core))?,
+            None => self.kind.solve(rhs)?,
         }
         // The sparse factorization reports a singular matrix by values that are not finite.
         match rhs.iter().position(|value| !value.size().is_finite()) {
@@ -300,6 +334,51 @@ mod tests {
                 assert!((rhs[at] - expected[at]).abs() < 1e-9, "round {round}: {} {}", rhs[at], expected[at]);
                 assert!((complex_rhs[at].re - expected[at]).abs() < 1e-9, "round {round}");
             }
+        }
+    }
+
+    /// A chain with a row that sums over everything and a column that only this row knows, and rows that give their unknown at once.
+    #[test]
+    fn rows_and_columns_with_one_entry_are_taken_out() {
+        let m = 300;
+        let n = m + 40;
+        let mut pattern = Pattern { n_rows: n, n_cols: n, row_starts: vec![0], columns: Vec::new() };
+        for row in 0..n {
+            let columns: Vec<usize> = if row < 20 {
+                // Row r gives unknown m + r, which the chain uses.
+                (m..=m + row).collect()
+            } else if row < 40 {
+                // Unknown m + r only occurs here and in later sums.
+                (0..m + row + 1).collect()
+            } else {
+                let link = row - 40;
+                let mut columns: Vec<usize> = (link.saturating_sub(1)..(link + 2).min(m)).collect();
+                columns.push(m + link % 20);
+                columns
+            };
+            pattern.columns.extend(columns.into_iter().map(|column| column as u32));
+            pattern.row_starts.push(pattern.columns.len() as u32);
+        }
+        let value = |(at, (row, column)): (usize, (usize, usize))| {
+            let noise = ((at * 7919) % 1000) as f64 / 1000.0;
+            let is_diagonal = row >= 40 && column == row - 40 || row < 40 && column == m + row;
+            if is_diagonal { 4.0 + noise } else { 0.5 - noise }
+        };
+        let values: Vec<f64> = pattern.entries().enumerate().map(value).collect();
+        let expected: Vec<f64> = (0..n).map(|at| 1.0 + (at as f64).cos()).collect();
+        let mut rhs = vec![0.0; n];
+        for ((row, column), value) in pattern.entries().zip(&values) {
+            rhs[row] += value * expected[column];
+        }
+        let mut solver = LinearSolver::<f64>::new(&pattern).unwrap();
+        assert!(
+            solver.singletons.is_some() && matches!(&solver.kind, Kind::Sparse(lu) if lu.operations_per_entry < 10.0)
+        );
+        for _ in 0..2 {
+            solver.factor(&values).unwrap();
+            let mut solution = rhs.clone();
+            solver.solve(&mut solution).unwrap();
+            assert!(solution.iter().zip(&expected).all(|(got, want)| (got - want).abs() < 1e-9));
         }
     }
 
