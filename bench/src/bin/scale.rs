@@ -237,7 +237,7 @@ fn factor_klu(pattern: &Pattern) -> Option<Factored> {
     let (first, second) = (values(pattern, 0), values(pattern, 1));
     let analyse = best_of(3, || KluMatrixSpec::new(&columns, KluSettings::new()));
     let mut matrix = KluMatrixSpec::new(&columns, KluSettings::new()).create_matrix::<f64>()?;
-    let mut fill = |matrix: &klu_rs::FixedKluMatrix<i32, f64>, values: &[f64]| {
+    let fill = |matrix: &klu_rs::FixedKluMatrix<i32, f64>, values: &[f64]| {
         for (entry, &at) in matrix.data().iter().zip(&order) {
             entry.set(values[at]);
         }

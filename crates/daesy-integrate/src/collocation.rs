@@ -32,6 +32,8 @@ pub(crate) struct Collocation {
     pub(crate) vector: Vec<f64>,
     pub(crate) left: Vec<f64>,
     pub(crate) pairs: Vec<ComplexPair>,
+    /// 1 / product of the distances of each node, 0 first, from all others.
+    spreads: Vec<f64>,
     /// Weights of the error estimate beside that of the rates at the old point, which is the real eigenvalue.
     pub(crate) error: Vec<f64>,
 }
@@ -111,6 +113,11 @@ impl Collocation {
         let at_zero = legendre(s, 0.0);
         let rhs = Mat::from_fn(s, 1, |k, _| -eigenvalue * at_zero[k]);
         let error = p.transpose().partial_piv_lu().solve(&rhs);
+        let all: Vec<f64> = std::iter::once(0.0).chain(c.iter().copied()).collect();
+        let spread = |at: usize| {
+            let others = all.iter().enumerate().filter(|(other, _)| *other != at);
+            1.0 / others.map(|(_, other)| all[at] - other).product::<f64>()
+        };
         Self {
             n_stages: s,
             a: (0..s).map(|i| (0..s).map(|j| a[(i, j)]).collect()).collect(),
@@ -119,18 +126,25 @@ impl Collocation {
             left: left.iter().map(|value| (value * pivot).re).collect(),
             pairs,
             error: (0..s).map(|i| error[(i, 0)]).collect(),
+            spreads: (0..=s).map(spread).collect(),
             c,
         }
     }
 
     /// Weights w with q(x) = w_0 q(0) + sum of w_i q(c_i) for polynomials q up to degree s.
     pub(crate) fn interpolation(&self, x: f64, weights: &mut Vec<f64>) {
+        // Products of x - node over all nodes before and behind each.
         weights.clear();
-        let node = |at: usize| if at == 0 { 0.0 } else { self.c[at - 1] };
-        for at in 0..=self.n_stages {
-            let own = node(at);
-            let others = (0..=self.n_stages).filter(|&other| other != at).map(node);
-            weights.push(others.map(|other| (x - other) / (own - other)).product());
+        weights.push(1.0);
+        let mut before = x;
+        for &c in &self.c {
+            weights.push(before);
+            before *= x - c;
+        }
+        let mut behind = 1.0;
+        for at in (0..=self.n_stages).rev() {
+            weights[at] *= behind * self.spreads[at];
+            behind *= x - if at == 0 { 0.0 } else { self.c[at - 1] };
         }
     }
 }
@@ -163,6 +177,21 @@ mod tests {
                         .sum();
                     assert!((real + complex - method.a[i][j]).abs() < 1e-12, "s = {s}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn interpolation_is_exact_for_polynomials() {
+        let mut weights = Vec::new();
+        for s in [3, 5, 7] {
+            let method = radau(s);
+            for x in [-0.3, 0.2, 1.0, 1.7] {
+                method.interpolation(x, &mut weights);
+                let power = |at: f64| at.powi(s as i32) - 2.0 * at + 3.0;
+                let nodes = std::iter::once(0.0).chain(method.c.iter().copied());
+                let sum: f64 = nodes.zip(&weights).map(|(node, weight)| weight * power(node)).sum();
+                assert!((sum - power(x)).abs() < 1e-10, "s = {s}, x = {x}");
             }
         }
     }

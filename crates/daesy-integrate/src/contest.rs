@@ -41,6 +41,12 @@ const PATIENCE: usize = 4;
 /// Steps after which the pace of the leading method is measured anew.
 const WINDOW: usize = 8;
 
+/// Steps of the implicit method so many times longer than those at which the explicit one met its border leave that no chance ..
+const HOPELESS: f64 = 30.0;
+
+/// .. unless so many times the usual number of steps has gone by.
+const RARELY: usize = 8;
+
 /// A method on trial has to be better by this factor.
 const ADVANTAGE: f64 = 1.1;
 
@@ -87,6 +93,8 @@ pub(crate) struct Contest {
     n_near_border: usize,
     n_since_trial: usize,
     wait: usize,
+    /// The step at which the explicit method came to its border.
+    border_step: f64,
 }
 
 impl Contest {
@@ -102,6 +110,7 @@ impl Contest {
             n_near_border: 0,
             n_since_trial: 0,
             wait: if kind == Kind::Explicit { 0 } else { FIRST_WAIT },
+            border_step: f64::INFINITY,
         }
     }
 
@@ -167,10 +176,15 @@ impl Contest {
         }
         let is_time = match self.kind {
             Kind::Explicit => self.n_near_border >= STEPS_NEAR_BORDER,
-            Kind::Implicit => true,
+            Kind::Implicit => {
+                progress.next_step <= HOPELESS * self.border_step || self.n_since_trial >= RARELY * self.wait
+            }
         };
         if is_time && self.n_since_trial >= self.wait {
             self.leader_step = Some(progress.next_step);
+            if self.kind == Kind::Explicit {
+                self.border_step = progress.next_step;
+            }
             self.mark = Mark { time: progress.time, work: progress.work };
             return self.turn(None);
         }

@@ -254,17 +254,19 @@ impl Radau {
             }
         }
         let n = self.real_rhs.len();
-        for at in 0..n {
-            self.real_rhs[at] = (0..s).map(|i| method.left[i] * self.residuals[i][at]).sum();
+        self.real_rhs.fill(0.0);
+        for (residuals, left) in self.residuals.iter().zip(&method.left) {
+            for (rhs, residual) in self.real_rhs.iter_mut().zip(residuals) {
+                *rhs += left * residual;
+            }
         }
         for (pair, rhs) in method.pairs.iter().zip(&mut self.complex_rhs) {
-            for at in 0..n {
-                let (mut re, mut im) = (0.0, 0.0);
-                for i in 0..s {
-                    re += pair.left[i].re * self.residuals[i][at];
-                    im += pair.left[i].im * self.residuals[i][at];
+            rhs.fill(c64::new(0.0, 0.0));
+            for (residuals, left) in self.residuals.iter().zip(&pair.left) {
+                for (rhs, residual) in rhs.iter_mut().zip(residuals) {
+                    rhs.re += left.re * residual;
+                    rhs.im += left.im * residual;
                 }
-                rhs[at] = c64::new(re, im);
             }
         }
         let equations = &mut model.equations;
@@ -275,14 +277,20 @@ impl Radau {
         solved.map_err(|singular| model.equations.singular(old.time, singular))?;
         let mut sum_of_squares = 0.0;
         let mut largest = 0.0f64;
-        for i in 0..s {
-            for at in 0..n {
-                let mut change = method.vector[i] * self.real_rhs[at];
-                for (pair, rhs) in method.pairs.iter().zip(&self.complex_rhs) {
-                    change += 2.0 * (pair.vector[i].re * rhs[at].re - pair.vector[i].im * rhs[at].im);
+        for (i, unknowns) in self.stage_unknowns.iter_mut().enumerate() {
+            let change = &mut self.residuals[i];
+            for (change, real) in change.iter_mut().zip(&self.real_rhs) {
+                *change = method.vector[i] * real;
+            }
+            for (pair, rhs) in method.pairs.iter().zip(&self.complex_rhs) {
+                let (re, im) = (2.0 * pair.vector[i].re, 2.0 * pair.vector[i].im);
+                for (change, rhs) in change.iter_mut().zip(rhs) {
+                    *change += re * rhs.re - im * rhs.im;
                 }
-                self.stage_unknowns[i][at] -= change;
-                let scaled = (change * model.scales[at]).abs();
+            }
+            for ((unknown, change), scale) in unknowns.iter_mut().zip(&*change).zip(&model.scales) {
+                *unknown -= change;
+                let scaled = (change * scale).abs();
                 largest = largest.max(scaled);
                 sum_of_squares += scaled * scaled;
             }
