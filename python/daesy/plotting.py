@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ._picture import Picture
     from .results import Check, Cost, Estimation, Identification, Result, Structure, Trajectory, Uncertainty
 
 Array = npt.NDArray[np.float64]
@@ -64,13 +65,13 @@ def _styled() -> Iterator[Any]:
         yield figure.Figure
 
 
-def _panels(n: int, height: float = 1.7, width: float = 7.0, share_x: bool = True) -> tuple[Figure, list[Axes]]:
+def _panels(n: int, height: float = 1.7, width: float = 7.0, share_x: bool = True) -> tuple[Picture, list[Axes]]:
     """A column of panels over the same abscissa, two columns when there are many."""
-    from matplotlib.figure import Figure
+    from ._picture import Picture
 
     n_columns = 1 if n <= 4 else 2
     n_rows = -(-n // n_columns)
-    figure = Figure(figsize=(width if n_columns == 1 else 9.0, max(2.6, height * n_rows + 0.7)), layout="constrained")
+    figure = Picture(figsize=(width if n_columns == 1 else 9.0, max(2.6, height * n_rows + 0.7)), layout="constrained")
     grid = figure.subplots(n_rows, n_columns, sharex=share_x, squeeze=False)
     axes = [grid[at % n_rows, at // n_rows] for at in range(n_rows * n_columns)]
     for unused in axes[n:]:
@@ -131,7 +132,7 @@ def trajectory(result: Trajectory, names: Sequence[str] | None, axes: Axes | Non
     events = result.events
     with _styled():
         if axes is not None:
-            figure = cast("Figure", axes.get_figure())
+            figure: Figure = cast("Figure", axes.get_figure())
             panels = [axes] * len(wanted)
         else:
             figure, panels = _panels(len(wanted))
@@ -166,14 +167,14 @@ def _arrow(ax: Axes, result: Trajectory, name: str, time: float, area: float, co
 
 def rank_decisions(check: Check) -> Figure:
     """The gap of every rank decision against the line where a decision becomes doubtful."""
-    from matplotlib.figure import Figure
+    from ._picture import Picture
 
     decisions = (check.regularity or {}).get("rank_decisions") or []
     if not decisions:
         raise UsageError("no ranks were decided")
     decisions = sorted(decisions, key=lambda entry: entry["gap"] or 0.0)[:20]
     with _styled():
-        figure = Figure(figsize=(7.0, 0.34 * len(decisions) + 1.3), layout="constrained")
+        figure = Picture(figsize=(7.0, 0.34 * len(decisions) + 1.3), layout="constrained")
         ax = figure.subplots()
         gaps = [max(entry["gap"] or 1.0, 1.0) for entry in decisions]
         colors = ["#b3261e" if gap < 1e3 else COLORS[0] for gap in gaps]
@@ -197,7 +198,7 @@ def _short(text: str, limit: int) -> str:
 
 def structure(facts: Structure, kind: str) -> Figure:
     """The block-triangular matrix and the map of constraints."""
-    from matplotlib.figure import Figure
+    from ._picture import Picture
 
     kinds = {"both": ["blocks", "constraints"], "blocks": ["blocks"], "constraints": ["constraints"]}.get(kind)
     if kinds is None:
@@ -210,7 +211,7 @@ def structure(facts: Structure, kind: str) -> Figure:
         n = len(facts.unknowns)
         side = float(np.clip(0.2 * n + 2.0, 4.0, 8.0))
         widths = [side if one == "blocks" else float(np.clip(0.25 * len(facts.states) + 3.0, 4.5, 8.0)) for one in kinds]
-        figure = Figure(figsize=(sum(widths) + 0.6, side + 0.9), layout="constrained")
+        figure = Picture(figsize=(sum(widths) + 0.6, side + 0.9), layout="constrained")
         panels = figure.subplots(1, len(kinds), squeeze=False, width_ratios=widths)[0]
         for one, ax in zip(kinds, panels):
             ax.set_anchor("N")
@@ -272,7 +273,7 @@ def _constraints(ax: Axes, facts: Structure) -> None:
 
 def cost(result: Cost) -> Figure:
     """One parameter: the curve. Two: a map with the profile of each parameter beside it. More: the profile of each."""
-    from matplotlib.figure import Figure
+    from ._picture import Picture
 
     grid = result.grid
     values = result.cost
@@ -282,7 +283,7 @@ def cost(result: Cost) -> Figure:
     with _styled():
         if len(grid) == 2:
             (x_name, x), (y_name, y) = grid.items()
-            figure = Figure(figsize=(7.2, 5.6), layout="constrained")
+            figure = Picture(figsize=(7.2, 5.6), layout="constrained")
             axes = figure.subplots(2, 2, width_ratios=[4, 1.4], height_ratios=[1.2, 4], sharex="col", sharey="row")
             main = axes[1, 0]
             # Likelihoods are told apart near the top, costs near the bottom.
@@ -327,9 +328,9 @@ def estimation(result: Estimation, names: Sequence[str] | None) -> Figure:
     if not wanted:
         raise UsageError("the answer has no signals")
     with _styled():
-        from matplotlib.figure import Figure
+        from ._picture import Picture
 
-        figure = Figure(figsize=(9.0, 2.1 * len(wanted) + 0.9), layout="constrained")
+        figure = Picture(figsize=(9.0, 2.1 * len(wanted) + 0.9), layout="constrained")
         grid = figure.subplots(len(wanted), 2, sharex=True, squeeze=False, width_ratios=[1.7, 1])
         t = result.t
         for name, (left, right) in zip(wanted, grid):
@@ -362,9 +363,9 @@ def uncertainty(result: Uncertainty, names: Sequence[str] | None) -> Figure:
     if not wanted:
         raise UsageError("the answer has no variables")
     with _styled():
-        from matplotlib.figure import Figure
+        from ._picture import Picture
 
-        figure = Figure(figsize=(9.0, 1.9 * len(wanted) + 0.8), layout="constrained")
+        figure = Picture(figsize=(9.0, 1.9 * len(wanted) + 0.8), layout="constrained")
         grid = figure.subplots(len(wanted), 2, sharex=True, squeeze=False, width_ratios=[1.5, 1])
         for at, name in enumerate(wanted):
             color = COLORS[at % len(COLORS)]
@@ -413,13 +414,13 @@ def sobol(result: Uncertainty, names: Sequence[str] | None) -> Figure:
 
 def identification(result: Identification) -> Figure:
     """Measured against predicted with a band, the errors, their autocorrelation and their distribution, per measurement."""
-    from matplotlib.figure import Figure
+    from ._picture import Picture
 
     fits = result.fits()
     if not fits:
         return parameters(result)
     with _styled():
-        figure = Figure(figsize=(9.5, 2.9 * len(fits) + 0.5), layout="constrained")
+        figure = Picture(figsize=(9.5, 2.9 * len(fits) + 0.5), layout="constrained")
         grid = figure.subplots(len(fits), 3, squeeze=False, width_ratios=[2.2, 1.2, 1.0])
         for at, fit in enumerate(fits):
             left, middle, right = grid[at]
@@ -465,11 +466,11 @@ def _autocorrelation(ax: Axes, errors: Array) -> None:
 
 def parameters(result: Identification) -> Figure:
     """Estimates with their 95 % intervals, relative to the estimate."""
-    from matplotlib.figure import Figure
+    from ._picture import Picture
 
     rows = result.parameters
     with _styled():
-        figure = Figure(figsize=(6.5, 0.45 * len(rows) + 1.4), layout="constrained")
+        figure = Picture(figsize=(6.5, 0.45 * len(rows) + 1.4), layout="constrained")
         ax = figure.subplots()
         for at, row in enumerate(rows):
             estimate = row["estimate"]

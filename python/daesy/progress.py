@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Union
@@ -18,16 +19,33 @@ def _is_watched() -> bool:
     return bool(sys.stderr and sys.stderr.isatty())
 
 
+def _tqdm() -> Any:
+    """The bar of notebooks where they can show it, the plain one everywhere else."""
+    if "ipykernel" in sys.modules:
+        try:
+            import ipywidgets  # noqa: F401
+            from tqdm.notebook import tqdm as bar
+
+            return bar
+        except ImportError:
+            pass
+    from tqdm import tqdm
+
+    return tqdm
+
+
 class _Bar:
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, delay: float) -> None:
         self._label = label
+        self._delay = delay
+        self._begin = time.monotonic()
         self._bar: Any = None
 
     def __call__(self, done: int, total: int) -> None:
+        if time.monotonic() - self._begin < self._delay:
+            return
         if self._bar is None:
-            from tqdm.auto import tqdm
-
-            self._bar = tqdm(total=total or None, desc=self._label, leave=False)
+            self._bar = _tqdm()(total=total or None, desc=self._label, leave=False, unit="", unit_scale=True)
         self._bar.total = total or None
         self._bar.n = done
         self._bar.refresh()
@@ -51,7 +69,8 @@ def reporter(progress: Progress, label: str) -> Iterator[Callable[[int, int], An
     except ImportError:
         yield None
         return
-    bar = _Bar(label)
+    # Short calls show nothing, unless a bar was asked for.
+    bar = _Bar(label, 0.0 if progress else 1.0)
     try:
         yield bar
     finally:

@@ -65,7 +65,9 @@ def test_every_answer_has_words_and_a_picture(problems, tmp_path):
     answers = {"trajectory": study.simulate(), "check": study.check(), "structure": study.structure()}
     for name, answer in answers.items():
         assert answer.summary()
-        answer.plot().savefig(tmp_path / f"{name}.png")
+        figure = answer.plot()
+        assert figure._repr_png_().startswith(b"\x89PNG")
+        figure.savefig(tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
     assert "<pre" in answers["trajectory"]._repr_html_() and "<table" in answers["check"]._repr_html_()
     with pytest.raises(daesy.UsageError, match="did you mean"):
