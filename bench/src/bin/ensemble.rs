@@ -16,17 +16,17 @@ use daesy_estimate::noise::jet::JetMatrix;
 use daesy_estimate::noise::{DiscreteProcess, Interpolation, ShapedNoise, ShapingFilter};
 use daesy_integrate::Inputs;
 use daesy_integrate::ensemble::{
-    DisturbanceRow, Disturbances, Ensemble, EnsembleOptions, EnsemblePoint, EnsembleStart, Experiment, Grid, InputTable, Wanted,
-    start_of,
+    DisturbanceRow, Disturbances, Ensemble, EnsembleOptions, EnsemblePoint, EnsembleStart, Experiment, Grid,
+    InputTable, Wanted, start_of,
 };
 use daesy_model::flatten::flatten_text;
 use daesy_pencil::Mat;
 use daesy_structure::regularize;
 use daesy_system::{DaeSystem, ReferencePoint, StepMethod, StepRequest, Watch};
 use sundials_sys::{
-    IDACreate, IDAFree, IDAInit, IDASStolerances, IDASetJacFn, IDASetLinearSolver, IDASetMaxNumSteps, IDASetUserData, IDASolve,
-    N_VDestroy, N_VGetArrayPointer, N_VNew_Serial, N_Vector, SUNContext, SUNContext_Create, SUNContext_Free, SUNDenseMatrix,
-    SUNDenseMatrix_Data, SUNLinSolFree, SUNLinSol_Dense, SUNMatDestroy, SUNMatrix,
+    IDACreate, IDAFree, IDAInit, IDASStolerances, IDASetJacFn, IDASetLinearSolver, IDASetMaxNumSteps, IDASetUserData,
+    IDASolve, N_VDestroy, N_VGetArrayPointer, N_VNew_Serial, N_Vector, SUNContext, SUNContext_Create, SUNContext_Free,
+    SUNDenseMatrix, SUNDenseMatrix_Data, SUNLinSol_Dense, SUNLinSolFree, SUNMatDestroy, SUNMatrix,
 };
 
 const MASS: f64 = 0.3;
@@ -302,5 +302,8 @@ fn main() {
             best[class] = best[class].max(ida / micros);
         }
     }
-    println!("at no more error than IDA: explicit {:.0} times, implicit {:.0} times (goals 100 and 40)", best[0], best[1]);
+    println!(
+        "at no more error than IDA: explicit {:.0} times, implicit {:.0} times (goals 100 and 40)",
+        best[0], best[1]
+    );
 }
