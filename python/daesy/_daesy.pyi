@@ -1,15 +1,31 @@
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict, final
 
 import numpy as np
 import numpy.typing as npt
 
-VERSION: str
+__all__ = [
+    "Source",
+    "ask",
+    "demo",
+    "evaluate",
+    "run_program",
+    "LinearSystem",
+    "solve_residual",
+    "Failure",
+    "Simulator",
+    "structure",
+    "units",
+    "VERSION",
+]
+
+VERSION: Final[str]
 
 _Array = npt.NDArray[np.float64]
 
 class Failure(Exception): ...
 
+@final
 class Source:
     @staticmethod
     def file(path: str) -> Source: ...
@@ -75,16 +91,19 @@ def solve_residual(
     max_steps: int,
 ) -> _Solved: ...
 
+@final
 class Simulator:
-    findings: str
-    model: str
-    def __init__(
-        self,
+    def __new__(
+        cls,
         source: Source,
         set: Sequence[tuple[str, float]] = ...,
-        class_name: str | None = ...,
+        class_name: str | None = None,
         files: Sequence[str] = ...,
-    ) -> None: ...
+    ) -> Simulator: ...
+    @property
+    def findings(self) -> str: ...
+    @property
+    def model(self) -> str: ...
     @property
     def names(self) -> list[str]: ...
     def run(
@@ -97,10 +116,11 @@ class Simulator:
         atol: float | None = None,
     ) -> _Trace: ...
 
+@final
 class LinearSystem:
-    def __init__(
-        self, e: _Array, f: _Array, g: _Array | None = None, j: _Array | None = None, h: _Array | None = None
-    ) -> None: ...
+    def __new__(
+        cls, e: _Array, f: _Array, g: _Array | None = None, j: _Array | None = None, h: _Array | None = None
+    ) -> LinearSystem: ...
     def kronecker(self) -> dict[str, Any]: ...
     def split(self) -> dict[str, Any]: ...
     def standard_form(self) -> dict[str, Any]: ...
