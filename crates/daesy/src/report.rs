@@ -107,7 +107,7 @@ const STYLE: &str = "\
 @media (prefers-color-scheme: dark) { :root { --ink: #e5e9f0; --paper: #12161d; --faint: #96a1b3; --rule: #2c3441; --wash: #1a2029; --good: #58c48d; --warn: #e0a44a; --bad: #ff8a80; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.55 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif; }
-main { max-width: 54rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
+main { max-width: 54rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; overflow-wrap: anywhere; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 1rem; }
 h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem; border-bottom: 1px solid var(--rule); padding-bottom: .3rem; }
 p { margin: .6rem 0; }
