@@ -80,12 +80,11 @@ fn largest(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |most, value| f64::max(most, value.abs()))
 }
 
-/// The nodes whose variance matters, the largest first.
+/// The nodes whose variance matters.
 fn noticed(moments: &Moments) -> String {
     let all = moments.largest();
     let top = all.iter().copied().fold(0.0, f64::max);
-    let mut named: Vec<(f64, &str)> = all.iter().copied().zip(NODES).filter(|(size, _)| *size > 0.01 * top).collect();
-    named.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let named: Vec<(f64, &str)> = all.iter().copied().zip(NODES).filter(|(size, _)| *size > 0.01 * top).collect();
     let texts: Vec<String> = named.iter().map(|(size, node)| format!("{node} {}", digits(*size, 2))).collect();
     format!("{} V^2; the others below 1 % of that", texts.join(", "))
 }
