@@ -132,7 +132,7 @@ fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
 fn tick_text(value: f64, size: f64, step: f64) -> String {
     let value = if value.abs() < 1e-9 * step { 0.0 } else { value };
     if !(1e-3..1e5).contains(&size) {
-        let digits = ((size / step).log10().ceil() as usize).saturating_sub(1);
+        let digits = (size.log10().floor() - (step * 1.000_001).log10().floor()).max(0.0) as usize;
         let text = format!("{value:.digits$e}");
         return if text.ends_with("e0") { text.trim_end_matches("e0").to_owned() } else { text };
     }
@@ -177,6 +177,14 @@ mod tests {
             axis.ticks.iter().map(|tick| tick.text.as_str()).collect::<Vec<_>>(),
             ["0", "1e-6", "2e-6", "3e-6", "4e-6"]
         );
+    }
+
+    #[test]
+    fn neighbouring_ticks_have_different_texts() {
+        let axis = Axis::new(&[1.1e-5, 2.9e-5], 6, true, Scale::Linear);
+        let texts: Vec<&str> = axis.ticks.iter().map(|tick| tick.text.as_str()).collect();
+        assert!(texts.windows(2).all(|pair| pair[0] != pair[1]), "{texts:?}");
+        assert!(texts.contains(&"1.5e-5"), "{texts:?}");
     }
 
     #[test]
