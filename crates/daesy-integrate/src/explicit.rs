@@ -21,7 +21,7 @@ use crate::unknowns::Care;
 pub(crate) const ERROR_ORDER: f64 = 8.0;
 
 /// h times the largest rate from which on the implicit method is worth a trial; the border of stability is at about 6.
-const NEAR_BORDER: f64 = 3.0;
+const NEAR_BORDER: f64 = 1.0;
 
 /// A coefficient other than zero.
 #[derive(Clone, Copy)]

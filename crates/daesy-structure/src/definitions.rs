@@ -12,7 +12,7 @@
 //!   y follows from has one.
 //!
 //! Nothing is divided by, so that the domain never changes. In large models a definition is put in only if that does not add
-//! entries to the Jacobians. What relations and `pre` look at keeps its name, so that events are told in the model's words.
+//! entries to the Jacobians, and none of several unknowns into another such one. What relations and `pre` look at keeps its name, so that events are told in the model's words.
 
 use daesy_graph::flat::{FlatDae, VariableKind, WhenAction};
 use daesy_graph::substitute::Substitution;
@@ -87,6 +87,10 @@ pub(crate) fn inline_definitions(
     let first = candidates.iter().zip(&written).filter(|(_, own)| own.is_some()).map(|(&at, &own)| (at, own));
     let passes: Vec<(u32, Option<ExprId>)> = first.chain(candidates.iter().map(|&at| (at, None))).collect();
     let mut is_spent = vec![false; residuals.len()];
+    // What a variable would become, in large models: unknowns in its place, and whether another one is made of it. Definitions of several
+    // unknowns are not put into each other: along a ladder they would add up to sums over all of it.
+    let mut weights = vec![1u32; n_variables];
+    let mut is_in_definition = vec![false; n_variables];
     for (at, only) in passes {
         if is_spent[at as usize] || !split(&flat.graph, residuals[at as usize], &mut terms) {
             continue;
@@ -123,6 +127,12 @@ pub(crate) fn inline_definitions(
             } else {
                 n_leaves * uses <= MAX_ENTRIES
             };
+            let names: Vec<VarId> =
+                leaves.iter().filter(|leaf| is_unknown(flat, **leaf)).filter_map(variable_of).collect();
+            let heaviest = names.iter().map(|leaf| weights[leaf.index()]).max().unwrap_or(1);
+            if is_large && n_leaves > 1 && (heaviest > 1 || is_in_definition[var.index()]) {
+                continue;
+            }
             if !is_cheap || reaches(flat, &definitions, &mut below, &leaves, var) {
                 continue;
             }
@@ -136,6 +146,8 @@ pub(crate) fn inline_definitions(
                     flat.graph.add(value, term.expr)
                 };
             }
+            names.iter().for_each(|leaf| is_in_definition[leaf.index()] = true);
+            weights[var.index()] = if n_leaves > 1 { n_leaves as u32 } else { heaviest };
             definitions.insert(var, Definition { value, equation: at });
             is_spent[at as usize] = true;
             order.push(var);
@@ -155,6 +167,13 @@ pub(crate) fn inline_definitions(
             let value = if is_negated { flat.graph.neg(value) } else { value };
             elimination.standings[at] = Standing::Known(value);
         }
+    }
+}
+
+fn variable_of(leaf: &Leaf) -> Option<VarId> {
+    match *leaf {
+        Leaf::Var { var, .. } => Some(var),
+        Leaf::Time => None,
     }
 }
 

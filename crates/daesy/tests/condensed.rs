@@ -28,3 +28,17 @@ fn velocities_and_forces_are_put_in() {
     assert_eq!(full.verdict, condensed.verdict);
     assert_eq!(condensed.eliminated.len(), 4);
 }
+
+/// In a long ladder each current is its neighbour and one more: put into each other they would be sums over the whole ladder.
+#[test]
+fn definitions_do_not_add_up_along_a_ladder() {
+    let text = "model L constant Integer n = 400; Real v[n](each start=0, each fixed=true); Real i[n]; Real j[n]; \
+        equation for k in 1:n loop (if k == 1 then sin(time) else v[max(k - 1, 1)]) - v[k] = 2*i[k]; j[k] = 3*der(v[k]); \
+        i[k] = j[k] + (if k == n then 0 else i[min(k + 1, n)]); end for; end L;";
+    let flat = daesy_model::flatten_text("l.mo", text, Some("L")).unwrap();
+    let condensed = condense(flat).unwrap();
+    assert!(condensed.unknowns.len() <= 800, "{}", condensed.unknowns.len());
+    let system = daesy_compile::compile(condensed).unwrap();
+    let n_entries = daesy_system::DaeSystem::pattern(&system, daesy_system::Part::ResidualByUnknowns).n_entries();
+    assert!(n_entries < 3200, "{n_entries}");
+}
