@@ -11,7 +11,7 @@ use std::path::Path;
 
 use daesy::linear_study::{LinearStudy, SignalsWanted, build_linear_study};
 use daesy::load::{LoadOptions, load};
-use daesy::report::chart::{Chart, Scale, Series};
+use daesy::report::chart::{Chart, Scale, Series, Tick};
 use daesy::table::Table;
 use daesy_estimate::chi_square::chi_square_tail;
 use daesy_estimate::filter::FilterOptions;
@@ -117,10 +117,10 @@ fn main() {
     let stiffness = |at: usize| vec![methods[at].estimates[0].clone()];
     let chart = Chart {
         title: format!("Stiffness of the axis from {n_sets} data sets"),
-        x_label: "left: maximum likelihood, right: output error".to_owned(),
         y_label: "spring.c (N m/rad)".to_owned(),
         y_scale: Scale::Log,
         levels: vec![theta[0]],
+        x_ticks: METHODS.iter().zip([1.0, 2.0]).map(|(method, at)| Tick { at, text: (*method).to_owned() }).collect(),
         series: vec![
             Series::boxes(METHODS[0], &[1.0], &stiffness(0), 0),
             Series::boxes(METHODS[1], &[2.0], &stiffness(1), 1),
