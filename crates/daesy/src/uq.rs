@@ -529,11 +529,26 @@ fn germs(request: &Request, basis: &Basis, method: Method, n: usize) -> Result<V
     Ok((0..n).map(germ).collect())
 }
 
-/// The ensemble of a method: samples side by side for Monte Carlo methods.
+/// An adaptive grid is found on the way: its simulations are more accurate by this factor.
+const ADAPTIVE_SHARPENING: f64 = 100.0;
+
+/// By how much errors of single simulations may grow on their way into the coefficients of a series: the largest sum of absolute weights. It
+/// is one for tensor grids of Gauss points; weights of sparse grids have both signs.
+fn amplification(request: &Request, basis: &Basis) -> Result<f64, UqFailure> {
+    if request.basis == BasisKind::Adaptive {
+        return Ok(ADAPTIVE_SHARPENING);
+    }
+    let sums = grid(request, basis)?.weights.into_iter().map(|weights| weights.iter().map(|w| w.abs()).sum::<f64>());
+    Ok(sums.fold(1.0, f64::max))
+}
+
+/// The ensemble of a method: samples side by side for Monte Carlo methods, simulations accurate enough for the grid of a collocation.
 fn ensemble_for(loaded: &Loaded, request: &Request, basis: &Basis, method: Method) -> Result<Ensemble, UqFailure> {
     let ensemble = Ensemble::new(loaded, request, &basis.means()?)?;
-    if !matches!(method, Method::MonteCarlo | Method::QuasiMonteCarlo) {
-        return Ok(ensemble);
+    match method {
+        Method::Collocation => return Ok(ensemble.sharpened(amplification(request, basis)?)),
+        Method::MonteCarlo | Method::QuasiMonteCarlo => {}
+        Method::Galerkin | Method::Auto => return Ok(ensemble),
     }
     let pilots = germs(request, basis, method, request.samples.min(BLOCK_LANES))?;
     let pilots: Vec<Vec<f64>> = pilots.iter().map(|germ| basis.parameter_values(germ)).collect();
