@@ -6,7 +6,7 @@
 //! nothing. Where several relations disturb each other the inner iteration changes only the first of them at a time, which ends for
 //! the complementarity problems that ideal diodes and their like make (the least-index rule of [@murty1974]).
 
-use daesy_system::{ActionKind, Before, DaeSystem, Evaluator, Events, Part};
+use daesy_system::{ActionKind, Before, DaeSystem, Evaluator, Events, Part, Quantity};
 
 use crate::equations::Surroundings;
 use crate::error::IntegrateError;
@@ -29,6 +29,9 @@ const SAME_TICK: f64 = 1e-9;
 
 /// Values before the start that follow from it are the same if they differ by less, relative to their size.
 const SAME_START: f64 = 1e-12;
+
+/// States that change by more than this to meet the constraints of new modes, relative to their size, have jumped.
+const MOVED: f64 = 1e-4;
 
 /// What an event did.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -65,8 +68,8 @@ struct Origin {
     modes: Vec<f64>,
 }
 
-/// The states that follow a change of modes. Where the rule knows none they stay, and the constraints are met by the least change.
-fn transfer_states(stepper: &mut Stepper<'_, '_>, origin: &Origin, transfer: &mut dyn Transfer) {
+/// The states that follow a change of modes. Where the rule knows none they stay, and it says why.
+fn transfer_states(stepper: &mut Stepper<'_, '_>, origin: &Origin, transfer: &mut dyn Transfer) -> Option<String> {
     let mut states = origin.states.clone();
     let crossing = Crossing {
         time: stepper.now.time,
@@ -78,11 +81,23 @@ fn transfer_states(stepper: &mut Stepper<'_, '_>, origin: &Origin, transfer: &mu
         modes_after: &stepper.model.modes,
         unknowns: &origin.unknowns,
     };
-    if transfer.cross(&crossing, &mut states).is_ok() {
-        stepper.now.states.copy_from_slice(&states);
-    } else {
-        stepper.now.states.copy_from_slice(&origin.states);
+    match transfer.cross(&crossing, &mut states) {
+        Ok(_) => {
+            stepper.now.states.copy_from_slice(&states);
+            None
+        }
+        Err(refusal) => {
+            stepper.now.states.copy_from_slice(&origin.states);
+            Some(refusal.reason)
+        }
     }
+}
+
+/// Whether states moved to meet the constraints.
+fn have_moved(before: &[f64], after: &[f64], states: &[Quantity]) -> bool {
+    before.iter().zip(after).zip(states).any(|((before, after), state)| {
+        (before - after).abs() > MOVED * before.abs().max(after.abs()).max(state.nominal)
+    })
 }
 
 /// A start with its modes.
@@ -365,6 +380,7 @@ impl<'s> EventLoop<'s> {
         origin: Option<&Origin>,
     ) -> Result<(), IntegrateError> {
         let mut is_solved = outer_round > 0;
+        let mut refused = None;
         for round in 0..MAX_ROUNDS {
             let mut has_changed = false;
             // Discrete values follow each other first: that costs no solution of the equations.
@@ -387,10 +403,22 @@ impl<'s> EventLoop<'s> {
                 }
             }
             if !has_changed && is_solved {
-                return Ok(());
+                // Constraints that states which go on do not meet ask for a jump, and nobody knows which.
+                return match (refused, origin) {
+                    (Some(reason), Some(origin))
+                        if have_moved(
+                            &origin.states,
+                            &stepper.now.states,
+                            &stepper.model.equations.system.description().states,
+                        ) =>
+                    {
+                        Err(IntegrateError::NoTransfer { time: stepper.now.time, reason })
+                    }
+                    _ => Ok(()),
+                };
             }
             if let (true, Some(origin), Some(transfer)) = (has_changed, origin, &mut rules.transfer) {
-                transfer_states(stepper, origin, &mut **transfer);
+                refused = transfer_states(stepper, origin, &mut **transfer);
             }
             stepper.restart().map_err(|error| self.in_mode(error, stepper))?;
             is_solved = true;

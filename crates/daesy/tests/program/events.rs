@@ -317,6 +317,13 @@ fn products_of_jumps_and_impulses_are_refused() {
     let session = with_study(model, &format!("u1 = {step}u2 = {{ expression = \"2 + time\" }}\n"));
     let table = session.run(&["simulate", "study.toml"]).table();
     assert_close(table.column("x1")[5], -3.0, 1e-9, "x1");
+    // The same where the model itself steps.
+    let model = "model M Real x1(start=0, fixed=true), x2, x3;
+        equation der(x1) + x3*der(x2) = 0; x2 = if time < 1 then 0 else 1; x3 = if time < 1 then 0 else 1; end M;";
+    let session = with_study(model, "");
+    let run = session.run(&["simulate", "study.toml", "--json", "-o", "out.csv"]);
+    assert_eq!(run.status, 1);
+    assert_eq!(run.json()["findings"][0]["code"], "state-transfer");
 }
 
 /// Barton and Lee (4.11): positions and velocities of a pendulum stay where the force on it jumps; its tension jumps.
