@@ -45,7 +45,7 @@ fn amplifier(uq: &str) -> Result<Loaded, String> {
         .map(|(name, mean)| format!("{name} = {{ uniform = {{ mean = {mean:e}, relative = {RELATIVE} }} }}\n"))
         .collect();
     let study = format!(
-        "[model]\nfile = \"linear.mo\"\n[random]\n{random}[simulate]\nstop = 0.05\nstep = 0.001\nrtol = 1e-6\natol = 1e-8\n\
+        "[model]\nfile = \"linear.mo\"\n[random]\n{random}[simulate]\nstop = 0.05\nstep = 0.001\nrtol = 1e-9\natol = 1e-11\n\
          [uq]\nvalidation = 0\nvariables = [\"{OUTPUT}\"]\n{uq}\n"
     );
     load_text(study, "linear.mo", model)

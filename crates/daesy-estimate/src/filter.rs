@@ -180,6 +180,8 @@ struct Gains {
     dk: Vec<f64>,
     /// Square roots of the diagonal of `P` before the sample.
     size: Vec<f64>,
+    /// `[measurement]`: `log(2 pi s)`.
+    log: Vec<f64>,
 }
 
 struct State<'m> {
@@ -230,6 +232,7 @@ impl<'m> State<'m> {
         }
     }
 
+    #[inline(always)]
     fn refresh_p(&mut self) {
         if !self.is_p_fresh {
             square(&mut self.p, &self.s, self.model.n);
@@ -238,6 +241,7 @@ impl<'m> State<'m> {
     }
 
     /// Means over a step.
+    #[inline(always)]
     fn predict_means(&mut self, step: &StepModel, inputs: &[f64], d_inputs: &[&[f64]]) {
         let n = self.model.n;
         // Derivatives first: they need the state before the step.
@@ -272,6 +276,7 @@ impl<'m> State<'m> {
     }
 
     /// Impulses of the inputs.
+    #[inline(always)]
     fn kick(&mut self, areas: &[f64]) {
         if areas.is_empty() {
             return;
@@ -283,6 +288,7 @@ impl<'m> State<'m> {
     }
 
     /// Covariances over a step.
+    #[inline(always)]
     fn predict_covariances(&mut self, step: &StepModel) {
         let n = self.model.n;
         if !self.dp.is_empty() {
@@ -337,8 +343,18 @@ const SHARP: f64 = 1e-10;
 /// Relative innovation variance below which a value without noise is known beforehand.
 const CERTAIN: f64 = 1e-14;
 
-/// Runs the filter over one experiment.
+/// Runs the filter over one experiment, with the instructions this machine has.
 pub(crate) fn run(
+    model: &FilterModel,
+    data: &RunData<'_>,
+    filter: &FilterOptions,
+    options: RunOptions,
+) -> Result<RunSums, EstimateError> {
+    pulp::Arch::new().dispatch(|| run_inlined(model, data, filter, options))
+}
+
+#[inline(always)]
+fn run_inlined(
     model: &FilterModel,
     data: &RunData<'_>,
     filter: &FilterOptions,
@@ -388,7 +404,18 @@ pub(crate) fn run(
         }
         state.kick(&experiment.segments[segment].kick);
     }
-    for (sample, &time) in experiment.times.iter().enumerate() {
+    let is_plain = lanes + q == 0 && !options.with_record && data.variances.is_none();
+    let mut next = 0;
+    while next < experiment.times.len() {
+        if let (true, true, Some(step)) = (is_steady, is_plain, last_step) {
+            next = coast(&mut state, data, &gains, step, next, &mut sums)?;
+            if next == experiment.times.len() {
+                break;
+            }
+        }
+        let sample = next;
+        next += 1;
+        let time = experiment.times[sample];
         let segment = experiment.segment_of[sample];
         let inputs = inputs_of(segment);
         let d_inputs = d_inputs_of(segment);
@@ -402,6 +429,8 @@ pub(crate) fn run(
             std::mem::swap(&mut gains, &mut previous);
             gains.s.clear();
             gains.s.resize(m, f64::NAN);
+            gains.log.clear();
+            gains.log.resize(m, f64::NAN);
             gains.k.clear();
             gains.k.resize(m * n, 0.0);
             gains.ds.clear();
@@ -487,6 +516,7 @@ pub(crate) fn run(
                     *k = ph / s;
                 }
                 gains.s[at] = s;
+                gains.log[at] = (2.0 * PI * s).ln();
                 gains.k[at * n..(at + 1) * n].copy_from_slice(&gain);
                 if lanes > 0 {
                     state.refresh_p();
@@ -553,7 +583,7 @@ pub(crate) fn run(
                 continue;
             }
             sums.n_counted += 1;
-            sums.log_likelihood -= 0.5 * ((2.0 * PI * s).ln() + e * e / s);
+            sums.log_likelihood -= 0.5 * (gains.log[at] + e * e / s);
             for a in 0..q {
                 for b in 0..q {
                     sums.normal_matrix[(a, b)] += de[lanes + a] * de[lanes + b] / s;
@@ -644,6 +674,58 @@ pub(crate) fn run(
         }
     }
     Ok(sums)
+}
+
+/// Goes on with constant gains, means only, as long as samples are complete and one step apart; gives the first sample that is left.
+#[inline(always)]
+fn coast(
+    state: &mut State<'_>,
+    data: &RunData<'_>,
+    gains: &Gains,
+    step_at: usize,
+    first: usize,
+    sums: &mut RunSums,
+) -> Result<usize, EstimateError> {
+    let (model, experiment) = (state.model, data.experiment);
+    let (n, m) = (model.n, model.measurements.len());
+    let step = &model.steps[step_at];
+    let width = (experiment.degree + 1) * experiment.n_inputs;
+    let orders = model.measurements.first().map_or(0, |row| row.feed.len().min(width));
+    let n_samples = experiment.times.len();
+    let mut squares = 0.0;
+    let mut logs = 0.0;
+    for sample in first..n_samples {
+        let segment = experiment.segment_of[sample];
+        let is_last = sample + 1 == n_samples;
+        let is_one_step = is_last
+            || experiment.segment_of[sample + 1] == segment + 1
+                && data.step_of[segment] == Some(step_at)
+                && experiment.segments[segment].kick.is_empty();
+        let values = &experiment.measurements[sample * m..(sample + 1) * m];
+        if !is_one_step || values.iter().any(|value| value.is_nan()) {
+            sums.log_likelihood -= 0.5 * (logs + squares);
+            return Ok(sample);
+        }
+        let inputs = &data.inputs[segment * width..(segment + 1) * width];
+        let is_counted = sample >= experiment.first_counted;
+        for (at, row) in model.measurements.iter().enumerate() {
+            let e = values[at] - dot(&row.h, &state.x) - dot(&row.feed[..orders], &inputs[..orders]);
+            if !e.is_finite() {
+                return Err(EstimateError::Overflow { time: experiment.times[sample] });
+            }
+            add_scaled(&mut state.x, e, &gains.k[at * n..(at + 1) * n]);
+            if is_counted {
+                sums.n_counted += 1;
+                squares += e * e / gains.s[at];
+                logs += gains.log[at];
+            }
+        }
+        if !is_last {
+            state.predict_means(step, inputs, &[]);
+        }
+    }
+    sums.log_likelihood -= 0.5 * (logs + squares);
+    Ok(n_samples)
 }
 
 /// Nothing is lost in the steady state: `S` and `dP` stay as predicted when it was reached, and take the measurements of the sample that was

@@ -1,4 +1,5 @@
-//! Small dense kernels on column-major slices, for the inner loop of the filter.
+//! Small dense kernels on column-major slices, for the inner loop of the filter. They are inlined everywhere, so that what calls them
+//! decides which instructions they may use; sums are taken in a fixed order, whatever these are.
 
 use faer::Mat;
 
@@ -11,13 +12,26 @@ pub(crate) fn flat(a: &Mat<f64>) -> Vec<f64> {
     out
 }
 
-#[inline]
+/// Eight partial sums, then their sum.
+#[inline(always)]
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
+    let n = a.len().min(b.len());
+    let (a, a_rest) = a[..n].as_chunks::<8>();
+    let (b, b_rest) = b[..n].as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for (a, b) in a.iter().zip(b) {
+        for i in 0..8 {
+            sums[i] += a[i] * b[i];
+        }
+    }
+    for (sum, (a, b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
+        *sum += a * b;
+    }
+    ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]))
 }
 
 /// `y += factor x`
-#[inline]
+#[inline(always)]
 pub(crate) fn add_scaled(y: &mut [f64], factor: f64, x: &[f64]) {
     for (y, x) in y.iter_mut().zip(x) {
         *y += factor * x;
@@ -25,7 +39,7 @@ pub(crate) fn add_scaled(y: &mut [f64], factor: f64, x: &[f64]) {
 }
 
 /// `y += a x` with `a` of `y.len()` rows.
-#[inline]
+#[inline(always)]
 pub(crate) fn add_product(y: &mut [f64], a: &[f64], x: &[f64]) {
     let n = y.len();
     if n == 0 {
@@ -37,6 +51,7 @@ pub(crate) fn add_product(y: &mut [f64], a: &[f64], x: &[f64]) {
 }
 
 /// `c += a b` with square matrices of order `n`.
+#[inline(always)]
 pub(crate) fn add_square_product(c: &mut [f64], a: &[f64], b: &[f64], n: usize) {
     if n == 0 {
         return;
@@ -47,6 +62,7 @@ pub(crate) fn add_square_product(c: &mut [f64], a: &[f64], b: &[f64], n: usize) 
 }
 
 /// `p = s s^T` with square `s` of order `n`.
+#[inline(always)]
 pub(crate) fn square(p: &mut [f64], s: &[f64], n: usize) {
     p.fill(0.0);
     if n == 0 {
@@ -60,6 +76,7 @@ pub(crate) fn square(p: &mut [f64], s: &[f64], n: usize) {
 }
 
 /// Householder triangularization: from `w` of `rows` x `n` to upper triangular `r` with `r^T r = w^T w`, in place.
+#[inline(always)]
 pub(crate) fn triangularize(w: &mut [f64], rows: usize, n: usize) {
     for k in 0..n.min(rows) {
         let (left, right) = w.split_at_mut((k + 1) * rows);
