@@ -20,19 +20,20 @@
 //! `delta` follows by least squares [@dejong1991].
 //!
 //! When step, pattern of measurements and variances stay the same, gain and innovation variance converge; the filter goes on with
-//! constant ones once what is left of their change is below [`FilterOptions::steady_tolerance`].
+//! constant ones once what is left of their change is below [`FilterOptions::steady_tolerance`]. Where only the value of the likelihood is
+//! wanted, long stretches of such samples are taken as a whole ([`crate::stretch`]).
 
 use std::f64::consts::PI;
+use std::sync::OnceLock;
 
 use faer::Mat;
 
 use crate::error::EstimateError;
 use crate::experiment::{Experiment, VarianceJet};
-use crate::kernel::{
-    add_product, add_scaled, add_square_product, dot, flat, semidefinite_factor, square, triangularize,
-};
+use crate::kernel::{add_product, add_scaled, add_square_product, dot, flat, semidefinite_factor, square};
 use crate::start::{StartJet, StartState};
 use crate::state_space::{StateSpace, StateSpaceJet};
+use crate::stretch::{Block, BlockSums, Steady, predict_factor, shrink};
 
 /// How the filter runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -62,24 +63,26 @@ pub(crate) struct StepModel {
 
 /// Rows of a measurement in the inner loop.
 #[derive(Clone, Debug)]
-struct MeasurementRow {
-    h: Vec<f64>,
+pub(crate) struct MeasurementRow {
+    pub h: Vec<f64>,
     /// `[derivative order][input]`.
-    feed: Vec<f64>,
-    variance: f64,
+    pub feed: Vec<f64>,
+    pub variance: f64,
 }
 
 /// Model of one parameter value for the inner loop.
 #[derive(Clone, Debug)]
 pub(crate) struct FilterModel {
-    n: usize,
+    pub n: usize,
     n_theta: usize,
-    measurements: Vec<MeasurementRow>,
+    pub measurements: Vec<MeasurementRow>,
     /// `[theta][measurement]`.
     d_measurements: Vec<Vec<MeasurementRow>>,
     input: Vec<f64>,
     d_input: Vec<Vec<f64>>,
     pub steps: Vec<StepModel>,
+    /// By step: where the filter converges to, found when it is first asked for.
+    steady: Vec<OnceLock<Option<Steady>>>,
 }
 
 fn rows_of(space: &StateSpace, variances: &[f64]) -> Vec<MeasurementRow> {
@@ -102,6 +105,7 @@ impl FilterModel {
             d_measurements: jet.derivatives.iter().zip(d_variances).map(|(space, r)| rows_of(space, r)).collect(),
             input: flat(&jet.value.input),
             d_input: jet.derivatives.iter().map(|space| flat(&space.input)).collect(),
+            steady: vec![OnceLock::new(); steps.len()],
             steps,
         }
     }
@@ -112,6 +116,8 @@ pub(crate) struct RunData<'a> {
     pub experiment: &'a Experiment,
     /// For every segment its step, nothing for length zero.
     pub step_of: &'a [Option<usize>],
+    /// For every sample where its stretch ends ([`ends_of_stretches`]).
+    pub stretch_ends: &'a [usize],
     pub inputs: &'a [f64],
     /// Derivatives of the inputs; empty where they do not depend on parameters.
     pub d_inputs: &'a [Vec<f64>],
@@ -121,6 +127,23 @@ pub(crate) struct RunData<'a> {
     pub start_covariance: Option<&'a Mat<f64>>,
     /// Whether that start has an infinite prior variance.
     pub is_diffuse: bool,
+}
+
+/// For every sample the first one from it on that is not complete, or not a single step before the next one, or whose step is another.
+pub(crate) fn ends_of_stretches(experiment: &Experiment, step_of: &[Option<usize>]) -> Vec<usize> {
+    let n_samples = experiment.times.len();
+    let m = experiment.measurements.len().checked_div(n_samples).unwrap_or(0);
+    let mut ends: Vec<usize> = (0..n_samples).collect();
+    for sample in (0..n_samples.saturating_sub(1)).rev() {
+        let (segment, next) = (experiment.segment_of[sample], experiment.segment_of[sample + 1]);
+        let is_single =
+            next == segment + 1 && step_of[segment].is_some() && experiment.segments[segment].kick.is_empty();
+        if is_single && !experiment.measurements[sample * m..(sample + 1) * m].iter().any(|value| value.is_nan()) {
+            let goes_on = ends[sample + 1] > sample + 1 && step_of[segment] == step_of[next];
+            ends[sample] = if goes_on { ends[sample + 1] } else { sample + 1 };
+        }
+    }
+    ends
 }
 
 /// What a run is to find besides the likelihood.
@@ -164,8 +187,6 @@ pub(crate) struct RunSums {
     /// Derivatives of the normal matrix.
     pub d_normal_matrix: Vec<Mat<f64>>,
     pub record: Innovations,
-    /// Sample from which on the gain was constant, if it was at the end.
-    pub steady_from: Option<usize>,
 }
 
 /// Gains of one sample, for the steady state.
@@ -289,8 +310,9 @@ impl<'m> State<'m> {
 
     /// Covariances over a step.
     #[inline(always)]
-    fn predict_covariances(&mut self, step: &StepModel) {
+    fn predict_covariances(&mut self, step_at: usize) {
         let n = self.model.n;
+        let step = &self.model.steps[step_at];
         if !self.dp.is_empty() {
             self.refresh_p();
         }
@@ -311,34 +333,16 @@ impl<'m> State<'m> {
                 }
             }
         }
-        let n_noise = step.noise.len().checked_div(n).unwrap_or(0);
-        let rows = n + n_noise;
-        self.work.clear();
-        self.work.resize(rows * n, 0.0);
-        for k in 0..n {
-            self.vector.fill(0.0);
-            add_product(&mut self.vector, &step.phi, &self.s[k * n..(k + 1) * n]);
-            for i in 0..n {
-                self.work[i * rows + k] = self.vector[i];
-            }
-        }
-        for k in 0..n_noise {
-            for i in 0..n {
-                self.work[i * rows + n + k] = step.noise[k * n + i];
-            }
-        }
-        triangularize(&mut self.work, rows, n);
-        for k in 0..n {
-            for i in 0..n {
-                self.s[k * n + i] = if i >= k { self.work[i * rows + k] } else { 0.0 };
-            }
-        }
+        predict_factor(self.model, step_at, &mut self.s, &mut self.work);
         self.is_p_fresh = false;
     }
 }
 
 /// Variance, relative to the effect of an unknown start, that stands for an exact measurement of it.
 const SHARP: f64 = 1e-10;
+
+/// Fewer samples are not worth the search for their constant gains.
+const SHORTEST_LEAP: usize = 128;
 
 /// Relative innovation variance below which a value without noise is known beforehand.
 const CERTAIN: f64 = 1e-14;
@@ -350,7 +354,24 @@ pub(crate) fn run(
     filter: &FilterOptions,
     options: RunOptions,
 ) -> Result<RunSums, EstimateError> {
-    pulp::Arch::new().dispatch(|| run_inlined(model, data, filter, options))
+    pulp::Arch::new().dispatch(Run { model, data, filter, options })
+}
+
+/// A run as something that can be compiled for several sets of instructions. A closure would not do: it is compiled once, for the least of them.
+struct Run<'a> {
+    model: &'a FilterModel,
+    data: &'a RunData<'a>,
+    filter: &'a FilterOptions,
+    options: RunOptions,
+}
+
+impl pulp::WithSimd for Run<'_> {
+    type Output = Result<RunSums, EstimateError>;
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) -> Self::Output {
+        run_inlined(self.model, self.data, self.filter, self.options)
+    }
 }
 
 #[inline(always)]
@@ -376,7 +397,6 @@ fn run_inlined(
         normal_vector: vec![0.0; q],
         d_normal_matrix: vec![Mat::zeros(q, q); state.d_columns.len()],
         record: Innovations::default(),
-        steady_from: None,
     };
     let width = (experiment.degree + 1) * experiment.n_inputs;
     let orders = model.measurements.first().map_or(0, |row| row.feed.len().min(width));
@@ -400,17 +420,28 @@ fn run_inlined(
     for segment in 0..experiment.segment_of.first().copied().unwrap_or(0) {
         if let Some(at) = data.step_of[segment] {
             state.predict_means(&model.steps[at], inputs_of(segment), &d_inputs_of(segment));
-            state.predict_covariances(&model.steps[at]);
+            state.predict_covariances(at);
         }
         state.kick(&experiment.segments[segment].kick);
     }
-    let is_plain = lanes + q == 0 && !options.with_record && data.variances.is_none();
+    let may_leap = lanes + q + experiment.first_counted == 0 && !options.with_record && data.variances.is_none();
     let mut next = 0;
+    let mut leap_at = if may_leap && filter.steady_tolerance > 0.0 { 0 } else { usize::MAX };
     while next < experiment.times.len() {
-        if let (true, true, Some(step)) = (is_steady, is_plain, last_step) {
-            next = coast(&mut state, data, &gains, step, next, &mut sums)?;
-            if next == experiment.times.len() {
-                break;
+        if let (true, true, Some(step_at)) = (is_steady, leap_at < usize::MAX, last_step) {
+            next = coast(&mut state, data, &gains, step_at, next, &mut sums);
+        } else if next >= leap_at {
+            match leap(&mut state, data, filter, next, &mut sums) {
+                Leap::Over { end, step_at, steady } => {
+                    next = end;
+                    leap_at = end + 1;
+                    is_steady = true;
+                    last_step = Some(step_at);
+                    gains.s.clone_from(&steady.gains.s);
+                    gains.k.clone_from(&steady.gains.k);
+                    gains.log = gains.s.iter().map(|s| (2.0 * PI * s).ln()).collect();
+                }
+                Leap::NotBefore(sample) => leap_at = sample,
             }
         }
         let sample = next;
@@ -544,10 +575,7 @@ fn run_inlined(
                         }
                     }
                 }
-                let factor = 1.0 / (1.0 + (r / s).sqrt());
-                for (column, f) in state.s.chunks_exact_mut(n.max(1)).zip(&f) {
-                    add_scaled(column, -factor * f, &gain);
-                }
+                shrink(&mut state.s, &f, &gain, r, s);
                 state.is_p_fresh = false;
             }
             for (lane, columns) in state.d_columns.iter_mut().enumerate() {
@@ -643,7 +671,7 @@ fn run_inlined(
                     last_change = f64::INFINITY;
                     restore(&mut state, &gains, model);
                 }
-                state.predict_covariances(step);
+                state.predict_covariances(at);
             }
             state.kick(&experiment.segments[piece].kick);
         }
@@ -659,7 +687,6 @@ fn run_inlined(
                 let left = if last_change.is_finite() { change / (1.0 - ratio) } else { f64::INFINITY };
                 if (left <= filter.steady_tolerance && change <= last_change) || change <= 2e-15 {
                     is_steady = true;
-                    sums.steady_from = Some(sample);
                 }
                 last_change = change;
             } else {
@@ -676,7 +703,58 @@ fn run_inlined(
     Ok(sums)
 }
 
-/// Goes on with constant gains, means only, as long as samples are complete and one step apart; gives the first sample that is left.
+/// What came of the try to take many samples at once.
+enum Leap<'m> {
+    /// All samples before `end` are done, and the gains are constant.
+    Over { end: usize, step_at: usize, steady: &'m Steady },
+    /// It cannot be done; it makes sense to try again at this sample.
+    NotBefore(usize),
+}
+
+/// Takes the samples from `first` on as a whole, as long as they are complete and one step apart.
+#[inline(always)]
+fn leap<'m>(
+    state: &mut State<'m>,
+    data: &RunData<'_>,
+    filter: &FilterOptions,
+    first: usize,
+    sums: &mut RunSums,
+) -> Leap<'m> {
+    let model = state.model;
+    let m = model.measurements.len();
+    let Some(step_at) = data.step_of.get(data.experiment.segment_of[first]).copied().flatten().filter(|_| m > 0) else {
+        return Leap::NotBefore(first + 1);
+    };
+    let end = data.stretch_ends[first];
+    if end - first < SHORTEST_LEAP {
+        return Leap::NotBefore(end + 1);
+    }
+    let find = || Steady::find(model, step_at, filter.steady_tolerance);
+    let Some(steady) = model.steady[step_at].get_or_init(find).as_ref().filter(|s| end - first >= s.memory) else {
+        return Leap::NotBefore(end + 1);
+    };
+    let Some(correction) = steady.correction(&state.s) else {
+        // Nearer to the limit it goes better.
+        return Leap::NotBefore(first + first.clamp(4, 64));
+    };
+    let mut kept = vec![0.0; steady.memory * m];
+    let mut x = state.x.clone();
+    let blocks = steady.block.filter(data, first, end, &mut x, &mut kept);
+    let logs: f64 = steady.gains.s.iter().map(|s| (2.0 * PI * s).ln()).sum();
+    let gain = 0.5 * (correction.twice_gain(&kept) - blocks.squares - logs * blocks.n_samples as f64);
+    if !gain.is_finite() || !x.iter().all(|x| x.is_finite()) {
+        // Sample by sample it shows where.
+        return Leap::NotBefore(end + 1);
+    }
+    sums.log_likelihood += gain;
+    sums.n_counted += m * blocks.n_samples;
+    state.x = x;
+    state.s.clone_from(&steady.factor);
+    state.is_p_fresh = false;
+    Leap::Over { end: first + blocks.n_samples, step_at, steady }
+}
+
+/// Goes on with constant gains as long as samples are complete and one step apart; gives the first sample that is left.
 #[inline(always)]
 fn coast(
     state: &mut State<'_>,
@@ -685,47 +763,24 @@ fn coast(
     step_at: usize,
     first: usize,
     sums: &mut RunSums,
-) -> Result<usize, EstimateError> {
-    let (model, experiment) = (state.model, data.experiment);
-    let (n, m) = (model.n, model.measurements.len());
-    let step = &model.steps[step_at];
-    let width = (experiment.degree + 1) * experiment.n_inputs;
-    let orders = model.measurements.first().map_or(0, |row| row.feed.len().min(width));
-    let n_samples = experiment.times.len();
-    let mut squares = 0.0;
-    let mut logs = 0.0;
-    for sample in first..n_samples {
-        let segment = experiment.segment_of[sample];
-        let is_last = sample + 1 == n_samples;
-        let is_one_step = is_last
-            || experiment.segment_of[sample + 1] == segment + 1
-                && data.step_of[segment] == Some(step_at)
-                && experiment.segments[segment].kick.is_empty();
-        let values = &experiment.measurements[sample * m..(sample + 1) * m];
-        if !is_one_step || values.iter().any(|value| value.is_nan()) {
-            sums.log_likelihood -= 0.5 * (logs + squares);
-            return Ok(sample);
-        }
-        let inputs = &data.inputs[segment * width..(segment + 1) * width];
-        let is_counted = sample >= experiment.first_counted;
-        for (at, row) in model.measurements.iter().enumerate() {
-            let e = values[at] - dot(&row.h, &state.x) - dot(&row.feed[..orders], &inputs[..orders]);
-            if !e.is_finite() {
-                return Err(EstimateError::Overflow { time: experiment.times[sample] });
-            }
-            add_scaled(&mut state.x, e, &gains.k[at * n..(at + 1) * n]);
-            if is_counted {
-                sums.n_counted += 1;
-                squares += e * e / gains.s[at];
-                logs += gains.log[at];
-            }
-        }
-        if !is_last {
-            state.predict_means(step, inputs, &[]);
-        }
+) -> usize {
+    let m = state.model.measurements.len();
+    let end =
+        if data.step_of[data.experiment.segment_of[first]] == Some(step_at) { data.stretch_ends[first] } else { first };
+    if end - first < SHORTEST_LEAP {
+        return first;
     }
-    sums.log_likelihood -= 0.5 * (logs + squares);
-    Ok(n_samples)
+    let mut x = state.x.clone();
+    let block = Block::new(state.model, step_at, &gains.s, &gains.k);
+    let BlockSums { n_samples, squares } = block.filter(data, first, end, &mut x, &mut []);
+    if !squares.is_finite() || !x.iter().all(|x| x.is_finite()) {
+        // Sample by sample it shows where.
+        return first;
+    }
+    sums.log_likelihood -= 0.5 * (squares + gains.log.iter().sum::<f64>() * n_samples as f64);
+    sums.n_counted += m * n_samples;
+    state.x = x;
+    first + n_samples
 }
 
 /// Nothing is lost in the steady state: `S` and `dP` stay as predicted when it was reached, and take the measurements of the sample that was
@@ -752,10 +807,7 @@ fn restore(state: &mut State<'_>, gains: &Gains, model: &FilterModel) {
             }
         }
         let f: Vec<f64> = (0..n).map(|k| dot(&state.s[k * n..(k + 1) * n], &row.h)).collect();
-        let factor = 1.0 / (1.0 + (row.variance / s).sqrt());
-        for (column, f) in state.s.chunks_exact_mut(n.max(1)).zip(&f) {
-            add_scaled(column, -factor * f, gain);
-        }
+        shrink(&mut state.s, &f, gain, row.variance, s);
         state.is_p_fresh = false;
     }
 }

@@ -18,6 +18,7 @@ pub mod search;
 mod smooth;
 pub mod start;
 pub mod state_space;
+mod stretch;
 pub mod uncertainty;
 
 pub use smooth::SignalEstimates;

@@ -16,7 +16,9 @@ use crate::descriptor::{Coefficients, ModelLayout, ParametricModel, StartMode};
 use crate::discretize::{ContinuousModel, discretize_with_derivatives};
 use crate::error::EstimateError;
 use crate::experiment::{InputJet, VarianceJet};
-use crate::filter::{FilterModel, FilterOptions, Innovations, RunData, RunOptions, RunSums, StepModel, run};
+use crate::filter::{
+    FilterModel, FilterOptions, Innovations, RunData, RunOptions, RunSums, StepModel, ends_of_stretches, run,
+};
 use crate::kernel::{flat, semidefinite_factor};
 use crate::search::{Expansion, Objective};
 use crate::start::{StartInputs, StartJet, StartPlan};
@@ -31,6 +33,8 @@ pub struct Likelihood<'m, M: ParametricModel> {
     lengths: Vec<f64>,
     /// By experiment and segment.
     step_of: Vec<Vec<Option<usize>>>,
+    /// By experiment and sample.
+    stretch_ends: Vec<Vec<usize>>,
 }
 
 /// The likelihood at some parameters.
@@ -80,6 +84,7 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         let plan = StartPlan::choose(model.layout(), &coefficients, &jet.value);
         let mut lengths: Vec<f64> = Vec::new();
         let mut step_of = Vec::new();
+        let mut stretch_ends = Vec::new();
         for experiment in model.experiments() {
             // Times are rounded: lengths that differ by less than that are the same.
             let largest = experiment.times.iter().fold(0.0f64, |a, b| a.max(b.abs()));
@@ -114,9 +119,10 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
                 });
                 steps.push(Some(at));
             }
+            stretch_ends.push(ends_of_stretches(experiment, &steps));
             step_of.push(steps);
         }
-        Ok(Self { model, options, plan, structure: jet.structure, lengths, step_of })
+        Ok(Self { model, options, plan, structure: jet.structure, lengths, step_of, stretch_ends })
     }
 
     /// The structure at the parameters it was made with.
@@ -196,6 +202,7 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         RunData {
             experiment,
             step_of: &self.step_of[at],
+            stretch_ends: &self.stretch_ends[at],
             inputs: jet.map_or(&experiment.inputs, |jet| &jet.value),
             d_inputs: jet.map_or(&[], |jet| &jet.derivatives),
             variances: assembled.variances[at].as_ref(),

@@ -65,6 +65,41 @@ fn the_likelihood_is_the_joint_density() {
 }
 
 #[test]
+fn many_samples_at_once_are_the_same_as_one_by_one() {
+    let theta = RandomModel::theta();
+    for index in 1..=3 {
+        for seed in 0..4 {
+            let label = format!("index {index}, seed {seed}");
+            let model = RandomModel::new(7 * index as u64 + seed, index, StartMode::Given, false);
+            let model = model.with_even_samples(seed, 900);
+            let value = |steady_tolerance: f64| {
+                let likelihood = Likelihood::new(&model, &theta, FilterOptions { steady_tolerance }).expect(&label);
+                likelihood.evaluate(&theta).expect(&label)
+            };
+            let (fast, slow) = (value(1e-12), value(0.0));
+            assert_eq!(fast.n_counted, slow.n_counted, "{label}");
+            assert_eq!(fast.n_counted, 1799, "{label}");
+            assert_ne!(fast.log_likelihood.to_bits(), slow.log_likelihood.to_bits(), "{label}: not the same way");
+            let error = ((fast.log_likelihood - slow.log_likelihood) / slow.log_likelihood).abs();
+            assert!(error < 1e-11, "{label}: {fast:?} instead of {slow:?}, relative error {error:e}");
+        }
+    }
+}
+
+#[test]
+fn many_samples_at_once_have_the_joint_density() {
+    let theta = RandomModel::theta();
+    for index in 1..=3 {
+        let model = RandomModel::new(7 * index as u64, index, StartMode::Given, false).with_even_samples(3, 300);
+        let likelihood = Likelihood::new(&model, &theta, FilterOptions::default()).expect("it has a likelihood");
+        let found = likelihood.evaluate(&theta).expect("it has a value").log_likelihood;
+        let expected = dense_log_likelihood(&model, &theta, StartMode::Given);
+        let error = ((found - expected) / expected).abs();
+        assert!(error < 1e-9, "index {index}: {found} instead of {expected}, relative error {error:e}");
+    }
+}
+
+#[test]
 fn gradients_equal_central_differences() {
     let theta = RandomModel::theta();
     let mut models = all_models();

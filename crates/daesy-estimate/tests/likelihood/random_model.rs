@@ -114,6 +114,25 @@ impl RandomModel {
         }
     }
 
+    /// The same model with one experiment of a constant step, complete but for one sample in the middle.
+    pub fn with_even_samples(mut self, seed: u64, n_samples: usize) -> Self {
+        let rng = &mut fastrand::Rng::with_seed(seed);
+        let mut measurements: Vec<f64> = (0..2 * n_samples).map(|_| 2.0 * rng.f64() - 1.0).collect();
+        measurements[n_samples] = f64::NAN;
+        let segment = |k: usize| Segment { length: if k + 1 < n_samples { 0.25 } else { 0.0 }, kick: Vec::new() };
+        self.experiments = vec![Experiment {
+            times: (0..n_samples).map(|k| 0.25 * k as f64).collect(),
+            measurements,
+            segments: (0..n_samples).map(segment).collect(),
+            segment_of: (0..n_samples).collect(),
+            inputs: (0..n_samples * 8).map(|_| rng.f64() - 0.5).collect(),
+            n_inputs: 2,
+            degree: 3,
+            first_counted: 0,
+        }];
+        self
+    }
+
     fn n(&self) -> usize {
         self.n_finite + self.n_infinite
     }
