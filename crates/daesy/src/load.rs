@@ -342,17 +342,18 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
     for input in &study.inputs {
         findings.extend(free_input(flat, &input.name, input.span));
     }
-    for disturbance in &study.disturbances {
-        findings.extend(free_input(flat, &disturbance.name, disturbance.span));
-        if study.inputs.iter().any(|input| input.name == disturbance.name) {
-            findings.push(
-                Finding::error(
-                    "given-twice",
-                    disturbance.span,
-                    format!("`{}` is both a known input and a disturbance", disturbance.name),
-                )
-                .with_names([&disturbance.name]),
-            );
+    for (at, disturbance) in study.disturbances.iter().enumerate() {
+        for signal in &disturbance.item.signals {
+            findings.extend(free_input(flat, signal, disturbance.span));
+            let other = study.disturbances[..at].iter().find(|other| other.item.signals.contains(signal));
+            let message = if study.inputs.iter().any(|input| input.name == *signal) {
+                format!("`{signal}` is both a known input and a disturbance")
+            } else if let Some(other) = other {
+                format!("`{signal}` belongs to the disturbances `{}` and `{}`", other.name, disturbance.name)
+            } else {
+                continue;
+            };
+            findings.push(Finding::error("given-twice", disturbance.span, message).with_names([signal]));
         }
     }
     let signals = study.measurements.iter().map(|signal| (&signal.name, signal.span));

@@ -149,8 +149,16 @@ impl PredictionStudy {
         let mut filters = Vec::new();
         let mut disturbances = Vec::new();
         for (named, matrices) in study.disturbances.iter().zip(filter_exprs) {
-            let Some(input) = description.inputs.iter().find(|input| input.name == named.name) else { continue };
-            slots.extend(input.start..=input.start + usize::from(input.derivatives_needed));
+            // Inputs that no equation holds are not among them.
+            let inputs: Vec<_> = (named.item.signals.iter().zip(&matrices.c))
+                .filter_map(|(signal, c)| Some((description.inputs.iter().find(|input| input.name == *signal)?, c)))
+                .collect();
+            if inputs.is_empty() {
+                continue;
+            }
+            for (input, _) in &inputs {
+                slots.extend(input.start..=input.start + usize::from(input.derivatives_needed));
+            }
             disturbances.push((named.name.clone(), named.span));
             let graph = &mut loaded.flat.graph;
             let mut entries = |matrix: &[Vec<ExprId>]| -> Vec<Vec<Entry>> {
@@ -160,9 +168,9 @@ impl PredictionStudy {
                 name: named.name.clone(),
                 a: entries(&matrices.a),
                 b: entries(&matrices.b),
-                c: entries(&matrices.c),
+                c: entries(&inputs.iter().map(|(_, c)| (*c).clone()).collect::<Vec<_>>()),
                 starts_at_zero: named.item.starts_at_zero,
-                derivatives_needed: vec![input.derivatives_needed],
+                derivatives_needed: inputs.iter().map(|(input, _)| input.derivatives_needed).collect(),
             });
         }
         let experiments = read_experiments(loaded, &study, &system, &parameters, &numbers)?;

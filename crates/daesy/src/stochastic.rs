@@ -94,18 +94,16 @@ fn try_judge(loaded: &mut Loaded, study: &Study) -> Result<StochasticCheck, Vec<
     let mut findings = Vec::new();
     for disturbance in &study.disturbances {
         match pole_excess(loaded, &model, disturbance) {
-            Ok(found) => excess.push(found),
+            Ok(found) => excess.extend(found),
             Err(errors) => findings.extend(errors),
         }
     }
     if !findings.is_empty() {
         return Err(findings);
     }
-    let columns: Vec<Option<usize>> = study
-        .disturbances
-        .iter()
-        .map(|disturbance| model.inputs.iter().position(|name| *name == disturbance.name))
-        .collect();
+    let disturbed: Vec<&String> = study.disturbances.iter().flat_map(|disturbance| &disturbance.item.signals).collect();
+    let columns: Vec<Option<usize>> =
+        disturbed.iter().map(|signal| model.inputs.iter().position(|name| name == *signal)).collect();
     let measured = study.measurements.iter().map(|signal| (signal.name.as_str(), signal.span, Role::Measured));
     let estimated = study.signals.iter().map(|signal| (signal.name.as_str(), signal.span, Role::Estimated));
     let signals: Vec<AskedSignal<'_>> = measured
@@ -145,7 +143,7 @@ fn try_judge(loaded: &mut Loaded, study: &Study) -> Result<StochasticCheck, Vec<
             name: signal.name.to_owned(),
             role: signal.role,
             finite_variance: culprit.is_none(),
-            disturbance: culprit.map(|path| study.disturbances[path.disturbance].name.clone()),
+            disturbance: culprit.map(|path| disturbed[path.disturbance].clone()),
             pole_excess: worst.map(|path| path.pole_excess),
             pole_excess_needed: worst.map(|path| path.pole_excess_needed),
             differentiations: worst.map(|path| path.differentiations),
@@ -171,9 +169,9 @@ struct AskedSignal<'a> {
 struct Question<'a> {
     model: &'a LinearModel,
     matrices: &'a LinearMatrices,
-    /// By disturbance of the study: its column of `G`.
+    /// By signal of the disturbances: its column of `G`.
     columns: &'a [Option<usize>],
-    /// By disturbance: pole excess.
+    /// By signal of the disturbances: pole excess.
     excess: &'a [i32],
     time: f64,
 }
@@ -289,18 +287,18 @@ fn ill_posed(verdict: &SignalVerdict, sources: &[String], span: Span) -> Finding
         .with_help(format!("{lag}; or give `{disturbance}` a spectrum with a pole excess of at least {needed}"))
 }
 
-/// Pole excess `2 p` of the spectrum of a disturbance.
+/// Pole excess `2 p` of the spectra of a disturbance's signals.
 fn pole_excess(
     loaded: &mut Loaded,
     model: &LinearModel,
     disturbance: &Named<crate::study::Disturbance>,
-) -> Result<i32, Vec<Finding>> {
+) -> Result<Vec<i32>, Vec<Finding>> {
     let name = &disturbance.name;
     let problem = |message: String| vec![Finding::error("disturbance", disturbance.span, message).with_names([name])];
     // A disturbance that is zero is as smooth as one likes.
     let nothing = 2 * (model.n_variables() as i32 + 1);
     match &disturbance.item.process {
-        DisturbanceProcess::White(_) => Ok(0),
+        DisturbanceProcess::White(_) => Ok(vec![0]),
         DisturbanceProcess::Factor { num, den } => {
             let degree = |loaded: &mut Loaded, list: &[Quantity]| -> Result<Option<usize>, Vec<Finding>> {
                 let values =
@@ -310,11 +308,11 @@ fn pole_excess(
             let (num, den) = (degree(loaded, num)?, degree(loaded, den)?);
             match (num, den) {
                 (_, None) => Err(problem(format!("the denominator of `{name}` is zero"))),
-                (None, _) => Ok(nothing),
+                (None, _) => Ok(vec![nothing]),
                 (Some(num), Some(den)) if num > den => Err(problem(format!(
                     "the numerator of `{name}` has a higher degree ({num}) than its denominator ({den}): no such noise exists"
                 ))),
-                (Some(num), Some(den)) => Ok(2 * (den - num) as i32),
+                (Some(num), Some(den)) => Ok(vec![2 * (den - num) as i32]),
             }
         }
         DisturbanceProcess::Filter { a, b, c } => {
@@ -331,7 +329,7 @@ fn pole_excess(
             let (a, b, c) = (read(a)?, read(b)?, read(c)?);
             let direct = Mat::zeros(c.nrows(), b.ncols());
             let filter = ShapingFilter::new(a, b, c, direct).map_err(|error| problem(format!("`{name}`: {error}")))?;
-            Ok(filter.pole_excess().first().copied().flatten().unwrap_or(nothing))
+            Ok(filter.pole_excess().into_iter().map(|excess| excess.unwrap_or(nothing)).collect())
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::diagnostic::Diagnostic;
 use crate::inputs::{derivatives_available, find_breaks};
 use crate::linearize::{CoefficientExpressions, LinearKind, LinearModel, parameter_values};
 use crate::load::{Loaded, quantity_expression};
-use crate::study::{DisturbanceProcess, InitialMode, InputSource, Matrix, Quantity, Study};
+use crate::study::{Disturbance, DisturbanceProcess, InitialMode, InputSource, Matrix, Quantity, Study};
 
 /// Whether the signals of `[estimate]` are part of the question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -222,7 +222,7 @@ impl<'a> Builder<'a> {
         let parameters = order.into_iter().map(|var| (var, values[var.index()], flat.variables[var.index()].binding));
         let theta = unknowns.iter().map(|var| values[var.index()]).collect();
         let symbols = Symbols::new(expressions.graph.clone(), unknowns, parameters);
-        let is_disturbance = |name: &String| study.disturbances.iter().any(|known| known.name == *name);
+        let is_disturbance = |name: &String| study.disturbances.iter().any(|known| known.item.signals.contains(name));
         let mut n_known = 0;
         let known_column = model
             .inputs
@@ -289,12 +289,9 @@ impl<'a> Builder<'a> {
             }
         }
         // Disturbances: w = C x_w + D v enters where its input does.
-        let columns: Vec<Option<usize>> = self
-            .study
-            .disturbances
-            .iter()
-            .map(|disturbance| self.model.inputs.iter().position(|name| *name == disturbance.name))
-            .collect();
+        let row_of = |disturbance: &Disturbance, column: usize| {
+            disturbance.signals.iter().position(|signal| *signal == self.model.inputs[column])
+        };
         for entry in self.expressions.g.clone() {
             if let Some(column) = self.known_column[entry.column] {
                 let term = self.term(entry.value);
@@ -302,9 +299,9 @@ impl<'a> Builder<'a> {
                 continue;
             }
             let (mut state, mut noise) = (n_model, 0);
-            for (process, column) in processes.iter().zip(&columns) {
-                if *column == Some(entry.column) {
-                    for (at, &c) in process.c.iter().enumerate() {
+            for (process, disturbance) in processes.iter().zip(&self.study.disturbances) {
+                if let Some(row) = row_of(&disturbance.item, entry.column) {
+                    for (at, &c) in process.c.get(row).into_iter().flatten().enumerate() {
                         let term = self.product(entry.value, c);
                         f.add(entry.row, state + at, term);
                     }
@@ -535,18 +532,19 @@ impl<'a> Builder<'a> {
                     let is_right = a.iter().all(|row| row.len() == size)
                         && b.len() == size
                         && b.iter().all(|row| row.len() == n_noise)
-                        && c.len() == 1
-                        && c[0].len() == size;
+                        && c.len() == disturbance.item.signals.len()
+                        && c.iter().all(|row| row.len() == size);
                     if !is_right {
                         refuse(format!(
-                            "the shaping filter of `{name}` needs `A` {size} x {size}, `B` with {size} rows and `C` 1 x {size}"
+                            "the shaping filter of `{name}` needs `A` {size} x {size}, `B` with {size} rows and `C` {} x {size}",
+                            disturbance.item.signals.len()
                         ));
                         continue;
                     }
                     processes.push(Process {
                         a: a.clone(),
                         b: b.clone(),
-                        c: c[0].clone(),
+                        c: c.clone(),
                         d: Vec::new(),
                         n_noise,
                         intensity: None,
@@ -605,7 +603,7 @@ impl<'a> Builder<'a> {
             })
             .collect();
         let noise = (0..order).map(|i| vec![if i + 1 == order { one } else { zero }]).collect();
-        Some(Process { a, b: noise, c, d: vec![direct], n_noise: 1, intensity: None })
+        Some(Process { a, b: noise, c: vec![c], d: vec![direct], n_noise: 1, intensity: None })
     }
 
     /// What is known about the start.
@@ -990,7 +988,8 @@ fn missing_column(data: &Data, column: &str, span: Span, name: &str) -> Finding 
 struct Process {
     a: Vec<Vec<ExprId>>,
     b: Vec<Vec<ExprId>>,
-    c: Vec<ExprId>,
+    /// A row for each signal.
+    c: Vec<Vec<ExprId>>,
     d: Vec<ExprId>,
     n_noise: usize,
     /// Intensity of white noise; one where nothing is said.

@@ -284,6 +284,7 @@ fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
     let a = matrix(reader, "A");
     let b = matrix(reader, "B");
     let c = matrix(reader, "C");
+    let signals = section.take("signals").map(|value| reader.texts("signals", value));
     let white = section.take("white").map(|value| reader.quantity("white", value));
     let num = section.take("num").map(|value| reader.quantities("num", value));
     let den = section.take("den").map(|value| reader.quantities("den", value));
@@ -311,6 +312,24 @@ fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
             return None;
         }
     };
+    let signals = match signals {
+        Some(signals) => signals?,
+        None => vec![name.to_owned()],
+    };
+    if let Some(twice) = signals.iter().enumerate().find(|(at, signal)| signals[..*at].contains(signal)) {
+        let message = format!("disturbance `{name}`: `signals` names `{}` twice", twice.1);
+        reader.findings.push(Finding::error("given-twice", span, message).with_names([name]));
+        return None;
+    }
+    if !matches!(process, DisturbanceProcess::Filter { .. }) && signals.len() != 1 {
+        let message = format!("disturbance `{name}`: `signals` names {} signals, this process has one", signals.len());
+        reader.findings.push(
+            Finding::error("matrix-shape", span, message)
+                .with_names([name])
+                .with_help("several signals need a shaping filter: `A`, `B`, and a row of `C` for each of them"),
+        );
+        return None;
+    }
     if let DisturbanceProcess::Filter { a, b, c } = &process {
         let n_states = a.len();
         let wrong = if a.iter().any(|row| row.len() != n_states) {
@@ -319,24 +338,25 @@ fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
             Some(format!("`B` must have {n_states} rows, as `A` has"))
         } else if c.iter().any(|row| row.len() != n_states) {
             Some(format!("`C` must have {n_states} columns, as `A` has"))
-        } else if c.len() != 1 {
-            Some(format!("`C` must have one row, for one signal; it has {}", c.len()))
+        } else if c.len() != signals.len() {
+            let rows = if signals.len() == 1 { "one row".to_owned() } else { format!("{} rows", signals.len()) };
+            Some(format!("`C` must have {rows}, one for each signal; it has {}", c.len()))
         } else {
             None
         };
         if let Some(message) = wrong {
             let mut finding =
                 Finding::error("matrix-shape", span, format!("disturbance `{name}`: {message}")).with_names([name]);
-            if c.len() > 1 {
+            if c.len() != signals.len() {
                 finding = finding.with_help(
-                    "disturbances that depend on each other are independent ones, mixed by equations of the model",
+                    "disturbances that depend on each other are one process: name their inputs in `signals = [..]`",
                 );
             }
             reader.findings.push(finding);
             return None;
         }
     }
-    Some(Disturbance { process, starts_at_zero })
+    Some(Disturbance { signals, process, starts_at_zero })
 }
 
 fn read_measurement(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<Measurement> {

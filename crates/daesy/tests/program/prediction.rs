@@ -244,3 +244,82 @@ fn filters_of_nonlinear_models_agree_with_the_exact_one_where_the_model_is_linea
         }
     }
 }
+
+/// Two lags under forces that depend on each other: as one process of two signals, or as independent ones mixed by equations.
+fn correlated(is_mixed_by_model: bool, measured: &str, options: &str) -> Session {
+    let (inputs, forces, disturbances) = if is_mixed_by_model {
+        (
+            "input Real v1; input Real v2;",
+            "f1 = v1; f2 = r*v1 + 0.6*v2;",
+            "v1 = { num = [1], den = [1, 1] }\nv2 = { num = [1], den = [1, 3] }",
+        )
+    } else {
+        (
+            "input Real w1; input Real w2;",
+            "f1 = w1; f2 = w2;",
+            "wind = { signals = [\"w2\", \"w1\"], A = [[-1, 0], [0, -3]], B = [[1, 0], [0, 1]], C = [[\"r\", 0.6], [1, 0]] }",
+        )
+    };
+    let model = format!(
+        "model M\n  parameter Real r = 0.8;\n  {inputs}\n  Real f1; Real f2;\n  Real x1(start=0, fixed=true);\n  Real x2(start=0, fixed=true);\n\
+         Real y;\nequation\n  {forces}\n  der(x1) = -x1 + f1;\n  der(x2) = -2*x2 + f2;\n  y = x1*x2;\nend M;\n"
+    );
+    let study = format!(
+        "[model]\nfile = \"model.mo\"\n[unknown]\nr = {{ start = 0.8, min = -2, max = 2 }}\n[disturbances]\n{disturbances}\n\
+         [measurements]\n{measured}\n[data]\nfile = \"data.csv\"\n[simulate]\nstart = 0.0\n[identify]\n{options}\n"
+    );
+    let mut data = "t,x1,x2,y\n".to_owned();
+    for at in 1..=40 {
+        let time = 0.1 * f64::from(at);
+        data.push_str(&format!("{time:.1},{},{},0\n", 0.3 * (1.1 * time).sin(), 0.2 * (1.3 * time).sin()));
+    }
+    Session::new().with("model.mo", &model).with("study.toml", &study).with("data.csv", &data)
+}
+
+#[test]
+fn a_disturbance_of_several_signals_is_independent_ones_mixed() {
+    let measured = "x1 = { std = 0.05 }\nx2 = { std = 0.05 }";
+    let identify = |is_mixed_by_model: bool| {
+        let session = correlated(is_mixed_by_model, measured, "method = \"ml\"");
+        let run = session.run(&["identify", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let document = run.json();
+        (document["log_likelihood"].as_f64().unwrap(), document["parameters"][0]["estimate"].as_f64().unwrap())
+    };
+    let (together, mixed) = (identify(false), identify(true));
+    assert!(((together.0 - mixed.0) / mixed.0).abs() < 1e-9, "{together:?} {mixed:?}");
+    assert!((together.1 - mixed.1).abs() < 1e-5, "{together:?} {mixed:?}");
+    // The mean of the product is the covariance of the two: measured as zero, it makes the cost.
+    let cost = |is_mixed_by_model: bool| -> Vec<f64> {
+        let options = "method = \"pem\"\nrealizations = 4000\nnoise_step = 0.05";
+        let session = correlated(is_mixed_by_model, "y = { std = 1 }", options);
+        let run = session.run(&["cost", "study.toml", "--grid", "r=-0.8:0.8:3", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        run.json()["values"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
+    };
+    let (together, mixed) = (cost(false), cost(true));
+    for (a, b) in together.iter().zip(&mixed) {
+        assert!((a.sqrt() - b.sqrt()).abs() < 0.01, "{together:?} {mixed:?}");
+    }
+    assert!(together[0].sqrt() > 0.05 && together[1].sqrt() < 0.01 && together[2].sqrt() > 0.05, "{together:?}");
+}
+
+#[test]
+fn signals_of_a_disturbance_are_checked() {
+    let message = |from: &str, to: &str| {
+        let session = correlated(false, "x1 = { std = 0.05 }", "");
+        let text = std::fs::read_to_string(session.path("study.toml")).unwrap().replace(from, to);
+        let run = session.with("study.toml", &text).run(&["identify", "study.toml"]);
+        assert_eq!(run.status, 1, "{to}");
+        run.stderr
+    };
+    let rows = message("[\"w2\", \"w1\"]", "[\"w2\"]");
+    assert!(rows.contains("`C` must have one row, one for each signal; it has 2"), "{rows}");
+    assert!(rows.contains("study.toml:6:"), "{rows}");
+    let twice = message("[\"w2\", \"w1\"]", "[\"w2\", \"w2\"]");
+    assert!(twice.contains("names `w2` twice"), "{twice}");
+    let unknown = message("[\"w2\", \"w1\"]", "[\"w2\", \"w3\"]");
+    assert!(unknown.contains("`w3`"), "{unknown}");
+    let shared = message("[measurements]", "w1 = { white = 1 }\n[measurements]");
+    assert!(shared.contains("`w1` belongs to the disturbances `wind` and `w1`"), "{shared}");
+}
