@@ -9,8 +9,8 @@ use daesy_graph::regular::{Derivative, Rate as RegularRate, RegularDae, RegularE
 use daesy_graph::{BinaryOp, Differentiator, ExprId, Graph, Leaf, Node, Reach, UnaryOp, VarId};
 use daesy_system::{
     Block, DaeSystem, Description, DiscreteVariable, EquationLabel, Evaluator, EventLabel, Events, GivenParameter,
-    Input, LaneEvaluator, LanePoint, ParameterError, Part, Pattern, Point, Quantity, Rate, StartOrigin, StepProgram,
-    StepProgramError, StepRequest,
+    Input, LaneEvaluator, LanePoint, LinearUnknowns, ParameterError, Part, Pattern, Point, Quantity, Rate, StartOrigin,
+    StepProgram, StepProgramError, StepRequest,
 };
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -75,6 +75,8 @@ pub struct CompiledSystem {
     /// The variable that stands for each mode.
     mode_variables: Vec<Option<VarId>>,
     parts: [OnceLock<CompiledPart>; N_PARTS],
+    /// The unknowns as one program, where all blocks are linear.
+    unknowns: OnceLock<Option<crate::step::UnknownsProgram>>,
 }
 
 const N_PARTS: usize = Part::InitialByParameters as usize + 1;
@@ -216,6 +218,7 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
         rows,
         mode_variables,
         parts: [const { OnceLock::new() }; N_PARTS],
+        unknowns: OnceLock::new(),
         regular,
     };
     for part in [
@@ -857,6 +860,11 @@ impl DaeSystem for CompiledSystem {
     fn parameter_tangent(&self, given: &[GivenParameter], by: u32) -> Result<Vec<f64>, ParameterError> {
         let values = evaluate_parameters(&self.regular, given)?;
         Ok(differentiate_parameters(&self.regular, given, &values, by))
+    }
+
+    fn linear_unknowns(&self, reference: &Point<'_>) -> Option<Box<dyn LinearUnknowns + '_>> {
+        let program = self.unknowns.get_or_init(|| crate::step::UnknownsProgram::new(self, reference)).as_ref()?;
+        Some(Box::new(program.solver()))
     }
 
     fn step_program(&self, request: &StepRequest<'_>) -> Result<Box<dyn StepProgram>, StepProgramError> {

@@ -101,6 +101,11 @@ impl<'s> Equations<'s> {
         residual.iter().all(|value| value.is_finite())
     }
 
+    /// Operations of evaluating the residuals, about.
+    pub(crate) fn residual_cost(&self) -> f64 {
+        self.residual_cost
+    }
+
     /// Takes note of a factorization.
     pub(crate) fn count_factorization(&mut self, cost: f64) {
         self.work.factorizations += 1;

@@ -23,6 +23,9 @@ pub(crate) const ERROR_ORDER: f64 = 8.0;
 /// h times the largest rate from which on the implicit method is worth a trial; the border of stability is at about 6.
 const NEAR_BORDER: f64 = 1.0;
 
+/// 8!: a smooth solution of rate r has steps of about (8! tol)^(1/8) / r by accuracy alone, which loose tolerances bring near the border.
+const FACTORIAL_OF_ORDER: f64 = 40_320.0;
+
 /// A coefficient other than zero.
 #[derive(Clone, Copy)]
 struct Term {
@@ -146,13 +149,14 @@ impl Explicit {
     }
 
     /// Whether an accepted step to `new` came near the border of stability.
-    pub(crate) fn is_near_border(&self, new: &Moment, step: f64) -> bool {
+    pub(crate) fn is_near_border(&self, new: &Moment, step: f64, rtol: f64) -> bool {
         let (mut rates, mut states) = (0.0, 0.0);
         for state in 0..new.states.len() {
             rates += (new.rates[state] - self.rates[STAGES - 1][state]).powi(2);
             states += (new.states[state] - self.last_stage[state]).powi(2);
         }
-        states > 0.0 && step * (rates / states).sqrt() > NEAR_BORDER
+        let by_accuracy = (FACTORIAL_OF_ORDER * rtol).powf(1.0 / ERROR_ORDER);
+        states > 0.0 && step * (rates / states).sqrt() > NEAR_BORDER.max(by_accuracy)
     }
 
     /// The states at a fraction `x` of the last step from `old` to `new`, to order 7; the inputs at hand are those of some stage.

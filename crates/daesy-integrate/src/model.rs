@@ -31,7 +31,7 @@ pub(crate) struct Trial {
 /// A system with everything that surrounds it.
 pub(crate) struct Model<'s, 'i> {
     pub(crate) equations: Equations<'s>,
-    pub(crate) unknown_solver: UnknownSolver,
+    pub(crate) unknown_solver: UnknownSolver<'s>,
     inputs: &'i dyn Inputs,
     pub(crate) parameters: Vec<f64>,
     pub(crate) modes: Vec<f64>,

@@ -326,7 +326,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
                 }
                 self.memory = Some(Memory { step: aim.step, error: error.max(1e-4) });
                 self.next_step = aim.step * factor.clamp(0.3, largest);
-                is_near_border = self.explicit.is_near_border(&self.now, aim.step);
+                is_near_border = self.explicit.is_near_border(&self.now, aim.step, self.model.rtol);
             }
         }
         self.is_first_step = false;

@@ -3,8 +3,10 @@
 //! In mechanics F is linear in v, and for many models dF/dv is constant; one step of Newton's method is then exact. Whether this
 //! is so is tried out at points beside the start, and looked at again whenever a solve is checked: a model that is linear at the
 //! start only is found out there and treated as nonlinear from then on.
+//!
+//! Where the system itself has its unknowns in closed form ([`daesy_system::LinearUnknowns`]), that is used as long as its pivots are good.
 
-use daesy_system::Part;
+use daesy_system::{LinearUnknowns, Part};
 
 use crate::equations::{Equations, Surroundings};
 use crate::error::IntegrateError;
@@ -36,8 +38,26 @@ pub(crate) enum Care {
     Checked,
 }
 
+/// Multipliers of an elimination may be so large, or so much larger than at the start.
+const GROWTH: f64 = 100.0;
+
+/// The unknowns in closed form.
+struct ClosedForm<'s> {
+    program: Box<dyn LinearUnknowns + 's>,
+    /// The largest growth that is trusted.
+    limit: f64,
+    /// Operations beside those of the residuals.
+    extra_cost: f64,
+    n_bad: usize,
+}
+
+/// Solves that came out bad before the closed form is given up.
+const MAX_BAD: usize = 20;
+
 /// Solves for the unknowns, with the last matrix as long as it does.
-pub(crate) struct UnknownSolver {
+pub(crate) struct UnknownSolver<'s> {
+    /// The unknowns in closed form.
+    closed: Option<ClosedForm<'s>>,
     solver: LinearSolver<f64>,
     /// dF/dv
     by_unknowns: Vec<f64>,
@@ -47,10 +67,10 @@ pub(crate) struct UnknownSolver {
     has_matrix: bool,
 }
 
-impl UnknownSolver {
+impl<'s> UnknownSolver<'s> {
     /// Prepares solves of a system, tried out near a point.
     pub(crate) fn new(
-        equations: &mut Equations<'_>,
+        equations: &mut Equations<'s>,
         around: &Surroundings<'_>,
         states: &[f64],
         unknowns: &[f64],
@@ -59,8 +79,29 @@ impl UnknownSolver {
             .map_err(|singular| equations.singular(around.time, singular))?;
         let dependence = find_dependence(equations, around, states, unknowns);
         let n = unknowns.len();
+        let system = equations.system;
+        let has_blocks = system.description().blocks.iter().any(|block| block.len > 1);
+        // A constant matrix is factored once.
+        let is_wanted = dependence != Dependence::Constant || !has_blocks;
+        let point = around.point(states, unknowns);
+        let program = if is_wanted { system.linear_unknowns(&point) } else { None };
+        let closed = program.and_then(|mut program| {
+            let mut found = vec![0.0; n];
+            let growth = program.solve_watched(&point, &mut found);
+            let extra_cost = (0.5 * program.n_operations() as f64 - equations.residual_cost()).max(0.0);
+            let limit = GROWTH * growth.max(1.0);
+            (growth <= GROWTH).then_some(ClosedForm { program, limit, extra_cost, n_bad: 0 })
+        });
         let by_unknowns = vec![0.0; equations.system.pattern(Part::ResidualByUnknowns).n_entries()];
-        Ok(Self { solver, by_unknowns, change: vec![0.0; n], guess: vec![0.0; n], dependence, has_matrix: false })
+        Ok(Self {
+            closed,
+            solver,
+            by_unknowns,
+            change: vec![0.0; n],
+            guess: vec![0.0; n],
+            dependence,
+            has_matrix: false,
+        })
     }
 
     /// The next solve makes a new matrix.
@@ -105,6 +146,27 @@ impl UnknownSolver {
         care: Care,
     ) -> Result<(), IntegrateError> {
         self.guess.copy_from_slice(unknowns);
+        if let Some(closed) = &mut self.closed {
+            equations.work.evaluations += 1;
+            equations.work.cost += equations.residual_cost() + closed.extra_cost;
+            let point = around.point(states, unknowns);
+            // Every step ends with a look at the pivots; within a step they change little.
+            let is_good = match care {
+                Care::Quick => {
+                    closed.program.solve(&point, &mut self.change);
+                    true
+                }
+                Care::Checked => closed.program.solve_watched(&point, &mut self.change) <= closed.limit,
+            };
+            if is_good && self.change.iter().all(|value| value.is_finite()) {
+                unknowns.copy_from_slice(&self.change);
+                return Ok(());
+            }
+            closed.n_bad += 1;
+            if closed.n_bad > MAX_BAD {
+                self.closed = None;
+            }
+        }
         let mut is_fresh = false;
         if !self.has_matrix || self.dependence == Dependence::Linear {
             self.factor(equations, around, states, unknowns)?;

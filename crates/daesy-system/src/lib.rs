@@ -260,6 +260,19 @@ pub struct Description {
     pub events: Events,
 }
 
+/// Solves F(t, s, v) = 0 for the unknowns without iterations.
+pub trait LinearUnknowns {
+    /// Operations of one solve, about.
+    fn n_operations(&self) -> usize;
+
+    /// Writes the unknowns at a point, whose own unknowns are not looked at.
+    fn solve(&mut self, point: &Point<'_>, unknowns: &mut [f64]);
+
+    /// The same with an eye on the elimination. Gives how many times larger than a pivot another entry of its column was, at most:
+    /// a large number, or none at all, means that the result is worth little.
+    fn solve_watched(&mut self, point: &Point<'_>, unknowns: &mut [f64]) -> f64;
+}
+
 /// A compiled model.
 pub trait DaeSystem: Send + Sync {
     /// The fixed facts.
@@ -288,6 +301,12 @@ pub trait DaeSystem: Send + Sync {
         let mut tangent = vec![0.0; self.parameter_values(given)?.len()];
         tangent[by as usize] = 1.0;
         Ok(tangent)
+    }
+
+    /// The unknowns in closed form, where the system is linear in them block by block and not large. The reference is a point where they
+    /// will be asked for; it guides the order of elimination.
+    fn linear_unknowns(&self, _reference: &Point<'_>) -> Option<Box<dyn LinearUnknowns + '_>> {
+        None
     }
 
     /// A one-step method for many realizations at once.

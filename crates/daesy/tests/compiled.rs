@@ -352,3 +352,47 @@ fn compiled_parts_equal_the_reference_evaluator_on_random_models() {
     }
     assert!(n_constrained >= 40 && n_compared > 15_000, "{n_constrained} {n_compared}");
 }
+
+fn point_at<'a>(states: &'a [f64], unknowns: &'a [f64], parameters: &'a [f64]) -> Point<'a> {
+    Point { time: 0.5, states, unknowns, parameters, inputs: &[], modes: &[] }
+}
+
+/// Unknowns in closed form satisfy the equations at random points, in a double pendulum whose mass matrix turns with it, and a system with
+/// a nonlinear block has none.
+#[test]
+fn unknowns_in_closed_form_satisfy_the_equations() {
+    let text = "model M
+  Real p(start = 0.3), q(start = -0.2), v, w, force;
+equation
+  der(p) = v;
+  der(q) = w;
+  2*der(v) + cos(p - q)*der(w) = -sin(p - q)*w^2 - 19.62*sin(p) + force;
+  cos(p - q)*der(v) + der(w) = sin(p - q)*v^2 - 9.81*sin(q);
+  force = -0.1*v*(1 + q^2);
+end M;";
+    let system = compile(regularize(flatten_text("m.mo", text, Some("M")).unwrap()).unwrap()).unwrap();
+    let description = system.description();
+    let (n_states, n_unknowns) = (description.states.len(), description.unknowns.len());
+    let parameters = system.parameter_values(&[]).unwrap();
+    let mut rng = fastrand::Rng::with_seed(5);
+    let mut random = |n: usize| -> Vec<f64> { (0..n).map(|_| 4.0 * rng.f64() - 2.0).collect() };
+    let (reference, elsewhere) = (random(n_states), random(n_unknowns));
+    let mut closed =
+        system.linear_unknowns(&point_at(&reference, &elsewhere, &parameters)).expect("all blocks are linear");
+    let mut evaluator = system.evaluator();
+    for _ in 0..50 {
+        let states = random(n_states);
+        let point = point_at(&states, &elsewhere, &parameters);
+        let (mut unknowns, mut watched) = (vec![0.0; n_unknowns], vec![0.0; n_unknowns]);
+        closed.solve(&point, &mut unknowns);
+        let growth = closed.solve_watched(&point, &mut watched);
+        assert_eq!(unknowns, watched);
+        assert!(growth < 100.0, "{growth}");
+        let mut residual = vec![0.0; n_unknowns];
+        evaluator.evaluate(Part::Residual, &point_at(&states, &unknowns, &parameters), &mut residual);
+        assert!(residual.iter().all(|residual| residual.abs() < 1e-11 * growth.max(1.0)), "{residual:?}");
+    }
+    let nonlinear = "model N Real x(start = 1), y; equation der(x) = -y; y + y^3 = x; end N;";
+    let system = compile(regularize(flatten_text("n.mo", nonlinear, Some("N")).unwrap()).unwrap()).unwrap();
+    assert!(system.linear_unknowns(&point_at(&[1.0], &[0.0, 0.0], &[])).is_none());
+}

@@ -226,7 +226,8 @@ unsafe fn unary_body<L: Lanes, K: UnaryKernel>(frame: &Frame<'_>, places: &Place
 /// As [`Run`].
 #[inline(always)]
 unsafe fn binary_body<L: Lanes, K: BinaryKernel>(frame: &Frame<'_>, places: &Places) {
-    let [a, b] = [0, 1].map(|k| frame.row::<L>(places.operands[k]));
+    // One by one: `map` of an array is not inlined into functions with instructions of their own.
+    let (a, b) = (frame.row::<L>(places.operands[0]), frame.row::<L>(places.operands[1]));
     let target = frame.target::<L>(places.target);
     unsafe { sweep!(L, frame, target, |lane| K::apply(a.load::<L>(lane), b.load::<L>(lane))) }
 }
@@ -235,7 +236,8 @@ unsafe fn binary_body<L: Lanes, K: BinaryKernel>(frame: &Frame<'_>, places: &Pla
 /// As [`Run`].
 #[inline(always)]
 unsafe fn ternary_body<L: Lanes, K: TernaryKernel>(frame: &Frame<'_>, places: &Places) {
-    let [a, b, c] = [0, 1, 2].map(|k| frame.row::<L>(places.operands[k]));
+    let (a, b) = (frame.row::<L>(places.operands[0]), frame.row::<L>(places.operands[1]));
+    let c = frame.row::<L>(places.operands[2]);
     let target = frame.target::<L>(places.target);
     unsafe { sweep!(L, frame, target, |lane| K::apply(a.load::<L>(lane), b.load::<L>(lane), c.load::<L>(lane))) }
 }

@@ -19,11 +19,13 @@ mod eliminate;
 mod explicit;
 mod implicit;
 mod run;
+mod unknowns;
 
 use daesy_system::{StepProgramError, StepRequest};
 
 use crate::lower::CompiledSystem;
 pub(crate) use run::CompiledSteps;
+pub(crate) use unknowns::UnknownsProgram;
 
 /// Builds the programs of a method.
 pub(crate) fn build(system: &CompiledSystem, request: &StepRequest<'_>) -> Result<CompiledSteps, StepProgramError> {

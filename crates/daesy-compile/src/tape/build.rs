@@ -53,6 +53,7 @@ pub(super) enum Node {
     Result { call: u32, position: u32 },
 }
 
+#[derive(Clone)]
 struct Function {
     body: LaneFunction,
     n_results: usize,
@@ -60,6 +61,7 @@ struct Function {
     tangent: Option<LaneFunction>,
 }
 
+#[derive(Clone)]
 pub(super) struct PendingCall {
     pub(super) function: LaneFunction,
     pub(super) arguments: Vec<u32>,
@@ -85,6 +87,7 @@ pub(super) struct PendingCall {
 /// assert_eq!(interpreter.evaluate(&[0.0, 2.0])?, [2.0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Clone)]
 pub struct TapeBuilder {
     options: TapeOptions,
     n_inputs: usize,

@@ -55,18 +55,23 @@ pub trait Scalar: ComplexField + Copy {
 impl Scalar for f64 {
     const COST: f64 = 1.0;
     const ZERO: Self = 0.0;
+    #[inline(always)]
     fn size(self) -> f64 {
         self.abs()
     }
+    #[inline(always)]
     fn times(self, other: Self) -> Self {
         self * other
     }
+    #[inline(always)]
     fn minus_product(self, a: Self, b: Self) -> Self {
         self - a * b
     }
+    #[inline(always)]
     fn plus(self, other: Self) -> Self {
         self + other
     }
+    #[inline(always)]
     fn inverse(self) -> Self {
         1.0 / self
     }
@@ -78,18 +83,23 @@ impl Scalar for f64 {
 impl Scalar for c64 {
     const COST: f64 = 3.0;
     const ZERO: Self = c64::new(0.0, 0.0);
+    #[inline(always)]
     fn size(self) -> f64 {
         self.re.abs() + self.im.abs()
     }
+    #[inline(always)]
     fn times(self, other: Self) -> Self {
         self * other
     }
+    #[inline(always)]
     fn minus_product(self, a: Self, b: Self) -> Self {
         self - a * b
     }
+    #[inline(always)]
     fn plus(self, other: Self) -> Self {
         self + other
     }
+    #[inline(always)]
     fn inverse(self) -> Self {
         let square = self.re * self.re + self.im * self.im;
         c64::new(self.re / square, -self.im / square)

@@ -1,0 +1,177 @@
+//! The unknowns of a system whose blocks are all linear, as one straight-line program.
+//!
+//! Block by block, with the unknowns of earlier blocks known, A v = -F(v = 0) is solved by Gaussian elimination in an order of pivots that
+//! is fixed when the program is made, on samples near a reference point (module `eliminate`). Systems of the size of a mechanism are
+//! solved faster this way than by evaluating residuals and matrix and factoring. A second program also tells how much
+//! larger than its pivot another entry of a column is, so that whoever runs it can turn to a factorization with pivots of its own.
+
+use daesy_graph::{Differentiator, ExprId, Leaf, Reach};
+use daesy_system::{DaeSystem, Evaluator, LinearUnknowns, Part, Point};
+use rustc_hash::FxHashMap;
+
+use super::eliminate::{Factors, PivotOrder, Place, Uniform, Watch};
+use crate::interpret::{Executor, Interpreter};
+use crate::lower::{CompiledSystem, Lowering};
+use crate::memory::LaneMemory;
+use crate::tape::{TapeBuilder, TapeOptions, Value};
+
+/// Systems with more unknowns are solved by factorizations.
+const MOST_UNKNOWNS: usize = 64;
+
+/// So much longer than the program of the residuals the program may be, for each unknown.
+const MOST_OPERATIONS_PER_UNKNOWN: usize = 40;
+
+/// Points beside the reference at which pivots must be good.
+const N_SAMPLES: usize = 4;
+
+/// The programs that give all unknowns, one of them the growth too.
+pub(crate) struct UnknownsProgram {
+    quick: Interpreter,
+    watched: Interpreter,
+    n_operations: usize,
+}
+
+impl UnknownsProgram {
+    /// The program, unless a block is not linear or it would be long.
+    pub(crate) fn new(system: &CompiledSystem, reference: &Point<'_>) -> Option<Self> {
+        let regular = &system.regular;
+        let n = regular.unknowns.len();
+        if n == 0 || n > MOST_UNKNOWNS || regular.blocks.iter().any(|block| !block.is_linear) {
+            return None;
+        }
+        let samples = samples(system, reference);
+        let leaves: Vec<Leaf> = regular.unknowns.iter().map(|known| Leaf::der(known.var, known.order)).collect();
+        let unknown_places: Vec<usize> = regular
+            .unknowns
+            .iter()
+            .map(|known| system.places.of_leaf.get(&(known.var, known.order)).map(|&place| place as usize))
+            .collect::<Option<_>>()?;
+        let mut graph = (*system.graph).clone();
+        let mut differentiator = Differentiator::new(&mut graph, &leaves);
+        let gradients: Vec<Vec<daesy_graph::GradientEntry>> =
+            system.rows.residual.iter().map(|&row| differentiator.gradient(&mut graph, row)).collect();
+        let pattern = system.pattern(Part::ResidualByUnknowns);
+        let n_inputs = system.places.n_inputs;
+        let mut builder = TapeBuilder::new(n_inputs, TapeOptions::default());
+        let mut lowering = Lowering::new(&system.places, &graph, &system.graph);
+        lowering.bindings = (0..n_inputs).map(|input| builder.input(input)).collect();
+        let zero = builder.constant(0.0);
+        for &place in &unknown_places {
+            lowering.bindings[place] = zero;
+        }
+        let (mut uniform, mut watch, mut reach) = (Uniform::new(n_inputs), Watch::default(), Reach::new());
+        let mut unknowns = vec![zero; n];
+        for block in &regular.blocks {
+            let (start, end) = (block.start as usize, (block.start + block.len) as usize);
+            let (mut places, mut entries, mut positions) = (Vec::new(), Vec::new(), Vec::new());
+            for (row, gradient) in gradients.iter().enumerate().take(end).skip(start) {
+                for (at, entry) in gradient.iter().enumerate() {
+                    let column = entry.column as usize;
+                    if (start..end).contains(&column) {
+                        places.push(Place { row: row - start, column: column - start });
+                        entries.push(entry.value);
+                        positions.push(pattern.row(row).start + at);
+                    }
+                }
+            }
+            let rows = &system.rows.residual[start..end];
+            let roots: Vec<ExprId> = rows.iter().chain(&entries).copied().collect();
+            let order: Vec<ExprId> = reach.below(&graph, &roots).to_vec();
+            let mut values = lowering.lower(&mut builder, &order, &roots);
+            let entry_values = values.split_off(rows.len());
+            let right: Vec<Value> = values.into_iter().map(|value| builder.neg(value)).collect();
+            let sampled: Vec<Vec<f64>> =
+                samples.iter().map(|sample| positions.iter().map(|&at| sample[at]).collect()).collect();
+            let pivots = PivotOrder::choose(end - start, &places, &sampled, &vec![false; places.len()]);
+            let mut matrix: FxHashMap<Place, Value> = FxHashMap::default();
+            for (place, value) in places.into_iter().zip(entry_values) {
+                matrix.insert(place, value);
+            }
+            let factors = Factors::new(&mut builder, &pivots, matrix, &mut uniform, Some(&mut watch));
+            for (at, value) in factors.solve(&mut builder, &right).into_iter().enumerate() {
+                unknowns[start + at] = value;
+                lowering.bindings[unknown_places[start + at]] = value;
+            }
+        }
+        let quick = Interpreter::new(builder.clone().finish(&unknowns).ok()?);
+        unknowns.push(watch.value(&mut builder));
+        let watched = Interpreter::new(builder.finish(&unknowns).ok()?);
+        let n_operations = quick.tape().instructions().len();
+        let n_residual = system.program(Part::Residual).tape().instructions().len();
+        let is_short = n_operations <= 2 * n_residual + MOST_OPERATIONS_PER_UNKNOWN * n;
+        is_short.then_some(Self { quick, watched, n_operations })
+    }
+
+    /// A solver with memory of its own.
+    pub(crate) fn solver(&self) -> TapeUnknowns<'_> {
+        TapeUnknowns { program: self, quick: self.quick.memory(1), watched: self.watched.memory(1) }
+    }
+}
+
+/// dF/dv at the reference and at points beside it, where it is finite.
+fn samples(system: &CompiledSystem, reference: &Point<'_>) -> Vec<Vec<f64>> {
+    let description = &system.description;
+    // A fixed sequence of numbers in -1..1; any would do.
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    };
+    let mut evaluator: Box<dyn Evaluator + '_> = system.evaluator();
+    let mut samples = Vec::new();
+    for sample in 0..=N_SAMPLES {
+        let spread = if sample == 0 { 0.0 } else { 0.3 };
+        let mut beside = |values: &[f64], quantities: &[daesy_system::Quantity]| -> Vec<f64> {
+            let values = values.iter().zip(quantities);
+            values.map(|(value, known)| value + spread * next() * value.abs().max(0.5 * known.nominal)).collect()
+        };
+        let states = beside(reference.states, &description.states);
+        let unknowns = beside(reference.unknowns, &description.unknowns);
+        let point = Point { states: &states, unknowns: &unknowns, ..*reference };
+        let mut values = vec![0.0; system.pattern(Part::ResidualByUnknowns).n_entries()];
+        evaluator.evaluate(Part::ResidualByUnknowns, &point, &mut values);
+        if values.iter().all(|value| value.is_finite()) {
+            samples.push(values);
+        }
+    }
+    samples
+}
+
+/// Runs the programs.
+pub(crate) struct TapeUnknowns<'s> {
+    program: &'s UnknownsProgram,
+    quick: LaneMemory,
+    watched: LaneMemory,
+}
+
+/// Runs a program at a point.
+fn run(executor: &Interpreter, memory: &mut LaneMemory, point: &Point<'_>, unknowns: &mut [f64]) {
+    let inputs = memory.inputs_mut();
+    inputs[0] = point.time;
+    inputs[1..=point.states.len()].copy_from_slice(point.states);
+    // The unknowns are not read.
+    let mut at = 1 + point.states.len() + point.unknowns.len();
+    for group in [point.parameters, point.inputs, point.modes] {
+        inputs[at..at + group.len()].copy_from_slice(group);
+        at += group.len();
+    }
+    // The memory was made for this program.
+    let is_done = executor.execute(memory).is_ok();
+    debug_assert!(is_done, "memory belongs to its program");
+    unknowns.copy_from_slice(&memory.outputs()[..unknowns.len()]);
+}
+
+impl LinearUnknowns for TapeUnknowns<'_> {
+    fn n_operations(&self) -> usize {
+        self.program.n_operations
+    }
+
+    fn solve(&mut self, point: &Point<'_>, unknowns: &mut [f64]) {
+        run(&self.program.quick, &mut self.quick, point, unknowns);
+    }
+
+    fn solve_watched(&mut self, point: &Point<'_>, unknowns: &mut [f64]) -> f64 {
+        run(&self.program.watched, &mut self.watched, point, unknowns);
+        self.watched.outputs()[unknowns.len()]
+    }
+}
