@@ -15,6 +15,7 @@ use faer::Mat;
 use crate::descriptor::ParametricModel;
 use crate::discretize::{ContinuousModel, discretize};
 use crate::error::EstimateError;
+use crate::experiment::Experiment;
 use crate::kernel::{flat, semidefinite_factor, triangularize};
 use crate::likelihood::{Likelihood, SemidefiniteInverse};
 
@@ -121,17 +122,7 @@ impl<M: ParametricModel> Likelihood<'_, M> {
             let mut passed: Vec<Passed> = Vec::new();
             for (sample, &time) in experiment.times.iter().enumerate() {
                 let segment = experiment.segment_of[sample];
-                let feed = |terms: &[Mat<f64>], row: usize| -> f64 {
-                    terms
-                        .iter()
-                        .take(experiment.degree + 1)
-                        .enumerate()
-                        .map(|(order, term)| {
-                            let u = &inputs_of(segment)[order * experiment.n_inputs..(order + 1) * experiment.n_inputs];
-                            (0..u.len()).map(|j| term[(row, j)] * u[j]).sum::<f64>()
-                        })
-                        .sum()
-                };
+                let feed = |terms: &[Mat<f64>], row: usize| fed(terms, row, inputs_of(segment), experiment);
                 let mut here = Passed {
                     mean: x.clone(),
                     covariance: &s * s.transpose(),
@@ -238,17 +229,7 @@ impl<M: ParametricModel> Likelihood<'_, M> {
                     }
                 }
                 let segment = experiment.segment_of[sample];
-                let feed = |terms: &[Mat<f64>], row: usize| -> f64 {
-                    terms
-                        .iter()
-                        .take(experiment.degree + 1)
-                        .enumerate()
-                        .map(|(order, term)| {
-                            let u = &inputs_of(segment)[order * experiment.n_inputs..(order + 1) * experiment.n_inputs];
-                            (0..u.len()).map(|j| term[(row, j)] * u[j]).sum::<f64>()
-                        })
-                        .sum()
-                };
+                let feed = |terms: &[Mat<f64>], row: usize| fed(terms, row, inputs_of(segment), experiment);
                 let mean: Vec<f64> = here.mean.iter().zip(times(&here.covariance, &r)).map(|(a, b)| a + b).collect();
                 let spread_columns = &here.columns + &here.covariance * &r_columns;
                 for signal in 0..n_signals {
@@ -318,4 +299,13 @@ fn predicted_factor(moved: &Mat<f64>, noise: &[f64]) -> Mat<f64> {
     }
     triangularize(&mut work, rows, n);
     Mat::from_fn(n, n, |i, k| if i >= k { work[i * rows + k] } else { 0.0 })
+}
+
+/// What inputs and their derivatives of a segment add to a row of signals.
+fn fed(terms: &[Mat<f64>], row: usize, inputs: &[f64], experiment: &Experiment) -> f64 {
+    let of_order = |(order, term): (usize, &Mat<f64>)| -> f64 {
+        let u = &inputs[order * experiment.n_inputs..(order + 1) * experiment.n_inputs];
+        (0..u.len()).map(|j| term[(row, j)] * u[j]).sum()
+    };
+    terms.iter().take(experiment.degree + 1).enumerate().map(of_order).sum()
 }

@@ -4,6 +4,7 @@
 //! simulated ensembles or by output errors ([`pem`]), or by the likelihood under the approximation of a filter ([`filtered`]). The
 //! result is the same for all methods.
 
+mod caveats;
 mod far;
 pub mod filtered;
 pub mod ml;

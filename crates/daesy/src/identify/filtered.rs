@@ -10,12 +10,12 @@ use daesy_estimate::uncertainty::Uncertainty;
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 
-use super::far;
 use super::pem::{Kept, fit_percent, refused, residuals, resolve, stopped};
 use super::{
     Fit, Identifiability, Identification, IdentifyFailure, IdentifyOptions, Method, ParameterEstimate, ProgressLine,
     StartOutcome,
 };
+use super::{caveats, far};
 use crate::checkpoint::Checkpoint;
 use crate::diagnostic::Diagnostic;
 use crate::estimate::filter_kind;
@@ -177,29 +177,9 @@ pub fn identify(
             }
         })
         .collect();
-    for parameter in parameters.iter().filter(|parameter| parameter.at_bound.is_some()) {
-        let message = format!("`{}` is at its bound {}: its error is not known", parameter.name, parameter.estimate);
-        let warning = Finding::warning("at-bound", Span::NONE, message)
-            .with_names([&parameter.name])
-            .with_help("widen the bound, or take the value as known");
-        diagnostics.push(resolve(loaded, &warning));
-    }
-    let flat_directions: Vec<Vec<(String, f64)>> = uncertainty
-        .flat_directions
-        .iter()
-        .map(|direction| {
-            let entries = study.unknowns.iter().zip(direction).filter(|(_, weight)| weight.abs() > 1e-3);
-            entries.map(|(unknown, weight)| (unknown.name.clone(), *weight)).collect()
-        })
-        .collect();
-    for direction in &flat_directions {
-        let names: Vec<&str> = direction.iter().map(|(name, _)| name.as_str()).collect();
-        let message = format!("the data do not determine {}", names.join(", "));
-        let warning = Finding::warning("flat-direction", Span::NONE, message)
-            .with_names(names)
-            .with_help("fix one of them, or measure more");
-        diagnostics.push(resolve(loaded, &warning));
-    }
+    diagnostics.extend(caveats::at_bounds(&parameters).map(|warning| resolve(loaded, &warning)));
+    let flat_directions = caveats::named_directions(&parameters, &uncertainty.flat_directions);
+    diagnostics.extend(caveats::flat(&flat_directions).map(|warning| resolve(loaded, &warning)));
     let message = format!("the model is not linear; the likelihood rests on an approximation ({approximation})");
     diagnostics.push(resolve(loaded, &Finding::note("approximation", Span::NONE, message)));
     let fits = fits(&study, &problem, &runs);

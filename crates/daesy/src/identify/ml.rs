@@ -14,12 +14,12 @@ use daesy_graph::Span;
 use daesy_graph::finding::{Finding, Level};
 use daesy_system::Watch;
 
-use super::far;
 use super::refusal::{failure, finding, point};
 use super::{
     Fit, Identifiability, Identification, IdentifyFailure, IdentifyOptions, Method, ParameterEstimate, ProgressLine,
     ResidualSummary, StartOutcome,
 };
+use super::{caveats, far};
 use crate::diagnostic::Diagnostic;
 use crate::linear_study::{LinearStudy, SignalsWanted, build_linear_study};
 use crate::load::Loaded;
@@ -322,29 +322,9 @@ fn finish(
             }
         }
     }
-    for parameter in parameters.iter().filter(|parameter| parameter.at_bound.is_some()) {
-        let message = format!("`{}` is at its bound {}: its error is not known", parameter.name, parameter.estimate);
-        let warning = Finding::warning("at-bound", Span::NONE, message)
-            .with_names([&parameter.name])
-            .with_help("widen the bound, or take the value as known");
-        diagnostics.push(resolve(loaded, &warning));
-    }
-    let flat_directions: Vec<Vec<(String, f64)>> = uncertainty
-        .flat_directions
-        .iter()
-        .map(|direction| {
-            let entries = study.unknowns.iter().zip(direction).filter(|(_, weight)| weight.abs() > 1e-3);
-            entries.map(|(unknown, weight)| (unknown.name.clone(), *weight)).collect()
-        })
-        .collect();
-    for direction in &flat_directions {
-        let names: Vec<&str> = direction.iter().map(|(name, _)| name.as_str()).collect();
-        let message = format!("the data do not determine {}", words(&names));
-        let warning = Finding::warning("flat-direction", Span::NONE, message)
-            .with_names(names)
-            .with_help("fix one of them, or measure more");
-        diagnostics.push(resolve(loaded, &warning));
-    }
+    diagnostics.extend(caveats::at_bounds(&parameters).map(|warning| resolve(loaded, &warning)));
+    let flat_directions = caveats::named_directions(&parameters, &uncertainty.flat_directions);
+    diagnostics.extend(caveats::flat(&flat_directions).map(|warning| resolve(loaded, &warning)));
     if expansion.value.n_redundant > 0 {
         let message = format!(
             "{} values were known exactly before they were measured and left out ({})",
@@ -375,16 +355,6 @@ fn finish(
         approximation: None,
         diagnostics,
     })
-}
-
-fn words(names: &[&str]) -> String {
-    match names {
-        [one] => format!("`{one}`"),
-        _ => {
-            let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-            format!("{} separately", quoted.join(", "))
-        }
-    }
 }
 
 /// Estimated start values by name.

@@ -16,11 +16,11 @@ use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use daesy_pencil::Mat;
 
-use super::far;
 use super::{
     Fit, Identifiability, Identification, IdentifyFailure, IdentifyOptions, Method, ParameterEstimate, ProgressLine,
     ResidualSummary, StartOutcome,
 };
+use super::{caveats, far};
 use crate::checkpoint::{Checkpoint, key};
 use crate::diagnostic::Diagnostic;
 use crate::load::Loaded;
@@ -436,13 +436,7 @@ fn finish(
             }
         })
         .collect::<Vec<_>>();
-    for parameter in parameters.iter().filter(|parameter| parameter.at_bound.is_some()) {
-        let message = format!("`{}` is at its bound {}: its error is not known", parameter.name, parameter.estimate);
-        let warning = Finding::warning("at-bound", Span::NONE, message)
-            .with_names([&parameter.name])
-            .with_help("widen the bound, or take the value as known");
-        diagnostics.push(resolve(loaded, &warning));
-    }
+    diagnostics.extend(caveats::at_bounds(&parameters).map(|warning| resolve(loaded, &warning)));
     let worst_share = (0..theta.len())
         .map(|at| uncertainty.monte_carlo_std[at] / uncertainty.std[at])
         .filter(|share| share.is_finite())
@@ -455,22 +449,8 @@ fn finish(
         let note = Finding::note("monte-carlo-error", Span::NONE, message).with_help("more `realizations` would help");
         diagnostics.push(resolve(loaded, &note));
     }
-    let flat_directions: Vec<Vec<(String, f64)>> = uncertainty
-        .flat_directions
-        .iter()
-        .map(|direction| {
-            let entries = study.unknowns.iter().zip(direction).filter(|(_, weight)| weight.abs() > 1e-3);
-            entries.map(|(unknown, weight)| (unknown.name.clone(), *weight)).collect()
-        })
-        .collect();
-    for direction in &flat_directions {
-        let names: Vec<&str> = direction.iter().map(|(name, _)| name.as_str()).collect();
-        let message = format!("the data do not determine {}", names.join(", "));
-        let warning = Finding::warning("flat-direction", Span::NONE, message)
-            .with_names(names)
-            .with_help("fix one of them, or measure more");
-        diagnostics.push(resolve(loaded, &warning));
-    }
+    let flat_directions = caveats::named_directions(&parameters, &uncertainty.flat_directions);
+    diagnostics.extend(caveats::flat(&flat_directions).map(|warning| resolve(loaded, &warning)));
     let fits = fits(study, &problem, &prediction);
     let n_samples = fits.iter().map(|fit| fit.measured.iter().filter(|value| value.is_finite()).count()).sum();
     Ok(Identification {

@@ -7,6 +7,7 @@ use super::{Answer, CostArgs, EstimateArgs, FileArgs, IdentifyArgs, Status, cann
 use crate::cost::{CostOptions, cost};
 use crate::estimate::estimate;
 use crate::identify::{IdentifyFailure, IdentifyOptions, identify};
+use crate::load::Loaded;
 use crate::report::Page;
 use crate::table::{Table, TableKind, write_whole};
 
@@ -63,6 +64,30 @@ impl CostArgs {
     }
 }
 
+/// What all verbs of this kind begin with.
+struct Begun {
+    answer: Answer,
+    kind: TableKind,
+    loaded: Loaded,
+}
+
+impl Begun {
+    fn new(verb: &'static str, args: &FileArgs) -> Result<Self, Box<Answer>> {
+        let mut answer = Answer::new(verb);
+        let kind = match table_kind(args.output.as_deref()) {
+            Ok(kind) => kind,
+            Err(diagnostic) => return Err(Box::new(answer.fail(Status::Usage, vec![*diagnostic]))),
+        };
+        let loaded = match load_file(args) {
+            Ok(loaded) => loaded,
+            Err(diagnostics) => return Err(Box::new(answer.fail(Status::Fault, diagnostics))),
+        };
+        answer.model = Some(loaded.flat.model.clone());
+        answer.diagnostics = loaded.diagnostics.clone();
+        Ok(Self { answer, kind, loaded })
+    }
+}
+
 impl Answer {
     fn refused(self, failure: IdentifyFailure) -> Self {
         match failure {
@@ -92,17 +117,10 @@ impl Answer {
 }
 
 pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
-    let mut answer = Answer::new("identify");
-    let kind = match table_kind(args.file.output.as_deref()) {
-        Ok(kind) => kind,
-        Err(diagnostic) => return answer.fail(Status::Usage, vec![*diagnostic]),
+    let Begun { mut answer, kind, mut loaded } = match Begun::new("identify", &args.file) {
+        Ok(begun) => begun,
+        Err(answer) => return *answer,
     };
-    let mut loaded = match load_file(&args.file) {
-        Ok(loaded) => loaded,
-        Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
-    };
-    answer.model = Some(loaded.flat.model.clone());
-    answer.diagnostics = loaded.diagnostics.clone();
     let mut line = Line::new(&args.file);
     let found = identify(&mut loaded, &args.options(), &mut |text| line.show(text));
     drop(line);
@@ -122,17 +140,10 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
 }
 
 pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
-    let mut answer = Answer::new("estimate");
-    let kind = match table_kind(args.file.output.as_deref()) {
-        Ok(kind) => kind,
-        Err(diagnostic) => return answer.fail(Status::Usage, vec![*diagnostic]),
+    let Begun { mut answer, kind, mut loaded } = match Begun::new("estimate", &args.file) {
+        Ok(begun) => begun,
+        Err(answer) => return *answer,
     };
-    let mut loaded = match load_file(&args.file) {
-        Ok(loaded) => loaded,
-        Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
-    };
-    answer.model = Some(loaded.flat.model.clone());
-    answer.diagnostics = loaded.diagnostics.clone();
     let mut theta = None;
     if args.identify {
         let options = IdentifyOptions { seed: args.file.common.seed, ..IdentifyOptions::default() };
@@ -169,17 +180,10 @@ pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
 }
 
 pub(super) fn cost_verb(args: &CostArgs) -> Answer {
-    let mut answer = Answer::new("cost");
-    let kind = match table_kind(args.file.output.as_deref()) {
-        Ok(kind) => kind,
-        Err(diagnostic) => return answer.fail(Status::Usage, vec![*diagnostic]),
+    let Begun { mut answer, kind, mut loaded } = match Begun::new("cost", &args.file) {
+        Ok(begun) => begun,
+        Err(answer) => return *answer,
     };
-    let mut loaded = match load_file(&args.file) {
-        Ok(loaded) => loaded,
-        Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
-    };
-    answer.model = Some(loaded.flat.model.clone());
-    answer.diagnostics = loaded.diagnostics.clone();
     let mut line = Line::new(&args.file);
     let found = cost(&mut loaded, &args.grid, &args.options(), &mut |text| line.show(text));
     drop(line);
