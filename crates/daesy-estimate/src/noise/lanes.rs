@@ -67,7 +67,7 @@ struct Innovations {
 impl Innovations {
     fn draw(&self, step: u32, purpose: Purpose, values: &mut [f64]) {
         let n_lanes = self.realizations.len();
-        let mut spare = vec![0.0; n_lanes];
+        let mut spare = if self.n_components % 2 == 1 { vec![0.0; n_lanes] } else { Vec::new() };
         for (pair, rows) in values.chunks_mut(2 * n_lanes).enumerate() {
             let draw = Draw {
                 key: self.key,
@@ -149,8 +149,117 @@ impl Disturbances for ShapedNoise {
     }
 }
 
+/// A row of lanes and what it is multiplied by.
+#[derive(Clone, Copy, Debug)]
+struct Term {
+    weight: f64,
+    /// Which of the sources it is in.
+    source: usize,
+    row: usize,
+}
+
+/// A row of lanes as a sum of others.
+#[derive(Clone, Debug)]
+struct RowSum {
+    target: usize,
+    terms: Vec<Term>,
+}
+
+impl RowSum {
+    fn new(target: usize) -> Self {
+        Self { target, terms: Vec::new() }
+    }
+
+    fn push(&mut self, weight: f64, source: usize, row: usize) {
+        if weight != 0.0 {
+            self.terms.push(Term { weight, source, row });
+        }
+    }
+
+    /// Adds up from the first to the last, lane by lane.
+    #[inline(always)]
+    fn write(&self, sources: &[&[f64]], n_lanes: usize, target: &mut [f64]) {
+        let row = |term: &Term| &sources[term.source][term.row * n_lanes..][..n_lanes];
+        // Few rows are added in one pass, which is the rule; the order of additions is the same.
+        match &self.terms[..] {
+            [] => target.fill(0.0),
+            [x] => target.iter_mut().zip(row(x)).for_each(|(sum, a)| *sum = x.weight * a),
+            [x, y] => {
+                let rows = row(x).iter().zip(row(y));
+                target.iter_mut().zip(rows).for_each(|(sum, (a, b))| *sum = x.weight * a + y.weight * b);
+            }
+            [x, y, z, rest @ ..] => {
+                let rows = row(x).iter().zip(row(y)).zip(row(z));
+                let three = |a: &f64, b: &f64, c: &f64| x.weight * a + y.weight * b + z.weight * c;
+                match rest {
+                    [] => target.iter_mut().zip(rows).for_each(|(sum, ((a, b), c))| *sum = three(a, b, c)),
+                    [w, rest @ ..] => {
+                        let rows = rows.zip(row(w));
+                        target.iter_mut().zip(rows).for_each(|(sum, (((a, b), c), d))| {
+                            *sum = three(a, b, c) + w.weight * d;
+                        });
+                        for term in rest {
+                            target.iter_mut().zip(row(term)).for_each(|(sum, a)| *sum += term.weight * a);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Sums of rows, with the instructions this machine has.
+struct WriteSums<'s> {
+    sums: &'s [RowSum],
+    sources: &'s [&'s [f64]],
+    n_lanes: usize,
+    target: &'s mut [f64],
+}
+
+impl pulp::WithSimd for WriteSums<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _simd: S) {
+        for sum in self.sums {
+            let target = &mut self.target[sum.target * self.n_lanes..][..self.n_lanes];
+            sum.write(self.sources, self.n_lanes, target);
+        }
+    }
+}
+
+fn write_sums(sums: &[RowSum], sources: &[&[f64]], n_lanes: usize, target: &mut [f64]) {
+    pulp::Arch::new().dispatch(WriteSums { sums, sources, n_lanes, target });
+}
+
+/// `target = begin + fraction * (end - begin)`, with the instructions this machine has.
+struct Interpolate<'s> {
+    begin: &'s [f64],
+    end: &'s [f64],
+    fraction: f64,
+    target: &'s mut [f64],
+}
+
+impl pulp::WithSimd for Interpolate<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _simd: S) {
+        for ((target, begin), end) in self.target.iter_mut().zip(self.begin).zip(self.end) {
+            *target = begin + self.fraction * (end - begin);
+        }
+    }
+}
+
 /// Components of all channels, with derivatives: `[direction + 1][component][lane]`.
 type Components = Vec<f64>;
+
+/// An output, or its derivative along a direction, at both ends of an interval.
+struct OutputRow {
+    output: usize,
+    direction: Option<usize>,
+    sum: RowSum,
+    begin: Vec<f64>,
+    end: Vec<f64>,
+}
 
 /// One block at one point of parameters.
 struct NoiseLanes<'p> {
@@ -162,10 +271,12 @@ struct NoiseLanes<'p> {
     /// Directions that change the dynamics of some channel.
     n_moving: usize,
     interval: usize,
+    /// The components at the end of an interval from those at its begin and the random numbers.
+    transition: Vec<RowSum>,
     begin: Components,
     end: Components,
-    /// Output rows at both ends, by (output, direction): `[begin | end]`.
-    rows: FxHashMap<(usize, Option<usize>), [Vec<f64>; 2]>,
+    /// Output rows that were asked for.
+    rows: Vec<OutputRow>,
     /// Components inside the interval, by number in the tree.
     inside: FxHashMap<u32, Components>,
 }
@@ -190,11 +301,17 @@ impl<'p> NoiseLanes<'p> {
             n_components,
             n_moving,
             interval: usize::MAX,
+            transition: Vec::new(),
             begin: vec![0.0; size],
             end: vec![0.0; size],
-            rows: FxHashMap::default(),
+            rows: Vec::new(),
             inside: FxHashMap::default(),
         };
+        let mut at = 0;
+        for channel in &process.channels {
+            lanes.transition.extend(lanes.sums(&[&channel.transition], Some(&channel.factor), at, channel.order));
+            at += channel.order;
+        }
         lanes.start();
         lanes
     }
@@ -208,7 +325,7 @@ impl<'p> NoiseLanes<'p> {
         let mut at = 0;
         for channel in &self.process.channels {
             if let Some(factor) = &channel.start {
-                self.apply(&[], Some((factor, &numbers)), at, channel.order, &mut target);
+                write_sums(&self.sums(&[], Some(factor), at, channel.order), &[&numbers], self.n_lanes, &mut target);
             } else {
                 let n = self.n_lanes;
                 for block in 0..=self.n_moving {
@@ -221,68 +338,48 @@ impl<'p> NoiseLanes<'p> {
         self.end = target;
     }
 
-    /// `target = sum of matrix * source + factor * numbers` for the components `at..at + order` of a channel, with derivatives.
-    fn apply(
-        &self,
-        terms: &[(&JetMatrix, &[f64])],
-        noise: Option<(&JetMatrix, &[f64])>,
-        at: usize,
-        order: usize,
-        target: &mut [f64],
-    ) {
-        let n = self.n_lanes;
-        let block = self.n_components * n;
-        let mut sum = vec![0.0; n];
+    /// `target = sum of matrix * source + factor * numbers` for the components `at..at + order` of a channel, with derivatives; the
+    /// numbers are the last of the sources.
+    fn sums(&self, matrices: &[&JetMatrix], factor: Option<&JetMatrix>, at: usize, order: usize) -> Vec<RowSum> {
+        let mut sums = Vec::new();
         for i in 0..order {
             for direction in 0..=self.n_moving {
-                let from = direction * block + (at + i) * n;
-                sum.fill(0.0);
-                let mut add = |weight: f64, row: &[f64]| {
-                    if weight != 0.0 {
-                        sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += weight * value);
-                    }
-                };
-                for (matrix, source) in terms {
+                let row = |direction: usize, component: usize| direction * self.n_components + at + component;
+                let mut sum = RowSum::new(row(direction, i));
+                for (source, matrix) in matrices.iter().enumerate() {
                     for j in 0..order {
-                        let row = |direction: usize| &source[direction * block + (at + j) * n..][..n];
-                        add(matrix.value[(i, j)], row(direction));
+                        sum.push(matrix.value[(i, j)], source, row(direction, j));
                         if direction > 0 {
-                            add(matrix.derivatives[direction - 1][(i, j)], row(0));
+                            sum.push(matrix.derivatives[direction - 1][(i, j)], source, row(0, j));
                         }
                     }
                 }
-                if let Some((factor, numbers)) = noise {
+                if let Some(factor) = factor {
                     let matrix = if direction == 0 { &factor.value } else { &factor.derivatives[direction - 1] };
                     for j in 0..=i {
-                        add(matrix[(i, j)], &numbers[(at + j) * n..][..n]);
+                        sum.push(matrix[(i, j)], matrices.len(), at + j);
                     }
                 }
-                target[from..from + n].copy_from_slice(&sum);
+                sums.push(sum);
             }
         }
+        sums
     }
 
-    /// Writes an output row, or its derivative along a direction.
-    fn output(&self, components: &[f64], output: usize, direction: Option<usize>, values: &mut [f64]) {
-        let n = self.n_lanes;
-        let block = self.n_components * n;
-        values[..n].fill(0.0);
+    /// An output, or its derivative along a direction, from the components.
+    fn output(&self, output: usize, direction: Option<usize>) -> RowSum {
+        let mut sum = RowSum::new(0);
         let mut at = 0;
         for (readout, channel) in self.process.outputs[output].channels.iter().zip(&self.process.channels) {
             if let Some(readout) = readout {
                 for component in 0..channel.order {
-                    let mut add = |weight: f64, block_at: usize| {
-                        if weight != 0.0 {
-                            let row = &components[block_at * block + (at + component) * n..][..n];
-                            values.iter_mut().zip(row).for_each(|(sum, value)| *sum += weight * value);
-                        }
-                    };
+                    let row = |block: usize| block * self.n_components + at + component;
                     match direction {
-                        None => add(readout.weights[component], 0),
+                        None => sum.push(readout.weights[component], 0, row(0)),
                         Some(direction) => {
-                            add(readout.derivatives[direction][component], 0);
+                            sum.push(readout.derivatives[direction][component], 0, row(0));
                             if self.n_moving > 0 {
-                                add(readout.weights[component], 1 + direction);
+                                sum.push(readout.weights[component], 0, row(1 + direction));
                             }
                         }
                     }
@@ -290,6 +387,7 @@ impl<'p> NoiseLanes<'p> {
             }
             at += channel.order;
         }
+        sum
     }
 
     /// Components at a fraction of the interval, by halving.
@@ -331,13 +429,8 @@ impl<'p> NoiseLanes<'p> {
         let mut at = 0;
         for (channel, levels) in self.process.channels.iter().zip(&self.process.bridges) {
             let bridge = &levels[level];
-            self.apply(
-                &[(&bridge.left, left), (&bridge.right, right)],
-                Some((&bridge.factor, &numbers)),
-                at,
-                channel.order,
-                &mut components,
-            );
+            let sums = self.sums(&[&bridge.left, &bridge.right], Some(&bridge.factor), at, channel.order);
+            write_sums(&sums, &[left, right, &numbers], self.n_lanes, &mut components);
             at += channel.order;
         }
         self.inside.insert(node, components.clone());
@@ -353,24 +446,15 @@ impl LaneDisturbances for NoiseLanes<'_> {
         self.interval = interval;
         std::mem::swap(&mut self.begin, &mut self.end);
         self.inside.clear();
-        let mut end = std::mem::take(&mut self.end);
         {
             let mut innovations = self.innovations.borrow_mut();
             let numbers = innovations.at(interval);
-            let mut at = 0;
-            for channel in &self.process.channels {
-                let noise = Some((&channel.factor, numbers));
-                self.apply(&[(&channel.transition, &self.begin)], noise, at, channel.order, &mut end);
-                at += channel.order;
-            }
+            write_sums(&self.transition, &[&self.begin, numbers], self.n_lanes, &mut self.end);
         }
-        self.end = end;
-        let mut rows = std::mem::take(&mut self.rows);
-        for (&(output, direction), ends) in &mut rows {
-            ends.swap(0, 1);
-            self.output(&self.end, output, direction, &mut ends[1]);
+        for row in &mut self.rows {
+            std::mem::swap(&mut row.begin, &mut row.end);
+            write_sums(std::slice::from_ref(&row.sum), &[&self.end], self.n_lanes, &mut row.end);
         }
-        self.rows = rows;
     }
 
     fn fill(&mut self, fraction: f64, rows: &[DisturbanceRow], stride: usize, values: &mut [f64]) {
@@ -379,26 +463,27 @@ impl LaneDisturbances for NoiseLanes<'_> {
         if self.interpolation == Interpolation::Exact && is_inside {
             let components = self.between(fraction);
             for row in rows {
-                self.output(&components, row.signal, row.direction, &mut values[row.row * stride..][..n]);
+                let sum = self.output(row.signal, row.direction);
+                write_sums(&[sum], &[&components], n, &mut values[row.row * stride..][..n]);
             }
             return;
         }
         for row in rows {
-            let place = (row.signal, row.direction);
-            if !self.rows.contains_key(&place) {
-                let mut ends = [vec![0.0; n], vec![0.0; n]];
-                self.output(&self.begin, row.signal, row.direction, &mut ends[0]);
-                self.output(&self.end, row.signal, row.direction, &mut ends[1]);
-                self.rows.insert(place, ends);
-            }
-            let [begin, end] = &self.rows[&place];
+            let is_it = |known: &OutputRow| known.output == row.signal && known.direction == row.direction;
+            let at = self.rows.iter().position(is_it).unwrap_or_else(|| {
+                let (mut begin, mut end) = (vec![0.0; n], vec![0.0; n]);
+                let sum = self.output(row.signal, row.direction);
+                write_sums(std::slice::from_ref(&sum), &[&self.begin], n, &mut begin);
+                write_sums(std::slice::from_ref(&sum), &[&self.end], n, &mut end);
+                self.rows.push(OutputRow { output: row.signal, direction: row.direction, sum, begin, end });
+                self.rows.len() - 1
+            });
+            let OutputRow { begin, end, .. } = &self.rows[at];
             let target = &mut values[row.row * stride..][..n];
             if fraction == 1.0 {
                 target.copy_from_slice(end);
             } else {
-                for ((target, begin), end) in target.iter_mut().zip(begin).zip(end) {
-                    *target = begin + fraction * (end - begin);
-                }
+                pulp::Arch::new().dispatch(Interpolate { begin, end, fraction, target });
             }
         }
     }

@@ -4,12 +4,13 @@
 //! a = sqrt(-2 ln u1) cos(2 pi u2),     b = sqrt(-2 ln u1) sin(2 pi u2)
 //! ```
 //!
-//! Logarithm, sine and cosine are polynomials in additions, products and quotients only, each rounded as IEEE 754 says, so that every
-//! machine gives the same bits; their error is a few units in the last place, far below what a sample could show.
+//! Logarithm, sine and cosine are polynomials in additions, products, quotients and fused products, each rounded as IEEE 754 says, so
+//! that every machine gives the same bits; their error is a few units in the last place, far below what a sample could show.
 
-use super::philox::philox;
+use super::philox::philox_words;
 
-const WIDTH: usize = 8;
+/// Lanes that are worked on together.
+const WIDTH: usize = 64;
 
 /// Which numbers are wanted: everything of the counter but the realization.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,67 +25,96 @@ pub struct Draw {
     pub purpose: u32,
 }
 
-/// Writes two normal numbers for each realization.
+/// Writes two normal numbers for each realization, with the instructions this machine has.
 pub fn fill(draw: Draw, realizations: &[u32], first: &mut [f64], second: &mut [f64]) {
+    pulp::Arch::new().dispatch(Fill { draw, realizations, first, second });
+}
+
+struct Fill<'f> {
+    draw: Draw,
+    realizations: &'f [u32],
+    first: &'f mut [f64],
+    second: &'f mut [f64],
+}
+
+// A closure would do, were it sure to be inlined where the instructions are known.
+impl pulp::WithSimd for Fill<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _simd: S) {
+        fill_inlined(self.draw, self.realizations, self.first, self.second);
+    }
+}
+
+#[inline(always)]
+fn fill_inlined(draw: Draw, realizations: &[u32], first: &mut [f64], second: &mut [f64]) {
     let lanes = realizations.chunks(WIDTH).zip(first.chunks_mut(WIDTH)).zip(second.chunks_mut(WIDTH));
     for ((realizations, first), second) in lanes {
-        let n = realizations.len().min(first.len()).min(second.len());
-        let mut lanes = [0; WIDTH];
-        lanes[..n].copy_from_slice(&realizations[..n]);
-        let pair = eight(draw, &lanes);
-        first[..n].copy_from_slice(&pair[0][..n]);
-        second[..n].copy_from_slice(&pair[1][..n]);
+        // One loop over lanes for each part, so that the compiler turns each into vectors.
+        let (mut radii, mut angles) = ([0u64; WIDTH], [0u64; WIDTH]);
+        for ((&realization, a), b) in realizations.iter().zip(&mut radii).zip(&mut angles) {
+            let words = philox_words([draw.step, realization, draw.pair, draw.purpose], draw.key);
+            *a = words[0] << 32 | words[1];
+            *b = words[2] << 32 | words[3];
+        }
+        for (((first, second), a), b) in first.iter_mut().zip(second).zip(&radii).zip(&angles) {
+            [*first, *second] = box_muller([*a, *b]);
+        }
     }
 }
 
 /// Two normal numbers for one realization.
 #[must_use]
 pub fn pair(draw: Draw, realization: u32) -> [f64; 2] {
-    let pair = eight(draw, &[realization; WIDTH]);
-    [pair[0][0], pair[1][0]]
+    let words = philox_words([draw.step, realization, draw.pair, draw.purpose], draw.key);
+    box_muller([words[0] << 32 | words[1], words[2] << 32 | words[3]])
 }
 
-#[inline]
-fn eight(draw: Draw, realizations: &[u32; WIDTH]) -> [[f64; WIDTH]; 2] {
-    let mut bits = [[0u64; WIDTH]; 2];
-    for lane in 0..WIDTH {
-        let words = philox([draw.step, realizations[lane], draw.pair, draw.purpose], draw.key);
-        bits[0][lane] = u64::from(words[0]) << 32 | u64::from(words[1]);
-        bits[1][lane] = u64::from(words[2]) << 32 | u64::from(words[3]);
-    }
-    let mut result = [[0.0; WIDTH]; 2];
-    for lane in 0..WIDTH {
-        // In 1..2; the first is turned around so that its logarithm is finite.
-        let u1 = 2.0 - f64::from_bits(bits[0][lane] >> 12 | 0x3FF0_0000_0000_0000);
-        let u2 = f64::from_bits(bits[1][lane] >> 12 | 0x3FF0_0000_0000_0000) - 1.0;
-        let radius = (-2.0 * logarithm(u1)).sqrt();
-        let [sine, cosine] = sine_cosine(u2);
-        result[0][lane] = radius * cosine;
-        result[1][lane] = radius * sine;
-    }
-    result
+#[inline(always)]
+fn box_muller(bits: [u64; 2]) -> [f64; 2] {
+    // In 1..2; the first is turned around so that its logarithm is finite.
+    let u1 = 2.0 - f64::from_bits(bits[0] >> 12 | 0x3FF0_0000_0000_0000);
+    let u2 = f64::from_bits(bits[1] >> 12 | 0x3FF0_0000_0000_0000) - 1.0;
+    let radius = (-2.0 * logarithm(u1)).sqrt();
+    let [sine, cosine] = sine_cosine(u2);
+    [radius * cosine, radius * sine]
 }
 
-/// ln x for normal x > 0: x = 2^e m with m near 1, ln m = 2 artanh((m - 1) / (m + 1)).
-#[inline]
+/// ln x for normal x > 0: x = 2^e m with m near 1, ln m = 2 artanh((m - 1) / (m + 1)). Coefficients as in [@fdlibm].
+#[inline(always)]
 fn logarithm(x: f64) -> f64 {
     const HALF_ROOT: u64 = 0x3FE6_A09E_667F_3BCD;
     let bits = x.to_bits();
-    let exponent = (bits.wrapping_sub(HALF_ROOT) as i64) >> 52;
-    let m = f64::from_bits(bits.wrapping_sub((exponent as u64) << 52));
+    // The exponent and 2048, so that it is never negative; as the last digits of 2^52 it becomes a double without a conversion.
+    const OFFSET: u64 = 2048;
+    let exponent = (bits.wrapping_sub(HALF_ROOT).wrapping_add(OFFSET << 52)) >> 52;
+    let m = f64::from_bits(bits.wrapping_sub(exponent.wrapping_sub(OFFSET) << 52));
+    let exponent = f64::from_bits(exponent | 0x4330_0000_0000_0000) - (4_503_599_627_370_496.0 + OFFSET as f64);
     let s = (m - 1.0) / (m + 1.0);
     let z = s * s;
-    let mut sum = 2.0 / 21.0;
-    for coefficient in
-        [2.0 / 19.0, 2.0 / 17.0, 2.0 / 15.0, 2.0 / 13.0, 2.0 / 11.0, 2.0 / 9.0, 2.0 / 7.0, 2.0 / 5.0, 2.0 / 3.0, 2.0]
-    {
-        sum = sum * z + coefficient;
-    }
-    exponent as f64 * std::f64::consts::LN_2 + sum * s
+    let w = z * z;
+    // Even and odd powers of z apart, so that one need not wait for the other.
+    let odd = horner(
+        w,
+        [0.147_981_986_051_165_86, 0.181_835_721_616_180_5, 0.285_714_287_436_623_9, 0.666_666_666_666_673_5],
+    );
+    let even = horner(w, [0.153_138_376_992_093_73, 0.222_221_984_321_497_84, 0.399_999_999_994_094_2]);
+    let sum = w.mul_add(even, z * odd) + 2.0;
+    exponent.mul_add(std::f64::consts::LN_2, sum * s)
 }
 
-/// sin and cos of 2 pi u for 0 <= u < 1.
-#[inline]
+/// A polynomial by its coefficients, highest power first.
+#[inline(always)]
+fn horner<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
+    let mut sum = coefficients[0];
+    for coefficient in &coefficients[1..] {
+        sum = sum.mul_add(x, *coefficient);
+    }
+    sum
+}
+
+/// sin and cos of 2 pi u for 0 <= u < 1. Coefficients as in [@fdlibm].
+#[inline(always)]
 fn sine_cosine(u: f64) -> [f64; 2] {
     let y = u * 4.0;
     // Adding and taking away 1.5 * 2^52 rounds to the nearest whole number.
@@ -93,31 +123,30 @@ fn sine_cosine(u: f64) -> [f64; 2] {
     let quarter = shifted - ROUNDER;
     let r = (y - quarter) * std::f64::consts::FRAC_PI_2;
     let z = r * r;
-    let mut sine = -7.647_163_731_819_816e-13;
-    for coefficient in [
-        1.605_904_383_682_161_5e-10,
-        -2.505_210_838_544_172e-8,
-        2.755_731_922_398_589e-6,
-        -1.984_126_984_126_984e-4,
-        8.333_333_333_333_333e-3,
-        -1.666_666_666_666_666_6e-1,
-    ] {
-        sine = sine * z + coefficient;
-    }
-    let sine = sine * z * r + r;
-    let mut cosine = 4.779_477_332_387_385e-14;
-    for coefficient in [
-        -1.147_074_559_772_972_4e-11,
-        2.087_675_698_786_81e-9,
-        -2.755_731_922_398_589e-7,
-        2.480_158_730_158_73e-5,
-        -1.388_888_888_888_889e-3,
-        4.166_666_666_666_666_4e-2,
-        -0.5,
-        1.0,
-    ] {
-        cosine = cosine * z + coefficient;
-    }
+    let sine = horner(
+        z,
+        [
+            1.589_690_995_211_55e-10,
+            -2.505_076_025_340_686_3e-8,
+            2.755_731_370_707_006_8e-6,
+            -1.984_126_982_985_795e-4,
+            8.333_333_333_322_49e-3,
+            -1.666_666_666_666_663_2e-1,
+        ],
+    );
+    let sine = (sine * z).mul_add(r, r);
+    let cosine = horner(
+        z,
+        [
+            -1.135_964_755_778_819_5e-11,
+            2.087_572_321_298_175e-9,
+            -2.755_731_435_139_066_3e-7,
+            2.480_158_728_947_673e-5,
+            -1.388_888_888_887_411e-3,
+            4.166_666_666_666_66e-2,
+        ],
+    );
+    let cosine = cosine.mul_add(z * z, z.mul_add(-0.5, 1.0));
     let quadrant = shifted.to_bits();
     let (a, b) = if quadrant & 1 == 0 { (sine, cosine) } else { (cosine, sine) };
     let sine_sign = (quadrant & 2) << 62;
