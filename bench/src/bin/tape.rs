@@ -75,7 +75,7 @@ fn hand_written<Md: Model, P: Parameters<LANES>, M: Mathematics, const LANES: us
         #[cfg(target_arch = "x86_64")]
         #[allow(unsafe_code)]
         // SAFETY: this backend is chosen only where the processor has AVX2 and FMA.
-        Backend::Avx2 => unsafe { with_avx2::<Md, P, M, LANES>(black_box(data), parameters, out) },
+        Backend::Avx2 | Backend::Native => unsafe { with_avx2::<Md, P, M, LANES>(black_box(data), parameters, out) },
         _ => Md::residual::<LANES, P, M>(black_box(TIME), &black_box(data).states, &data.unknowns, parameters, out),
     }
 }

@@ -3,16 +3,22 @@
 //! The interpreter takes one step after the other over all lanes. A step is an instruction of the tape, or a product or a sum of
 //! products that several instructions compute (`fuse`), and has a function of its own, known when the interpreter is made
 //! (`step`). With a single lane it works on doubles, else on eight lanes at a time, in AVX2 registers where the processor has
-//! them. All ways give the same bits (see `crate::lanes`).
+//! them. What has run often in lanes becomes machine code (`native`). All ways give the same bits (see `crate::lanes`).
 #![allow(unsafe_code)]
 
 mod fuse;
+#[cfg(all(target_arch = "x86_64", unix))]
+mod native;
 mod step;
 
 use crate::memory::LaneMemory;
 use crate::tape::Tape;
 use std::cell::RefCell;
 use std::sync::Arc;
+#[cfg(all(target_arch = "x86_64", unix))]
+use std::sync::OnceLock;
+#[cfg(all(target_arch = "x86_64", unix))]
+use std::sync::atomic::{AtomicU32, Ordering};
 use step::{Frame, SingleStep, Step};
 
 /// Why a tape was not run.
@@ -80,13 +86,16 @@ pub enum Backend {
     Portable,
     /// AVX2 and FMA of x86-64.
     Avx2,
+    /// The same, and machine code for the arithmetic of a tape with several lanes.
+    Native,
 }
 
 impl Backend {
     /// The fastest that this processor has.
     #[must_use]
     pub fn detect() -> Self {
-        if Self::Avx2.is_available() { Self::Avx2 } else { Self::Portable }
+        let fastest = [Self::Native, Self::Avx2].into_iter().find(|backend| backend.is_available());
+        fastest.unwrap_or(Self::Portable)
     }
 
     /// Whether this processor has it.
@@ -98,6 +107,7 @@ impl Backend {
             Self::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
             #[cfg(not(target_arch = "x86_64"))]
             Self::Avx2 => false,
+            Self::Native => cfg!(all(unix, not(miri))) && Self::Avx2.is_available(),
         }
     }
 }
@@ -111,13 +121,57 @@ pub struct Interpreter {
     single: Arc<[SingleStep]>,
     /// The program for several lanes.
     lanes: Arc<[Step]>,
+    /// The same as machine code.
+    #[cfg(all(target_arch = "x86_64", unix))]
+    native: Arc<NativeCodes>,
+}
+
+/// Distances between rows for which there is machine code: multiples of eight up to this many.
+#[cfg(all(target_arch = "x86_64", unix))]
+const NATIVE_STRIDES: usize = 8;
+
+/// Machine code of one tape, by the distance between rows; none where it was tried in vain.
+#[cfg(all(target_arch = "x86_64", unix))]
+#[derive(Debug)]
+struct NativeCodes {
+    codes: [OnceLock<Option<native::Native>>; NATIVE_STRIDES],
+    /// Runs until code is made.
+    n_cold: AtomicU32,
+}
+
+#[cfg(all(target_arch = "x86_64", unix))]
+impl NativeCodes {
+    /// Runs before code is worth it.
+    const N_COLD: u32 = 64;
+
+    fn new(n_cold: u32) -> Self {
+        Self { codes: Default::default(), n_cold: AtomicU32::new(n_cold) }
+    }
+
+    /// The code for a distance between rows, made if the tape has run often enough.
+    fn get(&self, tape: &Tape, stride: usize) -> Option<&native::Native> {
+        let code = self.codes.get((stride / 8).checked_sub(1)?)?;
+        if let Some(known) = code.get() {
+            return known.as_ref();
+        }
+        // Lost counts do no harm.
+        let n_cold = self.n_cold.load(Ordering::Relaxed);
+        if n_cold > 0 {
+            self.n_cold.store(n_cold - 1, Ordering::Relaxed);
+            return None;
+        }
+        code.get_or_init(|| native::Native::new(tape, stride)).as_ref()
+    }
 }
 
 impl Interpreter {
     /// An interpreter with the fastest instructions of this processor.
     #[must_use]
     pub fn new(tape: impl Into<Arc<Tape>>) -> Self {
-        Self::assemble(tape.into(), Backend::detect())
+        let interpreter = Self::assemble(tape.into(), Backend::detect());
+        #[cfg(all(target_arch = "x86_64", unix))]
+        interpreter.native.n_cold.store(NativeCodes::N_COLD, Ordering::Relaxed);
+        interpreter
     }
 
     /// An interpreter with the instructions asked for.
@@ -138,7 +192,25 @@ impl Interpreter {
         let forms = fuse::fuse(&tape);
         let single = step::for_one_lane(&forms, tape.n_slots());
         let lanes = step::for_lanes(&forms, backend);
-        Self { tape, backend, single, lanes }
+        Self {
+            tape,
+            backend,
+            single,
+            lanes,
+            #[cfg(all(target_arch = "x86_64", unix))]
+            native: Arc::new(NativeCodes::new(0)),
+        }
+    }
+
+    #[cfg(all(target_arch = "x86_64", unix))]
+    fn native_code(&self, stride: usize) -> Option<&native::Native> {
+        if self.backend == Backend::Native { self.native.get(&self.tape, stride) } else { None }
+    }
+
+    #[cfg(not(all(target_arch = "x86_64", unix)))]
+    #[allow(clippy::unused_self)]
+    const fn native_code(&self, _stride: usize) -> Option<std::convert::Infallible> {
+        None
     }
 
     /// The instructions in use.
@@ -173,13 +245,17 @@ impl Executor for Interpreter {
         // exactly when it has one lane, else a multiple of 8; AVX2 is used only where it is available.
         match (self.backend, n_lanes) {
             #[cfg(target_arch = "x86_64")]
-            (Backend::Avx2, 1) => unsafe { step::run_single_avx2(&self.single, &frame) },
+            (Backend::Avx2 | Backend::Native, 1) => unsafe { step::run_single_avx2(&self.single, &frame) },
             (_, 1) => unsafe { step::run_single_plain(&self.single, &frame) },
-            _ => {
-                for step in &*self.lanes {
-                    unsafe { step.run(&frame) };
+            _ => match self.native_code(stride) {
+                #[cfg(all(target_arch = "x86_64", unix))]
+                Some(code) => unsafe { code.run(&frame) },
+                _ => {
+                    for step in &*self.lanes {
+                        unsafe { step.run(&frame) };
+                    }
                 }
-            }
+            },
         }
         memory.scratch = scratch;
         Ok(())

@@ -9,7 +9,7 @@ fn same(a: f64, b: f64) -> bool {
 }
 
 fn backends() -> Vec<Backend> {
-    [Backend::Portable, Backend::Avx2].into_iter().filter(|backend| backend.is_available()).collect()
+    [Backend::Portable, Backend::Avx2, Backend::Native].into_iter().filter(|backend| backend.is_available()).collect()
 }
 
 const SPECIAL: [f64; 22] = [

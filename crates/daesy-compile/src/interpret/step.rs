@@ -100,14 +100,18 @@ fn kind(term: &Term) -> Kind {
     term.kind().expect("only terms of known kinds are fused")
 }
 
+/// A step for several lanes.
+pub(super) fn for_form(form: &Form, backend: Backend) -> Step {
+    match backend {
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx2 | Backend::Native => Step::new::<avx2::Eight>(form),
+        _ => Step::new::<plain::Eight>(form),
+    }
+}
+
 /// The program for several lanes.
 pub(super) fn for_lanes(forms: &[Form], backend: Backend) -> Arc<[Step]> {
-    let step = |form| match backend {
-        #[cfg(target_arch = "x86_64")]
-        Backend::Avx2 => Step::new::<avx2::Eight>(form),
-        _ => Step::new::<plain::Eight>(form),
-    };
-    forms.iter().map(step).collect()
+    forms.iter().map(|form| for_form(form, backend)).collect()
 }
 
 /// Lanes of an operand: lane k is at `start + (k & mask)`, so that the mask 0 reads a constant again and again.

@@ -8,7 +8,7 @@ use daesy_system::{
 };
 use rustc_hash::FxHashMap;
 
-use super::eliminate::{Factors, PivotOrder, Place, Uniform, Watch, solve_semidefinite};
+use super::eliminate::{Factors, PivotOrder, Place, Watch, solve_semidefinite};
 use super::{explicit, implicit};
 use crate::lower::{CompiledSystem, Lowering};
 use crate::operation::{Binary, Unary};
@@ -65,8 +65,10 @@ pub(super) struct Around {
 pub(super) const NEWTON_STEPS: usize = 3;
 /// The same at a start, where the values are less well known.
 pub(super) const NEWTON_STEPS_AT_START: usize = 8;
-/// A Newton step of this size, relative to the unknown, at the end is as bad as a growth of 1e8.
-const NEWTON_DEFECT: f64 = 1e14;
+/// A growth that is not trusted.
+const UNTRUSTED_GROWTH: f64 = 1e8;
+/// A Newton step at the end of a millionth of the unknown is not trusted either.
+const NEWTON_DEFECT: f64 = 1e6 * UNTRUSTED_GROWTH;
 
 /// What all programs of a method share.
 pub(super) struct Blueprint<'a> {
@@ -451,7 +453,6 @@ pub(super) fn evaluate(system: &CompiledSystem, part: Part, at: &ReferencePoint)
 pub(super) struct Draft<'b> {
     pub(super) blueprint: &'b Blueprint<'b>,
     pub(super) builder: TapeBuilder,
-    pub(super) uniform: Uniform,
     pub(super) watch: Watch,
     lowering: Lowering<'b>,
     pub(super) n_lane_inputs: usize,
@@ -474,7 +475,8 @@ impl<'b> Draft<'b> {
         let n_lane_inputs = 1 + layout.n_carried_rows() + n_nodes * layout.n_signal_rows() + n_weights;
         let n_seeds: usize = blueprint.request.directions.iter().map(|direction| direction.parameters.len()).sum();
         let n_inputs = n_lane_inputs + 1 + blueprint.n_parameters + n_seeds;
-        let builder = TapeBuilder::new(n_inputs, TapeOptions::default().with_structural_zeros().with_contraction());
+        let options = TapeOptions::default().with_structural_zeros().with_contraction();
+        let builder = TapeBuilder::new(n_inputs, options).with_uniform_inputs(n_lane_inputs);
         let mut next = 0;
         let mut take = |n: usize| -> Vec<Value> {
             next += n;
@@ -509,7 +511,6 @@ impl<'b> Draft<'b> {
         Self {
             blueprint,
             builder,
-            uniform: Uniform::new(n_lane_inputs),
             watch: Watch::default(),
             lowering,
             n_lane_inputs,
@@ -608,8 +609,7 @@ impl<'b> Draft<'b> {
                 let residual = self.lower(&block.residual);
                 let entries = self.lower(&block.jacobian);
                 let matrix = collect(&mut self.builder, &block.places, &entries);
-                let factors =
-                    Factors::new(&mut self.builder, &block.order, matrix, &mut self.uniform, Some(&mut self.watch));
+                let factors = Factors::new(&mut self.builder, &block.order, matrix, Some(&mut self.watch));
                 let step = factors.solve(&mut self.builder, &residual);
                 for (at, &step) in step.iter().enumerate() {
                     let unknown = block.start + at;
@@ -618,7 +618,7 @@ impl<'b> Draft<'b> {
                     self.bind_unknown(unknown, unknowns[unknown]);
                     if !block.is_linear && iteration + 1 == n_iterations {
                         let nominal = blueprint.system.description.unknowns[unknown].nominal;
-                        self.note_defect(step, unknowns[unknown], nominal);
+                        self.note_defect(step, 1.0, unknowns[unknown], nominal);
                     }
                 }
             }
@@ -626,15 +626,20 @@ impl<'b> Draft<'b> {
         unknowns
     }
 
-    /// Watches the last Newton step of an unknown.
-    pub(super) fn note_defect(&mut self, step: Value, value: Value, nominal: f64) {
+    /// Watches the last Newton step of an unknown, relative to the unknown's size and nominal value:
+    ///
+    /// ```text
+    /// d |step| > g (|v| + nominal)   is what   d |step| / nominal - g |v| / nominal > g   says without a quotient
+    /// ```
+    ///
+    /// with g a growth that is not trusted and d what makes a step as bad as that.
+    pub(super) fn note_defect(&mut self, step: Value, allowance: f64, value: Value, nominal: f64) {
         let builder = &mut self.builder;
-        let nominal = builder.constant(nominal);
         let (size, step) = (builder.unary(Unary::Abs, value), builder.unary(Unary::Abs, step));
-        let size = builder.add(size, nominal);
-        let relative = builder.div(step, size);
-        let factor = builder.constant(NEWTON_DEFECT);
-        let defect = builder.mul(relative, factor);
+        let of_step = builder.constant(allowance * NEWTON_DEFECT / nominal);
+        let of_size = builder.constant(UNTRUSTED_GROWTH / nominal);
+        let (step, size) = (builder.mul(step, of_step), builder.mul(size, of_size));
+        let defect = builder.sub(step, size);
         self.watch.note(&mut self.builder, defect);
     }
 

@@ -1,6 +1,6 @@
 //! Linear equations in a program: elimination in an order that is fixed when the program is made.
 //!
-//! The order of pivots is chosen on samples of the matrix: a pivot must be at least a tenth of the largest entry of its column in
+//! The order of pivots is chosen on samples of the matrix: a pivot must not be far below the largest entry of its column in
 //! every sample, the same for all lanes if possible, and create little fill [@duff2017]. What the samples cannot promise, the
 //! program watches: for each pivot that varies it reports how much larger another entry of its column is.
 
@@ -21,8 +21,9 @@ pub(super) struct PivotOrder {
     pivots: Vec<Place>,
 }
 
-/// A pivot is good enough where it is this fraction of the largest in its column.
-const THRESHOLD: f64 = 0.1;
+/// A pivot is good enough where it is this fraction of the largest in its column, as in codes for circuits [@davis2010]: rows in
+/// different units make honest pivots look small, and three digits are to spare.
+const THRESHOLD: f64 = 1e-3;
 
 impl PivotOrder {
     /// Chooses pivots for an `n` by `n` matrix from samples of its entries (`samples[s][e]` belongs to `places[e]`).
@@ -122,23 +123,6 @@ struct Step {
     right: Vec<(usize, Value)>,
 }
 
-/// Knows which values of a program are the same for all lanes.
-pub(super) struct Uniform {
-    n_lane_inputs: usize,
-    known: Vec<bool>,
-}
-
-impl Uniform {
-    pub(super) const fn new(n_lane_inputs: usize) -> Self {
-        Self { n_lane_inputs, known: Vec::new() }
-    }
-
-    pub(super) fn holds(&mut self, builder: &TapeBuilder, value: Value) -> bool {
-        builder.extend_uniform(self.n_lane_inputs, &mut self.known);
-        self.known[builder.position(value)]
-    }
-}
-
 /// Watches how close a program comes to dividing by zero.
 #[derive(Default)]
 pub(super) struct Watch {
@@ -153,9 +137,10 @@ impl Watch {
         });
     }
 
-    /// The worst seen, 1 if nothing was watched.
+    /// The worst seen, at least 1.
     pub(super) fn value(&self, builder: &mut TapeBuilder) -> Value {
-        self.growth.unwrap_or_else(|| builder.constant(1.0))
+        let one = builder.constant(1.0);
+        self.growth.map_or(one, |growth| builder.binary(Binary::Max, growth, one))
     }
 }
 
@@ -165,7 +150,6 @@ impl Factors {
         builder: &mut TapeBuilder,
         order: &PivotOrder,
         mut entries: FxHashMap<Place, Value>,
-        uniform: &mut Uniform,
         watch: Option<&mut Watch>,
     ) -> Self {
         let n = order.pivots.len();
@@ -192,7 +176,7 @@ impl Factors {
             }
             if let Some(others) = others
                 && watch.is_some()
-                && !uniform.holds(builder, by)
+                && !builder.is_uniform(by)
             {
                 seen.note(builder, others);
             }
@@ -315,7 +299,7 @@ mod tests {
         let mut builder = TapeBuilder::new(n + 4, TapeOptions::default().with_structural_zeros());
         let entries = places.iter().enumerate().map(|(at, &place)| (place, builder.input(at))).collect();
         let mut watch = Watch::default();
-        let factors = Factors::new(&mut builder, &order, entries, &mut Uniform::new(n + 4), Some(&mut watch));
+        let factors = Factors::new(&mut builder, &order, entries, Some(&mut watch));
         let right: Vec<Value> = (0..4).map(|at| builder.input(n + at)).collect();
         let mut outputs = factors.solve(&mut builder, &right);
         outputs.push(watch.value(&mut builder));

@@ -79,10 +79,10 @@ pub(super) fn step(draft: &mut Draft<'_>, method: StepMethod) -> StepOutputs {
     for at in 0..n {
         let last = rates[tableau.stages.len()][at];
         let new = draft.rate(at, &end, &unknowns);
-        let difference = draft.builder.sub(last, new);
-        errors.push(draft.builder.mul(factor, difference));
+        errors.push(draft.builder.sub(last, new));
     }
-    let error = draft.error_norm(&errors);
+    let norm = draft.error_norm(&errors);
+    let error = draft.builder.mul(factor, norm);
     StepOutputs { carried: draft.carry(&end, &unknowns), error }
 }
 

@@ -220,10 +220,8 @@ pub(super) fn step(draft: &mut Draft<'_>, blueprint: &Blueprint<'_>) -> StepOutp
                 unknowns[unknown] = draft.builder.sub(unknowns[unknown], step);
                 if iteration + 1 == n_newton {
                     let allowance = if n_newton == 1 { SINGLE_STEP_ALLOWANCE } else { 1.0 };
-                    let allowance = draft.builder.constant(allowance);
-                    let step = draft.builder.mul(step, allowance);
                     let nominal = blueprint.system.description.unknowns[unknown].nominal;
-                    draft.note_defect(step, unknowns[unknown], nominal);
+                    draft.note_defect(step, allowance, unknowns[unknown], nominal);
                 }
             }
             states = stage_states(draft, plan, &base, &unknowns, eta);
@@ -273,7 +271,7 @@ fn factor(draft: &mut Draft<'_>, plan: &NewtonPlan, start: &[Value], unknowns: &
     }
     let places: Vec<Place> = plan.terms.iter().map(|term| term.place).collect();
     let matrix = super::blueprint::collect(&mut draft.builder, &places, &entries);
-    Factors::new(&mut draft.builder, &plan.order, matrix, &mut draft.uniform, Some(&mut draft.watch))
+    Factors::new(&mut draft.builder, &plan.order, matrix, Some(&mut draft.watch))
 }
 
 /// The unknowns of a stage by the polynomial through the start and the stages before.

@@ -9,7 +9,7 @@ use daesy_graph::{Differentiator, ExprId, Leaf, Reach};
 use daesy_system::{DaeSystem, Evaluator, LinearUnknowns, Part, Point};
 use rustc_hash::FxHashMap;
 
-use super::eliminate::{Factors, PivotOrder, Place, Uniform, Watch};
+use super::eliminate::{Factors, PivotOrder, Place, Watch};
 use crate::interpret::{Executor, Interpreter};
 use crate::lower::{CompiledSystem, Lowering};
 use crate::memory::LaneMemory;
@@ -59,7 +59,7 @@ impl UnknownsProgram {
         for &place in &unknown_places {
             lowering.bindings[place] = zero;
         }
-        let (mut uniform, mut watch, mut reach) = (Uniform::new(n_inputs), Watch::default(), Reach::new());
+        let (mut watch, mut reach) = (Watch::default(), Reach::new());
         let mut unknowns = vec![zero; n];
         for block in &regular.blocks {
             let (start, end) = (block.start as usize, (block.start + block.len) as usize);
@@ -87,7 +87,7 @@ impl UnknownsProgram {
             for (place, value) in places.into_iter().zip(entry_values) {
                 matrix.insert(place, value);
             }
-            let factors = Factors::new(&mut builder, &pivots, matrix, &mut uniform, Some(&mut watch));
+            let factors = Factors::new(&mut builder, &pivots, matrix, Some(&mut watch));
             for (at, value) in factors.solve(&mut builder, &right).into_iter().enumerate() {
                 unknowns[start + at] = value;
                 lowering.bindings[unknown_places[start + at]] = value;

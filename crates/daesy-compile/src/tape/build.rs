@@ -72,6 +72,12 @@ pub(super) struct PendingCall {
     pub(super) results: Vec<u32>,
 }
 
+/// A product of a value that varies from lane to lane and one that does not.
+struct UniformProduct {
+    varying: Value,
+    factor: Value,
+}
+
 /// Builds a [`Tape`].
 ///
 /// Values belong to the builder that made them; handing one to another builder is a mistake that may panic.
@@ -95,6 +101,10 @@ pub struct TapeBuilder {
     pub(super) constants: Vec<f64>,
     pub(super) calls: Vec<PendingCall>,
     functions: Vec<Function>,
+    /// Inputs from this number on are the same for all lanes.
+    n_lane_inputs: usize,
+    /// By node, whether it is the same for all lanes.
+    is_uniform: Vec<bool>,
     known_nodes: FxHashMap<Node, u32>,
     known_constants: FxHashMap<u64, u32>,
     known_calls: FxHashMap<(u32, Vec<u32>), u32>,
@@ -108,6 +118,8 @@ impl TapeBuilder {
         Self {
             options,
             n_inputs,
+            n_lane_inputs: n_inputs,
+            is_uniform: vec![false; nodes.len()],
             nodes,
             constants: Vec::new(),
             calls: Vec::new(),
@@ -115,6 +127,58 @@ impl TapeBuilder {
             known_nodes: FxHashMap::default(),
             known_constants: FxHashMap::default(),
             known_calls: FxHashMap::default(),
+        }
+    }
+
+    /// Says that inputs from `n_lane_inputs` on are the same for all lanes. Factors that are the same for all are then gathered, so
+    /// that [`TapeBuilder::finish_split`] computes their products once; that changes roundings.
+    #[must_use]
+    pub fn with_uniform_inputs(mut self, n_lane_inputs: usize) -> Self {
+        self.n_lane_inputs = n_lane_inputs;
+        for (input, is_uniform) in self.is_uniform.iter_mut().enumerate() {
+            *is_uniform = input >= n_lane_inputs;
+        }
+        self
+    }
+
+    /// Whether a value is the same for all lanes.
+    #[must_use]
+    pub fn is_uniform(&self, value: Value) -> bool {
+        self.is_uniform[value.0 as usize]
+    }
+
+    /// A product of a value that varies and one that does not.
+    fn uniform_product(&self, value: Value) -> Option<UniformProduct> {
+        let (Opcode::Mul, [a, b, _]) = self.operation_of(value)? else { return None };
+        match (self.is_uniform[a as usize], self.is_uniform[b as usize]) {
+            (false, true) => Some(UniformProduct { varying: Value(a), factor: Value(b) }),
+            (true, false) => Some(UniformProduct { varying: Value(b), factor: Value(a) }),
+            _ => None,
+        }
+    }
+
+    /// `a * b` with the factors gathered that are the same for all lanes.
+    fn gathered_product(&mut self, a: Value, b: Value) -> Option<Value> {
+        if self.n_lane_inputs == self.n_inputs {
+            return None;
+        }
+        match (self.is_uniform(a), self.is_uniform(b)) {
+            (true, false) => {
+                let UniformProduct { varying, factor } = self.uniform_product(b)?;
+                let factor = self.mul(a, factor);
+                Some(self.mul(varying, factor))
+            }
+            (false, true) => {
+                let UniformProduct { varying, factor } = self.uniform_product(a)?;
+                let factor = self.mul(factor, b);
+                Some(self.mul(varying, factor))
+            }
+            (false, false) => {
+                let (a, b) = (self.uniform_product(a)?, self.uniform_product(b)?);
+                let (varying, factor) = (self.mul(a.varying, b.varying), self.mul(a.factor, b.factor));
+                Some(self.mul(varying, factor))
+            }
+            (true, true) => None,
         }
     }
 
@@ -161,8 +225,16 @@ impl TapeBuilder {
             return self.constant(op.evaluate(number));
         }
         let inner = self.operation_of(a);
+        let structural = self.options.zeros_are_structural;
         match (op, inner) {
             (Unary::Neg, Some((Opcode::Neg, [x, ..]))) => return Value(x),
+            (Unary::Neg, Some((Opcode::Sub, [x, y, _]))) if structural => return self.sub(Value(y), Value(x)),
+            (Unary::Neg, Some((Opcode::Mul, _))) if structural => {
+                if let Some(UniformProduct { varying, factor }) = self.uniform_product(a) {
+                    let factor = self.neg(factor);
+                    return self.mul(varying, factor);
+                }
+            }
             (Unary::Abs, Some((Opcode::Neg, [x, ..]))) => return self.unary(Unary::Abs, Value(x)),
             (Unary::Abs, Some((Opcode::Abs, _)))
             | (
@@ -199,8 +271,9 @@ impl TapeBuilder {
         let is = |number: Option<f64>, value: f64| number.is_some_and(|n| n.to_bits() == value.to_bits());
         let structural = self.options.zeros_are_structural;
         let (a_is_zero, b_is_zero) = (structural && x == Some(0.0), structural && y == Some(0.0));
+        // What is the same for all lanes is negated once; there is nothing to gain.
         let negated = |builder: &Self, value: Value| match builder.operation_of(value) {
-            Some((Opcode::Neg, [inner, ..])) => Some(Value(inner)),
+            Some((Opcode::Neg, [inner, ..])) if !builder.is_uniform(value) => Some(Value(inner)),
             _ => None,
         };
         match op {
@@ -214,7 +287,8 @@ impl TapeBuilder {
                 if let Some(inner) = negated(self, b) {
                     return Some(self.sub(a, inner));
                 }
-                negated(self, a).map(|inner| self.sub(b, inner))
+                let inner = negated(self, a)?;
+                Some(self.sub(b, inner))
             }
             Binary::Sub => {
                 if is(y, 0.0) || b_is_zero {
@@ -223,7 +297,16 @@ impl TapeBuilder {
                 if is(x, -0.0) || a_is_zero {
                     return Some(self.neg(b));
                 }
-                negated(self, b).map(|inner| self.add(a, inner))
+                match (negated(self, a), negated(self, b)) {
+                    (Some(a), Some(b)) => Some(self.sub(b, a)),
+                    (None, Some(inner)) => Some(self.add(a, inner)),
+                    // Negations move outwards until a difference or an absolute value takes them up.
+                    (Some(inner), None) if structural => {
+                        let sum = self.add(inner, b);
+                        Some(self.neg(sum))
+                    }
+                    _ => None,
+                }
             }
             Binary::Mul => {
                 if a_is_zero || b_is_zero {
@@ -243,7 +326,15 @@ impl TapeBuilder {
                 }
                 match (negated(self, a), negated(self, b)) {
                     (Some(a), Some(b)) => Some(self.mul(a, b)),
-                    _ => None,
+                    (Some(inner), None) if structural => {
+                        let product = self.mul(inner, b);
+                        Some(self.neg(product))
+                    }
+                    (None, Some(inner)) if structural => {
+                        let product = self.mul(a, inner);
+                        Some(self.neg(product))
+                    }
+                    _ => self.gathered_product(a, b),
                 }
             }
             Binary::Div => {
@@ -258,6 +349,14 @@ impl TapeBuilder {
                 }
                 match (negated(self, a), negated(self, b)) {
                     (Some(a), Some(b)) => Some(self.div(a, b)),
+                    (Some(inner), None) if structural => {
+                        let quotient = self.div(inner, b);
+                        Some(self.neg(quotient))
+                    }
+                    (None, Some(inner)) if structural => {
+                        let quotient = self.div(a, inner);
+                        Some(self.neg(quotient))
+                    }
                     _ => None,
                 }
             }
@@ -429,6 +528,15 @@ impl TapeBuilder {
     }
 
     fn push(&mut self, node: Node) -> u32 {
+        let is_uniform = match &node {
+            Node::Input(input) => *input as usize >= self.n_lane_inputs,
+            Node::Constant(_) => true,
+            Node::Operation { opcode, arguments } => {
+                arguments[..opcode.n_operands()].iter().all(|&argument| self.is_uniform[argument as usize])
+            }
+            Node::Call(_) | Node::Result { .. } => false,
+        };
+        self.is_uniform.push(is_uniform);
         self.nodes.push(node);
         self.nodes.len() as u32 - 1
     }

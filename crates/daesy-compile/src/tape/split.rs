@@ -138,14 +138,8 @@ impl TapeBuilder {
 
     /// Which values do not depend on the first inputs. Calls count as dependent.
     fn uniform_values(&self, n_lane_inputs: usize) -> Vec<bool> {
-        let mut is_uniform = Vec::with_capacity(self.nodes.len());
-        self.extend_uniform(n_lane_inputs, &mut is_uniform);
-        is_uniform
-    }
-
-    /// The same for values that were made since.
-    pub(crate) fn extend_uniform(&self, n_lane_inputs: usize, is_uniform: &mut Vec<bool>) {
-        for node in &self.nodes[is_uniform.len()..] {
+        let mut is_uniform: Vec<bool> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
             let uniform = match node {
                 Node::Input(input) => *input as usize >= n_lane_inputs,
                 Node::Constant(_) => true,
@@ -156,11 +150,7 @@ impl TapeBuilder {
             };
             is_uniform.push(uniform);
         }
-    }
-
-    /// The place of a value in lists such as that of uniform values.
-    pub(crate) const fn position(&self, value: Value) -> usize {
-        value.0 as usize
+        is_uniform
     }
 
     /// A node in another builder, given the images of what it needs.

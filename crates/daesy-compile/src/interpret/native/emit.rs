@@ -1,0 +1,541 @@
+//! From a stretch of a tape to machine code: which values are in registers when.
+//!
+//! The code is a loop over groups of lanes. Its body does the instructions in the order of the tape, each for several groups of four
+//! lanes side by side, so that none waits for another. A value lives in a register from where it is computed to where it is last read; when
+//! registers run out, the one whose value is read latest goes to the slot that the tape gave it [@belady1966]. What code behind
+//! the stretch needs is stored at once. Operands that are not in registers are read from memory where they are used.
+
+use super::encode::{Bytes, Code, Fused, Literal, Order, Place, Register, Relation, Rounding};
+use crate::memory::REPETITIONS;
+use crate::operation::Opcode;
+use crate::tape::{Instruction, Operand, Source};
+
+/// Groups of four lanes that are worked on side by side.
+pub(super) const COPIES: usize = 2;
+
+/// Bytes of a group of lanes.
+const GROUP: usize = 32;
+
+const BYTES: usize = size_of::<f64>();
+
+/// No instruction of the stretch.
+const NEVER: u32 = u32::MAX;
+
+/// The register for what lives inside one instruction of the tape.
+const SCRATCH: Register = Register(15);
+const N_REGISTERS: usize = 15;
+
+/// Whether there is machine code for an operation.
+pub(super) fn is_native(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::Copy
+            | Opcode::Neg
+            | Opcode::Not
+            | Opcode::Abs
+            | Opcode::Sign
+            | Opcode::Sqrt
+            | Opcode::Ceil
+            | Opcode::Floor
+            | Opcode::Trunc
+            | Opcode::Add
+            | Opcode::Sub
+            | Opcode::Mul
+            | Opcode::Div
+            | Opcode::Min
+            | Opcode::Max
+            | Opcode::Quotient
+            | Opcode::Modulo
+            | Opcode::Remainder
+            | Opcode::Less
+            | Opcode::LessEqual
+            | Opcode::Greater
+            | Opcode::GreaterEqual
+            | Opcode::Equal
+            | Opcode::NotEqual
+            | Opcode::And
+            | Opcode::Or
+            | Opcode::Select
+            | Opcode::MulThenAdd
+            | Opcode::MulThenSub
+            | Opcode::SubProduct
+            | Opcode::FusedMulAdd
+            | Opcode::FusedMulSub
+            | Opcode::FusedSubProduct
+    )
+}
+
+/// What happens next to the values of an instruction, for one group of lanes.
+#[derive(Clone, Copy)]
+struct Future {
+    /// The next instructions that read the operands.
+    operands: [u32; 3],
+    /// The next one that reads the result.
+    target: u32,
+    /// Whether code behind the stretch reads the result.
+    is_stored: bool,
+}
+
+/// An operand of one group of lanes: a cell, or a constant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operated {
+    Cell(u32),
+    Constant(i32),
+}
+
+/// What a register holds.
+#[derive(Clone, Copy)]
+struct Held {
+    cell: u32,
+    next: u32,
+    /// Whether the slot in memory holds something else.
+    is_dirty: bool,
+}
+
+struct Emitter<'b> {
+    bytes: &'b mut Bytes,
+    stride: usize,
+    registers: [Option<Held>; N_REGISTERS],
+    /// By cell, the register that holds it.
+    places: Vec<Option<Register>>,
+    /// Registers that the instruction at hand reads.
+    pinned: u16,
+}
+
+/// Appends the loop for a stretch; gives where it begins. `is_needed` says by slot what is read behind it.
+pub(super) fn emit(bytes: &mut Bytes, stretch: &[Instruction], is_needed: &[bool], stride: usize) -> usize {
+    bytes.align();
+    let start = bytes.position();
+    let futures = look_ahead(stretch, is_needed);
+    let places = vec![None; is_needed.len() * COPIES];
+    let mut emitter = Emitter { bytes, stride, registers: [None; N_REGISTERS], places, pinned: 0 };
+    for (instruction, futures) in stretch.iter().zip(futures.chunks_exact(COPIES)) {
+        for (copy, future) in futures.iter().enumerate() {
+            emitter.instruction(instruction, copy as u32, *future);
+        }
+    }
+    bytes.repeat(start, (COPIES * GROUP) as i32);
+    start
+}
+
+fn look_ahead(stretch: &[Instruction], is_needed: &[bool]) -> Vec<Future> {
+    let mut futures = Vec::with_capacity(stretch.len() * COPIES);
+    let mut next = vec![NEVER; is_needed.len()];
+    let mut is_stored = is_needed.to_vec();
+    // Copies differ in their cells only, so that slots and instructions of the tape are enough.
+    for (at, instruction) in stretch.iter().enumerate().rev() {
+        let target = instruction.target as usize;
+        let mut future = Future { operands: [NEVER; 3], target: next[target], is_stored: is_stored[target] };
+        next[target] = NEVER;
+        is_stored[target] = false;
+        let operands = [instruction.a, instruction.b, instruction.c];
+        let slots = operands[..instruction.opcode.n_operands()].iter().map(|operand| operand.as_slot());
+        for (future, slot) in future.operands.iter_mut().zip(slots.clone()) {
+            *future = slot.map_or(NEVER, |slot| next[slot as usize]);
+        }
+        for slot in slots.flatten() {
+            next[slot as usize] = at as u32;
+        }
+        futures.extend([future; COPIES]);
+    }
+    futures.reverse();
+    futures
+}
+
+impl Emitter<'_> {
+    fn operated(operand: Operand, copy: u32) -> Operated {
+        match operand.source() {
+            Source::Slot(slot) => Operated::Cell(slot as u32 * COPIES as u32 + copy),
+            Source::Constant(index) => Operated::Constant((index * REPETITIONS * BYTES) as i32),
+        }
+    }
+
+    /// Where a cell is in memory.
+    fn memory(&self, cell: u32) -> i32 {
+        let (slot, copy) = (cell as usize / COPIES, cell as usize % COPIES);
+        (slot * self.stride * BYTES + copy * GROUP) as i32
+    }
+
+    /// Where an operand is.
+    fn place(&self, operated: Operated) -> Place {
+        match operated {
+            Operated::Constant(bytes) => Place::Constant(bytes),
+            Operated::Cell(cell) => {
+                self.places[cell as usize].map_or_else(|| Place::Cell(self.memory(cell)), Place::Register)
+            }
+        }
+    }
+
+    fn is_in_register(&self, operated: Operated) -> bool {
+        matches!(self.place(operated), Place::Register(_))
+    }
+
+    fn pin(&mut self, register: Register) {
+        self.pinned |= 1 << register.0;
+    }
+
+    /// A register for something new. It may hold a value that is not read any more, but none that is pinned.
+    fn free(&mut self) -> Register {
+        let open = |at: &usize| self.pinned & 1 << at == 0;
+        let empty = (0..N_REGISTERS).filter(open).find(|&at| self.registers[at].is_none());
+        let at = empty.unwrap_or_else(|| {
+            // The one that is read latest; of equals one that need not be stored.
+            let key = |at: &usize| self.registers[*at].map_or((NEVER, true), |held| (held.next, !held.is_dirty));
+            (0..N_REGISTERS)
+                .filter(open)
+                .max_by_key(key)
+                .expect("an instruction reads fewer operands than there are registers")
+        });
+        let register = Register(at as u8);
+        if let Some(held) = self.registers[at].take() {
+            if held.is_dirty && held.next != NEVER {
+                let memory = self.memory(held.cell);
+                self.bytes.store(register, memory);
+            }
+            self.places[held.cell as usize] = None;
+        }
+        register
+    }
+
+    /// An operand in a register, loaded if it must be; pinned.
+    fn register(&mut self, operated: Operated, next: u32) -> Register {
+        let place = self.place(operated);
+        if let Place::Register(register) = place {
+            self.pin(register);
+            return register;
+        }
+        let register = self.free();
+        self.bytes.single(Code::LOAD, register, place);
+        if let Operated::Cell(cell) = operated
+            && next != NEVER
+        {
+            self.registers[usize::from(register.0)] = Some(Held { cell, next, is_dirty: false });
+            self.places[cell as usize] = Some(register);
+        }
+        self.pin(register);
+        register
+    }
+
+    /// An operand wherever it is; pinned.
+    fn anywhere(&mut self, operated: Operated) -> Place {
+        let place = self.place(operated);
+        if let Place::Register(register) = place {
+            self.pin(register);
+        }
+        place
+    }
+
+    /// Notes when operands are read next, and forgets those that are not.
+    fn release(&mut self, operands: &[Operated], next: [u32; 3]) {
+        for (&operated, next) in operands.iter().zip(next) {
+            let Operated::Cell(cell) = operated else { continue };
+            let Some(register) = self.places[cell as usize] else { continue };
+            let held = &mut self.registers[usize::from(register.0)];
+            if next == NEVER {
+                *held = None;
+                self.places[cell as usize] = None;
+            } else if let Some(held) = held {
+                held.next = next;
+            }
+        }
+    }
+
+    /// A register for the result, which may be that of an operand that is not read again.
+    fn result(&mut self) -> Register {
+        self.pinned = 0;
+        self.free()
+    }
+
+    /// The register of an operand that is not read again, if it is in one and no other operand is in it.
+    fn dying(&self, operated: Operated, next: u32, others: [Operated; 2]) -> Option<Register> {
+        match self.place(operated) {
+            Place::Register(register) if next == NEVER && !others.contains(&operated) => Some(register),
+            _ => None,
+        }
+    }
+
+    fn instruction(&mut self, instruction: &Instruction, copy: u32, future: Future) {
+        let n = instruction.opcode.n_operands();
+        let all = [instruction.a, instruction.b, instruction.c];
+        let mut operands = [Operated::Constant(0); 3];
+        for (operated, operand) in operands.iter_mut().zip(&all[..n]) {
+            *operated = Self::operated(*operand, copy);
+        }
+        self.pinned = 0;
+        let target = self.compute(instruction.opcode, &operands[..n], future.operands);
+        let cell = instruction.target * COPIES as u32 + copy;
+        // What the slot held before is not read any more.
+        if let Some(old) = self.places[cell as usize].take() {
+            self.registers[usize::from(old.0)] = None;
+        }
+        if future.is_stored {
+            let memory = self.memory(cell);
+            self.bytes.store(target, memory);
+        }
+        self.registers[usize::from(target.0)] = None;
+        if future.target != NEVER {
+            self.registers[usize::from(target.0)] =
+                Some(Held { cell, next: future.target, is_dirty: !future.is_stored });
+            self.places[cell as usize] = Some(target);
+        }
+    }
+
+    /// Emits an operation; gives the register of its result.
+    fn compute(&mut self, opcode: Opcode, operands: &[Operated], next: [u32; 3]) -> Register {
+        match opcode {
+            Opcode::Copy => self.single(operands, next, |bytes, target, a| {
+                let code = if matches!(a, Place::Register(_)) { Code::MOVE } else { Code::LOAD };
+                bytes.single(code, target, a);
+            }),
+            Opcode::Sqrt => self.single(operands, next, |bytes, target, a| bytes.single(Code::SQRT, target, a)),
+            Opcode::Floor => self.single(operands, next, |bytes, target, a| bytes.round(Rounding::Floor, target, a)),
+            Opcode::Ceil => self.single(operands, next, |bytes, target, a| bytes.round(Rounding::Ceil, target, a)),
+            Opcode::Trunc => self.single(operands, next, |bytes, target, a| bytes.round(Rounding::Trunc, target, a)),
+            Opcode::Neg => self.with_literal(Code::XOR, Literal::SignBit, operands, next),
+            Opcode::Abs => self.with_literal(Code::AND, Literal::AllButSign, operands, next),
+            Opcode::Not => {
+                let a = self.register(operands[0], next[0]);
+                self.release(operands, next);
+                let target = self.result();
+                self.bytes.compare(Relation::Equal, target, a, Place::Literal(Literal::Zero));
+                self.truth(target)
+            }
+            Opcode::Sign => self.sign(operands, next),
+            Opcode::Add => self.symmetric(Code::ADD, operands, next),
+            Opcode::Mul => self.symmetric(Code::MUL, operands, next),
+            Opcode::Sub => self.binary(operands, next, |bytes, target, a, b| bytes.operate(Code::SUB, target, a, b)),
+            Opcode::Div => self.binary(operands, next, |bytes, target, a, b| bytes.operate(Code::DIV, target, a, b)),
+            Opcode::Min => self.extreme(Code::MIN, operands, next),
+            Opcode::Max => self.extreme(Code::MAX, operands, next),
+            Opcode::Quotient => self.binary(operands, next, |bytes, target, a, b| {
+                bytes.operate(Code::DIV, SCRATCH, a, b);
+                bytes.round(Rounding::Trunc, target, Place::Register(SCRATCH));
+            }),
+            Opcode::Modulo => self.remainder(Rounding::Floor, operands, next),
+            Opcode::Remainder => self.remainder(Rounding::Trunc, operands, next),
+            Opcode::Less => self.relation(Relation::Less, operands, next),
+            Opcode::LessEqual => self.relation(Relation::LessEqual, operands, next),
+            Opcode::Equal => self.relation(Relation::Equal, operands, next),
+            Opcode::NotEqual => self.relation(Relation::NotEqual, operands, next),
+            Opcode::Greater => self.relation(Relation::Less, &[operands[1], operands[0]], [next[1], next[0], NEVER]),
+            Opcode::GreaterEqual => {
+                self.relation(Relation::LessEqual, &[operands[1], operands[0]], [next[1], next[0], NEVER])
+            }
+            Opcode::And => self.logic(Code::AND, operands, next),
+            Opcode::Or => self.logic(Code::OR, operands, next),
+            Opcode::Select => {
+                let condition = self.register(operands[0], next[0]);
+                self.bytes.compare(Relation::NotEqual, SCRATCH, condition, Place::Literal(Literal::Zero));
+                let no = self.register(operands[2], next[2]);
+                let yes = self.anywhere(operands[1]);
+                self.release(operands, next);
+                let target = self.result();
+                self.bytes.blend(target, no, yes, SCRATCH);
+                target
+            }
+            Opcode::MulThenAdd => self.product_then(Code::ADD, operands, next),
+            Opcode::MulThenSub => self.product_then(Code::SUB, operands, next),
+            Opcode::SubProduct => {
+                let a = self.register(operands[0], next[0]);
+                let b = self.anywhere(operands[1]);
+                self.bytes.operate(Code::MUL, SCRATCH, a, b);
+                let c = self.register(operands[2], next[2]);
+                self.release(operands, next);
+                let target = self.result();
+                self.bytes.operate(Code::SUB, target, c, Place::Register(SCRATCH));
+                target
+            }
+            Opcode::FusedMulAdd => self.fused(Fused::MulAdd, operands, next),
+            Opcode::FusedMulSub => self.fused(Fused::MulSub, operands, next),
+            Opcode::FusedSubProduct => self.fused(Fused::SubProduct, operands, next),
+            _ => unreachable!("stretches consist of native operations"),
+        }
+    }
+
+    fn single(
+        &mut self,
+        operands: &[Operated],
+        next: [u32; 3],
+        emit: impl Fn(&mut Bytes, Register, Place),
+    ) -> Register {
+        let a = self.anywhere(operands[0]);
+        self.release(operands, next);
+        let target = self.result();
+        emit(self.bytes, target, a);
+        target
+    }
+
+    fn binary(
+        &mut self,
+        operands: &[Operated],
+        next: [u32; 3],
+        emit: impl Fn(&mut Bytes, Register, Register, Place),
+    ) -> Register {
+        let a = self.register(operands[0], next[0]);
+        let b = self.anywhere(operands[1]);
+        self.release(operands, next);
+        let target = self.result();
+        emit(self.bytes, target, a, b);
+        target
+    }
+
+    fn symmetric(&mut self, code: Code, operands: &[Operated], next: [u32; 3]) -> Register {
+        let is_swapped = !self.is_in_register(operands[0]) && self.is_in_register(operands[1]);
+        let emit = |bytes: &mut Bytes, target, a, b| bytes.operate(code, target, a, b);
+        if is_swapped {
+            self.binary(&[operands[1], operands[0]], [next[1], next[0], NEVER], emit)
+        } else {
+            self.binary(operands, next, emit)
+        }
+    }
+
+    fn with_literal(&mut self, code: Code, literal: Literal, operands: &[Operated], next: [u32; 3]) -> Register {
+        let a = self.register(operands[0], next[0]);
+        self.release(operands, next);
+        let target = self.result();
+        self.bytes.operate(code, target, a, Place::Literal(literal));
+        target
+    }
+
+    /// 1 where the bits are set, else 0.
+    fn truth(&mut self, target: Register) -> Register {
+        self.bytes.operate(Code::AND, target, target, Place::Literal(Literal::One));
+        target
+    }
+
+    fn relation(&mut self, relation: Relation, operands: &[Operated], next: [u32; 3]) -> Register {
+        let target = self.binary(operands, next, |bytes, target, a, b| bytes.compare(relation, target, a, b));
+        self.truth(target)
+    }
+
+    fn logic(&mut self, code: Code, operands: &[Operated], next: [u32; 3]) -> Register {
+        let a = self.register(operands[0], next[0]);
+        self.bytes.compare(Relation::NotEqual, SCRATCH, a, Place::Literal(Literal::Zero));
+        let b = self.register(operands[1], next[1]);
+        self.release(operands, next);
+        let target = self.result();
+        self.bytes.compare(Relation::NotEqual, target, b, Place::Literal(Literal::Zero));
+        self.bytes.operate(code, target, target, Place::Register(SCRATCH));
+        self.truth(target)
+    }
+
+    /// A register for the result that is not that of `kept`, which is read after the result is first written.
+    fn result_beside(&mut self, kept: Register) -> Register {
+        self.pinned = 0;
+        self.pin(kept);
+        self.free()
+    }
+
+    /// The processor's extremes give the second operand where either is NaN; here a first one that is NaN counts.
+    fn extreme(&mut self, code: Code, operands: &[Operated], next: [u32; 3]) -> Register {
+        let a = self.register(operands[0], next[0]);
+        let b = self.anywhere(operands[1]);
+        self.bytes.operate(code, SCRATCH, a, b);
+        self.release(operands, next);
+        let target = self.result_beside(a);
+        self.bytes.compare(Relation::Unordered, target, a, Place::Register(a));
+        self.bytes.blend(target, SCRATCH, Place::Register(a), target);
+        target
+    }
+
+    fn sign(&mut self, operands: &[Operated], next: [u32; 3]) -> Register {
+        let a = self.register(operands[0], next[0]);
+        self.release(operands, next);
+        let target = self.result_beside(a);
+        self.bytes.operate(Code::XOR, SCRATCH, SCRATCH, Place::Register(SCRATCH));
+        self.bytes.compare(Relation::Less, SCRATCH, SCRATCH, Place::Register(a));
+        self.bytes.operate(Code::AND, SCRATCH, SCRATCH, Place::Literal(Literal::One));
+        self.bytes.compare(Relation::Less, target, a, Place::Literal(Literal::Zero));
+        self.bytes.operate(Code::AND, target, target, Place::Literal(Literal::MinusOne));
+        self.bytes.operate(Code::ADD, target, target, Place::Register(SCRATCH));
+        self.bytes.compare(Relation::Unordered, SCRATCH, a, Place::Register(a));
+        self.bytes.blend(target, target, Place::Register(a), SCRATCH);
+        target
+    }
+
+    /// `a - round(a / b) b`
+    fn remainder(&mut self, rounding: Rounding, operands: &[Operated], next: [u32; 3]) -> Register {
+        self.binary(operands, next, |bytes, target, a, b| {
+            bytes.operate(Code::DIV, SCRATCH, a, b);
+            bytes.round(rounding, SCRATCH, Place::Register(SCRATCH));
+            bytes.operate(Code::MUL, SCRATCH, SCRATCH, b);
+            bytes.operate(Code::SUB, target, a, Place::Register(SCRATCH));
+        })
+    }
+
+    /// `a b` rounded, then added to or less `c`.
+    fn product_then(&mut self, code: Code, operands: &[Operated], next: [u32; 3]) -> Register {
+        let a = self.register(operands[0], next[0]);
+        let b = self.anywhere(operands[1]);
+        self.bytes.operate(Code::MUL, SCRATCH, a, b);
+        let c = self.anywhere(operands[2]);
+        self.release(operands, next);
+        let target = self.result();
+        self.bytes.operate(code, target, SCRATCH, c);
+        target
+    }
+
+    /// A fused product overwrites one of its operands: one that is not read again, or a copy.
+    fn fused(&mut self, fused: Fused, operands: &[Operated], next: [u32; 3]) -> Register {
+        let (mut a, mut b, c) = (operands[0], operands[1], operands[2]);
+        let [mut next_a, mut next_b, next_c] = next;
+        let swap = |a: &mut Operated, b: &mut Operated, next_a: &mut u32, next_b: &mut u32| {
+            std::mem::swap(a, b);
+            std::mem::swap(next_a, next_b);
+        };
+        if let Some(target) = self.dying(c, next_c, [a, b]) {
+            self.pin(target);
+            if !self.is_in_register(a) {
+                swap(&mut a, &mut b, &mut next_a, &mut next_b);
+            }
+            let first = self.register(a, next_a);
+            let second = self.anywhere(b);
+            self.bytes.operate(Code::fused(fused, Order::PlusTarget), target, first, second);
+            self.release(operands, next);
+            return target;
+        }
+        if self.dying(a, next_a, [b, c]).is_none() {
+            swap(&mut a, &mut b, &mut next_a, &mut next_b);
+        }
+        if let Some(target) = self.dying(a, next_a, [b, c]) {
+            self.pin(target);
+            if self.is_in_register(b) {
+                let first = self.register(b, next_b);
+                let second = self.anywhere(c);
+                self.bytes.operate(Code::fused(fused, Order::TargetTimesFirst), target, first, second);
+            } else {
+                let first = self.register(c, next_c);
+                let second = self.anywhere(b);
+                self.bytes.operate(Code::fused(fused, Order::TargetTimesSecond), target, first, second);
+            }
+            self.release(operands, next);
+            return target;
+        }
+        // None may be overwritten: a copy of one in memory costs no more than reading it.
+        if self.is_in_register(c) && !(self.is_in_register(a) && self.is_in_register(b)) {
+            if self.is_in_register(a) {
+                std::mem::swap(&mut a, &mut b);
+            }
+            let first = self.register(c, next_c);
+            let second = self.anywhere(b);
+            let place = self.anywhere(a);
+            let target = self.free();
+            self.bytes.single(Code::LOAD, target, place);
+            self.bytes.operate(Code::fused(fused, Order::TargetTimesSecond), target, first, second);
+            self.release(operands, next);
+            return target;
+        }
+        if !self.is_in_register(a) {
+            swap(&mut a, &mut b, &mut next_a, &mut next_b);
+        }
+        let first = self.register(a, next_a);
+        let second = self.anywhere(b);
+        let place = self.anywhere(c);
+        let target = self.free();
+        let code = if matches!(place, Place::Register(_)) { Code::MOVE } else { Code::LOAD };
+        self.bytes.single(code, target, place);
+        self.bytes.operate(Code::fused(fused, Order::PlusTarget), target, first, second);
+        self.release(operands, next);
+        target
+    }
+}

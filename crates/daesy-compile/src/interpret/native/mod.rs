@@ -1,0 +1,128 @@
+//! Machine code for the arithmetic of a tape.
+//!
+//! Stretches of arithmetic become loops over lanes (`emit`); elementary functions and calls between them are left to the steps of the
+//! interpreter. Code is made for one distance between rows, when the interpreter has run a tape so often that it is worth it.
+
+mod emit;
+mod encode;
+mod pages;
+
+use super::step::{Frame, Step, for_form};
+use super::{Backend, fuse};
+use crate::operation::Opcode;
+use crate::tape::{Operand, Tape};
+use encode::Bytes;
+use pages::Pages;
+
+/// Stretches shorter than this are left to the interpreter.
+const SHORTEST: usize = 3;
+
+/// Longer tapes are left to the interpreter.
+const LONGEST_TAPE: usize = 60_000;
+
+/// # Safety
+/// The arguments are the slots, the constants, and how many groups of [`LANES`] lanes rows have; all must belong to the tape and the
+/// stride that the code was made for. The processor must have AVX2 and FMA.
+type Code = unsafe extern "sysv64" fn(*mut f64, *const f64, usize);
+
+/// Lanes that code works on at once.
+const LANES: usize = 4 * emit::COPIES;
+
+/// A part of a program.
+#[derive(Debug)]
+enum Part {
+    /// Code by its first byte.
+    Code(usize),
+    Step(Step),
+}
+
+/// A tape as machine code, for rows that are some distance apart.
+#[derive(Debug)]
+pub(super) struct Native {
+    parts: Vec<Part>,
+    pages: Pages,
+    stride: usize,
+}
+
+impl Native {
+    /// Code for rows `stride` apart; none where there is little to gain, or the system gives no memory for it.
+    pub(super) fn new(tape: &Tape, stride: usize) -> Option<Self> {
+        let instructions = tape.instructions();
+        let reach = tape.n_slots().checked_mul(stride * size_of::<f64>())?;
+        if !stride.is_multiple_of(LANES) || instructions.len() > LONGEST_TAPE || i32::try_from(reach).is_err() {
+            return None;
+        }
+        let mut bytes = Bytes::default();
+        let mut parts = Vec::new();
+        let mut is_needed = vec![false; tape.n_slots()];
+        is_needed[tape.n_inputs()..][..tape.n_outputs()].fill(true);
+        // From the end, since what a stretch must store is what is read behind it.
+        let mut end = instructions.len();
+        while end > 0 {
+            let is_native = |at: &usize| emit::is_native(instructions[*at].opcode);
+            let n = (0..end).rev().take_while(is_native).count();
+            if n >= SHORTEST {
+                let stretch = &instructions[end - n..end];
+                parts.push(Part::Code(emit::emit(&mut bytes, stretch, &is_needed, stride)));
+                for instruction in stretch.iter().rev() {
+                    is_needed[instruction.target as usize] = false;
+                    let operands = [instruction.a, instruction.b, instruction.c];
+                    read(&mut is_needed, &operands[..instruction.opcode.n_operands()]);
+                }
+                end -= n;
+                continue;
+            }
+            let instruction = &instructions[end - 1];
+            parts.push(Part::Step(for_form(&fuse::Form::Plain(*instruction), Backend::Avx2)));
+            match instruction.opcode {
+                Opcode::Call => {
+                    let call = &tape.calls()[instruction.a.raw() as usize];
+                    call.targets().iter().flatten().for_each(|&slot| is_needed[slot as usize] = false);
+                    read(&mut is_needed, call.arguments());
+                }
+                Opcode::SinCos => {
+                    is_needed[instruction.target as usize] = false;
+                    is_needed[instruction.b.raw() as usize] = false;
+                    read(&mut is_needed, &[instruction.a]);
+                }
+                opcode => {
+                    is_needed[instruction.target as usize] = false;
+                    let operands = [instruction.a, instruction.b, instruction.c];
+                    read(&mut is_needed, &operands[..opcode.n_operands()]);
+                }
+            }
+            end -= 1;
+        }
+        parts.reverse();
+        if !parts.iter().any(|part| matches!(part, Part::Code(_))) {
+            return None;
+        }
+        Some(Self { parts, pages: Pages::new(&bytes.finish())?, stride })
+    }
+
+    /// Runs the program.
+    ///
+    /// # Safety
+    /// The frame must belong to the tape; the processor must have AVX2 and FMA.
+    pub(super) unsafe fn run(&self, frame: &Frame<'_>) {
+        assert_eq!(frame.stride, self.stride, "code is run with the rows it was made for");
+        for part in &self.parts {
+            match part {
+                Part::Code(offset) => {
+                    // SAFETY: the address is that of a function of this type, which `emit` has written.
+                    let code = unsafe { std::mem::transmute::<*const u8, Code>(self.pages.address(*offset)) };
+                    // SAFETY: the caller's, and the stride is the right one.
+                    unsafe { code(frame.cells, frame.constants, self.stride / LANES) };
+                }
+                // SAFETY: the caller's.
+                Part::Step(step) => unsafe { step.run(frame) },
+            }
+        }
+    }
+}
+
+fn read(is_needed: &mut [bool], operands: &[Operand]) {
+    for slot in operands.iter().filter_map(|operand| operand.as_slot()) {
+        is_needed[slot as usize] = true;
+    }
+}
