@@ -19,7 +19,8 @@ use daesy_integrate::ensemble::{
     DisturbanceRow, Disturbances, Ensemble, EnsembleOptions, EnsemblePoint, EnsembleStart, Experiment, Grid,
     InputTable, Wanted, start_of,
 };
-use daesy_model::flatten::flatten_text;
+use daesy_model::flatten::{FlattenOptions, flatten};
+use daesy_model::library::Library;
 use daesy_pencil::Mat;
 use daesy_structure::regularize;
 use daesy_system::{DaeSystem, ReferencePoint, StepMethod, StepRequest, Watch};
@@ -231,9 +232,11 @@ fn by_ida(signals: &Signals<'_>) -> Vec<f64> {
 }
 
 fn main() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../problems/pendulum/model.mo");
-    let text = std::fs::read_to_string(&file).expect("the model is there");
-    let flat = flatten_text("model.mo", &text, None).expect("the model flattens");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut library = Library::new();
+    library.add_path(&root.join("library/Modelica")).expect("the library is there");
+    library.add_path(&root.join("problems/pendulum/model.mo")).expect("the model is there");
+    let flat = flatten(&library, "Pendulum", &FlattenOptions::default()).expect("the model flattens");
     let system = compile(regularize(flat).expect("the model is regular")).expect("the model compiles");
     let description = system.description();
     let slot = |name: &str| description.inputs.iter().find(|input| input.name == name).expect("an input").start;

@@ -71,6 +71,8 @@ pub(super) struct Block<'e> {
     is_alive: Vec<bool>,
     n_alive: usize,
     rows: Vec<DisturbanceRow>,
+    /// By input, whether a disturbance gives it.
+    is_disturbed: Vec<bool>,
     /// Intervals are taken in 2^level steps.
     level: u32,
     n_easy: u32,
@@ -129,6 +131,7 @@ impl<'e> Block<'e> {
             is_alive: vec![true; n_lanes],
             n_alive: n_lanes,
             rows,
+            is_disturbed: (0..layout.n_inputs).map(|slot| slots.contains(&slot)).collect(),
             level: 0,
             n_easy: 0,
             prepared: f64::NAN,
@@ -236,8 +239,11 @@ impl<'e> Block<'e> {
     fn fill_signals(&mut self, node: usize, fraction: f64, disturbances: &mut dyn LaneDisturbances) {
         let stride = self.lanes.stride();
         let signals = self.lanes.signals_mut(node);
-        for (row, &value) in signals.chunks_exact_mut(stride).zip(&self.inputs) {
-            row.fill(value);
+        for ((row, &value), &is_disturbed) in signals.chunks_exact_mut(stride).zip(&self.inputs).zip(&self.is_disturbed)
+        {
+            if !is_disturbed {
+                row.fill(value);
+            }
         }
         disturbances.fill(fraction, &self.rows, stride, signals);
     }
@@ -248,11 +254,12 @@ impl<'e> Block<'e> {
         let carried = self.lanes.carried();
         for (row, scale) in self.scales.iter_mut().enumerate() {
             let values = &carried[row * stride..][..self.n_lanes];
-            let largest = values
-                .iter()
-                .zip(&self.is_alive)
-                .filter(|(value, is_alive)| **is_alive && value.is_finite())
-                .fold(0.0f64, |largest, (value, _)| largest.max(value.abs()));
+            let mut largest = largest_size(values);
+            if !largest.is_finite() || self.n_alive < self.n_lanes {
+                let alive =
+                    values.iter().zip(&self.is_alive).filter(|(value, is_alive)| **is_alive && value.is_finite());
+                largest = alive.fold(0.0f64, |largest, (value, _)| largest.max(value.abs()));
+            }
             *scale = largest.max(*scale * SCALE_DECAY);
         }
         match &mut self.pace {
@@ -268,14 +275,9 @@ impl<'e> Block<'e> {
             }
         }
         let options = self.ensemble.options;
-        let weights: Vec<f64> = self
-            .scales
-            .iter()
-            .zip(&self.layout.nominal)
-            .map(|(scale, nominal)| 1.0 / (options.rtol * scale + options.atol * nominal))
-            .collect();
-        for (row, weight) in self.lanes.weights_mut().chunks_exact_mut(stride).zip(weights) {
-            row.fill(weight);
+        let rows = self.lanes.weights_mut().chunks_exact_mut(stride);
+        for (row, (scale, nominal)) in rows.zip(self.scales.iter().zip(&self.layout.nominal)) {
+            row.fill(1.0 / (options.rtol * scale + options.atol * nominal));
         }
     }
 
@@ -317,9 +319,12 @@ impl<'e> Block<'e> {
     /// Steps from one fraction of an interval to another, with as many steps as the error asks for; gives the level it took.
     fn cross(&mut self, interval: usize, from: f64, to: f64, disturbances: &mut dyn LaneDisturbances) -> u32 {
         self.saved.clear();
-        self.saved.extend_from_slice(self.lanes.carried());
         loop {
             let n_steps = 1usize << self.level;
+            // A single step that is refused has changed nothing.
+            if n_steps > 1 && self.saved.is_empty() {
+                self.saved.extend_from_slice(self.lanes.carried());
+            }
             let mut worst = 0.0f64;
             let mut refusal = Refusal::None;
             let mut refused_at = 0;
@@ -359,7 +364,9 @@ impl<'e> Block<'e> {
             self.n_easy = 0;
             self.outcome.rejected_lane_steps += (refused_at as u64 + 1) * self.n_alive as u64;
             self.outcome.lane_steps -= (refused_at as u64 + 1) * self.n_alive as u64;
-            self.lanes.carried_mut().copy_from_slice(&self.saved);
+            if !self.saved.is_empty() {
+                self.lanes.carried_mut().copy_from_slice(&self.saved);
+            }
         }
     }
 
@@ -398,6 +405,12 @@ impl<'e> Block<'e> {
     /// Whether the last step may be accepted; keeps the worst error.
     fn judge(&self, worst: &mut f64) -> Refusal {
         let (errors, growths) = (self.lanes.error(), self.lanes.growth());
+        // Lanes that were left behind can only make these larger.
+        let (of_all, growth_of_all) = (largest_size(errors), largest_size(growths));
+        if of_all <= 1.0 && growth_of_all <= MAX_GROWTH {
+            *worst = worst.max(of_all);
+            return Refusal::None;
+        }
         let mut largest = 0.0f64;
         let mut growth = 0.0f64;
         for lane in 0..self.n_lanes {
@@ -517,6 +530,27 @@ impl<'e> Block<'e> {
             }
         }
     }
+}
+
+/// The largest absolute value; NaN if not all are finite.
+fn largest_size(values: &[f64]) -> f64 {
+    let mut largest = [0.0f64; 8];
+    // Infinities and NaN survive in a sum.
+    let mut sums = [0.0f64; 8];
+    let chunks = values.chunks_exact(8);
+    let rest = chunks.remainder();
+    let mut look = |at: usize, value: f64| {
+        let size = value.abs();
+        largest[at] = if size > largest[at] { size } else { largest[at] };
+        sums[at] += size;
+    };
+    for chunk in chunks {
+        for at in 0..8 {
+            look(at, chunk[at]);
+        }
+    }
+    rest.iter().enumerate().for_each(|(at, &value)| look(at, value));
+    if sums.iter().sum::<f64>().is_finite() { largest.iter().fold(0.0, |a: f64, &b| a.max(b)) } else { f64::NAN }
 }
 
 /// A sum in a fixed order: eight partial sums, then their sum.
