@@ -15,6 +15,23 @@ pub enum TimeAxis {
     Step(f64),
 }
 
+/// How the numbers of a file become those of the model.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Conversion {
+    /// Seconds in the unit of the times.
+    pub seconds: f64,
+    /// Factors by header.
+    pub scale: Vec<(String, f64)>,
+    /// What is added after that, by header.
+    pub offset: Vec<(String, f64)>,
+}
+
+impl Default for Conversion {
+    fn default() -> Self {
+        Self { seconds: 1.0, scale: Vec::new(), offset: Vec::new() }
+    }
+}
+
 /// One experiment: a time column that ascends, and the other columns.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Data {
@@ -122,6 +139,31 @@ impl Data {
             }
         };
         Ok(Self { file: shown.to_owned(), times, names, columns })
+    }
+
+    /// Brings times to seconds and columns to the model's units.
+    ///
+    /// # Errors
+    /// When a column that is to be converted is not there.
+    pub fn convert(&mut self, conversion: &Conversion) -> Result<(), Vec<Diagnostic>> {
+        self.times.iter_mut().for_each(|time| *time *= conversion.seconds);
+        type Change = fn(&mut f64, f64);
+        let changes: [(&[(String, f64)], Change); 2] =
+            [(&conversion.scale, |value, by| *value *= by), (&conversion.offset, |value, by| *value += by)];
+        for (list, change) in changes {
+            for (header, by) in list {
+                let Some(at) = self.names.iter().position(|name| name == header) else {
+                    let message = format!("there is no column `{header}` to be converted");
+                    let help = match nearest(header, self.names.iter().map(String::as_str)) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("its columns: {}", self.names.join(", ")),
+                    };
+                    return Err(vec![Diagnostic::about_file("data-column", &self.file, message).with_help(help)]);
+                };
+                self.columns[at].iter_mut().for_each(|value| change(value, *by));
+            }
+        }
+        Ok(())
     }
 
     /// The values of one column of a file that needs no time column; empty cells are left out.

@@ -10,6 +10,7 @@ pub mod filtered;
 pub mod ml;
 pub mod pem;
 pub mod refusal;
+mod save;
 mod show;
 
 pub(crate) use show::{short, text_table};
@@ -249,8 +250,11 @@ pub fn identify(
     options: &IdentifyOptions,
     progress: &mut ProgressLine<'_>,
 ) -> Result<Identification, IdentifyFailure> {
-    require_unknowns(loaded)?;
+    require_study(loaded)?;
     let route = route(loaded, options)?;
+    if !matches!(route, Route::Filter(_)) {
+        require_unknowns(loaded)?;
+    }
     let method = match route {
         Route::Filter(method) => return ml::identify(loaded, method, options, progress),
         Route::Ensembles(method) => method,
@@ -280,6 +284,7 @@ pub fn evaluate_at(
     options: &IdentifyOptions,
     points: &[Vec<f64>],
 ) -> Result<Vec<Vec<f64>>, IdentifyFailure> {
+    require_study(loaded)?;
     require_unknowns(loaded)?;
     match route(loaded, options)? {
         Route::Filter(method) => ml::evaluate_at(loaded, method, points),
@@ -288,15 +293,20 @@ pub fn evaluate_at(
     }
 }
 
-/// A study without unknowns has nothing to identify.
+/// A model alone cannot be identified.
+fn require_study(loaded: &Loaded) -> Result<(), IdentifyFailure> {
+    if loaded.study.is_some() {
+        return Ok(());
+    }
+    Err(IdentifyFailure::Input(vec![
+        Diagnostic::error("no-study", "a model alone says nothing about data, unknowns and measurements")
+            .with_help("write a study (.toml) that names the model"),
+    ]))
+}
+
+/// A study without unknowns has nothing to search for; the likelihood of linear models does without.
 fn require_unknowns(loaded: &Loaded) -> Result<(), IdentifyFailure> {
-    let Some(study) = &loaded.study else {
-        return Err(IdentifyFailure::Input(vec![
-            Diagnostic::error("no-study", "a model alone says nothing about data, unknowns and measurements")
-                .with_help("write a study (.toml) that names the model"),
-        ]));
-    };
-    if study.unknown.is_empty() {
+    if let Some(study) = loaded.study.as_ref().filter(|study| study.unknown.is_empty()) {
         let finding = Finding::error("no-unknowns", daesy_graph::Span::NONE, "the study has no unknowns")
             .with_help("add `[unknown]` with a parameter and its start");
         return Err(IdentifyFailure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]));

@@ -140,8 +140,9 @@ fn load_study(
                 return Err(diagnostics);
             }
             flatten_source(source, &file, given, &values).or_else(|errors| {
-                // Unknowns that are free symbols have no place in the model: they are given their values below.
-                let is_symbol = |name: &String| study.unknown.iter().any(|unknown| unknown.name == *name);
+                // Free symbols have no place in the model: they are given their values below.
+                let is_symbol =
+                    |name: &String| study.unknown.iter().any(|unknown| unknown.name == *name) || study.mentions(name);
                 let is_about_symbols =
                     |error: &Diagnostic| error.code == "unknown-parameter" && error.names.iter().all(is_symbol);
                 if errors.is_empty() || !errors.iter().all(is_about_symbols) {
@@ -285,6 +286,12 @@ pub fn quantity_expression(flat: &mut FlatDae, quantity: &Quantity) -> Result<Ex
 /// Puts the study's values into the model and checks every name it uses.
 fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<Finding> {
     let mut findings = Vec::new();
+    // Values that the model has no place for, but expressions of the study do, are free symbols.
+    for parameter in &study.parameters {
+        if flat.find(&parameter.name).is_none() && study.mentions(&parameter.name) {
+            linear_model::add_parameter(flat, &parameter.name, None, parameter.span);
+        }
+    }
     // Unknowns that are no parameters of the model are free symbols for expressions.
     for unknown in &study.unknown {
         match flat.find(&unknown.name) {
@@ -325,7 +332,9 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
                         Finding::error("final", parameter.span, format!("`{}` is final", parameter.name))
                             .with_names([&parameter.name]),
                     );
-                } else if let QuantityValue::Expression(_) = parameter.item.value {
+                } else if matches!(parameter.item.value, QuantityValue::Expression(_))
+                    || flat.variables[var.index()].binding.is_none()
+                {
                     match quantity_expression(flat, &parameter.item) {
                         Ok(value) => flat.variables[var.index()].binding = Some(value),
                         Err(errors) => findings.extend(errors),

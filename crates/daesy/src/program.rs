@@ -160,6 +160,9 @@ struct IdentifyArgs {
     /// Also finds profile-likelihood intervals
     #[arg(long)]
     profile: bool,
+    /// Writes the study with the estimates in the place of the unknowns, to be applied to other data
+    #[arg(long, value_name = "STUDY.toml")]
+    save: Option<PathBuf>,
     /// Keeps what was computed, so that the same command goes on where it ended
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,

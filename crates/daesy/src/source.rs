@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use daesy_graph::Span;
 use daesy_graph::finding::{Finding, nearest};
 
-use crate::data::{Data, TimeAxis, time_column_help};
+use crate::data::{Conversion, Data, TimeAxis, time_column_help};
 use crate::diagnostic::Diagnostic;
 use crate::load::Loaded;
 use crate::study::{ColumnName, DataSource, Named};
@@ -89,10 +89,12 @@ impl Loaded {
                     .with_help("name a study (.toml) instead of the model, with `[inputs]` and `[measurements]`"),
             ]);
         };
-        let (known, time) = study
-            .data
-            .take()
-            .map_or((Vec::new(), TimeAxis::Column(TIME.to_owned())), |source| (source.files, source.time));
+        let source = study.data.take().unwrap_or_else(|| DataSource {
+            files: Vec::new(),
+            time: TimeAxis::Column(TIME.to_owned()),
+            conversion: Conversion::default(),
+        });
+        let known = source.files;
         // One file for a study whose experiments are columns of one file stands for all of them.
         let is_shared = files.len() == 1 && known.iter().all(|file| file.name == known[0].name);
         let n_files = if is_shared { known.len().max(1) } else { files.len() };
@@ -105,7 +107,7 @@ impl Loaded {
                 Named { name: path.display().to_string(), span: Span::NONE, item }
             })
             .collect();
-        study.data = Some(DataSource { files: named, time });
+        study.data = Some(DataSource { files: named, ..source });
         Ok(())
     }
 
@@ -127,12 +129,16 @@ impl Loaded {
         let source = self.data_source();
         if let Some(table) = self.data.get(at) {
             let by_default = TimeAxis::Column(TIME.to_owned());
-            return Data::from_table(table, source.map_or(&by_default, |source| &source.time));
+            let mut data = Data::from_table(table, source.map_or(&by_default, |source| &source.time))?;
+            if let Some(source) = source {
+                data.convert(&source.conversion)?;
+            }
+            return Ok(data);
         }
         let Some((source, file)) = source.and_then(|source| Some((source, source.files.get(at)?))) else {
             return Err(vec![Diagnostic::error("data-source", "the study lists no data file")]);
         };
-        self.read_file(file, &source.time)
+        self.read_file(file, source)
     }
 
     /// The data of all experiments.
@@ -151,7 +157,7 @@ impl Loaded {
         if diagnostics.is_empty() { Ok(all) } else { Err(diagnostics) }
     }
 
-    fn read_file(&self, file: &Named<Vec<ColumnName>>, time: &TimeAxis) -> Result<Data, Vec<Diagnostic>> {
+    fn read_file(&self, file: &Named<Vec<ColumnName>>, source: &DataSource) -> Result<Data, Vec<Diagnostic>> {
         let path = self.folder.join(&file.name);
         if !path.exists() {
             if file.span == Span::NONE {
@@ -165,7 +171,8 @@ impl Loaded {
             let sources = self.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
             return Err(vec![Diagnostic::resolve(&finding, &sources)]);
         }
-        let mut data = Data::read(&path, &path.display().to_string(), time)?;
+        let mut data = Data::read(&path, &path.display().to_string(), &source.time)?;
+        data.convert(&source.conversion)?;
         for column in &file.item {
             let Some(at) = data.names.iter().position(|header| *header == column.header) else {
                 let message = format!("`{}` has no column `{}`", file.name, column.header);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use daesy_graph::{SourceMap, Span};
 
-use crate::data::TimeAxis;
+use crate::data::{Conversion, TimeAxis};
 
 pub(crate) use matrix::read_matrix_market;
 pub use matrix::{LinearMatrix, MatrixEntry, SparseMatrix};
@@ -220,6 +220,8 @@ pub struct DataSource {
     pub files: Vec<Named<Vec<ColumnName>>>,
     /// Where the times of the rows come from.
     pub time: TimeAxis,
+    /// How the file's numbers become the model's.
+    pub conversion: Conversion,
 }
 
 /// How start values are found.
@@ -386,4 +388,28 @@ pub struct Study {
     pub uq: UqOptions,
     /// The study's own text.
     pub sources: SourceMap,
+}
+
+impl Study {
+    /// Whether an expression of the study's inputs, disturbances, accuracies or parameters holds this name.
+    #[must_use]
+    pub fn mentions(&self, name: &str) -> bool {
+        let of_inputs = self.inputs.iter().filter_map(|input| match &input.item {
+            InputSource::Expression { expression, .. } => Some(expression),
+            InputSource::Column { .. } | InputSource::Impulses(_) => None,
+        });
+        let of_disturbances = self.disturbances.iter().flat_map(|disturbance| match &disturbance.item.process {
+            DisturbanceProcess::Filter { a, b, c } => [a, b, c].into_iter().flatten().flatten().collect(),
+            DisturbanceProcess::White(intensity) => vec![intensity],
+            DisturbanceProcess::Factor { num, den } => num.iter().chain(den).collect(),
+        });
+        let of_measurements = self.measurements.iter().flat_map(|signal| [&signal.item.std, &signal.item.variance]);
+        let of_parameters = self.parameters.iter().map(|parameter| &parameter.item);
+        let mut all = of_inputs.chain(of_disturbances).chain(of_measurements.flatten()).chain(of_parameters);
+        let is_within = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '[' | ']');
+        all.any(|quantity| match &quantity.value {
+            QuantityValue::Number(_) => false,
+            QuantityValue::Expression(text) => text.split(|c| !is_within(c)).any(|word| word == name),
+        })
+    }
 }

@@ -1,5 +1,6 @@
 //! What must be said of estimates: that they are at a bound, or that the data do not determine them.
 
+use daesy_estimate::search::SearchSpace;
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 
@@ -8,14 +9,36 @@ use super::ParameterEstimate;
 /// Weights below this do not count as part of a direction.
 const NEGLIGIBLE: f64 = 1e-3;
 
-/// A warning for every estimate at its bound.
-pub(super) fn at_bounds(parameters: &[ParameterEstimate]) -> impl Iterator<Item = Finding> {
-    parameters.iter().filter(|parameter| parameter.at_bound.is_some()).map(|parameter| {
+/// A warning for every estimate at its bound; `places` are those of the unknowns in the study.
+pub(super) fn at_bounds(
+    parameters: &[ParameterEstimate],
+    places: impl Iterator<Item = Span>,
+) -> impl Iterator<Item = Finding> {
+    parameters.iter().zip(places).filter(|(parameter, _)| parameter.at_bound.is_some()).map(|(parameter, place)| {
         let message = format!("`{}` is at its bound {}: its error is not known", parameter.name, parameter.estimate);
-        Finding::warning("at-bound", Span::NONE, message)
-            .with_names([&parameter.name])
-            .with_help("widen the bound, or take the value as known")
+        Finding::warning("at-bound", place, message).with_names([&parameter.name]).with_help(
+            "widen the bound; if it then runs off, the data give a limit only: take the value as known, or measure more",
+        )
     })
+}
+
+/// A note for every interval that reaches over a bound: it comes from a curvature that does not know of it.
+pub(super) fn beyond_bounds(
+    parameters: &[ParameterEstimate],
+    places: impl Iterator<Item = Span>,
+    space: &SearchSpace,
+) -> impl Iterator<Item = Finding> {
+    let reaches_over = |at: usize, parameter: &ParameterEstimate| {
+        parameter.at_bound.is_none() && (parameter.ci95[0] < space.lower[at] || parameter.ci95[1] > space.upper[at])
+    };
+    parameters.iter().zip(places).enumerate().filter(move |(at, (parameter, _))| reaches_over(*at, parameter)).map(
+        |(_, (parameter, place))| {
+            let message = format!("the 95 % interval of `{}` reaches over its bounds", parameter.name);
+            Finding::note("interval-over-bound", place, message)
+                .with_names([&parameter.name])
+                .with_help("`--profile` finds an interval from the likelihood itself")
+        },
+    )
 }
 
 /// Directions of the parameters that the data do not determine, by name.

@@ -177,7 +177,8 @@ pub fn identify(
             }
         })
         .collect();
-    diagnostics.extend(caveats::at_bounds(&parameters).map(|warning| resolve(loaded, &warning)));
+    let places = || study.unknowns.iter().map(|unknown| unknown.span);
+    diagnostics.extend(caveats::at_bounds(&parameters, places()).map(|warning| resolve(loaded, &warning)));
     let flat_directions = caveats::named_directions(&parameters, &uncertainty.flat_directions);
     diagnostics.extend(caveats::flat(&flat_directions).map(|warning| resolve(loaded, &warning)));
     let message = format!("the model is not linear; the likelihood rests on an approximation ({approximation})");

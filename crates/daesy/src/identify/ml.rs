@@ -322,7 +322,12 @@ fn finish(
             }
         }
     }
-    diagnostics.extend(caveats::at_bounds(&parameters).map(|warning| resolve(loaded, &warning)));
+    let places = || study.unknowns.iter().map(|unknown| unknown.span);
+    diagnostics.extend(caveats::at_bounds(&parameters, places()).map(|warning| resolve(loaded, &warning)));
+    if !options.with_profiles {
+        let notes = caveats::beyond_bounds(&parameters, places(), &study.space);
+        diagnostics.extend(notes.map(|note| resolve(loaded, &note)));
+    }
     let flat_directions = caveats::named_directions(&parameters, &uncertainty.flat_directions);
     diagnostics.extend(caveats::flat(&flat_directions).map(|warning| resolve(loaded, &warning)));
     if expansion.value.n_redundant > 0 {

@@ -436,7 +436,8 @@ fn finish(
             }
         })
         .collect::<Vec<_>>();
-    diagnostics.extend(caveats::at_bounds(&parameters).map(|warning| resolve(loaded, &warning)));
+    let places = || study.unknowns.iter().map(|unknown| unknown.span);
+    diagnostics.extend(caveats::at_bounds(&parameters, places()).map(|warning| resolve(loaded, &warning)));
     let worst_share = (0..theta.len())
         .map(|at| uncertainty.monte_carlo_std[at] / uncertainty.std[at])
         .filter(|share| share.is_finite())

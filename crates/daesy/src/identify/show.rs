@@ -112,7 +112,15 @@ impl Identification {
     fn judgement(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let id = &self.identifiability;
-        if id.flat_directions.is_empty() {
+        let at_bound: Vec<String> = (self.parameters.iter().filter(|parameter| parameter.at_bound.is_some()))
+            .map(|parameter| format!("`{}`", parameter.name))
+            .collect();
+        if !at_bound.is_empty() {
+            let verb = if at_bound.len() == 1 { "is at its bound" } else { "are at their bounds" };
+            lines.push(format!("{} {verb}: the data give a limit, not a value.", at_bound.join(", ")));
+        } else if id.n_unknown == 0 {
+            lines.push("Nothing was unknown: the model is applied as it is.".to_owned());
+        } else if id.flat_directions.is_empty() {
             lines.push(format!("The data determine all {} unknowns.", id.n_unknown));
         } else {
             lines.push(format!("The data determine {} of {} directions.", id.rank, id.n_unknown));

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{Answer, CostArgs, EstimateArgs, FileArgs, IdentifyArgs, Status, cannot_write, load_file, table_kind};
 use crate::cost::{CostOptions, cost};
+use crate::diagnostic::Diagnostic;
 use crate::estimate::estimate;
 use crate::identify::{IdentifyFailure, IdentifyOptions, identify};
 use crate::load::Loaded;
@@ -97,8 +98,19 @@ impl Answer {
     }
 
     /// Writes table and report; the first that fails is told.
-    fn write_outputs(mut self, args: &FileArgs, kind: TableKind, table: Table, page: &Page) -> Self {
-        let mut files: Vec<(&Path, Vec<u8>)> = Vec::new();
+    fn write_outputs(self, args: &FileArgs, kind: TableKind, table: Table, page: &Page) -> Self {
+        self.write_files(args, kind, table, page, Vec::new())
+    }
+
+    /// Writes these files, table and report; the first that fails is told.
+    fn write_files<'a>(
+        mut self,
+        args: &'a FileArgs,
+        kind: TableKind,
+        table: Table,
+        page: &Page,
+        mut files: Vec<(&'a Path, Vec<u8>)>,
+    ) -> Self {
         if let Some(path) = &args.output {
             files.push((path, table.to_bytes(kind)));
         }
@@ -136,7 +148,21 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
     if !found.converged {
         answer.status = Status::GaveUp;
     }
-    answer.write_outputs(&args.file, kind, found.table(), &page)
+    let mut files: Vec<(&Path, Vec<u8>)> = Vec::new();
+    if let (Some(path), Some(study)) = (&args.save, &loaded.study) {
+        // Paths in a study are relative to it.
+        let folder = |path: &Path| std::path::absolute(path).ok().and_then(|path| path.parent().map(Path::to_path_buf));
+        if args.file.caller.source.is_none() && folder(path) != folder(&args.file.file) {
+            let diagnostic = Diagnostic::error("save", "a study that was identified is saved beside the original")
+                .with_help("its paths are relative to its folder");
+            return answer.fail(Status::Usage, vec![diagnostic]);
+        }
+        match found.study_text(study) {
+            Ok(text) => files.push((path, text.into_bytes())),
+            Err(diagnostic) => return answer.fail(Status::Fault, vec![*diagnostic]),
+        }
+    }
+    answer.write_files(&args.file, kind, found.table(), &page, files)
 }
 
 pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {

@@ -8,12 +8,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::section::{Reader, Section};
-use crate::data::TimeAxis;
+use crate::data::{Conversion, TimeAxis};
 
 use super::{
     ColumnName, DataSource, Disturbance, DisturbanceProcess, Hold, IdentifyOptions, Impulse, Initial, InitialMode,
-    InputSource, LinearNames, LinearSource, Measurement, ModelSource, Named, Quantity, RandomParameter, SampleSource,
-    SimulateOptions, Study, StudyModel, UnknownParameter, UqOptions,
+    InputSource, LinearNames, LinearSource, Measurement, ModelSource, Named, Quantity, QuantityValue, RandomParameter,
+    SampleSource, SimulateOptions, Study, StudyModel, UnknownParameter, UqOptions,
 };
 
 /// What reading a study gave: the study when nothing in it is wrong, and the findings with the text they point into.
@@ -286,6 +286,8 @@ fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
     let c = matrix(reader, "C");
     let signals = section.take("signals").map(|value| reader.texts("signals", value));
     let white = section.take("white").map(|value| reader.quantity("white", value));
+    let std = section.take("std").map(|value| reader.quantity("std", value));
+    let time_constant = section.take("time_constant").map(|value| reader.quantity("time_constant", value));
     let num = section.take("num").map(|value| reader.quantities("num", value));
     let den = section.take("den").map(|value| reader.quantities("den", value));
     let starts_at_zero = section
@@ -293,10 +295,27 @@ fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
         .and_then(|value| reader.word("initial", value, &["stationary", "zero"]))
         .is_some_and(|word| word == "zero");
     section.finish(reader);
-    let process = match (a, b, c, white, num, den) {
-        (Some(a), Some(b), Some(c), None, None, None) => DisturbanceProcess::Filter { a: a?, b: b?, c: c? },
-        (None, None, None, Some(white), None, None) => DisturbanceProcess::White(white?),
-        (None, None, None, None, Some(num), Some(den)) => DisturbanceProcess::Factor { num: num?, den: den? },
+    let process = match (a, b, c, white, num, den, std, time_constant) {
+        (Some(a), Some(b), Some(c), None, None, None, None, None) => DisturbanceProcess::Filter { a: a?, b: b?, c: c? },
+        (None, None, None, Some(white), None, None, None, None) => DisturbanceProcess::White(white?),
+        (None, None, None, None, Some(num), Some(den), None, None) => {
+            DisturbanceProcess::Factor { num: num?, den: den? }
+        }
+        (None, None, None, None, None, None, Some(std), Some(time_constant)) => {
+            let time_constant = time_constant?;
+            let of_time_constant = |before: &str, after: &str| {
+                let text = match &time_constant.value {
+                    QuantityValue::Number(value) => format!("{before}{value:?}{after}"),
+                    QuantityValue::Expression(text) => format!("{before}{text}{after}"),
+                };
+                vec![vec![Quantity { value: QuantityValue::Expression(text), span: time_constant.span }]]
+            };
+            DisturbanceProcess::Filter {
+                a: of_time_constant("-1/(", ")"),
+                b: of_time_constant("sqrt(2/(", "))"),
+                c: vec![vec![std?]],
+            }
+        }
         _ => {
             reader.findings.push(
                 Finding::error(
@@ -306,7 +325,8 @@ fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
                 )
                 .with_names([name])
                 .with_help(
-                    "give `A`, `B`, `C` (shaping filter), or `white` (intensity), or `num` and `den` (spectral factor)",
+                    "give `std` and `time_constant`, or `A`, `B`, `C` (shaping filter), or `white` (intensity), or `num` and `den` \
+                     (spectral factor)",
                 ),
             );
             return None;
@@ -375,7 +395,7 @@ fn read_measurement(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
         );
     }
     for (key, quantity) in [("std", &std), ("variance", &variance)] {
-        if let Some(Quantity { value: super::QuantityValue::Number(number), span }) = quantity
+        if let Some(Quantity { value: QuantityValue::Number(number), span }) = quantity
             && *number < 0.0
         {
             reader.findings.push(
@@ -426,6 +446,23 @@ fn read_data(reader: &mut Reader, root: &mut Section<'_, '_>) -> Option<DataSour
     let files = section.take("files");
     let column = section.take("time");
     let step = section.take("step");
+    let seconds = match section.take("time_unit") {
+        Some(value) => match reader.word("time_unit", value, &["ms", "s", "min", "h", "d"])? {
+            "ms" => 1e-3,
+            "min" => 60.0,
+            "h" => 3600.0,
+            "d" => 86400.0,
+            _ => 1.0,
+        },
+        None => 1.0,
+    };
+    let mut by_header = |reader: &mut Reader, key| -> Vec<(String, f64)> {
+        let expected = "a table of numbers by column, such as { power_kW = 1000 }";
+        let read = read_named(reader, &mut section, key, expected, |reader, name, value| reader.number(name, value));
+        read.into_iter().map(|named| (named.name, named.item)).collect()
+    };
+    let scale = by_header(reader, "scale");
+    let offset = by_header(reader, "offset");
     section.finish(reader);
     let time = match (column, step) {
         (None, None) => TimeAxis::Column("t".to_owned()),
@@ -467,7 +504,7 @@ fn read_data(reader: &mut Reader, root: &mut Section<'_, '_>) -> Option<DataSour
     for item in items {
         named.extend(read_data_file(reader, item));
     }
-    Some(DataSource { files: named, time })
+    Some(DataSource { files: named, time, conversion: Conversion { seconds, scale, offset } })
 }
 
 /// `"a.csv"` or `{ file = "a.csv", columns = { u = "u11" } }`: what the study calls `u` is the column `u11` of this file.

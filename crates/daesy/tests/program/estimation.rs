@@ -178,6 +178,73 @@ fn parameters_are_found_with_their_uncertainty() {
 }
 
 #[test]
+fn what_was_identified_is_saved_and_applied_to_other_records() {
+    let study = STUDY
+        .replace("std = 0.05", "std = \"noise\"")
+        .replace("[inputs]", "noise = { start = 0.1, min = 0 }\n[inputs]");
+    let session = lag().with("study.toml", &study).with("other.csv", &lag_data(6, 200));
+    let run = session.run(&["identify", "study.toml", "--json", "--save", "identified.toml"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let found = run.json();
+    let saved = std::fs::read_to_string(session.path("identified.toml")).unwrap();
+    assert!(!saved.contains("[unknown]") && saved.contains("[parameters]\n\"a\" = "), "{saved}");
+    // On the same record it has the same likelihood; on another one nothing is searched for.
+    let again = session.run(&["identify", "identified.toml", "--json"]);
+    assert_eq!(again.status, 0, "{}", again.stderr);
+    let likelihood = |document: &Value| document["log_likelihood"].as_f64().unwrap();
+    assert!((likelihood(&again.json()) - likelihood(&found)).abs() < 1e-9 * likelihood(&found).abs());
+    let other = session.run(&["identify", "identified.toml", "--data", "other.csv", "--json"]);
+    assert_eq!(other.status, 0, "{}", other.stderr);
+    assert!(other.json()["fit_percent"]["x"].as_f64().unwrap() > 80.0);
+    assert_eq!(other.json()["parameters"].as_array().unwrap().len(), 0);
+    let text = session.run(&["identify", "identified.toml", "--data", "other.csv"]).stdout;
+    assert!(text.contains("Nothing was unknown"), "{text}");
+    let elsewhere = session.run(&["identify", "study.toml", "--save", "../identified.toml"]);
+    assert_eq!(elsewhere.status, 2, "{}", elsewhere.stderr);
+}
+
+#[test]
+fn data_in_other_units_are_the_same_data() {
+    let minutes: String = lag_data(5, 60)
+        .lines()
+        .enumerate()
+        .map(|(at, line)| {
+            let cells: Vec<&str> = line.split(',').collect();
+            if at == 0 {
+                return "minutes,milli,shifted\n".to_owned();
+            }
+            let number = |at: usize| cells[at].parse::<f64>().unwrap();
+            format!("{},{},{}\n", number(0) / 60.0, 1000.0 * number(1), number(2) + 273.15)
+        })
+        .collect();
+    let converted = STUDY
+        .replace(
+            "time = \"t\"",
+            "time = \"minutes\"\ntime_unit = \"min\"\nscale = { milli = 1e-3 }\noffset = { shifted = -273.15 }",
+        )
+        .replace("column = \"u\"", "column = \"milli\"")
+        .replace("column = \"y\"", "column = \"shifted\"");
+    let session = Session::with_model(LAG)
+        .with("study.toml", STUDY)
+        .with("data.csv", &lag_data(5, 60))
+        .with("converted.toml", &converted.replace("data.csv", "minutes.csv"))
+        .with("minutes.csv", &minutes);
+    let likelihood = |study: &str| {
+        let run = session.run(&["cost", study, "--json", "--grid", "a=1.2:1.2:1"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        run.json()["values"][0].as_f64().unwrap()
+    };
+    let (plain, converted_value) = (likelihood("study.toml"), likelihood("converted.toml"));
+    assert!((plain - converted_value).abs() < 1e-8 * plain.abs(), "{plain} {converted_value}");
+    let wrong = Session::with_model(LAG)
+        .with("study.toml", &STUDY.replace("time = \"t\"", "scale = { z = 2 }"))
+        .with("data.csv", &lag_data(5, 60));
+    let run = wrong.run(&["identify", "study.toml"]);
+    assert_eq!(run.status, 1);
+    assert!(run.stderr.contains("there is no column `z` to be converted"), "{}", run.stderr);
+}
+
+#[test]
 fn experiments_add_up_and_forms_of_a_disturbance_agree() {
     let likelihood = |study: &str| {
         let session = Session::with_model(LAG)
@@ -196,6 +263,9 @@ fn experiments_add_up_and_forms_of_a_disturbance_agree() {
     let filter = with("{ A = [[0, 1], [-16, -0.8]], B = [[0], [1]], C = [[0.5, 0.25]] }");
     let factor = with("{ num = [0.5, 1.0], den = [2, 1.6, 32] }");
     assert!((filter - factor).abs() < 1e-9 * factor.abs(), "{filter} {factor}");
+    let by_size = with("{ std = 0.3, time_constant = \"1/a\" }");
+    let by_matrices = with("{ A = [[\"-a\"]], B = [[\"sqrt(2*a)\"]], C = [[0.3]] }");
+    assert!((by_size - by_matrices).abs() < 1e-9 * by_size.abs(), "{by_size} {by_matrices}");
     let squared = likelihood(&STUDY.replace("std = 0.05", "variance = 0.0025"));
     assert!((squared - one).abs() < 1e-9 * one.abs());
     let over_time = likelihood(&STUDY.replace("std = 0.05", "std = \"0.05 + 0*time\""));
