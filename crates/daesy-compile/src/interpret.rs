@@ -128,7 +128,7 @@ pub struct Interpreter {
 
 /// Distances between rows for which there is machine code: multiples of eight up to this many.
 #[cfg(all(target_arch = "x86_64", unix))]
-const NATIVE_STRIDES: usize = 8;
+const NATIVE_STRIDES: usize = 9;
 
 /// Machine code of one tape, by the distance between rows; none where it was tried in vain.
 #[cfg(all(target_arch = "x86_64", unix))]
@@ -229,7 +229,7 @@ impl Executor for Interpreter {
         if !memory.is_for(&self.tape) {
             return Err(ExecutionError::WrongMemory);
         }
-        let (stride, n_lanes) = (memory.stride(), memory.n_lanes());
+        let (stride, n_lanes, n_computed) = (memory.stride(), memory.n_lanes(), memory.n_computed());
         let mut scratch = std::mem::take(&mut memory.scratch);
         let cells = memory.cells_mut().as_mut_ptr();
         let frame = Frame {
@@ -237,12 +237,13 @@ impl Executor for Interpreter {
             // SAFETY: the constants lie behind the slots.
             constants: unsafe { cells.add(self.tape.n_slots() * stride) },
             stride,
+            n_computed,
             n_lanes,
             tape: &self.tape,
             scratch: RefCell::new(&mut scratch),
         };
         // SAFETY of all calls: `assemble` has checked that the tape is sound, the memory was made for it, and its stride is 1
-        // exactly when it has one lane, else a multiple of 8; AVX2 is used only where it is available.
+        // exactly when it has one lane, else a multiple of 8 that is not less than the lanes to be computed; AVX2 is used only where it is available.
         match (self.backend, n_lanes) {
             #[cfg(target_arch = "x86_64")]
             (Backend::Avx2 | Backend::Native, 1) => unsafe { step::run_single_avx2(&self.single, &frame) },

@@ -15,7 +15,8 @@ struct CacheLine([f64; LINE]);
 /// The slots of one tape for a number of trajectories (lanes) side by side.
 ///
 /// Row `s` holds slot `s` of all lanes. Rows start `stride` doubles apart: 1 for a single lane, else the number of lanes rounded
-/// up to 8, so that rows are aligned to 64 bytes. Lanes beyond `n_lanes` are computed along and mean nothing. Behind the rows
+/// up to an odd multiple of 8, so that rows are aligned to 64 bytes and do not compete for the same few places of a cache. Lanes
+/// beyond `n_lanes` mean nothing, some are computed along. Behind the rows
 /// are the constants of the tape, once for a single lane, else eight times each.
 #[derive(Clone)]
 pub struct LaneMemory {
@@ -35,7 +36,8 @@ impl LaneMemory {
     /// Zeros for all slots of a tape.
     #[must_use]
     pub fn new(tape: &Tape, n_lanes: usize) -> Self {
-        let (stride, repetitions) = if n_lanes == 1 { (1, 1) } else { (n_lanes.next_multiple_of(LINE), REPETITIONS) };
+        let (stride, repetitions) =
+            if n_lanes == 1 { (1, 1) } else { ((n_lanes.div_ceil(LINE) | 1) * LINE, REPETITIONS) };
         let n_cells = tape.n_slots() * stride;
         let n_lines = (n_cells + tape.constants().len() * repetitions).div_ceil(LINE);
         let scratch = tape.calls().iter().map(|call| call.arguments().len() + call.targets().len()).max().unwrap_or(0);
@@ -70,6 +72,10 @@ impl LaneMemory {
     #[must_use]
     pub const fn stride(&self) -> usize {
         self.stride
+    }
+    /// Lanes that are computed: a single one, or the next multiple of 8.
+    pub(crate) const fn n_computed(&self) -> usize {
+        if self.n_lanes == 1 { 1 } else { self.n_lanes.next_multiple_of(LINE) }
     }
     /// Number of slots.
     #[must_use]

@@ -174,7 +174,7 @@ pub trait LaneSteps: Send {
     /// The largest estimated error of a state in units of what is allowed, by lane; NaN where a lane broke down.
     fn error(&self) -> &[f64];
 
-    /// How close an elimination came to dividing by zero, by lane: 1 is harmless, large is not.
+    /// How close an elimination came to dividing by zero, by lane: 1 is harmless, large is not. Empty where nothing can.
     fn growth(&self) -> &[f64];
 
     /// Makes the result of the step the new carried rows.

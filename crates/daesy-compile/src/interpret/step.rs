@@ -20,6 +20,8 @@ pub(super) struct Frame<'a> {
     pub(super) cells: *mut f64,
     pub(super) constants: *const f64,
     pub(super) stride: usize,
+    /// Lanes to be computed: all of them, and some more to fill groups.
+    pub(super) n_computed: usize,
     pub(super) n_lanes: usize,
     pub(super) tape: &'a Tape,
     pub(super) scratch: RefCell<&'a mut [f64]>,
@@ -29,7 +31,7 @@ pub(super) struct Frame<'a> {
 const MOST_OPERANDS: usize = 6;
 
 /// # Safety
-/// The frame must belong to the tape of the step, with the stride the step was made for: 1 for one lane, else a multiple of 8. The
+/// The frame must belong to the tape of the step, with a stride and lanes to be computed as memory has them: 1 for one lane, else multiples of 8. The
 /// processor must have the instructions the step was made for.
 type Run = unsafe fn(&Frame<'_>, &Places);
 
@@ -173,7 +175,7 @@ macro_rules! sweep {
             $value.store($target);
         } else {
             let mut $lane = 0;
-            while $lane < $frame.stride {
+            while $lane < $frame.n_computed {
                 $value.store($target.add($lane));
                 $lane += $lanes::WIDTH;
             }
@@ -189,7 +191,7 @@ macro_rules! sweep_pairs {
             $value.store($target);
         } else {
             let mut start = 0;
-            while start + 2 * $lanes::WIDTH <= $frame.stride {
+            while start + 2 * $lanes::WIDTH <= $frame.n_computed {
                 let $lane = start;
                 let first: $lanes = $value;
                 let $lane = start + $lanes::WIDTH;
@@ -198,7 +200,7 @@ macro_rules! sweep_pairs {
                 second.store($target.add(start + $lanes::WIDTH));
                 start += 2 * $lanes::WIDTH;
             }
-            if start < $frame.stride {
+            if start < $frame.n_computed {
                 let $lane = start;
                 $value.store($target.add(start));
             }
@@ -253,7 +255,7 @@ unsafe fn sin_cos_body<L: Lanes>(frame: &Frame<'_>, places: &Places) {
     let a = frame.row::<L>(places.operands[0]);
     let sine = frame.target::<L>(places.target);
     let cosine = frame.target::<L>(places.operands[1].raw());
-    let end = if L::WIDTH == 1 { 1 } else { frame.stride };
+    let end = if L::WIDTH == 1 { 1 } else { frame.n_computed };
     let mut lane = 0;
     while lane < end {
         unsafe {

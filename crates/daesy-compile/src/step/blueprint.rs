@@ -606,11 +606,12 @@ impl<'b> Draft<'b> {
                         self.bind_unknown(unknown, zero);
                     }
                 }
-                let residual = self.lower(&block.residual);
-                let entries = self.lower(&block.jacobian);
+                let mut residual = self.lower(&block.residual);
+                let mut entries = self.lower(&block.jacobian);
+                self.scale_rows(&block.places, &mut entries, &mut residual);
                 let matrix = collect(&mut self.builder, &block.places, &entries);
                 let factors = Factors::new(&mut self.builder, &block.order, matrix, Some(&mut self.watch));
-                let step = factors.solve(&mut self.builder, &residual);
+                let step = factors.solve_once(&mut self.builder, &residual);
                 for (at, &step) in step.iter().enumerate() {
                     let unknown = block.start + at;
                     let before = if block.is_linear { zero } else { unknowns[unknown] };
@@ -624,6 +625,20 @@ impl<'b> Draft<'b> {
             }
         }
         unknowns
+    }
+
+    /// Divides rows of a linear system by factors that all their entries have and that are the same for all lanes.
+    fn scale_rows(&mut self, places: &[Place], entries: &mut [Value], residual: &mut [Value]) {
+        for (row, residual) in residual.iter_mut().enumerate() {
+            let of_row: Vec<usize> = (0..places.len()).filter(|&at| places[at].row == row).collect();
+            let mut values: Vec<Value> = of_row.iter().map(|&at| entries[at]).collect();
+            if let Some(factor) = self.builder.take_common_factor(&mut values) {
+                of_row.iter().zip(values).for_each(|(&at, value)| entries[at] = value);
+                let one = self.builder.constant(1.0);
+                let reciprocal = self.builder.div(one, factor);
+                *residual = self.builder.mul(*residual, reciprocal);
+            }
+        }
     }
 
     /// Watches the last Newton step of an unknown, relative to the unknown's size and nominal value:
@@ -653,8 +668,9 @@ impl<'b> Draft<'b> {
         let zero = self.builder.constant(0.0);
         let unknowns = vec![zero; blueprint.step_unknowns.len()];
         self.bind(around, states, &unknowns);
-        let residual = self.lower(&blueprint.constraints);
-        let entries = self.lower(&blueprint.constraint_jacobian);
+        let mut residual = self.lower(&blueprint.constraints);
+        let mut entries = self.lower(&blueprint.constraint_jacobian);
+        self.scale_rows(&blueprint.constraint_places, &mut entries, &mut residual);
         // G W, by carried state.
         let mut scaled: Vec<FxHashMap<usize, Value>> = vec![FxHashMap::default(); n];
         for (place, &entry) in blueprint.constraint_places.iter().zip(&entries) {
@@ -723,13 +739,13 @@ impl<'b> Draft<'b> {
 
     /// `max of |error| * weight`
     pub(super) fn error_norm(&mut self, errors: &[Value]) -> Value {
-        let mut norm = self.builder.constant(0.0);
+        let mut norm: Option<Value> = None;
         for (at, &error) in errors.iter().enumerate() {
             let weighted = self.builder.mul(error, self.weights[at]);
             let size = self.builder.unary(Unary::Abs, weighted);
-            norm = self.builder.binary(Binary::Max, norm, size);
+            norm = Some(norm.map_or(size, |norm| self.builder.binary(Binary::Max, norm, size)));
         }
-        norm
+        norm.unwrap_or_else(|| self.builder.constant(0.0))
     }
 
     /// The values with their tangents behind them, direction by direction.

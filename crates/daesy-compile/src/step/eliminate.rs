@@ -116,6 +116,7 @@ pub(super) struct Factors {
 
 struct Step {
     pivot: Place,
+    value: Value,
     reciprocal: Value,
     /// Rows below with their factors.
     below: Vec<(usize, Value)>,
@@ -137,10 +138,15 @@ impl Watch {
         });
     }
 
-    /// The worst seen, at least 1.
-    pub(super) fn value(&self, builder: &mut TapeBuilder) -> Value {
+    /// The worst seen, at least 1; none if nothing is watched.
+    pub(super) fn growth(&self, builder: &mut TapeBuilder) -> Option<Value> {
         let one = builder.constant(1.0);
-        self.growth.map_or(one, |growth| builder.binary(Binary::Max, growth, one))
+        self.growth.map(|growth| builder.binary(Binary::Max, growth, one))
+    }
+
+    /// The same, 1 if nothing is watched.
+    pub(super) fn value(&self, builder: &mut TapeBuilder) -> Value {
+        self.growth(builder).unwrap_or_else(|| builder.constant(1.0))
     }
 }
 
@@ -195,7 +201,7 @@ impl Factors {
                     entries.insert(place, updated);
                 }
             }
-            steps.push(Step { pivot, reciprocal, below, right });
+            steps.push(Step { pivot, value: by, reciprocal, below, right });
         }
         if let (Some(watch), Some(growth)) = (watch, seen.growth) {
             watch.note(builder, growth);
@@ -203,8 +209,24 @@ impl Factors {
         Self { steps }
     }
 
-    /// Solves A x = b.
+    /// Solves A x = b, one of several such systems.
     pub(super) fn solve(&self, builder: &mut TapeBuilder, rhs: &[Value]) -> Vec<Value> {
+        self.solve_with(builder, rhs, |builder, sum, step| builder.mul(sum, step.reciprocal))
+    }
+
+    /// Solves A x = b, the only one: a reciprocal that nothing else needs is not worth it.
+    pub(super) fn solve_once(&self, builder: &mut TapeBuilder, rhs: &[Value]) -> Vec<Value> {
+        self.solve_with(builder, rhs, |builder, sum, step| {
+            if step.below.is_empty() { builder.div(sum, step.value) } else { builder.mul(sum, step.reciprocal) }
+        })
+    }
+
+    fn solve_with(
+        &self,
+        builder: &mut TapeBuilder,
+        rhs: &[Value],
+        divide: impl Fn(&mut TapeBuilder, Value, &Step) -> Value,
+    ) -> Vec<Value> {
         let mut y = rhs.to_vec();
         for step in &self.steps {
             for &(row, factor) in &step.below {
@@ -219,7 +241,7 @@ impl Factors {
                 let product = builder.mul(value, x[column]);
                 sum = builder.sub(sum, product);
             }
-            x[step.pivot.column] = builder.mul(sum, step.reciprocal);
+            x[step.pivot.column] = divide(builder, sum, step);
         }
         x
     }

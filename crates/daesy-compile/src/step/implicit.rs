@@ -61,11 +61,22 @@ pub(super) struct Parts<'p> {
     pub(super) samples: &'p [ReferencePoint],
 }
 
+/// An unknown that an equation makes equal or opposite to another.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Alias {
+    unknown: usize,
+    of: usize,
+    sign: f64,
+}
+
 /// How Newton's method runs in a stage.
 pub(super) struct NewtonPlan {
     /// Carried states in an order in which each needs earlier ones only.
     chain: Vec<usize>,
+    /// Unknowns that Newton's method solves for.
     unknowns: Vec<usize>,
+    /// The others, each after the one it follows.
+    aliases: Vec<Alias>,
     residual: Batch,
     jacobian: Batch,
     terms: Vec<Term>,
@@ -106,28 +117,37 @@ impl NewtonPlan {
             }
         }
         let reach: Vec<Reach> = reach.into_iter().flatten().collect();
-        let unknowns: Vec<usize> = (0..parts.step_unknowns.len()).filter(|&at| parts.step_unknowns[at]).collect();
-        let column_of: FxHashMap<usize, usize> =
-            unknowns.iter().enumerate().map(|(at, &unknown)| (unknown, at)).collect();
+        let wanted: Vec<usize> = (0..parts.step_unknowns.len()).filter(|&at| parts.step_unknowns[at]).collect();
+        let Aliases { aliases, spent } = find_aliases(system, parts, &wanted);
+        let is_alias = |unknown: &usize| aliases.iter().any(|alias| alias.unknown == *unknown);
+        let unknowns: Vec<usize> = wanted.iter().copied().filter(|unknown| !is_alias(unknown)).collect();
+        let rows: Vec<usize> = wanted.iter().copied().filter(|row| !spent.contains(row)).collect();
+        let mut column_of: FxHashMap<usize, (usize, f64)> =
+            unknowns.iter().enumerate().map(|(at, &unknown)| (unknown, (at, 1.0))).collect();
+        for alias in &aliases {
+            if let Some(&(column, sign)) = column_of.get(&alias.of) {
+                column_of.insert(alias.unknown, (column, sign * alias.sign));
+            }
+        }
         let by_unknowns = system.pattern(Part::ResidualByUnknowns);
         let by_states = system.pattern(Part::ResidualByStates);
         let (mut terms, mut exprs, mut positions) = (Vec::new(), Vec::new(), Vec::new());
-        for (row, &unknown) in unknowns.iter().enumerate() {
-            for (at, entry) in parts.by_unknowns[unknown].iter().enumerate() {
-                if let Some(&column) = column_of.get(&(entry.column as usize)) {
-                    terms.push(Term { place: Place { row, column }, power: 0, sign: 1.0 });
+        for (row, &equation) in rows.iter().enumerate() {
+            for (at, entry) in parts.by_unknowns[equation].iter().enumerate() {
+                if let Some(&(column, sign)) = column_of.get(&(entry.column as usize)) {
+                    terms.push(Term { place: Place { row, column }, power: 0, sign });
                     exprs.push(entry.value);
-                    positions.push(by_unknowns.row(unknown).start + at);
+                    positions.push(by_unknowns.row(equation).start + at);
                 }
             }
-            for (at, entry) in parts.by_states[unknown].iter().enumerate() {
+            for (at, entry) in parts.by_states[equation].iter().enumerate() {
                 let source = parts.sources[entry.column as usize];
                 let reach = reach[source.row];
-                if let Some(&column) = column_of.get(&reach.unknown) {
-                    let sign = source.sign * reach.sign;
+                if let Some(&(column, sign)) = column_of.get(&reach.unknown) {
+                    let sign = sign * source.sign * reach.sign;
                     terms.push(Term { place: Place { row, column }, power: reach.power, sign });
                     exprs.push(entry.value);
-                    positions.push(by_states.row(unknown).start + at);
+                    positions.push(by_states.row(equation).start + at);
                 }
             }
         }
@@ -139,7 +159,7 @@ impl NewtonPlan {
                 let unknown_entries = evaluate(system, Part::ResidualByUnknowns, sample);
                 let state_entries = evaluate(system, Part::ResidualByStates, sample);
                 let value = |(term, &position): (&Term, &usize)| match term.power {
-                    0 => unknown_entries[position],
+                    0 => unknown_entries[position] * term.sign,
                     power => state_entries[position] * term.sign * eta.powi(power),
                 };
                 terms.iter().zip(&positions).map(value).collect::<Vec<f64>>()
@@ -150,15 +170,57 @@ impl NewtonPlan {
         let uniform: Vec<bool> =
             exprs.iter().map(|&expr| is_parameter_only(parts.graph, expr, &system.regular)).collect();
         let order = PivotOrder::choose(unknowns.len(), &places, &samples, &uniform);
-        let residual = unknowns.iter().map(|&unknown| system.rows.residual[unknown]).collect();
+        let residual = rows.iter().map(|&equation| system.rows.residual[equation]).collect();
         Ok(Self {
             chain,
             unknowns,
+            aliases,
             residual: Batch::of(parts.graph, residual),
             jacobian: Batch::of(parts.graph, exprs),
             terms,
             order,
         })
+    }
+}
+
+/// Unknowns that equations make equal or opposite to others, and these equations.
+#[derive(Default)]
+struct Aliases {
+    aliases: Vec<Alias>,
+    spent: Vec<usize>,
+}
+
+/// Finds equations `a v_i - a v_j = 0` among those that a step solves.
+fn find_aliases(system: &CompiledSystem, parts: &Parts<'_>, wanted: &[usize]) -> Aliases {
+    let mut found = Aliases::default();
+    for &equation in wanted {
+        let [first, second] = parts.by_unknowns[equation][..] else { continue };
+        let numbers = (parts.graph.as_number(first.value), parts.graph.as_number(second.value));
+        let (Some(a), Some(b)) = numbers else { continue };
+        let mut leaves = Vec::new();
+        let residual = system.rows.residual[equation];
+        daesy_graph::Reach::new().leaves(parts.graph, &[residual], &mut leaves);
+        let at_zero = |_: daesy_graph::VarId, _: u16| 0.0;
+        let rest = daesy_graph::Evaluator::new().evaluate_one(parts.graph, residual, &at_zero);
+        if a.abs() != b.abs() || a == 0.0 || leaves.len() != 2 || rest != 0.0 {
+            continue;
+        }
+        // Chains are left alone: each alias follows an unknown that is none, and is followed by none.
+        let is_known = |unknown: usize| found.aliases.iter().any(|alias| [alias.unknown, alias.of].contains(&unknown));
+        let (of, unknown) = (first.column as usize, second.column as usize);
+        if !is_known(of) && !is_known(unknown) && wanted.contains(&of) && wanted.contains(&unknown) {
+            found.aliases.push(Alias { unknown, of, sign: -(a / b) });
+            found.spent.push(equation);
+        }
+    }
+    found
+}
+
+/// Gives the unknowns that follow others their values.
+fn follow(draft: &mut Draft<'_>, plan: &NewtonPlan, unknowns: &mut [Value]) {
+    for alias in &plan.aliases {
+        let value = unknowns[alias.of];
+        unknowns[alias.unknown] = if alias.sign < 0.0 { draft.builder.neg(value) } else { value };
     }
 }
 
@@ -183,7 +245,8 @@ pub(super) fn step(draft: &mut Draft<'_>, blueprint: &Blueprint<'_>) -> StepOutp
     let plan = blueprint.implicit.as_ref().expect("an implicit method has a plan for its stages");
     let n = blueprint.n_states();
     let start = draft.states();
-    let first = draft.carried_unknowns();
+    let mut first = draft.carried_unknowns();
+    follow(draft, plan, &mut first);
     let scaled = |draft: &mut Draft<'_>, factor: f64| {
         let factor = draft.builder.constant(factor);
         draft.builder.mul(factor, draft.step)
@@ -208,6 +271,7 @@ pub(super) fn step(draft: &mut Draft<'_>, blueprint: &Blueprint<'_>) -> StepOutp
             })
             .collect();
         let mut unknowns = extrapolate(draft, plan, &solved, stage);
+        follow(draft, plan, &mut unknowns);
         let time = draft.node_time(NODES[stage]);
         let around = draft.around(stage, time);
         let n_newton = if stage == 0 { 2 } else { 1 };
@@ -218,12 +282,14 @@ pub(super) fn step(draft: &mut Draft<'_>, blueprint: &Blueprint<'_>) -> StepOutp
             let steps = factors.solve(&mut draft.builder, &residual);
             for (&unknown, &step) in plan.unknowns.iter().zip(&steps) {
                 unknowns[unknown] = draft.builder.sub(unknowns[unknown], step);
-                if iteration + 1 == n_newton {
+                // The second stage shows in the values from which the third starts.
+                if iteration + 1 == n_newton && stage != 1 {
                     let allowance = if n_newton == 1 { SINGLE_STEP_ALLOWANCE } else { 1.0 };
                     let nominal = blueprint.system.description.unknowns[unknown].nominal;
                     draft.note_defect(step, allowance, unknowns[unknown], nominal);
                 }
             }
+            follow(draft, plan, &mut unknowns);
             states = stage_states(draft, plan, &base, &unknowns, eta);
         }
         rates.push((0..n).map(|at| draft.rate(at, &states, &unknowns)).collect());

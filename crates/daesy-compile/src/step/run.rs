@@ -38,6 +38,10 @@ pub(crate) struct CompiledSteps {
     all_states: Program,
     /// The parameters that vary, direction by direction.
     seeds: Vec<Vec<u32>>,
+    /// Whether a step has eliminations to watch.
+    is_watched: bool,
+    /// Whether a step depends on time.
+    reads_time: bool,
 }
 
 impl CompiledSteps {
@@ -48,9 +52,10 @@ impl CompiledSteps {
             StepMethod::Implicit3 => implicit::step(&mut draft, blueprint),
             method => explicit::step(&mut draft, method),
         };
-        let growth = draft.watch.value(&mut draft.builder);
+        let growth = draft.watch.growth(&mut draft.builder);
         let mut rows = draft.with_tangents(&outputs.carried);
-        rows.extend([outputs.error, growth]);
+        rows.push(outputs.error);
+        rows.extend(growth);
         let step = Program::new(draft, &rows)?;
         layout.n_operations = step.main.tape().instructions().len();
 
@@ -75,7 +80,9 @@ impl CompiledSteps {
         let rows = draft.all_states();
         let all_states = Program::new(draft, &rows)?;
         let seeds = blueprint.request.directions.iter().map(|direction| direction.parameters.clone()).collect();
-        Ok(Self { layout, step, start, observe, all_states, seeds })
+        let is_watched = growth.is_some();
+        let reads_time = step.main.tape().reads(0);
+        Ok(Self { layout, step, start, observe, all_states, seeds, is_watched, reads_time })
     }
 }
 
@@ -246,7 +253,9 @@ impl LaneSteps for Lanes<'_> {
     }
 
     fn step(&mut self, time: f64) {
-        self.step.rows_mut(0, 1).fill(time);
+        if self.programs.reads_time {
+            self.step.rows_mut(0, 1).fill(time);
+        }
         self.step.run();
     }
 
@@ -255,7 +264,7 @@ impl LaneSteps for Lanes<'_> {
     }
 
     fn growth(&self) -> &[f64] {
-        self.step.memory.output(self.programs.layout.n_carried_rows() + 1)
+        if self.programs.is_watched { self.step.memory.output(self.programs.layout.n_carried_rows() + 1) } else { &[] }
     }
 
     fn accept(&mut self) {

@@ -73,6 +73,7 @@ pub(super) struct PendingCall {
 }
 
 /// A product of a value that varies from lane to lane and one that does not.
+#[derive(Clone, Copy)]
 struct UniformProduct {
     varying: Value,
     factor: Value,
@@ -130,8 +131,8 @@ impl TapeBuilder {
         }
     }
 
-    /// Says that inputs from `n_lane_inputs` on are the same for all lanes. Factors that are the same for all are then gathered, so
-    /// that [`TapeBuilder::finish_split`] computes their products once; that changes roundings.
+    /// Says that inputs from `n_lane_inputs` on are the same for all lanes. Factors that are the same for all are then gathered outside
+    /// products and sums, so that [`TapeBuilder::finish_split`] computes their products once; that changes roundings.
     #[must_use]
     pub fn with_uniform_inputs(mut self, n_lane_inputs: usize) -> Self {
         self.n_lane_inputs = n_lane_inputs;
@@ -174,12 +175,60 @@ impl TapeBuilder {
                 Some(self.mul(varying, factor))
             }
             (false, false) => {
-                let (a, b) = (self.uniform_product(a)?, self.uniform_product(b)?);
-                let (varying, factor) = (self.mul(a.varying, b.varying), self.mul(a.factor, b.factor));
+                let one = self.constant(1.0);
+                let (x, y) = match (self.uniform_product(a), self.uniform_product(b)) {
+                    (None, None) => return None,
+                    (x, y) => {
+                        let whole = |varying| UniformProduct { varying, factor: one };
+                        (x.unwrap_or(whole(a)), y.unwrap_or(whole(b)))
+                    }
+                };
+                let (varying, factor) = (self.mul(x.varying, y.varying), self.mul(x.factor, y.factor));
                 Some(self.mul(varying, factor))
             }
             (true, true) => None,
         }
+    }
+
+    /// `a + b`, or the difference, with the factor outside that both have and that is the same for all lanes.
+    fn gathered_sum(&mut self, op: Binary, a: Value, b: Value) -> Option<Value> {
+        if self.n_lane_inputs == self.n_inputs {
+            return None;
+        }
+        let (a, b) = (self.uniform_product(a)?, self.uniform_product(b)?);
+        let is_opposite = !self.is_same_up_to_sign(a.factor, b.factor)?;
+        let sum = if is_opposite == (op == Binary::Add) {
+            self.sub(a.varying, b.varying)
+        } else {
+            self.add(a.varying, b.varying)
+        };
+        Some(self.mul(sum, a.factor))
+    }
+
+    /// Whether two values that are equal or opposite are equal; none if they are neither.
+    fn is_same_up_to_sign(&self, a: Value, b: Value) -> Option<bool> {
+        if a == b {
+            return Some(true);
+        }
+        if let (Some(x), Some(y)) = (self.as_constant(a), self.as_constant(b)) {
+            return (x == -y).then_some(false);
+        }
+        let is_negated =
+            |value, of: Value| matches!(self.operation_of(value), Some((Opcode::Neg, [x, ..])) if x == of.0);
+        (is_negated(a, b) || is_negated(b, a)).then_some(false)
+    }
+
+    /// Takes out of values, if all have it up to its sign, a factor that is the same for all lanes.
+    pub(crate) fn take_common_factor(&mut self, values: &mut [Value]) -> Option<Value> {
+        let products: Vec<UniformProduct> =
+            values.iter().map(|&value| self.uniform_product(value)).collect::<Option<_>>()?;
+        let common = products.first()?.factor;
+        let same: Vec<bool> =
+            products.iter().map(|product| self.is_same_up_to_sign(common, product.factor)).collect::<Option<_>>()?;
+        for ((value, product), is_same) in values.iter_mut().zip(products).zip(same) {
+            *value = if is_same { product.varying } else { self.neg(product.varying) };
+        }
+        Some(common)
     }
 
     /// Number of values so far.
@@ -287,8 +336,10 @@ impl TapeBuilder {
                 if let Some(inner) = negated(self, b) {
                     return Some(self.sub(a, inner));
                 }
-                let inner = negated(self, a)?;
-                Some(self.sub(b, inner))
+                match negated(self, a) {
+                    Some(inner) => Some(self.sub(b, inner)),
+                    None => self.gathered_sum(op, a, b),
+                }
             }
             Binary::Sub => {
                 if is(y, 0.0) || b_is_zero {
@@ -305,7 +356,7 @@ impl TapeBuilder {
                         let sum = self.add(inner, b);
                         Some(self.neg(sum))
                     }
-                    _ => None,
+                    _ => self.gathered_sum(op, a, b),
                 }
             }
             Binary::Mul => {

@@ -189,6 +189,15 @@ impl Tape {
         self.n_slots
     }
 
+    /// Whether an instruction reads a slot.
+    pub(crate) fn reads(&self, slot: u32) -> bool {
+        let is_it = |operand: &Operand| operand.as_slot() == Some(slot);
+        self.instructions.iter().any(|instruction| match instruction.opcode {
+            Opcode::Call => self.calls[instruction.a.raw() as usize].arguments.iter().any(is_it),
+            opcode => [instruction.a, instruction.b, instruction.c][..opcode.n_operands()].iter().any(is_it),
+        })
+    }
+
     /// Whether every slot, constant and call that an instruction names exists, and none writes to an input.
     ///
     /// Tapes are built so; executors that read and write without bounds checks ask once more.

@@ -50,7 +50,7 @@ pub struct ShapedNoise {
     pub first_step: u32,
 }
 
-/// The random numbers of one block: those of a chunk of intervals are kept.
+/// The random numbers of one block.
 struct Innovations {
     key: [u32; 2],
     experiment: u32,
@@ -58,7 +58,9 @@ struct Innovations {
     signs: Vec<f64>,
     n_components: usize,
     first_step: u32,
-    /// The chunk that `values` holds.
+    /// Intervals whose numbers are kept: a chunk if several points of parameters read them, else one.
+    n_kept: usize,
+    /// The intervals that `values` holds, in units of so many.
     chunk: usize,
     /// `[step][component][lane]`
     values: Vec<f64>,
@@ -90,20 +92,21 @@ impl Innovations {
     fn at(&mut self, interval: usize) -> &[f64] {
         let n_lanes = self.realizations.len();
         let n = self.n_components * n_lanes;
-        let chunk = interval / CHUNK;
+        let n_kept = self.n_kept;
+        let chunk = interval / n_kept;
         if self.chunk != chunk {
             let mut values = std::mem::take(&mut self.values);
-            values.resize(CHUNK * n, 0.0);
+            values.resize(n_kept * n, 0.0);
             if n > 0 {
                 for (at, values) in values.chunks_exact_mut(n).enumerate() {
-                    let step = self.first_step.wrapping_add((chunk * CHUNK + at) as u32);
+                    let step = self.first_step.wrapping_add((chunk * n_kept + at) as u32);
                     self.draw(step, Purpose::Innovation, values);
                 }
             }
             self.values = values;
             self.chunk = chunk;
         }
-        &self.values[(interval % CHUNK) * n..][..n]
+        &self.values[(interval % n_kept) * n..][..n]
     }
 }
 
@@ -136,6 +139,7 @@ impl Disturbances for ShapedNoise {
             signs,
             n_components,
             first_step: self.first_step,
+            n_kept: if points.len() > 1 { CHUNK } else { 1 },
             chunk: usize::MAX,
             values: Vec::new(),
         }));

@@ -417,7 +417,8 @@ impl<'e> Block<'e> {
             if self.is_alive[lane] {
                 // A NaN must win.
                 largest = if errors[lane] <= largest { largest } else { errors[lane] };
-                growth = if growths[lane] <= growth { growth } else { growths[lane] };
+                let of_lane = growths.get(lane).copied().unwrap_or(1.0);
+                growth = if of_lane <= growth { growth } else { of_lane };
             }
         }
         *worst = worst.max(largest);
@@ -452,7 +453,8 @@ impl<'e> Block<'e> {
             if !self.is_alive[lane] {
                 continue;
             }
-            let (error, growth) = (self.lanes.error()[lane], self.lanes.growth()[lane]);
+            let growth = self.lanes.growth().get(lane).copied().unwrap_or(1.0);
+            let error = self.lanes.error()[lane];
             let reason = if !error.is_finite() || growth.is_nan() {
                 LaneFailureReason::NotFinite
             } else if growth > MAX_GROWTH {
@@ -534,6 +536,22 @@ impl<'e> Block<'e> {
 
 /// The largest absolute value; NaN if not all are finite.
 fn largest_size(values: &[f64]) -> f64 {
+    pulp::Arch::new().dispatch(LargestSize(values))
+}
+
+/// The search for it with the instructions this machine has.
+struct LargestSize<'v>(&'v [f64]);
+
+impl pulp::WithSimd for LargestSize<'_> {
+    type Output = f64;
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _simd: S) -> f64 {
+        largest_size_inlined(self.0)
+    }
+}
+
+#[inline(always)]
+fn largest_size_inlined(values: &[f64]) -> f64 {
     let mut largest = [0.0f64; 8];
     // Infinities and NaN survive in a sum.
     let mut sums = [0.0f64; 8];

@@ -10,9 +10,6 @@ use crate::memory::REPETITIONS;
 use crate::operation::Opcode;
 use crate::tape::{Instruction, Operand, Source};
 
-/// Groups of four lanes that are worked on side by side.
-pub(super) const COPIES: usize = 2;
-
 /// Bytes of a group of lanes.
 const GROUP: usize = 32;
 
@@ -94,7 +91,7 @@ struct Held {
 
 struct Emitter<'b> {
     bytes: &'b mut Bytes,
-    stride: usize,
+    rows: Rows,
     registers: [Option<Held>; N_REGISTERS],
     /// By cell, the register that holds it.
     places: Vec<Option<Register>>,
@@ -102,27 +99,36 @@ struct Emitter<'b> {
     pinned: u16,
 }
 
+/// Rows of lanes as code sees them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rows {
+    /// Their distance in doubles.
+    pub(super) stride: usize,
+    /// Groups of four lanes that are worked on side by side.
+    pub(super) copies: usize,
+}
+
 /// Appends the loop for a stretch; gives where it begins. `is_needed` says by slot what is read behind it.
-pub(super) fn emit(bytes: &mut Bytes, stretch: &[Instruction], is_needed: &[bool], stride: usize) -> usize {
+pub(super) fn emit(bytes: &mut Bytes, stretch: &[Instruction], is_needed: &[bool], rows: Rows) -> usize {
     bytes.align();
     let start = bytes.position();
     let futures = look_ahead(stretch, is_needed);
-    let places = vec![None; is_needed.len() * COPIES];
-    let mut emitter = Emitter { bytes, stride, registers: [None; N_REGISTERS], places, pinned: 0 };
-    for (instruction, futures) in stretch.iter().zip(futures.chunks_exact(COPIES)) {
-        for (copy, future) in futures.iter().enumerate() {
-            emitter.instruction(instruction, copy as u32, *future);
+    let places = vec![None; is_needed.len() * rows.copies];
+    let mut emitter = Emitter { bytes, rows, registers: [None; N_REGISTERS], places, pinned: 0 };
+    for (instruction, future) in stretch.iter().zip(futures) {
+        for copy in 0..rows.copies {
+            emitter.instruction(instruction, copy as u32, future);
         }
     }
-    bytes.repeat(start, (COPIES * GROUP) as i32);
+    bytes.repeat(start, (rows.copies * GROUP) as i32);
     start
 }
 
 fn look_ahead(stretch: &[Instruction], is_needed: &[bool]) -> Vec<Future> {
-    let mut futures = Vec::with_capacity(stretch.len() * COPIES);
+    let mut futures = Vec::with_capacity(stretch.len());
     let mut next = vec![NEVER; is_needed.len()];
     let mut is_stored = is_needed.to_vec();
-    // Copies differ in their cells only, so that slots and instructions of the tape are enough.
+    // Copies differ in their cells only, so that slots of the tape are enough.
     for (at, instruction) in stretch.iter().enumerate().rev() {
         let target = instruction.target as usize;
         let mut future = Future { operands: [NEVER; 3], target: next[target], is_stored: is_stored[target] };
@@ -136,24 +142,25 @@ fn look_ahead(stretch: &[Instruction], is_needed: &[bool]) -> Vec<Future> {
         for slot in slots.flatten() {
             next[slot as usize] = at as u32;
         }
-        futures.extend([future; COPIES]);
+        futures.push(future);
     }
     futures.reverse();
     futures
 }
 
 impl Emitter<'_> {
-    fn operated(operand: Operand, copy: u32) -> Operated {
+    fn operated(&self, operand: Operand, copy: u32) -> Operated {
         match operand.source() {
-            Source::Slot(slot) => Operated::Cell(slot as u32 * COPIES as u32 + copy),
+            Source::Slot(slot) => Operated::Cell((slot * self.rows.copies) as u32 + copy),
             Source::Constant(index) => Operated::Constant((index * REPETITIONS * BYTES) as i32),
         }
     }
 
     /// Where a cell is in memory.
     fn memory(&self, cell: u32) -> i32 {
-        let (slot, copy) = (cell as usize / COPIES, cell as usize % COPIES);
-        (slot * self.stride * BYTES + copy * GROUP) as i32
+        let Rows { stride, copies } = self.rows;
+        let (slot, copy) = (cell as usize / copies, cell as usize % copies);
+        (slot * stride * BYTES + copy * GROUP) as i32
     }
 
     /// Where an operand is.
@@ -259,11 +266,11 @@ impl Emitter<'_> {
         let all = [instruction.a, instruction.b, instruction.c];
         let mut operands = [Operated::Constant(0); 3];
         for (operated, operand) in operands.iter_mut().zip(&all[..n]) {
-            *operated = Self::operated(*operand, copy);
+            *operated = self.operated(*operand, copy);
         }
         self.pinned = 0;
         let target = self.compute(instruction.opcode, &operands[..n], future.operands);
-        let cell = instruction.target * COPIES as u32 + copy;
+        let cell = instruction.target * self.rows.copies as u32 + copy;
         // What the slot held before is not read any more.
         if let Some(old) = self.places[cell as usize].take() {
             self.registers[usize::from(old.0)] = None;

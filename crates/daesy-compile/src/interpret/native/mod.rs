@@ -11,6 +11,7 @@ use super::step::{Frame, Step, for_form};
 use super::{Backend, fuse};
 use crate::operation::Opcode;
 use crate::tape::{Operand, Tape};
+use emit::Rows;
 use encode::Bytes;
 use pages::Pages;
 
@@ -21,12 +22,12 @@ const SHORTEST: usize = 3;
 const LONGEST_TAPE: usize = 60_000;
 
 /// # Safety
-/// The arguments are the slots, the constants, and how many groups of [`LANES`] lanes rows have; all must belong to the tape and the
+/// The arguments are the slots, the constants, and how many groups of four times [`COPIES`] lanes are computed; all must belong to the tape and the
 /// stride that the code was made for. The processor must have AVX2 and FMA.
 type Code = unsafe extern "sysv64" fn(*mut f64, *const f64, usize);
 
-/// Lanes that code works on at once.
-const LANES: usize = 4 * emit::COPIES;
+/// Groups of four lanes that code works on side by side.
+const COPIES: usize = 2;
 
 /// A part of a program.
 #[derive(Debug)]
@@ -41,7 +42,7 @@ enum Part {
 pub(super) struct Native {
     parts: Vec<Part>,
     pages: Pages,
-    stride: usize,
+    rows: Rows,
 }
 
 impl Native {
@@ -49,7 +50,8 @@ impl Native {
     pub(super) fn new(tape: &Tape, stride: usize) -> Option<Self> {
         let instructions = tape.instructions();
         let reach = tape.n_slots().checked_mul(stride * size_of::<f64>())?;
-        if !stride.is_multiple_of(LANES) || instructions.len() > LONGEST_TAPE || i32::try_from(reach).is_err() {
+        let rows = Rows { stride, copies: COPIES };
+        if instructions.len() > LONGEST_TAPE || i32::try_from(reach).is_err() {
             return None;
         }
         let mut bytes = Bytes::default();
@@ -63,7 +65,7 @@ impl Native {
             let n = (0..end).rev().take_while(is_native).count();
             if n >= SHORTEST {
                 let stretch = &instructions[end - n..end];
-                parts.push(Part::Code(emit::emit(&mut bytes, stretch, &is_needed, stride)));
+                parts.push(Part::Code(emit::emit(&mut bytes, stretch, &is_needed, rows)));
                 for instruction in stretch.iter().rev() {
                     is_needed[instruction.target as usize] = false;
                     let operands = [instruction.a, instruction.b, instruction.c];
@@ -97,7 +99,7 @@ impl Native {
         if !parts.iter().any(|part| matches!(part, Part::Code(_))) {
             return None;
         }
-        Some(Self { parts, pages: Pages::new(&bytes.finish())?, stride })
+        Some(Self { parts, pages: Pages::new(&bytes.finish())?, rows })
     }
 
     /// Runs the program.
@@ -105,14 +107,15 @@ impl Native {
     /// # Safety
     /// The frame must belong to the tape; the processor must have AVX2 and FMA.
     pub(super) unsafe fn run(&self, frame: &Frame<'_>) {
-        assert_eq!(frame.stride, self.stride, "code is run with the rows it was made for");
+        let Rows { stride, copies } = self.rows;
+        assert_eq!(frame.stride, stride, "code is run with the rows it was made for");
         for part in &self.parts {
             match part {
                 Part::Code(offset) => {
                     // SAFETY: the address is that of a function of this type, which `emit` has written.
                     let code = unsafe { std::mem::transmute::<*const u8, Code>(self.pages.address(*offset)) };
                     // SAFETY: the caller's, and the stride is the right one.
-                    unsafe { code(frame.cells, frame.constants, self.stride / LANES) };
+                    unsafe { code(frame.cells, frame.constants, frame.n_computed / (4 * copies)) };
                 }
                 // SAFETY: the caller's.
                 Part::Step(step) => unsafe { step.run(frame) },
