@@ -237,6 +237,7 @@ pub(crate) fn build(
         events.actions.push(Action { kind, label });
     }
 
+    crate::roots::expand(regular, graph, &rows.residual, &mut rows.roots);
     let unknowns: rustc_hash::FxHashSet<Leaf> =
         regular.unknowns.iter().map(|unknown| Leaf::der(unknown.var, unknown.order)).collect();
     let mut leaves = Vec::new();

@@ -12,6 +12,7 @@ mod lanes;
 mod lower;
 mod memory;
 mod operation;
+mod roots;
 mod step;
 mod tape;
 

@@ -94,6 +94,7 @@ pub(crate) struct PartRows {
     pub(crate) observed: Vec<ExprId>,
     pub(crate) initial: Vec<ExprId>,
     pub(crate) roots: Vec<ExprId>,
+    pub(crate) root_rates: Vec<ExprId>,
     pub(crate) modes: Vec<ExprId>,
     pub(crate) modes_before: Vec<ExprId>,
     pub(crate) schedule: Vec<ExprId>,
@@ -210,6 +211,8 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
         description.n_modes = built.events.n_modes();
         description.n_roots = built.events.roots.len();
         description.events = built.events;
+        let kind = |var: VarId| variables.get(var.index()).map_or(VariableKind::Discrete, |variable| variable.kind);
+        rows.root_rates = rows.roots.iter().map(|&root| graph.total_time_derivative(root, &kind)).collect();
     }
     let system = CompiledSystem {
         description,
@@ -299,11 +302,22 @@ impl CompiledSystem {
             Part::Observed | Part::ObservedByUnknowns | Part::ObservedByStates | Part::ObservedByParameters => {
                 &self.rows.observed
             }
-            Part::Roots => &self.rows.roots,
+            Part::Roots
+            | Part::RootsByUnknowns
+            | Part::RootsByStates
+            | Part::RootsByTime
+            | Part::RootsByParameters
+            | Part::RootsByInputs => &self.rows.roots,
+            Part::RootRates | Part::RootRatesByUnknowns | Part::RootRatesByStates => &self.rows.root_rates,
             Part::Modes => &self.rows.modes,
             Part::ModesBefore => &self.rows.modes_before,
-            Part::Schedule => &self.rows.schedule,
-            Part::Actions => &self.rows.actions,
+            Part::Schedule | Part::ScheduleByParameters => &self.rows.schedule,
+            Part::Actions
+            | Part::ActionsByUnknowns
+            | Part::ActionsByStates
+            | Part::ActionsByTime
+            | Part::ActionsByParameters
+            | Part::ActionsByBefore => &self.rows.actions,
             Part::Assertions => &self.rows.assertions,
             Part::Initial | Part::InitialByUnknowns | Part::InitialByStates | Part::InitialByParameters => {
                 &self.rows.initial
@@ -319,24 +333,42 @@ impl CompiledSystem {
             | Part::Constraint
             | Part::Observed
             | Part::Roots
+            | Part::RootRates
             | Part::Modes
             | Part::ModesBefore
             | Part::Schedule
             | Part::Actions
             | Part::Assertions
             | Part::Initial => None,
-            Part::ResidualByUnknowns | Part::ObservedByUnknowns | Part::InitialByUnknowns => {
-                Some(self.regular.unknowns.iter().map(derivative).collect())
+            Part::ResidualByUnknowns
+            | Part::ObservedByUnknowns
+            | Part::InitialByUnknowns
+            | Part::RootsByUnknowns
+            | Part::RootRatesByUnknowns
+            | Part::ActionsByUnknowns => Some(self.regular.unknowns.iter().map(derivative).collect()),
+            Part::ResidualByStates
+            | Part::ConstraintByStates
+            | Part::ObservedByStates
+            | Part::InitialByStates
+            | Part::RootsByStates
+            | Part::RootRatesByStates
+            | Part::ActionsByStates => Some(self.regular.states.iter().map(derivative).collect()),
+            Part::ActionsByBefore => {
+                let events = &self.description.events;
+                let before = events.continuous_before()..events.clocks();
+                Some(before.filter_map(|at| self.mode_variables.get(at).copied().flatten()).map(Leaf::var).collect())
             }
-            Part::ResidualByStates | Part::ConstraintByStates | Part::ObservedByStates | Part::InitialByStates => {
-                Some(self.regular.states.iter().map(derivative).collect())
+            Part::ResidualByTime | Part::ConstraintByTime | Part::RootsByTime | Part::ActionsByTime => {
+                Some(vec![Leaf::Time])
             }
-            Part::ResidualByTime | Part::ConstraintByTime => Some(vec![Leaf::Time]),
             Part::ResidualByParameters
             | Part::ConstraintByParameters
             | Part::ObservedByParameters
+            | Part::RootsByParameters
+            | Part::ActionsByParameters
+            | Part::ScheduleByParameters
             | Part::InitialByParameters => Some(self.regular.parameters.iter().map(|&var| Leaf::var(var)).collect()),
-            Part::ResidualByInputs | Part::ConstraintByInputs => {
+            Part::ResidualByInputs | Part::ConstraintByInputs | Part::RootsByInputs => {
                 let orders = |input: &daesy_graph::regular::InputUse| {
                     let var = input.var;
                     (0..=input.derivatives_needed).map(move |order| Leaf::der(var, order))

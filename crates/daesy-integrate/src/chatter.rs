@@ -2,6 +2,14 @@
 //!
 //! A ball that loses a part of its speed at each bounce has infinitely many bounces before a finite time; a relation that pushes its
 //! own event function back from both sides switches at every step. Neither can be simulated on: both are told, with the relation at fault.
+//!
+//! An event function that comes to rest at zero is another matter: rounding makes it cross again and again, as the voltage of a transistor
+//! that has been switched off does, while nothing depends on its side. Where it never was farther from zero than the error of
+//! the states lets it be, and the equations give the same rates on both sides, it counts as crossed only when it leaves that band.
+
+use daesy_system::EventLabel;
+
+use crate::error::IntegrateError;
 
 /// So many crossings of one event function within [`TINY`] of the time span are chattering; many functions may cross once at a time.
 const MANY: usize = 40;
@@ -24,6 +32,17 @@ pub(crate) enum Trouble {
     Accumulating { until: f64 },
 }
 
+impl Trouble {
+    /// As an error that names the relation.
+    pub(crate) fn told(self, time: f64, label: &EventLabel) -> IntegrateError {
+        let (relation, place) = (label.text.clone(), label.place.clone());
+        match self {
+            Self::Chattering => IntegrateError::Chattering { time, relation, place },
+            Self::Accumulating { until } => IntegrateError::Accumulating { time, until, relation, place },
+        }
+    }
+}
+
 /// Times of past state events.
 pub(crate) struct History {
     span: f64,
@@ -31,11 +50,50 @@ pub(crate) struct History {
     crossings: Vec<Vec<f64>>,
     /// By event function and side: times of the last crossings to it.
     by_root: Vec<[Vec<f64>; 2]>,
+    /// By event function: how far it was from zero since its last crossing.
+    peaks: Vec<f64>,
+    /// By event function: crossings in a row that were no more than noise.
+    n_noisy: Vec<usize>,
 }
+
+/// An event function is dulled after so many crossings in a row that were no more than noise.
+const NOISY: usize = 2;
 
 impl History {
     pub(crate) fn new(n_roots: usize, span: f64) -> Self {
-        Self { span, crossings: vec![Vec::new(); n_roots], by_root: vec![[Vec::new(), Vec::new()]; n_roots] }
+        Self {
+            span,
+            crossings: vec![Vec::new(); n_roots],
+            by_root: vec![[Vec::new(), Vec::new()]; n_roots],
+            peaks: vec![f64::INFINITY; n_roots],
+            n_noisy: vec![0; n_roots],
+        }
+    }
+
+    /// Notes values of all event functions at a point passed.
+    pub(crate) fn note_values(&mut self, values: &[f64]) {
+        for (peak, value) in self.peaks.iter_mut().zip(values) {
+            *peak = peak.max(value.abs());
+        }
+    }
+
+    /// Notes a crossing that made no difference to the rates, of a function known to within `noise`. True where the function is to be
+    /// dulled.
+    pub(crate) fn note_idle(&mut self, root: usize, noise: f64) -> bool {
+        let is_noisy = std::mem::replace(&mut self.peaks[root], 0.0) <= noise;
+        self.n_noisy[root] = if is_noisy { self.n_noisy[root] + 1 } else { 0 };
+        if self.n_noisy[root] < NOISY {
+            return false;
+        }
+        self.crossings[root].clear();
+        self.by_root[root] = [Vec::new(), Vec::new()];
+        true
+    }
+
+    /// Notes a crossing that made a difference.
+    pub(crate) fn note_busy(&mut self, root: usize) {
+        self.peaks[root] = 0.0;
+        self.n_noisy[root] = 0;
     }
 
     /// Notes that an event function crossed to a side.

@@ -135,9 +135,16 @@ pub enum IntegrateError {
         /// The time reached.
         time: f64,
     },
-    /// Sensitivities were asked of a system with events.
-    #[error("sensitivities of models with events are not computed")]
-    EventsNotDifferentiated,
+    /// Sensitivities do not exist beyond an event, or are not computed.
+    #[error("sensitivities cannot cross the event at t = {}: {reason}", short(*time))]
+    NotDifferentiable {
+        /// When.
+        time: f64,
+        /// Why.
+        reason: String,
+        /// Where the relation or variable was written.
+        place: String,
+    },
     /// The caller asked to stop.
     #[error("stopped at t = {}", short(*time))]
     Stopped {

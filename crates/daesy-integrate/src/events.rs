@@ -21,6 +21,9 @@ const MAX_ROUNDS: usize = 200;
 /// Rounds of the inner iteration after which relations change one at a time.
 const SIMULTANEOUS_ROUNDS: usize = 12;
 
+/// Rounds of the inner iteration after which relations that rounding alone decides stay as they are.
+const ROUNDING_ROUNDS: usize = 3;
+
 /// Scheduled times closer than this, relative to their size, are one event.
 const SAME_TIME: f64 = 1e-13;
 
@@ -33,11 +36,31 @@ const SAME_START: f64 = 1e-12;
 /// States that change by more than this to meet the constraints of new modes, relative to their size, have jumped.
 const MOVED: f64 = 1e-4;
 
+/// The part of the tolerance within which values are known no better.
+const NOISE: f64 = 0.1;
+
+/// An event function so many times farther from zero than its band has left it.
+const OUTSIDE: f64 = 10.0;
+
+/// States that when-clauses gave new values, all at once, with the point where these were computed.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Reinit {
+    /// The actions.
+    pub(crate) actions: Vec<usize>,
+    pub(crate) states: Vec<f64>,
+    pub(crate) unknowns: Vec<f64>,
+    pub(crate) modes: Vec<f64>,
+}
+
 /// What an event did.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Settled {
+    /// States that were given new values, one round after the other.
+    pub(crate) reinits: Vec<Reinit>,
     /// Whether a mode changed or a state was given a new value.
     pub(crate) has_changed: bool,
+    /// Whether a discrete variable or the condition of a when-clause changed.
+    pub(crate) has_switched: bool,
     /// States that were given new values.
     pub(crate) reinitialized: Vec<u32>,
     /// Held values that changed.
@@ -58,6 +81,8 @@ pub(crate) struct EventLoop<'s> {
     assertions: Vec<f64>,
     /// The side of each event function since the last event.
     pub(crate) sides: Vec<bool>,
+    /// How far from zero each event function must be to have crossed.
+    pub(crate) bands: Vec<f64>,
     roots: Vec<f64>,
 }
 
@@ -187,6 +212,7 @@ impl<'s> EventLoop<'s> {
             schedule: vec![0.0; n(Part::Schedule)],
             assertions: vec![0.0; n(Part::Assertions)],
             sides: vec![false; n(Part::Roots)],
+            bands: vec![0.0; n(Part::Roots)],
             roots: vec![0.0; n(Part::Roots)],
         }
     }
@@ -363,6 +389,8 @@ impl<'s> EventLoop<'s> {
                 settled.has_changed = true;
                 if at >= n_switched {
                     settled.held.push((at - n_switched) as u32);
+                } else {
+                    settled.has_switched = true;
                 }
             }
         }
@@ -386,11 +414,14 @@ impl<'s> EventLoop<'s> {
             // Discrete values follow each other first: that costs no solution of the equations.
             for inner in 0..=MAX_ROUNDS {
                 let around = stepper.surroundings();
-                let wanted = {
+                let mut wanted = {
                     let point = around.point(&stepper.now.states, &stepper.now.unknowns);
                     self.evaluator.evaluate(Part::Modes, &point, &mut self.updated);
                     self.updated.clone()
                 };
+                if round >= ROUNDING_ROUNDS {
+                    self.leave_undecided(stepper, &mut wanted);
+                }
                 if !self.adopt(&mut stepper.model.modes, &wanted, round > SIMULTANEOUS_ROUNDS) {
                     break;
                 }
@@ -436,6 +467,20 @@ impl<'s> EventLoop<'s> {
         Err(IntegrateError::Unsettled { time: stepper.now.time, names: String::new() })
     }
 
+    /// Keeps relations as they are whose event functions are zero as far as anyone can tell: with continuous equations such as those
+    /// of a diode with two slopes, rounding alone would turn them again and again.
+    fn leave_undecided(&mut self, stepper: &Stepper<'_, '_>, wanted: &mut [f64]) {
+        let noise = self.noise(stepper);
+        self.values_here(stepper);
+        let n_switched = self.events.n_switched();
+        for ((root, value), noise) in self.events.roots.iter().zip(&self.roots).zip(&noise) {
+            if value.abs() <= *noise {
+                let at = n_switched + root.held as usize;
+                wanted[at] = stepper.model.modes[at];
+            }
+        }
+    }
+
     /// A failure to solve the equations, with the modes it happened in.
     fn in_mode(&self, error: IntegrateError, stepper: &Stepper<'_, '_>) -> IntegrateError {
         let IntegrateError::Singular { time, variable } = error else { return error };
@@ -465,6 +510,7 @@ impl<'s> EventLoop<'s> {
         let point = around.point(&stepper.now.states, &stepper.now.unknowns);
         self.evaluator.evaluate(Part::Actions, &point, &mut self.actions);
         let mut given: Vec<(usize, f64)> = Vec::new();
+        let mut reinit = Reinit::default();
         for (at, action) in self.events.actions.iter().enumerate() {
             let (acts, value) = (self.actions[2 * at], self.actions[2 * at + 1]);
             if acts != 1.0 {
@@ -482,6 +528,7 @@ impl<'s> EventLoop<'s> {
                         });
                     }
                     given.push((*state as usize, sign * value));
+                    reinit.actions.push(at);
                 }
                 ActionKind::Assert { message, is_warning } => {
                     if value == 1.0 {
@@ -503,6 +550,10 @@ impl<'s> EventLoop<'s> {
         if given.is_empty() {
             return Ok(false);
         }
+        reinit.states.clone_from(&stepper.now.states);
+        reinit.unknowns.clone_from(&stepper.now.unknowns);
+        reinit.modes.clone_from(&stepper.model.modes);
+        settled.reinits.push(reinit);
         for &(state, value) in &given {
             stepper.now.states[state] = value;
             settled.reinitialized.push(state as u32);
@@ -520,6 +571,70 @@ impl<'s> EventLoop<'s> {
         for ((side, root), value) in self.sides.iter_mut().zip(&self.events.roots).zip(&self.roots) {
             *side = root.is_above(*value);
         }
+    }
+
+    /// The event functions at the point at hand.
+    pub(crate) fn values_here(&mut self, stepper: &Stepper<'_, '_>) -> &[f64] {
+        let around = stepper.surroundings();
+        let point = around.point(&stepper.now.states, &stepper.now.unknowns);
+        self.evaluator.evaluate(Part::Roots, &point, &mut self.roots);
+        &self.roots
+    }
+
+    /// Sharpens event functions that have left their bands, by the values last looked at.
+    pub(crate) fn sharpen(&mut self) {
+        for (band, value) in self.bands.iter_mut().zip(&self.roots) {
+            if value.abs() > OUTSIDE * *band {
+                *band = 0.0;
+            }
+        }
+    }
+
+    /// The modes with the relation of an event function turned over; nothing where its value is not a truth.
+    pub(crate) fn turned(&self, root: usize, modes: &[f64]) -> Option<Vec<f64>> {
+        let at = self.events.n_switched() + self.events.roots[root].held as usize;
+        let mut turned = modes.to_vec();
+        turned[at] = match modes[at] {
+            0.0 => 1.0,
+            1.0 => 0.0,
+            _ => return None,
+        };
+        Some(turned)
+    }
+
+    /// Whether the rates at the point at hand, discrete variables or conditions of when-clauses depend on the relation of an event function.
+    pub(crate) fn makes_difference(&mut self, root: usize, stepper: &mut Stepper<'_, '_>) -> bool {
+        let Some(turned) = self.turned(root, &stepper.model.modes) else { return true };
+        let (states, unknowns) = (&stepper.now.states, &stepper.now.unknowns);
+        let here = stepper.surroundings();
+        let there = Surroundings { modes: &turned, ..here };
+        let n_switched = self.events.n_switched();
+        if self.wanted(&here, states, unknowns)[..n_switched] != self.wanted(&there, states, unknowns)[..n_switched] {
+            return true;
+        }
+        stepper.rates_with(turned).is_none_or(|rates| stepper.have_changed(&rates))
+    }
+
+    /// How far event functions may be off where states and unknowns are, by their tolerances.
+    pub(crate) fn noise(&mut self, stepper: &Stepper<'_, '_>) -> Vec<f64> {
+        let system = stepper.model.equations.system;
+        let around = stepper.surroundings();
+        let point = around.point(&stepper.now.states, &stepper.now.unknowns);
+        let mut noise = vec![0.0; self.sides.len()];
+        for (part, weights) in [
+            (Part::RootsByStates, &stepper.model.state_weights),
+            (Part::RootsByUnknowns, &stepper.model.unknown_weights),
+        ] {
+            let pattern = system.pattern(part);
+            let mut values = vec![0.0; pattern.n_entries()];
+            self.evaluator.evaluate(part, &point, &mut values);
+            for (row, noise) in noise.iter_mut().enumerate() {
+                for entry in pattern.row(row) {
+                    *noise += NOISE * values[entry].abs() * weights[pattern.columns[entry] as usize];
+                }
+            }
+        }
+        noise
     }
 
     fn evaluate_schedule(&mut self, stepper: &Stepper<'_, '_>) {

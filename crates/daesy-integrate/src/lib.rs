@@ -24,8 +24,10 @@ mod model;
 mod project;
 mod radau;
 mod root;
+mod saltation;
 pub mod sensitivity;
 pub mod simulate;
+mod sliding;
 pub mod start_tangents;
 mod step;
 pub mod transfer;
@@ -36,7 +38,7 @@ pub use events::{HybridStart, initialize_with_events};
 pub use initialize::{InitializeOptions, Initialized, initialize};
 pub use sensitivity::{SensitiveSimulation, simulate_with_sensitivities};
 pub use simulate::{
-    Inputs, Rules, SimulateOptions, Simulation, StateEvent, Termination, Warned, simulate, simulate_with,
+    Inputs, Rules, SimulateOptions, Simulation, Slide, StateEvent, Termination, Warned, simulate, simulate_with,
 };
 pub use start_tangents::{Direction, StartTangent, parameter_direction, start_tangents};
 pub use transfer::{Crossed, Crossing, Transfer, TransferError};

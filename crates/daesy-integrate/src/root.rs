@@ -8,6 +8,7 @@
 
 use daesy_system::Part;
 
+use crate::error::IntegrateError;
 use crate::events::EventLoop;
 use crate::step::{Place, Stepper};
 
@@ -19,6 +20,12 @@ const PARTS_OF_SPAN: f64 = 400.0;
 
 /// Distance of the points that give the slopes at both ends.
 const SLOPE: f64 = 1e-3;
+
+/// Steps over which the time of a crossing is made precise.
+const MAX_RETAKES: usize = 3;
+
+/// An extremum is far from zero at this fraction of the values around it.
+const FAR: f64 = 0.3;
 
 /// Steps of the location.
 const MAX_STEPS: usize = 120;
@@ -56,7 +63,10 @@ impl Watched {
     fn is_crossed(&self, events: &EventLoop<'_>, at: usize) -> bool {
         match events.events.roots.get(at) {
             // An event function without a value says nothing.
-            Some(root) => !self.values[at].is_nan() && root.is_above(self.values[at]) != events.sides[at],
+            Some(root) => {
+                let value = self.values[at];
+                !value.is_nan() && root.is_above(value) != events.sides[at] && value.abs() >= events.bands[at]
+            }
             None => self.values[at] < 0.0,
         }
     }
@@ -76,8 +86,55 @@ pub(crate) fn crossed_roots(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_
     Watched::at(events, stepper, place).crossed(events).into_iter().filter(|&at| at < n_roots).collect()
 }
 
+/// The first crossing within the last step. The step is taken again up to a little beyond it, so that the crossing is near its end,
+/// where values between step ends are most accurate.
+pub(crate) fn locate(
+    events: &mut EventLoop<'_>,
+    stepper: &mut Stepper<'_, '_>,
+) -> Result<Option<Crossing>, IntegrateError> {
+    let mut found = find_crossing(events, stepper);
+    while let Some(crossing) = &found
+        && dull_resting(events, stepper, crossing)
+    {
+        found = find_crossing(events, stepper);
+    }
+    for _ in 0..MAX_RETAKES {
+        let Some(crossing) = &found else { break };
+        let (start, time, end) = (stepper.step_start(), crossing.place.time, stepper.now.time);
+        let short = (time - start) * 1.002;
+        if short >= end - start || short <= 1e3 * stepper.resolution() {
+            break;
+        }
+        stepper.retake(start + short)?;
+        found = find_crossing(events, stepper);
+    }
+    Ok(found)
+}
+
+/// Dulls event functions that were at rest at zero, to within the error of the states, throughout the last step, where their side makes
+/// no difference. True where one was.
+fn dull_resting(events: &mut EventLoop<'_>, stepper: &mut Stepper<'_, '_>, crossing: &Crossing) -> bool {
+    let (start, end) = (stepper.step_start(), stepper.now.time);
+    let mut largest = vec![0.0f64; events.sides.len()];
+    for time in [start, 0.5 * (start + end), end] {
+        let place = stepper.roughly(time);
+        let values = stepper.evaluate_at(Part::Roots, &place);
+        largest.iter_mut().zip(&values).for_each(|(largest, value)| *largest = largest.max(value.abs()));
+    }
+    let noise = events.noise(stepper);
+    let mut is_any_dulled = false;
+    for &root in &crossing.roots {
+        let is_at_rest = events.bands[root] == 0.0 && largest[root] <= noise[root];
+        if is_at_rest && !events.makes_difference(root, stepper) {
+            events.bands[root] = noise[root];
+            is_any_dulled = true;
+        }
+    }
+    is_any_dulled
+}
+
 /// The first crossing within the last step, if there is one.
-pub(crate) fn find_crossing(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>) -> Option<Crossing> {
+fn find_crossing(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>) -> Option<Crossing> {
     let (start, end) = (stepper.step_start(), stepper.now.time);
     let step = end - start;
     let beyond = look(events, stepper, start, step)?;
@@ -176,7 +233,11 @@ fn look(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>, start: f64, step:
         let (from, to) = (first.values[root], last.values[root]);
         let slope_from = (second.values[root] - from) / SLOPE;
         let slope_to = (to - last_but_one.values[root]) / SLOPE;
-        for extremum in extrema(from, slope_from, to, slope_to) {
+        for Extremum { fraction: extremum, value } in extrema(from, slope_from, to, slope_to) {
+            // A cubic that stays far from zero is believed.
+            if value * to > 0.0 && value.abs() > FAR * from.abs().min(to.abs()) {
+                continue;
+            }
             if at(extremum).is_crossed(events, root) && crossed.is_none_or(|known| extremum < known) {
                 crossed = Some(extremum);
             }
@@ -207,7 +268,7 @@ fn hidden_extremum(
             let off = 0.5 * (before - after) / bend;
             let least = here - 0.25 * (before - after) * off;
             // A parabola that stays far from zero is believed.
-            if least * here > 0.0 && least.abs() > 0.3 * here.abs() {
+            if least * here > 0.0 && least.abs() > FAR * here.abs() {
                 continue;
             }
             let fraction = (part as f64 + 1.0 + off) / n_parts;
@@ -219,8 +280,15 @@ fn hidden_extremum(
     None
 }
 
-/// Where the cubic with the given values and slopes at 0 and 1 has its extrema in between.
-fn extrema(from: f64, slope_from: f64, to: f64, slope_to: f64) -> Vec<f64> {
+/// Where a function has an extremum, and its value there.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Extremum {
+    fraction: f64,
+    value: f64,
+}
+
+/// The extrema between 0 and 1 of the cubic with the given values and slopes there.
+fn extrema(from: f64, slope_from: f64, to: f64, slope_to: f64) -> Vec<Extremum> {
     let (a, b, c) = (
         3.0 * (slope_from + slope_to - 2.0 * (to - from)),
         2.0 * (3.0 * (to - from) - 2.0 * slope_from - slope_to),
@@ -232,11 +300,12 @@ fn extrema(from: f64, slope_from: f64, to: f64, slope_to: f64) -> Vec<f64> {
         let q = -0.5 * (b + discriminant.sqrt().copysign(b));
         for candidate in [q / a, c / q] {
             if candidate > 0.0 && candidate < 1.0 {
-                found.push(candidate);
+                let value = from + candidate * (c + candidate * (0.5 * b + candidate * a / 3.0));
+                found.push(Extremum { fraction: candidate, value });
             }
         }
     }
-    found.sort_by(f64::total_cmp);
+    found.sort_by(|one, other| one.fraction.total_cmp(&other.fraction));
     found
 }
 
@@ -249,7 +318,8 @@ mod tests {
         // x (1 - x) - 0.1: two crossings between equal ends.
         let found = extrema(-0.1, 1.0, -0.1, -1.0);
         assert_eq!(found.len(), 1);
-        assert!((found[0] - 0.5).abs() < 1e-12);
+        assert!((found[0].fraction - 0.5).abs() < 1e-12);
+        assert!((found[0].value - 0.15).abs() < 1e-12);
         assert!(extrema(0.0, 1.0, 1.0, 1.0).is_empty());
     }
 }

@@ -11,17 +11,22 @@
 //! the factors the step itself used. So the result is, up to the tolerance of iterations, the exact derivative of the
 //! numerical solution with its steps held fixed. Step sizes are chosen by the error of the trajectory alone.
 //!
-//! At a break of the inputs states are continuous and return to the constraints by the least change; their changes do the same.
+//! At a break of the inputs states are continuous and return to the constraints by the least change; their changes do the same. How they cross
+//! events is in module `saltation`.
 
 use daesy_system::{DaeSystem, Part, Rate};
 use faer::c64;
 
+use crate::chatter::History;
 use crate::contest::Kind;
 use crate::equations::Surroundings;
 use crate::error::IntegrateError;
-use crate::initialize::{InitializeOptions, initialize};
+use crate::events::{EventLoop, HybridStart, initialize_with_events};
+use crate::initialize::InitializeOptions;
 use crate::linear::LinearSolver;
-use crate::simulate::{Inputs, SimulateOptions, Simulation};
+use crate::root::locate;
+use crate::saltation::{Cause, Verge, add_product, add_scaled};
+use crate::simulate::{Inputs, Rules, SimulateOptions, Simulation, StateEvent, Termination};
 use crate::start_tangents::{Direction, StartTangent, start_tangents};
 use crate::step::Stepper;
 
@@ -34,15 +39,19 @@ pub struct SensitiveSimulation {
     pub sensitivities: Vec<Vec<Vec<f64>>>,
 }
 
+/// Scheduled times closer than this to the end of a stretch, relative to their size, belong to it.
+const SAME_TIME: f64 = 1e-13;
+
 /// Iterations of the stages of an implicit step.
 const MAX_ITERATIONS: usize = 40;
 
 /// Integrates a system from its consistent start together with its derivatives in the given directions.
 ///
-/// Steps end at the output times. Events are not differentiated.
+/// Steps end at the output times and at events, which the derivatives cross as their times follow the parameters (module
+/// `saltation`).
 ///
 /// # Errors
-/// As [`crate::simulate()`]; also for systems with events.
+/// As [`crate::simulate()`]; also where an event has no derivative, and where the solution slides along the border of a relation.
 pub fn simulate_with_sensitivities(
     system: &dyn DaeSystem,
     parameters: &[f64],
@@ -51,44 +60,172 @@ pub fn simulate_with_sensitivities(
     directions: &[Direction],
 ) -> Result<SensitiveSimulation, IntegrateError> {
     let description = system.description();
-    if description.n_roots > 0 {
-        return Err(IntegrateError::EventsNotDifferentiated);
-    }
     let mut input_values = vec![0.0; description.n_inputs];
     inputs.fill(options.start, true, &mut input_values);
-    let modes = vec![0.0; description.n_modes];
-    let start = initialize(system, options.start, parameters, &input_values, &modes, &InitializeOptions::default())?;
+    let HybridStart { initialized: start, modes } =
+        initialize_with_events(system, options.start, parameters, &input_values, &InitializeOptions::default())?;
     let tangents = start_tangents(system, &start, options.start, &input_values, &modes, directions)?;
-    let mut stepper = Stepper::new(system, inputs, options, &start, input_values, modes)?;
+    let mut stepper = Stepper::new(system, inputs, options, options.start, &start, input_values, modes)?;
     stepper.record_stages();
-    let mut follower = Follower::new(system, tangents)?;
-    let mut simulation = Simulation::begin(start, options.output_times.len());
-    let mut sensitivities = Vec::with_capacity(options.output_times.len());
-    let breaks = inputs.breaks().iter().copied().filter(|&time| time > options.start && time < options.stop);
-    let mut ends: Vec<f64> = breaks.clone().chain(options.output_times.iter().copied()).chain([options.stop]).collect();
-    ends.sort_by(f64::total_cmp);
-    ends.dedup();
-    let breaks: Vec<f64> = breaks.collect();
-    let mut next_output = 0;
-    for end in ends {
-        while stepper.now.time < end {
-            stepper.advance(end)?;
-            follower.follow(&mut stepper)?;
+    let mut events = EventLoop::new(system);
+    let has_events = events.is_needed();
+    if has_events {
+        events.mark_sides(&stepper);
+    }
+    let mut walk = Walk {
+        inputs,
+        stepper,
+        follower: Follower::new(system, tangents)?,
+        events,
+        has_events,
+        history: History::new(description.n_roots, options.stop - options.start),
+        simulation: Simulation::begin(start, options.output_times.len()),
+    };
+    let sensitivities = walk.integrate(options)?;
+    walk.simulation.finish(&walk.stepper);
+    Ok(SensitiveSimulation { simulation: walk.simulation, sensitivities })
+}
+
+/// Whether a walk goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Course {
+    Continues,
+    Ends,
+}
+
+/// A trajectory with its changes on their way.
+struct Walk<'s, 'i> {
+    inputs: &'i dyn Inputs,
+    stepper: Stepper<'s, 'i>,
+    follower: Follower<'s>,
+    events: EventLoop<'s>,
+    has_events: bool,
+    history: History,
+    simulation: Simulation,
+}
+
+impl Walk<'_, '_> {
+    fn integrate(&mut self, options: &SimulateOptions) -> Result<Vec<Vec<Vec<f64>>>, IntegrateError> {
+        let mut sensitivities = Vec::with_capacity(options.output_times.len());
+        let breaks = self.inputs.breaks().iter().copied();
+        let breaks: Vec<f64> = breaks.filter(|&time| time > options.start && time < options.stop).collect();
+        let outputs = options.output_times.iter().copied();
+        let mut ends: Vec<f64> = breaks.iter().copied().chain(outputs).chain([options.stop]).collect();
+        ends.sort_by(f64::total_cmp);
+        ends.dedup();
+        let mut next_output = 0;
+        if self.has_events && self.happen(&Cause::Fixed)? == Course::Ends {
+            return Ok(sensitivities);
         }
-        while options.output_times.get(next_output).is_some_and(|&time| time <= stepper.now.time) {
-            simulation.times.push(options.output_times[next_output]);
-            simulation.rows.push(stepper.observe_here());
-            sensitivities.push(follower.observe(&mut stepper));
-            next_output += 1;
+        for end in ends {
+            let mut is_due = false;
+            while self.stepper.now.time < end {
+                let scheduled = if self.has_events { self.events.next_scheduled(&self.stepper) } else { f64::INFINITY };
+                let tolerance = if scheduled.is_finite() { SAME_TIME * (end.abs() + scheduled.abs()) } else { 0.0 };
+                is_due = scheduled <= end + tolerance;
+                let is_before = scheduled < end - tolerance;
+                let goal = if is_before { scheduled } else { end };
+                if self.go_on(goal)? == Course::Ends {
+                    return Ok(sensitivities);
+                }
+                if is_before && self.stepper.now.time >= goal && self.happen(&Cause::Scheduled)? == Course::Ends {
+                    return Ok(sensitivities);
+                }
+            }
+            while options.output_times.get(next_output).is_some_and(|&time| time <= self.stepper.now.time) {
+                self.simulation.times.push(options.output_times[next_output]);
+                self.simulation.rows.push(self.stepper.observe_here());
+                sensitivities.push(self.follower.observe(&mut self.stepper));
+                next_output += 1;
+            }
+            let course = if breaks.contains(&end) {
+                self.cross_break(end)?
+            } else if is_due && end < options.stop {
+                self.happen(&Cause::Scheduled)?
+            } else {
+                Course::Continues
+            };
+            if course == Course::Ends {
+                break;
+            }
         }
-        if breaks.contains(&end) {
-            inputs.fill(end, true, &mut stepper.model.input_values);
-            stepper.restart()?;
-            follower.settle(&mut stepper)?;
+        Ok(sensitivities)
+    }
+
+    /// Takes a step, and the event that ends it, if there is one.
+    fn go_on(&mut self, goal: f64) -> Result<Course, IntegrateError> {
+        self.stepper.advance(goal)?;
+        let crossing = if self.has_events { locate(&mut self.events, &mut self.stepper)? } else { None };
+        let Some(crossing) = crossing else {
+            if self.has_events {
+                self.events.values_here(&self.stepper);
+                self.events.sharpen();
+            }
+            self.follower.follow(&mut self.stepper)?;
+            return Ok(Course::Continues);
+        };
+        let time = crossing.place.time;
+        // The changes follow the steps that were taken: one of them has to end here.
+        self.stepper.retake(time)?;
+        self.follower.follow(&mut self.stepper)?;
+        if self.stepper.now.time < time {
+            return Ok(Course::Continues);
+        }
+        self.stepper.go_back(&crossing.place);
+        if let Some(broken) = crossing.broken {
+            return Err(self.events.assertion_error(time, broken));
+        }
+        for &root in &crossing.roots {
+            let is_above = !self.events.sides[root];
+            if let Some(trouble) = self.history.note(time, root, is_above) {
+                return Err(trouble.told(time, &self.events.events.held[self.events.events.roots[root].held as usize]));
+            }
+        }
+        self.happen(&Cause::Roots(&crossing.roots))
+    }
+
+    /// Settles an event at the point reached and carries the changes over it.
+    fn happen(&mut self, cause: &Cause<'_>) -> Result<Course, IntegrateError> {
+        let verge = self.verge()?;
+        let changes = verge.time_changes(&mut self.stepper, &self.events, cause, &self.follower.tangents)?;
+        self.events.mark_before(&mut self.stepper);
+        self.settle(&verge, &changes, matches!(cause, Cause::Scheduled))
+    }
+
+    fn verge(&mut self) -> Result<Verge, IntegrateError> {
+        self.follower.factor_here(&mut self.stepper)?;
+        let solver = &mut self.follower.solver;
+        Verge::new(&mut self.stepper, self.inputs, &mut |_, rates| solver.solve(rates).is_ok())
+    }
+
+    fn settle(&mut self, verge: &Verge, changes: &[f64], is_scheduled: bool) -> Result<Course, IntegrateError> {
+        let settled = self.events.settle(&mut self.stepper, false, &mut Rules::default())?;
+        verge.cross(&mut self.stepper, &self.events, &settled, changes, &mut self.follower.tangents)?;
+        self.follower.settle(&mut self.stepper)?;
+        let time = self.stepper.now.time;
+        if settled.has_changed {
+            let (held, reinitialized) = (settled.held, settled.reinitialized);
+            self.simulation.events.push(StateEvent { time, is_scheduled, row: None, held, reinitialized });
+        }
+        let Some(action) = settled.terminated_by else { return Ok(Course::Continues) };
+        let action = &self.events.events.actions[action];
+        if let daesy_system::ActionKind::Terminate { message } = &action.kind {
+            let (message, place) = (message.clone(), action.label.place.clone());
+            self.simulation.termination = Some(Termination { time, message, place });
+        }
+        Ok(Course::Ends)
+    }
+
+    fn cross_break(&mut self, time: f64) -> Result<Course, IntegrateError> {
+        let verge = if self.has_events { Some(self.verge()?) } else { None };
+        self.events.mark_before(&mut self.stepper);
+        self.inputs.fill(time, true, &mut self.stepper.model.input_values);
+        self.stepper.restart()?;
+        match verge {
+            Some(verge) => self.settle(&verge, &vec![0.0; self.follower.tangents.len()], true),
+            None => self.follower.settle(&mut self.stepper).map(|()| Course::Continues),
         }
     }
-    simulation.finish(&stepper);
-    Ok(SensitiveSimulation { simulation, sensitivities })
 }
 
 /// The changes in all directions at the point reached.
@@ -308,22 +445,25 @@ impl<'s> Follower<'s> {
         Ok(largest)
     }
 
+    /// Linearizes the equations at the point reached and factors F_v.
+    fn factor_here(&mut self, stepper: &mut Stepper<'_, '_>) -> Result<(), IntegrateError> {
+        let here = stepper.place_here();
+        let at = StagePoint { time: here.time, states: &here.states, unknowns: &here.unknowns, inputs: &here.inputs };
+        self.linearize(stepper, &at);
+        self.solver.factor(&self.by_unknowns).map_err(|_| self.singular(here.time))
+    }
+
     /// Returns to the linearized constraints and solves the unknowns at the point reached.
     fn settle(&mut self, stepper: &mut Stepper<'_, '_>) -> Result<(), IntegrateError> {
         let mut tangents = std::mem::take(&mut self.tangents);
         for tangent in &mut tangents {
             stepper.project_tangent(&mut tangent.states, &tangent.parameters)?;
         }
-        let (now, inputs) = (stepper.now.clone(), stepper.model.input_values.clone());
-        let at = StagePoint { time: now.time, states: &now.states, unknowns: &now.unknowns, inputs: &inputs };
-        self.linearize(stepper, &at);
-        if self.solver.factor(&self.by_unknowns).is_err() {
-            return Err(self.singular(now.time));
-        }
+        self.factor_here(stepper)?;
         for tangent in &mut tangents {
             let StartTangent { states, unknowns, parameters } = tangent;
             if !self.unknowns(states, parameters, unknowns) {
-                return Err(self.singular(now.time));
+                return Err(self.singular(stepper.now.time));
             }
         }
         self.tangents = tangents;
@@ -367,21 +507,4 @@ struct StagePoint<'a> {
     states: &'a [f64],
     unknowns: &'a [f64],
     inputs: &'a [f64],
-}
-
-/// out += matrix * vector
-fn add_product(system: &dyn DaeSystem, part: Part, values: &[f64], vector: &[f64], out: &mut [f64]) {
-    let pattern = system.pattern(part);
-    for (row, out) in out.iter_mut().enumerate() {
-        for entry in pattern.row(row) {
-            *out += values[entry] * vector[pattern.columns[entry] as usize];
-        }
-    }
-}
-
-/// out += factor * vector
-fn add_scaled(factor: f64, vector: &[f64], out: &mut [f64]) {
-    for (out, value) in out.iter_mut().zip(vector) {
-        *out += factor * value;
-    }
 }

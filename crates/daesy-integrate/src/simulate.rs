@@ -1,15 +1,17 @@
 //! Adaptive integration with output on a given grid: from event to event, step by step, row by row.
 //!
 //! Events are breaks of the inputs, scheduled times (relations of time alone, clocks), and sign changes of event functions, which are
-//! located within steps. Where something jumps, the table has a row before and a row after. Every row satisfies all equations.
+//! located within steps. Where both sides of a relation lead to its border, the solution slides along it (`slide`). Where something jumps, the table has a row before and a row after. Every row satisfies all equations.
 
-use daesy_system::{DaeSystem, Watch};
+mod slide;
 
-use crate::chatter::{History, Trouble};
+use daesy_system::{DaeSystem, Part, Watch};
+
+use crate::chatter::History;
 use crate::error::IntegrateError;
 use crate::events::{EventLoop, HybridStart, Settled, initialize_with_events};
 use crate::initialize::{InitializeOptions, Initialized};
-use crate::root::{Crossing as RootCrossing, crossed_roots, find_crossing};
+use crate::root::{Crossing as RootCrossing, crossed_roots, locate};
 use crate::step::{Place, Stepper};
 use crate::transfer::{Crossed, Crossing, Transfer};
 
@@ -64,6 +66,8 @@ pub struct Simulation {
     pub constraint_residual_max: f64,
     /// Events of the model, in order.
     pub events: Vec<StateEvent>,
+    /// Intervals in which the solution slid along the border of a relation.
+    pub slides: Vec<Slide>,
     /// Assertions that only warn, each when it first did not hold.
     pub warnings: Vec<Warned>,
     /// What ended the simulation before its time.
@@ -84,6 +88,7 @@ impl Simulation {
             evaluations: 0,
             constraint_residual_max: 0.0,
             events: Vec::new(),
+            slides: Vec::new(),
             warnings: Vec::new(),
             termination: None,
         }
@@ -113,6 +118,19 @@ pub struct StateEvent {
     pub held: Vec<u32>,
     /// States that were given new values.
     pub reinitialized: Vec<u32>,
+}
+
+/// An interval in which the solution slid along the border of a relation, see [`crate::simulate()`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct Slide {
+    /// Its beginning.
+    pub from: f64,
+    /// Its end.
+    pub until: f64,
+    /// The relation in the model's words.
+    pub relation: String,
+    /// Where it was written.
+    pub place: String,
 }
 
 /// An assertion that only warns.
@@ -153,9 +171,6 @@ const MAX_BESIDE: usize = 500;
 /// Units of progress that the time span is divided into.
 const PROGRESS: u64 = 1000;
 
-/// Steps over which the time of a crossing is made precise.
-const MAX_RETAKES: usize = 3;
-
 /// Whether two rows at the same time differ by more than rounding, given the largest size of each quantity so far.
 fn is_jump(before: &[f64], after: &[f64], sizes: &[f64]) -> bool {
     before.iter().zip(after).zip(sizes).any(|((before, after), size)| {
@@ -194,7 +209,7 @@ pub fn simulate_with<'i>(
     let HybridStart { initialized, modes } =
         initialize_with_events(system, options.start, parameters, &input_values, &InitializeOptions::default())?;
     let mut simulation = Simulation::begin(initialized, options.output_times.len());
-    let stepper = Stepper::new(system, inputs, options, &simulation.start, input_values, modes)?;
+    let stepper = Stepper::new(system, inputs, options, options.start, &simulation.start, input_values, modes)?;
     let events = EventLoop::new(system);
     let has_events = events.is_needed();
     let history = History::new(description.n_roots, options.stop - options.start);
@@ -211,6 +226,9 @@ pub fn simulate_with<'i>(
         has_warned: vec![false; n_warnings],
         sizes: vec![0.0; description.observed.len()],
         n_told: 0,
+        end: options.stop,
+        n_true_roots: description.n_roots,
+        observed_before: None,
     };
     options.watch.expect(PROGRESS);
     run.integrate(&mut simulation)?;
@@ -233,6 +251,12 @@ struct Run<'s, 'i> {
     sizes: Vec<f64>,
     /// Units of progress told so far.
     n_told: u64,
+    /// Where inputs break next, or the end.
+    end: f64,
+    /// Event functions of the model itself.
+    n_true_roots: usize,
+    /// Observed quantities just before the next break, where the solution slid to it.
+    observed_before: Option<Vec<f64>>,
 }
 
 /// Whether a simulation goes on.
@@ -240,6 +264,8 @@ struct Run<'s, 'i> {
 enum Course {
     Continues,
     Ends,
+    /// The surface that the solution slid along is left.
+    Leaves,
 }
 
 impl Run<'_, '_> {
@@ -274,7 +300,7 @@ impl Run<'_, '_> {
                 return Ok(());
             }
         }
-        if self.has_events && options.stop > options.start {
+        if self.has_events && options.stop > options.start && self.observed_before.is_none() {
             self.happen(simulation, true, true)?;
         }
         Ok(())
@@ -282,6 +308,7 @@ impl Run<'_, '_> {
 
     /// Goes on to the next event, or to `end` where there is none before.
     fn run_to(&mut self, end: f64, simulation: &mut Simulation) -> Result<Course, IntegrateError> {
+        self.end = end;
         let scheduled = if self.has_events { self.events.next_scheduled(&self.stepper) } else { f64::INFINITY };
         // What is scheduled within rounding of the end belongs to it.
         let is_scheduled = scheduled < end - 1e-13 * (end.abs() + scheduled.abs());
@@ -291,34 +318,22 @@ impl Run<'_, '_> {
                 return self.cross_edge(error, simulation);
             }
             if self.has_events {
-                match self.locate() {
+                match locate(&mut self.events, &mut self.stepper) {
                     Ok(Some(crossing)) => return self.cross_roots(&crossing, simulation),
                     Ok(None) => {}
                     Err(error) => return self.cross_edge(error, simulation),
                 }
+            }
+            if self.has_events {
+                let values = self.events.values_here(&self.stepper);
+                self.history.note_values(values);
+                self.events.sharpen();
             }
             self.write_rows(simulation)?;
             self.note_warnings(simulation);
             self.tell_progress();
         }
         if is_scheduled { self.happen(simulation, false, true) } else { Ok(Course::Continues) }
-    }
-
-    /// The first crossing within the last step. The step is taken again up to a little beyond it, so that the crossing is near its end,
-    /// where values between step ends are most accurate.
-    fn locate(&mut self) -> Result<Option<RootCrossing>, IntegrateError> {
-        let mut found = find_crossing(&self.events, &mut self.stepper);
-        for _ in 0..MAX_RETAKES {
-            let Some(crossing) = &found else { break };
-            let (start, time, end) = (self.stepper.step_start(), crossing.place.time, self.stepper.now.time);
-            let short = (time - start) * 1.002;
-            if short >= end - start || short <= 1e3 * self.stepper.resolution() {
-                break;
-            }
-            self.stepper.retake(start + short)?;
-            found = find_crossing(&self.events, &mut self.stepper);
-        }
-        Ok(found)
     }
 
     /// Where equations are defined on one side of a relation only, as sqrt(h) in `if h > 0 then sqrt(h) else 0`, no step leads beyond: the
@@ -372,6 +387,10 @@ impl Run<'_, '_> {
             self.push_row(simulation, output, row)?;
             self.next_output += 1;
         }
+        // One step may lead from crossing to crossing.
+        let middle = self.stepper.roughly(0.5 * (self.stepper.step_start() + time));
+        let values = self.stepper.evaluate_at(Part::Roots, &middle);
+        self.history.note_values(&values);
         self.stepper.go_back(&crossing.place);
         if let Some(broken) = crossing.broken {
             return Err(self.events.assertion_error(time, broken));
@@ -387,19 +406,39 @@ impl Run<'_, '_> {
     ) -> Result<Course, IntegrateError> {
         let time = self.stepper.now.time;
         self.write_rows(simulation)?;
+        if crossing.roots.iter().any(|&root| root >= self.n_true_roots) {
+            return Ok(Course::Leaves);
+        }
         for &root in &crossing.roots {
             let is_above = !self.events.sides[root];
-            let Some(trouble) = self.history.note(time, root, is_above) else { continue };
-            let held = self.events.events.roots[root].held as usize;
-            let label = self.events.events.held[held].clone();
-            return Err(match trouble {
-                Trouble::Chattering => IntegrateError::Chattering { time, relation: label.text, place: label.place },
-                Trouble::Accumulating { until } => {
-                    IntegrateError::Accumulating { time, until, relation: label.text, place: label.place }
-                }
-            });
+            if let Some(trouble) = self.history.note(time, root, is_above) {
+                let held = self.events.events.roots[root].held as usize;
+                return Err(trouble.told(time, &self.events.events.held[held]));
+            }
         }
-        self.happen(simulation, false, false)
+        let rates = self.stepper.rates_here();
+        let before = self.stepper.observe_here();
+        self.events.mark_before(&mut self.stepper);
+        let settled = self.events.settle(&mut self.stepper, false, &mut self.rules)?;
+        if let Some(course) = self.slide(crossing, &settled, &before, simulation)? {
+            return Ok(course);
+        }
+        self.judge(crossing, &settled, &rates);
+        self.finish_event(simulation, before, settled, false)
+    }
+
+    /// Dulls event functions that cross zero by noise alone, and sharpens those that have left it.
+    fn judge(&mut self, crossing: &RootCrossing, settled: &Settled, rates: &[f64]) {
+        let is_idle = settled.reinitialized.is_empty() && !settled.has_switched && !self.stepper.have_changed(rates);
+        let noise = if is_idle { self.events.noise(&self.stepper) } else { Vec::new() };
+        for &root in &crossing.roots {
+            self.events.bands[root] = 0.0;
+            if !is_idle {
+                self.history.note_busy(root);
+            } else if self.history.note_idle(root, noise[root]) {
+                self.events.bands[root] = noise[root];
+            }
+        }
     }
 
     /// Settles an event at the point reached and writes rows where something jumps.
@@ -555,7 +594,7 @@ impl Run<'_, '_> {
     /// Crosses a break of the inputs: the states that follow, and a row before and after where something jumps.
     fn cross_break(&mut self, simulation: &mut Simulation) -> Result<Course, IntegrateError> {
         let time = self.stepper.now.time;
-        let before = self.stepper.observe_here();
+        let before = self.observed_before.take().unwrap_or_else(|| self.stepper.observe_here());
         self.events.mark_before(&mut self.stepper);
         let inputs_before = self.stepper.model.input_values.clone();
         self.inputs.fill(time, true, &mut self.stepper.model.input_values);

@@ -28,6 +28,9 @@ const LARGE: usize = 400;
 /// By how much an implicit step may grow at once.
 const MAX_GROWTH: f64 = 8.0;
 
+/// Rates that differ by less, relative to their size, are the same.
+const SAME_RATE: f64 = 1e-3;
+
 /// Values of all variables at one time.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Place {
@@ -99,17 +102,14 @@ impl<'s, 'i> Stepper<'s, 'i> {
         system: &'s dyn DaeSystem,
         inputs: &'i dyn Inputs,
         options: &'i SimulateOptions,
+        time: f64,
         start: &Initialized,
         input_values: Vec<f64>,
         modes: Vec<f64>,
     ) -> Result<Self, IntegrateError> {
         let (n_states, n_unknowns) = (start.states.len(), start.unknowns.len());
-        let now = Moment {
-            time: options.start,
-            states: start.states.clone(),
-            unknowns: start.unknowns.clone(),
-            rates: vec![0.0; n_states],
-        };
+        let now =
+            Moment { time, states: start.states.clone(), unknowns: start.unknowns.clone(), rates: vec![0.0; n_states] };
         let model = Model::new(system, inputs, &now, start.parameters.clone(), input_values, modes)?;
         let kind = if n_unknowns > LARGE { Kind::Implicit } else { Kind::Explicit };
         let mut stepper = Self {
@@ -419,6 +419,17 @@ impl<'s, 'i> Stepper<'s, 'i> {
         if self.projector.is_none() {
             return self.restart();
         }
+        let n_states = self.now.states.len();
+        let is_given: Vec<bool> = (0..n_states).map(|state| given.contains(&state)).collect();
+        let before = self.now.clone();
+        self.restart_holding(Some(&self.kept(given))).or_else(|_| {
+            self.now = before;
+            self.restart_holding(Some(&is_given))
+        })
+    }
+
+    /// States that are kept where some are given: those, and what they are derivatives of.
+    fn kept(&self, given: &[usize]) -> Vec<bool> {
         let rates = &self.model.equations.system.description().rates;
         let depth = |state: usize| {
             let (mut at, mut depth) = (state, 1);
@@ -428,15 +439,8 @@ impl<'s, 'i> Stepper<'s, 'i> {
             }
             depth
         };
-        let n_states = self.now.states.len();
         let deepest = given.iter().map(|&state| depth(state)).max().unwrap_or(0);
-        let is_given: Vec<bool> = (0..n_states).map(|state| given.contains(&state)).collect();
-        let is_kept: Vec<bool> = (0..n_states).map(|state| is_given[state] || depth(state) > deepest).collect();
-        let before = self.now.clone();
-        self.restart_holding(Some(&is_kept)).or_else(|_| {
-            self.now = before;
-            self.restart_holding(Some(&is_given))
-        })
+        (0..self.now.states.len()).map(|state| given.contains(&state) || depth(state) > deepest).collect()
     }
 
     fn restart_holding(&mut self, held: Option<&[bool]>) -> Result<(), IntegrateError> {
@@ -481,6 +485,69 @@ impl<'s, 'i> Stepper<'s, 'i> {
         self.now.states.copy_from_slice(&place.states);
         self.now.unknowns.copy_from_slice(&place.unknowns);
         self.model.input_values.copy_from_slice(&place.inputs);
+    }
+
+    /// The rates at the point reached, also after [`Stepper::go_back`].
+    pub(crate) fn rates_here(&self) -> Vec<f64> {
+        let mut rates = vec![0.0; self.now.states.len()];
+        self.model.equations.rates(&self.now.states, &self.now.unknowns, &mut rates);
+        rates
+    }
+
+    /// The unknowns at the point reached with other modes; nothing where the equations have no solution then.
+    pub(crate) fn unknowns_with(&mut self, modes: Vec<f64>) -> Option<Vec<f64>> {
+        let here = std::mem::replace(&mut self.model.modes, modes);
+        self.model.unknown_solver.forget_matrix();
+        self.model.set_scales(0.0);
+        let mut unknowns = self.now.unknowns.clone();
+        let result = self.model.solve_unknowns(self.now.time, &self.now.states, &mut unknowns, Care::Checked);
+        self.model.modes = here;
+        self.model.unknown_solver.forget_matrix();
+        result.ok().map(|()| unknowns)
+    }
+
+    /// The rates at the point reached with other modes; nothing where the equations have no solution then.
+    pub(crate) fn rates_with(&mut self, modes: Vec<f64>) -> Option<Vec<f64>> {
+        let unknowns = self.unknowns_with(modes)?;
+        let mut rates = vec![0.0; self.now.states.len()];
+        self.model.equations.rates(&self.now.states, &unknowns, &mut rates);
+        Some(rates)
+    }
+
+    /// The point reached.
+    pub(crate) fn place_here(&self) -> Place {
+        Place {
+            time: self.now.time,
+            states: self.now.states.clone(),
+            unknowns: self.now.unknowns.clone(),
+            inputs: self.model.input_values.clone(),
+        }
+    }
+
+    /// Goes on from where another stepper is, which had the unknowns of this one and perhaps more, and takes over its counts.
+    /// [`Stepper::restart`] follows.
+    pub(crate) fn absorb(&mut self, other: &Stepper<'_, '_>) {
+        self.now.time = other.now.time;
+        self.now.states.copy_from_slice(&other.now.states);
+        let n = self.now.unknowns.len();
+        self.now.unknowns.copy_from_slice(&other.now.unknowns[..n]);
+        self.model.input_values.copy_from_slice(&other.model.input_values);
+        self.model.modes.copy_from_slice(&other.model.modes);
+        self.taken.steps += other.taken.steps;
+        self.taken.rejected += other.taken.rejected;
+        let (work, more) = (&mut self.model.equations.work, other.model.equations.work);
+        work.evaluations += more.evaluations;
+        work.factorizations += more.factorizations;
+        self.constraint_residual_max = self.constraint_residual_max.max(other.constraint_residual_max);
+    }
+
+    /// Whether rates differ from those at the point reached by more than what states at their tolerances explain.
+    pub(crate) fn have_changed(&self, rates: &[f64]) -> bool {
+        let weights = &self.model.state_weights;
+        rates.iter().zip(&self.now.rates).zip(weights).any(|((before, after), weight)| {
+            let size = before.abs().max(after.abs());
+            (before - after).abs() > SAME_RATE * size.max(weight / self.span())
+        })
     }
 
     /// Where the last step began.
@@ -599,6 +666,13 @@ impl<'s, 'i> Stepper<'s, 'i> {
 
     /// Any vector-valued part at a place with the modes at hand.
     pub(crate) fn evaluate_at(&mut self, part: Part, place: &Place) -> Vec<f64> {
+        let mut values = vec![0.0; self.model.equations.system.pattern(part).n_rows];
+        self.evaluate_into(part, place, &mut values);
+        values
+    }
+
+    /// Any part at a place with the modes at hand.
+    pub(crate) fn evaluate_into(&mut self, part: Part, place: &Place, values: &mut [f64]) {
         let model = &mut self.model;
         let around = Surroundings {
             time: place.time,
@@ -606,9 +680,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
             inputs: &place.inputs,
             modes: &model.modes,
         };
-        let mut values = vec![0.0; model.equations.system.pattern(part).n_rows];
-        model.equations.evaluator().evaluate(part, &around.point(&place.states, &place.unknowns), &mut values);
-        values
+        model.equations.evaluator().evaluate(part, &around.point(&place.states, &place.unknowns), values);
     }
 
     /// Values at a time within the last step, on the constraints and with all equations satisfied.
@@ -669,6 +741,25 @@ impl<'s, 'i> Stepper<'s, 'i> {
             Some(radau) => radau.solve_stages(&mut self.model, real, complex),
             None => Err(SingularMatrix { column: None }),
         }
+    }
+
+    /// Returns to the linearized constraints G ds + g_p dp = 0 by the least change, with given states and what they are derivatives of
+    /// kept as they are.
+    pub(crate) fn project_tangent_keeping(
+        &mut self,
+        given: &[usize],
+        states: &mut [f64],
+        parameters: &[f64],
+    ) -> Result<(), IntegrateError> {
+        let kept = self.kept(given);
+        if let Some(projector) = &mut self.projector {
+            projector.hold(&kept);
+        }
+        let result = self.project_tangent(states, parameters);
+        if let Some(projector) = &mut self.projector {
+            projector.release();
+        }
+        result
     }
 
     /// Returns to the linearized constraints G ds + g_p dp = 0 by the least change.

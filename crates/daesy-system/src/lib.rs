@@ -74,14 +74,43 @@ pub enum Part {
     ObservedByParameters,
     /// r
     Roots,
+    /// dr/dv
+    RootsByUnknowns,
+    /// dr/ds
+    RootsByStates,
+    /// dr/dt, the inputs held
+    RootsByTime,
+    /// dr/dp
+    RootsByParameters,
+    /// dr/du
+    RootsByInputs,
+    /// The total time derivatives of r; without a value where they need more than states, unknowns and inputs at hand.
+    RootRates,
+    /// Their derivatives with respect to v
+    RootRatesByUnknowns,
+    /// Their derivatives with respect to s
+    RootRatesByStates,
     /// New values of the modes that change at events: discrete variables, conditions and held values, see [`Events`].
     Modes,
     /// Values of the discrete variables before the start: what initial equations say of `pre`, or the `start` attributes.
     ModesBefore,
     /// Times of scheduled events, then first tick and interval of each clock, see [`Events`].
     Schedule,
+    /// Derivatives of the rows of `Schedule` with respect to p
+    ScheduleByParameters,
     /// Whether each action of a when-clause acts, and its value: two numbers for each of [`Events::actions`].
     Actions,
+    /// Derivatives of the rows of `Actions` with respect to v
+    ActionsByUnknowns,
+    /// Derivatives of the rows of `Actions` with respect to s
+    ActionsByStates,
+    /// Derivatives of the rows of `Actions` with respect to t, the inputs held
+    ActionsByTime,
+    /// Derivatives of the rows of `Actions` with respect to p
+    ActionsByParameters,
+    /// Derivatives of the rows of `Actions` with respect to the values before of continuous quantities, in the order of
+    /// [`Events::before`]
+    ActionsByBefore,
     /// The truth of each of [`Events::assertions`].
     Assertions,
     /// Residuals of initial equations and insisted start values, in (s, v, p).

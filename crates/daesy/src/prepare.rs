@@ -290,8 +290,8 @@ impl Prepared {
                 ("event-unsettled", "", help.to_owned())
             }
             IntegrateError::Chattering { place, .. } => {
-                let help = "the solution slides along the place where the relation changes; use a hysteresis, a smooth transition, \
-                            or an equation for the sliding motion";
+                let help = "no mixture of both sides of the relation stays where it changes, along which the solution could slide; use a \
+                            hysteresis, a smooth transition, or an equation for the sliding motion";
                 ("chattering", place.as_str(), help.to_owned())
             }
             IntegrateError::Accumulating { place, .. } => {

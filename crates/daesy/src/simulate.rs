@@ -5,7 +5,7 @@ use std::sync::Arc;
 use daesy_graph::SourceMap;
 use daesy_graph::finding::{Finding, Level};
 use daesy_graph::flat::FlatDae;
-use daesy_integrate::{IntegrateError, SimulateOptions, Simulation};
+use daesy_integrate::{IntegrateError, SimulateOptions, Simulation, Slide};
 use daesy_structure::straighten::ADDED;
 use daesy_system::DaeSystem;
 use serde_json::{Map, Value, json};
@@ -191,12 +191,39 @@ impl Simulator {
             let message = format!("assertion at t = {}: {}", warned.time, warned.message);
             Diagnostic::error("assertion", message).with_level(Level::Warning).at_place(&warned.place)
         }));
+        diagnostics.extend(slides(&traced.simulation.slides));
         if let Some(end) = &traced.simulation.termination {
             let message = format!("the model ended the simulation at t = {}: {}", end.time, end.message);
             diagnostics.push(Diagnostic::error("terminated", message).with_level(Level::Note).at_place(&end.place));
         }
         diagnostics
     }
+}
+
+/// Intervals of sliding that are told one by one.
+const TOLD_SLIDES: usize = 4;
+
+/// One note for each relation along whose border the solution slid.
+fn slides(slides: &[Slide]) -> Vec<Diagnostic> {
+    let mut relations: Vec<&Slide> = Vec::new();
+    for slide in slides {
+        if !relations.iter().any(|known| known.relation == slide.relation && known.place == slide.place) {
+            relations.push(slide);
+        }
+    }
+    let note = |first: &&Slide| {
+        let same: Vec<&Slide> =
+            slides.iter().filter(|slide| slide.relation == first.relation && slide.place == first.place).collect();
+        let told: Vec<String> =
+            same.iter().take(TOLD_SLIDES).map(|slide| format!("from t = {} to {}", slide.from, slide.until)).collect();
+        let rest = match same.len().saturating_sub(TOLD_SLIDES) {
+            0 => String::new(),
+            n => format!(" and {n} more times"),
+        };
+        let message = format!("the solution slid along the border of `{}` {}{rest}", first.relation, told.join(", "));
+        Diagnostic::error("sliding", message).with_level(Level::Note).at_place(&first.place)
+    };
+    relations.iter().map(note).collect()
 }
 
 /// The value of a number of the study.

@@ -1,6 +1,6 @@
 //! Forward sensitivities against closed forms and against central differences of simulations at tight tolerances.
 
-use daesy_compile::{CompiledSystem, compile};
+use daesy_compile::{CompiledSystem, compile, compile_with_events};
 use daesy_integrate::{Direction, Inputs, SimulateOptions, parameter_direction, simulate, simulate_with_sensitivities};
 use daesy_structure::{condense, regularize};
 use daesy_system::{DaeSystem, GivenParameter, Watch};
@@ -163,4 +163,152 @@ fn a_steady_start_and_a_step_of_the_input_are_followed() {
         let system = compiled(text, "Tank", is_condensed);
         compare_with_differences(&system, &["k"], &options(3.0, &[0.0, 1.5, 3.0]), 1e-5);
     }
+}
+
+/// A system whose relations make events.
+fn compiled_with_events(text: &str) -> CompiledSystem {
+    let flat = daesy_model::flatten_text("model.mo", text, Some("M")).unwrap();
+    compile_with_events(condense(flat).unwrap()).unwrap()
+}
+
+struct Nothing;
+
+impl Inputs for Nothing {
+    fn fill(&self, _time: f64, _is_after: bool, _values: &mut [f64]) {}
+
+    fn breaks(&self) -> &[f64] {
+        &[]
+    }
+}
+
+/// Sensitivities of a system with events with respect to all of its named parameters, and central differences of tight simulations;
+/// output times must not be those of events.
+fn compare_across_events(text: &str, names: &[&str], stop: f64, times: &[f64], n_events: usize) {
+    let system = compiled_with_events(text);
+    let mut options = options(stop, times);
+    options.rtol = 1e-12;
+    options.atol = 1e-14;
+    let parameters = system.parameter_values(&[]).unwrap();
+    let description = system.description();
+    let positions: Vec<u32> = names.iter().map(|name| position(&description.parameters, name) as u32).collect();
+    let directions: Vec<Direction> = positions
+        .iter()
+        .map(|&parameter| Direction::Parameters(parameter_direction(&system, &[], parameter).unwrap()))
+        .collect();
+    let result = simulate_with_sensitivities(&system, &parameters, &Nothing, &options, &directions).unwrap();
+    assert_eq!(result.simulation.events.len(), n_events);
+    let rows = |parameter: u32, value: f64| -> Vec<Vec<f64>> {
+        let parameters = system.parameter_values(&[GivenParameter { parameter, value }]).unwrap();
+        let mut tight = options.clone();
+        tight.rtol = 1e-12;
+        tight.atol = 1e-14;
+        let simulation = simulate(&system, &parameters, &Nothing, &tight).unwrap();
+        let row_at = |time: &f64| simulation.times.iter().position(|known| known == time).unwrap();
+        times.iter().map(|time| simulation.rows[row_at(time)].clone()).collect()
+    };
+    for (direction, (&parameter, name)) in positions.iter().zip(names).enumerate() {
+        let value = parameters[parameter as usize];
+        let step = 1e-4 * value.abs();
+        let (up, down) = (rows(parameter, value + step), rows(parameter, value - step));
+        for row in 0..times.len() {
+            for at in 0..description.observed.len() {
+                let want = (up[row][at] - down[row][at]) / (2.0 * step);
+                let got = result.sensitivities[row][direction][at];
+                let size = want.abs().max((result.simulation.rows[row][at] / value).abs()).max(1e-2);
+                assert!(
+                    (got - want).abs() <= 2e-5 * size,
+                    "d {} / d {name} at t = {}: {got} against {want}",
+                    description.observed[at],
+                    times[row]
+                );
+            }
+        }
+    }
+}
+
+/// A ball that bounces: heights in closed form, and their derivatives.
+#[test]
+fn derivatives_cross_the_bounces_of_a_ball() {
+    let text = "model M parameter Real g=9.81, e=0.8, h0=1; Real h(start=h0, fixed=true), v(start=0, fixed=true);
+        equation der(h) = v; der(v) = -g; when h <= 0 then reinit(v, -e*pre(v)); end when; end M;";
+    let system = compiled_with_events(text);
+    let height = |g: f64, e: f64, h0: f64, t: f64| {
+        let (mut start, mut speed) = ((2.0 * h0 / g).sqrt(), e * (2.0 * g * h0).sqrt());
+        if t < start {
+            return h0 - 0.5 * g * t * t;
+        }
+        while t > start + 2.0 * speed / g {
+            start += 2.0 * speed / g;
+            speed *= e;
+        }
+        speed * (t - start) - 0.5 * g * (t - start).powi(2)
+    };
+    let times = [0.3, 0.9, 1.5, 2.1];
+    let parameters = system.parameter_values(&[]).unwrap();
+    let names = &system.description().parameters;
+    let h = position(&system.description().observed, "h");
+    let directions: Vec<Direction> = ["g", "e", "h0"]
+        .iter()
+        .map(|name| Direction::Parameters(parameter_direction(&system, &[], position(names, name) as u32).unwrap()))
+        .collect();
+    let result =
+        simulate_with_sensitivities(&system, &parameters, &Nothing, &options(2.1, &times), &directions).unwrap();
+    assert!(result.simulation.events.len() >= 3);
+    for (row, &t) in times.iter().enumerate() {
+        let at = [9.81, 0.8, 1.0];
+        assert!((result.simulation.rows[row][h] - height(at[0], at[1], at[2], t)).abs() < 1e-7);
+        for direction in 0..3 {
+            let moved = |step: f64| {
+                let mut at = at;
+                at[direction] += step;
+                height(at[0], at[1], at[2], t)
+            };
+            let want = (8.0 * (moved(1e-4) - moved(-1e-4)) - (moved(2e-4) - moved(-2e-4))) / 12e-4;
+            let got = result.sensitivities[row][direction][h];
+            assert!((got - want).abs() < 1e-6 * want.abs().max(1.0), "row {row}, direction {direction}: {got} {want}");
+        }
+    }
+}
+
+/// A rectifier with a diode of two slopes, a coil and a load: kinks only.
+#[test]
+fn derivatives_cross_the_switching_of_a_diode() {
+    compare_across_events(
+        "model M parameter Real R=10, C=0.01, L=0.05, A=10, w=20, Gon=2, Goff=0.01; Real i(start=0, fixed=true), u(start=0, fixed=true), d, q;
+         equation L*der(i) = A*sin(w*time) - d - 0.5*i; i = (if d - u > 0.6 then Gon*(d - u - 0.6) else 0) + Goff*(d - u); q = (if d - u > 0.6 then Gon*(d - u - 0.6) else 0) + Goff*(d - u);
+         C*der(u) = q - u/R; end M;",
+        &["R", "C", "L", "A", "w", "Gon", "Goff"],
+        0.5,
+        &[0.1, 0.23, 0.37, 0.5],
+        4,
+    );
+}
+
+/// Rates that jump, a time that is a parameter, a border that is one, and a value of a state that is given anew.
+#[test]
+fn derivatives_cross_relations_times_and_new_values() {
+    compare_across_events(
+        "model M parameter Real p=0.5, T=0.7, k=2, c=0.3; Real x(start=1, fixed=true), y(start=0, fixed=true);
+         equation der(x) = (if x > p then -k*x else -c) + (if time > T then 0.8 else 0); der(y) = x*y + (if y > 0.4 then 2 else 1);
+         when time > 1.1*T then reinit(x, 2*p + pre(x)*y); end when; end M;",
+        &["p", "T", "k", "c"],
+        1.2,
+        &[0.2, 0.5, 0.9, 1.2],
+        4,
+    );
+}
+
+/// A pendulum of index 3 that a wall throws back: its speed along the string is zero before and after.
+#[test]
+fn derivatives_cross_the_impact_of_a_pendulum_of_index_three() {
+    compare_across_events(
+        "model M parameter Real g=9.81, e=0.8, wall=0.1, L=1; Real x, y(start=-0.8), vx, vy, lambda;
+         equation der(x) = vx; der(y) = vy; der(vx) = -lambda*x; der(vy) = -lambda*y - g; x^2 + y^2 = L^2;
+         when x <= wall then reinit(vx, -e*pre(vx)); end when;
+         initial equation x = 0.6; vx = 0; end M;",
+        &["g", "e", "wall", "L"],
+        1.0,
+        &[0.3, 0.6, 1.0],
+        2,
+    );
 }

@@ -1,0 +1,188 @@
+//! The run on a surface that both sides of a relation lead to, until it is left (module `sliding`).
+
+use daesy_system::Part;
+
+use super::{Course, Run, Simulation, Slide, StateEvent};
+use crate::chatter::History;
+use crate::error::IntegrateError;
+use crate::events::{EventLoop, Settled};
+use crate::initialize::Initialized;
+use crate::root::Crossing as RootCrossing;
+use crate::simulate::Rules;
+use crate::sliding::{Approach, SlidingSystem};
+use crate::step::Stepper;
+
+/// What the weight of a side may be beyond 0 and 1 before the surface is left, at most: enough for the other side to lead away for certain.
+const SLACK: f64 = 1e-7;
+
+/// Constraints of both sides that differ by more than this, relative to their size, are not mixed.
+const SAME_CONSTRAINT: f64 = 1e-9;
+
+/// A surface to slide along.
+struct Surface {
+    root: usize,
+    weight: f64,
+    is_true_above: bool,
+}
+
+impl Run<'_, '_> {
+    /// Slides along the surface of a relation that has just changed, if both sides lead to it. Nothing where they do not, or where no
+    /// mixture of both stays on it.
+    pub(super) fn slide(
+        &mut self,
+        crossing: &RootCrossing,
+        settled: &Settled,
+        before: &[f64],
+        simulation: &mut Simulation,
+    ) -> Result<Option<Course>, IntegrateError> {
+        if settled.has_switched || !settled.reinitialized.is_empty() || settled.terminated_by.is_some() {
+            return Ok(None);
+        }
+        for &root in &crossing.roots {
+            if let Some(surface) = self.surface(root, settled)
+                && let Some(course) = self.slide_along(&surface, settled, before, simulation)?
+            {
+                return Ok(Some(course));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The surface of an event function, where both sides lead to it.
+    fn surface(&mut self, root: usize, settled: &Settled) -> Option<Surface> {
+        let held = self.events.events.roots.get(root)?.held;
+        if root >= self.n_true_roots || !settled.held.contains(&held) {
+            return None;
+        }
+        let mode = self.events.events.n_switched() + held as usize;
+        let here = self.stepper.model.modes.clone();
+        let turned = self.events.turned(root, &here)?;
+        let other = self.stepper.unknowns_with(turned.clone())?;
+        let mut place = self.stepper.place_here();
+        let rate_here = self.stepper.evaluate_at(Part::RootRates, &place)[root];
+        let constraints_here = self.stepper.evaluate_at(Part::Constraint, &place);
+        let value_here = self.stepper.evaluate_at(Part::Roots, &place)[root];
+        let noise = self.events.noise(&self.stepper)[root];
+        place.unknowns = other;
+        self.stepper.model.modes = turned;
+        let rate_there = self.stepper.evaluate_at(Part::RootRates, &place)[root];
+        let constraints_there = self.stepper.evaluate_at(Part::Constraint, &place);
+        let value_there = self.stepper.evaluate_at(Part::Roots, &place)[root];
+        self.stepper.model.modes = here;
+        // A relation that moves its own border is a hysteresis, or contradicts itself.
+        let is_border = |value: f64| value.abs() <= noise;
+        if !is_border(value_here) || !is_border(value_there) {
+            return None;
+        }
+        let are_same = constraints_here
+            .iter()
+            .zip(&constraints_there)
+            .all(|(here, there)| (here - there).abs() <= SAME_CONSTRAINT * here.abs().max(there.abs()).max(1.0));
+        if !are_same {
+            return None;
+        }
+        let is_true = self.stepper.model.modes[mode] == 1.0;
+        let is_true_above = is_true == self.events.sides[root];
+        let (rate_false, rate_true) = if is_true { (rate_there, rate_here) } else { (rate_here, rate_there) };
+        let weight = Approach { rate_false, rate_true, is_true_above }.weight()?;
+        Some(Surface { root, weight, is_true_above })
+    }
+
+    fn slide_along(
+        &mut self,
+        surface: &Surface,
+        settled: &Settled,
+        before: &[f64],
+        simulation: &mut Simulation,
+    ) -> Result<Option<Course>, IntegrateError> {
+        let system = self.stepper.model.equations.system;
+        let slack = SLACK.min(0.1 * self.options.rtol);
+        let sliding = SlidingSystem::new(system, surface.root, slack);
+        let now = &self.stepper.now;
+        let from = now.time;
+        let mut unknowns = now.unknowns.clone();
+        unknowns.push(surface.weight);
+        let parameters = self.stepper.model.parameters.clone();
+        let start = Initialized { states: now.states.clone(), unknowns, parameters, iterations: 0, residual: 0.0 };
+        let (inputs, modes) = (self.stepper.model.input_values.clone(), self.stepper.model.modes.clone());
+        let Ok(mut stepper) = Stepper::new(&sliding, self.inputs, self.options, from, &start, inputs, modes) else {
+            return Ok(None);
+        };
+        let is_inside = |weight: f64| weight >= -slack && weight <= 1.0 + slack;
+        if stepper.restart().is_err() || !is_inside(weight_of(&stepper)) {
+            return Ok(None);
+        }
+        let after = stepper.observe_here();
+        let row = self.write_jump(simulation, before.to_vec(), after, false)?;
+        let held = settled.held.clone();
+        simulation.events.push(StateEvent { time: from, is_scheduled: false, row, held, reinitialized: Vec::new() });
+        let mut events = EventLoop::new(&sliding);
+        events.mark_sides(&stepper);
+        let n_roots = sliding.exits().end;
+        let mut run = Run {
+            inputs: self.inputs,
+            rules: Rules::default(),
+            options: self.options,
+            stepper,
+            next_output: self.next_output,
+            events,
+            has_events: true,
+            history: History::new(n_roots, self.options.stop - self.options.start),
+            has_warned: std::mem::take(&mut self.has_warned),
+            sizes: std::mem::take(&mut self.sizes),
+            n_told: self.n_told,
+            end: self.end,
+            n_true_roots: self.n_true_roots,
+            observed_before: None,
+        };
+        let mut course = Course::Continues;
+        while run.stepper.now.time < self.end && is_inside(weight_of(&run.stepper)) {
+            course = run.run_to(self.end, simulation)?;
+            if course != Course::Continues {
+                break;
+            }
+        }
+        let before = run.stepper.observe_here();
+        self.next_output = run.next_output;
+        self.has_warned = std::mem::take(&mut run.has_warned);
+        self.sizes = std::mem::take(&mut run.sizes);
+        self.n_told = run.n_told;
+        let weight = weight_of(&run.stepper);
+        let stepper = run.stepper;
+        self.stepper.absorb(&stepper);
+        let is_true = weight >= 0.5;
+        self.stepper.model.modes[sliding.mode()] = f64::from(u8::from(is_true));
+        let until = self.stepper.now.time;
+        let held = self.events.events.roots[surface.root].held;
+        let label = self.events.events.held[held as usize].clone();
+        simulation.slides.push(Slide { from, until, relation: label.text, place: label.place });
+        if course == Course::Ends {
+            return Ok(Some(Course::Ends));
+        }
+        self.stepper.restart()?;
+        self.events.mark_sides(&self.stepper);
+        self.events.sides[surface.root] = is_true == surface.is_true_above;
+        self.events.bands[surface.root] = self.events.noise(&self.stepper)[surface.root];
+        if until >= self.end {
+            // What follows is up to the break of the inputs.
+            self.observed_before = Some(before);
+            return Ok(Some(Course::Continues));
+        }
+        let after = self.stepper.observe_here();
+        let row = self.write_jump(simulation, before, after, false)?;
+        simulation.events.push(StateEvent {
+            time: until,
+            is_scheduled: false,
+            row,
+            held: vec![held],
+            reinitialized: Vec::new(),
+        });
+        // A surface around this one may be left too.
+        Ok(Some(course))
+    }
+}
+
+/// The weight of the side where the relation is true: the last unknown.
+fn weight_of(stepper: &Stepper<'_, '_>) -> f64 {
+    stepper.now.unknowns.last().copied().unwrap_or(f64::NAN)
+}
