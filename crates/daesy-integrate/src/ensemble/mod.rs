@@ -327,6 +327,7 @@ impl Ensemble<'_> {
         let all = || tasks.par_iter().map(advance).collect();
         let outcomes: Vec<Vec<advance::Outcome>> = match self.options.n_threads {
             0 => all(),
+            1 => tasks.iter().map(advance).collect(),
             n => match rayon::ThreadPoolBuilder::new().num_threads(n).build() {
                 Ok(pool) => pool.install(all),
                 Err(_) => all(),
