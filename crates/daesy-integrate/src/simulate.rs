@@ -300,7 +300,9 @@ impl Run<'_, '_> {
                 return Ok(());
             }
         }
-        if self.has_events && options.stop > options.start && self.observed_before.is_none() {
+        // Where the solution slides to the end, the sides of its relation are not asked again.
+        let is_settled = self.observed_before.is_some() && !self.events.events.has_terminal;
+        if self.has_events && options.stop > options.start && !is_settled {
             self.happen(simulation, true, true)?;
         }
         Ok(())

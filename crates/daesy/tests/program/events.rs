@@ -345,6 +345,50 @@ fn a_pendulum_of_index_three_with_dry_friction_comes_to_rest() {
     assert_close(last("x"), side * angle.sin(), 1e-6, "place of rest");
 }
 
+/// A disc thrown along a wavy floor slips until it rolls: m v + I w/R = m v0 whatever the pressure, hence v = 2/3 v0, and friction vanishes.
+#[test]
+fn a_disc_that_slips_on_a_wavy_floor_comes_to_roll() {
+    let session = Session::with_model(
+        "model M parameter Real m=1, R=0.2, g=9.81, mu=0.2; Real x(start=0, fixed=true), v(start=3, fixed=true), w(start=0, fixed=true),
+           f, slip, z(start=0.2), N;
+         equation der(x) = v; m*der(v) = f; 0.5*m*R^2*der(w) = -R*f; m*der(der(z)) = N - m*g; z = R + 0.01*sin(3*x);
+           slip = v - R*w; f = if slip > 0 then -mu*N else mu*N;
+         annotation(experiment(StopTime=2, Interval=0.1, Tolerance=1e-8)); end M;",
+    );
+    let run = session.run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = crate::session::Table::parse(&run.stdout);
+    let last = |name: &str| *table.column(name).last().unwrap();
+    assert_close(last("v"), 2.0, 1e-7, "speed");
+    assert_close(last("w"), 10.0, 1e-6, "spin");
+    assert_close(last("f"), 0.0, 1e-7, "friction");
+}
+
+/// A gate of transistors without a voltage of its own when it is off: its output falls to zero and rests there, and rises with the time
+/// constant of its load.
+#[test]
+fn a_gate_of_transistors_switches_and_rests() {
+    let session = Session::with_model(
+        "model M parameter Real beta=1.7e-3, C=5e-5, G=1e-3; Real y(start=5, fixed=true), x(start=5, fixed=true), gate, i1, i2, on1, on2;
+           function current input Real on, vds, beta; output Real i;
+           algorithm i := if on <= 0 then 0 elseif on <= vds then beta*on^2 else beta*vds*(2*on - vds); end current;
+         equation gate = if time < 1 then 0 elseif time < 3 then 5 else 0;
+           on1 = if y >= x then gate - x - 0.7 else gate - y - 0.7; on2 = if x >= 0 then gate - 0.7 else gate - x - 0.7;
+           i1 = if y >= x then current(on1, y - x, beta) else -current(on1, x - y, beta);
+           i2 = if x >= 0 then current(on2, x, beta) else -current(on2, -x, beta);
+           C*der(y) = G*(5 - y)*(if time < 3 then 0 else 1) - i1; C*der(x) = i1 - i2;
+         annotation(experiment(StopTime=3.2, Interval=0.1)); end M;",
+    );
+    let run = session.run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = crate::session::Table::parse(&run.stdout);
+    let (t, y) = (table.column("t"), table.column("y"));
+    let at = |time: f64| t.iter().rposition(|&known| (known - time).abs() < 1e-9).unwrap();
+    assert_close(y[at(0.9)], 5.0, 1e-5, "on");
+    assert_close(y[at(2.9)], 0.0, 1e-4, "off");
+    assert_close(y[at(3.1)], 5.0 * (1.0 - (-0.1f64 * 1e-3 / 5e-5).exp()), 1e-3, "rising");
+}
+
 /// A relation that moves its own border is a hysteresis, not a surface to slide along: x falls to -0.5, rises to 0.5, and so on.
 #[test]
 fn a_relation_with_feedback_is_a_hysteresis() {
