@@ -21,7 +21,7 @@
 //!
 //! When step, pattern of measurements and variances stay the same, gain and innovation variance converge; the filter goes on with
 //! constant ones once what is left of their change is below [`FilterOptions::steady_tolerance`]. Where only the value of the likelihood is
-//! wanted, long stretches of such samples are taken as a whole ([`crate::stretch`]).
+//! wanted, long stretches of such samples are taken as a whole (`stretch`).
 
 use std::f64::consts::PI;
 use std::sync::OnceLock;
