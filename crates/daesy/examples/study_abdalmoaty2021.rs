@@ -4,7 +4,7 @@
 //! As in `study_pendulum-figure1`, the experiment is the one of the authors' program [@eriksson2021]. All data sets share the known force and the
 //! model's realizations: predictions are computed once for each value of the grid, and a record of N samples is the beginning of the longest.
 //!
-//! `cargo xtask study abdalmoaty2021 [data sets] [samples]` writes `book/studies/abdalmoaty2021`. Expected: 5 processor minutes with 100 data sets (the default) of
+//! `cargo xtask study abdalmoaty2021 [data sets] [samples]` writes `book/studies/abdalmoaty2021`. Expected: 6 processor minutes with 100 data sets (the default) of
 //! 50000 samples.
 #![forbid(unsafe_code)]
 

@@ -84,10 +84,12 @@ impl Identification {
             Method::OutputError => "least squares of output errors",
         };
         let state = if self.converged { "converged" } else { "did not converge" };
-        let mut lines = vec![format!(
-            "Identified {} by {how} from {} values: {state} after {} steps.",
-            self.model, self.n_samples, self.iterations
-        )];
+        let mut lines = vec![if self.parameters.is_empty() {
+            format!("Applied {} to {} values: nothing was unknown.", self.model, self.n_samples)
+        } else {
+            let (n, steps) = (self.n_samples, self.iterations);
+            format!("Identified {} by {how} from {n} values: {state} after {steps} steps.", self.model)
+        }];
         let mut figures = Vec::new();
         if let Some(value) = self.log_likelihood {
             figures.push(format!("log-likelihood {}", short(value, 8)));
@@ -118,12 +120,10 @@ impl Identification {
         if !at_bound.is_empty() {
             let verb = if at_bound.len() == 1 { "is at its bound" } else { "are at their bounds" };
             lines.push(format!("{} {verb}: the data give a limit, not a value.", at_bound.join(", ")));
-        } else if id.n_unknown == 0 {
-            lines.push("Nothing was unknown: the model is applied as it is.".to_owned());
-        } else if id.flat_directions.is_empty() {
-            lines.push(format!("The data determine all {} unknowns.", id.n_unknown));
-        } else {
+        } else if !id.flat_directions.is_empty() {
             lines.push(format!("The data determine {} of {} directions.", id.rank, id.n_unknown));
+        } else if id.n_unknown > 0 {
+            lines.push(format!("The data determine all {} unknowns.", id.n_unknown));
         }
         for (name, percent) in &self.fit_percent {
             let residual = self.residuals.iter().find(|residual| residual.name == *name);
@@ -148,10 +148,12 @@ impl Identification {
     pub fn to_text(&self) -> String {
         let mut text = self.summary().join("\n");
         text.push_str("\n\n");
-        let mut rows: Vec<Vec<String>> = vec![self.head().into_iter().map(str::to_owned).collect()];
-        rows.extend(self.parameter_rows());
-        text.push_str(&text_table(&rows));
-        text.push('\n');
+        if !self.parameters.is_empty() {
+            let mut rows: Vec<Vec<String>> = vec![self.head().into_iter().map(str::to_owned).collect()];
+            rows.extend(self.parameter_rows());
+            text.push_str(&text_table(&rows));
+            text.push('\n');
+        }
         for line in self.judgement() {
             text.push_str(&line);
             text.push('\n');
@@ -169,7 +171,9 @@ impl Identification {
         for line in self.summary() {
             page.paragraph(&line);
         }
-        page.table(&self.head(), &self.parameter_rows());
+        if !self.parameters.is_empty() {
+            page.table(&self.head(), &self.parameter_rows());
+        }
         for line in self.judgement() {
             page.paragraph(&line);
         }

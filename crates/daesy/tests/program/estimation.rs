@@ -198,7 +198,7 @@ fn what_was_identified_is_saved_and_applied_to_other_records() {
     assert!(other.json()["fit_percent"]["x"].as_f64().unwrap() > 80.0);
     assert_eq!(other.json()["parameters"].as_array().unwrap().len(), 0);
     let text = session.run(&["identify", "identified.toml", "--data", "other.csv"]).stdout;
-    assert!(text.contains("Nothing was unknown"), "{text}");
+    assert!(text.contains("Applied Lag to 200 values"), "{text}");
     let elsewhere = session.run(&["identify", "study.toml", "--save", "../identified.toml"]);
     assert_eq!(elsewhere.status, 2, "{}", elsewhere.stderr);
 }
