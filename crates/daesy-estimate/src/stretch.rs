@@ -136,8 +136,7 @@ impl Steady {
         })
     }
 
-    /// Twice what the log-likelihood gains when the covariance at the beginning is `S S^T` instead of the one it converges to, for the scaled
-    /// innovations `e` of the first samples; nothing when that cannot be had safely.
+    /// What changes when the covariance at the beginning is `S S^T` instead of the one it converges to; nothing when that cannot be had safely.
     #[inline(always)]
     pub fn correction(&self, s: &[f64]) -> Option<Correction<'_>> {
         let n = self.block.n;
@@ -159,10 +158,8 @@ impl Steady {
             largest = largest.max(matrix[j * rank + j].abs());
             matrix[j * rank + j] += 1.0;
         }
-        let mut smallest = f64::INFINITY;
         for j in 0..rank {
             let pivot = matrix[j * rank + j];
-            smallest = smallest.min(pivot);
             if pivot.is_nan() || pivot <= largest / WORST_CONDITION {
                 return None;
             }

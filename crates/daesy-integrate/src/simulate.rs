@@ -1,7 +1,8 @@
 //! Adaptive integration with output on a given grid: from event to event, step by step, row by row.
 //!
 //! Events are breaks of the inputs, scheduled times (relations of time alone, clocks), and sign changes of event functions, which are
-//! located within steps. Where both sides of a relation lead to its border, the solution slides along it (`slide`). Where something jumps, the table has a row before and a row after. Every row satisfies all equations.
+//! located within steps. Where both sides of a relation lead to its border, the solution slides along it (`slide`). Where something
+//! jumps, the table has a row before and a row after. Every row satisfies all equations.
 
 mod slide;
 
