@@ -3,7 +3,7 @@
 //! The interpreter takes one step after the other over all lanes. A step is an instruction of the tape, or a product or a sum of
 //! products that several instructions compute (`fuse`), and has a function of its own, known when the interpreter is made
 //! (`step`). With a single lane it works on doubles, else on eight lanes at a time, in AVX2 registers where the processor has
-//! them. What has run often in lanes becomes machine code (`native`). All ways give the same bits (see `crate::lanes`).
+//! them. What has run often becomes machine code (`native`). All ways give the same bits (see `crate::lanes`).
 #![allow(unsafe_code)]
 
 mod fuse;
@@ -86,7 +86,7 @@ pub enum Backend {
     Portable,
     /// AVX2 and FMA of x86-64.
     Avx2,
-    /// The same, and machine code for the arithmetic of a tape with several lanes.
+    /// The same, and machine code for what runs often: the arithmetic of several lanes, all of a single one.
     Native,
 }
 
@@ -130,37 +130,73 @@ pub struct Interpreter {
 #[cfg(all(target_arch = "x86_64", unix))]
 const NATIVE_STRIDES: usize = 9;
 
-/// Machine code of one tape, by the distance between rows; none where it was tried in vain.
+/// Machine code of one tape; none where it was tried in vain.
 #[cfg(all(target_arch = "x86_64", unix))]
 #[derive(Debug)]
 struct NativeCodes {
-    codes: [OnceLock<Option<native::Native>>; NATIVE_STRIDES],
-    /// Runs until code is made.
+    /// For lanes, by the distance between rows.
+    lanes: [OnceLock<Option<native::Native>>; NATIVE_STRIDES],
+    /// For one lane with its inputs and outputs in their slots.
+    whole: OnceLock<Option<native::One>>,
+    /// For one lane with its inputs and outputs where the caller has them.
+    scattered: OnceLock<Option<native::One>>,
+    /// Runs in lanes, and of a single lane, until code is made.
     n_cold: AtomicU32,
+    n_cold_one: AtomicU32,
+}
+
+/// Runs before code is worth it.
+#[cfg(all(target_arch = "x86_64", unix))]
+const N_COLD: u32 = 64;
+
+/// What is made after a number of runs.
+#[cfg(all(target_arch = "x86_64", unix))]
+#[inline]
+fn after_runs<'c, T>(
+    code: &'c OnceLock<Option<T>>,
+    n_cold: &AtomicU32,
+    make: impl FnOnce() -> Option<T>,
+) -> Option<&'c T> {
+    if let Some(known) = code.get() {
+        return known.as_ref();
+    }
+    // Lost counts do no harm.
+    let n_left = n_cold.load(Ordering::Relaxed);
+    if n_left > 0 {
+        n_cold.store(n_left - 1, Ordering::Relaxed);
+        return None;
+    }
+    code.get_or_init(make).as_ref()
 }
 
 #[cfg(all(target_arch = "x86_64", unix))]
 impl NativeCodes {
-    /// Runs before code is worth it.
-    const N_COLD: u32 = 64;
-
     fn new(n_cold: u32) -> Self {
-        Self { codes: Default::default(), n_cold: AtomicU32::new(n_cold) }
+        Self {
+            lanes: Default::default(),
+            whole: OnceLock::new(),
+            scattered: OnceLock::new(),
+            n_cold: AtomicU32::new(n_cold),
+            n_cold_one: AtomicU32::new(n_cold),
+        }
     }
 
-    /// The code for a distance between rows, made if the tape has run often enough.
-    fn get(&self, tape: &Tape, stride: usize) -> Option<&native::Native> {
-        let code = self.codes.get((stride / 8).checked_sub(1)?)?;
-        if let Some(known) = code.get() {
-            return known.as_ref();
-        }
-        // Lost counts do no harm.
-        let n_cold = self.n_cold.load(Ordering::Relaxed);
-        if n_cold > 0 {
-            self.n_cold.store(n_cold - 1, Ordering::Relaxed);
-            return None;
-        }
-        code.get_or_init(|| native::Native::new(tape, stride)).as_ref()
+    fn for_lanes(&self, tape: &Tape, stride: usize) -> Option<&native::Native> {
+        let code = self.lanes.get((stride / 8).checked_sub(1)?)?;
+        after_runs(code, &self.n_cold, || native::Native::new(tape, stride))
+    }
+
+    fn whole(&self, tape: &Tape) -> Option<&native::One> {
+        after_runs(&self.whole, &self.n_cold_one, || native::One::whole(tape))
+    }
+
+    #[inline]
+    fn scattered(&self, tape: &Tape, groups: &[&[f64]], outputs: &[f64]) -> Option<&native::One> {
+        let code = after_runs(&self.scattered, &self.n_cold_one, || {
+            let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+            native::One::scattered(tape, &lengths)
+        });
+        code.filter(|code| code.is_for(groups, outputs))
     }
 }
 
@@ -170,7 +206,9 @@ impl Interpreter {
     pub fn new(tape: impl Into<Arc<Tape>>) -> Self {
         let interpreter = Self::assemble(tape.into(), Backend::detect());
         #[cfg(all(target_arch = "x86_64", unix))]
-        interpreter.native.n_cold.store(NativeCodes::N_COLD, Ordering::Relaxed);
+        for n_cold in [&interpreter.native.n_cold, &interpreter.native.n_cold_one] {
+            n_cold.store(N_COLD, Ordering::Relaxed);
+        }
         interpreter
     }
 
@@ -204,7 +242,7 @@ impl Interpreter {
 
     #[cfg(all(target_arch = "x86_64", unix))]
     fn native_code(&self, stride: usize) -> Option<&native::Native> {
-        if self.backend == Backend::Native { self.native.get(&self.tape, stride) } else { None }
+        if self.backend == Backend::Native { self.native.for_lanes(&self.tape, stride) } else { None }
     }
 
     #[cfg(not(all(target_arch = "x86_64", unix)))]
@@ -213,22 +251,59 @@ impl Interpreter {
         None
     }
 
-    /// The instructions in use.
-    #[must_use]
-    pub const fn backend(&self) -> Backend {
-        self.backend
-    }
-}
-
-impl Executor for Interpreter {
-    fn tape(&self) -> &Tape {
-        &self.tape
-    }
-
-    fn execute(&self, memory: &mut LaneMemory) -> Result<(), ExecutionError> {
-        if !memory.is_for(&self.tape) {
+    /// Runs the program for one trajectory whose inputs are in several slices, one behind the other, and writes the first outputs. Where there is
+    /// machine code, nothing is copied.
+    ///
+    /// # Errors
+    /// [`ExecutionError::WrongMemory`] if the memory was made for another tape or for several lanes, [`ExecutionError::WrongInputs`] if the
+    /// number of values differs from the number of inputs.
+    ///
+    /// # Panics
+    /// When more values are asked for than there are outputs.
+    #[inline]
+    pub fn execute_one(
+        &self,
+        memory: &mut LaneMemory,
+        groups: &[&[f64]],
+        outputs: &mut [f64],
+    ) -> Result<(), ExecutionError> {
+        if !memory.is_for(&self.tape) || memory.n_lanes() != 1 {
             return Err(ExecutionError::WrongMemory);
         }
+        #[cfg(all(target_arch = "x86_64", unix))]
+        if self.backend == Backend::Native
+            && let Some(code) = self.native.scattered(&self.tape, groups, outputs)
+        {
+            // SAFETY: the memory is one of this tape for one lane, and the processor has the instructions of the backend.
+            unsafe { code.run(memory.cells_mut(), groups, outputs) };
+            return Ok(());
+        }
+        self.copy_and_execute(memory, groups, outputs)
+    }
+
+    fn copy_and_execute(
+        &self,
+        memory: &mut LaneMemory,
+        groups: &[&[f64]],
+        outputs: &mut [f64],
+    ) -> Result<(), ExecutionError> {
+        let (expected, found) = (self.tape.n_inputs(), groups.iter().map(|group| group.len()).sum());
+        if found != expected {
+            return Err(ExecutionError::WrongInputs { expected, found });
+        }
+        let mut inputs = memory.inputs_mut();
+        for group in groups {
+            let (these, rest) = inputs.split_at_mut(group.len());
+            these.copy_from_slice(group);
+            inputs = rest;
+        }
+        self.interpret(memory);
+        outputs.copy_from_slice(&memory.outputs()[..outputs.len()]);
+        Ok(())
+    }
+
+    /// Takes one step after the other.
+    fn interpret(&self, memory: &mut LaneMemory) {
         let (stride, n_lanes, n_computed) = (memory.stride(), memory.n_lanes(), memory.n_computed());
         let mut scratch = std::mem::take(&mut memory.scratch);
         let cells = memory.cells_mut().as_mut_ptr();
@@ -259,6 +334,34 @@ impl Executor for Interpreter {
             },
         }
         memory.scratch = scratch;
+    }
+
+    /// The instructions in use.
+    #[must_use]
+    pub const fn backend(&self) -> Backend {
+        self.backend
+    }
+}
+
+impl Executor for Interpreter {
+    fn tape(&self) -> &Tape {
+        &self.tape
+    }
+
+    fn execute(&self, memory: &mut LaneMemory) -> Result<(), ExecutionError> {
+        if !memory.is_for(&self.tape) {
+            return Err(ExecutionError::WrongMemory);
+        }
+        #[cfg(all(target_arch = "x86_64", unix))]
+        if self.backend == Backend::Native
+            && memory.n_lanes() == 1
+            && let Some(code) = self.native.whole(&self.tape)
+        {
+            // SAFETY: the memory is one of this tape for one lane, and the processor has the instructions of the backend.
+            unsafe { code.run(memory.cells_mut(), &[], &mut []) };
+            return Ok(());
+        }
+        self.interpret(memory);
         Ok(())
     }
 }

@@ -916,17 +916,19 @@ impl TapeEvaluator<'_> {
         let executor = &self.system.part(part).executor;
         let n_lanes = self.n_lanes;
         let memory = self.memories[part as usize].get_or_insert_with(|| executor.memory(n_lanes));
+        if n_lanes == 1 {
+            let [states, unknowns, parameters, inputs, modes] = groups;
+            let groups: [&[f64]; 6] = [&[time], states, unknowns, parameters, inputs, modes];
+            // The memory was made for this program above.
+            let is_done = executor.execute_one(memory, &groups, values).is_ok();
+            debug_assert!(is_done, "memory belongs to its program, and all inputs are given");
+            return;
+        }
         let stride = memory.stride();
         let inputs = memory.inputs_mut();
         inputs[..n_lanes].fill(time);
         let mut row = 1;
         for group in groups {
-            if n_lanes == 1 {
-                // One trajectory: the rows of a group lie side by side.
-                inputs[row..row + group.len()].copy_from_slice(group);
-                row += group.len();
-                continue;
-            }
             for lanes in group.chunks_exact(n_lanes) {
                 inputs[row * stride..][..n_lanes].copy_from_slice(lanes);
                 row += 1;
@@ -936,10 +938,6 @@ impl TapeEvaluator<'_> {
         let is_done = executor.execute(memory).is_ok();
         debug_assert!(is_done, "memory belongs to its program");
         let outputs = memory.outputs();
-        if n_lanes == 1 {
-            values.copy_from_slice(&outputs[..values.len()]);
-            return;
-        }
         for (at, lanes) in values.chunks_exact_mut(n_lanes).enumerate() {
             lanes.copy_from_slice(&outputs[at * stride..][..n_lanes]);
         }

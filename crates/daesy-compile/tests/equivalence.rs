@@ -78,6 +78,8 @@ struct Plan {
 
 impl Plan {
     fn random(rng: &mut fastrand::Rng, n_inputs: usize, n_steps: usize) -> Self {
+        // Tapes without calls are single functions of machine code for one lane.
+        let has_calls = rng.u8(..3) == 0;
         let arithmetic = [Binary::Add, Binary::Sub, Binary::Mul, Binary::Div];
         let mut steps: Vec<Step> = Vec::new();
         for k in 0..n_steps {
@@ -94,7 +96,7 @@ impl Plan {
                 8 | 9 => Step::Binary(Binary::ALL[rng.usize(..Binary::ALL.len())], a, b),
                 10 => Step::Ternary(Ternary::ALL[rng.usize(..Ternary::ALL.len())], a, b, c),
                 11 => Step::Unary(if rng.bool() { Unary::Sin } else { Unary::Cos }, a),
-                12 if rng.bool() => Step::Call(a, b, rng.usize(..2)),
+                12 if has_calls && rng.bool() => Step::Call(a, b, rng.usize(..2)),
                 _ => Step::Binary(arithmetic[rng.usize(..4)], a, b),
             });
         }
@@ -181,6 +183,22 @@ fn random_tapes_equal_direct_evaluation() {
             let one = draw(1).remove(0);
             let outputs = interpreter.evaluate(&one).unwrap();
             assert!(outputs.iter().zip(plan.evaluate(&one)).all(|(&a, b)| same(a, b)));
+            let cut = [seed as usize % 6, seed as usize / 6 % 6];
+            assert_equal_scattered(&plan, &interpreter, &one, cut, &format!("seed {seed}, {backend:?}"));
+        }
+    }
+}
+
+/// One trajectory with its inputs in groups, some of them empty, and its outputs elsewhere.
+fn assert_equal_scattered(plan: &Plan, interpreter: &Interpreter, inputs: &[f64], cut: [usize; 2], what: &str) {
+    let mut memory = interpreter.memory(1);
+    let (first, rest) = inputs.split_at(cut[0].min(cut[1]));
+    let (second, third) = rest.split_at(cut[0].max(cut[1]) - first.len());
+    let mut outputs = vec![0.5; plan.outputs.len()];
+    for groups in [&[first, &[], second, third][..], &[first, &[], second, third], &[inputs]] {
+        interpreter.execute_one(&mut memory, groups, &mut outputs).unwrap();
+        for (k, (&got, expected)) in outputs.iter().zip(plan.evaluate(inputs)).enumerate() {
+            assert!(same(got, expected), "{what}, scattered, output {k}: {got:e} instead of {expected:e}");
         }
     }
 }
@@ -193,6 +211,7 @@ fn assert_equal_everywhere(plan: &Plan, rng: &mut fastrand::Rng, what: &str) {
             let lanes: Vec<Vec<f64>> =
                 (0..n_lanes).map(|_| (0..plan.n_inputs).map(|_| number(rng)).collect()).collect();
             assert_equal(plan, &interpreter, &lanes, &format!("{what}, {backend:?}, {n_lanes} lanes"));
+            assert_equal_scattered(plan, &interpreter, &lanes[0], [1, 3], &format!("{what}, {backend:?}"));
         }
     }
 }

@@ -104,7 +104,8 @@ impl UnknownsProgram {
 
     /// A solver with memory of its own.
     pub(crate) fn solver(&self) -> TapeUnknowns<'_> {
-        TapeUnknowns { program: self, quick: self.quick.memory(1), watched: self.watched.memory(1) }
+        let found = vec![0.0; self.watched.tape().n_outputs()];
+        TapeUnknowns { program: self, quick: self.quick.memory(1), watched: self.watched.memory(1), found }
     }
 }
 
@@ -142,23 +143,18 @@ pub(crate) struct TapeUnknowns<'s> {
     program: &'s UnknownsProgram,
     quick: LaneMemory,
     watched: LaneMemory,
+    /// Unknowns and growth.
+    found: Vec<f64>,
 }
 
 /// Runs a program at a point.
-fn run(executor: &Interpreter, memory: &mut LaneMemory, point: &Point<'_>, unknowns: &mut [f64]) {
-    let inputs = memory.inputs_mut();
-    inputs[0] = point.time;
-    inputs[1..=point.states.len()].copy_from_slice(point.states);
-    // The unknowns are not read.
-    let mut at = 1 + point.states.len() + point.unknowns.len();
-    for group in [point.parameters, point.inputs, point.modes] {
-        inputs[at..at + group.len()].copy_from_slice(group);
-        at += group.len();
-    }
+fn run(executor: &Interpreter, memory: &mut LaneMemory, point: &Point<'_>, outputs: &mut [f64]) {
+    // The unknowns have a place among the inputs, but are not read.
+    let groups: [&[f64]; 6] =
+        [&[point.time], point.states, point.unknowns, point.parameters, point.inputs, point.modes];
     // The memory was made for this program.
-    let is_done = executor.execute(memory).is_ok();
-    debug_assert!(is_done, "memory belongs to its program");
-    unknowns.copy_from_slice(&memory.outputs()[..unknowns.len()]);
+    let is_done = executor.execute_one(memory, &groups, outputs).is_ok();
+    debug_assert!(is_done, "memory belongs to its program, and all inputs are given");
 }
 
 impl LinearUnknowns for TapeUnknowns<'_> {
@@ -171,7 +167,9 @@ impl LinearUnknowns for TapeUnknowns<'_> {
     }
 
     fn solve_watched(&mut self, point: &Point<'_>, unknowns: &mut [f64]) -> f64 {
-        run(&self.program.watched, &mut self.watched, point, unknowns);
-        self.watched.outputs()[unknowns.len()]
+        run(&self.program.watched, &mut self.watched, point, &mut self.found);
+        let (found, growth) = self.found.split_at(unknowns.len());
+        unknowns.copy_from_slice(found);
+        growth[0]
     }
 }

@@ -1,11 +1,13 @@
 //! From a stretch of a tape to machine code: which values are in registers when.
 //!
-//! The code is a loop over groups of lanes. Its body does the instructions in the order of the tape, each for several groups of four
-//! lanes side by side, so that none waits for another. A value lives in a register from where it is computed to where it is last read; when
+//! The code for lanes is a loop over groups of them. Its body does the instructions in the order of the tape, each for several groups of
+//! four lanes side by side, so that none waits for another. The code for one lane is a whole tape without a loop; it calls elementary
+//! functions, before which it stores what is read behind them. A value lives in a register from where it is computed to where it is last read; when
 //! registers run out, the one whose value is read latest goes to the slot that the tape gave it [@belady1966]. What code behind
 //! the stretch needs is stored at once. Operands that are not in registers are read from memory where they are used.
 
-use super::encode::{Bytes, Code, Fused, Literal, Order, Place, Register, Relation, Rounding};
+use super::encode::{Base, Bytes, Code, Fused, Literal, Order, Place, Register, Relation, Rounding};
+use super::function;
 use crate::memory::REPETITIONS;
 use crate::operation::Opcode;
 use crate::tape::{Instruction, Operand, Source};
@@ -22,7 +24,11 @@ const NEVER: u32 = u32::MAX;
 const SCRATCH: Register = Register(15);
 const N_REGISTERS: usize = 15;
 
-/// Whether there is machine code for an operation.
+/// Where functions take their arguments and leave their results.
+const RESULT: Register = Register(0);
+const SECOND_RESULT: Register = Register(1);
+
+/// Whether there is machine code for an operation in lanes.
 pub(super) fn is_native(opcode: Opcode) -> bool {
     matches!(
         opcode,
@@ -71,13 +77,16 @@ struct Future {
     target: u32,
     /// Whether code behind the stretch reads the result.
     is_stored: bool,
+    /// The same for the second result of [`Opcode::SinCos`].
+    second: u32,
+    is_second_stored: bool,
 }
 
 /// An operand of one group of lanes: a cell, or a constant.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operated {
     Cell(u32),
-    Constant(i32),
+    Constant(u32),
 }
 
 /// What a register holds.
@@ -91,7 +100,9 @@ struct Held {
 
 struct Emitter<'b> {
     bytes: &'b mut Bytes,
-    rows: Rows,
+    storage: Storage<'b>,
+    /// Groups of lanes that are worked on side by side.
+    copies: u32,
     registers: [Option<Held>; N_REGISTERS],
     /// By cell, the register that holds it.
     places: Vec<Option<Register>>,
@@ -108,20 +119,101 @@ pub(super) struct Rows {
     pub(super) copies: usize,
 }
 
+/// Slots of a single lane as code sees them: inputs in groups and outputs where the caller has them, the rest in memory of its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scattered<'a> {
+    /// The first slot of each group of inputs, and the first behind them.
+    pub(super) starts: &'a [usize],
+    /// Outputs that the caller has, behind the inputs that he has.
+    pub(super) n_outputs: usize,
+    pub(super) n_slots: usize,
+}
+
+impl Scattered<'_> {
+    /// The address of all slots, behind which are the constants.
+    pub(super) const CELLS: Base = Base(0);
+    pub(super) const OUTPUTS: Base = Base(1);
+    /// The address of the first group of inputs.
+    pub(super) const FIRST_GROUP: u8 = 2;
+
+    fn slot(&self, slot: usize) -> Place {
+        let n_inputs = self.starts[self.starts.len() - 1];
+        let (base, at) = if slot < n_inputs {
+            let group = self.starts.partition_point(|&start| start <= slot) - 1;
+            (Base(Self::FIRST_GROUP + group as u8), slot - self.starts[group])
+        } else if slot < n_inputs + self.n_outputs {
+            (Self::OUTPUTS, slot - n_inputs)
+        } else {
+            (Self::CELLS, slot)
+        };
+        Place::Memory(base, (at * BYTES) as i32)
+    }
+}
+
+/// Where slots and constants are.
+#[derive(Clone, Copy, Debug)]
+enum Storage<'a> {
+    Lanes(Rows),
+    One(Scattered<'a>),
+}
+
+impl Storage<'_> {
+    const SLOTS: Base = Base(0);
+    const CONSTANTS: Base = Base(1);
+
+    fn cell(&self, cell: u32) -> Place {
+        match self {
+            Self::Lanes(Rows { stride, copies }) => {
+                let (slot, copy) = (cell as usize / copies, cell as usize % copies);
+                Place::Memory(Self::SLOTS, (slot * stride * BYTES + copy * GROUP) as i32)
+            }
+            Self::One(scattered) => scattered.slot(cell as usize),
+        }
+    }
+
+    const fn constant(&self, index: u32) -> Place {
+        match self {
+            Self::Lanes(_) => Place::Memory(Self::CONSTANTS, (index as usize * REPETITIONS * BYTES) as i32),
+            Self::One(scattered) => {
+                Place::Memory(Scattered::CELLS, ((scattered.n_slots + index as usize) * BYTES) as i32)
+            }
+        }
+    }
+}
+
+impl<'b> Emitter<'b> {
+    fn new(bytes: &'b mut Bytes, storage: Storage<'b>, n_slots: usize) -> Self {
+        let copies = match storage {
+            Storage::Lanes(rows) => rows.copies,
+            Storage::One(_) => 1,
+        };
+        let places = vec![None; n_slots * copies];
+        Self { bytes, storage, copies: copies as u32, registers: [None; N_REGISTERS], places, pinned: 0 }
+    }
+}
+
 /// Appends the loop for a stretch; gives where it begins. `is_needed` says by slot what is read behind it.
 pub(super) fn emit(bytes: &mut Bytes, stretch: &[Instruction], is_needed: &[bool], rows: Rows) -> usize {
     bytes.align();
     let start = bytes.position();
-    let futures = look_ahead(stretch, is_needed);
-    let places = vec![None; is_needed.len() * rows.copies];
-    let mut emitter = Emitter { bytes, rows, registers: [None; N_REGISTERS], places, pinned: 0 };
-    for (instruction, future) in stretch.iter().zip(futures) {
-        for copy in 0..rows.copies {
-            emitter.instruction(instruction, copy as u32, future);
+    let mut emitter = Emitter::new(bytes, Storage::Lanes(rows), is_needed.len());
+    for (instruction, future) in stretch.iter().zip(look_ahead(stretch, is_needed)) {
+        for copy in 0..emitter.copies {
+            emitter.instruction(instruction, copy, future);
         }
     }
     bytes.repeat(start, (rows.copies * GROUP) as i32);
     start
+}
+
+/// Appends the function for all instructions of a tape without calls, for one lane. `is_needed` says by slot what is read behind it.
+pub(super) fn emit_one(bytes: &mut Bytes, instructions: &[Instruction], is_needed: &[bool], scattered: Scattered<'_>) {
+    bytes.begin();
+    let mut emitter = Emitter::new(bytes, Storage::One(scattered), is_needed.len());
+    for (instruction, future) in instructions.iter().zip(look_ahead(instructions, is_needed)) {
+        emitter.instruction(instruction, 0, future);
+    }
+    bytes.end();
 }
 
 fn look_ahead(stretch: &[Instruction], is_needed: &[bool]) -> Vec<Future> {
@@ -130,10 +222,16 @@ fn look_ahead(stretch: &[Instruction], is_needed: &[bool]) -> Vec<Future> {
     let mut is_stored = is_needed.to_vec();
     // Copies differ in their cells only, so that slots of the tape are enough.
     for (at, instruction) in stretch.iter().enumerate().rev() {
-        let target = instruction.target as usize;
-        let mut future = Future { operands: [NEVER; 3], target: next[target], is_stored: is_stored[target] };
-        next[target] = NEVER;
-        is_stored[target] = false;
+        let mut written = |slot: usize| {
+            let first_read = std::mem::replace(&mut next[slot], NEVER);
+            (first_read, std::mem::replace(&mut is_stored[slot], false))
+        };
+        let (target, is_target_stored) = written(instruction.target as usize);
+        let (second, is_second_stored) = match instruction.opcode {
+            Opcode::SinCos => written(instruction.b.raw() as usize),
+            _ => (NEVER, false),
+        };
+        let mut future = Future { operands: [NEVER; 3], target, is_stored: is_target_stored, second, is_second_stored };
         let operands = [instruction.a, instruction.b, instruction.c];
         let slots = operands[..instruction.opcode.n_operands()].iter().map(|operand| operand.as_slot());
         for (future, slot) in future.operands.iter_mut().zip(slots.clone()) {
@@ -151,25 +249,16 @@ fn look_ahead(stretch: &[Instruction], is_needed: &[bool]) -> Vec<Future> {
 impl Emitter<'_> {
     fn operated(&self, operand: Operand, copy: u32) -> Operated {
         match operand.source() {
-            Source::Slot(slot) => Operated::Cell((slot * self.rows.copies) as u32 + copy),
-            Source::Constant(index) => Operated::Constant((index * REPETITIONS * BYTES) as i32),
+            Source::Slot(slot) => Operated::Cell(slot as u32 * self.copies + copy),
+            Source::Constant(index) => Operated::Constant(index as u32),
         }
-    }
-
-    /// Where a cell is in memory.
-    fn memory(&self, cell: u32) -> i32 {
-        let Rows { stride, copies } = self.rows;
-        let (slot, copy) = (cell as usize / copies, cell as usize % copies);
-        (slot * stride * BYTES + copy * GROUP) as i32
     }
 
     /// Where an operand is.
     fn place(&self, operated: Operated) -> Place {
         match operated {
-            Operated::Constant(bytes) => Place::Constant(bytes),
-            Operated::Cell(cell) => {
-                self.places[cell as usize].map_or_else(|| Place::Cell(self.memory(cell)), Place::Register)
-            }
+            Operated::Constant(index) => self.storage.constant(index),
+            Operated::Cell(cell) => self.places[cell as usize].map_or_else(|| self.storage.cell(cell), Place::Register),
         }
     }
 
@@ -196,8 +285,7 @@ impl Emitter<'_> {
         let register = Register(at as u8);
         if let Some(held) = self.registers[at].take() {
             if held.is_dirty && held.next != NEVER {
-                let memory = self.memory(held.cell);
-                self.bytes.store(register, memory);
+                self.bytes.store(register, self.storage.cell(held.cell));
             }
             self.places[held.cell as usize] = None;
         }
@@ -212,7 +300,7 @@ impl Emitter<'_> {
             return register;
         }
         let register = self.free();
-        self.bytes.single(Code::LOAD, register, place);
+        self.bytes.copy(register, place);
         if let Operated::Cell(cell) = operated
             && next != NEVER
         {
@@ -270,31 +358,60 @@ impl Emitter<'_> {
         }
         self.pinned = 0;
         let target = self.compute(instruction.opcode, &operands[..n], future.operands);
-        let cell = instruction.target * self.rows.copies as u32 + copy;
+        self.settle(instruction.target * self.copies + copy, target, future.target, future.is_stored);
+        if instruction.opcode == Opcode::SinCos {
+            let second = instruction.b.raw() * self.copies + copy;
+            self.settle(second, SECOND_RESULT, future.second, future.is_second_stored);
+        }
+    }
+
+    /// Notes that a register holds the new value of a cell.
+    fn settle(&mut self, cell: u32, register: Register, next: u32, is_stored: bool) {
         // What the slot held before is not read any more.
         if let Some(old) = self.places[cell as usize].take() {
             self.registers[usize::from(old.0)] = None;
         }
-        if future.is_stored {
-            let memory = self.memory(cell);
-            self.bytes.store(target, memory);
+        if is_stored {
+            self.bytes.store(register, self.storage.cell(cell));
         }
-        self.registers[usize::from(target.0)] = None;
-        if future.target != NEVER {
-            self.registers[usize::from(target.0)] =
-                Some(Held { cell, next: future.target, is_dirty: !future.is_stored });
-            self.places[cell as usize] = Some(target);
+        self.registers[usize::from(register.0)] = None;
+        if next != NEVER {
+            self.registers[usize::from(register.0)] = Some(Held { cell, next, is_dirty: !is_stored });
+            self.places[cell as usize] = Some(register);
         }
+    }
+
+    /// Calls an elementary function. It overwrites all registers, so that what is read later goes to its slot.
+    fn call(&mut self, address: usize, operands: &[Operated], next: [u32; 3]) -> Register {
+        let mut arguments = [Place::Register(RESULT); 2];
+        for (argument, &operated) in arguments.iter_mut().zip(operands) {
+            *argument = self.place(operated);
+        }
+        self.release(operands, next);
+        for at in 0..N_REGISTERS {
+            let Some(held) = self.registers[at].take() else { continue };
+            if held.is_dirty {
+                self.bytes.store(Register(at as u8), self.storage.cell(held.cell));
+            }
+            self.places[held.cell as usize] = None;
+        }
+        if operands.len() == 1 {
+            self.bytes.copy(RESULT, arguments[0]);
+        } else {
+            // Either may be where the other has to go.
+            self.bytes.copy(SCRATCH, arguments[0]);
+            self.bytes.copy(SECOND_RESULT, arguments[1]);
+            self.bytes.copy(RESULT, Place::Register(SCRATCH));
+        }
+        self.bytes.call(address);
+        RESULT
     }
 
     /// Emits an operation; gives the register of its result.
     fn compute(&mut self, opcode: Opcode, operands: &[Operated], next: [u32; 3]) -> Register {
         match opcode {
-            Opcode::Copy => self.single(operands, next, |bytes, target, a| {
-                let code = if matches!(a, Place::Register(_)) { Code::MOVE } else { Code::LOAD };
-                bytes.single(code, target, a);
-            }),
-            Opcode::Sqrt => self.single(operands, next, |bytes, target, a| bytes.single(Code::SQRT, target, a)),
+            Opcode::Copy => self.single(operands, next, |bytes, target, a| bytes.copy(target, a)),
+            Opcode::Sqrt => self.single(operands, next, |bytes, target, a| bytes.sqrt(target, a)),
             Opcode::Floor => self.single(operands, next, |bytes, target, a| bytes.round(Rounding::Floor, target, a)),
             Opcode::Ceil => self.single(operands, next, |bytes, target, a| bytes.round(Rounding::Ceil, target, a)),
             Opcode::Trunc => self.single(operands, next, |bytes, target, a| bytes.round(Rounding::Trunc, target, a)),
@@ -334,7 +451,11 @@ impl Emitter<'_> {
                 let condition = self.register(operands[0], next[0]);
                 self.bytes.compare(Relation::NotEqual, SCRATCH, condition, Place::Literal(Literal::Zero));
                 let no = self.register(operands[2], next[2]);
-                let yes = self.anywhere(operands[1]);
+                let yes = match self.storage {
+                    Storage::Lanes(_) => self.anywhere(operands[1]),
+                    // Read from memory it would be two doubles.
+                    Storage::One(_) => Place::Register(self.register(operands[1], next[1])),
+                };
                 self.release(operands, next);
                 let target = self.result();
                 self.bytes.blend(target, no, yes, SCRATCH);
@@ -355,7 +476,10 @@ impl Emitter<'_> {
             Opcode::FusedMulAdd => self.fused(Fused::MulAdd, operands, next),
             Opcode::FusedMulSub => self.fused(Fused::MulSub, operands, next),
             Opcode::FusedSubProduct => self.fused(Fused::SubProduct, operands, next),
-            _ => unreachable!("stretches consist of native operations"),
+            _ => {
+                let address = function::address(opcode).expect("stretches consist of native operations");
+                self.call(address, operands, next)
+            }
         }
     }
 
@@ -527,7 +651,7 @@ impl Emitter<'_> {
             let second = self.anywhere(b);
             let place = self.anywhere(a);
             let target = self.free();
-            self.bytes.single(Code::LOAD, target, place);
+            self.bytes.copy(target, place);
             self.bytes.operate(Code::fused(fused, Order::TargetTimesSecond), target, first, second);
             self.release(operands, next);
             return target;
@@ -539,8 +663,7 @@ impl Emitter<'_> {
         let second = self.anywhere(b);
         let place = self.anywhere(c);
         let target = self.free();
-        let code = if matches!(place, Place::Register(_)) { Code::MOVE } else { Code::LOAD };
-        self.bytes.single(code, target, place);
+        self.bytes.copy(target, place);
         self.bytes.operate(Code::fused(fused, Order::PlusTarget), target, first, second);
         self.release(operands, next);
         target

@@ -1,7 +1,7 @@
 //! Instructions of x86-64 with AVX2 and FMA as bytes, as few of them as tapes need.
 //!
-//! All work on four doubles in a register `ymm0..ymm15` and have three operands, `target = first op second`, of which the second may
-//! be in memory [@intel2024, vol. 2].
+//! All work on four doubles in a register `ymm0..ymm15`, or on one in the lower part of it, and have three operands,
+//! `target = first op second`, of which the second may be in memory [@intel2024, vol. 2].
 
 /// A vector register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,12 +11,28 @@ pub(super) struct Register(pub(super) u8);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
     Register(Register),
-    /// Bytes behind the first argument of the code: slots.
-    Cell(i32),
-    /// Bytes behind the second argument: constants of the tape.
-    Constant(i32),
+    /// Bytes behind an address.
+    Memory(Base, i32),
     /// A constant of the code itself.
     Literal(Literal),
+}
+
+/// An address that memory is read or written behind. Code for lanes has the first two as arguments; code for one lane has the address of
+/// a table of them as argument and looks them up when it first needs them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Base(pub(super) u8);
+
+/// The general registers that hold the addresses: rdi, rsi, rcx, rdx, r8 to r11. None of them survives a call.
+const ADDRESSES: [u8; N_BASES] = [7, 6, 1, 2, 8, 9, 10, 11];
+
+/// Addresses that code can tell apart.
+pub(super) const N_BASES: usize = 8;
+
+/// How many doubles the instructions work on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Width {
+    Four,
+    One,
 }
 
 /// Constants of the code, four times each behind its last instruction.
@@ -37,11 +53,23 @@ pub(super) struct Code {
     table: u8,
     is_wide: bool,
     byte: u8,
+    /// The prefix and the byte of the instruction for one double.
+    prefix_of_one: u8,
+    byte_of_one: u8,
 }
 
+/// Prefixes as the encoding numbers them.
+const PREFIX_66: u8 = 1;
+const PREFIX_F2: u8 = 3;
+
 impl Code {
+    /// An operation on doubles.
     const fn plain(byte: u8) -> Self {
-        Self { table: 1, is_wide: false, byte }
+        Self { table: 1, is_wide: false, byte, prefix_of_one: PREFIX_F2, byte_of_one: byte }
+    }
+    /// An operation on bits. For one lane it is done on two, so that its second operand must not be a double in memory.
+    const fn bitwise(table: u8, byte: u8) -> Self {
+        Self { table, is_wide: false, byte, prefix_of_one: PREFIX_66, byte_of_one: byte }
     }
     /// A fused product.
     pub(super) const fn fused(fused: Fused, order: Order) -> Self {
@@ -55,15 +83,16 @@ impl Code {
             Order::TargetTimesFirst => 0x10,
             Order::PlusTarget => 0x20,
         };
-        Self { table: 2, is_wide: true, byte: base + offset }
+        let byte = base + offset;
+        Self { table: 2, is_wide: true, byte, prefix_of_one: PREFIX_66, byte_of_one: byte + 1 }
     }
     pub(super) const LOAD: Self = Self::plain(0x10);
-    pub(super) const STORE: Self = Self::plain(0x11);
-    pub(super) const MOVE: Self = Self::plain(0x28);
+    const STORE: Self = Self::plain(0x11);
+    const MOVE: Self = Self::bitwise(1, 0x28);
     pub(super) const SQRT: Self = Self::plain(0x51);
-    pub(super) const AND: Self = Self::plain(0x54);
-    pub(super) const OR: Self = Self::plain(0x56);
-    pub(super) const XOR: Self = Self::plain(0x57);
+    pub(super) const AND: Self = Self::bitwise(1, 0x54);
+    pub(super) const OR: Self = Self::bitwise(1, 0x56);
+    pub(super) const XOR: Self = Self::bitwise(1, 0x57);
     pub(super) const ADD: Self = Self::plain(0x58);
     pub(super) const MUL: Self = Self::plain(0x59);
     pub(super) const SUB: Self = Self::plain(0x5C);
@@ -71,8 +100,8 @@ impl Code {
     pub(super) const DIV: Self = Self::plain(0x5E);
     pub(super) const MAX: Self = Self::plain(0x5F);
     const COMPARE: Self = Self::plain(0xC2);
-    const ROUND: Self = Self { table: 3, is_wide: false, byte: 0x09 };
-    const BLEND: Self = Self { table: 3, is_wide: false, byte: 0x4B };
+    const ROUND: Self = Self { table: 3, is_wide: false, byte: 0x09, prefix_of_one: PREFIX_66, byte_of_one: 0x0B };
+    const BLEND: Self = Self::bitwise(3, 0x4B);
 }
 
 /// `a b + c`, `a b - c`, `c - a b`, rounded once.
@@ -121,14 +150,24 @@ struct Fixup {
 }
 
 /// Bytes in the making.
-#[derive(Default)]
 pub(super) struct Bytes {
     code: Vec<u8>,
     fixups: Vec<Fixup>,
+    width: Width,
+    /// Bit k says that address k is in its register.
+    known: u8,
 }
 
 impl Bytes {
-    pub(super) fn position(&self) -> usize {
+    pub(super) const fn new(width: Width) -> Self {
+        let known = match width {
+            Width::Four => 0b11,
+            Width::One => 0,
+        };
+        Self { code: Vec::new(), fixups: Vec::new(), width, known }
+    }
+
+    pub(super) const fn position(&self) -> usize {
         self.code.len()
     }
 
@@ -137,9 +176,29 @@ impl Bytes {
         self.instruction(code, target, first, second, None);
     }
 
-    /// `target = op(source)`
-    pub(super) fn single(&mut self, code: Code, target: Register, source: Place) {
+    /// `target = source`
+    pub(super) fn copy(&mut self, target: Register, source: Place) {
+        let code = if matches!(source, Place::Register(_)) { Code::MOVE } else { Code::LOAD };
         self.instruction(code, target, Register(0), source, None);
+    }
+
+    /// `target = sqrt(source)`
+    pub(super) fn sqrt(&mut self, target: Register, source: Place) {
+        self.instruction(Code::SQRT, target, self.beside(target, source), source, None);
+    }
+
+    pub(super) fn round(&mut self, rounding: Rounding, target: Register, source: Place) {
+        self.instruction(Code::ROUND, target, self.beside(target, source), source, Some(rounding as u8));
+    }
+
+    /// The first operand of an instruction with one operand: for one lane the upper part of the result is from it, so that it should be
+    /// one that is there already.
+    const fn beside(&self, target: Register, source: Place) -> Register {
+        match (self.width, source) {
+            (Width::Four, _) => Register(0),
+            (Width::One, Place::Register(register)) => register,
+            (Width::One, _) => target,
+        }
     }
 
     /// All bits of `target` set where the relation holds, else none.
@@ -147,37 +206,42 @@ impl Bytes {
         self.instruction(Code::COMPARE, target, first, second, Some(relation as u8));
     }
 
-    pub(super) fn round(&mut self, rounding: Rounding, target: Register, source: Place) {
-        self.instruction(Code::ROUND, target, Register(0), source, Some(rounding as u8));
-    }
-
     /// `target = if mask { second } else { first }`
     pub(super) fn blend(&mut self, target: Register, first: Register, second: Place, mask: Register) {
         self.instruction(Code::BLEND, target, first, second, Some(mask.0 << 4));
     }
 
-    /// Writes `source` to a cell.
-    pub(super) fn store(&mut self, source: Register, cell: i32) {
-        self.instruction(Code::STORE, source, Register(0), Place::Cell(cell), None);
+    /// Writes `source` to memory.
+    pub(super) fn store(&mut self, source: Register, memory: Place) {
+        self.instruction(Code::STORE, source, Register(0), memory, None);
     }
 
     fn instruction(&mut self, code: Code, target: Register, first: Register, second: Place, last: Option<u8>) {
-        /// rdi and rsi hold the first and second argument.
-        const RDI: u8 = 7;
-        const RSI: u8 = 6;
         let high_second = match second {
             Place::Register(register) => register.0 >> 3,
-            _ => 0,
+            Place::Memory(base, _) => {
+                self.look_up(base);
+                ADDRESSES[usize::from(base.0)] >> 3
+            }
+            Place::Literal(_) => 0,
         };
-        self.code.push(0xC4);
-        self.code.push((!(target.0 >> 3) & 1) << 7 | 1 << 6 | (!high_second & 1) << 5 | code.table);
-        self.code.push(u8::from(code.is_wide) << 7 | (!first.0 & 15) << 3 | 0b101);
-        self.code.push(code.byte);
+        let (long, prefix, byte) = match self.width {
+            Width::Four => (1, PREFIX_66, code.byte),
+            Width::One => (0, code.prefix_of_one, code.byte_of_one),
+        };
+        let high_target = (!(target.0 >> 3) & 1) << 7;
+        let rest = (!first.0 & 15) << 3 | long << 2 | prefix;
+        if code.table == 1 && high_second == 0 {
+            self.code.extend([0xC5, high_target | rest]);
+        } else {
+            self.code.extend([0xC4, high_target | 1 << 6 | (!high_second & 1) << 5 | code.table]);
+            self.code.push(u8::from(code.is_wide) << 7 | rest);
+        }
+        self.code.push(byte);
         let low = (target.0 & 7) << 3;
         match second {
             Place::Register(register) => self.code.push(0xC0 | low | (register.0 & 7)),
-            Place::Cell(bytes) => self.memory(low | RDI, bytes),
-            Place::Constant(bytes) => self.memory(low | RSI, bytes),
+            Place::Memory(base, bytes) => self.memory(low | (ADDRESSES[usize::from(base.0)] & 7), bytes),
             Place::Literal(literal) => {
                 self.code.push(low | 0b101);
                 let at = self.code.len();
@@ -196,6 +260,37 @@ impl Bytes {
             self.code.push(0x80 | registers);
             self.code.extend(bytes.to_le_bytes());
         }
+    }
+
+    /// Loads an address from the table that rbx points to, unless it is known.
+    fn look_up(&mut self, base: Base) {
+        if self.known & 1 << base.0 == 0 {
+            self.known |= 1 << base.0;
+            let register = ADDRESSES[usize::from(base.0)];
+            // mov register, [rbx + 8 base]
+            self.code.extend([0x48 | (register >> 3) << 2, 0x8B, 0x43 | (register & 7) << 3, 8 * base.0]);
+        }
+    }
+
+    /// Begins a function whose argument is the table of addresses.
+    pub(super) fn begin(&mut self) {
+        // push rbx; mov rbx, rdi
+        self.code.extend([0x53, 0x48, 0x89, 0xFB]);
+    }
+
+    /// Calls a function, which overwrites all registers but rbx. The stack is aligned: `begin` has pushed one register on it.
+    pub(super) fn call(&mut self, address: usize) {
+        // mov rax, address; call rax
+        self.code.extend([0x48, 0xB8]);
+        self.code.extend((address as u64).to_le_bytes());
+        self.code.extend([0xFF, 0xD0]);
+        self.known = 0;
+    }
+
+    /// Ends a function that was begun.
+    pub(super) fn end(&mut self) {
+        // pop rbx; ret
+        self.code.extend([0x5B, 0xC3]);
     }
 
     /// Adds to the first argument and goes back to `start`, as often as the third argument says; then returns.

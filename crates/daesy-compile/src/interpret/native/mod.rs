@@ -1,18 +1,23 @@
 //! Machine code for the arithmetic of a tape.
 //!
 //! Stretches of arithmetic become loops over lanes (`emit`); elementary functions and calls between them are left to the steps of the
-//! interpreter. Code is made for one distance between rows, when the interpreter has run a tape so often that it is worth it.
+//! interpreter. Code is made for one distance between rows, when the interpreter has run a tape so often that it is worth it. For a single
+//! lane a whole tape becomes one function (`one`).
 
 mod emit;
 mod encode;
+mod function;
+mod one;
 mod pages;
+
+pub(super) use one::One;
 
 use super::step::{Frame, Step, for_form};
 use super::{Backend, fuse};
 use crate::operation::Opcode;
 use crate::tape::{Operand, Tape};
 use emit::Rows;
-use encode::Bytes;
+use encode::{Bytes, Width};
 use pages::Pages;
 
 /// Stretches shorter than this are left to the interpreter.
@@ -54,7 +59,7 @@ impl Native {
         if instructions.len() > LONGEST_TAPE || i32::try_from(reach).is_err() {
             return None;
         }
-        let mut bytes = Bytes::default();
+        let mut bytes = Bytes::new(Width::Four);
         let mut parts = Vec::new();
         let mut is_needed = vec![false; tape.n_slots()];
         is_needed[tape.n_inputs()..][..tape.n_outputs()].fill(true);
