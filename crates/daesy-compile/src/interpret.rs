@@ -145,9 +145,13 @@ struct NativeCodes {
     n_cold_one: AtomicU32,
 }
 
-/// Runs before code is worth it.
+/// Runs in lanes before code is worth it.
 #[cfg(all(target_arch = "x86_64", unix))]
 const N_COLD: u32 = 64;
+
+/// The same for a single lane, where the interpreter loses more.
+#[cfg(all(target_arch = "x86_64", unix))]
+const N_COLD_ONE: u32 = 24;
 
 /// What is made after a number of runs.
 #[cfg(all(target_arch = "x86_64", unix))]
@@ -206,8 +210,9 @@ impl Interpreter {
     pub fn new(tape: impl Into<Arc<Tape>>) -> Self {
         let interpreter = Self::assemble(tape.into(), Backend::detect());
         #[cfg(all(target_arch = "x86_64", unix))]
-        for n_cold in [&interpreter.native.n_cold, &interpreter.native.n_cold_one] {
-            n_cold.store(N_COLD, Ordering::Relaxed);
+        {
+            interpreter.native.n_cold.store(N_COLD, Ordering::Relaxed);
+            interpreter.native.n_cold_one.store(N_COLD_ONE, Ordering::Relaxed);
         }
         interpreter
     }

@@ -4,7 +4,7 @@
 //! is so is tried out at points beside the start, and looked at again whenever a solve is checked: a model that is linear at the
 //! start only is found out there and treated as nonlinear from then on.
 //!
-//! Where the system itself has its unknowns in closed form ([`daesy_system::LinearUnknowns`]), that is used as long as its pivots are good.
+//! Where the system itself has its unknowns in closed form ([`daesy_system::LinearUnknowns`]), that is used as long as it solves the equations to rounding.
 
 use daesy_system::{LinearUnknowns, Part};
 
@@ -38,14 +38,12 @@ pub(crate) enum Care {
     Checked,
 }
 
-/// Multipliers of an elimination may be so large, or so much larger than at the start.
-const GROWTH: f64 = 100.0;
+/// The backward error of a closed form may be so many units of rounding: four digits are to spare.
+const MAX_ERROR: f64 = 1e4;
 
 /// The unknowns in closed form.
 struct ClosedForm<'s> {
     program: Box<dyn LinearUnknowns + 's>,
-    /// The largest growth that is trusted.
-    limit: f64,
     /// Operations beside those of the residuals.
     extra_cost: f64,
     n_bad: usize,
@@ -87,10 +85,9 @@ impl<'s> UnknownSolver<'s> {
         let program = if is_wanted { system.linear_unknowns(&point) } else { None };
         let closed = program.and_then(|mut program| {
             let mut found = vec![0.0; n];
-            let growth = program.solve_watched(&point, &mut found);
+            let error = program.solve_watched(&point, &mut found);
             let extra_cost = (0.5 * program.n_operations() as f64 - equations.residual_cost()).max(0.0);
-            let limit = GROWTH * growth.max(1.0);
-            (growth <= GROWTH).then_some(ClosedForm { program, limit, extra_cost, n_bad: 0 })
+            (error <= MAX_ERROR).then_some(ClosedForm { program, extra_cost, n_bad: 0 })
         });
         let by_unknowns = vec![0.0; equations.system.pattern(Part::ResidualByUnknowns).n_entries()];
         Ok(Self {
@@ -150,13 +147,13 @@ impl<'s> UnknownSolver<'s> {
             equations.work.evaluations += 1;
             equations.work.cost += equations.residual_cost() + closed.extra_cost;
             let point = around.point(states, unknowns);
-            // Every step ends with a look at the pivots; within a step they change little.
+            // Every step ends with a look at the error; within a step it changes little.
             let is_good = match care {
                 Care::Quick => {
                     closed.program.solve(&point, &mut self.change);
                     true
                 }
-                Care::Checked => closed.program.solve_watched(&point, &mut self.change) <= closed.limit,
+                Care::Checked => closed.program.solve_watched(&point, &mut self.change) <= MAX_ERROR,
             };
             if is_good && self.change.iter().all(|value| value.is_finite()) {
                 unknowns.copy_from_slice(&self.change);

@@ -297,8 +297,8 @@ pub trait LinearUnknowns {
     /// Writes the unknowns at a point, whose own unknowns are not looked at.
     fn solve(&mut self, point: &Point<'_>, unknowns: &mut [f64]);
 
-    /// The same with an eye on the elimination. Gives how many times larger than a pivot another entry of its column was, at most:
-    /// a large number, or none at all, means that the result is worth little.
+    /// The same with the backward error, in units of rounding: the largest residual of an equation relative to the sizes of its terms. A large
+    /// number, or none at all, means that the elimination went wrong.
     fn solve_watched(&mut self, point: &Point<'_>, unknowns: &mut [f64]) -> f64;
 }
 

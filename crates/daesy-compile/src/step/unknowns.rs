@@ -2,8 +2,15 @@
 //!
 //! Block by block, with the unknowns of earlier blocks known, A v = -F(v = 0) is solved by Gaussian elimination in an order of pivots that
 //! is fixed when the program is made, on samples near a reference point (module `eliminate`). Systems of the size of a mechanism are
-//! solved faster this way than by evaluating residuals and matrix and factoring. A second program also tells how much
-//! larger than its pivot another entry of a column is, so that whoever runs it can turn to a factorization with pivots of its own.
+//! solved faster this way than by evaluating residuals and matrix and factoring. A second program also tells how well its result solves
+//! each equation, by the backward error row by row [@higham2002, sec. 7.1]
+//!
+//! ```text
+//! max_i |A v - b|_i / (|A| (|v| + n) + |b|)_i      in units of rounding, n the nominal values
+//! ```
+//!
+//! so that whoever runs it can turn to a factorization with pivots of its own. Units of equations and unknowns do not change that number,
+//! while a pivot may look small against its column only because a mass is small against a length.
 
 use daesy_graph::{Differentiator, ExprId, Leaf, Reach};
 use daesy_system::{DaeSystem, Evaluator, LinearUnknowns, Part, Point};
@@ -13,6 +20,7 @@ use super::eliminate::{Factors, PivotOrder, Place, Watch};
 use crate::interpret::{Executor, Interpreter};
 use crate::lower::{CompiledSystem, Lowering};
 use crate::memory::LaneMemory;
+use crate::operation::{Binary, Unary};
 use crate::tape::{TapeBuilder, TapeOptions, Value};
 
 /// Systems with more unknowns are solved by factorizations.
@@ -24,7 +32,7 @@ const MOST_OPERATIONS_PER_UNKNOWN: usize = 40;
 /// Points beside the reference at which pivots must be good.
 const N_SAMPLES: usize = 4;
 
-/// The programs that give all unknowns, one of them the growth too.
+/// The programs that give all unknowns, one of them the backward error too.
 pub(crate) struct UnknownsProgram {
     quick: Interpreter,
     watched: Interpreter,
@@ -87,8 +95,16 @@ impl UnknownsProgram {
             for (place, value) in places.into_iter().zip(entry_values) {
                 matrix.insert(place, value);
             }
-            let factors = Factors::new(&mut builder, &pivots, matrix, Some(&mut watch));
-            for (at, value) in factors.solve(&mut builder, &right).into_iter().enumerate() {
+            let factors = Factors::new(&mut builder, &pivots, matrix.clone(), None);
+            let solution = factors.solve(&mut builder, &right);
+            // A division alone cannot go wrong.
+            if solution.len() > 1 {
+                let nominals: Vec<f64> =
+                    system.description.unknowns[start..end].iter().map(|unknown| unknown.nominal).collect();
+                let error = backward_error(&mut builder, &matrix, &solution, &right, &nominals);
+                watch.note(&mut builder, error);
+            }
+            for (at, value) in solution.into_iter().enumerate() {
                 unknowns[start + at] = value;
                 lowering.bindings[unknown_places[start + at]] = value;
             }
@@ -107,6 +123,43 @@ impl UnknownsProgram {
         let found = vec![0.0; self.watched.tape().n_outputs()];
         TapeUnknowns { program: self, quick: self.quick.memory(1), watched: self.watched.memory(1), found }
     }
+}
+
+/// The largest residual of A x = b relative to the sizes of its terms, in units of rounding.
+fn backward_error(
+    builder: &mut TapeBuilder,
+    matrix: &FxHashMap<Place, Value>,
+    solution: &[Value],
+    right: &[Value],
+    nominals: &[f64],
+) -> Value {
+    let sizes: Vec<Value> = solution
+        .iter()
+        .zip(nominals)
+        .map(|(&unknown, &nominal)| {
+            let (size, nominal) = (builder.unary(Unary::Abs, unknown), builder.constant(nominal));
+            builder.binary(Binary::Add, size, nominal)
+        })
+        .collect();
+    let mut worst: Option<Value> = None;
+    for (row, &right) in right.iter().enumerate() {
+        let (mut rest, mut size) = (right, builder.unary(Unary::Abs, right));
+        for (column, &unknown) in solution.iter().enumerate() {
+            if let Some(&entry) = matrix.get(&Place { row, column }) {
+                let product = builder.mul(entry, unknown);
+                rest = builder.sub(rest, product);
+                let product = builder.mul(entry, sizes[column]);
+                let product = builder.unary(Unary::Abs, product);
+                size = builder.binary(Binary::Add, size, product);
+            }
+        }
+        let rest = builder.unary(Unary::Abs, rest);
+        let error = builder.div(rest, size);
+        worst = Some(worst.map_or(error, |worst| builder.binary(Binary::Max, worst, error)));
+    }
+    let unit = builder.constant(1.0 / f64::EPSILON);
+    let worst = worst.unwrap_or(unit);
+    builder.mul(worst, unit)
 }
 
 /// dF/dv at the reference and at points beside it, where it is finite.
@@ -143,7 +196,7 @@ pub(crate) struct TapeUnknowns<'s> {
     program: &'s UnknownsProgram,
     quick: LaneMemory,
     watched: LaneMemory,
-    /// Unknowns and growth.
+    /// Unknowns and backward error.
     found: Vec<f64>,
 }
 
@@ -168,8 +221,8 @@ impl LinearUnknowns for TapeUnknowns<'_> {
 
     fn solve_watched(&mut self, point: &Point<'_>, unknowns: &mut [f64]) -> f64 {
         run(&self.program.watched, &mut self.watched, point, &mut self.found);
-        let (found, growth) = self.found.split_at(unknowns.len());
+        let (found, error) = self.found.split_at(unknowns.len());
         unknowns.copy_from_slice(found);
-        growth[0]
+        error[0]
     }
 }
