@@ -31,6 +31,13 @@ struct Hanging {
     depth: u32,
 }
 
+/// A state and what its rate is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Link {
+    state: u32,
+    rate: Rate,
+}
+
 /// Counters of the work done.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Work {
@@ -45,11 +52,15 @@ pub(crate) struct Equations<'s> {
     pub(crate) system: &'s dyn DaeSystem,
     evaluator: Box<dyn Evaluator + 's>,
     hanging: Vec<Hanging>,
+    /// What the rate of each state is.
+    rates: Vec<Rate>,
     /// States such that a state comes after the one that is its rate.
-    chain_order: Vec<u32>,
+    chain: Vec<Link>,
     /// dF/dv and dF/ds where they were last asked for.
     pub(crate) by_unknowns: Vec<f64>,
     pub(crate) by_states: Vec<f64>,
+    /// Memory for dF/dt and dF/du.
+    drives: Vec<f64>,
     pub(crate) work: Work,
     /// Operations of evaluating the residuals, about.
     residual_cost: f64,
@@ -73,14 +84,17 @@ impl<'s> Equations<'s> {
             };
             hanging[state] = Hanging { unknown, depth };
         }
-        let mut chain_order: Vec<u32> = (0..n_states as u32).collect();
-        chain_order.sort_by_key(|&state| hanging[state as usize].depth);
+        let links = description.rates.iter().zip(0..).map(|(&rate, state)| Link { state, rate });
+        let mut chain: Vec<Link> = links.collect();
+        chain.sort_by_key(|link| hanging[link.state as usize].depth);
         Self {
             evaluator: system.evaluator(),
             hanging,
-            chain_order,
+            rates: description.rates.clone(),
+            chain,
             by_unknowns: Vec::new(),
             by_states: Vec::new(),
+            drives: Vec::new(),
             residual_cost: (system.pattern(Part::ResidualByUnknowns).n_entries()
                 + system.pattern(Part::ResidualByStates).n_entries()
                 + description.unknowns.len()) as f64,
@@ -127,9 +141,28 @@ impl<'s> Equations<'s> {
         self.by_unknowns.iter().chain(&self.by_states).all(|value| value.is_finite())
     }
 
+    /// F_t + F_u u': how the residuals change with the time when the inputs have the given rates.
+    pub(crate) fn residual_rates(&mut self, point: &Point<'_>, input_rates: &[f64], rates: &mut [f64]) {
+        self.work.cost += self.residual_cost;
+        rates.fill(0.0);
+        for (part, factors) in [(Part::ResidualByTime, &[1.0][..]), (Part::ResidualByInputs, input_rates)] {
+            let pattern = self.system.pattern(part);
+            if pattern.n_entries() == 0 {
+                continue;
+            }
+            self.drives.resize(pattern.n_entries(), 0.0);
+            self.evaluator.evaluate(part, point, &mut self.drives);
+            for (row, rate) in rates.iter_mut().enumerate() {
+                for entry in pattern.row(row) {
+                    *rate += self.drives[entry] * factors[pattern.columns[entry] as usize];
+                }
+            }
+        }
+    }
+
     /// Writes the rates of the states.
     pub(crate) fn rates(&self, states: &[f64], unknowns: &[f64], rates: &mut [f64]) {
-        for (rate, source) in rates.iter_mut().zip(&self.system.description().rates) {
+        for (rate, source) in rates.iter_mut().zip(&self.rates) {
             *rate = match *source {
                 Rate::State(state) => states[state as usize],
                 Rate::Unknown(unknown) => unknowns[unknown as usize],
@@ -139,19 +172,43 @@ impl<'s> Equations<'s> {
 
     /// s = base + eta * rate(s, v), which the chains make explicit.
     pub(crate) fn set_states(&self, base: &[f64], eta: f64, unknowns: &[f64], states: &mut [f64]) {
-        for &state in &self.chain_order {
-            let rate = match self.system.description().rates[state as usize] {
+        for link in &self.chain {
+            let rate = match link.rate {
                 Rate::State(next) => states[next as usize],
                 Rate::Unknown(unknown) => unknowns[unknown as usize],
             };
-            states[state as usize] = base[state as usize] + eta * rate;
+            states[link.state as usize] = base[link.state as usize] + eta * rate;
         }
+    }
+
+    /// Solves s = base + eta * rate(s, v) and F_s s + F_v v = -residual with the Jacobians at hand and their factored matrix. The
+    /// residual is overwritten by v.
+    pub(crate) fn solve_stage(
+        &mut self,
+        matrix: &mut StageMatrix<f64>,
+        base: &[f64],
+        eta: f64,
+        states: &mut [f64],
+        residual: &mut [f64],
+    ) -> Result<(), SingularMatrix> {
+        // First with v = 0.
+        for link in &self.chain {
+            states[link.state as usize] = base[link.state as usize]
+                + match link.rate {
+                    Rate::State(next) => eta * states[next as usize],
+                    Rate::Unknown(_) => 0.0,
+                };
+        }
+        residual.iter_mut().for_each(|value| *value = -*value);
+        self.subtract_by_states(states, residual);
+        matrix.solve(self, residual)?;
+        self.set_states(base, eta, residual, states);
+        Ok(())
     }
 
     /// The states in an order in which each comes after the state that is its rate, with that rate.
     pub(crate) fn chain(&self) -> impl Iterator<Item = (usize, Rate)> + '_ {
-        let rates = &self.system.description().rates;
-        self.chain_order.iter().map(|&state| (state as usize, rates[state as usize]))
+        self.chain.iter().map(|link| (link.state as usize, link.rate))
     }
 
     /// By what a change of each unknown is judged: by what it does to the states that hang on it when it lasts for `eta`, or by

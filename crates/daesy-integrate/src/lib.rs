@@ -24,6 +24,7 @@ mod model;
 mod project;
 mod radau;
 mod root;
+mod rosenbrock;
 mod saltation;
 pub mod sensitivity;
 pub mod simulate;

@@ -391,15 +391,11 @@ impl Radau {
             }
             self.raw_error[state] = step * sum;
         }
-        let eta = step * method.eigenvalue;
         self.real_rhs.fill(0.0);
-        model.equations.set_states(&self.raw_error, eta, &self.real_rhs, &mut self.error);
-        let mut rhs = std::mem::take(&mut self.real_rhs);
-        model.equations.subtract_by_states(&self.error, &mut rhs);
-        let solved = self.real.solve(&mut model.equations, &mut rhs);
-        model.equations.set_states(&self.raw_error, eta, &rhs, &mut self.error);
-        self.real_rhs = rhs;
-        solved.map_err(|singular| model.equations.singular(old.time, singular))?;
+        let (eta, equations) = (step * method.eigenvalue, &mut model.equations);
+        equations
+            .solve_stage(&mut self.real, &self.raw_error, eta, &mut self.error, &mut self.real_rhs)
+            .map_err(|singular| equations.singular(old.time, singular))?;
         Ok(model.size_of_error(self.error.iter().copied(), &self.stage_states[method.n_stages - 1]))
     }
 

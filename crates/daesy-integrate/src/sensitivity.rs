@@ -66,7 +66,7 @@ pub fn simulate_with_sensitivities(
         initialize_with_events(system, options.start, parameters, &input_values, &InitializeOptions::default())?;
     let tangents = start_tangents(system, &start, options.start, &input_values, &modes, directions)?;
     let mut stepper = Stepper::new(system, inputs, options, options.start, &start, input_values, modes)?;
-    stepper.record_stages();
+    stepper.record_stages()?;
     let mut events = EventLoop::new(system);
     let has_events = events.is_needed();
     if has_events {

@@ -1,7 +1,7 @@
 //! One step after the other: the choice of method and step size, the return to the constraints, and values between step ends.
 //!
-//! Systems that are not stiff take explicit steps of order 8 (module `explicit`), stiff ones implicit steps of order 5 to 13
-//! (module `radau`); a contest decides which (module `contest`). Every accepted step ends on the constraints. Between step ends the states
+//! Systems that are not stiff take explicit steps of order 8 (module `explicit`), stiff ones linearly implicit steps of order 4 or 5 where
+//! the tolerance is loose (module `rosenbrock`) and implicit ones of order 9 or 13 else (module `radau`); a contest decides which (module `contest`). Every accepted step ends on the constraints. Between step ends the states
 //! follow the polynomial of the method and are moved onto the constraints, after which the unknowns are solved from their
 //! equations.
 
@@ -19,6 +19,7 @@ use crate::linear::SingularMatrix;
 use crate::model::{Model, Moment, Trial};
 use crate::project::{Projected, Projector};
 use crate::radau::{Attempt, Radau};
+use crate::rosenbrock::Rosenbrock;
 use crate::simulate::{Inputs, SimulateOptions};
 use crate::unknowns::Care;
 
@@ -70,6 +71,21 @@ struct Memory {
     error: f64,
 }
 
+/// The method for stiff systems.
+enum Implicit {
+    Radau(Box<Radau>),
+    Rosenbrock(Box<Rosenbrock>),
+}
+
+impl Implicit {
+    fn restart(&mut self) {
+        match self {
+            Self::Radau(radau) => radau.restart(),
+            Self::Rosenbrock(rosenbrock) => rosenbrock.restart(),
+        }
+    }
+}
+
 /// A point on the way and what is needed to go on from it.
 ///
 /// Whoever changes the states, unknowns, inputs or modes calls [`Stepper::restart`] afterwards.
@@ -81,7 +97,7 @@ pub(crate) struct Stepper<'s, 'i> {
     /// The method of the last step.
     last_kind: Kind,
     explicit: Explicit,
-    implicit: Option<Radau>,
+    implicit: Option<Implicit>,
     pub(crate) now: Moment,
     /// Where the last step began.
     old: Moment,
@@ -146,20 +162,30 @@ impl<'s, 'i> Stepper<'s, 'i> {
         let asked = self.options.rtol;
         let mut rtol = asked;
         if self.contest.kind() == Kind::Implicit {
-            let radau = match &mut self.implicit {
-                Some(radau) => {
-                    radau.restart();
-                    radau
-                }
-                None => self.implicit.insert(Radau::new(&self.model, Radau::first_stages(asked))?),
-            };
-            rtol = radau.tolerance(asked);
+            match &mut self.implicit {
+                Some(implicit) => implicit.restart(),
+                None => self.implicit = Some(self.make_implicit()?),
+            }
+            if let Some(Implicit::Radau(radau)) = &self.implicit {
+                rtol = radau.tolerance(asked);
+            }
         }
         self.model.rtol = rtol;
         self.model.atol = self.options.atol * (rtol / asked);
         self.memory = None;
         self.largest_growth = MAX_GROWTH;
         Ok(())
+    }
+
+    /// The implicit method for the tolerance asked for. Derivatives follow the stages of an iterated one.
+    fn make_implicit(&self) -> Result<Implicit, IntegrateError> {
+        let asked = self.options.rtol;
+        match Rosenbrock::suited(asked) {
+            Some(tableau) if !self.explicit.is_recording => {
+                Ok(Implicit::Rosenbrock(Box::new(Rosenbrock::new(&self.model, tableau)?)))
+            }
+            _ => Ok(Implicit::Radau(Box::new(Radau::new(&self.model, Radau::first_stages(asked))?))),
+        }
     }
 
     fn change_method(&mut self, change: Change) -> Result<(), IntegrateError> {
@@ -207,8 +233,8 @@ impl<'s, 'i> Stepper<'s, 'i> {
                 }
                 Err(error) if step <= 1e3 * smallest => return Err(error),
                 Err(_) => {
-                    if let Some(radau) = &mut self.implicit {
-                        radau.restart();
+                    if let Some(implicit) = &mut self.implicit {
+                        implicit.restart();
                     }
                     self.model.unknown_solver.forget_matrix();
                     step *= 0.3;
@@ -256,7 +282,12 @@ impl<'s, 'i> Stepper<'s, 'i> {
         // A step that failed left the inputs of one of its stages.
         self.model.fill_inputs(self.now.time, true);
         let attempt = match (self.contest.kind(), &mut self.implicit) {
-            (Kind::Implicit, Some(radau)) => radau.try_step(&mut self.model, &self.now, step, time, is_at_break)?,
+            (Kind::Implicit, Some(Implicit::Radau(radau))) => {
+                radau.try_step(&mut self.model, &self.now, step, time, is_at_break)?
+            }
+            (Kind::Implicit, Some(Implicit::Rosenbrock(rosenbrock))) => {
+                rosenbrock.try_step(&mut self.model, &self.now, step, time, is_at_break)?
+            }
             _ => {
                 let trial = self.explicit.try_step(&mut self.model, &self.now, step, time, is_at_break)?;
                 if trial.error.is_finite() { Attempt::Solved(trial) } else { Attempt::Failed { reduction: 0.3 } }
@@ -267,22 +298,21 @@ impl<'s, 'i> Stepper<'s, 'i> {
         }
         self.next.time = time;
         self.model.fill_inputs(time, !is_at_break);
-        let is_explicit = match (self.contest.kind(), &mut self.implicit) {
-            (Kind::Implicit, Some(radau)) => {
+        let (states, unknowns, is_solved) = match (self.contest.kind(), &self.implicit) {
+            (Kind::Implicit, Some(Implicit::Radau(radau))) => {
                 let last = radau.method.n_stages - 1;
-                self.next.states.copy_from_slice(&radau.stage_states[last]);
-                self.next.unknowns.copy_from_slice(&radau.stage_unknowns[last]);
-                false
+                (&radau.stage_states[last][..], &radau.stage_unknowns[last][..], true)
             }
-            _ => {
-                self.next.states.copy_from_slice(&self.explicit.states);
-                self.next.unknowns.copy_from_slice(&self.explicit.unknowns);
-                true
+            (Kind::Implicit, Some(Implicit::Rosenbrock(rosenbrock))) => {
+                (rosenbrock.states(), rosenbrock.unknowns(), false)
             }
+            _ => (&self.explicit.states[..], &self.explicit.unknowns[..], false),
         };
+        self.next.states.copy_from_slice(states);
+        self.next.unknowns.copy_from_slice(unknowns);
         let has_moved = project(&mut self.projector, &mut self.model, &mut self.next)?;
         self.constraint_residual_max = self.constraint_residual_max.max(has_moved.residual);
-        if is_explicit || has_moved.change > 0.0 {
+        if !is_solved || has_moved.change > 0.0 {
             let next = &mut self.next;
             self.model.solve_unknowns(next.time, &next.states, &mut next.unknowns, Care::Checked)?;
         }
@@ -293,12 +323,17 @@ impl<'s, 'i> Stepper<'s, 'i> {
     /// By how much a rejected step shrinks.
     fn reduction(&mut self, trial: Trial) -> f64 {
         match (self.contest.kind(), &mut self.implicit) {
-            (Kind::Implicit, Some(radau)) => {
-                radau.reject();
+            (Kind::Implicit, Some(implicit)) => {
+                let order = match implicit {
+                    Implicit::Radau(radau) => {
+                        radau.reject();
+                        radau.method.n_stages as f64 + 1.0
+                    }
+                    Implicit::Rosenbrock(rosenbrock) => rosenbrock.tableau.order,
+                };
                 if self.is_first_step {
                     return 0.1;
                 }
-                let order = radau.method.n_stages as f64 + 1.0;
                 (0.9 * trial.error.powf(-1.0 / order)).clamp(0.125, 0.9)
             }
             _ => (0.9 * trial.error.powf(-1.0 / ERROR_ORDER)).clamp(0.2, 0.9),
@@ -313,9 +348,12 @@ impl<'s, 'i> Stepper<'s, 'i> {
         std::mem::swap(&mut self.now, &mut self.next);
         let mut is_near_border = false;
         match (self.contest.kind(), &mut self.implicit) {
-            (Kind::Implicit, Some(radau)) => {
-                radau.accept(&self.old, aim.step);
-                self.choose_implicit_step(trial, aim.step, was_rejected)?;
+            (Kind::Implicit, Some(implicit)) => {
+                match implicit {
+                    Implicit::Radau(radau) => radau.accept(&self.old, aim.step),
+                    Implicit::Rosenbrock(rosenbrock) => rosenbrock.restart(),
+                }
+                self.choose_implicit_step(trial, aim.step, was_rejected);
             }
             _ => {
                 let largest = if was_rejected { 1.0 } else { 5.0 };
@@ -338,12 +376,17 @@ impl<'s, 'i> Stepper<'s, 'i> {
         }
     }
 
-    /// The step size by the errors of the last two steps [@gustafsson1994], and the order by the contraction of the iteration.
-    fn choose_implicit_step(&mut self, trial: Trial, step: f64, was_rejected: bool) -> Result<(), IntegrateError> {
-        let Some(radau) = &mut self.implicit else { return Ok(()) };
-        let order = radau.method.n_stages as f64 + 1.0;
-        let max_iterations = (7 + (5 * (radau.method.n_stages - 3)) / 2) as f64;
-        let safety = 0.9 * (2.0 * max_iterations + 1.0) / (2.0 * max_iterations + radau.n_iterations as f64);
+    /// The step size by the errors of the last two steps [@gustafsson1994].
+    fn choose_implicit_step(&mut self, trial: Trial, step: f64, was_rejected: bool) {
+        let (order, safety) = match &self.implicit {
+            Some(Implicit::Radau(radau)) => {
+                let max_iterations = (7 + (5 * (radau.method.n_stages - 3)) / 2) as f64;
+                let safety = 0.9 * (2.0 * max_iterations + 1.0) / (2.0 * max_iterations + radau.n_iterations as f64);
+                (radau.method.n_stages as f64 + 1.0, safety)
+            }
+            Some(Implicit::Rosenbrock(rosenbrock)) => (rosenbrock.tableau.order, 0.9),
+            None => return,
+        };
         let error = trial.error.max(1e-10);
         let mut factor = (safety * error.powf(-1.0 / order)).clamp(0.2, 8.0);
         if let Some(memory) = self.memory {
@@ -354,8 +397,8 @@ impl<'s, 'i> Stepper<'s, 'i> {
         factor = factor.min(if was_rejected { 1.0 } else { self.largest_growth });
         self.largest_growth = (1.2 * self.largest_growth).min(MAX_GROWTH);
         // Matrices are kept as long as the step stays; a small gain is not worth new ones.
-        self.next_step = if radau.may_keep_step(factor) { step } else { step * factor };
-        Ok(())
+        let is_kept = matches!(&self.implicit, Some(Implicit::Radau(radau)) if radau.may_keep_step(factor));
+        self.next_step = if is_kept { step } else { step * factor };
     }
 
     /// A step whose error is a small fraction of the tolerance, by the first two derivatives [@hairer1993, sec. II.4].
@@ -591,8 +634,8 @@ impl<'s, 'i> Stepper<'s, 'i> {
     pub(crate) fn retake(&mut self, end: f64) -> Result<(), IntegrateError> {
         self.now.clone_from(&self.old);
         self.model.fill_inputs(self.now.time, true);
-        if let Some(radau) = &mut self.implicit {
-            radau.restart();
+        if let Some(implicit) = &mut self.implicit {
+            implicit.restart();
         }
         self.next_step = end - self.now.time;
         self.advance(end)
@@ -633,7 +676,8 @@ impl<'s, 'i> Stepper<'s, 'i> {
     /// The states at a fraction of the last step by the polynomial of the method.
     fn interpolate(&mut self, x: f64, states: &mut [f64]) -> Result<(), IntegrateError> {
         match (self.last_kind, &mut self.implicit) {
-            (Kind::Implicit, Some(radau)) => radau.between(&self.old, x, states),
+            (Kind::Implicit, Some(Implicit::Radau(radau))) => radau.between(&self.old, x, states),
+            (Kind::Implicit, Some(Implicit::Rosenbrock(rosenbrock))) => rosenbrock.between(&self.old, x, states),
             _ => {
                 let here = self.model.input_values.clone();
                 let result = self.explicit.between(&mut self.model, &self.old, &self.now, x, states);
@@ -711,8 +755,10 @@ impl<'s, 'i> Stepper<'s, 'i> {
     }
 
     /// Keeps the values of all stages of steps to come.
-    pub(crate) fn record_stages(&mut self) {
+    pub(crate) fn record_stages(&mut self) -> Result<(), IntegrateError> {
         self.explicit.is_recording = true;
+        self.implicit = None;
+        self.prepare_method()
     }
 
     /// The method of the last step.
@@ -727,7 +773,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
 
     /// The stages of the last step, where it was implicit.
     pub(crate) fn implicit_stages(&self) -> Option<ImplicitStages> {
-        let radau = self.implicit.as_ref()?;
+        let Some(Implicit::Radau(radau)) = &self.implicit else { return None };
         Some(ImplicitStages {
             step: self.now.time - self.old.time,
             method: radau.method,
@@ -738,8 +784,8 @@ impl<'s, 'i> Stepper<'s, 'i> {
     /// Solves with the matrices of the last implicit step.
     pub(crate) fn solve_stages(&mut self, real: &mut [f64], complex: &mut [Vec<c64>]) -> Result<(), SingularMatrix> {
         match &mut self.implicit {
-            Some(radau) => radau.solve_stages(&mut self.model, real, complex),
-            None => Err(SingularMatrix { column: None }),
+            Some(Implicit::Radau(radau)) => radau.solve_stages(&mut self.model, real, complex),
+            _ => Err(SingularMatrix { column: None }),
         }
     }
 

@@ -36,12 +36,12 @@ fn error(problem: &Problem, rtol: f64) -> f64 {
 }
 
 fn sweep(problem: &Problem) {
-    let errors: Vec<f64> = [1e-4, 1e-6, 1e-8, 1e-10].into_iter().map(|rtol| error(problem, rtol)).collect();
+    let errors: Vec<f64> = [1e-3, 1e-4, 1e-6, 1e-8, 1e-10].into_iter().map(|rtol| error(problem, rtol)).collect();
     // The published values have nine to twelve digits.
-    for pair in errors.windows(2) {
+    for pair in errors[1..].windows(2) {
         assert!(pair[1] < (0.5 * pair[0]).max(1e-9), "{}: {errors:?}", problem.folder);
     }
-    assert!(errors[3] < 1e-6, "{}: {errors:?}", problem.folder);
+    assert!(errors[0] < 0.1 && errors[4] < 1e-6, "{}: {errors:?}", problem.folder);
 }
 
 #[test]
@@ -175,4 +175,23 @@ fn a_pendulum_that_turns_over_does_not_drift() {
     }
     let energy = table.column("energy");
     assert!((energy[energy.len() - 1] - energy[0]).abs() < 1e-4, "{} {}", energy[0], energy[energy.len() - 1]);
+}
+
+/// A stiff lag behind a wave has a closed form; outputs are much closer to each other than the steps of a loose tolerance.
+#[test]
+fn loose_tolerances_hold_between_steps() {
+    let model = "model Lag Real x(start=3, fixed=true); Real y; input Real u; equation der(x) = 1000*(u - x); y = x^2 + u; end Lag;";
+    let study = "[model]\nfile = \"lag.mo\"\n[inputs]\nu = { expression = \"cos(time)\" }\n[simulate]\nstop = 6\nstep = 0.01\nrtol = RTOL\n";
+    for rtol in [1e-2, 1e-3, 1e-4] {
+        let study = study.replace("RTOL", &format!("{rtol:e}"));
+        let run = Session::new().with("lag.mo", model).with("study.toml", &study).run(&["simulate", "study.toml"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let table = Table::parse(&run.stdout);
+        for ((time, x), y) in table.column("t").iter().zip(table.column("x")).zip(table.column("y")) {
+            let wave = |time: f64| (1e6 * time.cos() + 1e3 * time.sin()) / (1e6 + 1.0);
+            let exact = wave(*time) + (3.0 - wave(0.0)) * (-1e3 * time).exp();
+            assert!((x - exact).abs() < 3.0 * rtol, "x({time}) = {x} instead of {exact} at {rtol:e}");
+            assert!((y - (x * x + time.cos())).abs() < 1e-9, "y({time}) = {y} at {rtol:e}");
+        }
+    }
 }
