@@ -36,6 +36,15 @@ pub(crate) struct Collocation {
     spreads: Vec<f64>,
     /// Weights of the error estimate beside that of the rates at the old point, which is the real eigenvalue.
     pub(crate) error: Vec<f64>,
+    pub(crate) probe: Probe,
+}
+
+/// Where within a step the polynomial through its nodes is worst, and the weights of its value and of its derivative there.
+#[derive(Clone, Debug)]
+pub(crate) struct Probe {
+    pub(crate) at: f64,
+    pub(crate) values: Vec<f64>,
+    pub(crate) rates: Vec<f64>,
 }
 
 /// The method with 3, 5 or 7 stages.
@@ -118,7 +127,7 @@ impl Collocation {
             let others = all.iter().enumerate().filter(|(other, _)| *other != at);
             1.0 / others.map(|(_, other)| all[at] - other).product::<f64>()
         };
-        Self {
+        let mut method = Self {
             n_stages: s,
             a: (0..s).map(|i| (0..s).map(|j| a[(i, j)]).collect()).collect(),
             eigenvalue,
@@ -128,7 +137,25 @@ impl Collocation {
             error: (0..s).map(|i| error[(i, 0)]).collect(),
             spreads: (0..=s).map(spread).collect(),
             c,
-        }
+            probe: Probe { at: 0.0, values: Vec::new(), rates: Vec::new() },
+        };
+        method.set_probe(&all);
+        method
+    }
+
+    /// The error of the polynomial is largest where the product of the distances from all nodes is.
+    fn set_probe(&mut self, nodes: &[f64]) {
+        let product = |x: f64| nodes.iter().map(|node| x - node).product::<f64>().abs();
+        let candidates = (1..1000).map(|at| f64::from(at) / 1000.0);
+        let at = candidates.max_by(|&a, &b| product(a).total_cmp(&product(b))).unwrap_or(0.5);
+        let mut values = Vec::new();
+        self.interpolation(at, &mut values);
+        let rates = values.iter().zip(nodes).map(|(weight, own)| {
+            let others = nodes.iter().filter(|node| *node != own);
+            weight * others.map(|node| 1.0 / (at - node)).sum::<f64>()
+        });
+        let rates = rates.collect();
+        self.probe = Probe { at, values, rates };
     }
 
     /// Weights w with q(x) = w_0 q(0) + sum of w_i q(c_i) for polynomials q up to degree s.
@@ -193,6 +220,19 @@ mod tests {
                 let sum: f64 = nodes.zip(&weights).map(|(node, weight)| weight * power(node)).sum();
                 assert!((sum - power(x)).abs() < 1e-10, "s = {s}, x = {x}");
             }
+        }
+    }
+
+    #[test]
+    fn probes_differentiate_polynomials() {
+        for s in [3, 5, 7] {
+            let Probe { at, values, rates } = &radau(s).probe;
+            let nodes: Vec<f64> = std::iter::once(0.0).chain(radau(s).c.iter().copied()).collect();
+            let sum = |weights: &[f64]| -> f64 {
+                weights.iter().zip(&nodes).map(|(weight, node)| weight * (node.powi(s as i32) - 2.0 * node)).sum()
+            };
+            assert!((sum(values) - (at.powi(s as i32) - 2.0 * at)).abs() < 1e-12, "s = {s}");
+            assert!((sum(rates) - (s as f64 * at.powi(s as i32 - 1) - 2.0)).abs() < 1e-11, "s = {s}");
         }
     }
 

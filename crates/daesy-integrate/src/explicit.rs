@@ -26,6 +26,9 @@ const NEAR_BORDER: f64 = 1.0;
 /// 8!: a smooth solution of rate r has steps of about (8! tol)^(1/8) / r by accuracy alone, which loose tolerances bring near the border.
 const FACTORIAL_OF_ORDER: f64 = 40_320.0;
 
+/// Slopes of the polynomial between step ends are differences over this part of a step.
+const SLOPE_DIFFERENCE: f64 = 1e-4;
+
 /// A coefficient other than zero.
 #[derive(Clone, Copy)]
 struct Term {
@@ -148,15 +151,40 @@ impl Explicit {
         });
     }
 
-    /// Whether an accepted step to `new` came near the border of stability.
-    pub(crate) fn is_near_border(&self, new: &Moment, step: f64, rtol: f64) -> bool {
+    /// The largest rate that the end of a step to `new` shows, in magnitude.
+    fn stiffness(&self, new: &Moment) -> f64 {
         let (mut rates, mut states) = (0.0, 0.0);
         for state in 0..new.states.len() {
             rates += (new.rates[state] - self.rates[STAGES - 1][state]).powi(2);
             states += (new.states[state] - self.last_stage[state]).powi(2);
         }
+        if states > 0.0 { f64::sqrt(rates / states) } else { 0.0 }
+    }
+
+    /// Whether a step to `new` came near the border of stability.
+    pub(crate) fn is_near_border(&self, new: &Moment, step: f64, rtol: f64) -> bool {
         let by_accuracy = (FACTORIAL_OF_ORDER * rtol).powf(1.0 / ERROR_ORDER);
-        states > 0.0 && step * (rates / states).sqrt() > NEAR_BORDER.max(by_accuracy)
+        step * self.stiffness(new) > NEAR_BORDER.max(by_accuracy)
+    }
+
+    /// How far the polynomial of a step that came near the border of stability is from the solution in the middle, in units of the tolerance: stages
+    /// are off there though their sums at the end are not. The defect of the slope over the largest rate is the distance.
+    pub(crate) fn gap(&mut self, model: &mut Model<'_, '_>, old: &Moment, new: &Moment) -> Result<f64, IntegrateError> {
+        let step = new.time - old.time;
+        let mut middle =
+            [0.5 - SLOPE_DIFFERENCE, 0.5, 0.5 + SLOPE_DIFFERENCE].map(|x| (x, vec![0.0; old.states.len()]));
+        for (x, states) in &mut middle {
+            self.between(model, old, new, *x, states)?;
+        }
+        let [(_, before), (_, states), (_, after)] = middle;
+        let (time, mut unknowns, mut rates) = (old.time + 0.5 * step, new.unknowns.clone(), before.clone());
+        model.fill_inputs(time, true);
+        model.solve_unknowns(time, &states, &mut unknowns, Care::Checked)?;
+        model.equations.rates(&states, &unknowns, &mut rates);
+        let fastest = self.stiffness(new).max(1.0 / step);
+        let slopes =
+            after.iter().zip(&before).map(|(after, before)| (after - before) / (2.0 * SLOPE_DIFFERENCE * step));
+        Ok(model.size_of_error(rates.iter().zip(slopes).map(|(rate, slope)| (rate - slope) / fastest), &states).error)
     }
 
     /// The states at a fraction `x` of the last step from `old` to `new`, to order 7; the inputs at hand are those of some stage.

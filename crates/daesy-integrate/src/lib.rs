@@ -18,6 +18,7 @@ mod equations;
 pub mod error;
 pub mod events;
 mod explicit;
+mod gauge;
 pub mod initialize;
 pub mod linear;
 mod model;

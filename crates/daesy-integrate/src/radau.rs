@@ -20,6 +20,7 @@ use faer::c64;
 use crate::collocation::{Collocation, radau};
 use crate::equations::{StageMatrix, StagePattern, Surroundings};
 use crate::error::IntegrateError;
+use crate::gauge::Gauge;
 use crate::linear::SingularMatrix;
 use crate::model::{Model, Moment, Trial};
 use crate::step::Place;
@@ -64,6 +65,7 @@ pub(crate) struct Radau {
     old_unknowns: Vec<f64>,
     old_stage_unknowns: Vec<Vec<f64>>,
     last: Option<LastStep>,
+    gauge: Gauge,
     weights: Vec<f64>,
     raw_error: Vec<f64>,
     error: Vec<f64>,
@@ -101,6 +103,7 @@ impl Radau {
             old_unknowns: vec![0.0; n_unknowns],
             old_stage_unknowns: Vec::new(),
             last: None,
+            gauge: Gauge::new(n_states, n_unknowns, model.input_values.len()),
             weights: Vec::new(),
             raw_error: vec![0.0; n_states],
             error: vec![0.0; n_states],
@@ -397,6 +400,23 @@ impl Radau {
             .solve_stage(&mut self.real, &self.raw_error, eta, &mut self.error, &mut self.real_rhs)
             .map_err(|singular| equations.singular(old.time, singular))?;
         Ok(model.size_of_error(self.error.iter().copied(), &self.stage_states[method.n_stages - 1]))
+    }
+
+    /// How far the polynomial through the stages is from the solution where it is worst (module `gauge`).
+    pub(crate) fn gap(&mut self, model: &mut Model<'_, '_>, old: &Moment, step: f64) -> Result<f64, IntegrateError> {
+        let (method, gauge) = (self.method, &mut self.gauge);
+        let probe = &method.probe;
+        let mix = |weights: &[f64], old: f64, stages: &[Vec<f64>], at: usize| {
+            weights[1..].iter().zip(stages).fold(weights[0] * old, |sum, (weight, stage)| sum + weight * stage[at])
+        };
+        for at in 0..gauge.states.len() {
+            gauge.states[at] = mix(&probe.values, old.states[at], &self.stage_states, at);
+            gauge.slopes[at] = mix(&probe.rates, old.states[at], &self.stage_states, at);
+        }
+        for at in 0..gauge.unknowns.len() {
+            gauge.unknowns[at] = mix(&probe.values, old.unknowns[at], &self.stage_unknowns, at);
+        }
+        gauge.distance(model, &mut self.real, old, step, method.eigenvalue, probe.at)
     }
 
     /// Takes note that the step was accepted.

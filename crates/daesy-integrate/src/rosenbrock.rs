@@ -21,11 +21,15 @@ use daesy_system::Part;
 
 use crate::equations::{StageMatrix, StagePattern, Surroundings};
 use crate::error::IntegrateError;
+use crate::gauge::Gauge;
 use crate::model::{Model, Moment};
 use crate::radau::Attempt;
 
 /// Rates of inputs are differences over this part of a step.
 const INPUT_DIFFERENCE: f64 = 1e-6;
+
+/// Where within a step its polynomial is compared with the solution: twice, since the polynomial crosses what it misses.
+const PROBES: [f64; 2] = [0.3, 0.75];
 
 /// Stages of the longest method: rows of coefficients and of increments are filled up with zeros to this length.
 const WIDTH: usize = 8;
@@ -89,15 +93,15 @@ static RODAS_4P: Tableau = Tableau {
         &[],
         &[-12.0],
         &[-8.791795173947035, -2.207865586973518],
-        &[10.81793056857153, 6.780270611428266, 19.53485944642410],
-        &[34.19095006749676, 15.49671153725963, 54.74760875964130, 14.16005392148534],
+        &[10.81793056857153, 6.780270611428266, 19.5348594464241],
+        &[34.19095006749676, 15.49671153725963, 54.7476087596413, 14.16005392148534],
         &[34.62605830930532, 15.30084976114473, 56.99955578662667, 18.40807009793095, -5.714285714285717],
     ],
     nodes: &[0.0, 0.75, 0.21, 0.63],
     time_weights: &[0.25, -0.5, -0.023504, -0.0362],
     between: &[
         &[25.09876703708589, 11.62013104361867, 28.49148307714626, -5.664021568594133],
-        &[1.638054557396973, -0.7373619806678748, 8.477918219238990, 15.99253148779520, -1.882352941176471],
+        &[1.638054557396973, -0.7373619806678748, 8.47791821923899, 15.9925314877952, -1.882352941176471],
     ],
 };
 
@@ -201,6 +205,7 @@ pub(crate) struct Rosenbrock {
     base: Vec<f64>,
     by_time: Vec<f64>,
     later_inputs: Vec<f64>,
+    gauge: Gauge,
 }
 
 impl Rosenbrock {
@@ -238,6 +243,7 @@ impl Rosenbrock {
             base: vec![0.0; n_states],
             by_time: vec![0.0; n_unknowns],
             later_inputs: vec![0.0; model.input_values.len()],
+            gauge: Gauge::new(n_states, n_unknowns, model.input_values.len()),
         })
     }
 
@@ -354,15 +360,53 @@ impl Rosenbrock {
         Ok(Attempt::Solved(trial))
     }
 
+    /// How far the polynomial between the ends is from the solution inside (module `gauge`).
+    pub(crate) fn gap(&mut self, model: &mut Model<'_, '_>, old: &Moment, step: f64) -> Result<f64, IntegrateError> {
+        let (between, gauge) = (&self.between, &mut self.gauge);
+        let (new_states, new_unknowns) = self.point.split_at(self.n_states);
+        let (state_increments, unknown_increments) = self.increments.split_at(self.n_states);
+        let mut gap = 0.0f64;
+        for x in PROBES {
+            for (at, increments) in state_increments.iter().enumerate() {
+                let (old, new, inner) = (old.states[at], new_states[at], polynomial(between, increments, x));
+                gauge.states[at] = mixed(old, new, inner.value, x);
+                gauge.slopes[at] = new - old + (1.0 - 2.0 * x) * inner.value + x * (1.0 - x) * inner.slope;
+            }
+            for (at, increments) in unknown_increments.iter().enumerate() {
+                let inner = polynomial(between, increments, x);
+                gauge.unknowns[at] = mixed(old.unknowns[at], new_unknowns[at], inner.value, x);
+            }
+            gap = gap.max(gauge.distance(model, &mut self.matrix, old, step, self.tableau.gamma, x)?);
+        }
+        Ok(gap)
+    }
+
     /// The states at a fraction `x` of the last step.
     pub(crate) fn between(&self, old: &Moment, x: f64, states: &mut [f64]) {
-        let y = 1.0 - x;
         for (at, state) in states.iter_mut().enumerate() {
-            let weighted = |row: &[f64; WIDTH]| dot(row, &self.increments[at]);
-            let inner = self.between.iter().rev().fold(0.0, |sum, row| weighted(row) + x * sum);
-            *state = y * old.states[at] + x * (self.point[at] + y * inner);
+            let inner = polynomial(&self.between, &self.increments[at], x).value;
+            *state = mixed(old.states[at], self.point[at], inner, x);
         }
     }
+}
+
+/// The value of a polynomial and its derivative.
+struct Inner {
+    value: f64,
+    slope: f64,
+}
+
+/// What the increments add to the straight line between the ends of a step, but for the factor x (1 - x).
+fn polynomial(rows: &[[f64; WIDTH]], increments: &[f64; WIDTH], x: f64) -> Inner {
+    rows.iter().rev().fold(Inner { value: 0.0, slope: 0.0 }, |sum, row| Inner {
+        value: dot(row, increments) + x * sum.value,
+        slope: sum.value + x * sum.slope,
+    })
+}
+
+/// (1 - x) old + x new + x (1 - x) inner
+fn mixed(old: f64, new: f64, inner: f64, x: f64) -> f64 {
+    (1.0 - x) * old + x * (new + (1.0 - x) * inner)
 }
 
 #[cfg(test)]
@@ -393,9 +437,8 @@ mod tests {
             increments[stage] = (rate(time, value) + coupled + drift) / (1.0 / (tableau.gamma * h) - by_value);
         }
         let end = start + dot(&points[tableau.n_stages()], &increments);
-        let weighted = |row: &&[f64]| dot(&filled_up(row), &increments);
-        let inner = tableau.between.iter().rev().fold(0.0, |sum, row| weighted(row) + 0.5 * sum);
-        Step { end, middle: 0.5 * start + 0.5 * (end + 0.5 * inner) }
+        let rows: Vec<[f64; WIDTH]> = tableau.between.iter().map(|row| filled_up(row)).collect();
+        Step { end, middle: mixed(start, end, polynomial(&rows, &increments, 0.5).value, 0.5) }
     }
 
     /// y' = y^2 cos(t) has the solution 1 / (1 / y(0) - sin(t)): errors of one step fall as its order says, also in its middle.

@@ -70,6 +70,7 @@ pub fn simulate_with_sensitivities(
     let mut events = EventLoop::new(system);
     let has_events = events.is_needed();
     if has_events {
+        stepper.expect_reading(f64::NEG_INFINITY);
         events.mark_sides(&stepper);
     }
     let mut walk = Walk {

@@ -317,6 +317,8 @@ impl Run<'_, '_> {
         let is_scheduled = scheduled < end - 1e-13 * (end.abs() + scheduled.abs());
         let goal = if is_scheduled { scheduled } else { end };
         while self.stepper.now.time < goal {
+            let next_output = self.options.output_times.get(self.next_output).copied().unwrap_or(f64::INFINITY);
+            self.stepper.expect_reading(if self.has_events { f64::NEG_INFINITY } else { next_output });
             if let Err(error) = self.stepper.advance(goal) {
                 return self.cross_edge(error, simulation);
             }

@@ -108,6 +108,8 @@ pub(crate) struct Stepper<'s, 'i> {
     /// By how much steps may grow; small after a failed iteration.
     largest_growth: f64,
     is_first_step: bool,
+    /// The first time at which values within steps are asked for.
+    first_reading: f64,
     pub(crate) taken: Taken,
     pub(crate) constraint_residual_max: f64,
 }
@@ -143,6 +145,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
             memory: None,
             largest_growth: MAX_GROWTH,
             is_first_step: true,
+            first_reading: f64::INFINITY,
             taken: Taken::default(),
             constraint_residual_max: 0.0,
         };
@@ -293,8 +296,12 @@ impl<'s, 'i> Stepper<'s, 'i> {
                 if trial.error.is_finite() { Attempt::Solved(trial) } else { Attempt::Failed { reduction: 0.3 } }
             }
         };
-        if !matches!(attempt, Attempt::Solved(trial) if trial.error <= 1.0) {
-            return Ok(attempt);
+        let Attempt::Solved(mut trial) = attempt else { return Ok(attempt) };
+        if trial.error <= 1.0 && self.first_reading < time {
+            trial.error = trial.error.max(self.gap(step)?);
+        }
+        if trial.error > 1.0 {
+            return Ok(Attempt::Solved(trial));
         }
         self.next.time = time;
         self.model.fill_inputs(time, !is_at_break);
@@ -317,7 +324,29 @@ impl<'s, 'i> Stepper<'s, 'i> {
             self.model.solve_unknowns(next.time, &next.states, &mut next.unknowns, Care::Checked)?;
         }
         self.model.equations.rates(&self.next.states, &self.next.unknowns, &mut self.next.rates);
-        Ok(attempt)
+        let is_explicit = self.contest.kind() == Kind::Explicit;
+        if is_explicit && self.first_reading < time && self.explicit.is_near_border(&self.next, step, self.model.rtol) {
+            trial.error = trial.error.max(self.explicit.gap(&mut self.model, &self.now, &self.next)?);
+            self.model.fill_inputs(time, !is_at_break);
+        }
+        Ok(Attempt::Solved(trial))
+    }
+
+    /// The error within an implicit step just tried, in units of the tolerance asked for.
+    fn gap(&mut self, step: f64) -> Result<f64, IntegrateError> {
+        let gap = match (self.contest.kind(), &mut self.implicit) {
+            (Kind::Implicit, Some(Implicit::Radau(radau))) => radau.gap(&mut self.model, &self.now, step)?,
+            (Kind::Implicit, Some(Implicit::Rosenbrock(rosenbrock))) => {
+                rosenbrock.gap(&mut self.model, &self.now, step)?
+            }
+            _ => 0.0,
+        };
+        Ok(gap * (self.model.rtol / self.options.rtol))
+    }
+
+    /// Says from which time on somebody asks for values within steps; those before are known at the ends only.
+    pub(crate) fn expect_reading(&mut self, from: f64) {
+        self.first_reading = from;
     }
 
     /// By how much a rejected step shrinks.

@@ -177,20 +177,24 @@ fn a_pendulum_that_turns_over_does_not_drift() {
     assert!((energy[energy.len() - 1] - energy[0]).abs() < 1e-4, "{} {}", energy[0], energy[energy.len() - 1]);
 }
 
-/// A stiff lag behind a wave has a closed form; outputs are much closer to each other than the steps of a loose tolerance.
+/// A stiff lag behind a wave has a closed form. Outputs are much closer to each other than steps, and steps that only had to end well would
+/// be longer than the wave.
 #[test]
-fn loose_tolerances_hold_between_steps() {
+fn tolerances_hold_between_steps() {
     let model = "model Lag Real x(start=3, fixed=true); Real y; input Real u; equation der(x) = 1000*(u - x); y = x^2 + u; end Lag;";
-    let study = "[model]\nfile = \"lag.mo\"\n[inputs]\nu = { expression = \"cos(time)\" }\n[simulate]\nstop = 6\nstep = 0.01\nrtol = RTOL\n";
-    for rtol in [1e-2, 1e-3, 1e-4] {
-        let study = study.replace("RTOL", &format!("{rtol:e}"));
+    for digits in 2..10 {
+        let rtol = 10f64.powi(-digits);
+        let study = format!(
+            "[model]\nfile = \"lag.mo\"\n[inputs]\nu = {{ expression = \"cos(time)\" }}\n[simulate]\nstop = 6\nstep = 0.01\n\
+            rtol = {rtol:e}\natol = {rtol:e}\n"
+        );
         let run = Session::new().with("lag.mo", model).with("study.toml", &study).run(&["simulate", "study.toml"]);
         assert_eq!(run.status, 0, "{}", run.stderr);
         let table = Table::parse(&run.stdout);
         for ((time, x), y) in table.column("t").iter().zip(table.column("x")).zip(table.column("y")) {
             let wave = |time: f64| (1e6 * time.cos() + 1e3 * time.sin()) / (1e6 + 1.0);
             let exact = wave(*time) + (3.0 - wave(0.0)) * (-1e3 * time).exp();
-            assert!((x - exact).abs() < 3.0 * rtol, "x({time}) = {x} instead of {exact} at {rtol:e}");
+            assert!((x - exact).abs() < 4.0 * rtol, "x({time}) = {x} instead of {exact} at {rtol:e}");
             assert!((y - (x * x + time.cos())).abs() < 1e-9, "y({time}) = {y} at {rtol:e}");
         }
     }
