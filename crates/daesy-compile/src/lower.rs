@@ -2,15 +2,16 @@
 //!
 //! The inputs of every tape are, in this order: time, states, unknowns, parameters, inputs with their derivatives, modes.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use daesy_graph::flat::{ValueType, VariableKind};
 use daesy_graph::regular::{Derivative, Rate as RegularRate, RegularDae, RegularEquation};
 use daesy_graph::{BinaryOp, Differentiator, ExprId, Graph, Leaf, Node, Reach, UnaryOp, VarId};
 use daesy_system::{
-    Block, DaeSystem, Description, DiscreteVariable, EquationLabel, Evaluator, EventLabel, Events, GivenParameter,
-    Input, LaneEvaluator, LanePoint, LinearUnknowns, ParameterError, Part, Pattern, Point, Quantity, Rate, StartOrigin,
-    StepProgram, StepProgramError, StepRequest,
+    Block, ConstraintStep, DaeSystem, Description, DiscreteVariable, EquationLabel, Evaluator, EventLabel, Events,
+    ExplicitMethod, ExplicitSteps, GivenParameter, Input, LaneEvaluator, LanePoint, LinearUnknowns, Offer,
+    ParameterError, Part, Pattern, Point, Quantity, Rate, StartOrigin, StepProgram, StepProgramError, StepRequest,
 };
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -77,7 +78,14 @@ pub struct CompiledSystem {
     parts: [OnceLock<CompiledPart>; N_PARTS],
     /// The unknowns as one program, where all blocks are linear.
     unknowns: OnceLock<Option<crate::step::UnknownsProgram>>,
+    /// Steps of an explicit method as one program, and how often it was asked for in vain.
+    explicit: OnceLock<Option<crate::step::ExplicitProgram>>,
+    constraints: OnceLock<Option<crate::step::ConstraintProgram>>,
+    n_explicit_asked: AtomicU32,
 }
+
+/// Explicit steps after which a program for them is worth it.
+const MANY_STEPS: u32 = 40;
 
 const N_PARTS: usize = Part::InitialByParameters as usize + 1;
 
@@ -222,6 +230,9 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
         mode_variables,
         parts: [const { OnceLock::new() }; N_PARTS],
         unknowns: OnceLock::new(),
+        explicit: OnceLock::new(),
+        constraints: OnceLock::new(),
+        n_explicit_asked: AtomicU32::new(0),
         regular,
     };
     for part in [
@@ -897,6 +908,28 @@ impl DaeSystem for CompiledSystem {
     fn linear_unknowns(&self, reference: &Point<'_>) -> Option<Box<dyn LinearUnknowns + '_>> {
         let program = self.unknowns.get_or_init(|| crate::step::UnknownsProgram::new(self, reference)).as_ref()?;
         Some(Box::new(program.solver()))
+    }
+
+    fn constraint_step(&self) -> Option<Box<dyn ConstraintStep + '_>> {
+        let program = self.constraints.get_or_init(|| crate::step::ConstraintProgram::new(self)).as_ref()?;
+        Some(Box::new(program.step()))
+    }
+
+    fn explicit_steps(&self, method: &ExplicitMethod<'_>) -> Offer<Box<dyn ExplicitSteps + '_>> {
+        let Some(Some(unknowns)) = self.unknowns.get() else { return Offer::Never };
+        if self.explicit.get().is_none() {
+            // Lost counts do no harm.
+            let n_asked = self.n_explicit_asked.load(Ordering::Relaxed);
+            if n_asked < MANY_STEPS {
+                self.n_explicit_asked.store(n_asked + 1, Ordering::Relaxed);
+                return Offer::NotYet;
+            }
+        }
+        let program = self.explicit.get_or_init(|| crate::step::ExplicitProgram::new(self, unknowns, method));
+        match program {
+            Some(program) if program.is_for(method) => Offer::Ready(Box::new(program.steps())),
+            _ => Offer::Never,
+        }
     }
 
     fn step_program(&self, request: &StepRequest<'_>) -> Result<Box<dyn StepProgram>, StepProgramError> {

@@ -11,6 +11,10 @@
 //! A step comes near the border of the region of stability where h times the estimate |k13 - k12| / |y13 - y12| of the largest
 //! rate is large [@hairer1996, sec. IV.2].
 
+use std::sync::LazyLock;
+
+use daesy_system::{ExplicitMethod, ExplicitStart, ExplicitSteps, Offer};
+
 use crate::dop853::{A, C, CONTINUOUS, ERROR_3, ERROR_5, EXTENDED, STAGES};
 use crate::error::IntegrateError;
 use crate::model::{Model, Moment, Trial};
@@ -29,6 +33,10 @@ const FACTORIAL_OF_ORDER: f64 = 40_320.0;
 /// Slopes of the polynomial between step ends are differences over this part of a step.
 const SLOPE_DIFFERENCE: f64 = 1e-4;
 
+/// The method as systems see it that make programs of its steps.
+const METHOD: ExplicitMethod<'static> =
+    ExplicitMethod { nodes: C.split_at(STAGES).0, rows: A.split_at(STAGES + 1).0, estimates: &[&ERROR_5, &ERROR_3] };
+
 /// A coefficient other than zero.
 #[derive(Clone, Copy)]
 struct Term {
@@ -41,52 +49,98 @@ fn terms(row: &[f64]) -> Vec<Term> {
     all.filter(|term| term.coefficient != 0.0).collect()
 }
 
-/// Memory of the method.
-pub(crate) struct Explicit {
+/// The coefficients other than zero.
+struct Terms {
     rows: Vec<Vec<Term>>,
     error_3: Vec<Term>,
     error_5: Vec<Term>,
     continuous: Vec<Vec<Term>>,
-    /// Rates of the stages.
-    rates: Vec<Vec<f64>>,
+}
+
+static TERMS: LazyLock<Terms> = LazyLock::new(|| Terms {
+    rows: A.iter().map(|row| terms(row)).collect(),
+    error_3: terms(&ERROR_3),
+    error_5: terms(&ERROR_5),
+    continuous: CONTINUOUS.iter().map(|row| terms(row)).collect(),
+});
+
+/// Memory of the method.
+pub(crate) struct Explicit<'s> {
+    n_states: usize,
+    /// Rates of the stages, one after the other.
+    rates: Vec<f64>,
     /// The states of the stage at hand, in the end those of the new point.
     pub(crate) states: Vec<f64>,
     pub(crate) unknowns: Vec<f64>,
     last_stage: Vec<f64>,
-    estimates: Vec<[f64; 2]>,
+    estimates: [Vec<f64>; 2],
     /// The new states before they were moved onto the constraints.
     end: Vec<f64>,
     has_continuous: bool,
+    /// Whole steps, where the system has them as one program.
+    program: Option<StepProgram<'s>>,
+    /// Whether there may be one.
+    is_program_possible: bool,
     /// The stages, where they are asked for.
     pub(crate) is_recording: bool,
     pub(crate) recorded: Vec<Place>,
 }
 
-impl Explicit {
+/// A program for whole steps with its inputs and results.
+struct StepProgram<'s> {
+    steps: Box<dyn ExplicitSteps + 's>,
+    inputs: Vec<f64>,
+    results: Vec<f64>,
+}
+
+/// Whether all values are finite.
+fn are_finite(values: &[f64]) -> bool {
+    // Zero times a value is zero just where it is finite; four sums need not wait for each other.
+    let chunks = values.chunks_exact(4);
+    let rest: f64 = chunks.remainder().iter().map(|value| 0.0 * value).sum();
+    let mut sums = [rest; 4];
+    for chunk in chunks {
+        for (sum, value) in sums.iter_mut().zip(chunk) {
+            *sum += 0.0 * value;
+        }
+    }
+    sums.iter().sum::<f64>() == 0.0
+}
+
+impl<'s> Explicit<'s> {
     pub(crate) fn new(n_states: usize, n_unknowns: usize) -> Self {
+        let states = vec![0.0; n_states];
         Self {
-            rows: A.iter().map(|row| terms(row)).collect(),
-            error_3: terms(&ERROR_3),
-            error_5: terms(&ERROR_5),
-            continuous: CONTINUOUS.iter().map(|row| terms(row)).collect(),
-            rates: vec![vec![0.0; n_states]; EXTENDED],
-            states: vec![0.0; n_states],
+            n_states,
+            rates: vec![0.0; EXTENDED * n_states],
             unknowns: vec![0.0; n_unknowns],
-            last_stage: vec![0.0; n_states],
-            estimates: vec![[0.0; 2]; n_states],
-            end: vec![0.0; n_states],
+            last_stage: states.clone(),
+            estimates: [states.clone(), states.clone()],
+            end: states.clone(),
+            states,
             has_continuous: false,
+            program: None,
+            is_program_possible: true,
             is_recording: false,
             recorded: Vec::new(),
         }
     }
 
+    fn rates_of(&self, stage: usize) -> &[f64] {
+        &self.rates[stage * self.n_states..][..self.n_states]
+    }
+
+    fn rates_of_mut(&mut self, stage: usize) -> &mut [f64] {
+        &mut self.rates[stage * self.n_states..][..self.n_states]
+    }
+
     /// states = old + step * sum of coefficients times rates
     fn set_stage(&mut self, old: &[f64], step: f64, stage: usize) {
         self.states.copy_from_slice(old);
-        for term in &self.rows[stage] {
+        for term in &TERMS.rows[stage] {
             let factor = step * term.coefficient;
-            for (state, rate) in self.states.iter_mut().zip(&self.rates[term.stage]) {
+            let rates = &self.rates[term.stage * self.n_states..][..self.n_states];
+            for (state, rate) in self.states.iter_mut().zip(rates) {
                 *state += factor * rate;
             }
         }
@@ -95,7 +149,7 @@ impl Explicit {
     /// Tries a step. The new states are in `states`, a guess of the new unknowns in `unknowns`.
     pub(crate) fn try_step(
         &mut self,
-        model: &mut Model<'_, '_>,
+        model: &mut Model<'s, '_>,
         old: &Moment,
         step: f64,
         new_time: f64,
@@ -103,7 +157,28 @@ impl Explicit {
     ) -> Result<Trial, IntegrateError> {
         self.has_continuous = false;
         model.set_scales(step);
-        self.rates[0].copy_from_slice(&old.rates);
+        self.rates_of_mut(0).copy_from_slice(&old.rates);
+        if self.is_recording || !self.run_program(model, old, step, new_time, is_at_break) {
+            self.take_stages(model, old, step, new_time, is_at_break)?;
+        }
+        let size = |which: usize| {
+            model.size_of_error(self.estimates[which].iter().map(|estimate| step * estimate), &self.states)
+        };
+        let (fifth, third) = (size(0), size(1));
+        let denominator = (fifth.error.powi(2) + 0.01 * third.error.powi(2)).sqrt();
+        let error = if denominator > 0.0 { fifth.error * fifth.error / denominator } else { 0.0 };
+        Ok(Trial { error, worst: fifth.worst })
+    }
+
+    /// Takes all stages of a step one after the other.
+    fn take_stages(
+        &mut self,
+        model: &mut Model<'_, '_>,
+        old: &Moment,
+        step: f64,
+        new_time: f64,
+        is_at_break: bool,
+    ) -> Result<(), IntegrateError> {
         self.unknowns.copy_from_slice(&old.unknowns);
         if self.is_recording {
             self.recorded.clear();
@@ -115,7 +190,8 @@ impl Explicit {
             let time = if is_end { new_time } else { old.time + C[stage] * step };
             model.fill_inputs(time, !(is_at_break && is_end));
             model.solve_unknowns(time, &self.states, &mut self.unknowns, Care::Quick)?;
-            model.equations.rates(&self.states, &self.unknowns, &mut self.rates[stage]);
+            let rates = &mut self.rates[stage * self.n_states..][..self.n_states];
+            model.equations.rates(&self.states, &self.unknowns, rates);
             if self.is_recording {
                 let (states, unknowns) = (self.states.clone(), self.unknowns.clone());
                 self.record(model, time, &states, &unknowns);
@@ -125,21 +201,83 @@ impl Explicit {
         self.set_stage(&old.states, step, STAGES);
         self.end.copy_from_slice(&self.states);
         // Sums over stages state by state would read all rates n times.
-        self.estimates.fill([0.0; 2]);
-        for (which, weights) in [&self.error_5, &self.error_3].into_iter().enumerate() {
+        for (estimates, weights) in self.estimates.iter_mut().zip([&TERMS.error_5, &TERMS.error_3]) {
+            estimates.fill(0.0);
             for term in weights {
-                for (estimate, rate) in self.estimates.iter_mut().zip(&self.rates[term.stage]) {
-                    estimate[which] += term.coefficient * rate;
+                let rates = &self.rates[term.stage * self.n_states..][..self.n_states];
+                for (estimate, rate) in estimates.iter_mut().zip(rates) {
+                    *estimate += term.coefficient * rate;
                 }
             }
         }
-        let size = |which: usize| {
-            model.size_of_error(self.estimates.iter().map(|estimate| step * estimate[which]), &self.states)
+        Ok(())
+    }
+
+    /// Takes all stages of a step at once, which gives the same bits; false where there is no program for it, or a value is not finite.
+    fn run_program(
+        &mut self,
+        model: &mut Model<'s, '_>,
+        old: &Moment,
+        step: f64,
+        new_time: f64,
+        is_at_break: bool,
+    ) -> bool {
+        if !self.is_program_possible || !model.unknown_solver.has_closed_form() {
+            return false;
+        }
+        let n = self.n_states;
+        let program = match &mut self.program {
+            Some(program) => program,
+            None => match model.equations.system.explicit_steps(&METHOD) {
+                Offer::Ready(steps) => self.program.insert(StepProgram {
+                    steps,
+                    inputs: vec![0.0; (STAGES - 1) * model.input_values.len()],
+                    results: vec![0.0; (STAGES + 3) * n + self.unknowns.len()],
+                }),
+                Offer::NotYet => return false,
+                Offer::Never => {
+                    self.is_program_possible = false;
+                    return false;
+                }
+            },
         };
-        let (fifth, third) = (size(0), size(1));
-        let denominator = (fifth.error.powi(2) + 0.01 * third.error.powi(2)).sqrt();
-        let error = if denominator > 0.0 { fifth.error * fifth.error / denominator } else { 0.0 };
-        Ok(Trial { error, worst: fifth.worst })
+        let n_inputs = model.input_values.len();
+        if n_inputs > 0 {
+            for (before, values) in program.inputs.chunks_exact_mut(n_inputs).enumerate() {
+                let stage = before + 1;
+                let is_end = stage == STAGES - 1;
+                let time = if is_end { new_time } else { old.time + C[stage] * step };
+                model.inputs().fill(time, !(is_at_break && is_end), values);
+            }
+        }
+        let start = ExplicitStart {
+            time: old.time,
+            step,
+            end: new_time,
+            states: &old.states,
+            rates: &old.rates,
+            parameters: &model.parameters,
+            inputs: &program.inputs,
+            modes: &model.modes,
+        };
+        program.steps.run(&start, &mut program.results);
+        if !are_finite(&program.results) {
+            return false;
+        }
+        model.unknown_solver.count_closed(&mut model.equations, STAGES - 1);
+        let (rates, rest) = program.results.split_at((STAGES - 1) * n);
+        let (last_stage, rest) = rest.split_at(n);
+        let (end, rest) = rest.split_at(n);
+        let (unknowns, rest) = rest.split_at(self.unknowns.len());
+        let (fifth, third) = rest.split_at(n);
+        self.rates[n..STAGES * n].copy_from_slice(rates);
+        self.last_stage.copy_from_slice(last_stage);
+        self.states.copy_from_slice(end);
+        self.end.copy_from_slice(end);
+        self.unknowns.copy_from_slice(unknowns);
+        self.estimates[0].copy_from_slice(fifth);
+        self.estimates[1].copy_from_slice(third);
+        true
     }
 
     fn record(&mut self, model: &Model<'_, '_>, time: f64, states: &[f64], unknowns: &[f64]) {
@@ -153,11 +291,9 @@ impl Explicit {
 
     /// The largest rate that the end of a step to `new` shows, in magnitude.
     fn stiffness(&self, new: &Moment) -> f64 {
-        let (mut rates, mut states) = (0.0, 0.0);
-        for state in 0..new.states.len() {
-            rates += (new.rates[state] - self.rates[STAGES - 1][state]).powi(2);
-            states += (new.states[state] - self.last_stage[state]).powi(2);
-        }
+        let square = |(new, last): (&f64, &f64)| (new - last).powi(2);
+        let rates: f64 = new.rates.iter().zip(self.rates_of(STAGES - 1)).map(square).sum();
+        let states: f64 = new.states.iter().zip(&self.last_stage).map(square).sum();
         if states > 0.0 { f64::sqrt(rates / states) } else { 0.0 }
     }
 
@@ -198,7 +334,7 @@ impl Explicit {
     ) -> Result<(), IntegrateError> {
         let step = new.time - old.time;
         if !self.has_continuous {
-            self.rates[STAGES].copy_from_slice(&new.rates);
+            self.rates_of_mut(STAGES).copy_from_slice(&new.rates);
             let mut unknowns = new.unknowns.clone();
             model.set_scales(step);
             for stage in STAGES + 1..EXTENDED {
@@ -206,7 +342,8 @@ impl Explicit {
                 let time = old.time + C[stage] * step;
                 model.fill_inputs(time, true);
                 model.solve_unknowns(time, &self.states, &mut unknowns, Care::Quick)?;
-                model.equations.rates(&self.states, &unknowns, &mut self.rates[stage]);
+                let rates = &mut self.rates[stage * self.n_states..][..self.n_states];
+                model.equations.rates(&self.states, &unknowns, rates);
             }
             self.has_continuous = true;
         }
@@ -216,8 +353,9 @@ impl Explicit {
             let first = step * old.rates[at] - difference;
             let second = 2.0 * difference - step * (new.rates[at] + old.rates[at]);
             let higher = |which: usize| -> f64 {
-                let row = &self.continuous[which];
-                step * row.iter().map(|term| term.coefficient * self.rates[term.stage][at]).sum::<f64>()
+                let row = &TERMS.continuous[which];
+                let product = |term: &Term| term.coefficient * self.rates[term.stage * self.n_states + at];
+                step * row.iter().map(product).sum::<f64>()
             };
             let inner = second + y * (higher(0) + x * (higher(1) + y * (higher(2) + x * higher(3))));
             states[at] = old.states[at] + x * (difference + y * (first + x * inner));

@@ -7,9 +7,10 @@
 //!
 //! with W the nominal values; eps, at the size of rounding, keeps redundant constraints from stopping the solve. The matrix is
 //! made once per point and kept while iterations contract. Few constraints are solved by the equations
-//! (G~ G~^T + eps) lambda = -g of their own size instead.
+//! (G~ G~^T + eps) lambda = -g of their own size instead, as one program where the system has it ([`daesy_system::ConstraintStep`]); should its
+//! iterations not end, those with a pivoting factorization begin anew.
 
-use daesy_system::{DaeSystem, Part, Pattern};
+use daesy_system::{ConstraintStep, DaeSystem, Evaluator, Part, Pattern};
 
 use crate::culprit::{CONSTRAINTS, find_culprit};
 use crate::equations::Surroundings;
@@ -28,6 +29,9 @@ const STALLED: f64 = 1e-9;
 
 /// Newton steps before the projection gives up.
 const MAX_ITERATIONS: usize = 12;
+
+/// Steps of the system's own program before it is given up.
+const MAX_PROGRAM_STEPS: usize = 5;
 
 /// So many constraints are few.
 const FEW: usize = 40;
@@ -49,6 +53,16 @@ pub(crate) struct Projector<'s> {
     /// One row of G~, spread out.
     spread: Vec<f64>,
     step: Vec<f64>,
+    program: Option<StepProgram<'s>>,
+}
+
+/// Newton's step as a program of the system.
+struct StepProgram<'s> {
+    program: Box<dyn ConstraintStep + 's>,
+    /// Step, scales of rows, residuals.
+    results: Vec<f64>,
+    /// The states as they were, should the program fail.
+    given: Vec<f64>,
 }
 
 /// How far off the constraints were and are.
@@ -88,6 +102,11 @@ impl<'s> Projector<'s> {
             scales: description.states.iter().map(|state| state.nominal).collect(),
             spread: vec![0.0; n_states],
             step: vec![0.0; n_states],
+            program: system.constraint_step().map(|program| StepProgram {
+                program,
+                results: vec![0.0; n_states + 2 * n_constraints],
+                given: vec![0.0; n_states],
+            }),
         }))
     }
 
@@ -153,6 +172,9 @@ impl<'s> Projector<'s> {
         let around =
             Surroundings { time, parameters: &model.parameters, inputs: &model.input_values, modes: &model.modes };
         let evaluator = model.equations.evaluator();
+        if let Some(projected) = self.run_program(evaluator, &around, states, unknowns) {
+            return Ok(projected);
+        }
         let (mut total, mut last) = (0.0f64, f64::INFINITY);
         let mut has_matrix = false;
         for _ in 0..MAX_ITERATIONS {
@@ -201,6 +223,48 @@ impl<'s> Projector<'s> {
         })
     }
 
+    /// The same by steps that are a program of the system; nothing, and the states as they were, where that does not lead to the constraints.
+    fn run_program(
+        &mut self,
+        evaluator: &mut dyn Evaluator,
+        around: &Surroundings<'_>,
+        states: &mut [f64],
+        unknowns: &[f64],
+    ) -> Option<Projected> {
+        let StepProgram { program, results, given } = self.program.as_mut()?;
+        given.copy_from_slice(states);
+        let (mut total, mut last) = (0.0f64, f64::INFINITY);
+        for iteration in 0..MAX_PROGRAM_STEPS {
+            if iteration > 0 {
+                // Most often one step is enough, so that the constraints alone are looked at first.
+                evaluator.evaluate(Part::Constraint, &around.point(states, unknowns), &mut self.residual);
+                let size = scaled_size(&self.residual, &self.row_scales);
+                if size <= GOAL || size <= STALLED && size > 0.3 * last {
+                    return Some(Projected { change: total, residual: size });
+                }
+            }
+            program.run(&around.point(states, unknowns), &self.scales, results);
+            let (step, rest) = results.split_at(self.scales.len());
+            let (row_scales, residual) = rest.split_at(self.row_scales.len());
+            self.row_scales.copy_from_slice(row_scales);
+            last = scaled_size(residual, row_scales);
+            if last == 0.0 {
+                return Some(Projected { change: total, residual: last });
+            }
+            let mut change = 0.0f64;
+            for ((state, step), scale) in states.iter_mut().zip(step).zip(&self.scales) {
+                change = if step.is_finite() { change.max(step.abs()) } else { f64::INFINITY };
+                *state += step * scale;
+            }
+            if !change.is_finite() {
+                break;
+            }
+            total = total.max(change);
+        }
+        states.copy_from_slice(given);
+        None
+    }
+
     fn singular(&self, time: f64, singular: SingularMatrix) -> IntegrateError {
         let states = &self.system.description().states;
         let name = singular.column.and_then(|at| states.get(at)).or(states.first());
@@ -209,8 +273,7 @@ impl<'s> Projector<'s> {
 
     /// The largest residual with rows of G~ scaled to norm one.
     fn scaled_residual(&self) -> f64 {
-        let scaled = self.residual.iter().zip(&self.row_scales).map(|(value, scale)| (value * scale).abs());
-        scaled.fold(0.0, f64::max)
+        scaled_size(&self.residual, &self.row_scales)
     }
 
     /// Scales rows of G~ to norm one and factors.
@@ -290,6 +353,20 @@ impl<'s> Projector<'s> {
         }
         Ok(change)
     }
+}
+
+/// The largest of scaled values; infinite where one is not a number.
+fn scaled_size(values: &[f64], scales: &[f64]) -> f64 {
+    let scaled = values.iter().zip(scales).map(|(value, scale)| (value * scale).abs());
+    scaled.fold(0.0, |largest, value| {
+        if value <= largest {
+            largest
+        } else if value.is_nan() {
+            f64::INFINITY
+        } else {
+            value
+        }
+    })
 }
 
 /// All pairs of constraints: dense, as constraints are few.

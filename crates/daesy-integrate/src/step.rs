@@ -96,7 +96,7 @@ pub(crate) struct Stepper<'s, 'i> {
     contest: Contest,
     /// The method of the last step.
     last_kind: Kind,
-    explicit: Explicit,
+    explicit: Explicit<'s>,
     implicit: Option<Implicit>,
     pub(crate) now: Moment,
     /// Where the last step began.

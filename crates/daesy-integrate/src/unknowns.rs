@@ -106,6 +106,18 @@ impl<'s> UnknownSolver<'s> {
         self.has_matrix = false;
     }
 
+    /// Whether the unknowns have a closed form that is trusted.
+    pub(crate) const fn has_closed_form(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    /// Takes note of solves by the closed form that were done elsewhere.
+    pub(crate) fn count_closed(&self, equations: &mut Equations<'_>, n_solves: usize) {
+        let extra_cost = self.closed.as_ref().map_or(0.0, |closed| closed.extra_cost);
+        equations.work.evaluations += n_solves;
+        equations.work.cost += n_solves as f64 * (equations.residual_cost() + extra_cost);
+    }
+
     fn factor(
         &mut self,
         equations: &mut Equations<'_>,

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod events;
+pub mod explicit;
 pub mod step;
 mod watch;
 
@@ -28,6 +29,7 @@ pub use events::{Action, ActionKind, AssertionLabel, Before, DiscreteVariable, E
 
 use thiserror::Error;
 
+pub use explicit::{ExplicitMethod, ExplicitStart, ExplicitSteps, Offer};
 pub use watch::{Progress, Watch};
 
 /// What the rate of a state is.
@@ -302,6 +304,18 @@ pub trait LinearUnknowns {
     fn solve_watched(&mut self, point: &Point<'_>, unknowns: &mut [f64]) -> f64;
 }
 
+/// Takes steps of Newton's method back to the constraints g(t, s) = 0, each the least change in a weighted norm.
+pub trait ConstraintStep {
+    /// Writes, one behind the other,
+    ///
+    /// - ds / w, which minimizes its sum of squares under G ds = -g,
+    /// - 1 over the norm of each row of G diag(w), 1 for a row of zeros,
+    /// - g
+    ///
+    /// at a point, whose unknowns are not looked at; w are the weights.
+    fn run(&mut self, point: &Point<'_>, weights: &[f64], results: &mut [f64]);
+}
+
 /// A compiled model.
 pub trait DaeSystem: Send + Sync {
     /// The fixed facts.
@@ -336,6 +350,17 @@ pub trait DaeSystem: Send + Sync {
     /// will be asked for; it guides the order of elimination.
     fn linear_unknowns(&self, _reference: &Point<'_>) -> Option<Box<dyn LinearUnknowns + '_>> {
         None
+    }
+
+    /// Steps back to the constraints, where there are few.
+    fn constraint_step(&self) -> Option<Box<dyn ConstraintStep + '_>> {
+        None
+    }
+
+    /// Steps of an explicit method as one program, where the unknowns have a closed form ([`DaeSystem::linear_unknowns`]). It is made after it
+    /// was asked for some times.
+    fn explicit_steps(&self, _method: &ExplicitMethod<'_>) -> Offer<Box<dyn ExplicitSteps + '_>> {
+        Offer::Never
     }
 
     /// A one-step method for many realizations at once.

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use daesy_compile::{CompiledSystem, compile};
 use daesy_graph::scalar::{apply_binary, apply_unary, is_true};
 use daesy_graph::{BinaryOp, ExprId, Graph, Leaf, Node, Reach, VarId};
+use daesy_integrate::{Inputs, SimulateOptions, Simulation, simulate};
 use daesy_model::flatten::flatten_text;
 use daesy_structure::regularize;
 use daesy_system::{DaeSystem, LanePoint, Part, Point};
@@ -423,4 +424,136 @@ end P;";
     let nonlinear = "model N Real x(start = 1), y; equation der(x) = -y; y + y^3 = x; end N;";
     let system = compile(regularize(flatten_text("n.mo", nonlinear, Some("N")).unwrap()).unwrap()).unwrap();
     assert!(system.linear_unknowns(&point_at(&[1.0], &[0.0, 0.0], &[])).is_none());
+}
+
+/// A force that changes with time, with as many derivatives as are asked for.
+struct Force;
+
+impl Inputs for Force {
+    fn fill(&self, time: f64, _is_after: bool, values: &mut [f64]) {
+        for (order, value) in values.iter_mut().enumerate() {
+            *value = 1.3f64.powi(order as i32) * (1.3 * time + order as f64 * std::f64::consts::FRAC_PI_2).sin();
+        }
+    }
+    fn breaks(&self) -> &[f64] {
+        &[]
+    }
+}
+
+/// A system that has been simulated often takes whole steps, projections and parts by programs and machine code: not a bit of the trajectory
+/// may change by that.
+#[test]
+fn trajectories_do_not_depend_on_what_ran_before() {
+    let text = "model M
+  parameter Real m = 0.7, L = 1.2, g = 9.81, d = 0.1;
+  input Real force;
+  Real x(start = 0.4, fixed = true), y(start = -1.13), vx(start = 0), vy(start = 0), tension, phi(start = 0.2, fixed = true),
+    w(start = 0, fixed = true);
+equation
+  der(x) = vx;
+  der(y) = vy;
+  m*der(vx) = -tension*x - d*vx + force;
+  m*der(vy) = -tension*y - d*vy - m*g;
+  x^2 + y^2 = L^2;
+  der(phi) = w;
+  (1 + 0.2*cos(phi))*der(w) + 0.3*der(vx) = -sin(phi)*exp(-0.1*w^2) + 0.1*sin(time);
+end M;";
+    let system = compile(regularize(flatten_text("m.mo", text, Some("M")).unwrap()).unwrap()).unwrap();
+    let parameters = system.parameter_values(&[]).unwrap();
+    let output_times: Vec<f64> = (0..=20).map(|at| 0.35 * f64::from(at)).collect();
+    for rtol in [1e-4, 1e-9] {
+        let options = SimulateOptions {
+            start: 0.0,
+            stop: 7.0,
+            output_times: output_times.clone(),
+            rtol,
+            atol: rtol,
+            max_steps: 10_000,
+            watch: daesy_system::Watch::default(),
+        };
+        let runs: Vec<Simulation> = (0..6).map(|_| simulate(&system, &parameters, &Force, &options).unwrap()).collect();
+        for run in &runs[1..] {
+            assert_eq!((run.steps, run.rejected), (runs[0].steps, runs[0].rejected));
+            assert_eq!(run.evaluations, runs[0].evaluations);
+            for (row, first) in run.rows.iter().zip(&runs[0].rows) {
+                let bits = |row: &[f64]| -> Vec<u64> { row.iter().map(|value| value.to_bits()).collect() };
+                assert_eq!(bits(row), bits(first));
+            }
+        }
+    }
+}
+
+/// A step back to the constraints satisfies them to first order, and no step that does so is shorter: it is a combination of their gradients.
+#[test]
+fn steps_back_to_constraints_are_the_shortest() {
+    let text = "model M
+  parameter Real a = 1.5;
+  Real x, y, z, vx, vy, vz, l1, l2;
+equation
+  der(x) = vx;
+  der(y) = vy;
+  der(z) = vz;
+  der(vx) = 2*x*l1 + y*l2;
+  der(vy) = 2*a*y*l1 + x*l2 - 1;
+  der(vz) = 2*z*l1 + l2;
+  x^2 + a*y^2 + z^2 = 4 + 0.1*time;
+  x*y + z = 0.3;
+end M;";
+    let system = compile(regularize(flatten_text("m.mo", text, Some("M")).unwrap()).unwrap()).unwrap();
+    let description = system.description();
+    let (n, m) = (description.states.len(), description.constraints.len());
+    assert_eq!((n, m), (9, 7));
+    let parameters = system.parameter_values(&[]).unwrap();
+    let mut rng = fastrand::Rng::with_seed(12);
+    let mut program = system.constraint_step().expect("there are few constraints");
+    let mut evaluator = system.evaluator();
+    let pattern = system.pattern(Part::ConstraintByStates);
+    let unknowns = vec![f64::NAN; description.unknowns.len()];
+    for round in 0..60 {
+        let states: Vec<f64> = (0..n).map(|_| 4.0 * rng.f64() - 2.0).collect();
+        let mut weights: Vec<f64> = (0..n).map(|_| 0.1 + rng.f64()).collect();
+        if round % 3 == 0 {
+            // A state that is held.
+            weights[rng.usize(..n)] = 0.0;
+        }
+        let point = point_at(&states, &unknowns, &parameters);
+        let mut results = vec![0.0; n + 2 * m];
+        program.run(&point, &weights, &mut results);
+        let (mut g, mut entries) = (vec![0.0; m], vec![0.0; pattern.n_entries()]);
+        evaluator.evaluate(Part::Constraint, &point, &mut g);
+        evaluator.evaluate(Part::ConstraintByStates, &point, &mut entries);
+        assert_eq!(results[n + m..], g);
+        let mut jacobian = vec![vec![0.0; n]; m];
+        for ((row, column), entry) in pattern.entries().zip(&entries) {
+            jacobian[row][column] = entry * weights[column];
+        }
+        let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
+        let step = &results[..n];
+        for row in 0..m {
+            let norm = dot(&jacobian[row], &jacobian[row]).sqrt();
+            assert!((results[n + row] * norm - 1.0).abs() < 1e-12);
+            let left = dot(&jacobian[row], step) + g[row];
+            assert!(left.abs() < 1e-9 * (1.0 + g[row].abs()), "{round}: {left:e}");
+        }
+        // What is left of the step when its part along the gradients is taken away, by orthogonalization.
+        let mut rest = step.to_vec();
+        let mut basis: Vec<Vec<f64>> = Vec::new();
+        for row in &jacobian {
+            let mut direction = row.clone();
+            for _ in 0..2 {
+                for known in &basis {
+                    let along = dot(&direction, known);
+                    direction.iter_mut().zip(known).for_each(|(value, known)| *value -= along * known);
+                }
+            }
+            let norm = dot(&direction, &direction).sqrt();
+            basis.push(direction.iter().map(|value| value / norm).collect());
+        }
+        for known in &basis {
+            let along = dot(&rest, known);
+            rest.iter_mut().zip(known).for_each(|(value, known)| *value -= along * known);
+        }
+        let size = dot(step, step).sqrt();
+        assert!(dot(&rest, &rest).sqrt() < 1e-9 * (1.0 + size), "{round}: {rest:?}");
+    }
 }

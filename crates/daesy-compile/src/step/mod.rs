@@ -8,6 +8,9 @@
 //! s := s - W^2 G' (G W^2 G')^-1 g(t, s),     G = dg/ds, W = diag(nominal)
 //! ```
 //!
+//! Single trajectories have programs of their own for parts of a step: the unknowns where they are linear (`unknowns`), all stages of an explicit
+//! method (`runge_kutta`), the way back to the constraints (`constraints`).
+//!
 //! Derivatives along directions in parameters and inputs are those of the program (see `tape::tangent`): exact for the numbers that
 //! it computes. What depends on parameters and the step length alone is computed once (see `tape::split`).
 
@@ -15,16 +18,20 @@
 #![allow(clippy::needless_range_loop)]
 
 mod blueprint;
+mod constraints;
 mod eliminate;
 mod explicit;
 mod implicit;
 mod run;
+mod runge_kutta;
 mod unknowns;
 
 use daesy_system::{StepProgramError, StepRequest};
 
 use crate::lower::CompiledSystem;
+pub(crate) use constraints::ConstraintProgram;
 pub(crate) use run::CompiledSteps;
+pub(crate) use runge_kutta::ExplicitProgram;
 pub(crate) use unknowns::UnknownsProgram;
 
 /// Builds the programs of a method.

@@ -12,7 +12,7 @@
 //! so that whoever runs it can turn to a factorization with pivots of its own. Units of equations and unknowns do not change that number,
 //! while a pivot may look small against its column only because a mass is small against a length.
 
-use daesy_graph::{Differentiator, ExprId, Leaf, Reach};
+use daesy_graph::{Differentiator, ExprId, Graph, Leaf, Reach};
 use daesy_system::{DaeSystem, Evaluator, LinearUnknowns, Part, Point};
 use rustc_hash::FxHashMap;
 
@@ -32,16 +32,29 @@ const MOST_OPERATIONS_PER_UNKNOWN: usize = 40;
 /// Points beside the reference at which pivots must be good.
 const N_SAMPLES: usize = 4;
 
-/// The programs that give all unknowns, one of them the backward error too.
-pub(crate) struct UnknownsProgram {
-    quick: Interpreter,
-    watched: Interpreter,
-    n_operations: usize,
+/// How the unknowns of all blocks are eliminated.
+pub(crate) struct Elimination {
+    /// Residuals and their derivatives.
+    graph: Graph,
+    blocks: Vec<LinearBlock>,
+    /// Places of the unknowns among the inputs of tapes.
+    unknown_places: Vec<usize>,
 }
 
-impl UnknownsProgram {
-    /// The program, unless a block is not linear or it would be long.
-    pub(crate) fn new(system: &CompiledSystem, reference: &Point<'_>) -> Option<Self> {
+struct LinearBlock {
+    start: usize,
+    /// Right-hand sides, then entries of the matrix.
+    roots: Vec<ExprId>,
+    /// All below them, arguments first.
+    order: Vec<ExprId>,
+    places: Vec<Place>,
+    pivots: PivotOrder,
+    nominals: Vec<f64>,
+}
+
+impl Elimination {
+    /// Chooses pivots near a reference; none for systems that are not linear or large.
+    fn new(system: &CompiledSystem, reference: &Point<'_>) -> Option<Self> {
         let regular = &system.regular;
         let n = regular.unknowns.len();
         if n == 0 || n > MOST_UNKNOWNS || regular.blocks.iter().any(|block| !block.is_linear) {
@@ -59,16 +72,8 @@ impl UnknownsProgram {
         let gradients: Vec<Vec<daesy_graph::GradientEntry>> =
             system.rows.residual.iter().map(|&row| differentiator.gradient(&mut graph, row)).collect();
         let pattern = system.pattern(Part::ResidualByUnknowns);
-        let n_inputs = system.places.n_inputs;
-        let mut builder = TapeBuilder::new(n_inputs, TapeOptions::default());
-        let mut lowering = Lowering::new(&system.places, &graph, &system.graph);
-        lowering.bindings = (0..n_inputs).map(|input| builder.input(input)).collect();
-        let zero = builder.constant(0.0);
-        for &place in &unknown_places {
-            lowering.bindings[place] = zero;
-        }
-        let (mut watch, mut reach) = (Watch::default(), Reach::new());
-        let mut unknowns = vec![zero; n];
+        let mut reach = Reach::new();
+        let mut blocks = Vec::new();
         for block in &regular.blocks {
             let (start, end) = (block.start as usize, (block.start + block.len) as usize);
             let (mut places, mut entries, mut positions) = (Vec::new(), Vec::new(), Vec::new());
@@ -82,40 +87,84 @@ impl UnknownsProgram {
                     }
                 }
             }
-            let rows = &system.rows.residual[start..end];
-            let roots: Vec<ExprId> = rows.iter().chain(&entries).copied().collect();
+            let roots: Vec<ExprId> = system.rows.residual[start..end].iter().chain(&entries).copied().collect();
             let order: Vec<ExprId> = reach.below(&graph, &roots).to_vec();
-            let mut values = lowering.lower(&mut builder, &order, &roots);
-            let entry_values = values.split_off(rows.len());
-            let right: Vec<Value> = values.into_iter().map(|value| builder.neg(value)).collect();
             let sampled: Vec<Vec<f64>> =
                 samples.iter().map(|sample| positions.iter().map(|&at| sample[at]).collect()).collect();
             let pivots = PivotOrder::choose(end - start, &places, &sampled, &vec![false; places.len()]);
-            let mut matrix: FxHashMap<Place, Value> = FxHashMap::default();
-            for (place, value) in places.into_iter().zip(entry_values) {
-                matrix.insert(place, value);
-            }
-            let factors = Factors::new(&mut builder, &pivots, matrix.clone(), None);
-            let solution = factors.solve(&mut builder, &right);
+            let nominals = system.description.unknowns[start..end].iter().map(|unknown| unknown.nominal).collect();
+            blocks.push(LinearBlock { start, roots, order, places, pivots, nominals });
+        }
+        Some(Self { graph, blocks, unknown_places })
+    }
+
+    /// What puts expressions into programs.
+    pub(super) fn lowering<'a>(&'a self, system: &'a CompiledSystem) -> Lowering<'a> {
+        Lowering::new(&system.places, &self.graph, &system.graph)
+    }
+
+    /// Writes the solution into a program, with time, states, parameters, inputs and modes as bound; binds the unknowns to it. The largest
+    /// backward error is watched where that is asked for.
+    pub(super) fn solve(
+        &self,
+        builder: &mut TapeBuilder,
+        lowering: &mut Lowering<'_>,
+        mut watch: Option<&mut Watch>,
+    ) -> Vec<Value> {
+        let zero = builder.constant(0.0);
+        for &place in &self.unknown_places {
+            lowering.bindings[place] = zero;
+        }
+        let mut unknowns = vec![zero; self.unknown_places.len()];
+        for block in &self.blocks {
+            let mut values = lowering.lower(builder, &block.order, &block.roots);
+            let entries = values.split_off(block.nominals.len());
+            let right: Vec<Value> = values.into_iter().map(|value| builder.neg(value)).collect();
+            let matrix: FxHashMap<Place, Value> = block.places.iter().copied().zip(entries).collect();
+            let factors = Factors::new(builder, &block.pivots, matrix.clone(), None);
+            let solution = factors.solve(builder, &right);
             // A division alone cannot go wrong.
-            if solution.len() > 1 {
-                let nominals: Vec<f64> =
-                    system.description.unknowns[start..end].iter().map(|unknown| unknown.nominal).collect();
-                let error = backward_error(&mut builder, &matrix, &solution, &right, &nominals);
-                watch.note(&mut builder, error);
+            if let Some(watch) = &mut watch
+                && solution.len() > 1
+            {
+                let error = backward_error(builder, &matrix, &solution, &right, &block.nominals);
+                watch.note(builder, error);
             }
             for (at, value) in solution.into_iter().enumerate() {
-                unknowns[start + at] = value;
-                lowering.bindings[unknown_places[start + at]] = value;
+                unknowns[block.start + at] = value;
+                lowering.bindings[self.unknown_places[block.start + at]] = value;
             }
         }
+        unknowns
+    }
+}
+
+/// The programs that give all unknowns, one of them the backward error too.
+pub(crate) struct UnknownsProgram {
+    pub(super) elimination: Elimination,
+    quick: Interpreter,
+    watched: Interpreter,
+    pub(super) n_operations: usize,
+}
+
+impl UnknownsProgram {
+    /// The program, unless a block is not linear or it would be long.
+    pub(crate) fn new(system: &CompiledSystem, reference: &Point<'_>) -> Option<Self> {
+        let elimination = Elimination::new(system, reference)?;
+        let n_inputs = system.places.n_inputs;
+        let mut builder = TapeBuilder::new(n_inputs, TapeOptions::default());
+        let mut lowering = elimination.lowering(system);
+        lowering.bindings = (0..n_inputs).map(|input| builder.input(input)).collect();
+        let mut watch = Watch::default();
+        let mut unknowns = elimination.solve(&mut builder, &mut lowering, Some(&mut watch));
+        let n = unknowns.len();
         let quick = Interpreter::new(builder.clone().finish(&unknowns).ok()?);
         unknowns.push(watch.value(&mut builder));
         let watched = Interpreter::new(builder.finish(&unknowns).ok()?);
         let n_operations = quick.tape().instructions().len();
         let n_residual = system.program(Part::Residual).tape().instructions().len();
         let is_short = n_operations <= 2 * n_residual + MOST_OPERATIONS_PER_UNKNOWN * n;
-        is_short.then_some(Self { quick, watched, n_operations })
+        is_short.then_some(Self { elimination, quick, watched, n_operations })
     }
 
     /// A solver with memory of its own.
