@@ -50,6 +50,9 @@ const RARELY: usize = 8;
 /// A method on trial has to be better by this factor.
 const ADVANTAGE: f64 = 1.1;
 
+/// An explicit method that has become slower than this part of the pace that won the last trial has to win another one.
+const SLOWED: f64 = 0.3;
+
 /// Where a stretch of steps began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
@@ -95,6 +98,8 @@ pub(crate) struct Contest {
     wait: usize,
     /// The step at which the explicit method came to its border.
     border_step: f64,
+    /// The pace that won the last trial.
+    winning_pace: f64,
 }
 
 impl Contest {
@@ -111,6 +116,7 @@ impl Contest {
             n_since_trial: 0,
             wait: if kind == Kind::Explicit { 0 } else { FIRST_WAIT },
             border_step: f64::INFINITY,
+            winning_pace: 0.0,
         }
     }
 
@@ -160,6 +166,7 @@ impl Contest {
                 return None;
             }
             self.leader_step = None;
+            self.winning_pace = self.pace.max(pace);
             if pace > ADVANTAGE * self.pace {
                 self.wait = FIRST_WAIT;
                 return None;
@@ -180,7 +187,10 @@ impl Contest {
                 progress.next_step <= HOPELESS * self.border_step || self.n_since_trial >= RARELY * self.wait
             }
         };
-        if is_time && self.n_since_trial >= self.wait {
+        let has_slowed = self.kind == Kind::Explicit
+            && self.pace < SLOWED * self.winning_pace
+            && self.n_since_trial >= WARM_UP + WINDOW;
+        if is_time && (self.n_since_trial >= self.wait || has_slowed) {
             self.leader_step = Some(progress.next_step);
             if self.kind == Kind::Explicit {
                 self.border_step = progress.next_step;
