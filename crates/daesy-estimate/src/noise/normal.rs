@@ -7,7 +7,49 @@
 //! Logarithm, sine and cosine are polynomials in additions, products, quotients and fused products, each rounded as IEEE 754 says, so
 //! that every machine gives the same bits; their error is a few units in the last place, far below what a sample could show.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+
 use super::philox::philox_words;
+
+/// Coefficients of the logarithm, odd and even powers apart, highest first. As in [@fdlibm].
+const ODD: [f64; 4] = [0.147_981_986_051_165_86, 0.181_835_721_616_180_5, 0.285_714_287_436_623_9, 0.666_666_666_666_673_5];
+const EVEN: [f64; 3] = [0.153_138_376_992_093_73, 0.222_221_984_321_497_84, 0.399_999_999_994_094_2];
+
+/// Coefficients of the sine, highest power first. As in [@fdlibm].
+const SINE: [f64; 6] = [
+    1.589_690_995_211_55e-10,
+    -2.505_076_025_340_686_3e-8,
+    2.755_731_370_707_006_8e-6,
+    -1.984_126_982_985_795e-4,
+    8.333_333_333_322_49e-3,
+    -1.666_666_666_666_663_2e-1,
+];
+
+/// Coefficients of the cosine, highest power first. As in [@fdlibm].
+const COSINE: [f64; 6] = [
+    -1.135_964_755_778_819_5e-11,
+    2.087_572_321_298_175e-9,
+    -2.755_731_435_139_066_3e-7,
+    2.480_158_728_947_673e-5,
+    -1.388_888_888_887_411e-3,
+    4.166_666_666_666_66e-2,
+];
+
+/// The bits of the root of 1/2.
+const HALF_ROOT: u64 = 0x3FE6_A09E_667F_3BCD;
+
+/// Added to an exponent, so that it is never negative.
+const OFFSET: u64 = 2048;
+
+/// As the last digits of this number a small whole number becomes a double without a conversion.
+const TWO_POWER_52: f64 = 4_503_599_627_370_496.0;
+
+/// Adding and taking away 1.5 * 2^52 rounds to the nearest whole number.
+const ROUNDER: f64 = 6_755_399_441_055_744.0;
+
+/// The bits of 1.
+const UNIT_EXPONENT: u64 = 0x3FF0_0000_0000_0000;
 
 /// Lanes that are worked on together.
 const WIDTH: usize = 64;
@@ -27,6 +69,11 @@ pub struct Draw {
 
 /// Writes two normal numbers for each realization, with the instructions this machine has.
 pub fn fill(draw: Draw, realizations: &[u32], first: &mut [f64], second: &mut [f64]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(simd) = pulp::x86::V3::try_new() {
+        simd.vectorize(avx2::FillAvx2 { simd, draw, realizations, first, second });
+        return;
+    }
     pulp::Arch::new().dispatch(Fill { draw, realizations, first, second });
 }
 
@@ -73,32 +120,25 @@ pub fn pair(draw: Draw, realization: u32) -> [f64; 2] {
 #[inline(always)]
 fn box_muller(bits: [u64; 2]) -> [f64; 2] {
     // In 1..2; the first is turned around so that its logarithm is finite.
-    let u1 = 2.0 - f64::from_bits(bits[0] >> 12 | 0x3FF0_0000_0000_0000);
-    let u2 = f64::from_bits(bits[1] >> 12 | 0x3FF0_0000_0000_0000) - 1.0;
+    let u1 = 2.0 - f64::from_bits(bits[0] >> 12 | UNIT_EXPONENT);
+    let u2 = f64::from_bits(bits[1] >> 12 | UNIT_EXPONENT) - 1.0;
     let radius = (-2.0 * logarithm(u1)).sqrt();
     let [sine, cosine] = sine_cosine(u2);
     [radius * cosine, radius * sine]
 }
 
-/// ln x for normal x > 0: x = 2^e m with m near 1, ln m = 2 artanh((m - 1) / (m + 1)). Coefficients as in [@fdlibm].
+/// ln x for normal x > 0: x = 2^e m with m near 1, ln m = 2 artanh((m - 1) / (m + 1)).
 #[inline(always)]
 fn logarithm(x: f64) -> f64 {
-    const HALF_ROOT: u64 = 0x3FE6_A09E_667F_3BCD;
     let bits = x.to_bits();
-    // The exponent and 2048, so that it is never negative; as the last digits of 2^52 it becomes a double without a conversion.
-    const OFFSET: u64 = 2048;
     let exponent = (bits.wrapping_sub(HALF_ROOT).wrapping_add(OFFSET << 52)) >> 52;
     let m = f64::from_bits(bits.wrapping_sub(exponent.wrapping_sub(OFFSET) << 52));
-    let exponent = f64::from_bits(exponent | 0x4330_0000_0000_0000) - (4_503_599_627_370_496.0 + OFFSET as f64);
+    let exponent = f64::from_bits(exponent | TWO_POWER_52.to_bits()) - (TWO_POWER_52 + OFFSET as f64);
     let s = (m - 1.0) / (m + 1.0);
     let z = s * s;
     let w = z * z;
     // Even and odd powers of z apart, so that one need not wait for the other.
-    let odd = horner(
-        w,
-        [0.147_981_986_051_165_86, 0.181_835_721_616_180_5, 0.285_714_287_436_623_9, 0.666_666_666_666_673_5],
-    );
-    let even = horner(w, [0.153_138_376_992_093_73, 0.222_221_984_321_497_84, 0.399_999_999_994_094_2]);
+    let (odd, even) = (horner(w, ODD), horner(w, EVEN));
     let sum = w.mul_add(even, z * odd) + 2.0;
     exponent.mul_add(std::f64::consts::LN_2, sum * s)
 }
@@ -113,39 +153,17 @@ fn horner<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
     sum
 }
 
-/// sin and cos of 2 pi u for 0 <= u < 1. Coefficients as in [@fdlibm].
+/// sin and cos of 2 pi u for 0 <= u < 1.
 #[inline(always)]
 fn sine_cosine(u: f64) -> [f64; 2] {
     let y = u * 4.0;
-    // Adding and taking away 1.5 * 2^52 rounds to the nearest whole number.
-    const ROUNDER: f64 = 6_755_399_441_055_744.0;
     let shifted = y + ROUNDER;
     let quarter = shifted - ROUNDER;
     let r = (y - quarter) * std::f64::consts::FRAC_PI_2;
     let z = r * r;
-    let sine = horner(
-        z,
-        [
-            1.589_690_995_211_55e-10,
-            -2.505_076_025_340_686_3e-8,
-            2.755_731_370_707_006_8e-6,
-            -1.984_126_982_985_795e-4,
-            8.333_333_333_322_49e-3,
-            -1.666_666_666_666_663_2e-1,
-        ],
-    );
+    let sine = horner(z, SINE);
     let sine = (sine * z).mul_add(r, r);
-    let cosine = horner(
-        z,
-        [
-            -1.135_964_755_778_819_5e-11,
-            2.087_572_321_298_175e-9,
-            -2.755_731_435_139_066_3e-7,
-            2.480_158_728_947_673e-5,
-            -1.388_888_888_887_411e-3,
-            4.166_666_666_666_66e-2,
-        ],
-    );
+    let cosine = horner(z, COSINE);
     let cosine = cosine.mul_add(z * z, z.mul_add(-0.5, 1.0));
     let quadrant = shifted.to_bits();
     let (a, b) = if quadrant & 1 == 0 { (sine, cosine) } else { (cosine, sine) };
@@ -198,11 +216,17 @@ mod tests {
     #[test]
     fn a_number_does_not_depend_on_its_neighbours() {
         let draw = Draw { key: [1, 2], step: 3, pair: 4, purpose: 5 };
-        let realizations: Vec<u32> = (0..13).collect();
-        let (mut a, mut b) = (vec![0.0; 13], vec![0.0; 13]);
-        fill(draw, &realizations, &mut a, &mut b);
-        for (lane, &realization) in realizations.iter().enumerate() {
-            assert_eq!(pair(draw, realization), [a[lane], b[lane]]);
+        for n in [1, 8, 13, 64, 101] {
+            let realizations: Vec<u32> = (0..n).map(|at: u32| at.wrapping_mul(0x9E37_79B9)).collect();
+            let (mut a, mut b) = (vec![0.0; n as usize], vec![0.0; n as usize]);
+            for step in 0..50 {
+                let draw = Draw { step, purpose: step.wrapping_mul(0x0123_4567), ..draw };
+                fill(draw, &realizations, &mut a, &mut b);
+                for (lane, &realization) in realizations.iter().enumerate() {
+                    let bits = |[a, b]: [f64; 2]| [a.to_bits(), b.to_bits()];
+                    assert_eq!(bits(pair(draw, realization)), bits([a[lane], b[lane]]));
+                }
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Philox4x32-10 [@salmon2011] maps a counter of 128 bits to 128 random bits under a key of 64 bits. The key is the seed; the counter
 //! says which step, which realization, which experiment and component, and what for.
 
-const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+pub(super) const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
 /// Ten rounds of Philox4x32.
@@ -42,6 +42,12 @@ pub fn philox_words(counter: [u32; 4], mut key: [u32; 2]) -> [u64; 4] {
         [a, b, c, d] = [second >> 32 ^ b ^ u64::from(key[0]), second, first >> 32 ^ d ^ u64::from(key[1]), first];
     }
     [a, b, c, d].map(|word| word & LOW)
+}
+
+/// The key of a round.
+#[inline(always)]
+pub(super) const fn round_key(key: [u32; 2], round: u32) -> [u32; 2] {
+    [key[0].wrapping_add(WEYL[0].wrapping_mul(round)), key[1].wrapping_add(WEYL[1].wrapping_mul(round))]
 }
 
 /// A seed as a key.
