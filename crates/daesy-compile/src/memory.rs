@@ -135,6 +135,16 @@ impl LaneMemory {
         self.cells_mut().copy_within(start..start + n * stride, input * stride);
     }
 
+    /// Sets a constant of the program for these lanes.
+    ///
+    /// # Panics
+    /// If there is no such constant.
+    pub(crate) fn set_constant(&mut self, index: usize, value: f64) {
+        let repetitions = if self.n_lanes == 1 { 1 } else { REPETITIONS };
+        let first = self.n_slots * self.stride + index * repetitions;
+        self.cells_mut()[first..first + repetitions].fill(value);
+    }
+
     #[allow(unsafe_code)]
     pub(crate) fn cells(&self) -> &[f64] {
         // SAFETY: a cache line is eight doubles in C layout without padding, and the pointer comes from the vector of them.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use daesy_estimate::discretize::{ContinuousModel, discretize, stationary_covariance};
 use daesy_estimate::noise::jet::JetMatrix;
 use daesy_estimate::noise::{DiscreteProcess, Interpolation, NoiseError, ShapedNoise, ShapingFilter};
-use daesy_integrate::ensemble::{DisturbanceRow, Disturbances};
+use daesy_integrate::ensemble::{CHUNK, DisturbanceRow, Disturbances};
 use faer::Mat;
 
 fn matrix<const M: usize, const N: usize>(rows: [[f64; N]; M]) -> Mat<f64> {
@@ -149,5 +149,50 @@ fn the_error_of_straight_lines_is_what_is_reported() {
         let sum: f64 = (0..LANES).map(|lane| (at(1, lane) - 0.5 * (at(0, lane) + at(2, lane))).powi(2)).sum();
         let rms = (sum / LANES as f64).sqrt();
         assert!((rms / reported[row].rms - 1.0).abs() < 4.0 * (0.5 / LANES as f64).sqrt(), "{rms} {:?}", reported[row]);
+    }
+}
+
+#[test]
+fn what_a_point_gets_does_not_depend_on_the_points_beside_it() {
+    const LANES: usize = 13;
+    const N_INTERVALS: usize = 2 * CHUNK + 5;
+    for interpolation in [Interpolation::Linear, Interpolation::Exact] {
+        for is_antithetic in [false, true] {
+            // Same filters, other weights of the same filters, other filters.
+            let points = [(0.7, 3.0), (0.7, 3.0), (0.2, 3.0), (0.7, 2.0), (0.7, 3.0)];
+            let points = points.map(|(sigma, frequency)| noise(sigma, frequency, interpolation).points.remove(0));
+            let together = ShapedNoise { is_antithetic, points: points.to_vec(), ..noise(0.7, 3.0, interpolation) };
+            // Values at the start, then inside and at the end of each interval, chunk by chunk.
+            let walk = |range: std::ops::Range<usize>| {
+                let rows: Vec<DisturbanceRow> = (0..3)
+                    .flat_map(|signal| [None, Some(1)].map(|direction| (signal, direction)))
+                    .enumerate()
+                    .map(|(row, (signal, direction))| DisturbanceRow { row, signal, direction })
+                    .collect();
+                let mut lanes = together.block(1, 4, LANES, range);
+                let mut values = vec![vec![0.0; rows.len() * LANES]; lanes.len()];
+                let mut seen: Vec<Vec<u64>> = vec![Vec::new(); lanes.len()];
+                for lanes in &mut lanes {
+                    lanes.advance(0);
+                    lanes.fill(0.0, &rows, LANES, &mut values[0]);
+                }
+                for chunk in (0..N_INTERVALS).step_by(CHUNK) {
+                    for ((lanes, values), seen) in lanes.iter_mut().zip(&mut values).zip(&mut seen) {
+                        for interval in chunk..(chunk + CHUNK).min(N_INTERVALS) {
+                            lanes.advance(interval);
+                            for fraction in [0.5, 1.0] {
+                                lanes.fill(fraction, &rows, LANES, values);
+                                seen.extend(values.iter().map(|value| value.to_bits()));
+                            }
+                        }
+                    }
+                }
+                seen
+            };
+            let all = walk(0..points.len());
+            for (point, all) in all.iter().enumerate() {
+                assert_eq!(&walk(point..point + 1)[0], all, "point {point}, {interpolation:?}");
+            }
+        }
     }
 }

@@ -1,12 +1,14 @@
 //! The programs of a method and their memory.
 
+use std::sync::OnceLock;
+
 use daesy_system::{LaneSteps, StepLayout, StepMethod, StepProgram, StepProgramError};
 
 use super::blueprint::{Blueprint, Draft, NEWTON_STEPS_AT_START};
 use super::{explicit, implicit};
 use crate::interpret::{Executor, Interpreter};
 use crate::memory::LaneMemory;
-use crate::tape::{TapeError, Value};
+use crate::tape::{Tape, TapeError, Value};
 
 /// Newton steps of the projection at a start.
 const PROJECTIONS_AT_START: usize = 2;
@@ -14,8 +16,17 @@ const PROJECTIONS_AT_START: usize = 2;
 /// A program whose uniform part runs once for all lanes.
 struct Program {
     prelude: Interpreter,
+    /// The rest, with what the prelude gives as constants.
     main: Interpreter,
+    /// Constants of the main part before those.
+    n_constants: usize,
+    /// The rest, with what the prelude gives as rows of lanes.
+    rows: Tape,
+    /// The same, ready to run when lanes have parameters of their own.
+    each: OnceLock<Interpreter>,
     n_lane_inputs: usize,
+    /// By lane input, whether the main part reads it.
+    is_read: Vec<bool>,
 }
 
 impl Program {
@@ -25,7 +36,17 @@ impl Program {
             .builder
             .finish_split(outputs, n_lane_inputs)
             .map_err(|error: TapeError| StepProgramError::Unsupported { reason: error.to_string() })?;
-        Ok(Self { prelude: Interpreter::new(split.prelude), main: Interpreter::new(split.main), n_lane_inputs })
+        let mut is_read = split.main.read_slots();
+        is_read.truncate(n_lane_inputs);
+        Ok(Self {
+            prelude: Interpreter::new(split.prelude),
+            main: Interpreter::new(split.main.with_constants_for_inputs(n_lane_inputs)),
+            n_constants: split.main.constants().len(),
+            rows: split.main,
+            each: OnceLock::new(),
+            n_lane_inputs,
+            is_read,
+        })
     }
 }
 
@@ -40,8 +61,6 @@ pub(crate) struct CompiledSteps {
     seeds: Vec<Vec<u32>>,
     /// Whether a step has eliminations to watch.
     is_watched: bool,
-    /// Whether a step depends on time.
-    reads_time: bool,
 }
 
 impl CompiledSteps {
@@ -81,8 +100,7 @@ impl CompiledSteps {
         let all_states = Program::new(draft, &rows)?;
         let seeds = blueprint.request.directions.iter().map(|direction| direction.parameters.clone()).collect();
         let is_watched = growth.is_some();
-        let reads_time = step.main.tape().reads(0);
-        Ok(Self { layout, step, start, observe, all_states, seeds, is_watched, reads_time })
+        Ok(Self { layout, step, start, observe, all_states, seeds, is_watched })
     }
 }
 
@@ -105,25 +123,38 @@ impl StepProgram for CompiledSteps {
 /// A program with its memory.
 struct Running<'p> {
     program: &'p Program,
+    /// The main part, in the form that is in use.
+    main: &'p Interpreter,
     memory: LaneMemory,
     prelude: LaneMemory,
 }
 
 impl<'p> Running<'p> {
     fn new(program: &'p Program, n_lanes: usize) -> Self {
-        Self { program, memory: program.main.memory(n_lanes), prelude: program.prelude.memory(1) }
+        let main = &program.main;
+        Self { program, main, memory: main.memory(n_lanes), prelude: program.prelude.memory(1) }
     }
 
-    /// Runs the prelude and spreads what it gives over the lanes.
+    /// Goes over to another form of the main part.
+    fn have_main(&mut self, main: &'p Interpreter) {
+        if !self.memory.is_for(main.tape()) {
+            let mut memory = main.memory(self.memory.n_lanes());
+            let n = self.program.n_lane_inputs * memory.stride();
+            memory.inputs_mut()[..n].copy_from_slice(&self.memory.inputs()[..n]);
+            self.memory = memory;
+            self.main = main;
+        }
+    }
+
+    /// Runs the prelude for all lanes.
     fn prepare(&mut self, uniform: &[f64]) {
+        self.have_main(&self.program.main);
         self.have_prelude_lanes(1);
         self.prelude.inputs_mut().copy_from_slice(uniform);
         let is_done = self.program.prelude.execute(&mut self.prelude).is_ok();
         debug_assert!(is_done, "memory belongs to its program");
-        let stride = self.memory.stride();
-        let from = self.program.n_lane_inputs * stride;
-        for (row, &value) in self.memory.inputs_mut()[from..].chunks_exact_mut(stride).zip(self.prelude.outputs()) {
-            row.fill(value);
+        for (at, &value) in self.prelude.outputs().iter().enumerate() {
+            self.memory.set_constant(self.program.n_constants + at, value);
         }
     }
 
@@ -136,6 +167,7 @@ impl<'p> Running<'p> {
     /// Runs the prelude in lanes, each with parameters of its own.
     fn prepare_each(&mut self, step: f64, parameters: &[&[f64]]) {
         let n_lanes = parameters.len();
+        self.have_main(self.program.each.get_or_init(|| Interpreter::new(self.program.rows.clone())));
         self.have_prelude_lanes(n_lanes);
         let stride = self.prelude.stride();
         let inputs = self.prelude.inputs_mut();
@@ -157,7 +189,7 @@ impl<'p> Running<'p> {
     }
 
     fn run(&mut self) {
-        let is_done = self.program.main.execute(&mut self.memory).is_ok();
+        let is_done = self.main.execute(&mut self.memory).is_ok();
         debug_assert!(is_done, "memory belongs to its program");
     }
 
@@ -186,19 +218,24 @@ impl Lanes<'_> {
         let layout = &self.programs.layout;
         1 + layout.n_carried_rows() + node * layout.n_signal_rows()
     }
+}
 
-    /// Copies carried rows and the signals of the last node to a program without nodes in between.
-    fn hand_over(&mut self, which: impl Fn(&mut Self) -> &mut LaneMemory, time: f64) {
-        let layout = &self.programs.layout;
-        let (n_carried, n_signals) = (layout.n_carried_rows(), layout.n_signal_rows());
-        let last = self.signals_at(layout.nodes.len() - 1);
-        let stride = self.stride();
-        let mut values = Vec::with_capacity((n_carried + n_signals) * stride);
-        values.extend_from_slice(self.step.rows(1, n_carried));
-        values.extend_from_slice(self.step.rows(last, n_signals));
-        let inputs = which(self).inputs_mut();
-        inputs[..stride].fill(time);
-        inputs[stride..stride + values.len()].copy_from_slice(&values);
+impl Running<'_> {
+    /// Takes over carried rows and the signals of a node from a step's program, as far as they are read.
+    fn take_over(&mut self, step: &Running<'_>, layout: &StepLayout, first_signal: usize, time: f64) {
+        let stride = self.memory.stride();
+        let n_carried = layout.n_carried_rows();
+        let sources = (1..=n_carried).chain(first_signal..first_signal + layout.n_signal_rows());
+        let is_read = &self.program.is_read;
+        let rows = self.memory.inputs_mut();
+        if is_read[0] {
+            rows[..stride].fill(time);
+        }
+        for ((row, source), &is_read) in rows.chunks_exact_mut(stride).skip(1).zip(sources).zip(&is_read[1..]) {
+            if is_read {
+                row.copy_from_slice(step.rows(source, 1));
+            }
+        }
     }
 }
 
@@ -245,7 +282,8 @@ impl LaneSteps for Lanes<'_> {
     }
 
     fn start(&mut self, time: f64) {
-        self.hand_over(|lanes| &mut lanes.start.memory, time);
+        let last = self.signals_at(self.programs.layout.nodes.len() - 1);
+        self.start.take_over(&self.step, &self.programs.layout, last, time);
         self.start.run();
         let n = self.programs.layout.n_carried_rows();
         let Self { step, start, .. } = self;
@@ -253,7 +291,7 @@ impl LaneSteps for Lanes<'_> {
     }
 
     fn step(&mut self, time: f64) {
-        if self.programs.reads_time {
+        if self.step.program.is_read[0] {
             self.step.rows_mut(0, 1).fill(time);
         }
         self.step.run();
@@ -273,13 +311,15 @@ impl LaneSteps for Lanes<'_> {
     }
 
     fn observe(&mut self, time: f64) -> &[f64] {
-        self.hand_over(|lanes| &mut lanes.observe.memory, time);
+        let last = self.signals_at(self.programs.layout.nodes.len() - 1);
+        self.observe.take_over(&self.step, &self.programs.layout, last, time);
         self.observe.run();
         self.observe.memory.outputs()
     }
 
     fn all_states(&mut self, time: f64) -> &[f64] {
-        self.hand_over(|lanes| &mut lanes.all_states.memory, time);
+        let last = self.signals_at(self.programs.layout.nodes.len() - 1);
+        self.all_states.take_over(&self.step, &self.programs.layout, last, time);
         self.all_states.run();
         self.all_states.memory.outputs()
     }

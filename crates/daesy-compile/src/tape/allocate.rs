@@ -11,6 +11,11 @@ const NONE: u32 = u32::MAX;
 /// How many tapes this process has made.
 static N_TAPES: AtomicU64 = AtomicU64::new(0);
 
+/// A number that no other tape has.
+pub(super) fn next_identity() -> u64 {
+    N_TAPES.fetch_add(1, Ordering::Relaxed)
+}
+
 /// The values that outputs need, after joining.
 struct Program<'a> {
     n_inputs: usize,
@@ -76,8 +81,15 @@ pub(super) fn assemble(
     for operand in calls.iter_mut().flat_map(|call| call.arguments.iter_mut()) {
         *operand = pool.renumber(*operand);
     }
-    let identity = N_TAPES.fetch_add(1, Ordering::Relaxed);
-    Tape { identity, instructions, constants: pool.new, calls, n_inputs, n_outputs: outputs.len(), n_slots }
+    Tape {
+        identity: next_identity(),
+        instructions,
+        constants: pool.new,
+        calls,
+        n_inputs,
+        n_outputs: outputs.len(),
+        n_slots,
+    }
 }
 
 /// Keeps the constants that are used.

@@ -189,13 +189,41 @@ impl Tape {
         self.n_slots
     }
 
-    /// Whether an instruction reads a slot.
-    pub(crate) fn reads(&self, slot: u32) -> bool {
-        let is_it = |operand: &Operand| operand.as_slot() == Some(slot);
-        self.instructions.iter().any(|instruction| match instruction.opcode {
-            Opcode::Call => self.calls[instruction.a.raw() as usize].arguments.iter().any(is_it),
-            opcode => [instruction.a, instruction.b, instruction.c][..opcode.n_operands()].iter().any(is_it),
-        })
+    /// By slot, whether an instruction reads it.
+    pub(crate) fn read_slots(&self) -> Vec<bool> {
+        let mut is_read = vec![false; self.n_slots];
+        for instruction in &self.instructions {
+            let own = [instruction.a, instruction.b, instruction.c];
+            let operands = match instruction.opcode {
+                Opcode::Call => &self.calls[instruction.a.raw() as usize].arguments,
+                opcode => &own[..opcode.n_operands()],
+            };
+            operands.iter().filter_map(|operand| operand.as_slot()).for_each(|slot| is_read[slot as usize] = true);
+        }
+        is_read
+    }
+
+    /// The same program with constants in the place of the inputs from `first` on: input k becomes constant `n + k - first` of a
+    /// program that had n. They are zero until [`crate::LaneMemory::set_constant`] sets them.
+    pub(crate) fn with_constants_for_inputs(&self, first: usize) -> Self {
+        let mut tape = self.clone();
+        let (n_constants, inputs) = (self.constants.len(), first..self.n_inputs);
+        let renamed = |operand: Operand| match operand.source() {
+            Source::Slot(slot) if inputs.contains(&slot) => Operand::constant((n_constants + slot - first) as u32),
+            _ => operand,
+        };
+        for instruction in &mut tape.instructions {
+            let operands = [&mut instruction.a, &mut instruction.b, &mut instruction.c];
+            for operand in operands.into_iter().take(instruction.opcode.n_operands()) {
+                *operand = renamed(*operand);
+            }
+        }
+        for argument in tape.calls.iter_mut().flat_map(|call| &mut call.arguments) {
+            *argument = renamed(*argument);
+        }
+        tape.constants.resize(n_constants + inputs.len(), 0.0);
+        tape.identity = allocate::next_identity();
+        tape
     }
 
     /// Whether every slot, constant and call that an instruction names exists, and none writes to an input.

@@ -19,7 +19,7 @@ use super::jet::JetMatrix;
 use crate::discretize::{ContinuousModel, discretize_with_derivatives, stationary_covariance};
 
 /// A channel on the grid.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Channel {
     /// Number of components of chi.
     pub order: usize,

@@ -3,7 +3,7 @@
 use faer::Mat;
 
 /// A matrix and its derivatives.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct JetMatrix {
     /// The matrix.
     pub value: Mat<f64>,

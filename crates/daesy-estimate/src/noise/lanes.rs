@@ -8,6 +8,7 @@ use daesy_integrate::ensemble::{CHUNK, DisturbanceRow, Disturbances, LaneDisturb
 use rustc_hash::FxHashMap;
 
 use super::bridge::MAX_DEPTH;
+use super::channel::Channel;
 use super::jet::JetMatrix;
 use super::normal::{Draw, fill};
 use super::philox::{Purpose, experiment_and_pair, key};
@@ -56,9 +57,11 @@ struct Innovations {
     experiment: u32,
     realizations: Vec<u32>,
     signs: Vec<f64>,
+    /// Whether some realization is the mirror image of another.
+    mirrors: bool,
     n_components: usize,
     first_step: u32,
-    /// Intervals whose numbers are kept: a chunk if several points of parameters read them, else one.
+    /// Intervals whose numbers are kept: a chunk if several filters read them, else one. A power of 2.
     n_kept: usize,
     /// The intervals that `values` holds, in units of so many.
     chunk: usize,
@@ -81,7 +84,7 @@ impl Innovations {
             let second = if second.is_empty() { &mut spare[..] } else { second };
             fill(draw, &self.realizations, first, second);
         }
-        if self.signs.iter().any(|sign| *sign < 0.0) {
+        if self.mirrors {
             for row in values.chunks_mut(n_lanes) {
                 row.iter_mut().zip(&self.signs).for_each(|(value, sign)| *value *= sign);
             }
@@ -93,7 +96,7 @@ impl Innovations {
         let n_lanes = self.realizations.len();
         let n = self.n_components * n_lanes;
         let n_kept = self.n_kept;
-        let chunk = interval / n_kept;
+        let chunk = interval >> n_kept.trailing_zeros();
         if self.chunk != chunk {
             let mut values = std::mem::take(&mut self.values);
             values.resize(n_kept * n, 0.0);
@@ -106,7 +109,7 @@ impl Innovations {
             self.values = values;
             self.chunk = chunk;
         }
-        &self.values[(interval % n_kept) * n..][..n]
+        &self.values[(interval & (n_kept - 1)) * n..][..n]
     }
 }
 
@@ -122,7 +125,7 @@ impl Disturbances for ShapedNoise {
         n_lanes: usize,
         points: std::ops::Range<usize>,
     ) -> Vec<Box<dyn LaneDisturbances + 's>> {
-        let (realizations, signs) = (first..first + n_lanes)
+        let (realizations, signs): (Vec<u32>, Vec<f64>) = (first..first + n_lanes)
             .map(|at| {
                 if self.is_antithetic {
                     (at as u32 / 2, if at % 2 == 0 { 1.0 } else { -1.0 })
@@ -132,21 +135,40 @@ impl Disturbances for ShapedNoise {
             })
             .unzip();
         let n_components = self.points.first().map_or(0, |process| process.n_components());
+        // Points whose filters are the same read the same rows.
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for point in points.clone() {
+            let channels = &self.points[point].channels;
+            let is_same = |group: &Vec<usize>| self.points[group[0]].channels == *channels;
+            match groups.iter_mut().find(|group| self.interpolation == Interpolation::Linear && is_same(group)) {
+                Some(group) => group.push(point),
+                None => groups.push(vec![point]),
+            }
+        }
         let innovations = Rc::new(RefCell::new(Innovations {
             key: key(self.seed),
             experiment: experiment as u32,
             realizations,
+            mirrors: signs.iter().any(|sign| *sign < 0.0),
             signs,
             n_components,
             first_step: self.first_step,
-            n_kept: if points.len() > 1 { CHUNK } else { 1 },
+            n_kept: if groups.len() > 1 { CHUNK } else { 1 },
             chunk: usize::MAX,
             values: Vec::new(),
         }));
+        let paths: Vec<Rc<RefCell<Paths<'s>>>> = groups
+            .iter()
+            .map(|group| {
+                let n_kept = if group.len() > 1 { CHUNK } else { 1 };
+                let channels = &self.points[group[0]].channels;
+                Rc::new(RefCell::new(Paths::new(channels, innovations.clone(), n_lanes, n_kept)))
+            })
+            .collect();
+        let of = |point: usize| groups.iter().position(|group| group.contains(&point)).unwrap_or(0);
         points
             .map(|point| {
-                let process = &*self.points[point];
-                Box::new(NoiseLanes::new(process, innovations.clone(), self.interpolation, n_lanes))
+                Box::new(NoiseLanes::new(&self.points[point], paths[of(point)].clone(), self.interpolation))
                     as Box<dyn LaneDisturbances + 's>
             })
             .collect()
@@ -154,7 +176,7 @@ impl Disturbances for ShapedNoise {
 }
 
 /// A row of lanes and what it is multiplied by.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 struct Term {
     weight: f64,
     /// Which of the sources it is in.
@@ -163,7 +185,7 @@ struct Term {
 }
 
 /// A row of lanes as a sum of others.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 struct RowSum {
     target: usize,
     terms: Vec<Term>,
@@ -182,33 +204,42 @@ impl RowSum {
 
     /// Adds up from the first to the last, lane by lane.
     #[inline(always)]
-    fn write(&self, sources: &[&[f64]], n_lanes: usize, target: &mut [f64]) {
+    fn write<S: pulp::Simd>(&self, simd: S, sources: &[&[f64]], n_lanes: usize, target: &mut [f64]) {
         let row = |term: &Term| &sources[term.source][term.row * n_lanes..][..n_lanes];
         // Few rows are added in one pass, which is the rule; the order of additions is the same.
         match &self.terms[..] {
             [] => target.fill(0.0),
-            [x] => target.iter_mut().zip(row(x)).for_each(|(sum, a)| *sum = x.weight * a),
-            [x, y] => {
-                let rows = row(x).iter().zip(row(y));
-                target.iter_mut().zip(rows).for_each(|(sum, (a, b))| *sum = x.weight * a + y.weight * b);
-            }
-            [x, y, z, rest @ ..] => {
-                let rows = row(x).iter().zip(row(y)).zip(row(z));
-                let three = |a: &f64, b: &f64, c: &f64| x.weight * a + y.weight * b + z.weight * c;
-                match rest {
-                    [] => target.iter_mut().zip(rows).for_each(|(sum, ((a, b), c))| *sum = three(a, b, c)),
-                    [w, rest @ ..] => {
-                        let rows = rows.zip(row(w));
-                        target.iter_mut().zip(rows).for_each(|(sum, (((a, b), c), d))| {
-                            *sum = three(a, b, c) + w.weight * d;
-                        });
-                        for term in rest {
-                            target.iter_mut().zip(row(term)).for_each(|(sum, a)| *sum += term.weight * a);
-                        }
-                    }
+            [x] => write_few(simd, [x.weight], [row(x)], target),
+            [x, y] => write_few(simd, [x.weight, y.weight], [row(x), row(y)], target),
+            [x, y, z] => write_few(simd, [x.weight, y.weight, z.weight], [row(x), row(y), row(z)], target),
+            [x, y, z, w, rest @ ..] => {
+                let weights = [x.weight, y.weight, z.weight, w.weight];
+                write_few(simd, weights, [row(x), row(y), row(z), row(w)], target);
+                for term in rest {
+                    target.iter_mut().zip(row(term)).for_each(|(sum, a)| *sum += term.weight * a);
                 }
             }
         }
+    }
+}
+
+/// A sum of N rows in one pass.
+#[inline(always)]
+fn write_few<S: pulp::Simd, const N: usize>(simd: S, weights: [f64; N], rows: [&[f64]; N], target: &mut [f64]) {
+    let (groups, rest) = S::as_mut_simd_f64s(target);
+    let n = groups.len();
+    let (row_groups, row_rests) =
+        (rows.map(|row| &S::as_simd_f64s(row).0[..n]), rows.map(|row| S::as_simd_f64s(row).1));
+    let wide = weights.map(|weight| simd.splat_f64s(weight));
+    for (at, group) in groups.iter_mut().enumerate() {
+        let mut sum = simd.mul_f64s(wide[0], row_groups[0][at]);
+        for k in 1..N {
+            sum = simd.add_f64s(sum, simd.mul_f64s(wide[k], row_groups[k][at]));
+        }
+        *group = sum;
+    }
+    for (lane, target) in rest.iter_mut().enumerate() {
+        *target = (1..N).fold(weights[0] * row_rests[0][lane], |sum, k| sum + weights[k] * row_rests[k][lane]);
     }
 }
 
@@ -223,10 +254,10 @@ struct WriteSums<'s> {
 impl pulp::WithSimd for WriteSums<'_> {
     type Output = ();
     #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _simd: S) {
+    fn with_simd<S: pulp::Simd>(self, simd: S) {
         for sum in self.sums {
             let target = &mut self.target[sum.target * self.n_lanes..][..self.n_lanes];
-            sum.write(self.sources, self.n_lanes, target);
+            sum.write(simd, self.sources, self.n_lanes, target);
         }
     }
 }
@@ -256,90 +287,164 @@ impl pulp::WithSimd for Interpolate<'_> {
 /// Components of all channels, with derivatives: `[direction + 1][component][lane]`.
 type Components = Vec<f64>;
 
-/// An output, or its derivative along a direction, at both ends of an interval.
-struct OutputRow {
-    output: usize,
-    direction: Option<usize>,
+/// A sum of components at the grid points of a chunk.
+struct PathRow {
     sum: RowSum,
-    begin: Vec<f64>,
-    end: Vec<f64>,
+    /// A ring of rows of lanes, for two chunks.
+    values: Vec<f64>,
 }
 
-/// One block at one point of parameters.
-struct NoiseLanes<'p> {
-    process: &'p DiscreteProcess,
+/// The components of all channels, and sums of them, chunk by chunk of the grid. Points of parameters with the same filters share them.
+struct Paths<'p> {
+    channels: &'p [Channel],
     innovations: Rc<RefCell<Innovations>>,
-    interpolation: Interpolation,
     n_lanes: usize,
     n_components: usize,
     /// Directions that change the dynamics of some channel.
     n_moving: usize,
-    interval: usize,
+    /// Intervals of a chunk, a power of 2.
+    n_kept: usize,
+    /// Chunks that were computed.
+    n_done: usize,
     /// The components at the end of an interval from those at its begin and the random numbers.
     transition: Vec<RowSum>,
+    /// Components at the begin of the last chunk, and at its end.
     begin: Components,
     end: Components,
-    /// Output rows that were asked for.
-    rows: Vec<OutputRow>,
-    /// Components inside the interval, by number in the tree.
-    inside: FxHashMap<u32, Components>,
+    spare: Components,
+    rows: Vec<PathRow>,
+    /// Sums that were asked for are written with the instructions of this machine.
+    arch: pulp::Arch,
 }
 
-impl<'p> NoiseLanes<'p> {
-    fn new(
-        process: &'p DiscreteProcess,
-        innovations: Rc<RefCell<Innovations>>,
-        interpolation: Interpolation,
-        n_lanes: usize,
-    ) -> Self {
-        let n_components = process.n_components();
+/// One interval of the grid: the components at its end, and the sums of them that were asked for.
+struct Cross<'s> {
+    transition: &'s [RowSum],
+    begin: &'s [f64],
+    numbers: &'s [f64],
+    end: &'s mut [f64],
+    rows: &'s mut [PathRow],
+    n_lanes: usize,
+    /// Place of the interval's end in the rings.
+    place: usize,
+}
+
+impl pulp::WithSimd for Cross<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, simd: S) {
+        let n = self.n_lanes;
+        for sum in self.transition {
+            sum.write(simd, &[self.begin, self.numbers], n, &mut self.end[sum.target * n..][..n]);
+        }
+        for row in self.rows {
+            row.sum.write(simd, &[self.end], n, &mut row.values[self.place * n..][..n]);
+        }
+    }
+}
+
+impl<'p> Paths<'p> {
+    fn new(channels: &'p [Channel], innovations: Rc<RefCell<Innovations>>, n_lanes: usize, n_kept: usize) -> Self {
+        let n_components = channels.iter().map(|channel| channel.order).sum();
         // Derivatives are kept for all directions or none; filters are small.
-        let moves = process.channels.iter().any(|channel| channel.varies.iter().any(|varies| *varies));
-        let n_moving = if moves { process.n_directions } else { 0 };
-        let size = (1 + n_moving) * n_components * n_lanes;
-        let mut lanes = Self {
-            process,
+        let moves = channels.iter().any(|channel| channel.varies.iter().any(|varies| *varies));
+        let n_moving = if moves { channels[0].varies.len() } else { 0 };
+        let zero = vec![0.0; (1 + n_moving) * n_components * n_lanes];
+        let mut paths = Self {
+            channels,
             innovations,
-            interpolation,
             n_lanes,
             n_components,
             n_moving,
-            interval: usize::MAX,
+            n_kept,
+            n_done: 0,
             transition: Vec::new(),
-            begin: vec![0.0; size],
-            end: vec![0.0; size],
+            begin: zero.clone(),
+            end: zero.clone(),
+            spare: zero,
             rows: Vec::new(),
-            inside: FxHashMap::default(),
+            arch: pulp::Arch::new(),
         };
         let mut at = 0;
-        for channel in &process.channels {
-            lanes.transition.extend(lanes.sums(&[&channel.transition], Some(&channel.factor), at, channel.order));
+        for channel in channels {
+            paths.transition.extend(paths.sums(&[&channel.transition], Some(&channel.factor), at, channel.order));
             at += channel.order;
         }
-        lanes.start();
-        lanes
+        paths.start();
+        paths
     }
 
     /// Components at the start go to `end`, whence the first interval takes them.
     fn start(&mut self) {
         let mut numbers = vec![0.0; self.n_components * self.n_lanes];
         self.innovations.borrow().draw(0, Purpose::Start, &mut numbers);
-        let zero = vec![0.0; self.end.len()];
-        let mut target = std::mem::take(&mut self.end);
         let mut at = 0;
-        for channel in &self.process.channels {
+        for channel in self.channels {
             if let Some(factor) = &channel.start {
-                write_sums(&self.sums(&[], Some(factor), at, channel.order), &[&numbers], self.n_lanes, &mut target);
-            } else {
-                let n = self.n_lanes;
-                for block in 0..=self.n_moving {
-                    let from = (block * self.n_components + at) * n;
-                    target[from..from + channel.order * n].copy_from_slice(&zero[..channel.order * n]);
-                }
+                let sums = self.sums(&[], Some(factor), at, channel.order);
+                write_sums(&sums, &[&numbers], self.n_lanes, &mut self.end);
             }
             at += channel.order;
         }
-        self.end = target;
+    }
+
+    /// Computes a chunk from the components at its begin.
+    fn cross(&mut self, chunk: usize) {
+        let Self { begin, end, spare, transition, rows, arch, n_lanes, n_kept, .. } = self;
+        let mut innovations = self.innovations.borrow_mut();
+        for at in 0..*n_kept {
+            let interval = chunk * *n_kept + at;
+            if at > 0 {
+                std::mem::swap(end, spare);
+            }
+            arch.dispatch(Cross {
+                transition,
+                begin: if at == 0 { begin } else { spare },
+                numbers: innovations.at(interval),
+                end,
+                rows,
+                n_lanes: *n_lanes,
+                place: (interval + 1) & (2 * *n_kept - 1),
+            });
+        }
+    }
+
+    /// Where a sum is found, from now on.
+    fn row(&mut self, sum: RowSum) -> usize {
+        if let Some(known) = self.rows.iter().position(|row| row.sum == sum) {
+            return known;
+        }
+        let n = self.n_lanes;
+        let mut values = vec![0.0; 2 * self.n_kept * n];
+        let chunk = self.n_done.saturating_sub(1);
+        let components = if self.n_done == 0 { &self.end } else { &self.begin };
+        let place = self.place(chunk * self.n_kept);
+        write_sums(std::slice::from_ref(&sum), &[components], n, &mut values[place * n..][..n]);
+        self.rows.push(PathRow { sum, values });
+        if self.n_done > 0 {
+            self.cross(chunk);
+        }
+        self.rows.len() - 1
+    }
+
+    /// Place of a grid point in the rings.
+    fn place(&self, point: usize) -> usize {
+        point & (2 * self.n_kept - 1)
+    }
+
+    /// A row at a grid point of the last chunk.
+    fn at(&self, row: usize, point: usize) -> &[f64] {
+        &self.rows[row].values[self.place(point) * self.n_lanes..][..self.n_lanes]
+    }
+
+    /// Goes on to the chunk of an interval.
+    fn reach(&mut self, interval: usize) {
+        let chunk = interval >> self.n_kept.trailing_zeros();
+        while self.n_done <= chunk {
+            std::mem::swap(&mut self.begin, &mut self.end);
+            self.cross(self.n_done);
+            self.n_done += 1;
+        }
     }
 
     /// `target = sum of matrix * source + factor * numbers` for the components `at..at + order` of a channel, with derivatives; the
@@ -369,20 +474,64 @@ impl<'p> NoiseLanes<'p> {
         }
         sums
     }
+}
+
+/// A row that was asked for.
+struct KnownRow {
+    signal: usize,
+    direction: Option<usize>,
+    /// Where it is among the rows of the paths.
+    at: usize,
+}
+
+/// One block at one point of parameters.
+struct NoiseLanes<'p> {
+    process: &'p DiscreteProcess,
+    paths: Rc<RefCell<Paths<'p>>>,
+    interpolation: Interpolation,
+    interval: usize,
+    /// Whether the paths are known over the interval.
+    is_reached: bool,
+    rows: Vec<KnownRow>,
+    /// Components inside the interval, by number in the tree.
+    inside: FxHashMap<u32, Components>,
+}
+
+impl<'p> NoiseLanes<'p> {
+    fn new(process: &'p DiscreteProcess, paths: Rc<RefCell<Paths<'p>>>, interpolation: Interpolation) -> Self {
+        Self {
+            process,
+            paths,
+            interpolation,
+            interval: usize::MAX,
+            is_reached: false,
+            rows: Vec::new(),
+            inside: FxHashMap::default(),
+        }
+    }
+
+    /// Has an output computed from now on, or its derivative along a direction.
+    fn ask(&mut self, signal: usize, direction: Option<usize>) -> usize {
+        let sum = self.output(signal, direction);
+        let at = self.paths.borrow_mut().row(sum);
+        self.rows.push(KnownRow { signal, direction, at });
+        at
+    }
 
     /// An output, or its derivative along a direction, from the components.
     fn output(&self, output: usize, direction: Option<usize>) -> RowSum {
+        let Paths { n_components, n_moving, .. } = *self.paths.borrow();
         let mut sum = RowSum::new(0);
         let mut at = 0;
         for (readout, channel) in self.process.outputs[output].channels.iter().zip(&self.process.channels) {
             if let Some(readout) = readout {
                 for component in 0..channel.order {
-                    let row = |block: usize| block * self.n_components + at + component;
+                    let row = |block: usize| block * n_components + at + component;
                     match direction {
                         None => sum.push(readout.weights[component], 0, row(0)),
                         Some(direction) => {
                             sum.push(readout.derivatives[direction][component], 0, row(0));
-                            if self.n_moving > 0 {
+                            if n_moving > 0 {
                                 sum.push(readout.weights[component], 0, row(1 + direction));
                             }
                         }
@@ -397,8 +546,10 @@ impl<'p> NoiseLanes<'p> {
     /// Components at a fraction of the interval, by halving.
     fn between(&mut self, fraction: f64) -> Components {
         let (mut left, mut right) = (0.0f64, 1.0f64);
-        let mut left_components = self.begin.clone();
-        let mut right_components = self.end.clone();
+        let (mut left_components, mut right_components) = {
+            let paths = self.paths.borrow();
+            (paths.begin.clone(), paths.end.clone())
+        };
         let mut node = 1u32;
         for level in 0..MAX_DEPTH {
             if fraction <= left {
@@ -423,9 +574,10 @@ impl<'p> NoiseLanes<'p> {
         if let Some(known) = self.inside.get(&node) {
             return known.clone();
         }
-        let mut numbers = vec![0.0; self.n_components * self.n_lanes];
+        let paths = self.paths.borrow();
+        let mut numbers = vec![0.0; paths.n_components * paths.n_lanes];
         {
-            let innovations = self.innovations.borrow();
+            let innovations = paths.innovations.borrow();
             let step = innovations.first_step.wrapping_add(self.interval as u32);
             innovations.draw(step, Purpose::Between(node), &mut numbers);
         }
@@ -433,10 +585,11 @@ impl<'p> NoiseLanes<'p> {
         let mut at = 0;
         for (channel, levels) in self.process.channels.iter().zip(&self.process.bridges) {
             let bridge = &levels[level];
-            let sums = self.sums(&[&bridge.left, &bridge.right], Some(&bridge.factor), at, channel.order);
-            write_sums(&sums, &[left, right, &numbers], self.n_lanes, &mut components);
+            let sums = paths.sums(&[&bridge.left, &bridge.right], Some(&bridge.factor), at, channel.order);
+            write_sums(&sums, &[left, right, &numbers], paths.n_lanes, &mut components);
             at += channel.order;
         }
+        drop(paths);
         self.inside.insert(node, components.clone());
         components
     }
@@ -444,28 +597,23 @@ impl<'p> NoiseLanes<'p> {
 
 impl LaneDisturbances for NoiseLanes<'_> {
     fn advance(&mut self, interval: usize) {
-        if self.interval == interval {
-            return;
-        }
-        self.interval = interval;
-        std::mem::swap(&mut self.begin, &mut self.end);
-        self.inside.clear();
-        {
-            let mut innovations = self.innovations.borrow_mut();
-            let numbers = innovations.at(interval);
-            write_sums(&self.transition, &[&self.begin, numbers], self.n_lanes, &mut self.end);
-        }
-        for row in &mut self.rows {
-            std::mem::swap(&mut row.begin, &mut row.end);
-            write_sums(std::slice::from_ref(&row.sum), &[&self.end], self.n_lanes, &mut row.end);
+        if self.interval != interval {
+            self.interval = interval;
+            self.inside.clear();
+            self.is_reached = false;
         }
     }
 
     fn fill(&mut self, fraction: f64, rows: &[DisturbanceRow], stride: usize, values: &mut [f64]) {
-        let n = self.n_lanes;
         let is_inside = fraction > 0.0 && fraction < 1.0;
+        // What all points want at the start is known before the first interval is computed.
+        if !self.is_reached && (fraction > 0.0 || self.interval > 0) {
+            self.paths.borrow_mut().reach(self.interval);
+            self.is_reached = true;
+        }
         if self.interpolation == Interpolation::Exact && is_inside {
             let components = self.between(fraction);
+            let n = self.paths.borrow().n_lanes;
             for row in rows {
                 let sum = self.output(row.signal, row.direction);
                 write_sums(&[sum], &[&components], n, &mut values[row.row * stride..][..n]);
@@ -473,21 +621,20 @@ impl LaneDisturbances for NoiseLanes<'_> {
             return;
         }
         for row in rows {
-            let is_it = |known: &OutputRow| known.output == row.signal && known.direction == row.direction;
-            let at = self.rows.iter().position(is_it).unwrap_or_else(|| {
-                let (mut begin, mut end) = (vec![0.0; n], vec![0.0; n]);
-                let sum = self.output(row.signal, row.direction);
-                write_sums(std::slice::from_ref(&sum), &[&self.begin], n, &mut begin);
-                write_sums(std::slice::from_ref(&sum), &[&self.end], n, &mut end);
-                self.rows.push(OutputRow { output: row.signal, direction: row.direction, sum, begin, end });
-                self.rows.len() - 1
-            });
-            let OutputRow { begin, end, .. } = &self.rows[at];
-            let target = &mut values[row.row * stride..][..n];
+            let is_it = |known: &&KnownRow| known.signal == row.signal && known.direction == row.direction;
+            let at = match self.rows.iter().find(is_it) {
+                Some(known) => known.at,
+                None => self.ask(row.signal, row.direction),
+            };
+            let paths = self.paths.borrow();
+            let (begin, end) = (paths.at(at, self.interval), paths.at(at, self.interval + 1));
+            let target = &mut values[row.row * stride..][..paths.n_lanes];
             if fraction == 1.0 {
                 target.copy_from_slice(end);
+            } else if fraction == 0.0 {
+                target.copy_from_slice(begin);
             } else {
-                pulp::Arch::new().dispatch(Interpolate { begin, end, fraction, target });
+                paths.arch.dispatch(Interpolate { begin, end, fraction, target });
             }
         }
     }

@@ -13,7 +13,8 @@ mod avx2;
 use super::philox::philox_words;
 
 /// Coefficients of the logarithm, odd and even powers apart, highest first. As in [@fdlibm].
-const ODD: [f64; 4] = [0.147_981_986_051_165_86, 0.181_835_721_616_180_5, 0.285_714_287_436_623_9, 0.666_666_666_666_673_5];
+const ODD: [f64; 4] =
+    [0.147_981_986_051_165_86, 0.181_835_721_616_180_5, 0.285_714_287_436_623_9, 0.666_666_666_666_673_5];
 const EVEN: [f64; 3] = [0.153_138_376_992_093_73, 0.222_221_984_321_497_84, 0.399_999_999_994_094_2];
 
 /// Coefficients of the sine, highest power first. As in [@fdlibm].

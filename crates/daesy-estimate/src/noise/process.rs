@@ -78,7 +78,6 @@ pub struct DiscreteProcess {
     pub(super) channels: Vec<Channel>,
     pub(super) bridges: Vec<Vec<BridgeLevel>>,
     pub(super) outputs: Vec<OutputRow>,
-    pub(super) n_directions: usize,
 }
 
 /// How far straight lines between grid points are from the process.
@@ -96,7 +95,6 @@ impl DiscreteProcess {
     /// # Errors
     /// When a derivative does not exist, or a law.
     pub fn new(filters: &[ShapingFilter], step: f64, depth: usize) -> Result<Self, NoiseError> {
-        let n_directions = filters.first().map_or(0, |filter| filter.dynamics.derivatives.len());
         let mut channels: Vec<Channel> = Vec::new();
         let mut bridges = Vec::new();
         let mut outputs: Vec<OutputRow> = Vec::new();
@@ -147,7 +145,7 @@ impl DiscreteProcess {
         for output in &mut outputs {
             output.channels.resize_with(channels.len(), || None);
         }
-        Ok(Self { channels, bridges, outputs, n_directions })
+        Ok(Self { channels, bridges, outputs })
     }
 
     /// Number of output rows.

@@ -86,6 +86,7 @@ pub(super) struct Block<'e> {
     saved: Vec<f64>,
     inputs: Vec<f64>,
     outcome: Outcome,
+    arch: pulp::Arch,
 }
 
 /// Why an interval has to be repeated.
@@ -155,6 +156,7 @@ impl<'e> Block<'e> {
                 lane_steps: 0,
                 rejected_lane_steps: 0,
             },
+            arch: pulp::Arch::new(),
         }
     }
 
@@ -244,14 +246,9 @@ impl<'e> Block<'e> {
     /// Writes the signal rows of a node from `self.inputs` and the disturbances.
     fn fill_signals(&mut self, node: usize, fraction: f64, disturbances: &mut dyn LaneDisturbances) {
         let stride = self.lanes.stride();
-        let signals = self.lanes.signals_mut(node);
-        for ((row, &value), &is_disturbed) in signals.chunks_exact_mut(stride).zip(&self.inputs).zip(&self.is_disturbed)
-        {
-            if !is_disturbed {
-                row.fill(value);
-            }
-        }
-        disturbances.fill(fraction, &self.rows, stride, signals);
+        let rows = self.lanes.signals_mut(node);
+        self.arch.dispatch(Spread { rows: &mut *rows, stride, values: &self.inputs, is_given: &self.is_disturbed });
+        disturbances.fill(fraction, &self.rows, stride, rows);
     }
 
     /// Allowed errors from the size of the states: relative to the largest of all lanes, lately.
@@ -260,7 +257,7 @@ impl<'e> Block<'e> {
         let carried = self.lanes.carried();
         for (row, scale) in self.scales.iter_mut().enumerate() {
             let values = &carried[row * stride..][..self.n_lanes];
-            let mut largest = largest_size(values);
+            let mut largest = self.arch.dispatch(LargestSize(values));
             if !largest.is_finite() || self.n_alive < self.n_lanes {
                 let alive =
                     values.iter().zip(&self.is_alive).filter(|(value, is_alive)| **is_alive && value.is_finite());
@@ -408,11 +405,16 @@ impl<'e> Block<'e> {
         self.lanes.step(grid.point(interval) + begin * grid.step);
     }
 
+    /// The largest absolute value; NaN if not all are finite.
+    fn largest_size(&self, values: &[f64]) -> f64 {
+        if values.is_empty() { 0.0 } else { self.arch.dispatch(LargestSize(values)) }
+    }
+
     /// Whether the last step may be accepted; keeps the worst error.
     fn judge(&self, worst: &mut f64) -> Refusal {
         let (errors, growths) = (self.lanes.error(), self.lanes.growth());
         // Lanes that were left behind can only make these larger.
-        let (of_all, growth_of_all) = (largest_size(errors), largest_size(growths));
+        let (of_all, growth_of_all) = (self.largest_size(errors), self.largest_size(growths));
         if of_all <= 1.0 && growth_of_all <= MAX_GROWTH {
             *worst = worst.max(of_all);
             return Refusal::None;
@@ -554,12 +556,27 @@ fn leeway(layout: &StepLayout, rtol: f64) -> f64 {
     if layout.estimate_order == 2 && rtol > 0.0 { rtol.powf(-0.25).clamp(1.0, MOST_LEEWAY) } else { 1.0 }
 }
 
-/// The largest absolute value; NaN if not all are finite.
-fn largest_size(values: &[f64]) -> f64 {
-    pulp::Arch::new().dispatch(LargestSize(values))
+/// Writes values to the rows of all lanes, but for rows that are given, with the instructions this machine has.
+struct Spread<'v> {
+    rows: &'v mut [f64],
+    stride: usize,
+    values: &'v [f64],
+    is_given: &'v [bool],
 }
 
-/// The search for it with the instructions this machine has.
+impl pulp::WithSimd for Spread<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _simd: S) {
+        for ((row, &value), &is_given) in self.rows.chunks_exact_mut(self.stride).zip(self.values).zip(self.is_given) {
+            if !is_given {
+                row.fill(value);
+            }
+        }
+    }
+}
+
+/// The search for the largest absolute value with the instructions this machine has; NaN if not all are finite.
 struct LargestSize<'v>(&'v [f64]);
 
 impl pulp::WithSimd for LargestSize<'_> {

@@ -29,8 +29,9 @@ pub use walk::Walk;
 /// Lanes of a block.
 pub const BLOCK_LANES: usize = 64;
 
-/// Intervals of the disturbance grid that a block advances before another point of parameters has its turn.
-pub const CHUNK: usize = 256;
+/// Intervals of the disturbance grid that a block advances before another point of parameters has its turn: a power of 2, so small that
+/// disturbances of a chunk stay close to the processor.
+pub const CHUNK: usize = 64;
 
 /// Disturbances of many realizations, at several points of parameters.
 pub trait Disturbances: Sync {
