@@ -12,8 +12,10 @@ mod lanes;
 mod lower;
 mod memory;
 mod operation;
+mod pool;
 mod roots;
 mod step;
+mod system;
 mod tape;
 
 pub use interpret::{Backend, ExecutionError, Executor, Interpreter};

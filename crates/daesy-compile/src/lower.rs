@@ -2,23 +2,23 @@
 //!
 //! The inputs of every tape are, in this order: time, states, unknowns, parameters, inputs with their derivatives, modes.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 
 use daesy_graph::flat::{ValueType, VariableKind};
 use daesy_graph::regular::{Derivative, Rate as RegularRate, RegularDae, RegularEquation};
 use daesy_graph::{BinaryOp, Differentiator, ExprId, Graph, Leaf, Node, Reach, UnaryOp, VarId};
 use daesy_system::{
-    Block, ConstraintStep, DaeSystem, Description, DiscreteVariable, EquationLabel, Evaluator, EventLabel, Events,
-    ExplicitMethod, ExplicitSteps, GivenParameter, Input, LaneEvaluator, LanePoint, LinearUnknowns, Offer,
-    ParameterError, Part, Pattern, Point, Quantity, Rate, StartOrigin, StepProgram, StepProgramError, StepRequest,
+    Block, Description, DiscreteVariable, EquationLabel, EventLabel, Events, GivenParameter, Input, ParameterError,
+    Part, Pattern, Quantity, Rate, StartOrigin,
 };
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
-use crate::interpret::{Executor, Interpreter};
+use crate::interpret::Interpreter;
 use crate::memory::LaneMemory;
 use crate::operation::{Binary, Unary};
+use crate::pool::Pool;
 use crate::tape::{LaneFunction, TapeBuilder, TapeError, TapeOptions, Value};
 
 /// Why a model could not be compiled.
@@ -77,21 +77,21 @@ pub struct CompiledSystem {
     mode_variables: Vec<Option<VarId>>,
     parts: [OnceLock<CompiledPart>; N_PARTS],
     /// The unknowns as one program, where all blocks are linear.
-    unknowns: OnceLock<Option<crate::step::UnknownsProgram>>,
+    pub(crate) unknowns: OnceLock<Option<crate::step::UnknownsProgram>>,
     /// Steps of an explicit method as one program, and how often it was asked for in vain.
-    explicit: OnceLock<Option<crate::step::ExplicitProgram>>,
-    constraints: OnceLock<Option<crate::step::ConstraintProgram>>,
-    n_explicit_asked: AtomicU32,
+    pub(crate) explicit: OnceLock<Option<crate::step::ExplicitProgram>>,
+    pub(crate) n_explicit_asked: AtomicU32,
+    /// Newton's step back to the constraints as one program.
+    pub(crate) constraints: OnceLock<Option<crate::step::ConstraintProgram>>,
+    /// Memory of evaluators for one trajectory, by part.
+    pub(crate) memories: Pool<Box<[Option<LaneMemory>]>>,
 }
 
-/// Explicit steps after which a program for them is worth it.
-const MANY_STEPS: u32 = 40;
+pub(crate) const N_PARTS: usize = Part::InitialByParameters as usize + 1;
 
-const N_PARTS: usize = Part::InitialByParameters as usize + 1;
-
-struct CompiledPart {
-    pattern: Pattern,
-    executor: Interpreter,
+pub(crate) struct CompiledPart {
+    pub(crate) pattern: Pattern,
+    pub(crate) executor: Interpreter,
 }
 
 /// The expressions behind the vector-valued parts.
@@ -233,6 +233,7 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
         explicit: OnceLock::new(),
         constraints: OnceLock::new(),
         n_explicit_asked: AtomicU32::new(0),
+        memories: Pool::new(),
         regular,
     };
     for part in [
@@ -403,7 +404,7 @@ impl CompiledSystem {
         Ok(())
     }
 
-    fn part(&self, part: Part) -> &CompiledPart {
+    pub(crate) fn part(&self, part: Part) -> &CompiledPart {
         self.parts[part as usize].get_or_init(|| {
             // The values are compiled from the start; their derivatives have a few times as many operations at most.
             self.compile_part(part).expect("2^31 operations do not fit into memory")
@@ -687,7 +688,12 @@ pub(crate) fn evaluate_parameters(regular: &RegularDae, given: &[GivenParameter]
 }
 
 /// The derivatives of all parameters by one, through the expressions that give them.
-fn differentiate_parameters(regular: &RegularDae, given: &[GivenParameter], values: &[f64], by: u32) -> Vec<f64> {
+pub(crate) fn differentiate_parameters(
+    regular: &RegularDae,
+    given: &[GivenParameter],
+    values: &[f64],
+    by: u32,
+) -> Vec<f64> {
     let flat = &regular.flat;
     let mut graph = flat.graph.clone();
     let mut by_variable = vec![f64::NAN; flat.variables.len()];
@@ -876,117 +882,5 @@ fn describe(
                 .collect(),
             ..Events::default()
         },
-    }
-}
-
-impl DaeSystem for CompiledSystem {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn pattern(&self, part: Part) -> &Pattern {
-        &self.part(part).pattern
-    }
-
-    fn evaluator(&self) -> Box<dyn Evaluator + '_> {
-        Box::new(TapeEvaluator { system: self, memories: [const { None }; N_PARTS], n_lanes: 1 })
-    }
-
-    fn lane_evaluator(&self, n_lanes: usize) -> Box<dyn LaneEvaluator + '_> {
-        Box::new(TapeEvaluator { system: self, memories: [const { None }; N_PARTS], n_lanes })
-    }
-
-    fn parameter_values(&self, given: &[GivenParameter]) -> Result<Vec<f64>, ParameterError> {
-        evaluate_parameters(&self.regular, given)
-    }
-
-    fn parameter_tangent(&self, given: &[GivenParameter], by: u32) -> Result<Vec<f64>, ParameterError> {
-        let values = evaluate_parameters(&self.regular, given)?;
-        Ok(differentiate_parameters(&self.regular, given, &values, by))
-    }
-
-    fn linear_unknowns(&self, reference: &Point<'_>) -> Option<Box<dyn LinearUnknowns + '_>> {
-        let program = self.unknowns.get_or_init(|| crate::step::UnknownsProgram::new(self, reference)).as_ref()?;
-        Some(Box::new(program.solver()))
-    }
-
-    fn constraint_step(&self) -> Option<Box<dyn ConstraintStep + '_>> {
-        let program = self.constraints.get_or_init(|| crate::step::ConstraintProgram::new(self)).as_ref()?;
-        Some(Box::new(program.step()))
-    }
-
-    fn explicit_steps(&self, method: &ExplicitMethod<'_>) -> Offer<Box<dyn ExplicitSteps + '_>> {
-        let Some(Some(unknowns)) = self.unknowns.get() else { return Offer::Never };
-        if self.explicit.get().is_none() {
-            // Lost counts do no harm.
-            let n_asked = self.n_explicit_asked.load(Ordering::Relaxed);
-            if n_asked < MANY_STEPS {
-                self.n_explicit_asked.store(n_asked + 1, Ordering::Relaxed);
-                return Offer::NotYet;
-            }
-        }
-        let program = self.explicit.get_or_init(|| crate::step::ExplicitProgram::new(self, unknowns, method));
-        match program {
-            Some(program) if program.is_for(method) => Offer::Ready(Box::new(program.steps())),
-            _ => Offer::Never,
-        }
-    }
-
-    fn step_program(&self, request: &StepRequest<'_>) -> Result<Box<dyn StepProgram>, StepProgramError> {
-        Ok(Box::new(crate::step::build(self, request)?))
-    }
-}
-
-/// Runs the tapes of a system, with memory for each part that was asked for.
-struct TapeEvaluator<'s> {
-    system: &'s CompiledSystem,
-    memories: [Option<LaneMemory>; N_PARTS],
-    n_lanes: usize,
-}
-
-impl TapeEvaluator<'_> {
-    fn run(&mut self, part: Part, time: f64, groups: [&[f64]; 5], values: &mut [f64]) {
-        let executor = &self.system.part(part).executor;
-        let n_lanes = self.n_lanes;
-        let memory = self.memories[part as usize].get_or_insert_with(|| executor.memory(n_lanes));
-        if n_lanes == 1 {
-            let [states, unknowns, parameters, inputs, modes] = groups;
-            let groups: [&[f64]; 6] = [&[time], states, unknowns, parameters, inputs, modes];
-            // The memory was made for this program above.
-            let is_done = executor.execute_one(memory, &groups, values).is_ok();
-            debug_assert!(is_done, "memory belongs to its program, and all inputs are given");
-            return;
-        }
-        let stride = memory.stride();
-        let inputs = memory.inputs_mut();
-        inputs[..n_lanes].fill(time);
-        let mut row = 1;
-        for group in groups {
-            for lanes in group.chunks_exact(n_lanes) {
-                inputs[row * stride..][..n_lanes].copy_from_slice(lanes);
-                row += 1;
-            }
-        }
-        // The memory was made for this program above.
-        let is_done = executor.execute(memory).is_ok();
-        debug_assert!(is_done, "memory belongs to its program");
-        let outputs = memory.outputs();
-        for (at, lanes) in values.chunks_exact_mut(n_lanes).enumerate() {
-            lanes.copy_from_slice(&outputs[at * stride..][..n_lanes]);
-        }
-    }
-}
-
-impl Evaluator for TapeEvaluator<'_> {
-    fn evaluate(&mut self, part: Part, point: &Point<'_>, values: &mut [f64]) {
-        let groups = [point.states, point.unknowns, point.parameters, point.inputs, point.modes];
-        self.run(part, point.time, groups, values);
-    }
-}
-
-impl LaneEvaluator for TapeEvaluator<'_> {
-    fn evaluate(&mut self, part: Part, point: &LanePoint<'_>, values: &mut [f64]) {
-        let groups = [point.states, point.unknowns, point.parameters, point.inputs, point.modes];
-        self.run(part, point.time, groups, values);
     }
 }

@@ -18,7 +18,7 @@ struct CacheLine([f64; LINE]);
 /// up to an odd multiple of 8, so that rows are aligned to 64 bytes and do not compete for the same few places of a cache. Lanes
 /// beyond `n_lanes` mean nothing, some are computed along. Behind the rows
 /// are the constants of the tape, once for a single lane, else eight times each.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct LaneMemory {
     lines: Vec<CacheLine>,
     /// Identity of the tape.

@@ -14,6 +14,7 @@ use crate::interpret::{Executor, Interpreter};
 use crate::lower::{CompiledSystem, Lowering};
 use crate::memory::LaneMemory;
 use crate::operation::{Binary, Unary};
+use crate::pool::{Lent, Pool};
 use crate::tape::{TapeBuilder, TapeOptions, Value};
 
 /// So many constraints are few.
@@ -28,6 +29,7 @@ const REDUNDANCY: f64 = 1e-13;
 /// The program of a step.
 pub(crate) struct ConstraintProgram {
     executor: Interpreter,
+    memories: Pool<LaneMemory>,
 }
 
 /// An entry of a row of G~.
@@ -114,12 +116,12 @@ impl ConstraintProgram {
         outputs.extend(residuals);
         let tape = builder.finish(&outputs).ok()?;
         let is_short = tape.instructions().len() <= MOST_OPERATIONS;
-        is_short.then(|| Self { executor: Interpreter::new(tape) })
+        is_short.then(|| Self { executor: Interpreter::new(tape), memories: Pool::new() })
     }
 
     /// Something that runs the program, with memory of its own.
     pub(crate) fn step(&self) -> TapeConstraintStep<'_> {
-        TapeConstraintStep { program: self, memory: self.executor.memory(1) }
+        TapeConstraintStep { program: self, memory: self.memories.lend(|| self.executor.memory(1)) }
     }
 }
 
@@ -200,7 +202,7 @@ fn solve(builder: &mut TapeBuilder, mut matrix: Vec<Vec<Option<Value>>>, right: 
 /// Runs the program.
 pub(crate) struct TapeConstraintStep<'s> {
     program: &'s ConstraintProgram,
-    memory: LaneMemory,
+    memory: Lent<'s, LaneMemory>,
 }
 
 impl ConstraintStep for TapeConstraintStep<'_> {

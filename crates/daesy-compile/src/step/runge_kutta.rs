@@ -15,6 +15,7 @@ use super::unknowns::UnknownsProgram;
 use crate::interpret::{Backend, Executor, Interpreter};
 use crate::lower::CompiledSystem;
 use crate::memory::LaneMemory;
+use crate::pool::{Lent, Pool};
 use crate::tape::{TapeBuilder, TapeOptions, Value};
 
 /// Longer programs are not written: what is saved between stages is little then.
@@ -26,6 +27,7 @@ const N_TIMES: usize = 3;
 /// The program of a step.
 pub(crate) struct ExplicitProgram {
     executor: Interpreter,
+    memories: Pool<LaneMemory>,
     nodes: Vec<f64>,
     rows: Vec<Vec<f64>>,
     estimates: Vec<Vec<f64>>,
@@ -110,6 +112,7 @@ impl ExplicitProgram {
         let executor = if is_wanted { Interpreter::with_backend(tape, Backend::detect()).ok()? } else { return None };
         Some(Self {
             executor,
+            memories: Pool::new(),
             nodes: method.nodes.to_vec(),
             rows: method.rows.iter().map(|row| row.to_vec()).collect(),
             estimates: method.estimates.iter().map(|row| row.to_vec()).collect(),
@@ -123,7 +126,7 @@ impl ExplicitProgram {
 
     /// Something that runs the program, with memory of its own.
     pub(crate) fn steps(&self) -> TapeSteps<'_> {
-        TapeSteps { program: self, memory: self.executor.memory(1) }
+        TapeSteps { program: self, memory: self.memories.lend(|| self.executor.memory(1)) }
     }
 }
 
@@ -144,7 +147,7 @@ fn advance(builder: &mut TapeBuilder, start: &[Value], step: Value, row: &[f64],
 /// Runs the program.
 pub(crate) struct TapeSteps<'s> {
     program: &'s ExplicitProgram,
-    memory: LaneMemory,
+    memory: Lent<'s, LaneMemory>,
 }
 
 impl ExplicitSteps for TapeSteps<'_> {

@@ -21,6 +21,7 @@ use crate::interpret::{Executor, Interpreter};
 use crate::lower::{CompiledSystem, Lowering};
 use crate::memory::LaneMemory;
 use crate::operation::{Binary, Unary};
+use crate::pool::{Lent, Pool};
 use crate::tape::{TapeBuilder, TapeOptions, Value};
 
 /// Systems with more unknowns are solved by factorizations.
@@ -145,6 +146,15 @@ pub(crate) struct UnknownsProgram {
     quick: Interpreter,
     watched: Interpreter,
     pub(super) n_operations: usize,
+    memories: Pool<Memories>,
+}
+
+/// Memory of both programs, and what one of them finds: unknowns and backward error.
+#[derive(Default)]
+struct Memories {
+    quick: LaneMemory,
+    watched: LaneMemory,
+    found: Vec<f64>,
 }
 
 impl UnknownsProgram {
@@ -164,13 +174,17 @@ impl UnknownsProgram {
         let n_operations = quick.tape().instructions().len();
         let n_residual = system.program(Part::Residual).tape().instructions().len();
         let is_short = n_operations <= 2 * n_residual + MOST_OPERATIONS_PER_UNKNOWN * n;
-        is_short.then_some(Self { elimination, quick, watched, n_operations })
+        is_short.then_some(Self { elimination, quick, watched, n_operations, memories: Pool::new() })
     }
 
     /// A solver with memory of its own.
     pub(crate) fn solver(&self) -> TapeUnknowns<'_> {
-        let found = vec![0.0; self.watched.tape().n_outputs()];
-        TapeUnknowns { program: self, quick: self.quick.memory(1), watched: self.watched.memory(1), found }
+        let memories = self.memories.lend(|| Memories {
+            quick: self.quick.memory(1),
+            watched: self.watched.memory(1),
+            found: vec![0.0; self.watched.tape().n_outputs()],
+        });
+        TapeUnknowns { program: self, memories }
     }
 }
 
@@ -243,10 +257,7 @@ fn samples(system: &CompiledSystem, reference: &Point<'_>) -> Vec<Vec<f64>> {
 /// Runs the programs.
 pub(crate) struct TapeUnknowns<'s> {
     program: &'s UnknownsProgram,
-    quick: LaneMemory,
-    watched: LaneMemory,
-    /// Unknowns and backward error.
-    found: Vec<f64>,
+    memories: Lent<'s, Memories>,
 }
 
 /// Runs a program at a point.
@@ -265,12 +276,13 @@ impl LinearUnknowns for TapeUnknowns<'_> {
     }
 
     fn solve(&mut self, point: &Point<'_>, unknowns: &mut [f64]) {
-        run(&self.program.quick, &mut self.quick, point, unknowns);
+        run(&self.program.quick, &mut self.memories.quick, point, unknowns);
     }
 
     fn solve_watched(&mut self, point: &Point<'_>, unknowns: &mut [f64]) -> f64 {
-        run(&self.program.watched, &mut self.watched, point, &mut self.found);
-        let (found, error) = self.found.split_at(unknowns.len());
+        let Memories { watched, found, .. } = &mut *self.memories;
+        run(&self.program.watched, watched, point, found);
+        let (found, error) = found.split_at(unknowns.len());
         unknowns.copy_from_slice(found);
         error[0]
     }

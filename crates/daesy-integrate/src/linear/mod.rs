@@ -9,6 +9,7 @@ mod singletons;
 mod small;
 mod sparse;
 mod supernodal;
+mod tiny;
 
 use daesy_system::Pattern;
 use faer::c64;

@@ -2,10 +2,11 @@
 //!
 //! A matrix is analysed once: pivots are chosen for stability and little fill [@markowitz1957], and where the factors have entries
 //! is written down. Later matrices of the same pattern are factored along it without any search. Multipliers that have grown
-//! lead to a new choice of pivots.
+//! lead to a new choice of pivots. Matrices of up to 16 rows are worked on in memory of fixed size (`tiny`).
 
 use daesy_system::Pattern;
 
+use super::tiny::{self, TinyLu};
 use super::{Scalar, SingularMatrix};
 
 /// A pivot may be so much smaller than the largest entry of its column when pivots are chosen.
@@ -39,6 +40,8 @@ pub(super) struct SmallLu<T> {
     growths: Vec<f64>,
     chosen_growths: Vec<f64>,
     work: Vec<T>,
+    /// The factors of a matrix with few rows.
+    tiny: Option<Box<TinyLu<T>>>,
 }
 
 impl<T: Scalar> SmallLu<T> {
@@ -57,11 +60,12 @@ impl<T: Scalar> SmallLu<T> {
             below_starts: Vec::new(),
             beside: Vec::new(),
             beside_starts: Vec::new(),
-            a: vec![T::ZERO; n * n],
-            inverses: vec![T::ZERO; n],
+            a: if n <= tiny::LIMIT { Vec::new() } else { vec![T::ZERO; n * n] },
+            inverses: if n <= tiny::LIMIT { Vec::new() } else { vec![T::ZERO; n] },
             growths: vec![0.0; n],
             chosen_growths: vec![0.0; n],
-            work: vec![T::ZERO; n],
+            work: if n <= tiny::LIMIT { Vec::new() } else { vec![T::ZERO; n] },
+            tiny: (n <= tiny::LIMIT).then(|| Box::new(TinyLu::new(n))),
         }
     }
 
@@ -102,9 +106,13 @@ impl<T: Scalar> SmallLu<T> {
         let mut columns: Vec<usize> = (0..n).collect();
         self.row_order.clear();
         self.column_order.clear();
+        self.row_order.reserve(n);
+        self.column_order.reserve(n);
+        let mut count_of_row: Vec<usize> = Vec::with_capacity(n);
         for _ in 0..n {
-            let count_of_row: Vec<usize> =
-                rows.iter().map(|&row| columns.iter().filter(|&&column| is_entry[row * n + column]).count()).collect();
+            let count = |&row: &usize| columns.iter().filter(|&&column| is_entry[row * n + column]).count();
+            count_of_row.clear();
+            count_of_row.extend(rows.iter().map(count));
             let (mut best, mut best_count, mut best_size) = (None, usize::MAX, 0.0);
             for (column_at, &column) in columns.iter().enumerate() {
                 let largest = rows.iter().fold(0.0f64, |largest, &row| largest.max(a[row * n + column].size()));
@@ -164,8 +172,17 @@ impl<T: Scalar> SmallLu<T> {
             |row: usize, column: usize| is_entry[self.row_order[row] as usize * n + self.column_order[column] as usize];
         self.filled.clear();
         self.cost = 0.0;
-        (self.below, self.beside) = (Vec::new(), Vec::new());
-        (self.below_starts, self.beside_starts) = (vec![0], vec![0]);
+        let n_entries = is_entry.iter().filter(|is_entry| **is_entry).count();
+        self.filled.reserve(n_entries);
+        for list in [&mut self.below, &mut self.beside] {
+            list.clear();
+            list.reserve(n_entries);
+        }
+        for starts in [&mut self.below_starts, &mut self.beside_starts] {
+            starts.clear();
+            starts.reserve(n + 1);
+            starts.push(0);
+        }
         for k in 0..n {
             self.filled.push((k * n + k) as u32);
             for other in k + 1..n {
@@ -184,6 +201,14 @@ impl<T: Scalar> SmallLu<T> {
             self.below_starts.push(self.below.len() as u32);
             self.beside_starts.push(self.beside.len() as u32);
         }
+        if let Some(tiny) = &mut self.tiny {
+            tiny.set_orders(&self.row_order, &self.column_order);
+            tiny.set_places(&self.places, &self.filled);
+            for k in 0..n {
+                let range = |starts: &[u32]| starts[k] as usize..starts[k + 1] as usize;
+                tiny.set_pivot(k, &self.below[range(&self.below_starts)], &self.beside[range(&self.beside_starts)]);
+            }
+        }
     }
 
     fn below(&self, k: usize) -> &[u32] {
@@ -196,6 +221,9 @@ impl<T: Scalar> SmallLu<T> {
 
     /// Eliminates along the pattern; false where a pivot has become too small for it.
     fn eliminate(&mut self, values: &[T]) -> bool {
+        if let Some(tiny) = &mut self.tiny {
+            return tiny.eliminate(values, &mut self.growths);
+        }
         let n = self.n;
         let mut a = std::mem::take(&mut self.a);
         for &place in &self.filled {
@@ -251,6 +279,10 @@ impl<T: Scalar> SmallLu<T> {
 
     /// Solves in place.
     pub(super) fn solve(&mut self, rhs: &mut [T]) {
+        if let Some(tiny) = &self.tiny {
+            tiny.solve(rhs);
+            return;
+        }
         let n = self.n;
         let mut work = std::mem::take(&mut self.work);
         for (value, &row) in work.iter_mut().zip(&self.row_order) {

@@ -1,0 +1,126 @@
+//! A compiled model as methods see it: evaluators of its parts, and the programs that it offers.
+
+use std::sync::atomic::Ordering;
+
+use daesy_system::{
+    ConstraintStep, DaeSystem, Description, Evaluator, ExplicitMethod, ExplicitSteps, GivenParameter, LaneEvaluator,
+    LanePoint, LinearUnknowns, Offer, ParameterError, Part, Pattern, Point, StepProgram, StepProgramError, StepRequest,
+};
+
+use crate::interpret::Executor;
+use crate::lower::{CompiledSystem, N_PARTS, differentiate_parameters, evaluate_parameters};
+use crate::memory::LaneMemory;
+use crate::pool::Lent;
+use crate::step::{self, ConstraintProgram, ExplicitProgram, UnknownsProgram};
+
+/// Explicit steps after which a program for them is worth it.
+const MANY_STEPS: u32 = 40;
+
+impl DaeSystem for CompiledSystem {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn pattern(&self, part: Part) -> &Pattern {
+        &self.part(part).pattern
+    }
+
+    fn evaluator(&self) -> Box<dyn Evaluator + '_> {
+        let memories = self.memories.lend(|| (0..N_PARTS).map(|_| None).collect());
+        Box::new(PointEvaluator { system: self, memories })
+    }
+
+    fn lane_evaluator(&self, n_lanes: usize) -> Box<dyn LaneEvaluator + '_> {
+        Box::new(TapeLanes { system: self, memories: (0..N_PARTS).map(|_| None).collect(), n_lanes })
+    }
+
+    fn parameter_values(&self, given: &[GivenParameter]) -> Result<Vec<f64>, ParameterError> {
+        evaluate_parameters(&self.regular, given)
+    }
+
+    fn parameter_tangent(&self, given: &[GivenParameter], by: u32) -> Result<Vec<f64>, ParameterError> {
+        let values = evaluate_parameters(&self.regular, given)?;
+        Ok(differentiate_parameters(&self.regular, given, &values, by))
+    }
+
+    fn linear_unknowns(&self, reference: &Point<'_>) -> Option<Box<dyn LinearUnknowns + '_>> {
+        let program = self.unknowns.get_or_init(|| UnknownsProgram::new(self, reference)).as_ref()?;
+        Some(Box::new(program.solver()))
+    }
+
+    fn constraint_step(&self) -> Option<Box<dyn ConstraintStep + '_>> {
+        let program = self.constraints.get_or_init(|| ConstraintProgram::new(self)).as_ref()?;
+        Some(Box::new(program.step()))
+    }
+
+    fn explicit_steps(&self, method: &ExplicitMethod<'_>) -> Offer<Box<dyn ExplicitSteps + '_>> {
+        let Some(Some(unknowns)) = self.unknowns.get() else { return Offer::Never };
+        if self.explicit.get().is_none() {
+            // Lost counts do no harm.
+            let n_asked = self.n_explicit_asked.load(Ordering::Relaxed);
+            if n_asked < MANY_STEPS {
+                self.n_explicit_asked.store(n_asked + 1, Ordering::Relaxed);
+                return Offer::NotYet;
+            }
+        }
+        let program = self.explicit.get_or_init(|| ExplicitProgram::new(self, unknowns, method));
+        match program {
+            Some(program) if program.is_for(method) => Offer::Ready(Box::new(program.steps())),
+            _ => Offer::Never,
+        }
+    }
+
+    fn step_program(&self, request: &StepRequest<'_>) -> Result<Box<dyn StepProgram>, StepProgramError> {
+        Ok(Box::new(step::build(self, request)?))
+    }
+}
+
+/// Runs the tapes of a system for one trajectory, with memory for each part that was asked for.
+struct PointEvaluator<'s> {
+    system: &'s CompiledSystem,
+    memories: Lent<'s, Box<[Option<LaneMemory>]>>,
+}
+
+impl Evaluator for PointEvaluator<'_> {
+    fn evaluate(&mut self, part: Part, point: &Point<'_>, values: &mut [f64]) {
+        let executor = &self.system.part(part).executor;
+        let memory = self.memories[part as usize].get_or_insert_with(|| executor.memory(1));
+        let groups: [&[f64]; 6] =
+            [&[point.time], point.states, point.unknowns, point.parameters, point.inputs, point.modes];
+        // The memory was made for this program.
+        let is_done = executor.execute_one(memory, &groups, values).is_ok();
+        debug_assert!(is_done, "memory belongs to its program, and all inputs are given");
+    }
+}
+
+/// Runs the tapes of a system for many trajectories.
+struct TapeLanes<'s> {
+    system: &'s CompiledSystem,
+    memories: Vec<Option<LaneMemory>>,
+    n_lanes: usize,
+}
+
+impl LaneEvaluator for TapeLanes<'_> {
+    fn evaluate(&mut self, part: Part, point: &LanePoint<'_>, values: &mut [f64]) {
+        let executor = &self.system.part(part).executor;
+        let n_lanes = self.n_lanes;
+        let memory = self.memories[part as usize].get_or_insert_with(|| executor.memory(n_lanes));
+        let stride = memory.stride();
+        let inputs = memory.inputs_mut();
+        inputs[..n_lanes].fill(point.time);
+        let mut row = 1;
+        for group in [point.states, point.unknowns, point.parameters, point.inputs, point.modes] {
+            for lanes in group.chunks_exact(n_lanes) {
+                inputs[row * stride..][..n_lanes].copy_from_slice(lanes);
+                row += 1;
+            }
+        }
+        // The memory was made for this program above.
+        let is_done = executor.execute(memory).is_ok();
+        debug_assert!(is_done, "memory belongs to its program");
+        let outputs = memory.outputs();
+        for (at, lanes) in values.chunks_exact_mut(n_lanes).enumerate() {
+            lanes.copy_from_slice(&outputs[at * stride..][..n_lanes]);
+        }
+    }
+}
