@@ -11,7 +11,7 @@ mod fuse;
 mod native;
 mod step;
 
-use crate::memory::LaneMemory;
+use crate::memory::{Exchange, LaneMemory};
 use crate::tape::Tape;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -136,6 +136,8 @@ const NATIVE_STRIDES: usize = 9;
 struct NativeCodes {
     /// For lanes, by the distance between rows.
     lanes: [OnceLock<Option<native::Native>>; NATIVE_STRIDES],
+    /// The same for rows that are in each other's places.
+    exchanged: [OnceLock<Option<native::Native>>; NATIVE_STRIDES],
     /// For one lane with its inputs and outputs in their slots.
     whole: OnceLock<Option<native::One>>,
     /// For one lane with its inputs and outputs where the caller has them.
@@ -178,6 +180,7 @@ impl NativeCodes {
     fn new(n_cold: u32) -> Self {
         Self {
             lanes: Default::default(),
+            exchanged: Default::default(),
             whole: OnceLock::new(),
             scattered: OnceLock::new(),
             n_cold: AtomicU32::new(n_cold),
@@ -188,6 +191,14 @@ impl NativeCodes {
     fn for_lanes(&self, tape: &Tape, stride: usize) -> Option<&native::Native> {
         let code = self.lanes.get((stride / 8).checked_sub(1)?)?;
         after_runs(code, &self.n_cold, || native::Native::new(tape, stride))
+    }
+
+    /// Code for rows in each other's places, once there is some for rows in their own.
+    fn for_exchanged_lanes(&self, tape: &Tape, stride: usize, exchange: Exchange) -> Option<&native::Native> {
+        let at = (stride / 8).checked_sub(1)?;
+        self.lanes.get(at)?.get()?.as_ref()?;
+        let code = self.exchanged[at].get_or_init(|| native::Native::exchanged(tape, stride, exchange));
+        code.as_ref().filter(|code| code.is_for(exchange))
     }
 
     fn whole(&self, tape: &Tape) -> Option<&native::One> {
@@ -307,12 +318,41 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Takes one step after the other.
-    fn interpret(&self, memory: &mut LaneMemory) {
+    /// Whether [`Interpreter::execute_exchanged`] can run the program in lanes of this memory.
+    #[cfg(all(target_arch = "x86_64", unix))]
+    pub(crate) fn can_exchange(&self, memory: &LaneMemory, exchange: Exchange) -> bool {
+        self.backend == Backend::Native
+            && memory.n_lanes() > 1
+            && self.native.for_exchanged_lanes(&self.tape, memory.stride(), exchange).is_some()
+    }
+
+    /// Without machine code rows stay in their places.
+    #[cfg(not(all(target_arch = "x86_64", unix)))]
+    #[allow(clippy::unused_self)]
+    pub(crate) const fn can_exchange(&self, _memory: &LaneMemory, _exchange: Exchange) -> bool {
+        false
+    }
+
+    /// Runs the program with rows of inputs and outputs in each other's places; says whether it could.
+    pub(crate) fn execute_exchanged(&self, memory: &mut LaneMemory, exchange: Exchange) -> bool {
+        if !memory.is_for(&self.tape) || !self.can_exchange(memory, exchange) {
+            return false;
+        }
+        #[cfg(all(target_arch = "x86_64", unix))]
+        self.with_frame(memory, |frame| {
+            if let Some(code) = self.native.for_exchanged_lanes(&self.tape, frame.stride, exchange) {
+                // SAFETY: the memory is one of this tape, and the processor has the instructions of the backend.
+                unsafe { code.run(frame) };
+            }
+        });
+        true
+    }
+
+    fn with_frame(&self, memory: &mut LaneMemory, run: impl FnOnce(&Frame<'_>)) {
         let (stride, n_lanes, n_computed) = (memory.stride(), memory.n_lanes(), memory.n_computed());
         let mut scratch = std::mem::take(&mut memory.scratch);
         let cells = memory.cells_mut().as_mut_ptr();
-        let frame = Frame {
+        run(&Frame {
             cells,
             // SAFETY: the constants lie behind the slots.
             constants: unsafe { cells.add(self.tape.n_slots() * stride) },
@@ -321,24 +361,28 @@ impl Interpreter {
             n_lanes,
             tape: &self.tape,
             scratch: RefCell::new(&mut scratch),
-        };
+        });
+        memory.scratch = scratch;
+    }
+
+    /// Takes one step after the other.
+    fn interpret(&self, memory: &mut LaneMemory) {
         // SAFETY of all calls: `assemble` has checked that the tape is sound, the memory was made for it, and its stride is 1
         // exactly when it has one lane, else a multiple of 8 that is not less than the lanes to be computed; AVX2 is used only where it is available.
-        match (self.backend, n_lanes) {
+        self.with_frame(memory, |frame| match (self.backend, frame.n_lanes) {
             #[cfg(target_arch = "x86_64")]
-            (Backend::Avx2 | Backend::Native, 1) => unsafe { step::run_single_avx2(&self.single, &frame) },
-            (_, 1) => unsafe { step::run_single_plain(&self.single, &frame) },
-            _ => match self.native_code(stride) {
+            (Backend::Avx2 | Backend::Native, 1) => unsafe { step::run_single_avx2(&self.single, frame) },
+            (_, 1) => unsafe { step::run_single_plain(&self.single, frame) },
+            _ => match self.native_code(frame.stride) {
                 #[cfg(all(target_arch = "x86_64", unix))]
-                Some(code) => unsafe { code.run(&frame) },
+                Some(code) => unsafe { code.run(frame) },
                 _ => {
                     for step in &*self.lanes {
-                        unsafe { step.run(&frame) };
+                        unsafe { step.run(frame) };
                     }
                 }
             },
-        }
-        memory.scratch = scratch;
+        });
     }
 
     /// The instructions in use.

@@ -8,6 +8,32 @@ const LINE: usize = 8;
 /// How often a constant is repeated with several lanes, so that reading the widest group of lanes reads it only.
 pub(crate) const REPETITIONS: usize = 8;
 
+/// Rows of inputs and outputs that are in each other's places: what one run gives is where the next one, with code for rows in their own
+/// places, takes it from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Exchange {
+    /// First slot of the inputs.
+    pub(crate) input: usize,
+    /// First slot of the outputs.
+    pub(crate) output: usize,
+    /// How many.
+    pub(crate) n: usize,
+}
+
+impl Exchange {
+    /// Where a slot is.
+    pub(crate) const fn place(self, slot: usize) -> usize {
+        let Self { input, output, n } = self;
+        if slot >= input && slot < input + n {
+            output + (slot - input)
+        } else if slot >= output && slot < output + n {
+            input + (slot - output)
+        } else {
+            slot
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct CacheLine([f64; LINE]);

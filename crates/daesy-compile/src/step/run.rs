@@ -7,7 +7,7 @@ use daesy_system::{LaneSteps, StepLayout, StepMethod, StepProgram, StepProgramEr
 use super::blueprint::{Blueprint, Draft, NEWTON_STEPS_AT_START};
 use super::{explicit, implicit};
 use crate::interpret::{Executor, Interpreter};
-use crate::memory::LaneMemory;
+use crate::memory::{Exchange, LaneMemory};
 use crate::tape::{Tape, TapeError, Value};
 
 /// Newton steps of the projection at a start.
@@ -113,6 +113,7 @@ impl StepProgram for CompiledSteps {
         Box::new(Lanes {
             programs: self,
             step: Running::new(&self.step, n_lanes),
+            is_exchanged: false,
             start: Running::new(&self.start, n_lanes),
             observe: Running::new(&self.observe, n_lanes),
             all_states: Running::new(&self.all_states, n_lanes),
@@ -207,6 +208,8 @@ impl<'p> Running<'p> {
 struct Lanes<'p> {
     programs: &'p CompiledSteps,
     step: Running<'p>,
+    /// Whether the carried rows are where a step writes them: the next one then writes them where it usually reads them.
+    is_exchanged: bool,
     start: Running<'p>,
     observe: Running<'p>,
     all_states: Running<'p>,
@@ -217,6 +220,18 @@ impl Lanes<'_> {
     fn signals_at(&self, node: usize) -> usize {
         let layout = &self.programs.layout;
         1 + layout.n_carried_rows() + node * layout.n_signal_rows()
+    }
+
+    /// The carried rows before and after a step.
+    fn exchange(&self) -> Exchange {
+        Exchange { input: 1, output: self.step.program.rows.n_inputs(), n: self.programs.layout.n_carried_rows() }
+    }
+
+    /// Brings the carried rows to their own places.
+    fn settle(&mut self) {
+        if std::mem::take(&mut self.is_exchanged) {
+            self.step.memory.feed_back(0, 1, self.programs.layout.n_carried_rows());
+        }
     }
 }
 
@@ -245,6 +260,7 @@ impl LaneSteps for Lanes<'_> {
     }
 
     fn prepare(&mut self, step: f64, parameters: &[f64], tangents: &[Vec<f64>]) {
+        self.settle();
         let mut uniform = vec![step];
         uniform.extend_from_slice(parameters);
         for (seeds, tangent) in self.programs.seeds.iter().zip(tangents) {
@@ -256,16 +272,19 @@ impl LaneSteps for Lanes<'_> {
     }
 
     fn prepare_each(&mut self, step: f64, parameters: &[&[f64]]) {
+        self.settle();
         for running in [&mut self.step, &mut self.start, &mut self.observe, &mut self.all_states] {
             running.prepare_each(step, parameters);
         }
     }
 
     fn carried(&self) -> &[f64] {
-        self.step.rows(1, self.programs.layout.n_carried_rows())
+        let n = self.programs.layout.n_carried_rows();
+        if self.is_exchanged { &self.step.memory.outputs()[..n * self.stride()] } else { self.step.rows(1, n) }
     }
 
     fn carried_mut(&mut self) -> &mut [f64] {
+        self.settle();
         let n = self.programs.layout.n_carried_rows();
         self.step.rows_mut(1, n)
     }
@@ -282,6 +301,7 @@ impl LaneSteps for Lanes<'_> {
     }
 
     fn start(&mut self, time: f64) {
+        self.settle();
         let last = self.signals_at(self.programs.layout.nodes.len() - 1);
         self.start.take_over(&self.step, &self.programs.layout, last, time);
         self.start.run();
@@ -294,7 +314,13 @@ impl LaneSteps for Lanes<'_> {
         if self.step.program.is_read[0] {
             self.step.rows_mut(0, 1).fill(time);
         }
-        self.step.run();
+        let exchange = self.exchange();
+        let Self { step, is_exchanged, .. } = self;
+        let is_done = *is_exchanged && step.main.execute_exchanged(&mut step.memory, exchange);
+        if !is_done {
+            self.settle();
+            self.step.run();
+        }
     }
 
     fn error(&self) -> &[f64] {
@@ -306,11 +332,20 @@ impl LaneSteps for Lanes<'_> {
     }
 
     fn accept(&mut self) {
-        let n = self.programs.layout.n_carried_rows();
-        self.step.memory.feed_back(0, 1, n);
+        if self.is_exchanged {
+            self.is_exchanged = false;
+            return;
+        }
+        let exchange = self.exchange();
+        if self.step.main.can_exchange(&self.step.memory, exchange) {
+            self.is_exchanged = true;
+        } else {
+            self.step.memory.feed_back(0, 1, exchange.n);
+        }
     }
 
     fn observe(&mut self, time: f64) -> &[f64] {
+        self.settle();
         let last = self.signals_at(self.programs.layout.nodes.len() - 1);
         self.observe.take_over(&self.step, &self.programs.layout, last, time);
         self.observe.run();
@@ -318,6 +353,7 @@ impl LaneSteps for Lanes<'_> {
     }
 
     fn all_states(&mut self, time: f64) -> &[f64] {
+        self.settle();
         let last = self.signals_at(self.programs.layout.nodes.len() - 1);
         self.all_states.take_over(&self.step, &self.programs.layout, last, time);
         self.all_states.run();

@@ -8,7 +8,7 @@
 
 use super::encode::{Base, Bytes, Code, Fused, Literal, Order, Place, Register, Relation, Rounding};
 use super::function;
-use crate::memory::REPETITIONS;
+use crate::memory::{Exchange, REPETITIONS};
 use crate::operation::Opcode;
 use crate::tape::{Instruction, Operand, Source};
 
@@ -117,6 +117,8 @@ pub(super) struct Rows {
     pub(super) stride: usize,
     /// Groups of four lanes that are worked on side by side.
     pub(super) copies: usize,
+    /// Rows that are in each other's places.
+    pub(super) exchange: Option<Exchange>,
 }
 
 /// Slots of a single lane as code sees them: inputs in groups and outputs where the caller has them, the rest in memory of its own.
@@ -163,8 +165,9 @@ impl Storage<'_> {
 
     fn cell(&self, cell: u32) -> Place {
         match self {
-            Self::Lanes(Rows { stride, copies }) => {
+            Self::Lanes(Rows { stride, copies, exchange }) => {
                 let (slot, copy) = (cell as usize / copies, cell as usize % copies);
+                let slot = exchange.map_or(slot, |exchange| exchange.place(slot));
                 Place::Memory(Self::SLOTS, (slot * stride * BYTES + copy * GROUP) as i32)
             }
             Self::One(scattered) => scattered.slot(cell as usize),

@@ -14,6 +14,7 @@ pub(super) use one::One;
 
 use super::step::{Frame, Step, for_form};
 use super::{Backend, fuse};
+use crate::memory::Exchange;
 use crate::operation::Opcode;
 use crate::tape::{Operand, Tape};
 use emit::Rows;
@@ -53,9 +54,23 @@ pub(super) struct Native {
 impl Native {
     /// Code for rows `stride` apart; none where there is little to gain, or the system gives no memory for it.
     pub(super) fn new(tape: &Tape, stride: usize) -> Option<Self> {
+        Self::for_rows(tape, Rows { stride, copies: COPIES, exchange: None })
+    }
+
+    /// The same for rows that are in each other's places; none where the interpreter has a part in it.
+    pub(super) fn exchanged(tape: &Tape, stride: usize, exchange: Exchange) -> Option<Self> {
+        let code = Self::for_rows(tape, Rows { stride, copies: COPIES, exchange: Some(exchange) })?;
+        code.parts.iter().all(|part| matches!(part, Part::Code(_))).then_some(code)
+    }
+
+    /// Whether the code is for rows in these places.
+    pub(super) fn is_for(&self, exchange: Exchange) -> bool {
+        self.rows.exchange == Some(exchange)
+    }
+
+    fn for_rows(tape: &Tape, rows: Rows) -> Option<Self> {
         let instructions = tape.instructions();
-        let reach = tape.n_slots().checked_mul(stride * size_of::<f64>())?;
-        let rows = Rows { stride, copies: COPIES };
+        let reach = tape.n_slots().checked_mul(rows.stride * size_of::<f64>())?;
         if instructions.len() > LONGEST_TAPE || i32::try_from(reach).is_err() {
             return None;
         }
@@ -112,7 +127,7 @@ impl Native {
     /// # Safety
     /// The frame must belong to the tape; the processor must have AVX2 and FMA.
     pub(super) unsafe fn run(&self, frame: &Frame<'_>) {
-        let Rows { stride, copies } = self.rows;
+        let Rows { stride, copies, .. } = self.rows;
         assert_eq!(frame.stride, stride, "code is run with the rows it was made for");
         for part in &self.parts {
             match part {
