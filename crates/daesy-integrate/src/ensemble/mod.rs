@@ -263,6 +263,13 @@ pub enum EnsembleError {
     },
 }
 
+/// A block of lanes at some points of parameters.
+struct Task {
+    experiment: usize,
+    block: usize,
+    first_point: usize,
+}
+
 /// An ensemble ready to be computed at any point of parameters.
 pub struct Ensemble<'a> {
     /// The method.
@@ -298,14 +305,26 @@ impl Ensemble<'_> {
             return Err(EnsembleError::NoRealizations);
         }
         let n_blocks = self.n_realizations.div_ceil(BLOCK_LANES);
-        let tasks: Vec<(usize, usize)> = (0..self.experiments.len())
+        // Points share disturbances, and are parted only where threads would have nothing to do.
+        let n_threads = match self.options.n_threads {
+            0 => rayon::current_num_threads(),
+            n => n,
+        };
+        let n_parts = n_threads.div_ceil((self.experiments.len() * n_blocks).max(1));
+        let n_together = points.len().div_ceil(n_parts).max(1);
+        let tasks: Vec<Task> = (0..self.experiments.len())
             .flat_map(|experiment| (0..n_blocks).map(move |block| (experiment, block)))
+            .flat_map(|(experiment, block)| {
+                let parts = (0..points.len()).step_by(n_together);
+                parts.map(move |first| Task { experiment, block, first_point: first })
+            })
             .collect();
-        let advance = |&(experiment, block): &(usize, usize)| -> Vec<advance::Outcome> {
+        let advance = |&Task { experiment, block, first_point }: &Task| -> Vec<advance::Outcome> {
+            let of_task = first_point..(first_point + n_together).min(points.len());
             let first = block * BLOCK_LANES;
             let n_lanes = BLOCK_LANES.min(self.n_realizations - first);
-            let mut generators = disturbances.block(experiment, first, n_lanes, 0..points.len());
-            let mut blocks: Vec<Block<'_>> = points
+            let mut generators = disturbances.block(experiment, first, n_lanes, of_task.clone());
+            let mut blocks: Vec<Block<'_>> = points[of_task]
                 .iter()
                 .map(|point| Block::new(self, experiment, first, n_lanes, point, disturbances.slots(), wanted))
                 .collect();
@@ -338,9 +357,9 @@ impl Ensemble<'_> {
             return Err(EnsembleError::Stopped);
         }
         let mut results: Vec<EnsembleResult> = vec![EnsembleResult::default(); points.len()];
-        for (&(experiment, _), outcome) in tasks.iter().zip(outcomes) {
-            for (point, (result, outcome)) in results.iter_mut().zip(outcome).enumerate() {
-                result.add(experiment, point, outcome);
+        for (task, outcomes) in tasks.iter().zip(outcomes) {
+            for (point, outcome) in (task.first_point..).zip(outcomes) {
+                results[point].add(task.experiment, point, outcome);
             }
         }
         for result in &results {
@@ -381,10 +400,11 @@ impl EnsembleResult {
     }
 }
 
-/// Chooses between an explicit and the implicit method by the work each needs for the first lanes over a short time.
+/// Chooses between the explicit methods and the implicit one by the work each needs for the first lanes over a short time, at the
+/// tolerance asked for: steps, by each method's own error estimate, times operations of a step.
 ///
 /// # Errors
-/// When neither can be compiled.
+/// When no explicit method can be compiled.
 pub fn choose_method(
     system: &dyn DaeSystem,
     experiment: &Experiment<'_>,
@@ -396,38 +416,45 @@ pub fn choose_method(
     const TRIAL_INTERVALS: usize = 50;
     const TRIAL_LANES: usize = 8;
     let reference = reference_point(experiment, point, system);
-    let request = |method| daesy_system::StepRequest { method, directions: &[], observed, reference: &reference };
-    let explicit = system.step_program(&request(StepMethod::Explicit4))?;
     let n_intervals = experiment.grid.n_intervals().min(TRIAL_INTERVALS);
     let grid = Grid {
         samples: vec![experiment.grid.point(n_intervals)],
         start: experiment.grid.start,
         step: experiment.grid.step,
     };
-    let table = InputTable::new(&grid, experiment.inputs, explicit.layout());
     let plain = EnsemblePoint { tangents: Vec::new(), ..point.clone() };
-    let work = |program: &dyn StepProgram, table: &InputTable| {
-        let experiments = [Experiment { grid: &grid, inputs: experiment.inputs, table }];
-        let trial = Ensemble { program, experiments: &experiments, n_realizations: TRIAL_LANES, options };
-        let results =
-            trial.run(std::slice::from_ref(&plain), disturbances, &Wanted::default(), &Watch::default()).ok()?;
-        let result = results.into_iter().next()?;
-        let n_steps = result.lane_steps + result.rejected_lane_steps;
-        result.failures.is_empty().then_some(n_steps as f64 * program.layout().n_operations as f64)
+    let tried = |method: StepMethod| -> Result<Trial, StepProgramError> {
+        let request = daesy_system::StepRequest { method, directions: &[], observed, reference: &reference };
+        let program = system.step_program(&request)?;
+        let table = InputTable::new(&grid, experiment.inputs, program.layout());
+        let experiments = [Experiment { grid: &grid, inputs: experiment.inputs, table: &table }];
+        let trial =
+            Ensemble { program: program.as_ref(), experiments: &experiments, n_realizations: TRIAL_LANES, options };
+        let outcome = trial.run(std::slice::from_ref(&plain), disturbances, &Wanted::default(), &Watch::default());
+        let result = outcome.ok().and_then(|results| results.into_iter().next());
+        let n_operations = program.layout().n_operations as f64;
+        let work = result
+            .filter(|result| result.failures.is_empty())
+            .map_or(f64::INFINITY, |result| (result.lane_steps + result.rejected_lane_steps) as f64 * n_operations);
+        Ok(Trial { method, work, one_step_each: (n_intervals * TRIAL_LANES) as f64 * n_operations })
     };
-    let explicit_work = work(explicit.as_ref(), &table);
-    let one_step_each = (n_intervals * TRIAL_LANES) as f64 * 2.0 * explicit.layout().n_operations as f64;
-    if explicit_work.is_some_and(|work| work <= one_step_each) {
-        return Ok(StepMethod::Explicit4);
+    let (third, fourth) = (tried(StepMethod::Explicit3)?, tried(StepMethod::Explicit4)?);
+    // Of equals the more accurate.
+    let explicit = if third.work < fourth.work { third } else { fourth };
+    if explicit.work <= 2.0 * explicit.one_step_each {
+        return Ok(explicit.method);
     }
-    let Ok(implicit) = system.step_program(&request(StepMethod::Implicit3)) else { return Ok(StepMethod::Explicit4) };
-    let table = InputTable::new(&grid, experiment.inputs, implicit.layout());
-    let implicit_work = work(implicit.as_ref(), &table);
-    Ok(match (explicit_work, implicit_work) {
-        (Some(explicit), Some(implicit)) if implicit < explicit => StepMethod::Implicit3,
-        (None, Some(_)) => StepMethod::Implicit3,
-        _ => StepMethod::Explicit4,
-    })
+    let Ok(implicit) = tried(StepMethod::Implicit3) else { return Ok(explicit.method) };
+    Ok(if implicit.work < explicit.work { implicit.method } else { explicit.method })
+}
+
+/// What a method needs.
+struct Trial {
+    method: StepMethod,
+    /// Infinite where a lane broke down.
+    work: f64,
+    /// What it would be with one step for each interval.
+    one_step_each: f64,
 }
 
 /// Directions of differentiation for unknown parameters: which parameters each moves, and which inputs depend on it.
