@@ -61,7 +61,7 @@ struct Innovations {
     mirrors: bool,
     n_components: usize,
     first_step: u32,
-    /// Intervals whose numbers are kept: a chunk if several filters read them, else one. A power of 2.
+    /// Intervals whose numbers are kept: a chunk if several filters read them, else few. A power of 2.
     n_kept: usize,
     /// The intervals that `values` holds, in units of so many.
     chunk: usize,
@@ -70,19 +70,27 @@ struct Innovations {
 }
 
 impl Innovations {
-    fn draw(&self, step: u32, purpose: Purpose, values: &mut [f64]) {
+    /// Numbers of so many steps as fit, `[step][component][lane]`.
+    fn draw(&self, first_step: u32, purpose: Purpose, values: &mut [f64]) {
         let n_lanes = self.realizations.len();
-        let mut spare = if self.n_components % 2 == 1 { vec![0.0; n_lanes] } else { Vec::new() };
-        for (pair, rows) in values.chunks_mut(2 * n_lanes).enumerate() {
-            let draw = Draw {
-                key: self.key,
-                step,
-                pair: experiment_and_pair(self.experiment, pair as u32),
-                purpose: purpose.word(),
-            };
-            let (first, second) = rows.split_at_mut(n_lanes);
-            let second = if second.is_empty() { &mut spare[..] } else { second };
-            fill(draw, &self.realizations, first, second);
+        let of = |step: usize, pair: usize| Draw {
+            key: self.key,
+            step: first_step.wrapping_add(step as u32),
+            pair: experiment_and_pair(self.experiment, pair as u32),
+            purpose: purpose.word(),
+        };
+        let n_pairs = self.n_components / 2;
+        if self.n_components.is_multiple_of(2) {
+            fill(|at| of(at / n_pairs, at % n_pairs), &self.realizations, values);
+        } else {
+            // The second half of the last pair is not needed.
+            let mut last = vec![0.0; 2 * n_lanes];
+            for (step, values) in values.chunks_exact_mut(self.n_components * n_lanes).enumerate() {
+                let (pairs, rest) = values.split_at_mut(2 * n_pairs * n_lanes);
+                fill(|pair| of(step, pair), &self.realizations, pairs);
+                fill(|_| of(step, n_pairs), &self.realizations, &mut last);
+                rest.copy_from_slice(&last[..n_lanes]);
+            }
         }
         if self.mirrors {
             for row in values.chunks_mut(n_lanes) {
@@ -91,27 +99,25 @@ impl Innovations {
         }
     }
 
-    /// The numbers of an interval.
-    fn at(&mut self, interval: usize) -> &[f64] {
-        let n_lanes = self.realizations.len();
-        let n = self.n_components * n_lanes;
+    /// The numbers of `n` intervals from one on; they must be of one chunk.
+    fn at(&mut self, interval: usize, n: usize) -> &[f64] {
+        let size = self.n_components * self.realizations.len();
         let n_kept = self.n_kept;
         let chunk = interval >> n_kept.trailing_zeros();
         if self.chunk != chunk {
             let mut values = std::mem::take(&mut self.values);
-            values.resize(n_kept * n, 0.0);
-            if n > 0 {
-                for (at, values) in values.chunks_exact_mut(n).enumerate() {
-                    let step = self.first_step.wrapping_add((chunk * n_kept + at) as u32);
-                    self.draw(step, Purpose::Innovation, values);
-                }
-            }
+            values.resize(n_kept * size, 0.0);
+            self.draw(self.first_step.wrapping_add((chunk * n_kept) as u32), Purpose::Innovation, &mut values);
             self.values = values;
             self.chunk = chunk;
         }
-        &self.values[(interval & (n_kept - 1)) * n..][..n]
+        &self.values[(interval & (n_kept - 1)) * size..][..n * size]
     }
 }
+
+/// Intervals that are computed at once when nobody shares them; a power of 2, and small, since what they leave has to stay next to the
+/// processor.
+const FEW: usize = 4;
 
 impl Disturbances for ShapedNoise {
     fn slots(&self) -> &[usize] {
@@ -153,14 +159,19 @@ impl Disturbances for ShapedNoise {
             signs,
             n_components,
             first_step: self.first_step,
-            n_kept: if groups.len() > 1 { CHUNK } else { 1 },
+            n_kept: if groups.len() > 1 { CHUNK } else { FEW },
             chunk: usize::MAX,
             values: Vec::new(),
         }));
         let paths: Vec<Rc<RefCell<Paths<'s>>>> = groups
             .iter()
             .map(|group| {
-                let n_kept = if group.len() > 1 { CHUNK } else { 1 };
+                let n_kept = match self.interpolation {
+                    _ if group.len() > 1 => CHUNK,
+                    Interpolation::Linear => FEW,
+                    // Components at both ends of an interval have to be at hand.
+                    Interpolation::Exact => 1,
+                };
                 let channels = &self.points[group[0]].channels;
                 Rc::new(RefCell::new(Paths::new(channels, innovations.clone(), n_lanes, n_kept)))
             })
@@ -317,28 +328,46 @@ struct Paths<'p> {
     arch: pulp::Arch,
 }
 
-/// One interval of the grid: the components at its end, and the sums of them that were asked for.
+/// Some intervals of the grid: the components at their ends, and the sums of them that were asked for.
 struct Cross<'s> {
     transition: &'s [RowSum],
-    begin: &'s [f64],
+    /// `[interval][component][lane]`
     numbers: &'s [f64],
-    end: &'s mut [f64],
+    n_intervals: usize,
+    /// Components at the begin of the first interval, none if they are in `end`.
+    begin: Option<&'s [f64]>,
+    end: &'s mut Components,
+    spare: &'s mut Components,
     rows: &'s mut [PathRow],
     n_lanes: usize,
-    /// Place of the interval's end in the rings.
-    place: usize,
+    /// Grid point at the end of the first interval.
+    point: usize,
+    /// Rows of a ring, a power of 2.
+    n_places: usize,
 }
 
 impl pulp::WithSimd for Cross<'_> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, simd: S) {
-        let n = self.n_lanes;
-        for sum in self.transition {
-            sum.write(simd, &[self.begin, self.numbers], n, &mut self.end[sum.target * n..][..n]);
-        }
-        for row in self.rows {
-            row.sum.write(simd, &[self.end], n, &mut row.values[self.place * n..][..n]);
+        let Self { transition, numbers, n_intervals, mut begin, end, spare, rows, n_lanes: n, point, n_places } = self;
+        let size = numbers.len() / n_intervals;
+        for at in 0..n_intervals {
+            let numbers = &numbers[at * size..][..size];
+            let from: &[f64] = match begin.take() {
+                Some(begin) => begin,
+                None => {
+                    std::mem::swap(end, spare);
+                    &*spare
+                }
+            };
+            for sum in transition {
+                sum.write(simd, &[from, numbers], n, &mut end[sum.target * n..][..n]);
+            }
+            let place = (point + at) & (n_places - 1);
+            for row in &mut *rows {
+                row.sum.write(simd, &[end], n, &mut row.values[place * n..][..n]);
+            }
         }
     }
 }
@@ -392,19 +421,20 @@ impl<'p> Paths<'p> {
     fn cross(&mut self, chunk: usize) {
         let Self { begin, end, spare, transition, rows, arch, n_lanes, n_kept, .. } = self;
         let mut innovations = self.innovations.borrow_mut();
-        for at in 0..*n_kept {
+        let n_intervals = (*n_kept).min(FEW);
+        for at in (0..*n_kept).step_by(n_intervals) {
             let interval = chunk * *n_kept + at;
-            if at > 0 {
-                std::mem::swap(end, spare);
-            }
             arch.dispatch(Cross {
                 transition,
-                begin: if at == 0 { begin } else { spare },
-                numbers: innovations.at(interval),
+                numbers: innovations.at(interval, n_intervals),
+                n_intervals,
+                begin: (at == 0).then_some(begin),
                 end,
+                spare,
                 rows,
                 n_lanes: *n_lanes,
-                place: (interval + 1) & (2 * *n_kept - 1),
+                point: interval + 1,
+                n_places: 2 * *n_kept,
             });
         }
     }

@@ -68,29 +68,36 @@ pub struct Draw {
     pub purpose: u32,
 }
 
-/// Writes two normal numbers for each realization, with the instructions this machine has.
-pub fn fill(draw: Draw, realizations: &[u32], first: &mut [f64], second: &mut [f64]) {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(simd) = pulp::x86::V3::try_new() {
-        simd.vectorize(avx2::FillAvx2 { simd, draw, realizations, first, second });
+/// Writes two rows of normal numbers, one number in each for each realization, for each of many draws, with the instructions this
+/// machine has. `draws` says which draw the k-th pair of rows is.
+pub fn fill(draws: impl Fn(usize) -> Draw, realizations: &[u32], rows: &mut [f64]) {
+    if realizations.is_empty() || rows.is_empty() {
         return;
     }
-    pulp::Arch::new().dispatch(Fill { draw, realizations, first, second });
+    #[cfg(target_arch = "x86_64")]
+    if let Some(simd) = pulp::x86::V3::try_new() {
+        simd.vectorize(avx2::FillAvx2 { simd, draws, realizations, rows });
+        return;
+    }
+    pulp::Arch::new().dispatch(Fill { draws, realizations, rows });
 }
 
-struct Fill<'f> {
-    draw: Draw,
+struct Fill<'f, D> {
+    draws: D,
     realizations: &'f [u32],
-    first: &'f mut [f64],
-    second: &'f mut [f64],
+    rows: &'f mut [f64],
 }
 
 // A closure would do, were it sure to be inlined where the instructions are known.
-impl pulp::WithSimd for Fill<'_> {
+impl<D: Fn(usize) -> Draw> pulp::WithSimd for Fill<'_, D> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, _simd: S) {
-        fill_inlined(self.draw, self.realizations, self.first, self.second);
+        let n = self.realizations.len();
+        for (at, rows) in self.rows.chunks_exact_mut(2 * n).enumerate() {
+            let (first, second) = rows.split_at_mut(n);
+            fill_inlined((self.draws)(at), self.realizations, first, second);
+        }
     }
 }
 
@@ -193,12 +200,12 @@ mod tests {
     #[test]
     fn numbers_are_standard_normal() {
         let realizations: Vec<u32> = (0..1000).collect();
-        let (mut a, mut b) = (vec![0.0; 1000], vec![0.0; 1000]);
+        let mut rows = vec![0.0; 2000];
         let mut moments = [0.0f64; 5];
         let mut product = 0.0;
         for step in 0..200 {
-            fill(Draw { key: [7, 0], step, pair: 0, purpose: 0 }, &realizations, &mut a, &mut b);
-            for (x, y) in a.iter().zip(&b) {
+            fill(|_| Draw { key: [7, 0], step, pair: 0, purpose: 0 }, &realizations, &mut rows);
+            for (x, y) in rows[..1000].iter().zip(&rows[1000..]) {
                 for (power, moment) in moments.iter_mut().enumerate() {
                     *moment += x.powi(power as i32) + y.powi(power as i32);
                 }
@@ -219,13 +226,17 @@ mod tests {
         let draw = Draw { key: [1, 2], step: 3, pair: 4, purpose: 5 };
         for n in [1, 8, 13, 64, 101] {
             let realizations: Vec<u32> = (0..n).map(|at: u32| at.wrapping_mul(0x9E37_79B9)).collect();
-            let (mut a, mut b) = (vec![0.0; n as usize], vec![0.0; n as usize]);
-            for step in 0..50 {
-                let draw = Draw { step, purpose: step.wrapping_mul(0x0123_4567), ..draw };
-                fill(draw, &realizations, &mut a, &mut b);
+            let draws = |at: usize| {
+                let step = at as u32;
+                Draw { step, purpose: step.wrapping_mul(0x0123_4567), ..draw }
+            };
+            let n = n as usize;
+            let mut rows = vec![0.0; 50 * 2 * n];
+            fill(draws, &realizations, &mut rows);
+            for (at, rows) in rows.chunks_exact(2 * n).enumerate() {
                 for (lane, &realization) in realizations.iter().enumerate() {
                     let bits = |[a, b]: [f64; 2]| [a.to_bits(), b.to_bits()];
-                    assert_eq!(bits(pair(draw, realization)), bits([a[lane], b[lane]]));
+                    assert_eq!(bits(pair(draws(at), realization)), bits([rows[lane], rows[n + lane]]));
                 }
             }
         }

@@ -26,11 +26,9 @@ pub struct ParticleOptions {
 fn numbers(seed: u64, step: u32, purpose: Purpose, n_components: usize, n_lanes: usize) -> Vec<f64> {
     let lanes: Vec<u32> = (0..n_lanes as u32).collect();
     let mut values = vec![0.0; n_components.next_multiple_of(2) * n_lanes];
-    for (pair, rows) in values.chunks_exact_mut(2 * n_lanes).enumerate() {
-        let (first, second) = rows.split_at_mut(n_lanes);
-        let draw = Draw { key: key(seed), step, pair: experiment_and_pair(0, pair as u32), purpose: purpose.word() };
-        fill(draw, &lanes, first, second);
-    }
+    let draw =
+        |pair: usize| Draw { key: key(seed), step, pair: experiment_and_pair(0, pair as u32), purpose: purpose.word() };
+    fill(draw, &lanes, &mut values);
     values
 }
 

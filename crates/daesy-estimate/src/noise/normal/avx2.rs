@@ -21,38 +21,51 @@ type Reals = [__m256d; 2];
 /// Words of 64 bits of eight lanes.
 type Words = [__m256i; 2];
 
-/// Writes two normal numbers for each realization.
-pub(super) struct FillAvx2<'f> {
+/// Writes two rows of normal numbers for each draw.
+pub(super) struct FillAvx2<'f, D> {
     pub(super) simd: V3,
-    pub(super) draw: Draw,
+    pub(super) draws: D,
     pub(super) realizations: &'f [u32],
-    pub(super) first: &'f mut [f64],
-    pub(super) second: &'f mut [f64],
+    pub(super) rows: &'f mut [f64],
 }
 
-impl pulp::NullaryFnOnce for FillAvx2<'_> {
+impl<D: Fn(usize) -> Draw> pulp::NullaryFnOnce for FillAvx2<'_, D> {
     type Output = ();
 
     #[inline(always)]
     fn call(self) {
-        let Self { simd, draw, realizations, first, second } = self;
+        let Self { simd, draws, realizations, rows } = self;
         let lanes = Lanes { simd };
+        let n = realizations.len();
         let (groups, rest) = realizations.as_chunks::<LANES>();
-        let (first, first_rest) = first.as_chunks_mut::<LANES>();
-        let (second, second_rest) = second.as_chunks_mut::<LANES>();
-        for ((&realization, first), second) in rest.iter().zip(first_rest).zip(second_rest) {
-            [*first, *second] = pair(draw, realization);
+        if !rest.is_empty() {
+            for (at, rows) in rows.chunks_exact_mut(2 * n).enumerate() {
+                for (lane, &realization) in (n - rest.len()..n).zip(rest) {
+                    [rows[lane], rows[n + lane]] = pair(draws(at), realization);
+                }
+            }
         }
         let Some((head, tail)) = groups.split_first() else { return };
-        let rounds = Rounds::new(draw);
+        let n_draws = rows.len() / (2 * n);
+        let mut rounds = Rounds::new(draws(0));
         let mut uniform = lanes.words(&rounds, head);
-        // The words that are made along with the last numbers are not needed.
-        let next = tail.iter().chain(std::iter::once(head));
-        for ((next, first), second) in next.zip(first).zip(second) {
-            let turn = lanes.turn(&rounds, next, uniform);
+        for (at, rows) in rows.chunks_exact_mut(2 * n).enumerate() {
+            let (first, second) = rows.split_at_mut(n);
+            let (first, second) = (first.as_chunks_mut::<LANES>().0, second.as_chunks_mut::<LANES>().0);
+            for ((next, first), second) in tail.iter().zip(&mut *first).zip(&mut *second) {
+                let turn = lanes.turn(&rounds, next, uniform);
+                uniform = turn.uniform;
+                *first = cast(turn.first);
+                *second = cast(turn.second);
+            }
+            // Along with the last numbers go the first words of the next draw; behind the last draw nobody needs them.
+            rounds = Rounds::new(draws((at + 1).min(n_draws - 1)));
+            let turn = lanes.turn(&rounds, head, uniform);
             uniform = turn.uniform;
-            *first = cast(turn.first);
-            *second = cast(turn.second);
+            if let (Some(first), Some(second)) = (first.last_mut(), second.last_mut()) {
+                *first = cast(turn.first);
+                *second = cast(turn.second);
+            }
         }
     }
 }
