@@ -378,7 +378,7 @@ fn filter_cost(
 }
 
 /// Points that are computed together, so that they share random numbers and memory stays small.
-const POINTS_TOGETHER: usize = 9;
+const POINTS_TOGETHER: usize = 16;
 
 /// Points handed to somebody else at a time where a checkpoint is kept, so that it is never far behind.
 const POINTS_AWAY: usize = 64;
