@@ -5,10 +5,10 @@
 //! no more than its entries. Blocks whose entries are not finite yet (a division by an unknown that still has its default value
 //! zero) and those that need them wait for the next step, when what they need has its value.
 
-use daesy_system::{DaeSystem, Part};
+use daesy_system::{DaeSystem, Part, Pattern};
 
 use crate::equations::Surroundings;
-use crate::linear::LinearSolver;
+use crate::linear::{LinearSolver, SingularMatrix};
 
 /// Newton steps before giving up; each may also bring one more layer of blocks into play.
 const MAX_STEPS: usize = 40;
@@ -34,13 +34,14 @@ pub(crate) fn solve_by_blocks(
     let mut jacobian = vec![0.0; pattern.n_entries()];
     let mut step = vec![0.0; unknowns.len()];
     let mut is_waiting = vec![false; unknowns.len()];
+    let mut blocks: Vec<Option<DiagonalBlock>> = description.blocks.iter().map(|_| None).collect();
     let (mut last_size, mut n_slow) = (f64::INFINITY, 0);
     for _ in 0..MAX_STEPS {
         let point = around.point(states, unknowns);
         evaluator.evaluate(Part::Residual, &point, &mut residual);
         evaluator.evaluate(Part::ResidualByUnknowns, &point, &mut jacobian);
         let mut has_waiting = false;
-        for block in &description.blocks {
+        for (block, known) in description.blocks.iter().zip(&mut blocks) {
             let (start, end) = (block.start as usize, (block.start + block.len) as usize);
             let mut waits = false;
             for row in start..end {
@@ -62,7 +63,23 @@ pub(crate) fn solve_by_blocks(
                 continue;
             }
             is_waiting[start..end].fill(false);
-            if !solve_block(pattern, &jacobian, start, end, &mut step) {
+            if end - start == 1 {
+                let inside = pattern.row(start).filter(|&entry| pattern.columns[entry] as usize == start);
+                let diagonal: f64 = inside.map(|entry| jacobian[entry]).sum();
+                step[start] /= diagonal;
+                if diagonal == 0.0 || !step[start].is_finite() {
+                    return false;
+                }
+                continue;
+            }
+            let made = match known.take() {
+                Some(made) => made,
+                None => match DiagonalBlock::new(pattern, start, end) {
+                    Ok(made) => made,
+                    Err(_) => return false,
+                },
+            };
+            if known.insert(made).solve(&jacobian, &mut step[start..end]).is_err() {
                 return false;
             }
         }
@@ -87,26 +104,35 @@ pub(crate) fn solve_by_blocks(
     false
 }
 
-/// Solves one diagonal block with the right side in `step`.
-fn solve_block(pattern: &daesy_system::Pattern, jacobian: &[f64], start: usize, end: usize, step: &mut [f64]) -> bool {
-    let inside = |entry: &usize| (start..end).contains(&(pattern.columns[*entry] as usize));
-    if end - start == 1 {
-        let diagonal: f64 = pattern.row(start).filter(inside).map(|entry| jacobian[entry]).sum();
-        step[start] /= diagonal;
-        return diagonal != 0.0 && step[start].is_finite();
-    }
-    let n = end - start;
-    let mut block = daesy_system::Pattern { n_rows: n, n_cols: n, row_starts: vec![0], columns: Vec::new() };
-    let mut values = Vec::new();
-    for row in start..end {
-        for entry in pattern.row(row).filter(inside) {
-            block.columns.push(pattern.columns[entry] - start as u32);
-            values.push(jacobian[entry]);
+/// A diagonal block of several rows.
+struct DiagonalBlock {
+    solver: LinearSolver<f64>,
+    /// Its entries among those of the whole matrix.
+    entries: Vec<usize>,
+    values: Vec<f64>,
+}
+
+impl DiagonalBlock {
+    fn new(pattern: &Pattern, start: usize, end: usize) -> Result<Self, SingularMatrix> {
+        let n = end - start;
+        let mut block = Pattern { n_rows: n, n_cols: n, row_starts: Vec::with_capacity(n + 1), columns: Vec::new() };
+        let mut entries = Vec::new();
+        block.row_starts.push(0);
+        for row in start..end {
+            for entry in pattern.row(row).filter(|&entry| (start..end).contains(&(pattern.columns[entry] as usize))) {
+                block.columns.push(pattern.columns[entry] - start as u32);
+                entries.push(entry);
+            }
+            block.row_starts.push(block.columns.len() as u32);
         }
-        block.row_starts.push(block.columns.len() as u32);
+        Ok(Self { solver: LinearSolver::new(&block)?, values: Vec::with_capacity(entries.len()), entries })
     }
-    LinearSolver::new(&block)
-        .and_then(|mut solver| solver.factor(&values).map(|()| solver))
-        .and_then(|mut solver| solver.solve(&mut step[start..end]))
-        .is_ok()
+
+    /// Solves with the right side in `step`.
+    fn solve(&mut self, jacobian: &[f64], step: &mut [f64]) -> Result<(), SingularMatrix> {
+        self.values.clear();
+        self.values.extend(self.entries.iter().map(|&entry| jacobian[entry]));
+        self.solver.factor(&self.values)?;
+        self.solver.solve(step)
+    }
 }

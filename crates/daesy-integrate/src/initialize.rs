@@ -118,14 +118,23 @@ impl<'s> Problem<'s> {
             column_of_parameter[parameter as usize] = (n_states + n_unknowns + at) as u32;
         }
         let n_cols = n_states + n_unknowns + free.len();
-        let mut pattern = Pattern { n_rows: 0, n_cols, row_starts: vec![0], columns: Vec::new() };
-        let mut places = Vec::new();
+        let n_entries = |part: Part| system.pattern(part).n_entries();
+        let of_rows = |rows: &Rows| n_entries(rows.by_states) + rows.by_unknowns.map_or(0, n_entries);
+        let mut pattern = Pattern {
+            n_rows: 0,
+            n_cols,
+            row_starts: Vec::with_capacity(1 + ROWS.iter().map(|rows| system.pattern(rows.part).n_rows).sum::<usize>()),
+            columns: Vec::with_capacity(ROWS.iter().map(of_rows).sum()),
+        };
+        pattern.row_starts.push(0);
+        let mut places = Vec::with_capacity(3 * ROWS.len());
         for rows in &ROWS {
             let n_rows = system.pattern(rows.part).n_rows;
-            let mut parts: Vec<(Part, Vec<u32>)> = vec![(rows.by_states, Vec::new())];
-            parts.extend(rows.by_unknowns.map(|part| (part, Vec::new())));
+            let empty = |part: Part| (part, Vec::with_capacity(n_entries(part)));
+            let mut parts: Vec<(Part, Vec<u32>)> = vec![empty(rows.by_states)];
+            parts.extend(rows.by_unknowns.map(empty));
             if !free.is_empty() {
-                parts.push((rows.by_parameters, Vec::new()));
+                parts.push(empty(rows.by_parameters));
             }
             for row in 0..n_rows {
                 for (part, places) in &mut parts {

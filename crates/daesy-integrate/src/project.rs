@@ -39,21 +39,77 @@ const FEW: usize = 40;
 /// Projects states onto the constraints of a system.
 pub(crate) struct Projector<'s> {
     system: &'s dyn DaeSystem,
-    solver: LinearSolver<f64>,
-    /// Whether the matrix is that of the constraints' own size.
-    is_condensed: bool,
-    /// For the large matrix: place of each entry of G and of its transpose.
-    places: Vec<[u32; 2]>,
+    /// Made when it is first needed, since a program of the system needs none.
+    matrix: Option<Matrix>,
     jacobian: Vec<f64>,
     residual: Vec<f64>,
-    rhs: Vec<f64>,
-    values: Vec<f64>,
     row_scales: Vec<f64>,
     scales: Vec<f64>,
-    /// One row of G~, spread out.
-    spread: Vec<f64>,
     step: Vec<f64>,
     program: Option<StepProgram<'s>>,
+}
+
+/// The matrix of Newton's step.
+struct Matrix {
+    solver: LinearSolver<f64>,
+    /// Whether it is that of the constraints' own size.
+    is_condensed: bool,
+    /// For the large one: place of each entry of G and of its transpose.
+    places: Vec<[u32; 2]>,
+    rhs: Vec<f64>,
+    values: Vec<f64>,
+    /// One row of G~, spread out.
+    spread: Vec<f64>,
+}
+
+impl Matrix {
+    fn new(jacobian: &Pattern) -> Result<Self, SingularMatrix> {
+        let is_condensed = jacobian.n_rows <= FEW;
+        let (pattern, places) = if is_condensed { (shared_states(jacobian), Vec::new()) } else { bordered(jacobian) };
+        Ok(Self {
+            solver: LinearSolver::new(&pattern)?,
+            is_condensed,
+            places,
+            rhs: vec![0.0; pattern.n_rows],
+            values: vec![0.0; pattern.n_entries()],
+            spread: vec![0.0; jacobian.n_cols],
+        })
+    }
+
+    /// Factors with the rows of G~ at hand.
+    fn factor(&mut self, pattern: &Pattern, jacobian: &[f64]) -> Result<(), SingularMatrix> {
+        if self.is_condensed {
+            let m = pattern.n_rows;
+            for row in 0..m {
+                for entry in pattern.row(row) {
+                    self.spread[pattern.columns[entry] as usize] += jacobian[entry];
+                }
+                for other in 0..m {
+                    let product: f64 = pattern
+                        .row(other)
+                        .map(|entry| jacobian[entry] * self.spread[pattern.columns[entry] as usize])
+                        .sum();
+                    self.values[row * m + other] = if row == other { product + REDUNDANCY } else { product };
+                }
+                for entry in pattern.row(row) {
+                    self.spread[pattern.columns[entry] as usize] = 0.0;
+                }
+            }
+        } else {
+            // The diagonal entries keep the values set here.
+            self.values.fill(1.0);
+            for (entry, &[place, transposed]) in self.places.iter().enumerate() {
+                self.values[place as usize] = jacobian[entry];
+                self.values[transposed as usize] = jacobian[entry];
+            }
+            for row in 0..pattern.n_rows {
+                // The last entry of each of these rows is the diagonal.
+                let last = pattern.n_cols + pattern.n_entries() + pattern.row_starts[row + 1] as usize + row;
+                self.values[last] = -REDUNDANCY;
+            }
+        }
+        self.solver.factor(&self.values)
+    }
 }
 
 /// Newton's step as a program of the system.
@@ -83,26 +139,21 @@ impl<'s> Projector<'s> {
             return Ok(None);
         }
         let jacobian = system.pattern(Part::ConstraintByStates);
-        let is_condensed = n_constraints <= FEW;
-        let (pattern, places) = if is_condensed { (shared_states(jacobian), Vec::new()) } else { bordered(jacobian) };
-        let solver = LinearSolver::new(&pattern).map_err(|_| IntegrateError::Singular {
+        let program = system.constraint_step();
+        let matrix = if program.is_none() { Some(Matrix::new(jacobian)) } else { None };
+        let matrix = matrix.transpose().map_err(|_| IntegrateError::Singular {
             time: f64::NAN,
             variable: description.states.first().map_or(String::new(), |state| state.name.clone()),
         })?;
         Ok(Some(Self {
             system,
-            solver,
-            is_condensed,
-            places,
+            matrix,
             jacobian: vec![0.0; jacobian.n_entries()],
             residual: vec![0.0; n_constraints],
-            rhs: vec![0.0; pattern.n_rows],
-            values: vec![0.0; pattern.n_entries()],
             row_scales: vec![1.0; n_constraints],
             scales: description.states.iter().map(|state| state.nominal).collect(),
-            spread: vec![0.0; n_states],
             step: vec![0.0; n_states],
-            program: system.constraint_step().map(|program| StepProgram {
+            program: program.map(|program| StepProgram {
                 program,
                 results: vec![0.0; n_states + 2 * n_constraints],
                 given: vec![0.0; n_states],
@@ -291,60 +342,38 @@ impl<'s> Projector<'s> {
                 self.jacobian[entry] *= scale;
             }
         }
-        if self.is_condensed {
-            let m = pattern.n_rows;
-            for row in 0..m {
-                for entry in pattern.row(row) {
-                    self.spread[pattern.columns[entry] as usize] += self.jacobian[entry];
-                }
-                for other in 0..m {
-                    let product: f64 = pattern
-                        .row(other)
-                        .map(|entry| self.jacobian[entry] * self.spread[pattern.columns[entry] as usize])
-                        .sum();
-                    self.values[row * m + other] = if row == other { product + REDUNDANCY } else { product };
-                }
-                for entry in pattern.row(row) {
-                    self.spread[pattern.columns[entry] as usize] = 0.0;
-                }
-            }
-        } else {
-            // The diagonal entries keep the values set here.
-            self.values.fill(1.0);
-            for (entry, &[place, transposed]) in self.places.iter().enumerate() {
-                self.values[place as usize] = self.jacobian[entry];
-                self.values[transposed as usize] = self.jacobian[entry];
-            }
-            let n_states = self.scales.len();
-            for row in 0..pattern.n_rows {
-                // The last entry of each of these rows is the diagonal.
-                let last = n_states + pattern.n_entries() + pattern.row_starts[row + 1] as usize + row;
-                self.values[last] = -REDUNDANCY;
-            }
-        }
-        self.solver.factor(&self.values)
+        let mut matrix = match self.matrix.take() {
+            Some(matrix) => matrix,
+            None => Matrix::new(pattern)?,
+        };
+        let result = matrix.factor(pattern, &self.jacobian);
+        self.matrix = Some(matrix);
+        result
     }
 
     /// The step of the states for the residuals at hand; its largest entry relative to nominal values.
     fn solve(&mut self) -> Result<f64, SingularMatrix> {
         let pattern = self.system.pattern(Part::ConstraintByStates);
         let n_states = self.scales.len();
-        let first = if self.is_condensed { 0 } else { n_states };
-        self.rhs[..first].fill(0.0);
+        let Some(Matrix { solver, is_condensed, rhs, .. }) = &mut self.matrix else {
+            return Err(SingularMatrix { column: None });
+        };
+        let first = if *is_condensed { 0 } else { n_states };
+        rhs[..first].fill(0.0);
         for row in 0..pattern.n_rows {
-            self.rhs[first + row] = -self.residual[row] * self.row_scales[row];
+            rhs[first + row] = -self.residual[row] * self.row_scales[row];
         }
-        self.solver.solve(&mut self.rhs)?;
-        if self.is_condensed {
+        solver.solve(rhs)?;
+        if *is_condensed {
             self.step.fill(0.0);
             for row in 0..pattern.n_rows {
-                let lambda = self.rhs[row];
+                let lambda = rhs[row];
                 for entry in pattern.row(row) {
                     self.step[pattern.columns[entry] as usize] += self.jacobian[entry] * lambda;
                 }
             }
         } else {
-            self.step.copy_from_slice(&self.rhs[..n_states]);
+            self.step.copy_from_slice(&rhs[..n_states]);
         }
         let mut change = 0.0f64;
         for (step, scale) in self.step.iter_mut().zip(&self.scales) {

@@ -56,7 +56,8 @@ const MAX_BAD: usize = 20;
 pub(crate) struct UnknownSolver<'s> {
     /// The unknowns in closed form.
     closed: Option<ClosedForm<'s>>,
-    solver: LinearSolver<f64>,
+    /// Made when it is first needed, since a closed form needs none.
+    solver: Option<LinearSolver<f64>>,
     /// dF/dv
     by_unknowns: Vec<f64>,
     change: Vec<f64>,
@@ -73,8 +74,6 @@ impl<'s> UnknownSolver<'s> {
         states: &[f64],
         unknowns: &[f64],
     ) -> Result<Self, IntegrateError> {
-        let solver = LinearSolver::new(equations.system.pattern(Part::ResidualByUnknowns))
-            .map_err(|singular| equations.singular(around.time, singular))?;
         let dependence = find_dependence(equations, around, states, unknowns);
         let n = unknowns.len();
         let system = equations.system;
@@ -89,16 +88,31 @@ impl<'s> UnknownSolver<'s> {
             let extra_cost = (0.5 * program.n_operations() as f64 - equations.residual_cost()).max(0.0);
             (error <= MAX_ERROR).then_some(ClosedForm { program, extra_cost, n_bad: 0 })
         });
-        let by_unknowns = vec![0.0; equations.system.pattern(Part::ResidualByUnknowns).n_entries()];
-        Ok(Self {
+        let mut unknown_solver = Self {
             closed,
-            solver,
-            by_unknowns,
+            solver: None,
+            by_unknowns: Vec::new(),
             change: vec![0.0; n],
             guess: vec![0.0; n],
             dependence,
             has_matrix: false,
-        })
+        };
+        if unknown_solver.closed.is_none() {
+            unknown_solver.solver(equations, around.time)?;
+        }
+        Ok(unknown_solver)
+    }
+
+    fn solver(&mut self, equations: &Equations<'_>, time: f64) -> Result<&mut LinearSolver<f64>, IntegrateError> {
+        let solver = match self.solver.take() {
+            Some(solver) => solver,
+            None => {
+                let pattern = equations.system.pattern(Part::ResidualByUnknowns);
+                self.by_unknowns.resize(pattern.n_entries(), 0.0);
+                LinearSolver::new(pattern).map_err(|singular| equations.singular(time, singular))?
+            }
+        };
+        Ok(self.solver.insert(solver))
     }
 
     /// The next solve makes a new matrix.
@@ -126,14 +140,16 @@ impl<'s> UnknownSolver<'s> {
         unknowns: &[f64],
     ) -> Result<(), IntegrateError> {
         self.has_matrix = false;
+        self.solver(equations, around.time)?;
         let point = around.point(states, unknowns);
         equations.evaluator().evaluate(Part::ResidualByUnknowns, &point, &mut self.by_unknowns);
         if self.by_unknowns.iter().any(|value| !value.is_finite()) {
             return Err(equations.not_finite(around, states, unknowns));
         }
         equations.count_jacobian();
-        let result = self.solver.factor(&self.by_unknowns);
-        equations.count_factorization(self.solver.factor_cost());
+        let Some(solver) = &mut self.solver else { return Ok(()) };
+        let result = solver.factor(&self.by_unknowns);
+        equations.count_factorization(solver.factor_cost());
         result.map_err(|singular| equations.singular(around.time, singular))?;
         self.has_matrix = true;
         Ok(())
@@ -194,8 +210,12 @@ impl<'s> UnknownSolver<'s> {
                 is_fresh = true;
                 continue;
             }
-            equations.work.cost += self.solver.solve_cost();
-            self.solver.solve(&mut self.change).map_err(|singular| equations.singular(around.time, singular))?;
+            let Some(solver) = &mut self.solver else {
+                self.factor(equations, around, states, unknowns)?;
+                continue;
+            };
+            equations.work.cost += solver.solve_cost();
+            solver.solve(&mut self.change).map_err(|singular| equations.singular(around.time, singular))?;
             let mut size = 0.0f64;
             for ((unknown, change), scale) in unknowns.iter_mut().zip(&self.change).zip(scales) {
                 *unknown -= change;
@@ -250,23 +270,25 @@ fn find_dependence(
         let spread = (seed >> 11) as f64 / (1u64 << 53) as f64 - 0.5;
         value + spread * (0.1 * value.abs() + 0.1 * nominal)
     };
-    let evaluate = |equations: &mut Equations<'_>, around: &Surroundings<'_>, states: &[f64], unknowns: &[f64]| {
-        let mut values = vec![0.0; equations.system.pattern(Part::ResidualByUnknowns).n_entries()];
-        equations.evaluator().evaluate(Part::ResidualByUnknowns, &around.point(states, unknowns), &mut values);
-        values
-    };
-    let here = evaluate(equations, around, states, unknowns);
+    let n_entries = equations.system.pattern(Part::ResidualByUnknowns).n_entries();
+    let (mut here, mut there) = (vec![0.0; n_entries], vec![0.0; n_entries]);
+    let evaluator = equations.evaluator();
+    evaluator.evaluate(Part::ResidualByUnknowns, &around.point(states, unknowns), &mut here);
     let mut dependence = Dependence::Constant;
-    for _ in 0..3 {
+    // What is linear by its form has no corners that one look could miss.
+    let n_looks = if description.blocks.iter().all(|block| block.is_linear) { 1 } else { 3 };
+    for _ in 0..n_looks {
         let others: Vec<f64> =
             unknowns.iter().zip(&description.unknowns).map(|(&value, known)| beside(value, known.nominal)).collect();
-        if evaluate(equations, around, states, &others) != here {
+        evaluator.evaluate(Part::ResidualByUnknowns, &around.point(states, &others), &mut there);
+        if there != here {
             return Dependence::Nonlinear;
         }
         let other_states: Vec<f64> =
             states.iter().zip(&description.states).map(|(&value, known)| beside(value, known.nominal)).collect();
         let later = Surroundings { time: beside(around.time, 1.0), ..*around };
-        if evaluate(equations, &later, &other_states, &others) != here {
+        evaluator.evaluate(Part::ResidualByUnknowns, &later.point(&other_states, &others), &mut there);
+        if there != here {
             dependence = Dependence::Linear;
         }
     }
