@@ -25,7 +25,7 @@ use crate::unknowns::Care;
 pub(crate) const ERROR_ORDER: f64 = 8.0;
 
 /// h times the largest rate from which on the implicit method is worth a trial; the border of stability is at about 6.
-const NEAR_BORDER: f64 = 1.0;
+pub(crate) const NEAR_BORDER: f64 = 1.0;
 
 /// 8!: a smooth solution of rate r has steps of about (8! tol)^(1/8) / r by accuracy alone, which loose tolerances bring near the border.
 const FACTORIAL_OF_ORDER: f64 = 40_320.0;
@@ -63,6 +63,19 @@ static TERMS: LazyLock<Terms> = LazyLock::new(|| Terms {
     error_5: terms(&ERROR_5),
     continuous: CONTINUOUS.iter().map(|row| terms(row)).collect(),
 });
+
+/// |k13 - k12| / |y13 - y12|
+pub(crate) fn largest_rate(states: &[f64], last_states: &[f64], rates: &[f64], last_rates: &[f64]) -> f64 {
+    let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
+    let moved = distance(states, last_states);
+    if moved > 0.0 { (distance(rates, last_rates) / moved).sqrt() } else { 0.0 }
+}
+
+/// The combination of the two embedded estimates.
+pub(crate) fn combined_error(fifth: f64, third: f64) -> f64 {
+    let denominator = (fifth * fifth + 0.01 * third * third).sqrt();
+    if denominator > 0.0 { fifth * fifth / denominator } else { 0.0 }
+}
 
 /// Memory of the method.
 pub(crate) struct Explicit<'s> {
@@ -165,9 +178,7 @@ impl<'s> Explicit<'s> {
             model.size_of_error(self.estimates[which].iter().map(|estimate| step * estimate), &self.states)
         };
         let (fifth, third) = (size(0), size(1));
-        let denominator = (fifth.error.powi(2) + 0.01 * third.error.powi(2)).sqrt();
-        let error = if denominator > 0.0 { fifth.error * fifth.error / denominator } else { 0.0 };
-        Ok(Trial { error, worst: fifth.worst })
+        Ok(Trial { error: combined_error(fifth.error, third.error), worst: fifth.worst })
     }
 
     /// Takes all stages of a step one after the other.
@@ -291,10 +302,7 @@ impl<'s> Explicit<'s> {
 
     /// The largest rate that the end of a step to `new` shows, in magnitude.
     fn stiffness(&self, new: &Moment) -> f64 {
-        let square = |(new, last): (&f64, &f64)| (new - last).powi(2);
-        let rates: f64 = new.rates.iter().zip(self.rates_of(STAGES - 1)).map(square).sum();
-        let states: f64 = new.states.iter().zip(&self.last_stage).map(square).sum();
-        if states > 0.0 { f64::sqrt(rates / states) } else { 0.0 }
+        largest_rate(&new.states, &self.last_stage, &new.rates, self.rates_of(STAGES - 1))
     }
 
     /// Whether a step to `new` came near the border of stability.

@@ -394,12 +394,31 @@ impl Radau {
             }
             self.raw_error[state] = step * sum;
         }
+        self.filter(model, old.time, step)?;
+        Ok(model.size_of_error(self.error.iter().copied(), &self.stage_states[method.n_stages - 1]))
+    }
+
+    /// error = (1 - h alpha_0 J)^-1 raw_error
+    fn filter(&mut self, model: &mut Model<'_, '_>, time: f64, step: f64) -> Result<(), IntegrateError> {
         self.real_rhs.fill(0.0);
-        let (eta, equations) = (step * method.eigenvalue, &mut model.equations);
+        let (eta, equations) = (step * self.method.eigenvalue, &mut model.equations);
         equations
             .solve_stage(&mut self.real, &self.raw_error, eta, &mut self.error, &mut self.real_rhs)
-            .map_err(|singular| equations.singular(old.time, singular))?;
-        Ok(model.size_of_error(self.error.iter().copied(), &self.stage_states[method.n_stages - 1]))
+            .map_err(|singular| equations.singular(time, singular))
+    }
+
+    /// Sends an error of something that was carried along the last step through the filter of the step's own.
+    pub(crate) fn filter_other(
+        &mut self,
+        model: &mut Model<'_, '_>,
+        time: f64,
+        step: f64,
+        error: &mut [f64],
+    ) -> Result<(), IntegrateError> {
+        self.raw_error.copy_from_slice(error);
+        self.filter(model, time, step)?;
+        error.copy_from_slice(&self.error);
+        Ok(())
     }
 
     /// How far the polynomial through the stages is from the solution where it is worst (module `gauge`).

@@ -9,7 +9,9 @@
 //! It is integrated after each accepted step by the method of that step at its own stages (the staggered direct method
 //! [@feehery1997]): at explicit stages dv follows from the factors of F_v there; the stages of an implicit step are iterated with
 //! the factors the step itself used. So the result is, up to the tolerance of iterations, the exact derivative of the
-//! numerical solution with its steps held fixed. Step sizes are chosen by the error of the trajectory alone.
+//! numerical solution with its steps held fixed. The error of a step is estimated for the changes as for the trajectory, by the same embedded
+//! methods; a step too long for them is taken again. The tolerance is relative to each change, and absolute to what the
+//! trajectory's is over the size of the parameter [@feehery1997].
 //!
 //! At a break of the inputs states are continuous and return to the constraints by the least change; their changes do the same. How they cross
 //! events is in module `saltation`.
@@ -19,9 +21,11 @@ use faer::c64;
 
 use crate::chatter::History;
 use crate::contest::Kind;
+use crate::dop853::{ERROR_3, ERROR_5};
 use crate::equations::Surroundings;
 use crate::error::IntegrateError;
 use crate::events::{EventLoop, HybridStart, initialize_with_events};
+use crate::explicit::{ERROR_ORDER, NEAR_BORDER, combined_error, largest_rate};
 use crate::initialize::InitializeOptions;
 use crate::linear::LinearSolver;
 use crate::root::locate;
@@ -73,10 +77,11 @@ pub fn simulate_with_sensitivities(
         stepper.expect_reading(f64::NEG_INFINITY);
         events.mark_sides(&stepper);
     }
+    let follower = Follower::new(system, tangents, &stepper)?;
     let mut walk = Walk {
         inputs,
         stepper,
-        follower: Follower::new(system, tangents)?,
+        follower,
         events,
         has_events,
         history: History::new(description.n_roots, options.stop - options.start),
@@ -155,20 +160,22 @@ impl Walk<'_, '_> {
 
     /// Takes a step, and the event that ends it, if there is one.
     fn go_on(&mut self, goal: f64) -> Result<Course, IntegrateError> {
+        let before = self.follower.tangents.clone();
         self.stepper.advance(goal)?;
+        self.follow()?;
         let crossing = if self.has_events { locate(&mut self.events, &mut self.stepper)? } else { None };
         let Some(crossing) = crossing else {
             if self.has_events {
                 self.events.values_here(&self.stepper);
                 self.events.sharpen();
             }
-            self.follower.follow(&mut self.stepper)?;
             return Ok(Course::Continues);
         };
         let time = crossing.place.time;
         // The changes follow the steps that were taken: one of them has to end here.
+        self.follower.tangents = before;
         self.stepper.retake(time)?;
-        self.follower.follow(&mut self.stepper)?;
+        self.follow()?;
         if self.stepper.now.time < time {
             return Ok(Course::Continues);
         }
@@ -183,6 +190,22 @@ impl Walk<'_, '_> {
             }
         }
         self.happen(&Cause::Roots(&crossing.roots))
+    }
+
+    /// Carries the changes over the last step. One that is too long for them is taken again, shorter.
+    fn follow(&mut self) -> Result<(), IntegrateError> {
+        loop {
+            let before = self.follower.tangents.clone();
+            let error = self.follower.follow(&mut self.stepper)?;
+            let (start, step) = (self.stepper.step_start(), self.stepper.now.time - self.stepper.step_start());
+            let factor = 0.9 * error.size.max(1e-10).powf(-1.0 / error.order);
+            if error.size <= 1.0 || step < 1e3 * self.stepper.resolution() {
+                self.stepper.limit_step(step * factor.clamp(0.3, 8.0));
+                return Ok(());
+            }
+            self.follower.tangents = before;
+            self.stepper.retake(start + step * factor.clamp(0.1, 0.8))?;
+        }
     }
 
     /// Settles an event at the point reached and carries the changes over it.
@@ -233,6 +256,8 @@ impl Walk<'_, '_> {
 struct Follower<'s> {
     system: &'s dyn DaeSystem,
     tangents: Vec<StartTangent>,
+    /// How far to go in each direction for a change as large as the parameter or start value itself.
+    reaches: Vec<f64>,
     solver: LinearSolver<f64>,
     by_unknowns: Vec<f64>,
     by_states: Vec<f64>,
@@ -240,13 +265,28 @@ struct Follower<'s> {
 }
 
 impl<'s> Follower<'s> {
-    fn new(system: &'s dyn DaeSystem, tangents: Vec<StartTangent>) -> Result<Self, IntegrateError> {
+    fn new(
+        system: &'s dyn DaeSystem,
+        tangents: Vec<StartTangent>,
+        stepper: &Stepper<'_, '_>,
+    ) -> Result<Self, IntegrateError> {
+        let reach = |values: &[f64], changes: &[f64]| {
+            let ratios = values.iter().zip(changes).filter(|(_, change)| **change != 0.0);
+            ratios.map(|(value, change)| (value / change).abs()).fold(0.0, f64::max)
+        };
+        let reaches = tangents.iter().map(|tangent| {
+            let by_parameters = reach(&stepper.model.parameters, &tangent.parameters);
+            let by_states = reach(&stepper.now.states, &tangent.states);
+            [by_parameters, by_states].into_iter().find(|reach| *reach > 0.0).unwrap_or(1.0)
+        });
+        let reaches = reaches.collect();
         let solver = LinearSolver::new(system.pattern(Part::ResidualByUnknowns))
             .map_err(|_| IntegrateError::Singular { time: f64::NAN, variable: String::new() })?;
         let n_entries = |part: Part| vec![0.0; system.pattern(part).n_entries()];
         Ok(Self {
             system,
             tangents,
+            reaches,
             solver,
             by_unknowns: n_entries(Part::ResidualByUnknowns),
             by_states: n_entries(Part::ResidualByStates),
@@ -276,15 +316,47 @@ impl<'s> Follower<'s> {
     }
 
     /// Goes on to the end of the last step.
-    fn follow(&mut self, stepper: &mut Stepper<'_, '_>) -> Result<(), IntegrateError> {
-        match stepper.last_kind() {
-            Kind::Explicit => self.follow_explicit(stepper)?,
-            Kind::Implicit => self.follow_implicit(stepper)?,
+    fn follow(&mut self, stepper: &mut Stepper<'_, '_>) -> Result<ChangeError, IntegrateError> {
+        if stepper.last_kind() == Kind::Implicit {
+            let error = self.follow_implicit(stepper)?;
+            self.settle(stepper)?;
+            return Ok(error);
         }
-        self.settle(stepper)
+        let (error, last_stages) = self.follow_explicit(stepper)?;
+        self.settle(stepper)?;
+        let step = stepper.now.time - stepper.step_start();
+        let mut rates = vec![0.0; self.system.description().states.len()];
+        let mut is_near_border = false;
+        for (tangent, last) in self.tangents.iter().zip(&last_stages) {
+            stepper.model.equations.rates(&tangent.states, &tangent.unknowns, &mut rates);
+            is_near_border |= step * largest_rate(&tangent.states, &last.states, &rates, &last.rates) > NEAR_BORDER;
+        }
+        stepper.press(is_near_border);
+        Ok(error)
     }
 
-    fn follow_explicit(&mut self, stepper: &mut Stepper<'_, '_>) -> Result<(), IntegrateError> {
+    /// The size of an error of the change in one direction, in units of its tolerance.
+    fn size_of_error(
+        &self,
+        stepper: &Stepper<'_, '_>,
+        direction: usize,
+        changes: &[f64],
+        error: impl Iterator<Item = f64>,
+    ) -> f64 {
+        let (rtol, atol) = (stepper.model.rtol, stepper.model.atol / self.reaches[direction]);
+        let (mut largest, mut sum_of_squares) = (0.0f64, 0.0);
+        for ((error, change), state) in error.zip(changes).zip(&self.system.description().states) {
+            let scaled = (error / (rtol * change.abs() + atol * state.nominal)).abs();
+            largest = largest.max(scaled);
+            sum_of_squares += scaled * scaled;
+        }
+        f64::sqrt(sum_of_squares / changes.len().max(1) as f64).max(0.3 * largest)
+    }
+
+    fn follow_explicit(
+        &mut self,
+        stepper: &mut Stepper<'_, '_>,
+    ) -> Result<(ChangeError, Vec<LastStage>), IntegrateError> {
         let stages = stepper.explicit_stages();
         let step = stages.step;
         let n_states = self.system.description().states.len();
@@ -292,6 +364,7 @@ impl<'s> Follower<'s> {
         let mut rates = vec![vec![vec![0.0; n_states]; n_stages]; self.tangents.len()];
         let mut unknowns = vec![0.0; self.by_unknown_rows()];
         let mut states = vec![0.0; n_states];
+        let mut last_states = Vec::with_capacity(self.tangents.len());
         let mut tangents = std::mem::take(&mut self.tangents);
         for (stage, stored) in stages.points.iter().enumerate() {
             let at = StagePoint {
@@ -313,15 +386,27 @@ impl<'s> Follower<'s> {
                     return Err(self.singular(stored.time));
                 }
                 stepper.model.equations.rates(&states, &unknowns, &mut rates[stage]);
+                if stage + 1 == n_stages {
+                    last_states.push(states.clone());
+                }
             }
         }
-        for (tangent, rates) in tangents.iter_mut().zip(&rates) {
+        let mut size = 0.0f64;
+        for (direction, (tangent, rates)) in tangents.iter_mut().zip(&rates).enumerate() {
             for (weight, rate) in crate::dop853::A[crate::dop853::STAGES].iter().zip(rates) {
                 add_scaled(step * weight, rate, &mut tangent.states);
             }
+            let estimate = |weights: &[f64]| {
+                let sum =
+                    |state: usize| weights.iter().zip(rates).map(|(weight, rate)| weight * rate[state]).sum::<f64>();
+                self.size_of_error(stepper, direction, &tangent.states, (0..n_states).map(|state| step * sum(state)))
+            };
+            size = size.max(combined_error(estimate(&ERROR_5), estimate(&ERROR_3)));
         }
         self.tangents = tangents;
-        Ok(())
+        let last_rates = rates.into_iter().filter_map(|mut rates| rates.pop());
+        let last_stages = last_states.into_iter().zip(last_rates).map(|(states, rates)| LastStage { states, rates });
+        Ok((ChangeError { size, order: ERROR_ORDER }, last_stages.collect()))
     }
 
     fn by_unknown_rows(&self) -> usize {
@@ -334,9 +419,10 @@ impl<'s> Follower<'s> {
     }
 
     /// Solves the linear equations of all stages by the iteration of the step.
-    fn follow_implicit(&mut self, stepper: &mut Stepper<'_, '_>) -> Result<(), IntegrateError> {
-        let Some(stages) = stepper.implicit_stages() else { return Ok(()) };
+    fn follow_implicit(&mut self, stepper: &mut Stepper<'_, '_>) -> Result<ChangeError, IntegrateError> {
+        let Some(stages) = stepper.implicit_stages() else { return Err(self.singular(stepper.now.time)) };
         let method = stages.method;
+        let mut size_of_errors = 0.0f64;
         let step = stages.step;
         let s = method.n_stages;
         let n = self.by_unknown_rows();
@@ -354,7 +440,9 @@ impl<'s> Follower<'s> {
         }
         let mut tangents = std::mem::take(&mut self.tangents);
         let chain: Vec<(usize, Rate)> = stepper.model.equations.chain().collect();
-        for tangent in &mut tangents {
+        for (direction, tangent) in tangents.iter_mut().enumerate() {
+            let mut error = vec![0.0; n_states];
+            stepper.model.equations.rates(&tangent.states, &tangent.unknowns, &mut error);
             let mut stage_unknowns = vec![tangent.unknowns.clone(); s];
             let mut stage_states = vec![vec![0.0; n_states]; s];
             let mut residuals = vec![vec![0.0; n]; s];
@@ -407,10 +495,21 @@ impl<'s> Follower<'s> {
                     })
                     .sum();
                 tangent.states[state] += step * sum;
+                let embedded = method.error.iter().enumerate().map(|(stage, weight)| {
+                    weight
+                        * match source {
+                            Rate::State(next) => stage_states[stage][next as usize],
+                            Rate::Unknown(unknown) => stage_unknowns[stage][unknown as usize],
+                        }
+                });
+                error[state] = step * (method.eigenvalue * error[state] + embedded.sum::<f64>());
             }
+            stepper.filter_error(&mut error)?;
+            let size = self.size_of_error(stepper, direction, &tangent.states, error.into_iter());
+            size_of_errors = size_of_errors.max(size);
         }
         self.tangents = tangents;
-        Ok(())
+        Ok(ChangeError { size: size_of_errors, order: s as f64 + 1.0 })
     }
 
     /// One iteration with the factors of the step; the largest change.
@@ -500,6 +599,20 @@ impl<'s> Follower<'s> {
         };
         self.tangents.iter().map(observe).collect()
     }
+}
+
+/// The estimated error of changes over a step.
+struct ChangeError {
+    /// In units of the tolerance.
+    size: f64,
+    /// The power of the step size that it is proportional to.
+    order: f64,
+}
+
+/// The change at the last stage of an explicit step, with its rates.
+struct LastStage {
+    states: Vec<f64>,
+    rates: Vec<f64>,
 }
 
 /// Where a stage is evaluated.

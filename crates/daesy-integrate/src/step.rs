@@ -110,6 +110,8 @@ pub(crate) struct Stepper<'s, 'i> {
     is_first_step: bool,
     /// The first time at which values within steps are asked for.
     first_reading: f64,
+    /// Whether what is carried along came near the border of stability.
+    is_pressed: bool,
     pub(crate) taken: Taken,
     pub(crate) constraint_residual_max: f64,
 }
@@ -146,6 +148,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
             largest_growth: MAX_GROWTH,
             is_first_step: true,
             first_reading: f64::INFINITY,
+            is_pressed: false,
             taken: Taken::default(),
             constraint_residual_max: 0.0,
         };
@@ -393,7 +396,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
                 }
                 self.memory = Some(Memory { step: aim.step, error: error.max(1e-4) });
                 self.next_step = aim.step * factor.clamp(0.3, largest);
-                is_near_border = self.explicit.is_near_border(&self.now, aim.step, self.model.rtol);
+                is_near_border = self.is_pressed || self.explicit.is_near_border(&self.now, aim.step, self.model.rtol);
             }
         }
         self.is_first_step = false;
@@ -816,6 +819,25 @@ impl<'s, 'i> Stepper<'s, 'i> {
             Some(Implicit::Radau(radau)) => radau.solve_stages(&mut self.model, real, complex),
             _ => Err(SingularMatrix { column: None }),
         }
+    }
+
+    /// An error of what was carried along the last step, which was implicit, through the filter of the step's own error.
+    pub(crate) fn filter_error(&mut self, raw_error: &mut [f64]) -> Result<(), IntegrateError> {
+        let step = self.now.time - self.old.time;
+        if let Some(Implicit::Radau(radau)) = &mut self.implicit {
+            radau.filter_other(&mut self.model, self.now.time, step, raw_error)?;
+        }
+        Ok(())
+    }
+
+    /// Says whether what is carried along the steps came near the border of stability with the last one.
+    pub(crate) fn press(&mut self, is_pressed: bool) {
+        self.is_pressed = is_pressed;
+    }
+
+    /// Keeps the next step from being longer.
+    pub(crate) fn limit_step(&mut self, longest: f64) {
+        self.next_step = self.next_step.min(longest);
     }
 
     /// Returns to the linearized constraints G ds + g_p dp = 0 by the least change, with given states and what they are derivatives of

@@ -312,3 +312,31 @@ fn derivatives_cross_the_impact_of_a_pendulum_of_index_three() {
         2,
     );
 }
+
+/// At rest there is nothing to see for steps of a trajectory, but its change in the parameter oscillates: x' = v, v' = -w^2 (x - p) at
+/// x = p has dx/dp = 1 - cos(w t).
+#[test]
+fn steps_follow_the_changes_too() {
+    let text = "model M parameter Real p = 2; parameter Real w = 3; Real x(start=2, fixed=true); Real v(start=0, fixed=true); \
+        equation der(x) = v; der(v) = -w^2*(x - p); end M;";
+    let stiff = "model M parameter Real p = 2; Real x(start=2, fixed=true); Real z(start=0, fixed=true); Real v(start=0, fixed=true); \
+        equation der(x) = v; der(v) = -9*(x - p); der(z) = -1e6*(z - v); end M;";
+    for text in [text, stiff] {
+        let system = compiled(text, "M", true);
+        let parameters = system.parameter_values(&[]).unwrap();
+        let parameter = position(&system.description().parameters, "p") as u32;
+        let direction = Direction::Parameters(parameter_direction(&system, &[], parameter).unwrap());
+        for rtol in [1e-4, 1e-6, 1e-8] {
+            let options = SimulateOptions { rtol, atol: rtol, ..options(20.0, &[5.0, 20.0]) };
+            let result =
+                simulate_with_sensitivities(&system, &parameters, &Step, &options, std::slice::from_ref(&direction));
+            let result = result.unwrap();
+            let x = position(&system.description().observed, "x");
+            for (time, sensitivities) in options.output_times.iter().zip(&result.sensitivities) {
+                let exact = 1.0 - (3.0 * time).cos();
+                let got = sensitivities[0][x];
+                assert!((got - exact).abs() < 100.0 * rtol, "{got} instead of {exact} at {time}, {rtol:e}");
+            }
+        }
+    }
+}
