@@ -3,7 +3,8 @@
 //! Every relation between numbers that vary continuously, and every `floor`, `ceil`, `div`, `mod` and `rem` of such, outside of
 //! `noEvent` and `smooth`, is replaced by a mode that keeps its value between events [@modelica36, sec. 8.5]. A relation that is affine
 //! in time with coefficients that change at events only is scheduled, all others have an event function. `abs`, `sign`, `min` and `max`
-//! make no events; they are evaluated as they stand.
+//! make no events; they are evaluated as they stand. Variables that equations give as functions of time alone are put into relations:
+//! where `phase = mod(time, period)` jumps, `phase < width` follows before anything is solved in a mode that is over.
 //!
 //! `when c then x = e` becomes x = if (c and not pre(c)) then e else pre(x), with a mode for c [@modelica36, sec. 8.3.5.2].
 
@@ -16,6 +17,7 @@ use daesy_system::{Action, ActionKind, AssertionLabel, Before, DiscreteVariable,
 use rustc_hash::FxHashMap;
 
 use crate::lower::{CompileError, PartRows, evaluate_parameters};
+use crate::timed::Timed;
 
 /// Scheduled times closer than this, relative to their size, are one event.
 const SAME_TIME: f64 = 1e-13;
@@ -102,6 +104,7 @@ pub(crate) fn build(
     let mut builder = Builder::new(regular, graph);
     let discrete: Vec<VarId> = regular.discrete.clone();
     let flat = &regular.flat;
+    builder.timed = Timed::find(regular, graph, rows.residual.iter().chain(&rows.constraint).copied());
 
     // The continuous rows first, so that modes are counted in the order of the equations.
     let spans = |equations: &[daesy_graph::regular::RegularEquation]| -> Vec<Span> {
@@ -315,6 +318,9 @@ struct Builder<'m> {
     /// What expressions become when they are held.
     images: FxHashMap<ExprId, ExprId>,
     held: Vec<Held>,
+    /// Variables that are functions of time, and what they become when they are held.
+    timed: Timed,
+    timed_images: FxHashMap<VarId, ExprId>,
     /// What modes are called in texts.
     names: FxHashMap<VarId, String>,
     reach: Reach,
@@ -335,6 +341,8 @@ impl<'m> Builder<'m> {
             leaves: None,
             images: FxHashMap::default(),
             held: Vec::new(),
+            timed: Timed::default(),
+            timed_images: FxHashMap::default(),
             names: FxHashMap::default(),
             reach: Reach::new(),
             dependence: Reach::new(),
@@ -531,6 +539,44 @@ impl<'m> Builder<'m> {
         })
     }
 
+    /// The expression with variables that are functions of time replaced by them, where nothing else varies in it.
+    fn in_time(&mut self, graph: &mut Graph, expr: ExprId, span: Span) -> ExprId {
+        let mut leaves = Vec::new();
+        self.reach.leaves(graph, &[expr], &mut leaves);
+        let variables = &self.regular.flat.variables;
+        let varying: Vec<VarId> = leaves
+            .iter()
+            .filter_map(|leaf| match *leaf {
+                Leaf::Var { var, .. }
+                    if variables.get(var.index()).is_some_and(|variable| {
+                        matches!(variable.kind, VariableKind::Continuous | VariableKind::Input)
+                    }) =>
+                {
+                    Some((*leaf, var))
+                }
+                _ => None,
+            })
+            .map(|(leaf, var)| (leaf == Leaf::var(var) && self.timed.value(var).is_some()).then_some(var))
+            .collect::<Option<_>>()
+            .unwrap_or_default();
+        let mut substitution = Substitution::new();
+        for var in &varying {
+            let Some(value) = self.timed.value(*var) else { continue };
+            let image = match self.timed_images.get(var) {
+                Some(&image) => image,
+                None => {
+                    // Definitions go back to earlier ones only.
+                    let held = self.hold(graph, value, span);
+                    let image = self.in_time(graph, held, span);
+                    self.timed_images.insert(*var, image);
+                    image
+                }
+            };
+            substitution.replace_leaf(graph, Leaf::var(*var), image);
+        }
+        if varying.is_empty() { expr } else { substitution.apply(graph, expr) }
+    }
+
     fn hold_node(&mut self, graph: &mut Graph, original: ExprId, made: ExprId, span: Span) -> ExprId {
         match graph.node(made) {
             Node::Binary {
@@ -540,6 +586,10 @@ impl<'m> Builder<'m> {
             } if self.varies(graph, made) => {
                 let label = self.label(graph, original, span);
                 let difference = graph.sub(lhs, rhs);
+                let (made, difference) = (self.in_time(graph, made, span), self.in_time(graph, difference, span));
+                if !self.varies(graph, made) {
+                    return made;
+                }
                 match self.affine_in_time(graph, difference) {
                     Some(affine) => self.hold_timed_relation(graph, made, op, affine, label),
                     None => {
@@ -550,17 +600,20 @@ impl<'m> Builder<'m> {
             }
             Node::Unary { op: UnaryOp::Floor, arg } if self.varies(graph, arg) => {
                 let label = self.label(graph, original, span);
+                let arg = self.in_time(graph, arg, span);
                 self.hold_floor(graph, arg, label)
             }
             Node::Unary { op: UnaryOp::Ceil, arg } if self.varies(graph, arg) => {
                 let label = self.label(graph, original, span);
                 let negative = graph.neg(arg);
+                let negative = self.in_time(graph, negative, span);
                 let floor = self.hold_floor(graph, negative, label);
                 graph.neg(floor)
             }
             Node::Binary { op: BinaryOp::Modulo, lhs, rhs } if self.varies(graph, made) => {
                 let label = self.label(graph, original, span);
                 let quotient = graph.div(lhs, rhs);
+                let quotient = self.in_time(graph, quotient, span);
                 let whole = self.hold_floor(graph, quotient, label);
                 let taken = graph.mul(whole, rhs);
                 graph.sub(lhs, taken)

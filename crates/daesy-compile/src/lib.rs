@@ -17,6 +17,7 @@ mod roots;
 mod step;
 mod system;
 mod tape;
+mod timed;
 
 pub use interpret::{Backend, ExecutionError, Executor, Interpreter};
 pub use lower::{CompileError, CompiledSystem, compile, compile_with_events};

@@ -599,3 +599,23 @@ fn a_failed_start_names_the_equations_that_are_off() {
     assert_eq!((blow_up["code"].as_str(), blow_up["line"].as_u64()), (Some("step-too-small"), Some(4)));
     assert_eq!(blow_up["names"][0], "x");
 }
+
+/// Where the phase jumps back, v would be 240 in the mode that is over, and the root would not exist.
+#[test]
+fn a_relation_of_a_phase_follows_where_the_phase_jumps() {
+    for last in ["i = x^2", "i = der(x)"] {
+        let session = Session::with_model(&format!(
+            "model M Real phase, v, x, i;
+             equation phase = mod(time, 1.2);
+               v = if phase < 0.5 then 0 elseif phase < 0.6 then 200*(phase - 0.5) elseif phase < 1.1 then 20 else 200*(1.2 - phase);
+               x = sqrt(30 - v); {last};
+             annotation(experiment(StopTime=3, Interval=0.05)); end M;"
+        ));
+        let table = session.run(&["simulate", "model.mo"]).table();
+        for (time, x) in table.column("t").iter().zip(table.column("x")) {
+            let phase = time.rem_euclid(1.2);
+            let v = (200.0 * (phase - 0.5)).clamp(0.0, 20.0).min((200.0 * (1.2 - phase)).max(0.0));
+            assert!((x - (30.0 - v).sqrt()).abs() < 1e-6, "x({time}) = {x} with {last}");
+        }
+    }
+}
