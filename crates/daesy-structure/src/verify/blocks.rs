@@ -43,6 +43,7 @@ pub(super) struct BlockVerdict {
 }
 
 /// A square block by its entries.
+#[derive(Clone)]
 struct BlockMatrix {
     len: usize,
     rows: Vec<u32>,
@@ -226,8 +227,74 @@ impl BlockMatrix {
                 BlockRank::regular(1, 1e16)
             };
         }
+        if self.len > DENSE_BLOCK {
+            self.scale();
+            return self.rank_by_inverse_iteration();
+        }
+        let matched = self.clone();
         self.scale();
-        if self.len <= DENSE_BLOCK { self.rank_by_singular_values() } else { self.rank_by_inverse_iteration() }
+        let found = self.rank_by_singular_values();
+        if found.rank == self.len {
+            return found;
+        }
+        // Units far from each other, such as those of farads and seconds, look like dependence until rows and columns fit.
+        let again = matched.scale_by_matching().map(|matrix| matrix.rank_by_singular_values());
+        again.filter(|again| again.rank == self.len).unwrap_or(found)
+    }
+
+    /// Scales rows and columns such that the entries of the transversal of largest product become one and no other is larger
+    /// [@duff2001]; nothing where every transversal has a zero. Whatever the units of equations and unknowns, the result is the same.
+    ///
+    /// With costs c = -ln|a| the transversal is an assignment of least cost; its potentials, c_ij >= u_i + v_j with equality on it,
+    /// are the logarithms of the factors.
+    fn scale_by_matching(mut self) -> Option<Self> {
+        let n = self.len;
+        let dense = self.dense();
+        let cost = |row: usize, column: usize| -dense[(row, column)].abs().ln();
+        // Row and column 0 stand for nothing; `owner` is the row of a column.
+        let (mut u, mut v) = (vec![0.0; n + 1], vec![0.0; n + 1]);
+        let mut owner = vec![0; n + 1];
+        for row in 1..=n {
+            owner[0] = row;
+            let mut column = 0;
+            let mut least = vec![f64::INFINITY; n + 1];
+            let mut previous = vec![0; n + 1];
+            let mut is_used = vec![false; n + 1];
+            while owner[column] != 0 {
+                is_used[column] = true;
+                let (mut delta, mut next) = (f64::INFINITY, 0);
+                for other in (1..=n).filter(|&other| !is_used[other]) {
+                    let reduced = cost(owner[column] - 1, other - 1) - u[owner[column]] - v[other];
+                    if reduced < least[other] {
+                        least[other] = reduced;
+                        previous[other] = column;
+                    }
+                    if least[other] < delta {
+                        (delta, next) = (least[other], other);
+                    }
+                }
+                if next == 0 {
+                    return None;
+                }
+                for other in 0..=n {
+                    if is_used[other] {
+                        u[owner[other]] += delta;
+                        v[other] -= delta;
+                    } else {
+                        least[other] -= delta;
+                    }
+                }
+                column = next;
+            }
+            while column != 0 {
+                owner[column] = owner[previous[column]];
+                column = previous[column];
+            }
+        }
+        for ((&row, &column), value) in self.rows.iter().zip(&self.columns).zip(&mut self.values) {
+            *value *= (u[row as usize + 1] + v[column as usize + 1]).exp();
+        }
+        Some(self)
     }
 
     /// Scales rows and columns to largest entry one.

@@ -265,6 +265,18 @@ fn second_derivatives_count_in_first_order_form() {
     assert_eq!(texts(&document["initial"]["free"]), ["x", "v"]);
 }
 
+/// Entries of 1e-12 beside those of one are a matter of units, not of rank.
+#[test]
+fn picofarads_are_no_singularity() {
+    let session = Session::with_model(
+        "model M parameter Real C = 1.6e-12; Real q, v(start=0, fixed=true), qs, i, u, w;
+         equation q = C*v; der(q) = i; i = der(qs); qs = 1e-13*(u - w); u = sin(time) - v; w = v^3; end M;",
+    );
+    let document = session.check();
+    assert_eq!(document["regularity"]["differentiation_index"], 2);
+    assert!(!codes(&document).contains(&"numerically-singular"), "{document}");
+}
+
 /// The report for a person says the same in words.
 #[test]
 fn the_report_speaks_of_index_constraints_start_values_and_inputs() {
