@@ -179,6 +179,26 @@ def amplifier():
         yield t, dict(zip(["U1", "U2", "U3", "U4", "U5"], values))
 
 
+def charge_pump():
+    Vt0, gamma, phi, C, Cs, Cd = 0.2, 0.035, 1.01, 4.0, 1.6, 0.4
+    flat = Vt0 - gamma * np.sqrt(phi) - phi
+
+    def charges(v, us, ud):
+        """Of gate and source; that of the drain is the same as that of the source."""
+        inverted = np.sqrt(phi + min(us, ud))
+        threshold = Vt0 + gamma * (inverted - np.sqrt(phi))
+        a, b = v - min(us, ud) - threshold, max(v - max(us, ud) - threshold, 0)
+        if a <= 0:
+            return C * gamma * (np.sqrt((gamma / 2) ** 2 + v - flat) - gamma / 2), 0.0
+        w = a + b - a * b / (a + b)
+        return C * (2 / 3 * w + gamma * inverted), -C / 3 * w
+
+    for t, v in [(55, 10.0), (100, 20.0), (655, 10.0), (1180, 20.0)]:
+        q = brentq(lambda q: q + charges(v, q / Cs, q / Cd)[1], 0, 100, xtol=1e-15)
+        gate, source = charges(v, q / Cs, q / Cd)
+        yield t, {"pulses.p.v": v, "cs.p.v": q / Cs, "cd.p.v": q / Cd, "mosfet.qg": gate, "mosfet.qs": source}
+
+
 def bouncing_ball():
     h0, e, g = 1.0, 0.7, 9.81
     T = [np.sqrt(2 * h0 / g)]
