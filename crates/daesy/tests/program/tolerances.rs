@@ -158,6 +158,43 @@ fn ring_modulator() {
     assert!(errors[0] < 1e-3 && errors[1] < 1e-6, "{errors:?}");
 }
 
+/// Pulses whose edges are met and transistors that change their law at 69 events.
+#[test]
+fn nand_gate() {
+    let end = &[
+        ("result.u", 4.970837023296724),
+        ("middle.u", -0.20902895838781),
+        ("load.rs.n.v", 4.971088699385777),
+        ("load.rd.n.v", 4.999752103929311),
+        ("upper.rs.n.v", -0.2091214032073855),
+        ("upper.rd.n.v", 4.970593243278363),
+        ("upper.js.p.v", -2.500077409198803),
+        ("lower.rs.n.v", -0.2399999999966269e-3),
+    ];
+    let problem = Problem { folder: "nand_gate", class: "NandGate.Circuit", stop: 80.0, scale: 1.0, end };
+    let errors = [1e-4, 1e-6, 1e-8, 1e-10].map(|rtol| error(&problem, rtol));
+    assert!(errors[0] < 1e-3 && errors[1] < 1e-6 && errors[2] < 5e-8 && errors[3] < 1e-9, "{errors:?}");
+}
+
+/// Contact of wheels and rails in the published form; the published values have about six digits.
+#[test]
+fn wheelset_of_index_2() {
+    let end = &[
+        ("x", 0.86355386965811e-2),
+        ("y", 0.13038281022727e-4),
+        ("theta", -0.13642299804033e-1),
+        ("phi", 0.15292895005422e-2),
+        ("vx", -0.76985374142666e-1),
+        ("vtheta", -0.23904837703692),
+        ("beta", -0.24421377661131),
+        ("lambda[1]", -0.10124044903201e-1),
+        ("c[1].xi", 0.14173214964613),
+    ];
+    let problem = Problem { folder: "wheelset", class: "Wheelset.Velocities", stop: 10.0, scale: 1.0, end };
+    let error = error(&problem, 1e-7);
+    assert!(error < 1e-5, "{error:e}");
+}
+
 /// Several hundred turns: the length and the direction of the velocity stay at rounding.
 #[test]
 fn a_pendulum_that_turns_over_does_not_drift() {
