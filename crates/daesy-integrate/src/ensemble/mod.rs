@@ -400,8 +400,9 @@ impl EnsembleResult {
     }
 }
 
-/// Chooses between the explicit methods and the implicit one by the work each needs for the first lanes over a short time, at the
-/// tolerance asked for: steps, by each method's own error estimate, times operations of a step.
+/// Chooses between the explicit methods and the implicit one by the work each needs for the first lanes, at the tolerance asked for: steps, by
+/// each method's own error estimate, times operations of a step. It is counted over a short time; what follows is taken to be like the
+/// second half of that, since many a start at rest asks for short steps that nothing later does.
 ///
 /// # Errors
 /// When no explicit method can be compiled.
@@ -416,27 +417,33 @@ pub fn choose_method(
     const TRIAL_INTERVALS: usize = 50;
     const TRIAL_LANES: usize = 8;
     let reference = reference_point(experiment, point, system);
-    let n_intervals = experiment.grid.n_intervals().min(TRIAL_INTERVALS);
-    let grid = Grid {
-        samples: vec![experiment.grid.point(n_intervals)],
-        start: experiment.grid.start,
-        step: experiment.grid.step,
-    };
+    let n_all = experiment.grid.n_intervals();
+    let n_tried = n_all.min(TRIAL_INTERVALS);
     let plain = EnsemblePoint { tangents: Vec::new(), ..point.clone() };
     let tried = |method: StepMethod| -> Result<Trial, StepProgramError> {
         let request = daesy_system::StepRequest { method, directions: &[], observed, reference: &reference };
         let program = system.step_program(&request)?;
-        let table = InputTable::new(&grid, experiment.inputs, program.layout());
-        let experiments = [Experiment { grid: &grid, inputs: experiment.inputs, table: &table }];
-        let trial =
-            Ensemble { program: program.as_ref(), experiments: &experiments, n_realizations: TRIAL_LANES, options };
-        let outcome = trial.run(std::slice::from_ref(&plain), disturbances, &Wanted::default(), &Watch::default());
-        let result = outcome.ok().and_then(|results| results.into_iter().next());
+        // Steps of the first intervals; infinitely many where a lane breaks down.
+        let steps = |n_intervals: usize| {
+            let Grid { start, step, .. } = *experiment.grid;
+            let grid = Grid { samples: vec![experiment.grid.point(n_intervals)], start, step };
+            let table = InputTable::new(&grid, experiment.inputs, program.layout());
+            let experiments = [Experiment { grid: &grid, inputs: experiment.inputs, table: &table }];
+            let trial =
+                Ensemble { program: program.as_ref(), experiments: &experiments, n_realizations: TRIAL_LANES, options };
+            let outcome = trial.run(std::slice::from_ref(&plain), disturbances, &Wanted::default(), &Watch::default());
+            let result = outcome.ok().and_then(|results| results.into_iter().next());
+            result
+                .filter(|result| result.failures.is_empty())
+                .map_or(f64::INFINITY, |result| (result.lane_steps + result.rejected_lane_steps) as f64)
+        };
+        let mut n_steps = steps(n_tried);
+        if n_all > n_tried && n_steps.is_finite() {
+            let half = n_tried / 2;
+            n_steps += (n_steps - steps(half)) / (n_tried - half) as f64 * (n_all - n_tried) as f64;
+        }
         let n_operations = program.layout().n_operations as f64;
-        let work = result
-            .filter(|result| result.failures.is_empty())
-            .map_or(f64::INFINITY, |result| (result.lane_steps + result.rejected_lane_steps) as f64 * n_operations);
-        Ok(Trial { method, work, one_step_each: (n_intervals * TRIAL_LANES) as f64 * n_operations })
+        Ok(Trial { method, work: n_steps * n_operations, one_step_each: (n_all * TRIAL_LANES) as f64 * n_operations })
     };
     let (third, fourth) = (tried(StepMethod::Explicit3)?, tried(StepMethod::Explicit4)?);
     // Of equals the more accurate.
