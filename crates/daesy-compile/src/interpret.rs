@@ -14,11 +14,9 @@ mod step;
 use crate::memory::{Exchange, LaneMemory};
 use crate::tape::Tape;
 use std::cell::RefCell;
-use std::sync::Arc;
-#[cfg(all(target_arch = "x86_64", unix))]
-use std::sync::OnceLock;
 #[cfg(all(target_arch = "x86_64", unix))]
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use step::{Frame, SingleStep, Step};
 
 /// Why a tape was not run.
@@ -117,13 +115,19 @@ impl Backend {
 pub struct Interpreter {
     tape: Arc<Tape>,
     backend: Backend,
-    /// The program for one lane.
-    single: Arc<[SingleStep]>,
-    /// The program for several lanes.
-    lanes: Arc<[Step]>,
+    steps: Arc<Steps>,
     /// The same as machine code.
     #[cfg(all(target_arch = "x86_64", unix))]
     native: Arc<NativeCodes>,
+}
+
+/// The steps of a tape, made when they are first taken.
+#[derive(Default, Debug)]
+struct Steps {
+    /// For one lane.
+    single: OnceLock<Box<[SingleStep]>>,
+    /// For several lanes.
+    lanes: OnceLock<Box<[Step]>>,
 }
 
 /// Distances between rows for which there is machine code: multiples of eight up to this many.
@@ -243,17 +247,21 @@ impl Interpreter {
     fn assemble(tape: Arc<Tape>, backend: Backend) -> Self {
         // The loops below rely on this for memory safety; the builder makes no other tapes.
         assert!(tape.is_sound(), "a tape names only slots, constants and calls that exist");
-        let forms = fuse::fuse(&tape);
-        let single = step::for_one_lane(&forms, tape.n_slots());
-        let lanes = step::for_lanes(&forms, backend);
         Self {
             tape,
             backend,
-            single,
-            lanes,
+            steps: Arc::default(),
             #[cfg(all(target_arch = "x86_64", unix))]
             native: Arc::new(NativeCodes::new(0)),
         }
+    }
+
+    fn single_steps(&self) -> &[SingleStep] {
+        self.steps.single.get_or_init(|| step::for_one_lane(&fuse::fuse(&self.tape), self.tape.n_slots()))
+    }
+
+    fn lane_steps(&self) -> &[Step] {
+        self.steps.lanes.get_or_init(|| step::for_lanes(&fuse::fuse(&self.tape), self.backend))
     }
 
     #[cfg(all(target_arch = "x86_64", unix))]
@@ -371,13 +379,13 @@ impl Interpreter {
         // exactly when it has one lane, else a multiple of 8 that is not less than the lanes to be computed; AVX2 is used only where it is available.
         self.with_frame(memory, |frame| match (self.backend, frame.n_lanes) {
             #[cfg(target_arch = "x86_64")]
-            (Backend::Avx2 | Backend::Native, 1) => unsafe { step::run_single_avx2(&self.single, frame) },
-            (_, 1) => unsafe { step::run_single_plain(&self.single, frame) },
+            (Backend::Avx2 | Backend::Native, 1) => unsafe { step::run_single_avx2(self.single_steps(), frame) },
+            (_, 1) => unsafe { step::run_single_plain(self.single_steps(), frame) },
             _ => match self.native_code(frame.stride) {
                 #[cfg(all(target_arch = "x86_64", unix))]
                 Some(code) => unsafe { code.run(frame) },
                 _ => {
-                    for step in &*self.lanes {
+                    for step in self.lane_steps() {
                         unsafe { step.run(frame) };
                     }
                 }

@@ -14,7 +14,7 @@ use crate::pool::Lent;
 use crate::step::{self, ConstraintProgram, ExplicitProgram, UnknownsProgram};
 
 /// Explicit steps after which a program for them is worth it.
-const MANY_STEPS: u32 = 40;
+const MANY_STEPS: u32 = 120;
 
 impl DaeSystem for CompiledSystem {
     fn description(&self) -> &Description {

@@ -44,7 +44,8 @@ impl Term {
 
     /// Which factors are constants; none for what no step computes.
     pub(super) fn kind(&self) -> Option<Kind> {
-        match self.factors().iter().map(|factor| factor.is_constant()).collect::<Vec<_>>()[..] {
+        let are_constant = self.factors.map(|factor| factor.is_constant());
+        match are_constant[..self.n_factors] {
             [false] => Some(Kind::S),
             [true] => Some(Kind::K),
             [true, false] => Some(Kind::Ks),

@@ -13,7 +13,6 @@ use crate::operation::{BinaryKernel, Opcode, OpcodeVisitor, TernaryKernel, Unary
 use crate::tape::{Operand, Source, Tape};
 use std::cell::RefCell;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 /// What all steps of one run share.
 pub(super) struct Frame<'a> {
@@ -112,7 +111,7 @@ pub(super) fn for_form(form: &Form, backend: Backend) -> Step {
 }
 
 /// The program for several lanes.
-pub(super) fn for_lanes(forms: &[Form], backend: Backend) -> Arc<[Step]> {
+pub(super) fn for_lanes(forms: &[Form], backend: Backend) -> Box<[Step]> {
     forms.iter().map(|form| for_form(form, backend)).collect()
 }
 
@@ -556,7 +555,7 @@ pub(super) struct SingleStep {
 }
 
 /// The program for one lane: constants are places behind the slots.
-pub(super) fn for_one_lane(forms: &[Form], n_slots: usize) -> Arc<[SingleStep]> {
+pub(super) fn for_one_lane(forms: &[Form], n_slots: usize) -> Box<[SingleStep]> {
     let place = |operand: Operand| match operand.source() {
         Source::Slot(_) => operand,
         Source::Constant(index) => Operand::slot((n_slots + index) as u32),
