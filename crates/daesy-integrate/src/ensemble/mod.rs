@@ -414,7 +414,7 @@ pub fn choose_method(
     observed: &[u32],
     options: EnsembleOptions,
 ) -> Result<StepMethod, EnsembleError> {
-    const TRIAL_INTERVALS: usize = 50;
+    const TRIAL_INTERVALS: usize = 100;
     const TRIAL_LANES: usize = 8;
     let reference = reference_point(experiment, point, system);
     let n_all = experiment.grid.n_intervals();
