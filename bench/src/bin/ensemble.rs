@@ -256,7 +256,7 @@ fn main() {
     let per_second = 1e6 / (LANES * SECONDS) as f64;
     // Runs of about the same length on both sides, so that the best of them are equally undisturbed.
     let mut found = vec![Vec::new(); LANES];
-    let each = signals.iter().zip(&mut found).map(|(signals, found)| best_of(5, || *found = by_ida(signals)));
+    let each = signals.iter().zip(&mut found).map(|(signals, found)| best_of(10, || *found = by_ida(signals)));
     let ida = each.sum::<f64>() * per_second;
     let ida_error = worst(&|lane, sample| found[lane][sample]);
     println!("IDA reads ready-made disturbances, its time contains none of their making. Times of the ensemble contain it: in full");
@@ -313,7 +313,7 @@ fn main() {
         };
         let wanted = Wanted { keeps_lanes: true, functionals: &[] };
         let mut outcome = Vec::new();
-        let seconds = best_of(if points.len() > 1 { 5 } else { 40 }, || {
+        let seconds = best_of(if points.len() > 1 { 12 } else { 150 }, || {
             outcome = ensemble
                 .run(points, disturbances, &wanted, &Watch::default())
                 .expect("no realization breaks down");
