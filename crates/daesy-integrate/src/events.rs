@@ -6,7 +6,7 @@
 //! nothing. Where several relations disturb each other the inner iteration changes only the first of them at a time, which ends for
 //! the complementarity problems that ideal diodes and their like make (the least-index rule of [@murty1974]).
 
-use daesy_system::{ActionKind, Before, DaeSystem, Evaluator, Events, Part, Quantity};
+use daesy_system::{ActionKind, Before, DaeSystem, Evaluator, Events, Part, Quantity, Root};
 
 use crate::equations::Surroundings;
 use crate::error::IntegrateError;
@@ -571,6 +571,32 @@ impl<'s> EventLoop<'s> {
         for ((side, root), value) in self.sides.iter_mut().zip(&self.events.roots).zip(&self.roots) {
             *side = root.is_above(*value);
         }
+    }
+
+    /// Whether relations at the point at hand differ from what is held though their event functions seem to be on the side they were: at an
+    /// event a function may be zero but for rounding, on either side. Such functions count as on the side of what is held.
+    pub(crate) fn contradict(&mut self, stepper: &Stepper<'_, '_>) -> bool {
+        let around = stepper.surroundings();
+        let wanted = self.wanted(&around, &stepper.now.states, &stepper.now.unknowns);
+        let first = self.events.n_switched();
+        let is_contradicted = |root: &Root| {
+            let at = first + root.held as usize;
+            wanted[at].is_finite() && wanted[at] != stepper.model.modes[at]
+        };
+        if !self.events.roots.iter().any(is_contradicted) {
+            return false;
+        }
+        self.values_here(stepper);
+        let noise = self.noise(stepper);
+        let mut is_any_turned = false;
+        for (at, root) in self.events.roots.iter().enumerate() {
+            let is_above = root.is_above(self.roots[at]);
+            if is_contradicted(root) && self.sides[at] == is_above && self.roots[at].abs() > noise[at] {
+                self.sides[at] = !is_above;
+                is_any_turned = true;
+            }
+        }
+        is_any_turned
     }
 
     /// The event functions at the point at hand.

@@ -98,6 +98,9 @@ pub(crate) fn locate(
     {
         found = find_crossing(events, stepper);
     }
+    if found.is_none() && events.contradict(stepper) {
+        found = find_crossing(events, stepper);
+    }
     for _ in 0..MAX_RETAKES {
         let Some(crossing) = &found else { break };
         let (start, time, end) = (stepper.step_start(), crossing.place.time, stepper.now.time);

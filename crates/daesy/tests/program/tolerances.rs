@@ -191,8 +191,11 @@ fn wheelset_of_index_2() {
         ("c[1].xi", 0.14173214964613),
     ];
     let problem = Problem { folder: "wheelset", class: "Wheelset.Velocities", stop: 10.0, scale: 1.0, end };
-    let error = error(&problem, 1e-7);
-    assert!(error < 1e-5, "{error:e}");
+    // At 1e-8 a relation is false for 4e-7 s only, and zero but for rounding when that begins.
+    for rtol in [1e-7, 1e-8] {
+        let error = error(&problem, rtol);
+        assert!(error < 1e-5, "{error:e} at {rtol:e}");
+    }
 }
 
 /// Several hundred turns: the length and the direction of the velocity stay at rounding.
