@@ -259,8 +259,12 @@ fn main() {
     let each = signals.iter().zip(&mut found).map(|(signals, found)| best_of(10, || *found = by_ida(signals)));
     let ida = each.sum::<f64>() * per_second;
     let ida_error = worst(&|lane, sample| found[lane][sample]);
-    println!("IDA reads ready-made disturbances, its time contains none of their making. Times of the ensemble contain it: in full");
-    println!("in the first three lines; once for all lengths in the lines for a grid of {N_LENGTHS} lengths, which are per length.");
+    println!(
+        "IDA reads ready-made disturbances, its time contains none of their making. Times of the ensemble contain it: in full"
+    );
+    println!(
+        "in the first three lines; once for all lengths in the lines for a grid of {N_LENGTHS} lengths, which are per length."
+    );
     println!("{:<44} {:>9} {:>10} {:>10} {:>11}", "", "us per s", "max error", "times IDA", "operations");
     println!("{:<44} {ida:>9.2} {ida_error:>10.1e} {:>10}", "SUNDIALS IDA, rtol 1e-6, atol 1e-9", 1);
     let parameters = system.parameter_values(&[]).expect("all parameters have values");
@@ -275,8 +279,7 @@ fn main() {
         EnsemblePoint { parameters, tangents: Vec::new(), starts: vec![EnsembleStart { lanes: vec![start] }] }
     };
     let middle = N_LENGTHS / 2;
-    let points: Vec<EnsemblePoint> =
-        (0..N_LENGTHS).map(|at| point(1.0 + 0.01 * (at as f64 - middle as f64))).collect();
+    let points: Vec<EnsemblePoint> = (0..N_LENGTHS).map(|at| point(1.0 + 0.01 * (at as f64 - middle as f64))).collect();
     let start = &points[middle].starts[0].lanes[0];
     let reference = ReferencePoint {
         time: 0.0,
@@ -314,9 +317,8 @@ fn main() {
         let wanted = Wanted { keeps_lanes: true, functionals: &[] };
         let mut outcome = Vec::new();
         let seconds = best_of(if points.len() > 1 { 12 } else { 150 }, || {
-            outcome = ensemble
-                .run(points, disturbances, &wanted, &Watch::default())
-                .expect("no realization breaks down");
+            outcome =
+                ensemble.run(points, disturbances, &wanted, &Watch::default()).expect("no realization breaks down");
         });
         let micros = seconds * per_second / points.len() as f64;
         let lanes = &outcome[points.len() / 2].experiments[0].lanes;
