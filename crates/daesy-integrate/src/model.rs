@@ -113,6 +113,21 @@ impl<'s, 'i> Model<'s, 'i> {
         self.unknown_solver.solve(&mut self.equations, &around, states, unknowns, &self.scales, UNKNOWN_GOAL, care)
     }
 
+    /// Evaluates dF/dv and dF/ds at a point with the inputs at hand.
+    pub(crate) fn differentiate(&mut self, at: &Moment) -> Result<(), IntegrateError> {
+        let around = Surroundings {
+            time: at.time,
+            parameters: &self.parameters,
+            inputs: &self.input_values,
+            modes: &self.modes,
+        };
+        if self.equations.evaluate_jacobians(&around.point(&at.states, &at.unknowns)) {
+            Ok(())
+        } else {
+            Err(self.equations.not_finite(&around, &at.states, &at.unknowns))
+        }
+    }
+
     /// The size of an error of the states in units of the tolerance, and where it is largest.
     pub(crate) fn size_of_error(&self, error: impl Iterator<Item = f64>, new_states: &[f64]) -> Trial {
         let (mut largest, mut worst, mut sum_of_squares) = (0.0f64, 0, 0.0);

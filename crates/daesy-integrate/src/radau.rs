@@ -205,16 +205,7 @@ impl Radau {
     /// Makes what is missing of Jacobians and factors.
     fn factor(&mut self, model: &mut Model<'_, '_>, old: &Moment, step: f64) -> Result<(), IntegrateError> {
         if !self.has_jacobian {
-            let around = Surroundings {
-                time: old.time,
-                parameters: &model.parameters,
-                inputs: &model.input_values,
-                modes: &model.modes,
-            };
-            let point = around.point(&old.states, &old.unknowns);
-            if !model.equations.evaluate_jacobians(&point) {
-                return Err(model.equations.not_finite(&around, &old.states, &old.unknowns));
-            }
+            model.differentiate(old)?;
             self.has_jacobian = true;
             self.has_new_jacobian = true;
             self.factored_step = None;

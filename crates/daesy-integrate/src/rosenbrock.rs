@@ -264,22 +264,20 @@ impl Rosenbrock {
 
     /// dF/dv, dF/ds and F_t where the step begins, with the inputs there.
     fn differentiate(&mut self, model: &mut Model<'_, '_>, old: &Moment, step: f64) -> Result<(), IntegrateError> {
-        let around = Surroundings {
-            time: old.time,
-            parameters: &model.parameters,
-            inputs: &model.input_values,
-            modes: &model.modes,
-        };
-        let point = around.point(&old.states, &old.unknowns);
-        if !model.equations.evaluate_jacobians(&point) {
-            return Err(model.equations.not_finite(&around, &old.states, &old.unknowns));
-        }
+        model.differentiate(old)?;
         if self.is_driven {
             let time = old.time + (INPUT_DIFFERENCE * step).max(1e-12 * old.time.abs());
             model.inputs().fill(time, true, &mut self.later_inputs);
             for (later, now) in self.later_inputs.iter_mut().zip(&model.input_values) {
                 *later = (*later - now) / (time - old.time);
             }
+            let around = Surroundings {
+                time: old.time,
+                parameters: &model.parameters,
+                inputs: &model.input_values,
+                modes: &model.modes,
+            };
+            let point = around.point(&old.states, &old.unknowns);
             model.equations.residual_rates(&point, &self.later_inputs, &mut self.by_time);
         }
         self.has_jacobian = true;
