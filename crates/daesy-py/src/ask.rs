@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use daesy::Watch;
 use daesy::diagnostic::Diagnostic;
 use daesy::distribute::{Distribute, Elsewhere};
+use daesy::json::ToJson as _;
 use daesy::program;
 use daesy::source::{ModelText, Place, Source};
 use daesy::table::Table;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use daesy::diagnostic::Diagnostic;
 use daesy::integrate::SimulateOptions;
+use daesy::json::ToJson as _;
 use daesy::load::{LoadOptions, load_source};
 use daesy::simulate::{SimulateFailure, Simulator, output_times};
 use daesy::structure_map::structure_map;

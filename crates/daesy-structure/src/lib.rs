@@ -5,13 +5,17 @@
 #![forbid(unsafe_code)]
 
 pub mod alias;
+pub mod array_verdict;
 pub mod arrays;
 pub mod blocks;
+pub mod chosen_form;
 mod definitions;
 pub mod discrete;
 pub mod dulmage_mendelsohn;
 mod explain;
 pub mod incidence;
+pub mod linear_verdict;
+pub mod linearize;
 pub mod matching;
 pub mod offsets;
 pub mod parameters;

@@ -17,6 +17,9 @@
 //! - otherwise new variables y_j stand for x_j^(d_j - c_r) in copies of the equations in I and r, and the leading derivatives outside
 //!   J, on which the result does not depend, are replaced by their values at the point (augmentation).
 
+mod linear;
+mod redundant;
+
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{Equation, FlatDae, Origin, StateSelect, ValueType, Variable, VariableKind};
 use daesy_graph::regular::{RegularDae, SolveBlock};
@@ -29,6 +32,9 @@ use thiserror::Error;
 use crate::arrays::JetPoint;
 use crate::regularize::{RegularizeError, regularize};
 use crate::words::{enumerate, equation_text};
+
+pub use linear::{Straightened, straighten_linear};
+pub use redundant::{Rewritten, rewrite};
 
 /// Why a model could not be rewritten.
 #[derive(Clone, Debug, Error)]

@@ -14,12 +14,15 @@ use serde_json::{Map, Value, json};
 use crate::diagnostic::Diagnostic;
 use crate::initial::apply_initial_mode;
 use crate::inputs::{InputFacts, derivatives_available};
-use crate::linear_verdict::{self, LinearVerdict};
+use crate::json::ToJson as _;
+use crate::linear_verdict::{self, DENSE, LinearVerdict};
+use crate::linearize::LinearModel;
 use crate::load::Loaded;
-use crate::nonlinear::{self, StructuralClaim, analyze_at, start_point};
-use crate::prepare::{Blame, DataUse, Prepared, prepare_with_events};
-use crate::simulate::start_time;
+use crate::prepare::{Blame, DataUse, Prepared, prepare_with_events, start_time, study_start_time};
+use crate::start_point::start_point;
 use crate::stochastic::{self, Stochastic};
+use crate::study::StudyModel;
+use daesy_structure::array_verdict::{self, StructuralClaim, analyze_at};
 use start_values::{StartValues, changed_values, choose_free};
 use text::times;
 
@@ -114,7 +117,12 @@ pub fn check(loaded: &mut Loaded) -> Check {
         Ok(prepared) => {
             let time = start_time(loaded, &prepared);
             let mut verdict = judge(loaded, &prepared, time, &mut check.diagnostics);
-            if let Some(linear) = linear_verdict::complete(&loaded.flat, &verdict, time) {
+            let claim = StructuralClaim {
+                index: verdict.structural_index as usize,
+                degrees_of_freedom: verdict.degrees_of_freedom,
+            };
+            let is_verified = verdict.regularity.is_some();
+            if let Some(linear) = linear_verdict::complete(&loaded.flat, claim, is_verified, time) {
                 let findings = linear.findings.iter();
                 if !linear.is_regular {
                     // That no start was found is no wonder then.
@@ -127,7 +135,7 @@ pub fn check(loaded: &mut Loaded) -> Check {
             }
             check.verdict = Some(verdict);
         }
-        Err(unprepared) => match linear_verdict::of_singular(loaded) {
+        Err(unprepared) => match judge_matrices(loaded) {
             Some(linear) => {
                 let findings = linear.findings.iter();
                 check.diagnostics.extend(findings.map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
@@ -265,7 +273,7 @@ fn judge_by_arrays(
     let regular = prepared.system.regular();
     let known = verdict.regularity.as_ref();
     if known.is_some_and(|it| it.is_linear || it.agrees_with_structure && verdict.structural_index < 2)
-        || loaded.flat.size().unknowns > nonlinear::MAX_UNKNOWNS + regular.eliminated.len()
+        || loaded.flat.size().unknowns > array_verdict::MAX_UNKNOWNS + regular.eliminated.len()
     {
         return None;
     }
@@ -293,7 +301,7 @@ fn judge_by_arrays(
             return None;
         }
     };
-    let found = nonlinear::verdict(&loaded.flat, &analysis, Some(claim));
+    let found = array_verdict::verdict(&loaded.flat, &analysis, Some(claim));
     let is_as_said = found.agrees_with_structure || is_confirmed && analysis.is_doubtful;
     if is_as_said {
         // Structure was right, and if numbers at the start say otherwise, the start is a special point.
@@ -319,12 +327,22 @@ fn judge_by_arrays(
     Some(found)
 }
 
+/// The verdict on a study's matrices whose equations and variables do not fit; None for other models.
+fn judge_matrices(loaded: &Loaded) -> Option<LinearVerdict> {
+    let study = loaded.study.as_ref()?;
+    if !matches!(study.model, StudyModel::Linear(_)) || loaded.flat.variables.len() > DENSE {
+        return None;
+    }
+    let model = LinearModel::new(&loaded.flat).ok()?;
+    linear_verdict::judge(&model, study_start_time(loaded)).ok().filter(|verdict| !verdict.is_regular)
+}
+
 /// What derivative arrays say of a model whose equations and unknowns do not fit.
 fn judge_unbalanced(loaded: &mut Loaded) -> Option<LinearVerdict> {
-    let time = crate::regularize::start_time(loaded);
+    let time = study_start_time(loaded);
     let start = start_point(loaded, time)?;
     let analysis = analyze_at(&loaded.flat, None, &[start], ArrayInputs::Given).ok()?;
-    Some(nonlinear::verdict(&loaded.flat, &analysis, None))
+    Some(array_verdict::verdict(&loaded.flat, &analysis, None))
 }
 
 impl Check {

@@ -16,6 +16,7 @@ use crate::cost::CostFailure;
 use crate::diagnostic::Diagnostic;
 use crate::distribute::Elsewhere;
 use crate::identify::IdentifyFailure;
+use crate::json::ToJson as _;
 use crate::load::{LoadOptions, Loaded, load_source};
 use crate::reduced::regularize_model;
 use crate::regularize::RegularizeOptions;
@@ -23,7 +24,7 @@ use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
 use crate::simulate::{SimulateFailure, Trajectory};
 use crate::source::Source;
-use crate::table::{Table, TableKind, write_whole};
+use crate::table::{Table, TableKind, to_bytes, write_whole};
 use crate::uq::{SurrogateFile, UqFailure, UqSettings, read_surrogate};
 use crate::{check, cost, demo, flat_text, identify, simulate, uq};
 
@@ -500,7 +501,7 @@ impl Answer {
         document.insert("daesy".into(), json!(env!("CARGO_PKG_VERSION")));
         document.insert("command".into(), json!(self.command));
         document.insert("model".into(), json!(self.model));
-        let findings = self.diagnostics.iter().map(Diagnostic::to_json).collect();
+        let findings = self.diagnostics.iter().map(|diagnostic| diagnostic.to_json()).collect();
         document.insert("findings".into(), Value::Array(findings));
         document.extend(self.keys.iter().map(|(key, value)| (key.clone(), value.clone())));
         Value::Object(document)
@@ -634,7 +635,7 @@ fn uq_verb(args: &UqArgs) -> Answer {
     let table = found.table();
     let mut files: Vec<(&Path, Vec<u8>)> = Vec::new();
     if let Some(path) = &args.file.output {
-        files.push((path, table.to_bytes(kind)));
+        files.push((path, to_bytes(&table, kind)));
     }
     if let Some(path) = &args.file.report {
         files.push((path, found.page().to_html().into_bytes()));
@@ -686,7 +687,7 @@ fn evaluate_surrogate(args: &UqArgs, kind: TableKind, mut answer: Answer) -> Ans
     let finals: Map<String, Value> = last.map(|(name, column)| (name.clone(), json!(column.last()))).collect();
     answer.keys.insert("final".into(), Value::Object(finals));
     if let Some(path) = &args.file.output {
-        if let Err(error) = write_whole(path, &evaluated.table.to_bytes(kind)) {
+        if let Err(error) = write_whole(path, &to_bytes(&evaluated.table, kind)) {
             return answer.fail(Status::Fault, vec![cannot_write(path, &error)]);
         }
         answer.text = format!("Wrote {}.\n", path.display());
@@ -721,7 +722,7 @@ fn simulate_verb(args: &FileArgs) -> Answer {
     answer.text = trajectory.to_text(&loaded.flat.model);
     answer.diagnostics.extend(trajectory.diagnostics.iter().cloned());
     if let Some(path) = &args.output {
-        if let Err(error) = write_whole(path, &trajectory.table.to_bytes(kind)) {
+        if let Err(error) = write_whole(path, &to_bytes(&trajectory.table, kind)) {
             return answer.fail(Status::Fault, vec![cannot_write(path, &error)]);
         }
         answer.text.push_str(&format!("Wrote {}.\n", path.display()));

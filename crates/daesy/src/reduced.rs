@@ -15,17 +15,18 @@ use daesy_graph::{Environment, Span, VarId};
 use daesy_pencil::{Mat, Wishes, regularizing_feedback, reinterpret};
 use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs, ArrayModel, ArrayOptions, ArrayScope, JetPoint, analyze};
 use daesy_structure::straighten::{ADDED, straighten};
-use daesy_structure::words::{derivative_name, enumerate};
+use daesy_structure::words::{Term, combination_text, derivative_name, enumerate};
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::linearize::LinearModel;
 use crate::load::Loaded;
-use crate::nonlinear::{self, MAX_UNKNOWNS, StartPoint, start_point};
+use crate::prepare::study_start_time;
 use crate::regularize::{
-    FeedbackLaw, Moved, RegularizeOptions, Regularized, Term, combination_text, positions, regularize, rows_of,
-    start_time, wish_error,
+    FeedbackLaw, Moved, RegularizeOptions, Regularized, positions, regularize, rows_of, wish_error,
 };
+use crate::start_point::start_point;
+use daesy_structure::array_verdict::{self, MAX_UNKNOWNS, StartPoint};
 use symbolic::{Reduction, reduce};
 
 /// The strangeness-free form of a nonlinear model.
@@ -148,7 +149,7 @@ fn reduced_form(loaded: &mut Loaded, options: &RegularizeOptions) -> Result<Redu
             .with_help("leave it out, or linearize the model");
         return Err(vec![diagnostic]);
     }
-    let time = options.time.unwrap_or_else(|| start_time(loaded));
+    let time = options.time.unwrap_or_else(|| study_start_time(loaded));
     let Some(start) = start_point(loaded, time) else {
         return Err(vec![Diagnostic::error("parameter-value", "a parameter or an input has no finite value")]);
     };
@@ -159,7 +160,7 @@ fn reduced_form(loaded: &mut Loaded, options: &RegularizeOptions) -> Result<Redu
     let flat = &loaded.flat;
     let mut diagnostics = loaded.diagnostics.clone();
     if form.v > 0 {
-        let mut finding = nonlinear::redundant(flat, &analysis);
+        let mut finding = array_verdict::redundant(flat, &analysis);
         finding.level = Level::Note;
         diagnostics.push(Diagnostic::resolve(&finding, &flat.sources));
     }
@@ -273,7 +274,7 @@ fn equations_of(loaded: &Loaded, start: &StartPoint, analysis: &ArrayAnalysis) -
     let straight = daesy_structure::regularize(flat.clone())
         .ok()
         .filter(|regular| !daesy_structure::verify::is_leading_regular(regular, &point))
-        .and_then(|_| nonlinear::analyze_at(&flat, None, std::slice::from_ref(start), ArrayInputs::Given).ok())
+        .and_then(|_| array_verdict::analyze_at(&flat, None, std::slice::from_ref(start), ArrayInputs::Given).ok())
         .and_then(|given| straighten(&flat, &given.point, given.form.d).ok());
     match straight {
         Some(straight) if !straight.flat.variables.iter().any(|variable| variable.name.starts_with(ADDED)) => {

@@ -8,17 +8,18 @@ use std::fmt::Write as _;
 
 use daesy_graph::Span;
 use daesy_graph::finding::{Finding, Level, nearest};
-use daesy_graph::print::number_text;
 use daesy_pencil::{
     InputRole, Mat, OutputEquation, PencilError, RankTolerance, RedundantEquations, Reinterpretation, StrangenessFree,
     StrangenessOptions, Wishes, regularizing_feedback, reinterpret, remove_feedthrough, strangeness_free,
 };
-use daesy_structure::words::enumerate;
+use daesy_structure::chosen_form::{DUST, Matrices, in_chosen};
+use daesy_structure::linearize::{LinearKind, LinearModel, SeparateOutput};
+use daesy_structure::words::{Term, combination_text, enumerate};
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
-use crate::linearize::{LinearKind, LinearModel, SeparateOutput};
 use crate::load::Loaded;
+use crate::prepare::study_start_time;
 use crate::study::StudyModel;
 
 /// What to regularize and how.
@@ -38,29 +39,6 @@ pub struct RegularizeOptions {
     pub drop_redundant: bool,
     /// Inputs are given functions of time.
     pub given_inputs: bool,
-}
-
-/// Coefficients in the chosen states and inputs: `E1 x' + E13 u' = A1 x + B1 u + f1`, `0 = A2 x + B2 u + sum B2k u^(k) + f2`.
-#[derive(Clone, Debug)]
-pub struct Matrices {
-    /// `E1`.
-    pub e1: Mat<f64>,
-    /// `A1`.
-    pub a1: Mat<f64>,
-    /// `B1`.
-    pub b1: Mat<f64>,
-    /// `f1`.
-    pub f1: Vec<f64>,
-    /// `A2`.
-    pub a2: Mat<f64>,
-    /// `B2`.
-    pub b2: Mat<f64>,
-    /// `f2`.
-    pub f2: Vec<f64>,
-    /// `E13`, where derivatives of inputs remain.
-    pub input_rates: Option<Mat<f64>>,
-    /// Coefficients of `u'`, `u''`, .. in the constraints when inputs are given functions.
-    pub b2_derivatives: Vec<Mat<f64>>,
 }
 
 /// A variable whose role changed.
@@ -155,7 +133,7 @@ pub fn regularize(loaded: &Loaded, options: &RegularizeOptions) -> Result<Regula
     let flat = &loaded.flat;
     let resolve = |finding: &Finding| Diagnostic::resolve(finding, &flat.sources);
     let whole = LinearModel::new(flat).map_err(|finding| vec![resolve(&finding)])?;
-    let time = options.time.unwrap_or_else(|| start_time(loaded));
+    let time = options.time.unwrap_or_else(|| study_start_time(loaded));
     let has_matrices = loaded.study.as_ref().is_some_and(|study| matches!(study.model, StudyModel::Linear(_)));
     let separated = if has_matrices || options.remove_feedthrough {
         let separated = whole.separate_outputs(time);
@@ -244,15 +222,6 @@ pub fn regularize(loaded: &Loaded, options: &RegularizeOptions) -> Result<Regula
         smallest_gap,
         diagnostics,
     })
-}
-
-/// The time at which a study or an `experiment` annotation starts.
-pub(crate) fn start_time(loaded: &Loaded) -> f64 {
-    let asked = loaded.study.as_ref().and_then(|study| study.simulate.start.as_ref());
-    match asked.map(|quantity| &quantity.value) {
-        Some(crate::study::QuantityValue::Number(start)) => *start,
-        _ => loaded.flat.experiment.start.unwrap_or(0.0),
-    }
 }
 
 fn strangeness_options(model: &LinearModel, options: &RegularizeOptions) -> StrangenessOptions {
@@ -363,79 +332,6 @@ fn output_equation(model: &LinearModel, outputs: &[SeparateOutput]) -> OutputEqu
     }
 }
 
-/// The coefficients in the chosen states and inputs, and the positions of those.
-fn in_chosen(form: &StrangenessFree, choice: Option<&Reinterpretation>) -> (Matrices, Vec<usize>, Vec<usize>) {
-    let (n, m) = (form.n_variables(), form.n_inputs());
-    let matrices = match choice {
-        Some(choice) => Matrices {
-            e1: choice.e1.clone(),
-            a1: choice.a1.clone(),
-            b1: choice.b1.clone(),
-            f1: choice.f1.clone(),
-            a2: choice.a2.clone(),
-            b2: choice.b2.clone(),
-            f2: choice.f2.clone(),
-            input_rates: choice.needs_input_derivatives.then(|| choice.input_derivatives.clone()),
-            b2_derivatives: Vec::new(),
-        },
-        None => Matrices {
-            e1: form.e1.clone(),
-            a1: form.a1.clone(),
-            b1: form.b1.clone(),
-            f1: form.f1.clone(),
-            a2: form.a2.clone(),
-            b2: form.b2.clone(),
-            f2: form.f2.clone(),
-            input_rates: None,
-            b2_derivatives: form.b2_derivatives.clone(),
-        },
-    };
-    let (states, inputs) = match choice {
-        Some(choice) => (choice.states.clone(), choice.inputs.clone()),
-        None => ((0..n).collect(), (n..n + m).collect()),
-    };
-    let unit = |position: usize| form.units.get(position).copied().unwrap_or(1.0);
-    (matrices.swept(&states, &inputs, &unit), states, inputs)
-}
-
-/// A form without its rounding errors.
-pub(crate) fn swept_form(form: StrangenessFree) -> StrangenessFree {
-    let (matrices, ..) = in_chosen(&form, None);
-    StrangenessFree { e1: matrices.e1, a1: matrices.a1, b1: matrices.b1, a2: matrices.a2, b2: matrices.b2, ..form }
-}
-
-/// Entries below this fraction of their equation, in balanced units, are rounding errors.
-const DUST: f64 = 1e-12;
-
-impl Matrices {
-    /// The same with rounding errors set to zero.
-    fn swept(mut self, states: &[usize], inputs: &[usize], unit: &dyn Fn(usize) -> f64) -> Self {
-        let largest = |matrix: &Mat<f64>, row: usize, positions: &[usize]| {
-            (0..matrix.ncols()).fold(0.0f64, |size, at| size.max((matrix[(row, at)] * unit(positions[at])).abs()))
-        };
-        let sweep = |matrix: &mut Mat<f64>, row: usize, positions: &[usize], size: f64| {
-            for at in 0..matrix.ncols() {
-                if (matrix[(row, at)] * unit(positions[at])).abs() <= DUST * size {
-                    matrix[(row, at)] = 0.0;
-                }
-            }
-        };
-        for row in 0..self.e1.nrows() {
-            let size = largest(&self.e1, row, states);
-            sweep(&mut self.e1, row, states, size);
-            let size = largest(&self.a1, row, states).max(largest(&self.b1, row, inputs));
-            sweep(&mut self.a1, row, states, size);
-            sweep(&mut self.b1, row, inputs, size);
-        }
-        for row in 0..self.a2.nrows() {
-            let size = largest(&self.a2, row, states).max(largest(&self.b2, row, inputs));
-            sweep(&mut self.a2, row, states, size);
-            sweep(&mut self.b2, row, inputs, size);
-        }
-        self
-    }
-}
-
 fn without_feedthrough(
     matrices: &Matrices,
     choice: &Reinterpretation,
@@ -474,40 +370,6 @@ fn without_feedthrough(
         })
         .collect();
     Ok(Feedthrough { added, e: free.e, a: free.a, b: free.b, f: free.f, c: free.c, g: free.g, outputs: names })
-}
-
-/// A coefficient with the name it belongs to; an empty name is a number.
-pub(crate) struct Term {
-    /// The coefficient.
-    pub(crate) factor: f64,
-    /// The name.
-    pub(crate) name: String,
-}
-
-/// A number for people: ten digits.
-fn short(value: f64) -> String {
-    let rounded: f64 = format!("{value:.9e}").parse().unwrap_or(value);
-    number_text(rounded)
-}
-
-/// A sum such as `x1 - 2*x2 + 0.5`; `0` if there is nothing.
-pub(crate) fn combination_text(terms: &[Term]) -> String {
-    let mut text = String::new();
-    for term in terms.iter().filter(|term| term.factor != 0.0) {
-        text.push_str(match (text.is_empty(), term.factor < 0.0) {
-            (true, true) => "-",
-            (true, false) => "",
-            (false, true) => " - ",
-            (false, false) => " + ",
-        });
-        let size = short(term.factor.abs());
-        let _ = match (term.name.is_empty(), size == "1") {
-            (true, _) => write!(text, "{size}"),
-            (false, true) => write!(text, "{}", term.name),
-            (false, false) => write!(text, "{size}*{}", term.name),
-        };
-    }
-    if text.is_empty() { "0".to_owned() } else { text }
 }
 
 fn derivative_name(name: &str, order: usize) -> String {

@@ -12,8 +12,9 @@ use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::initial::apply_initial_mode;
-use crate::load::{Loaded, quantity_expression};
-use crate::prepare::{Blame, DataUse, Prepared, condense_prepared};
+use crate::json::ToJson as _;
+use crate::load::Loaded;
+use crate::prepare::{Blame, DataUse, Prepared, condense_prepared, study_number};
 use crate::start_report::StartReport;
 use crate::straighten::{Straight, prepare_straight};
 use crate::study::Quantity;
@@ -226,29 +227,6 @@ fn slides(slides: &[Slide]) -> Vec<Diagnostic> {
     relations.iter().map(note).collect()
 }
 
-/// The value of a number of the study.
-fn study_number(loaded: &mut Loaded, prepared: &Prepared, quantity: &Quantity) -> Result<f64, Vec<Diagnostic>> {
-    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
-    let expr = quantity_expression(&mut loaded.flat, quantity).map_err(|findings| {
-        findings.iter().map(|finding| Diagnostic::resolve(finding, &sources)).collect::<Vec<_>>()
-    })?;
-    let parameters = &prepared.system.regular().parameters;
-    let environment = |var: daesy_graph::VarId, _: u16| {
-        parameters.iter().position(|&known| known == var).map_or(f64::NAN, |at| prepared.parameters[at])
-    };
-    Ok(daesy_graph::Evaluator::new().evaluate_one(&loaded.flat.graph, expr, &environment))
-}
-
-/// The time at which a simulation starts: what the study says, the first time of its data, the model's `experiment`, or zero.
-#[must_use]
-pub fn start_time(loaded: &mut Loaded, prepared: &Prepared) -> f64 {
-    let asked = loaded.study.as_ref().and_then(|study| study.simulate.start.clone());
-    let asked = asked.and_then(|quantity| study_number(loaded, prepared, &quantity).ok());
-    let first = prepared.data.as_ref().map(|data| data.times[0]);
-    let time = asked.or(first).or(loaded.flat.experiment.start).unwrap_or(0.0);
-    if time.is_finite() { time } else { 0.0 }
-}
-
 /// Rows of the output when nobody says how many.
 const DEFAULT_ROWS: f64 = 500.0;
 
@@ -318,7 +296,7 @@ impl Trajectory {
         keys.insert("rejected".into(), json!(self.simulation.rejected));
         keys.insert("factorizations".into(), json!(self.simulation.factorizations));
         keys.insert("evaluations".into(), json!(self.simulation.evaluations));
-        keys.insert("events".into(), self.events.iter().map(Event::to_json).collect());
+        keys.insert("events".into(), self.events.iter().map(|event| event.to_json()).collect());
         keys.insert("initial".into(), self.start.to_json());
         keys.insert("constraint_residual_max".into(), json!(self.simulation.constraint_residual_max));
         keys

@@ -1,67 +1,13 @@
-//! Tables of results: a header, `t` first, full double precision.
+//! Files that hold tables: comma-separated values, Parquet, MATLAB; written whole or not at all.
 
 mod mat;
 mod parquet;
 
-use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Columns of equal length.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Table {
-    /// Names of the columns.
-    pub names: Vec<String>,
-    /// Their values.
-    pub columns: Vec<Vec<f64>>,
-}
-
-impl Table {
-    /// Number of rows.
-    #[must_use]
-    pub fn n_rows(&self) -> usize {
-        self.columns.first().map_or(0, Vec::len)
-    }
-
-    /// A column by name.
-    #[must_use]
-    pub fn column(&self, name: &str) -> Option<&[f64]> {
-        let at = self.names.iter().position(|candidate| candidate == name)?;
-        Some(&self.columns[at])
-    }
-
-    /// The table as comma-separated values: names with commas or quotes quoted as in RFC 4180, numbers in the shortest form that
-    /// reads back to the same double, missing values empty.
-    #[must_use]
-    pub fn to_csv(&self) -> String {
-        let mut text = String::new();
-        for (at, name) in self.names.iter().enumerate() {
-            if at > 0 {
-                text.push(',');
-            }
-            if name.contains([',', '"', '\n']) {
-                let _ = write!(text, "\"{}\"", name.replace('"', "\"\""));
-            } else {
-                text.push_str(name);
-            }
-        }
-        text.push('\n');
-        for row in 0..self.n_rows() {
-            for (at, column) in self.columns.iter().enumerate() {
-                if at > 0 {
-                    text.push(',');
-                }
-                if column[row].is_finite() {
-                    // Adding zero takes the sign from a negative zero.
-                    let _ = write!(text, "{}", Shortest(column[row] + 0.0));
-                }
-            }
-            text.push('\n');
-        }
-        text
-    }
-}
+pub use daesy_study::table::Table;
 
 /// Kinds of files that hold tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,29 +34,13 @@ impl TableKind {
     }
 }
 
-impl Table {
-    /// The bytes of a file of the given kind.
-    #[must_use]
-    pub fn to_bytes(&self, kind: TableKind) -> Vec<u8> {
-        match kind {
-            TableKind::Csv => self.to_csv().into_bytes(),
-            TableKind::Parquet => parquet::write(self),
-            TableKind::Mat => mat::write(self),
-        }
-    }
-}
-
-/// Shortest text that reads back to the same double, with an exponent where that is shorter.
-struct Shortest(f64);
-
-impl std::fmt::Display for Shortest {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let size = self.0.abs();
-        if size != 0.0 && !(1e-5..1e16).contains(&size) {
-            write!(formatter, "{:e}", self.0)
-        } else {
-            write!(formatter, "{}", self.0)
-        }
+/// The bytes of a file of the given kind.
+#[must_use]
+pub fn to_bytes(table: &Table, kind: TableKind) -> Vec<u8> {
+    match kind {
+        TableKind::Csv => table.to_csv().into_bytes(),
+        TableKind::Parquet => parquet::write(table),
+        TableKind::Mat => mat::write(table),
     }
 }
 
@@ -127,26 +57,4 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&part);
     }
     written
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn csv_reads_back_to_the_same_numbers() {
-        let values = vec![0.1 + 0.2, -1e-300, 6.02e23, 0.0, f64::NAN, 123456789.0];
-        let table = Table { names: vec!["t".into(), "p[1,2]".into()], columns: vec![values.clone(), values.clone()] };
-        let text = table.to_csv();
-        let mut lines = text.lines();
-        assert_eq!(lines.next(), Some("t,\"p[1,2]\""));
-        for (line, value) in lines.zip(values) {
-            let read = line.split(',').next().unwrap();
-            if value.is_nan() {
-                assert_eq!(read, "");
-            } else {
-                assert_eq!(read.parse::<f64>().unwrap().to_bits(), value.to_bits());
-            }
-        }
-    }
 }

@@ -21,6 +21,31 @@ const LAYERS: &[Layer] = &[
     Layer { name: "daesy-estimate", may_use: &["daesy-system", "daesy-integrate", "daesy-pencil"] },
     Layer { name: "daesy-chaos", may_use: &["daesy-graph", "daesy-system", "daesy-integrate"] },
     Layer {
+        name: "daesy-transfer",
+        may_use: &[
+            "daesy-graph",
+            "daesy-pencil",
+            "daesy-structure",
+            "daesy-system",
+            "daesy-compile",
+            "daesy-integrate",
+        ],
+    },
+    Layer {
+        name: "daesy-study",
+        may_use: &[
+            "daesy-graph",
+            "daesy-model",
+            "daesy-pencil",
+            "daesy-structure",
+            "daesy-system",
+            "daesy-compile",
+            "daesy-integrate",
+            "daesy-estimate",
+            "daesy-transfer",
+        ],
+    },
+    Layer {
         name: "daesy",
         may_use: &[
             "daesy-graph",
@@ -32,6 +57,8 @@ const LAYERS: &[Layer] = &[
             "daesy-integrate",
             "daesy-estimate",
             "daesy-chaos",
+            "daesy-transfer",
+            "daesy-study",
         ],
     },
     Layer { name: "daesy-py", may_use: &["daesy"] },

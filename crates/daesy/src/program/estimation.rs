@@ -10,7 +10,7 @@ use crate::estimate::estimate;
 use crate::identify::{IdentifyFailure, IdentifyOptions, identify};
 use crate::load::Loaded;
 use crate::report::Page;
-use crate::table::{Table, TableKind, write_whole};
+use crate::table::{Table, TableKind, to_bytes, write_whole};
 
 /// A line on standard error that is written over and over, when that is a terminal.
 struct Line {
@@ -112,7 +112,7 @@ impl Answer {
         mut files: Vec<(&'a Path, Vec<u8>)>,
     ) -> Self {
         if let Some(path) = &args.output {
-            files.push((path, table.to_bytes(kind)));
+            files.push((path, to_bytes(&table, kind)));
         }
         if let Some(path) = &args.report {
             files.push((path, page.to_html().into_bytes()));

@@ -18,7 +18,7 @@ use daesy_structure::words::equation_text;
 use rustc_hash::FxHashMap;
 
 use super::Written;
-use crate::regularize::{Term, combination_text};
+use daesy_structure::words::{Term, combination_text};
 
 /// The equations of the reduced system.
 #[derive(Clone, Debug, Default)]

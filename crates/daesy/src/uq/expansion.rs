@@ -20,9 +20,9 @@ use crate::linearize::LinearModel;
 use crate::load::{Loaded, quantity_expression};
 use crate::prepare::{Blame, DataUse, Prepared, prepare_with_events};
 use crate::simulate::options;
-use crate::straighten::straighten;
 use crate::study::InputSource;
 use crate::transfer::{TransferFailure, Transferred, simulate_with_transfer};
+use daesy_structure::straighten::straighten_linear;
 
 /// What the expansion needs.
 pub(super) struct Galerkin<'a> {
@@ -303,7 +303,7 @@ impl Galerkin<'_> {
         let mut larger = loaded.clone();
         larger.flat = expanded.flat.clone();
         let original = larger.flat.clone();
-        let straightened = straighten(&larger.flat);
+        let straightened = straighten_linear(&larger.flat);
         if let Some(straightened) = &straightened {
             larger.flat = straightened.flat.clone();
         }
@@ -363,7 +363,7 @@ impl Galerkin<'_> {
         }
         let expanded = expand(&free.flat, self.basis, options).ok()?;
         free.flat = expanded.flat.clone();
-        if let Some(straightened) = straighten(&free.flat) {
+        if let Some(straightened) = straighten_linear(&free.flat) {
             free.flat = straightened.flat;
         }
         let prepared = prepare_with_events(&mut free, DataUse::Needed).ok()?;

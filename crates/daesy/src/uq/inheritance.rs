@@ -19,7 +19,7 @@ use super::request::Request;
 use crate::linear_verdict::DENSE;
 use crate::linearize::{LinearKind, LinearMatrices, LinearModel};
 use crate::load::Loaded;
-use crate::regularize::{Term, combination_text};
+use daesy_structure::words::{Term, combination_text};
 
 /// One sufficient condition.
 #[derive(Clone, PartialEq, Debug)]

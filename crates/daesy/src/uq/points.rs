@@ -19,8 +19,8 @@ use crate::diagnostic::Diagnostic;
 use crate::load::{Loaded, quantity_expression};
 use crate::prepare::{Blame, DataUse, Prepared, prepare_with_events};
 use crate::simulate::{SimulateFailure, options, simulate};
-use crate::straighten::straighten;
 use crate::study::{InputSource, Quantity, QuantityValue};
+use daesy_structure::straighten::straighten_linear;
 
 /// Relative tolerances are not sharpened beyond this.
 const FINEST: f64 = 1e-11;
@@ -60,7 +60,7 @@ impl Ensemble {
     pub fn new(loaded: &Loaded, request: &Request, means: &[f64]) -> Result<Self, UqFailure> {
         let mut loaded = loaded.clone();
         set_parameters(&mut loaded, &request.random, means);
-        let is_straight = straighten(&loaded.flat).is_none();
+        let is_straight = straighten_linear(&loaded.flat).is_none();
         let inputs_vary = loaded.study.clone().is_some_and(|study| {
             study.inputs.iter().any(|input| match &input.item {
                 InputSource::Expression { expression, breaks } => std::iter::once(expression)

@@ -13,12 +13,11 @@ use daesy_pencil::{
     state_transfer_time_varying, well_posedness,
 };
 use daesy_structure::words::enumerate;
-use serde_json::{Value, json};
 
-use crate::linearize::{LinearKind, LinearMatrices, LinearModel};
 use crate::load::{Loaded, quantity_expression};
-use crate::regularize::start_time;
+use crate::prepare::study_start_time as start_time;
 use crate::study::{DisturbanceProcess, Matrix, Named, Quantity, Study};
+use daesy_structure::linearize::{LinearKind, LinearMatrices, LinearModel};
 
 /// What a signal is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -347,27 +346,6 @@ fn number(loaded: &mut Loaded, model: &LinearModel, quantity: &Quantity) -> Resu
 }
 
 impl Stochastic {
-    /// The object of the JSON document.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        let signals: Vec<Value> = self
-            .signals
-            .iter()
-            .map(|signal| {
-                json!({
-                    "name": signal.name,
-                    "role": match signal.role { Role::Measured => "measured", Role::Estimated => "estimated" },
-                    "finite_variance": signal.finite_variance,
-                    "disturbance": signal.disturbance,
-                    "pole_excess": signal.pole_excess,
-                    "pole_excess_needed": signal.pole_excess_needed,
-                    "presampling_order": signal.presampling_order,
-                })
-            })
-            .collect();
-        json!({ "well_posed": self.is_well_posed, "signals": signals })
-    }
-
     /// The verdict in words.
     #[must_use]
     pub fn paragraph(&self) -> String {

@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::load::{Loaded, quantity_expression};
 use crate::prepare::DataUse;
 use crate::study::{Hold, InputSource, Study};
-use crate::transfer::ImpulseAt;
+use daesy_transfer::ImpulseAt;
 
 /// How one input is given.
 enum Signal {

@@ -7,15 +7,11 @@ use daesy_pencil::{
     InputRole, KroneckerStructure, PencilError, PencilOptions, RankDecision, RedundantEquations, StrangenessFree,
     StrangenessOptions, kronecker_structure, strangeness_free,
 };
-use daesy_structure::RankRow;
-use daesy_structure::words::enumerate;
-use serde_json::{Value, json};
 
-use crate::check::Verdict;
+use crate::RankRow;
+use crate::array_verdict::StructuralClaim;
 use crate::linearize::{LinearKind, LinearModel};
-use crate::load::Loaded;
-use crate::regularize::start_time;
-use crate::study::StudyModel;
+use crate::words::enumerate;
 
 /// The verdict of matrices.
 #[derive(Clone, Debug)]
@@ -47,42 +43,31 @@ pub struct LinearVerdict {
 /// Models up to this size are judged by dense matrices.
 pub const DENSE: usize = 240;
 
-/// The verdict on a study's matrices whose equations and variables do not fit; nothing for other models.
-#[must_use]
-pub fn of_singular(loaded: &Loaded) -> Option<LinearVerdict> {
-    let study = loaded.study.as_ref()?;
-    if !matches!(study.model, StudyModel::Linear(_)) || loaded.flat.variables.len() > DENSE {
-        return None;
-    }
-    let model = LinearModel::new(&loaded.flat).ok()?;
-    judge(&model, start_time(loaded)).ok().filter(|verdict| !verdict.is_regular)
-}
-
 /// What matrices add to the verdict of structure and start values: for coefficients that depend on time, which structure and the
-/// start values alone cannot judge, and where no consistent start was found.
+/// start values alone cannot judge, and where no consistent start was found (`is_verified` is false).
 #[must_use]
-pub fn complete(flat: &FlatDae, verdict: &Verdict, time: f64) -> Option<LinearVerdict> {
+pub fn complete(flat: &FlatDae, claim: StructuralClaim, is_verified: bool, time: f64) -> Option<LinearVerdict> {
     if flat.size().unknowns > DENSE {
         return None;
     }
     let model = LinearModel::new(flat).ok()?;
-    if model.kind == LinearKind::Constant && verdict.regularity.is_some() {
+    if model.kind == LinearKind::Constant && is_verified {
         return None;
     }
     let mut linear = judge(&model, time).ok()?;
-    linear.agrees_with_structure = linear.differentiation_index == Some(verdict.structural_index as usize)
-        && linear.d == verdict.degrees_of_freedom;
+    linear.agrees_with_structure =
+        linear.differentiation_index == Some(claim.index) && linear.d == claim.degrees_of_freedom;
     // The verification at a consistent start would say this; there was none.
     if let Some(index) = linear.differentiation_index
-        && index < verdict.structural_index as usize
-        && verdict.regularity.is_none()
+        && index < claim.index
+        && !is_verified
         && model.kind == LinearKind::Constant
     {
         let first = flat.equations.first().map_or(Span::NONE, |equation| equation.span);
         let message = format!(
             "structure alone suggests index {}, but with the values of the coefficients the index is {index}: derivatives cancel \
              between equations, which structure cannot see",
-            verdict.structural_index
+            claim.index
         );
         linear.findings.push(Finding::note("index-by-values", first, message));
     }
@@ -185,23 +170,5 @@ impl LinearVerdict {
             _ => "add equations, or make the free variables inputs; `daesy regularize` shows how",
         };
         self.findings.push(finding.with_help(help));
-    }
-
-    /// The object of the JSON document.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        json!({
-            "strangeness_index": self.strangeness_index,
-            "differentiation_index": self.differentiation_index,
-            "d": self.d,
-            "a": self.a,
-            "v": self.v,
-            "agrees_with_structure": self.agrees_with_structure,
-            "redundant_equations": self.redundant_equations,
-            "free_variables": self.free_variables,
-            "rank_decisions": self.rank_decisions.iter().map(|decision| json!({
-                "what": decision.what, "rank": decision.rank, "gap": decision.gap,
-            })).collect::<Vec<_>>(),
-        })
     }
 }

@@ -14,7 +14,8 @@ use rustc_hash::FxHashMap;
 use crate::data::Data;
 use crate::diagnostic::Diagnostic;
 use crate::inputs::{ParameterValues, StudyInputs};
-use crate::load::Loaded;
+use crate::load::{Loaded, quantity_expression};
+use crate::study::{Quantity, QuantityValue};
 
 /// A model that can be evaluated.
 pub struct Prepared {
@@ -348,5 +349,41 @@ impl Prepared {
              equation among {}",
             enumerate(&asked, 12)
         ))
+    }
+}
+
+/// The value of a number of the study.
+///
+/// # Errors
+/// Diagnostics with places in the study.
+pub fn study_number(loaded: &mut Loaded, prepared: &Prepared, quantity: &Quantity) -> Result<f64, Vec<Diagnostic>> {
+    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+    let expr = quantity_expression(&mut loaded.flat, quantity).map_err(|findings| {
+        findings.iter().map(|finding| Diagnostic::resolve(finding, &sources)).collect::<Vec<_>>()
+    })?;
+    let parameters = &prepared.system.regular().parameters;
+    let environment = |var: VarId, _: u16| {
+        parameters.iter().position(|&known| known == var).map_or(f64::NAN, |at| prepared.parameters[at])
+    };
+    Ok(daesy_graph::Evaluator::new().evaluate_one(&loaded.flat.graph, expr, &environment))
+}
+
+/// The time at which a simulation starts: what the study says, the first time of its data, the model's `experiment`, or zero.
+#[must_use]
+pub fn start_time(loaded: &mut Loaded, prepared: &Prepared) -> f64 {
+    let asked = loaded.study.as_ref().and_then(|study| study.simulate.start.clone());
+    let asked = asked.and_then(|quantity| study_number(loaded, prepared, &quantity).ok());
+    let first = prepared.data.as_ref().map(|data| data.times[0]);
+    let time = asked.or(first).or(loaded.flat.experiment.start).unwrap_or(0.0);
+    if time.is_finite() { time } else { 0.0 }
+}
+
+/// The time at which a study or an `experiment` annotation starts, before anything is compiled.
+#[must_use]
+pub fn study_start_time(loaded: &Loaded) -> f64 {
+    let asked = loaded.study.as_ref().and_then(|study| study.simulate.start.as_ref());
+    match asked.map(|quantity| &quantity.value) {
+        Some(QuantityValue::Number(start)) => *start,
+        _ => loaded.flat.experiment.start.unwrap_or(0.0),
     }
 }

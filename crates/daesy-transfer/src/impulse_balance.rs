@@ -21,8 +21,8 @@ use daesy_system::{DaeSystem, Part, Point};
 use rustc_hash::FxHashMap;
 
 use crate::least_squares::least_squares;
-use crate::regularize::{Term, combination_text};
-use crate::transfer::{Event, EventKind, ImpulseAt, ImpulseOf};
+use crate::simulate::{Event, EventKind, ImpulseAt, ImpulseOf};
+use daesy_structure::words::{Term, combination_text};
 
 /// Gauss-Newton steps.
 const MAX_STEPS: usize = 25;

@@ -13,9 +13,9 @@ use super::{KnownInput, LinearStudy, Matrices, MeasuredSignal, ParametricRows, U
 use crate::data::Data;
 use crate::diagnostic::Diagnostic;
 use crate::inputs::{derivatives_available, find_breaks};
-use crate::linearize::{CoefficientExpressions, LinearKind, LinearModel, parameter_values};
 use crate::load::{Loaded, quantity_expression};
 use crate::study::{Disturbance, DisturbanceProcess, InitialMode, InputSource, Matrix, Quantity, Study};
+use daesy_structure::linearize::{CoefficientExpressions, LinearKind, LinearModel, parameter_values};
 
 /// Whether the signals of `[estimate]` are part of the question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,14 +7,14 @@
 
 use std::cell::RefCell;
 
+use crate::parameters::order_parameters;
+use crate::words::equation_text;
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, VariableKind};
 use daesy_graph::{
     CoefficientKind, Environment, Evaluator, ExprId, Graph, Leaf, LinearExtractor, LinearForm, Reach, Span, VarId,
 };
 use daesy_pencil::{CoefficientJet, LinearCoefficients, Mat, Pencil, PencilError};
-use daesy_structure::parameters::order_parameters;
-use daesy_structure::words::equation_text;
 use rustc_hash::FxHashMap;
 
 /// Whether the coefficients of a linear model change with time.
@@ -353,7 +353,8 @@ impl LinearModel {
 
     /// The known forcing of every equation with its time derivatives up to `order`, written into a graph of the model; nothing where there
     /// is none. Known variables that were put in are gone from it.
-    pub(crate) fn forcing_expressions(&self, graph: &mut Graph, order: usize) -> Vec<Vec<ExprId>> {
+    #[must_use]
+    pub fn forcing_expressions(&self, graph: &mut Graph, order: usize) -> Vec<Vec<ExprId>> {
         let coefficients = self.coefficients.borrow();
         let mut expressions = vec![Vec::new(); self.equations.len()];
         // The graph of the coefficients began as a copy of the model's and only grew.

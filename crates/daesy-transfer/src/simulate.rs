@@ -18,11 +18,10 @@ use daesy_pencil::{
     StateTransfer, TransferOptions, nearest_consistent, split_finite_infinite, state_transfer_time_varying,
 };
 use daesy_system::{DaeSystem, Part, Point};
-use serde_json::{Map, Value, json};
 
 use crate::impulse_balance::BalanceTransfer;
-use crate::linearize::{LinearKind, LinearModel};
-use crate::regularize::{Term, combination_text};
+use daesy_structure::linearize::{LinearKind, LinearModel};
+use daesy_structure::words::{Term, combination_text};
 
 /// An impulse of an input.
 #[derive(Clone, PartialEq, Debug)]
@@ -96,21 +95,6 @@ pub struct Event {
     pub impulses: Vec<ImpulseOf>,
     /// Relations of the model that changed.
     pub relations: Vec<String>,
-}
-
-impl Event {
-    /// The object of the JSON document.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        let jumps: Map<String, Value> =
-            self.jumps.iter().map(|jump| (jump.name.clone(), json!([jump.before, jump.after]))).collect();
-        let impulses: Map<String, Value> =
-            self.impulses.iter().map(|impulse| (impulse.name.clone(), json!(impulse.coefficients))).collect();
-        json!({
-            "time": self.time, "kind": self.kind.word(), "continuous": self.continuous, "jumps": jumps, "impulses": impulses,
-            "relations": self.relations,
-        })
-    }
 }
 
 /// A simulation with what happened at its discontinuities.

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use daesy_graph::finding::{Finding, Level};
 use daesy_graph::source::Place;
 use daesy_graph::{SourceMap, Span};
-use serde_json::{Value, json};
 
 /// A source line with the columns a finding is about.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -120,21 +119,6 @@ impl Diagnostic {
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
-    }
-
-    /// The object of the JSON documents.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        json!({
-            "level": self.level.word(),
-            "code": self.code,
-            "message": self.message,
-            "file": self.place.as_ref().map(|place| &place.file),
-            "line": self.place.as_ref().map(|place| place.line),
-            "column": self.place.as_ref().map(|place| place.column),
-            "names": self.names,
-            "help": self.help,
-        })
     }
 
     /// The text for a terminal.

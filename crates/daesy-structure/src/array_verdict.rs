@@ -1,21 +1,13 @@
 //! What derivative arrays say about a nonlinear model at its start: index, redundant equations, free variables.
 
+use crate::arrays::{ArrayAnalysis, ArrayError, ArrayInputs, ArrayModel, ArrayOptions, ArrayScope, JetPoint, analyze};
+use crate::linear_verdict::LinearVerdict;
+use crate::parameters::order_parameters;
+use crate::words::{enumerate, equation_text};
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, Origin, VariableKind};
 use daesy_graph::regular::RegularDae;
 use daesy_graph::{Environment, Evaluator, Span, TaylorEvaluator, VarId};
-use daesy_integrate::Inputs;
-use daesy_structure::arrays::{
-    ArrayAnalysis, ArrayError, ArrayInputs, ArrayModel, ArrayOptions, ArrayScope, JetPoint, analyze,
-};
-use daesy_structure::parameters::order_parameters;
-use daesy_structure::words::{enumerate, equation_text};
-use daesy_system::{Description, Input};
-
-use crate::inputs::{ParameterValues, StudyInputs};
-use crate::linear_verdict::LinearVerdict;
-use crate::load::Loaded;
-use crate::prepare::DataUse;
 
 /// Models with more unknowns than this, without those that are mere aliases, are not looked at by arrays.
 pub const MAX_UNKNOWNS: usize = 220;
@@ -37,57 +29,61 @@ pub struct StartPoint {
     pub given: Vec<VarId>,
 }
 
-/// Gathers parameters, inputs and start values; nothing when one of them has no value.
+/// Inputs at the start, with what their values may depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct InputsAtStart<'a> {
+    /// The inputs.
+    pub inputs: &'a [VarId],
+    /// How often each is differentiated at most.
+    pub n_derivatives: u16,
+    /// Parameters in the order of their values.
+    pub parameters: &'a [VarId],
+    /// Their values.
+    pub values: &'a [f64],
+}
+
+/// Gathers parameters, inputs and start values; None if one of them has no value. `signals` gives the inputs:
+/// `[input * (n_derivatives + 1) + order]`.
 #[must_use]
-pub fn start_point(loaded: &mut Loaded, time: f64) -> Option<StartPoint> {
-    let order = order_parameters(&loaded.flat).ok()?;
-    let mut point = JetPoint::new(time, loaded.flat.variables.len());
+pub fn start_point(
+    flat: &FlatDae,
+    time: f64,
+    signals: &mut dyn FnMut(&InputsAtStart<'_>) -> Option<Vec<f64>>,
+) -> Option<StartPoint> {
+    let order = order_parameters(flat).ok()?;
+    let mut point = JetPoint::new(time, flat.variables.len());
     let mut evaluator = Evaluator::new();
     let mut values = Vec::with_capacity(order.len());
     for &var in &order {
-        let variable = &loaded.flat.variables[var.index()];
+        let variable = &flat.variables[var.index()];
         let expr = variable.binding.or(variable.start);
-        let value = expr.map_or(0.0, |expr| evaluator.evaluate_one(&loaded.flat.graph, expr, &point));
+        let value = expr.map_or(0.0, |expr| evaluator.evaluate_one(&flat.graph, expr, &point));
         if !value.is_finite() {
             return None;
         }
         point.set(var, 0, value);
         values.push(value);
     }
-    let of_kind = |flat: &FlatDae, kind: VariableKind| -> Vec<VarId> {
+    let of_kind = |kind: VariableKind| -> Vec<VarId> {
         let all = (0..flat.variables.len() as u32).map(VarId);
         all.filter(|var| flat.variables[var.index()].kind == kind).collect()
     };
-    let inputs = of_kind(&loaded.flat, VariableKind::Input);
+    let inputs = of_kind(VariableKind::Input);
     let per_input = usize::from(INPUT_DERIVATIVES) + 1;
-    let description = Description {
-        inputs: inputs
-            .iter()
-            .enumerate()
-            .map(|(at, var)| Input {
-                name: loaded.flat.variables[var.index()].name.clone(),
-                start: at * per_input,
-                derivatives_needed: INPUT_DERIVATIVES,
-            })
-            .collect(),
-        n_inputs: inputs.len() * per_input,
-        ..Description::default()
-    };
-    let data = if loaded.has_data() { loaded.experiment(0).ok() } else { None };
-    let parameters = ParameterValues { variables: &order, values: &values };
-    let signals = StudyInputs::new(loaded, &description, &parameters, data.as_ref(), DataUse::Optional).ok()?;
-    let mut slots = vec![0.0; description.n_inputs];
-    signals.fill(time, true, &mut slots);
-    for (at, &var) in inputs.iter().enumerate() {
-        for order in 0..per_input {
-            let value = slots[at * per_input + order];
+    let slots = signals(&InputsAtStart {
+        inputs: &inputs,
+        n_derivatives: INPUT_DERIVATIVES,
+        parameters: &order,
+        values: &values,
+    })?;
+    for (&var, slots) in inputs.iter().zip(slots.chunks(per_input)) {
+        for (order, &value) in slots.iter().enumerate() {
             point.set(var, order, if value.is_finite() { value } else { 0.0 });
         }
     }
-    let flat = &loaded.flat;
     let (mut held, mut given) = (Vec::new(), Vec::new());
     for kind in [VariableKind::Discrete, VariableKind::Continuous] {
-        for var in of_kind(flat, kind) {
+        for var in of_kind(kind) {
             let variable = &flat.variables[var.index()];
             let value = variable.start.map_or(0.0, |start| evaluator.evaluate_one(&flat.graph, start, &point));
             point.set(var, 0, if value.is_finite() { value } else { 0.0 });

@@ -1,0 +1,24 @@
+//! A model, what is known about it and what was measured, as one problem; and the one road from a flat model to a compiled system.
+//!
+//! Nothing is printed here.
+#![forbid(unsafe_code)]
+
+pub mod data;
+pub mod diagnostic;
+pub mod distribute;
+pub mod embedded;
+pub mod expression;
+pub mod initial;
+pub mod inputs;
+mod linear_model;
+pub mod linear_study;
+pub mod load;
+pub mod prediction_study;
+pub mod prepare;
+pub mod source;
+pub mod start_point;
+pub mod stochastic;
+pub mod straighten;
+pub mod structure_map;
+pub mod study;
+pub mod table;

@@ -1,0 +1,10 @@
+//! What jumps: how states cross discontinuities of inputs and relations, with the impulses that belong to them.
+#![forbid(unsafe_code)]
+
+mod impulse_balance;
+mod least_squares;
+mod simulate;
+
+pub use simulate::{
+    Event, EventKind, ImpulseAt, ImpulseOf, Jump, TransferFailure, Transferred, simulate_with_transfer,
+};
