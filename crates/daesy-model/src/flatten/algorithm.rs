@@ -6,12 +6,13 @@
 use std::sync::Arc;
 
 use daesy_graph::flat::{Assertion, Equation, Origin, WhenAction, WhenBranch, WhenClause};
+use daesy_graph::function::Statement as Step;
 use daesy_graph::{ExprId, Finding, Node, Span, VarId, VariableKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::expr::{Chosen, Ctx, Variability};
-use super::function::first_result;
+use super::function::{builtin_scope, first_result};
 use super::instance::{NodeKind, PrimId};
 use super::reference::Start;
 use super::value::{Scalars, Type, Value, count};
@@ -212,7 +213,7 @@ impl<'a> Flattener<'a> {
             };
         };
         let condition = self.condition(&first.condition, ctx)?;
-        if let Some(known) = self.graph.as_number(condition) {
+        if let Some(known) = self.settled(condition, first.condition.span) {
             if known != 0.0 {
                 return Ok(self.run_block(&first.body, ctx)?.into());
             }
@@ -334,7 +335,7 @@ impl<'a> Flattener<'a> {
             return Err(self.error("not-a-statement", call.span, "only calls can be statements"));
         };
         let name = function.parts[0].name.name.text();
-        if function.parts.len() == 1 && self.is_builtin(name, ctx.scope) {
+        if function.parts.len() == 1 && self.is_builtin(name, builtin_scope(function, ctx)) {
             match name {
                 "assert" => {
                     let Some(assertion) = self.assertion(args, named, call.span, ctx)? else { return Ok(()) };
@@ -342,6 +343,9 @@ impl<'a> Flattener<'a> {
                         assigned.actions.push(WhenAction::Assert(assertion));
                     } else if !ctx.in_program {
                         self.out.assertions.push(assertion);
+                    } else if !assertion.is_warning {
+                        let (condition, message) = (assertion.condition, assertion.message);
+                        self.functions.program_assertions.push(Step::Assert { condition, message });
                     }
                     return Ok(());
                 }

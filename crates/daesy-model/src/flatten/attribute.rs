@@ -612,6 +612,10 @@ impl<'a> Flattener<'a> {
         for (at, &item) in items.iter().enumerate() {
             let var = VarId((first.index() + at) as u32);
             let given = self.variability_of(item);
+            if self.graph.as_number(item).is_some_and(f64::is_nan) {
+                let message = format!("the value of `{name}` is not a number: a result or a field is not assigned");
+                return Err(self.error("unset-variable", span, message));
+            }
             if is_fixed_value {
                 if given > variability {
                     let message = format!("the {} `{name}` has a value that is {}", variability.word(), given.word());

@@ -331,17 +331,11 @@ impl<'a> Flattener<'a> {
             "semiLinear" => {
                 let names = ["x", "positiveSlope", "negativeSlope"];
                 let values = self.arguments(name, &names, 3, args, named, span, ctx)?;
-                let mut items = SmallVec::<[ExprId; 3]>::new();
+                let mut parts = Vec::with_capacity(3);
                 for value in values.into_iter().flatten() {
-                    let scalars = self.numeric(value, "`semiLinear`", span)?;
-                    items.push(self.single(&scalars, span)?);
+                    parts.push(self.numeric(value, "`semiLinear`", span)?);
                 }
-                let zero = self.graph.number(0.0);
-                let condition = self.graph.greater_equal(items[0], zero);
-                let then = self.graph.mul(items[1], items[0]);
-                let otherwise = self.graph.mul(items[2], items[0]);
-                let select = self.graph.select(condition, then, otherwise);
-                Ok(Value::scalar(Type::Real, self.graph.smooth(0, select)))
+                self.semi_linear(&parts, span)
             }
             "cardinality" => self.cardinality(args, span, ctx),
             "inStream" | "actualStream" => self.stream_call(name == "inStream", args, span, ctx),
@@ -368,13 +362,36 @@ impl<'a> Flattener<'a> {
             "transition" | "initialState" | "activeState" | "ticksInState" | "timeInState" => {
                 Err(self.unsupported("state machines", span, &format!("the state machine operator `{name}`")))
             }
-            "rooted" => Err(self.unsupported("overconstrained connectors", span, "`rooted`")),
+            "rooted" => self.connections_value(name, args, span, ctx),
             "pure" => match args {
                 [only] => self.expr(only, ctx),
                 _ => Err(self.error("wrong-arguments", span, "`pure` takes one call")),
             },
             _ => self.array_call(name, args, named, span, ctx),
         }
+    }
+
+    /// `semiLinear(x, p, n)`: `p x` where `x` is not negative, else `n x`; arrays element by element
+    /// [@modelica36, sec. 3.7.4 and 12.4.6].
+    fn semi_linear(&mut self, parts: &[Scalars], span: Span) -> Res<Value> {
+        let dims = parts.iter().map(|part| &part.dims).find(|dims| !dims.is_empty()).cloned().unwrap_or_default();
+        if let Some(other) = parts.iter().find(|part| !part.dims.is_empty() && part.dims != dims) {
+            let message = format!("`semiLinear` cannot join sizes {} and {}", dims_text(&dims), dims_text(&other.dims));
+            return Err(self.error("wrong-size", span, message));
+        }
+        let zero = self.graph.number(0.0);
+        let items = (0..count(&dims))
+            .map(|at| {
+                let item = |part: &Scalars| part.items[if part.dims.is_empty() { 0 } else { at }];
+                let (x, positive, negative) = (item(&parts[0]), item(&parts[1]), item(&parts[2]));
+                let condition = self.graph.greater_equal(x, zero);
+                let then = self.graph.mul(positive, x);
+                let otherwise = self.graph.mul(negative, x);
+                let select = self.graph.select(condition, then, otherwise);
+                self.graph.smooth(0, select)
+            })
+            .collect();
+        Ok(Value::Scalars(Scalars { ty: Type::Real, dims, items }))
     }
 
     /// The value of an argument that must be a variable.

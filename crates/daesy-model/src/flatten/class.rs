@@ -16,8 +16,8 @@ use super::{ClassId, Flattener, NodeId, Refused, Res};
 use crate::library::{ClassSource, Folder};
 use crate::name::Name;
 use crate::syntax::{
-    Causality, ClassBody, ClassDef, ClassKind, ComponentDecl, Constraint, Element, ElementKind, ElementPrefixes,
-    Import, Path, Subscript,
+    Argument, Causality, ClassBody, ClassDef, ClassKind, ComponentDecl, Constraint, Element, ElementKind,
+    ElementPrefixes, ExprKind, Import, Modification, ModificationValue, Path, Subscript,
 };
 
 /// What a class is at its core.
@@ -88,6 +88,24 @@ impl Elem<'_> {
     pub(crate) const fn is_component(&self) -> bool {
         matches!(self.kind, ElemKind::Component(_))
     }
+
+    /// Whether it is annotated with `Evaluate = true`: its value may be used while the model is laid out.
+    pub(crate) fn is_evaluated(&self) -> bool {
+        let ElemKind::Component(decl) = self.kind else { return false };
+        decl.annotation.as_deref().is_some_and(|annotation| is_true(annotation, "Evaluate"))
+    }
+}
+
+/// Whether an annotation says `name = true`.
+pub(crate) fn is_true(annotation: &Modification, name: &str) -> bool {
+    annotation.args.iter().any(|argument| match argument {
+        Argument::Modify { name: path, modification: Some(one), .. } => {
+            path.parts.last().is_some_and(|part| part.name.text() == name)
+                && matches!(&one.value, Some(ModificationValue::Expr(expr))
+                    if matches!(expr.kind, ExprKind::Boolean(true)))
+        }
+        _ => false,
+    })
 }
 
 /// One step in the chain of short classes from a type name to the class that is meant.
@@ -114,6 +132,8 @@ pub(crate) struct ClassUse<'a> {
     pub is_connector: bool,
     /// The outermost name is partial.
     pub is_partial: bool,
+    /// A type with a function `equalityConstraint` of its own.
+    pub constrained: Option<ClassId>,
 }
 
 impl ClassUse<'_> {
@@ -708,6 +728,18 @@ impl<'a> Flattener<'a> {
                 self.report(finding);
                 return;
             }
+            if let Some(says_more) = self.fuller_declaration(&old, &elem) {
+                let full = self.class(id).full.clone();
+                let message =
+                    format!("`{}` is inherited twice in `{full}`; the declaration that says more counts", elem.name);
+                self.report(
+                    Finding::warning("duplicate-name", elem.span, message).with_label(old.span, "the other one"),
+                );
+                if says_more {
+                    elements[at as usize] = elem;
+                }
+                return;
+            }
             let finding = Finding::error(
                 "duplicate-name",
                 elem.span,
@@ -820,37 +852,107 @@ fn class_elem<'a>(source: ClassSource<'a>, owner: ClassId) -> Elem<'a> {
 }
 
 impl Flattener<'_> {
-    /// Whether two declarations say the same: the very same one, or the same words.
+    /// Whether two declarations say the same: the very same one, or the same words. Descriptions and annotations do not
+    /// count [@modelica36, sec. 7.1].
     fn same_declaration(&self, left: &Elem<'_>, right: &Elem<'_>) -> bool {
-        let (left_span, right_span) = match (left.kind, right.kind) {
+        match (left.kind, right.kind) {
             (ElemKind::Component(one), ElemKind::Component(other)) => {
-                if std::ptr::eq(one, other) {
-                    return true;
-                }
-                let same_type = one.type_name.parts.len() == other.type_name.parts.len()
-                    && one
-                        .type_name
-                        .parts
-                        .iter()
-                        .zip(&other.type_name.parts)
-                        .all(|(one, other)| one.name == other.name)
-                    && one.variability == other.variability
-                    && one.causality == other.causality
-                    && one.connector_prefix == other.connector_prefix;
-                if !same_type {
-                    return false;
-                }
-                (one.span, other.span)
+                std::ptr::eq(one, other)
+                    || (self.type_words(one) == self.type_words(other)
+                        && one.variability == other.variability
+                        && one.causality == other.causality
+                        && one.connector_prefix == other.connector_prefix
+                        && self.declaration_words(one) == self.declaration_words(other))
             }
             (ElemKind::Class(one), ElemKind::Class(other)) => {
-                if std::ptr::eq(one.class, other.class) {
-                    return true;
-                }
-                (one.class.span, other.class.span)
+                std::ptr::eq(one.class, other.class)
+                    || self.without_spaces(one.class.span) == self.without_spaces(other.class.span)
+                    || self.same_short_class(one.class, other.class)
             }
-            _ => return false,
+            _ => false,
+        }
+    }
+
+    /// Whether the second of two declarations says all that the first one does, and more; `Some(false)` for the other way
+    /// round, nothing when they say different things.
+    fn fuller_declaration(&self, first: &Elem<'_>, second: &Elem<'_>) -> Option<bool> {
+        let (ElemKind::Component(one), ElemKind::Component(other)) = (first.kind, second.kind) else { return None };
+        let is_same = self.type_words(one) == self.type_words(other)
+            && one.variability == other.variability
+            && one.causality == other.causality
+            && one.connector_prefix == other.connector_prefix
+            && self.size_words(&one.subscripts) == self.size_words(&other.subscripts)
+            && self.size_words(&one.type_subscripts) == self.size_words(&other.type_subscripts)
+            && first.layers.is_empty()
+            && second.layers.is_empty();
+        let (one, other) = (self.said_of(one)?, self.said_of(other)?);
+        match (one.iter().all(|part| other.contains(part)), other.iter().all(|part| one.contains(part))) {
+            (true, _) if is_same => Some(true),
+            (_, true) if is_same => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The modifications, value and condition of a declaration, each as a text.
+    fn said_of(&self, decl: &ComponentDecl) -> Option<Vec<String>> {
+        let mut parts = Vec::new();
+        if let Some(modification) = decl.modification.as_deref() {
+            for argument in &modification.args {
+                let Argument::Modify { span, .. } = argument else { return None };
+                parts.push(self.without_spaces(*span));
+            }
+            match &modification.value {
+                Some(ModificationValue::Expr(value)) => parts.push(format!("={}", self.without_spaces(value.span))),
+                Some(ModificationValue::Break(_)) => return None,
+                None => {}
+            }
+        }
+        parts.extend(decl.condition.as_ref().map(|condition| format!("if{}", self.without_spaces(condition.span))));
+        Some(parts)
+    }
+
+    /// Whether two short classes say the same.
+    fn same_short_class(&self, one: &ClassDef, other: &ClassDef) -> bool {
+        let parts = |class: &ClassDef| match &class.body {
+            ClassBody::Short { causality, base, subscripts, modification } => {
+                let modification = modification.as_ref().and_then(|modification| modification.span);
+                let mut words: Vec<String> = base.parts.iter().map(|part| part.name.to_string()).collect();
+                words.push(modification.map_or_else(String::new, |span| self.without_spaces(span)));
+                words.extend(self.size_words(subscripts));
+                Some((class.kind, class.is_partial, *causality, words))
+            }
+            _ => None,
         };
-        let words = |span: Span| self.library.text(span).split_whitespace().collect::<String>();
-        words(left_span) == words(right_span)
+        parts(one).is_some_and(|words| parts(other) == Some(words))
+    }
+
+    fn size_words(&self, subscripts: &[Subscript]) -> Vec<String> {
+        subscripts
+            .iter()
+            .map(|subscript| match subscript {
+                Subscript::All(_) => ":".to_owned(),
+                Subscript::Expr(expr) => self.without_spaces(expr.span),
+            })
+            .collect()
+    }
+
+    fn without_spaces(&self, span: Span) -> String {
+        self.library.text(span).split_whitespace().collect()
+    }
+
+    fn type_words(&self, decl: &ComponentDecl) -> Vec<Name> {
+        decl.type_name.parts.iter().map(|part| part.name).collect()
+    }
+
+    /// Sizes, modifications and condition of a declaration.
+    fn declaration_words(&self, decl: &ComponentDecl) -> Vec<String> {
+        let sizes = self.size_words(&decl.subscripts).into_iter().chain(self.size_words(&decl.type_subscripts));
+        let modification = decl.modification.as_ref().and_then(|modification| modification.span);
+        let condition = decl.condition.as_ref().map(|condition| condition.span);
+        sizes
+            .chain(
+                [modification, condition].map(|span| span.map_or_else(String::new, |span| self.without_spaces(span))),
+            )
+            .collect()
     }
 }

@@ -7,6 +7,7 @@ use smallvec::{SmallVec, smallvec};
 use super::class::{Class, ClassUse, Core, State, UseItem};
 use super::modifier::{Layer, Layers};
 use super::{ClassId, Flattener, NodeId, Refused, Res};
+use crate::name::Name;
 use crate::syntax::{ClassBody, ClassKind};
 
 impl<'a> Flattener<'a> {
@@ -163,6 +164,7 @@ impl<'a> Flattener<'a> {
                     causality: causality.or(base_use.causality),
                     is_connector: is_connector || base_use.is_connector,
                     is_partial: is_partial || (base_use.is_partial && self.class(id).kind != ClassKind::Type),
+                    constrained: base_use.constrained,
                 }))
             }
             Core::Long => {
@@ -177,6 +179,9 @@ impl<'a> Flattener<'a> {
                     let mut chain = ClassUse::clone(&chain);
                     chain.is_connector |= is_connector;
                     chain.is_partial |= is_partial;
+                    if self.class(id).table.contains_key(&Name::new("equalityConstraint")) {
+                        chain.constrained = Some(id);
+                    }
                     layers.extend(self.class(id).inner.iter().cloned());
                     if !layers.is_empty() {
                         chain.items.insert(0, UseItem { layers, dims: &[], scope: None });
@@ -185,12 +190,26 @@ impl<'a> Flattener<'a> {
                 }
                 layers.extend(self.class(id).inner.iter().cloned());
                 let item = UseItem { layers, dims: &[], scope: None };
-                Ok(Rc::new(ClassUse { class: id, items: smallvec![item], causality: None, is_connector, is_partial }))
+                Ok(Rc::new(ClassUse {
+                    class: id,
+                    items: smallvec![item],
+                    causality: None,
+                    is_connector,
+                    is_partial,
+                    constrained: None,
+                }))
             }
             _ => {
                 layers.extend(class.inner.iter().cloned());
                 let item = UseItem { layers, dims: &[], scope: None };
-                Ok(Rc::new(ClassUse { class: id, items: smallvec![item], causality: None, is_connector, is_partial }))
+                Ok(Rc::new(ClassUse {
+                    class: id,
+                    items: smallvec![item],
+                    causality: None,
+                    is_connector,
+                    is_partial,
+                    constrained: None,
+                }))
             }
         }
     }

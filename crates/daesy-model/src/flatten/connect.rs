@@ -288,6 +288,21 @@ impl<'a> Flattener<'a> {
             *self.connections.cardinality.entry(left.node).or_insert(0) += 1;
             *self.connections.cardinality.entry(right.node).or_insert(0) += 1;
         }
+        if self.constraint_of(left.node).is_some() && self.constraint_of(right.node).is_some() {
+            self.defer_breakable((left, left_outside), (right, right_outside), span, ctx);
+            return Ok(());
+        }
+        self.connect_parts((left, left_outside), (right, right_outside), span, ctx)
+    }
+
+    /// Connects the parts of two connectors that have been made.
+    pub(crate) fn connect_parts(
+        &mut self,
+        (left, left_outside): (End, bool),
+        (right, right_outside): (End, bool),
+        span: Span,
+        ctx: &Ctx,
+    ) -> Res<()> {
         match (self.node(left.node).kind.clone(), self.node(right.node).kind.clone()) {
             (NodeKind::Complex(one), NodeKind::Complex(other)) => {
                 match (self.is_expandable(left.node), self.is_expandable(right.node)) {
@@ -463,12 +478,12 @@ impl<'a> Flattener<'a> {
             return Ok(());
         }
         // Two sources: two outputs of components, or two inputs of the class itself.
-        let is_source = |causality: Option<Causality>, is_outside: bool| match causality {
+        let is_source = |this: &Self, prim: PrimId, causality: Option<Causality>, is_outside: bool| match causality {
             Some(Causality::Output) => !is_outside,
-            Some(Causality::Input) => is_outside,
+            Some(Causality::Input) => is_outside && !this.is_protected_in(prim, ctx.instance),
             None => false,
         };
-        if is_source(left_causality, one_outside) && is_source(right_causality, other_outside) {
+        if is_source(self, one, left_causality, one_outside) && is_source(self, other, right_causality, other_outside) {
             let message = format!("{} both give a value to the connection", names(self));
             return Err(self.error_help("two-sources", span, message, "connect outputs to inputs"));
         }
@@ -492,6 +507,23 @@ impl<'a> Flattener<'a> {
             self.connections.join(left, right);
         }
         Ok(())
+    }
+
+    /// Whether a variable belongs to a protected component of an instance: nothing outside gives it a value
+    /// [@modelica36, sec. 9.3].
+    fn is_protected_in(&self, prim: PrimId, instance: NodeId) -> bool {
+        let Some(complex) = self.complex(instance) else { return false };
+        let class = self.class(complex.class);
+        let mut name = self.prim(prim).elem.name;
+        let mut at = self.prim(prim).parent;
+        while at != instance {
+            if !at.is_some() {
+                return false;
+            }
+            name = self.node(at).name;
+            at = self.node(at).parent;
+        }
+        class.table.get(&name).is_some_and(|&at| class.elements[at as usize].prefixes.is_protected)
     }
 
     fn face_value(&mut self, var: VarId, span: Span) -> Res<ExprId> {

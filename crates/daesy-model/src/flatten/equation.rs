@@ -100,6 +100,7 @@ impl<'a> Flattener<'a> {
     fn connect_equation(&mut self, equation: &'a Equation, ctx: &mut Ctx) -> Res<()> {
         match &equation.kind {
             EquationKind::Connect(left, right) => self.connect(left, right, equation.span, ctx),
+            EquationKind::Call(call) => self.connections_equation(call, ctx),
             EquationKind::For { iterators, body } => {
                 let fallback = |this: &mut Self, name: Name, ctx: &mut Ctx| this.size_by_use_equations(body, name, ctx);
                 self.for_each(iterators, &fallback, ctx, &mut |this, ctx| {
@@ -155,7 +156,7 @@ impl<'a> Flattener<'a> {
     }
 
     /// Whether all parameters below an expression have values (those found by initial equations have not).
-    fn can_be_known(&mut self, expr: ExprId) -> bool {
+    pub(crate) fn can_be_known(&mut self, expr: ExprId) -> bool {
         let mut leaves = Vec::new();
         let mut reach = std::mem::take(&mut self.reach);
         reach.leaves(&self.graph, &[expr], &mut leaves);
@@ -261,8 +262,13 @@ impl<'a> Flattener<'a> {
         let ExprKind::Call { function, args, named } = &call.kind else {
             return Err(self.error("not-an-equation", call.span, "this is an expression, not an equation"));
         };
+        // Taken care of before.
+        if super::overconstrained::connections_function(function).is_some() {
+            return Ok(());
+        }
         let name = function.parts[0].name.name.text();
-        if function.parts.len() == 1 && self.is_builtin(name, ctx.scope) {
+        let scope = super::function::builtin_scope(function, ctx);
+        if function.parts.len() == 1 && self.is_builtin(name, scope) {
             match name {
                 "assert" => {
                     if let Some(assertion) = self.assertion(args, named, call.span, ctx)? {
@@ -411,6 +417,10 @@ impl<'a> Flattener<'a> {
 
     /// Equations must have an unknown.
     fn check_scalar_equation(&mut self, lhs: ExprId, rhs: ExprId, span: Span) -> Res<()> {
+        if [lhs, rhs].iter().any(|&side| self.graph.as_number(side).is_some_and(f64::is_nan)) {
+            let message = "a side of this equation is not a number: a result or a field of a record is not assigned";
+            return Err(self.error("unset-variable", span, message));
+        }
         if self.in_initial {
             return Ok(());
         }
@@ -449,19 +459,11 @@ impl<'a> Flattener<'a> {
         }
         let mut conditions = Vec::with_capacity(branches.len());
         let mut sinks = Vec::with_capacity(branches.len() + 1);
-        for branch in branches {
-            conditions.push(self.condition(&branch.condition, ctx)?);
-            let mut inner = Output::default();
-            for equation in &branch.body {
-                self.equation(equation, ctx, &mut inner)?;
-            }
-            sinks.push(inner);
-        }
-        let mut last = Output::default();
-        for equation in otherwise.unwrap_or_default() {
-            self.equation(equation, ctx, &mut last)?;
-        }
-        sinks.push(last);
+        // Asserts hold in their branch only.
+        let n_path = self.functions.path.len();
+        let result = self.branch_outputs(branches, otherwise, ctx, &mut conditions, &mut sinks);
+        self.functions.path.truncate(n_path);
+        result?;
         if sinks.iter().any(|sink| !sink.when_clauses.is_empty()) {
             return Err(self.error(
                 "variability",
@@ -477,20 +479,8 @@ impl<'a> Flattener<'a> {
             let help = "every branch, `else` included, needs the same number of equations when the condition varies";
             return Err(self.error_help("if-equation-count", span, message, help));
         }
-        // Asserts hold in their branch only.
-        for at in 0..sinks.len() {
-            for mut assertion in std::mem::take(&mut sinks[at].assertions) {
-                let mut guarded = assertion.condition;
-                if let Some(&own) = conditions.get(at) {
-                    let negated = self.graph.not(own);
-                    guarded = self.graph.or(negated, guarded);
-                }
-                for &before in &conditions[..at.min(conditions.len())] {
-                    guarded = self.graph.or(before, guarded);
-                }
-                assertion.condition = guarded;
-                sink.assertions.push(assertion);
-            }
+        for inner in &mut sinks {
+            sink.assertions.append(&mut inner.assertions);
         }
         let mut rest: Vec<Vec<Option<FlatEquation>>> =
             sinks.into_iter().map(|sink| sink.equations.into_iter().map(Some).collect()).collect();
@@ -513,6 +503,34 @@ impl<'a> Flattener<'a> {
             }
             sink.equations.push(FlatEquation { lhs, rhs, ..first });
         }
+        Ok(())
+    }
+
+    /// The equations of every branch, each under its condition and where none before it holds.
+    fn branch_outputs(
+        &mut self,
+        branches: &'a [EquationBranch],
+        otherwise: Option<&'a [Equation]>,
+        ctx: &mut Ctx,
+        conditions: &mut Vec<ExprId>,
+        sinks: &mut Vec<Output>,
+    ) -> Res<()> {
+        for branch in branches {
+            let condition = self.condition(&branch.condition, ctx)?;
+            conditions.push(condition);
+            let mut inner = Output::default();
+            self.under(condition, |this| {
+                branch.body.iter().try_for_each(|equation| this.equation(equation, ctx, &mut inner))
+            })?;
+            sinks.push(inner);
+            let negated = self.graph.not(condition);
+            self.functions.path.push(negated);
+        }
+        let mut last = Output::default();
+        for equation in otherwise.unwrap_or_default() {
+            self.equation(equation, ctx, &mut last)?;
+        }
+        sinks.push(last);
         Ok(())
     }
 
@@ -707,10 +725,11 @@ impl<'a> Flattener<'a> {
     }
 }
 
-/// Whether an equation has a connect equation in it.
+/// Whether an equation has a connect equation, or what `Connections` says of one, in it.
 pub(crate) fn contains_connect(equation: &Equation) -> bool {
     match &equation.kind {
         EquationKind::Connect(..) => true,
+        EquationKind::Call(_) => super::overconstrained::is_connections_call(equation),
         EquationKind::For { body, .. } => body.iter().any(contains_connect),
         EquationKind::If { branches, otherwise } => {
             branches.iter().any(|branch| branch.body.iter().any(contains_connect))

@@ -148,29 +148,36 @@ impl<'a> Flattener<'a> {
                 Ok(value)
             }
             ExprKind::If { branches, otherwise } => {
-                let mut conditions: Vec<(ExprId, Value, Span)> = Vec::new();
-                let mut last = None;
+                let mut conditions: Vec<(ExprId, Res<Value>, Span)> = Vec::new();
+                let n_path = self.functions.path.len();
+                let mut last: Option<&'a Expr> = None;
                 for branch in branches {
-                    let condition = self.expr(&branch.condition, ctx)?;
-                    let condition = self.boolean(condition, "the condition of `if`", branch.condition.span)?;
-                    let condition = self.single(&condition, branch.condition.span)?;
-                    match self.graph.as_number(condition) {
+                    let condition = match self.condition(&branch.condition, ctx) {
+                        Ok(condition) => condition,
+                        Err(refused) => {
+                            self.functions.path.truncate(n_path);
+                            return Err(refused);
+                        }
+                    };
+                    match self.settled(condition, branch.condition.span) {
                         Some(known) if known != 0.0 => {
-                            last = Some(self.expr(&branch.value, ctx)?);
+                            last = Some(&branch.value);
                             break;
                         }
                         Some(_) => {}
                         None => {
-                            let value = self.expr(&branch.value, ctx)?;
+                            let value = self.under(condition, |this| this.expr(&branch.value, ctx));
+                            let negated = self.graph.not(condition);
+                            self.functions.path.push(negated);
                             conditions.push((condition, value, branch.condition.span));
                         }
                     }
                 }
-                let mut result = match last {
-                    Some(value) => value,
-                    None => self.expr(otherwise, ctx)?,
-                };
+                let result = self.expr(last.unwrap_or(otherwise), ctx);
+                self.functions.path.truncate(n_path);
+                let mut result = result?;
                 while let Some((condition, value, condition_span)) = conditions.pop() {
+                    let value = value?;
                     result = match self.select_value(condition, &value, &result) {
                         Some(value) => value,
                         None if value.dims() != result.dims()
@@ -239,6 +246,40 @@ impl<'a> Flattener<'a> {
             },
             ExprKind::Error => Err(self.error("syntax", span, "this expression could not be read")),
         }
+    }
+
+    /// Does something that happens under a condition only: assertions of functions called there hold under it.
+    pub(crate) fn under<T>(&mut self, condition: ExprId, work: impl FnOnce(&mut Self) -> T) -> T {
+        let n_path = self.functions.path.len();
+        self.functions.path.push(condition);
+        let result = work(self);
+        self.functions.path.truncate(n_path);
+        result
+    }
+
+    /// The truth of a condition that the layout of the model has settled: a number, or an expression of parameters that
+    /// sizes depend on or that are annotated with `Evaluate = true`. Branches that cannot be taken are not looked at.
+    pub(crate) fn settled(&mut self, condition: ExprId, span: Span) -> Option<f64> {
+        if let Some(number) = self.graph.as_number(condition) {
+            return Some(number);
+        }
+        if self.variability_of(condition) > Variability::Parameter {
+            return None;
+        }
+        let mut leaves = Vec::new();
+        let mut reach = std::mem::take(&mut self.reach);
+        reach.leaves(&self.graph, &[condition], &mut leaves);
+        self.reach = reach;
+        let is_settled = leaves.iter().all(|leaf| match leaf {
+            daesy_graph::traverse::Leaf::Var { var, .. } => {
+                let id = self.var_prims[var.index()];
+                let prim = self.prim(id);
+                let is_meant = prim.is_structural || prim.elem.is_evaluated();
+                is_meant && !matches!(prim.value, Some(Err(_))) && self.binding_layer(id).is_some()
+            }
+            daesy_graph::traverse::Leaf::Time => false,
+        });
+        is_settled.then(|| self.known_number(condition, span).ok()).flatten()
     }
 
     /// The only item of a scalar.
@@ -523,7 +564,10 @@ impl<'a> Flattener<'a> {
         for &item in &scalars.items {
             let number = match self.graph.as_number(item) {
                 Some(number) => number,
-                None if !ctx.in_program && self.variability_of(item) <= Variability::Parameter => {
+                None if !ctx.in_program
+                    && self.variability_of(item) <= Variability::Parameter
+                    && self.can_be_known(item) =>
+                {
                     self.known_number(item, expr.span)?
                 }
                 None if scalars.dims.is_empty() => {

@@ -12,14 +12,7 @@ impl<'a> Flattener<'a> {
     /// Whether a function is annotated to make events like equations do.
     pub(crate) fn generates_events(&self, class: ClassId) -> bool {
         let Some(annotation) = self.class(class).ast.and_then(|ast| ast.annotation.as_ref()) else { return false };
-        annotation.args.iter().any(|argument| match argument {
-            crate::syntax::Argument::Modify { name, modification: Some(one), .. } => {
-                name.parts.last().is_some_and(|part| part.name.text() == "GenerateEvents")
-                    && matches!(&one.value, Some(crate::syntax::ModificationValue::Expr(expr))
-                        if matches!(expr.kind, crate::syntax::ExprKind::Boolean(true)))
-            }
-            _ => false,
-        })
+        super::class::is_true(annotation, "GenerateEvents")
     }
 
     /// Relations in functions make no events [@modelica36, sec. 8.5]; what is not Real changes at events anyway.

@@ -31,6 +31,8 @@ pub(crate) struct FunctionCache<'a> {
     pub stack: Vec<ClassId>,
     /// Conditions under which the statements at hand are run.
     pub path: Vec<ExprId>,
+    /// What the functions that a program calls assert, until it is written into the program.
+    pub program_assertions: Vec<daesy_graph::function::Statement>,
     /// Programs made, by function and shape of its arguments.
     pub programs: FxHashMap<(ClassId, String), super::program::Program>,
 }
@@ -83,16 +85,12 @@ impl<'a> Flattener<'a> {
                 };
                 return self.call_value(&target, args, named, span, ctx);
             }
-            if self.is_builtin(first.name.text(), ctx.scope) {
-                return self.builtin(first.name.text(), args, named, span, ctx);
-            }
         }
-        if first.name.text() == "Connections" && function.parts.len() == 2 {
-            return Err(self.unsupported(
-                "overconstrained connectors",
-                span,
-                &format!("`Connections.{}`", function.parts[1].name.name),
-            ));
+        if function.parts.len() == 1 && self.is_builtin(first.name.text(), builtin_scope(function, ctx)) {
+            return self.builtin(first.name.text(), args, named, span, ctx);
+        }
+        if let Some(name) = super::overconstrained::connections_function(function) {
+            return self.connections_value(name, args, span, ctx);
         }
         if function.parts.len() == 1 && self.lookup(first.name, ctx.scope).is_none() {
             let message = format!("there is no function `{}`", first.name);
@@ -198,6 +196,20 @@ impl<'a> Flattener<'a> {
                 Err(self.error("not-a-function", span, message))
             }
         }
+    }
+
+    /// Calls a function with values in the order of its inputs.
+    pub(crate) fn call_by_values(
+        &mut self,
+        class: ClassId,
+        values: Vec<Value>,
+        span: Span,
+        ctx: &mut Ctx,
+    ) -> Res<Value> {
+        let class_use = self.class_use(class)?;
+        let layers = class_use.layers();
+        let special = self.specialize(class_use.class, &layers)?;
+        self.call_function(special, &layers, values, Vec::new(), span, ctx).map(first_result)
     }
 
     /// Calls a function that was given as an argument.
@@ -521,6 +533,7 @@ impl<'a> Flattener<'a> {
         let mut inner = Ctx::new(info.class, NodeId::NONE);
         inner.is_structural = ctx.is_structural;
         inner.in_function = true;
+        inner.in_program = ctx.in_program;
         inner
     }
 
@@ -610,6 +623,11 @@ impl<'a> Flattener<'a> {
                 .flat_map(|item| item.dims.iter().map(move |one| (one, item.scope.unwrap_or(elem.owner)))),
         );
         let mut result = Ok(());
+        // `A[:, size(A, 1)]`: the value knows.
+        let n_locals = inner.locals.len();
+        if let Some(value) = value.clone().filter(|_| uses_any(decl, &|name| name == elem.name)) {
+            inner.locals.push(Local { name: elem.name, value, is_assignable: false, is_set: true });
+        }
         for (subscript, dim_scope) in subscripts {
             match subscript {
                 Subscript::All(_) => wanted.push(None),
@@ -643,6 +661,7 @@ impl<'a> Flattener<'a> {
                 }
             }
         }
+        inner.locals.truncate(n_locals);
         inner.scope = scope;
         result?;
         let what = format!("`{}`", elem.name);
@@ -771,22 +790,35 @@ impl<'a> Flattener<'a> {
         Ok(Value::Scalars(Scalars { ty, dims: dims.iter().copied().collect(), items }))
     }
 
-    /// The fields of a record that is not assigned yet, with their default values.
+    /// The fields of a record that is not assigned yet, with their default values; sizes may use other fields.
     fn placeholder_fields(&mut self, core: ClassId, span: Span) -> Res<Vec<Field>> {
         self.expand(core)?;
-        let mut fields = Vec::new();
-        for at in 0..self.class(core).components.len() {
-            let elem = self.class(core).elements[self.class(core).components[at] as usize].clone();
-            let mut ctx = Ctx::new(core, NodeId::NONE);
-            ctx.is_structural = true;
-            ctx.in_function = true;
-            let value = match self.default_value(&Layers::new(), &elem, &mut ctx) {
-                Ok(Some(value)) => self.shape_local(&elem, Some(value), span, &mut ctx)?,
-                _ => self.shape_local(&elem, None, span, &mut ctx)?,
+        let elems: Vec<Rc<Elem<'a>>> =
+            self.class(core).components.iter().map(|&at| self.class(core).elements[at as usize].clone()).collect();
+        let names: FxHashSet<Name> = elems.iter().map(|elem| elem.name).collect();
+        let mut ctx = Ctx::new(core, NodeId::NONE);
+        ctx.is_structural = true;
+        ctx.in_function = true;
+        let mut made: Vec<Option<Value>> = vec![None; elems.len()];
+        while let Some(first) = made.iter().position(Option::is_none) {
+            let is_ready = |elem: &Rc<Elem<'a>>, locals: &[Local]| {
+                let is_open = |name: Name| {
+                    name != elem.name && names.contains(&name) && !locals.iter().any(|local| local.name == name)
+                };
+                !matches!(elem.kind, ElemKind::Component(decl) if uses_any(decl, &is_open))
             };
-            fields.push(Field { name: elem.name, value });
+            let at = (first..elems.len())
+                .find(|&at| made[at].is_none() && is_ready(&elems[at], &ctx.locals))
+                .unwrap_or(first);
+            let elem = &elems[at];
+            let given = self.default_value(&Layers::new(), elem, &mut ctx).ok().flatten();
+            let is_set = given.is_some();
+            let value = self.shape_local(elem, given, span, &mut ctx)?;
+            ctx.locals.push(Local { name: elem.name, value: value.clone(), is_assignable: false, is_set });
+            made[at] = Some(value);
         }
-        Ok(fields)
+        let fields = elems.iter().zip(made).filter_map(|(elem, value)| Some(Field { name: elem.name, value: value? }));
+        Ok(fields.collect())
     }
 
     /// Runs a function on symbolic values.
@@ -818,7 +850,14 @@ impl<'a> Flattener<'a> {
         for elem in &info.outputs {
             let Some(local) = inner.locals.iter().find(|local| local.name == elem.name) else { return Err(Refused) };
             let value = local.value.clone();
-            if self.has_placeholder(&value) {
+            // A field that a record was not given is missed where it is used.
+            let is_unset = match &value {
+                Value::Record(record) => {
+                    !record.fields.is_empty() && record.fields.iter().all(|field| self.has_placeholder(&field.value))
+                }
+                other => self.has_placeholder(other),
+            };
+            if is_unset {
                 let message =
                     format!("the output `{}` of `{}` is not assigned", elem.name, self.class(info.class).full);
                 return Err(self.error("unset-variable", elem.span, message));
@@ -831,7 +870,7 @@ impl<'a> Flattener<'a> {
         })
     }
 
-    fn has_placeholder(&self, value: &Value) -> bool {
+    pub(crate) fn has_placeholder(&self, value: &Value) -> bool {
         let mut items = Vec::new();
         value.flat_items(&mut items);
         items.iter().any(|&item| self.graph.as_number(item).is_some_and(f64::is_nan))
@@ -850,14 +889,21 @@ impl<'a> Flattener<'a> {
             });
             let elem = waiting.remove(ready.unwrap_or(0));
             let value = self.default_value(layers, &elem, inner)?;
-            let is_set = value.is_some();
+            let mut is_set = value.is_some();
             let is_constant = matches!(elem.kind, ElemKind::Component(decl) if decl.variability.is_some());
             let value = self.shape_local(&elem, value, elem.span, inner)?;
+            // A record may get its value field by field, as in `Complex c(re = 1, im = 0)`.
+            is_set |= matches!(value, Value::Record(_)) && !self.has_placeholder(&value);
             inner.locals.push(Local { name: elem.name, value, is_assignable: !is_constant, is_set });
             done.insert(elem.name);
         }
         Ok(())
     }
+}
+
+/// Where the name of a built-in function could be hidden: `.sin` means the one at the top [@modelica36, sec. 5.3.3].
+pub(crate) const fn builtin_scope(function: &ComponentRef, ctx: &Ctx) -> ClassId {
+    if function.is_global { ClassId::ROOT } else { ctx.scope }
 }
 
 /// The first result of a call with several.
@@ -885,10 +931,15 @@ pub(crate) fn uses_any(decl: &ComponentDecl, is_meant: &dyn Fn(Name) -> bool) ->
             super::check::names_in(expr, &mut visit);
         }
     }
-    if let Some(crate::syntax::ModificationValue::Expr(expr)) =
-        decl.modification.as_ref().and_then(|modification| modification.value.as_ref())
-    {
-        super::check::names_in(expr, &mut visit);
+    let Some(modification) = decl.modification.as_deref() else { return found };
+    let fields = modification.args.iter().filter_map(|argument| match argument {
+        crate::syntax::Argument::Modify { modification: Some(one), .. } => one.value.as_ref(),
+        _ => None,
+    });
+    for value in modification.value.iter().chain(fields) {
+        if let crate::syntax::ModificationValue::Expr(expr) = value {
+            super::check::names_in(expr, &mut visit);
+        }
     }
     found
 }

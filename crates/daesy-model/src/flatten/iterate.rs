@@ -133,8 +133,10 @@ impl<'a> Flattener<'a> {
     /// Sizes of an expression that names a component, without reading its value.
     pub(crate) fn component_sizes(&mut self, expr: &'a Expr, ctx: &mut Ctx) -> Res<Option<SmallVec<[usize; 2]>>> {
         let ExprKind::Ref(reference) = &expr.kind else { return Ok(None) };
-        if ctx.locals.iter().any(|local| local.name == reference.parts[0].name.name) {
-            return Ok(None);
+        if let Some(local) = ctx.locals.iter().rev().find(|local| local.name == reference.parts[0].name.name) {
+            // A size is known before a value is.
+            let is_whole = reference.parts.len() == 1 && reference.parts[0].subscripts.is_empty();
+            return Ok((is_whole && !local.is_set).then(|| local.value.dims().iter().copied().collect()));
         }
         let super::reference::Start::Node(node, used) = self.resolve_start(reference, ctx)? else { return Ok(None) };
         let parts = &reference.parts[used..];

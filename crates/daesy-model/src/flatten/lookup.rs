@@ -34,6 +34,14 @@ impl<'a> Flattener<'a> {
         if class == ClassId::ROOT {
             return self.top_class(name).map(|found| found.map(|class| Found::Class { class, is_local: false }));
         }
+        // A type may have functions of its own beside the predefined type it extends.
+        if self.class(class).core == super::class::Core::Long
+            && self.class(class).kind == crate::syntax::ClassKind::Type
+            && self.expand(class).is_ok()
+            && let Some(found) = self.member_of(class, name, false)
+        {
+            return Some(found);
+        }
         let class = match self.class_use(class) {
             Ok(class) => class.class,
             Err(refused) => return Some(Err(refused)),

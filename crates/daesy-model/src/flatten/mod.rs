@@ -9,7 +9,7 @@
 //! | `attribute` | values and attributes of scalar variables |
 //! | `value`, `expr`, `array`, `builtin` | expressions as arrays of scalar graph nodes |
 //! | `function`, `external`, `record`, `program` | calls: run symbolically, or kept as programs |
-//! | `equation`, `iterate`, `algorithm`, `assign`, `connect`, `expandable`, `stream` | equations in the end |
+//! | `equation`, `iterate`, `algorithm`, `assign`, `connect`, `overconstrained`, `expandable`, `stream` | equations in the end |
 //! | `check` | restrictions of the class kinds |
 
 mod algorithm;
@@ -31,6 +31,7 @@ mod iterate;
 mod lookup;
 mod modifier;
 mod operator;
+mod overconstrained;
 mod program;
 mod record;
 mod reference;
@@ -180,6 +181,7 @@ pub(crate) struct Flattener<'a> {
     var_prims: Vec<instance::PrimId>,
     out: equation::Output,
     connections: connect::Connections,
+    connection_graph: overconstrained::ConnectionGraph,
     values: FxHashMap<value::BindingKey, Arc<value::Value>>,
     functions: function::FunctionCache<'a>,
     call_depth: usize,
@@ -238,6 +240,7 @@ impl<'a> Flattener<'a> {
             var_prims: Vec::new(),
             out: equation::Output::default(),
             connections: connect::Connections::default(),
+            connection_graph: overconstrained::ConnectionGraph::default(),
             values: FxHashMap::default(),
             functions: function::FunctionCache::default(),
             call_depth: 0,
@@ -518,6 +521,7 @@ impl<'a> Flattener<'a> {
         self.instantiate_top(class)?;
         self.collect_connections();
         self.expand_connectors();
+        self.break_loops();
         self.collect_equations();
         self.close_connections();
         self.finish_attributes();

@@ -38,7 +38,12 @@ impl<'a> Flattener<'a> {
         let program = match self.functions.programs.get(&key) {
             Some(program) => program.clone(),
             None => {
+                // Conditions and assertions around the call are none of the program's.
+                let path = std::mem::take(&mut self.functions.path);
+                let assertions = std::mem::take(&mut self.functions.program_assertions);
                 let program = self.write_program(info, &values, key.clone(), span);
+                self.functions.path = path;
+                self.functions.program_assertions = assertions;
                 if program.is_err() {
                     self.functions.programs.remove(&key);
                 }
@@ -100,15 +105,16 @@ impl<'a> Flattener<'a> {
         let mut body = Vec::new();
         let n_before = inner.locals.len();
         self.declare_locals(info, &Layers::new(), &mut inner)?;
+        body.append(&mut self.functions.program_assertions);
         for at in n_before..inner.locals.len() {
             let initial = inner.locals[at].value.clone();
+            inner.locals[at].is_set = true;
             if matches!(initial, Value::Texts { .. } | Value::Function(_)) {
                 continue;
             }
             let value = self.new_locals(&mut writer, &initial);
             self.write_items(&mut body, &value, &initial);
             inner.locals[at].value = value;
-            inner.locals[at].is_set = true;
         }
         let outputs: Vec<Value> = info
             .outputs
@@ -182,6 +188,7 @@ impl<'a> Flattener<'a> {
             match &statement.kind {
                 StatementKind::Assign { target, value } => {
                     let value = first_result(self.expr(value, ctx)?);
+                    body.append(&mut self.functions.program_assertions);
                     self.write_assign(writer, target, value, ctx, body)?;
                 }
                 StatementKind::AssignTuple { targets, call } => {
@@ -189,6 +196,7 @@ impl<'a> Flattener<'a> {
                         Value::Tuple(values) => values,
                         single => vec![single],
                     };
+                    body.append(&mut self.functions.program_assertions);
                     // All results are taken before the first is assigned.
                     let mut kept = Vec::with_capacity(values.len());
                     for value in values {
@@ -205,16 +213,14 @@ impl<'a> Flattener<'a> {
                 StatementKind::Call(call) => {
                     let ExprKind::Call { function, args, named } = &call.kind else { return Err(Refused) };
                     if function.parts[0].name.name.text() == "assert" {
-                        let path = std::mem::take(&mut self.functions.path);
-                        let assertion = self.assertion(args, named, call.span, ctx);
-                        self.functions.path = path;
-                        if let Some(assertion) = assertion?
+                        if let Some(assertion) = self.assertion(args, named, call.span, ctx)?
                             && !assertion.is_warning
                         {
                             body.push(Step::Assert { condition: assertion.condition, message: assertion.message });
                         }
                     } else {
                         self.expr(call, ctx)?;
+                        body.append(&mut self.functions.program_assertions);
                     }
                 }
                 StatementKind::If { branches, otherwise } => {
@@ -222,8 +228,12 @@ impl<'a> Flattener<'a> {
                 }
                 StatementKind::While(branch) => {
                     let condition = self.condition(&branch.condition, ctx)?;
+                    // What the condition asserts must hold before every pass.
+                    let assertions = std::mem::take(&mut self.functions.program_assertions);
+                    body.extend(assertions.iter().cloned());
                     let mut inner = Vec::new();
                     self.write_statements(writer, &branch.body, ctx, &mut inner)?;
+                    inner.extend(assertions);
                     body.push(Step::While { condition, body: inner });
                 }
                 StatementKind::For { iterators, body: loop_body } => {
@@ -251,6 +261,7 @@ impl<'a> Flattener<'a> {
             return self.write_statements(writer, otherwise.unwrap_or_default(), ctx, body);
         };
         let condition = self.condition(&first.condition, ctx)?;
+        body.append(&mut self.functions.program_assertions);
         let mut then = Vec::new();
         self.write_statements(writer, &first.body, ctx, &mut then)?;
         let mut rest = Vec::new();
@@ -319,6 +330,7 @@ impl<'a> Flattener<'a> {
                 (value, self.graph.number(dims[0] as f64))
             }
         };
+        body.append(&mut self.functions.program_assertions);
         let one = self.graph.number(1.0);
         let zero = self.graph.number(0.0);
         body.push(Step::Assign { local: counter, value: zero });

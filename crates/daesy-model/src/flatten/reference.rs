@@ -9,7 +9,7 @@ use super::class::Core;
 use super::expr::{Chosen, Ctx, Variability};
 use super::instance::{NodeKind, PrimId};
 use super::lookup::Found;
-use super::value::{Dims, Field, FunctionValue, Record, Scalars, Type, Value, offsets};
+use super::value::{Dims, Field, FunctionValue, Record, Scalars, Type, Value, count, offsets};
 use super::{ClassId, Flattener, NodeId, Refused, Res};
 use crate::syntax::{ClassKind, ComponentRef, RefPart};
 
@@ -29,7 +29,8 @@ impl<'a> Flattener<'a> {
         let first = &reference.parts[0];
         if !reference.is_global {
             if let Some(local) = ctx.locals.iter().rev().find(|local| local.name == first.name.name) {
-                if !local.is_set && !ctx.in_program {
+                let has_elements = count(local.value.dims()) > 0;
+                if !local.is_set && has_elements {
                     let message = format!("`{}` is used before it has a value", first.name.name);
                     return Err(self.error("unset-variable", first.name.span, message));
                 }
@@ -410,7 +411,7 @@ impl<'a> Flattener<'a> {
             let value = self.layer_value(&layer, false);
             self.evaluating.pop();
             if let Value::Texts { items, .. } = &value?
-                && items.len() == super::value::count(&dims)
+                && items.len() == count(&dims)
                 && items.iter().all(|item| item.is_known)
             {
                 let value = Value::Texts { dims: dims.iter().copied().collect(), items: items.clone() };
@@ -423,7 +424,7 @@ impl<'a> Flattener<'a> {
         if ty == Type::String {
             let name = self.variables[first.index()].name.clone();
             let text = super::value::Text { text: Arc::from(format!("<{name}>")), is_known: false };
-            let n = if offset.is_some() { 1 } else { super::value::count(&dims) };
+            let n = if offset.is_some() { 1 } else { count(&dims) };
             let dims: Dims = if offset.is_some() { Dims::new() } else { dims.iter().copied().collect() };
             return Ok(Value::Texts { dims, items: vec![text; n] });
         }
@@ -439,11 +440,18 @@ impl<'a> Flattener<'a> {
         Ok(match offset {
             Some(offset) => Value::scalar(ty, self.graph.var(VarId(first.0 + offset as u32))),
             None => {
-                let n = super::value::count(&dims) as u32;
+                let n = count(&dims) as u32;
                 let items = (0..n).map(|at| self.graph.var(VarId(first.0 + at))).collect();
                 Value::Scalars(Scalars { ty, dims: dims.iter().copied().collect(), items })
             }
         })
+    }
+
+    /// Whether all scalars of a value stand for "not assigned yet".
+    fn is_unset(&self, value: &Value) -> bool {
+        let Value::Scalars(scalars) = value else { return false };
+        let is_nan = |item: &daesy_graph::ExprId| self.graph.as_number(*item).is_some_and(f64::is_nan);
+        !scalars.items.is_empty() && scalars.items.iter().all(is_nan)
     }
 
     /// Subscripts and fields of a value that is not a component.
@@ -452,6 +460,10 @@ impl<'a> Flattener<'a> {
         for (at, part) in parts.iter().enumerate() {
             if at > 0 {
                 value = match value.field(part.name.name) {
+                    Some(field) if at + 1 == parts.len() && self.is_unset(field) => {
+                        let message = format!("`{}` is used before it has a value", part.name.name);
+                        return Err(self.error("unset-variable", part.name.span, message));
+                    }
                     Some(field) => field.clone(),
                     None => {
                         let message = format!("{} has no field `{}`", value.describe(), part.name.name);
