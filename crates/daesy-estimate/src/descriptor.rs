@@ -113,6 +113,8 @@ pub struct FilterBlock {
 pub enum StartMode {
     /// From the conditions, exactly.
     Given,
+    /// What the conditions leave free of the state of the standard form is zero.
+    Zero,
     /// What the conditions leave free is estimated by maximum likelihood, for every experiment of its own.
     Estimated,
     /// What the conditions leave free has a prior of infinite variance.

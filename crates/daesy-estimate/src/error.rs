@@ -60,6 +60,12 @@ pub enum EstimateError {
         /// Which process.
         what: &'static str,
     },
+    /// The shaping filter of a disturbance is far faster than the model.
+    #[error("the shaping filter of disturbance {filter} is so fast that it cannot be told from white noise")]
+    FilterNotDynamic {
+        /// Which filter.
+        filter: usize,
+    },
     /// Start conditions contradict each other.
     #[error("start condition {condition} contradicts the others by {residual:e}")]
     InconsistentStart {

@@ -109,6 +109,11 @@ impl FilterModel {
             steps,
         }
     }
+
+    /// The row of a measurement on the state, and its derivative with respect to a parameter.
+    pub fn row(&self, measurement: usize, lane: usize) -> (&[f64], &[f64]) {
+        (&self.measurements[measurement].h, &self.d_measurements[lane][measurement].h)
+    }
 }
 
 /// What one experiment brings besides the model.
@@ -523,7 +528,7 @@ fn run_inlined(
                     return Err(EstimateError::Overflow { time });
                 }
                 let scale: f64 = row.h.iter().zip(&gains.size).map(|(h, size)| (h * size).powi(2)).sum();
-                let start_seen = de[lanes..].iter().fold(0.0f64, |largest, e| largest.max(e * e));
+                let start_seen = dot(&de[lanes..], &de[lanes..]);
                 if (s <= CERTAIN * scale || s == 0.0) && start_seen > 0.0 {
                     // Only the unknown start is behind it: it is measured, as good as exactly.
                     s = SHARP * start_seen;

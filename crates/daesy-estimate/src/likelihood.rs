@@ -6,7 +6,8 @@
 //!
 //! with innovations `e` and their variances `s` from the filter. A start that is not known, `x_0 + X_0 delta`, makes `e + E delta` of the
 //! innovations; with `A = sum E^T E / s`, `b = sum E^T e / s` the estimate is `delta = -A^-1 b`, which adds `b^T A^-1 b / 2`; an infinite prior
-//! variance moreover subtracts `log det A / 2`.   [@dejong1991; @durbin2012, sec. 7.2]
+//! variance moreover subtracts `log det A / 2`, with `delta` in units of the measurements ([`seen_start`](crate::seen_start)).
+//! [@dejong1991; @durbin2012, sec. 7.2]
 //!
 //! The information is the expected one given the past, `sum ( de^T de / s + ds^T ds / (2 s^2) )`, with `delta` eliminated.
 
@@ -19,9 +20,11 @@ use crate::experiment::{InputJet, VarianceJet};
 use crate::filter::{
     FilterModel, FilterOptions, Innovations, RunData, RunOptions, RunSums, StepModel, ends_of_stretches, run,
 };
+use crate::free_start::FreeProjector;
 use crate::kernel::{flat, semidefinite_factor};
 use crate::search::{Expansion, Objective};
-use crate::start::{StartInputs, StartJet, StartPlan};
+use crate::seen_start::{Present, SeenStart};
+use crate::start::{StartInputs, StartJet, StartModel, StartPlan};
 use crate::state_space::{StateSpaceJet, Structure, state_space};
 
 /// The likelihood of a model with data.
@@ -35,6 +38,8 @@ pub struct Likelihood<'m, M: ParametricModel> {
     step_of: Vec<Vec<Option<usize>>>,
     /// By experiment and sample.
     stretch_ends: Vec<Vec<usize>>,
+    /// By experiment: the values that set the unit of a diffuse start.
+    anchors: Vec<Vec<Present>>,
 }
 
 /// The likelihood at some parameters.
@@ -81,7 +86,8 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
     pub fn new(model: &'m M, theta: &[f64], options: FilterOptions) -> Result<Self, EstimateError> {
         let coefficients = model.coefficients(theta)?;
         let jet = state_space(&coefficients, &[])?;
-        let plan = StartPlan::choose(model.layout(), &coefficients, &jet.value);
+        let projector = FreeProjector::new(model.layout(), &jet.structure, &coefficients, &[])?;
+        let plan = StartPlan::choose(model.layout(), &coefficients, &jet.value, projector.as_ref());
         let mut lengths: Vec<f64> = Vec::new();
         let mut step_of = Vec::new();
         let mut stretch_ends = Vec::new();
@@ -122,7 +128,16 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
             stretch_ends.push(ends_of_stretches(experiment, &steps));
             step_of.push(steps);
         }
-        Ok(Self { model, options, plan, structure: jet.structure, lengths, step_of, stretch_ends })
+        let anchors = Vec::new();
+        let mut made = Self { model, options, plan, structure: jet.structure, lengths, step_of, stretch_ends, anchors };
+        if model.layout().start == StartMode::Diffuse {
+            let assembled = made.assemble(theta, false)?;
+            let chosen = |(at, start): (usize, &StartJet)| {
+                SeenStart::new(&assembled.filter, &made.run_data(at, &assembled, start)).anchors()
+            };
+            made.anchors = assembled.starts.iter().enumerate().map(chosen).collect();
+        }
+        Ok(made)
     }
 
     /// The structure at the parameters it was made with.
@@ -176,6 +191,14 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         let inputs: Vec<Option<InputJet>> = (0..experiments.len()).map(|at| self.model.inputs(at, theta)).collect();
         let variances: Vec<Option<VarianceJet>> =
             (0..experiments.len()).map(|at| self.model.variances(at, theta)).collect();
+        let projector = FreeProjector::new(layout, &jet.structure, &coefficients, &derivatives)?;
+        let start_model = StartModel {
+            layout,
+            coefficients: &coefficients,
+            derivatives: &derivatives,
+            jet: &jet,
+            projector: projector.as_ref(),
+        };
         let mut starts = Vec::new();
         for (experiment, jet_inputs) in experiments.iter().zip(&inputs) {
             let width = (experiment.degree + 1) * experiment.n_inputs;
@@ -188,7 +211,7 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
                     .collect(),
                 n_inputs: experiment.n_inputs,
             };
-            starts.push(self.plan.start(layout, &coefficients, &derivatives, &jet, &at_start)?);
+            starts.push(self.plan.start(&start_model, &at_start)?);
         }
         let d_variances: Vec<Vec<f64>> = derivatives.iter().map(|d| d.variances.clone()).collect();
         let filter = FilterModel::new(&jet, &coefficients.variances, &d_variances, steps);
@@ -224,34 +247,46 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         let assembled = self.assemble(theta, false)?;
         let mut total = LikelihoodValue { log_likelihood: 0.0, n_counted: 0, n_redundant: 0, start: Vec::new() };
         for (at, start) in assembled.starts.iter().enumerate() {
-            let data = self.run_data(at, &assembled, start);
-            let sums = run(&assembled.filter, &data, &self.options, RunOptions::default())?;
             if start.value.directions.ncols() == 0 {
-                self.count(&mut total, &sums, &[]);
-            } else {
-                // Once more from the estimate: the large squares around any other start would swamp the small ones.
-                let delta = StartEstimate::new(&sums.normal_matrix, &sums.normal_vector).delta;
-                let moved = shifted(start, &delta);
-                let data = self.run_data(at, &assembled, &moved);
+                let data = self.run_data(at, &assembled, start);
                 let sums = run(&assembled.filter, &data, &self.options, RunOptions::default())?;
-                self.count(&mut total, &sums, &delta);
+                total.add(&sums);
+                total.start.push(Vec::new());
+                continue;
+            }
+            // Once more from the estimate: the large squares around any other start would swamp the small ones.
+            let found = self.find_start(at, &assembled, start)?;
+            let data = self.run_data(at, &assembled, &found.start);
+            let sums = run(&assembled.filter, &data, &self.options, RunOptions::default())?;
+            let estimate = StartEstimate::new(&sums.normal_matrix, &sums.normal_vector);
+            self.count(&mut total, &sums, &estimate, &found);
+            if self.layout().start == StartMode::Diffuse {
+                let data = self.run_data(at, &assembled, start);
+                total.log_likelihood += found.seen.unit(&assembled.filter, &data, &self.anchors[at], 0).log_determinant;
             }
         }
         finish(total)
     }
 
-    /// Adds the sums of an experiment that was run from a shifted start; gives the estimate from there.
-    fn count(&self, total: &mut LikelihoodValue, sums: &RunSums, shift: &[f64]) -> StartEstimate {
+    /// Where the unknown start of an experiment is.
+    fn find_start(&self, at: usize, assembled: &Assembled, start: &StartJet) -> Result<FoundStart, EstimateError> {
+        let seen = SeenStart::new(&assembled.filter, &self.run_data(at, assembled, start));
+        let transformed = seen.transformed(start);
+        let data = self.run_data(at, assembled, &transformed);
+        let sums = run(&assembled.filter, &data, &self.options, RunOptions::default())?;
         let estimate = StartEstimate::new(&sums.normal_matrix, &sums.normal_vector);
-        total.log_likelihood += sums.log_likelihood + estimate.gain;
+        Ok(FoundStart { start: shifted(&transformed, &estimate.delta), seen, estimate })
+    }
+
+    /// Adds the sums of an experiment that was run from where its start was found.
+    fn count(&self, total: &mut LikelihoodValue, sums: &RunSums, estimate: &StartEstimate, found: &FoundStart) {
+        total.add(sums);
+        total.log_likelihood += estimate.gain;
         if self.layout().start == StartMode::Diffuse {
             total.log_likelihood -= 0.5 * estimate.log_determinant;
         }
-        total.n_counted += sums.n_counted;
-        total.n_redundant += sums.n_redundant;
-        let start = estimate.delta.iter().enumerate().map(|(at, d)| d + shift.get(at).copied().unwrap_or(0.0));
-        total.start.push(start.collect());
-        estimate
+        let eta: Vec<f64> = estimate.delta.iter().zip(&found.estimate.delta).map(|(a, b)| a + b).collect();
+        total.start.push(found.seen.delta(&eta));
     }
 
     /// The log-likelihood with gradient and information.
@@ -276,18 +311,24 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
             let data = self.run_data(at, &assembled, start);
             let sums = if q == 0 {
                 let sums = run(&assembled.filter, &data, &self.options, options)?;
-                self.count(&mut total, &sums, &[]);
+                total.add(&sums);
+                total.start.push(Vec::new());
                 sums
             } else {
                 // First where the start is, then derivatives with the start there: at the optimum its own derivative does not matter.
-                let first = run(&assembled.filter, &data, &self.options, RunOptions::default())?;
-                let found = StartEstimate::new(&first.normal_matrix, &first.normal_vector);
-                let moved = shifted(start, &found.delta);
-                let data = RunData { start_covariance: Some(&found.inverse), ..self.run_data(at, &assembled, &moved) };
-                let mut sums = run(&assembled.filter, &data, &self.options, options)?;
-                let estimate = self.count(&mut total, &sums, &found.delta);
+                let found = self.find_start(at, &assembled, start)?;
+                let moved = self.run_data(at, &assembled, &found.start);
+                let moved = RunData { start_covariance: Some(&found.estimate.inverse), ..moved };
+                let mut sums = run(&assembled.filter, &moved, &self.options, options)?;
+                let estimate = StartEstimate::new(&sums.normal_matrix, &sums.normal_vector);
+                self.count(&mut total, &sums, &estimate, &found);
                 for (lane, d_matrix) in sums.d_normal_matrix.iter().enumerate() {
                     sums.gradient[lane] -= 0.5 * trace_of_product(&estimate.inverse, d_matrix);
+                }
+                if is_diffuse {
+                    let unit = found.seen.unit(&assembled.filter, &data, &self.anchors[at], p);
+                    total.log_likelihood += unit.log_determinant;
+                    sums.gradient.iter_mut().zip(&unit.derivatives).for_each(|(sum, slope)| *sum += slope);
                 }
                 sums
             };
@@ -307,16 +348,31 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         let options = RunOptions { with_record: true, ..RunOptions::default() };
         let mut all = Vec::new();
         for (at, start) in assembled.starts.iter().enumerate() {
-            let mut moved = start.clone();
-            if start.value.directions.ncols() > 0 {
-                let data = self.run_data(at, &assembled, start);
-                let sums = run(&assembled.filter, &data, &self.options, RunOptions::default())?;
-                moved = shifted(start, &StartEstimate::new(&sums.normal_matrix, &sums.normal_vector).delta);
-            }
-            let data = self.run_data(at, &assembled, &moved);
+            let found = match start.value.directions.ncols() {
+                0 => None,
+                _ => Some(self.find_start(at, &assembled, start)?),
+            };
+            let data = self.run_data(at, &assembled, found.as_ref().map_or(start, |found| &found.start));
             all.push(run(&assembled.filter, &data, &self.options, options)?.record);
         }
         Ok(all)
+    }
+}
+
+/// An unknown start and its estimate.
+struct FoundStart {
+    seen: SeenStart,
+    /// In terms of what data determine, and from a first run.
+    estimate: StartEstimate,
+    /// Moved there.
+    start: StartJet,
+}
+
+impl LikelihoodValue {
+    fn add(&mut self, sums: &RunSums) {
+        self.log_likelihood += sums.log_likelihood;
+        self.n_counted += sums.n_counted;
+        self.n_redundant += sums.n_redundant;
     }
 }
 

@@ -150,7 +150,7 @@ impl<M: ParametricModel> Likelihood<'_, M> {
                     let start_effect: Vec<f64> =
                         (0..q).map(|k| -(0..n).map(|i| h[i] * columns[(i, k)]).sum::<f64>()).collect();
                     let scale: f64 = h.iter().zip(&sizes).map(|(h, size)| (h * size).powi(2)).sum();
-                    let start_seen = start_effect.iter().fold(0.0f64, |largest, e| largest.max(e * e));
+                    let start_seen = dot(&start_effect, &start_effect);
                     let is_certain = variance <= 1e-14 * scale || variance == 0.0;
                     if is_certain && start_seen == 0.0 {
                         continue;

@@ -10,6 +10,12 @@
 //! ```
 //!
 //! `delta` is zero, an unknown vector, or has infinite prior variance.   [@gerdin2007, sec. 5; @dejong1991]
+//!
+//! Conditions that are insisted on hold with the noise in them, in every realization, as in a simulation. So do wishes of
+//! [`StartMode::Given`]. In all other modes a wish `c z = value` speaks of the free part of `z` only
+//! ([`free_start`](crate::free_start)): `x_s(t_0)` is free and independent of the disturbances, which set `x_a(t_0)`. What is left
+//! free is then the same whatever wishes are taken; their choice only says in which variables an estimate is reported. Where it is zero,
+//! `x_s(t_0)` is.
 
 use faer::Mat;
 use faer::linalg::solvers::Solve;
@@ -17,6 +23,7 @@ use faer::linalg::solvers::Solve;
 use crate::descriptor::{Coefficients, FilterBlock, ModelLayout, StartMode, StartRows};
 use crate::discretize::{ContinuousModel, stationary_covariance};
 use crate::error::EstimateError;
+use crate::free_start::FreeProjector;
 use crate::state_space::{StateSpace, StateSpaceJet};
 
 /// Mean, covariance and unknown directions of the first state; also a derivative of them.
@@ -66,6 +73,82 @@ pub(crate) struct StartInputs<'a> {
     pub n_inputs: usize,
 }
 
+/// What a start is made of besides the inputs of an experiment.
+pub(crate) struct StartModel<'a> {
+    pub layout: &'a ModelLayout,
+    pub coefficients: &'a Coefficients,
+    pub derivatives: &'a [Coefficients],
+    pub jet: &'a StateSpaceJet,
+    pub projector: Option<&'a FreeProjector>,
+}
+
+impl StartModel<'_> {
+    /// The wishes, on the free part of the variables where they speak of nothing else.
+    fn wished(&self) -> StartRows {
+        let wished = &self.coefficients.wished;
+        self.projector.map_or_else(|| wished.clone(), |projector| projector.rows(wished))
+    }
+}
+
+/// Rows on the state that are independent of each other, by orthogonalization.
+///
+/// The columns of `Q_s`, balanced, are scaled to unit length, so that a row of ordinary size is about as large as the sizes of its
+/// variables, and a row that is zero but for rounding is told from a small one.
+struct IndependentRows {
+    column_sizes: Vec<f64>,
+    /// Size of the rates of the state, in its scaled units.
+    rate: f64,
+    basis: Vec<Vec<f64>>,
+}
+
+/// Relative size below which a row on the state is rounding.
+const NEGLIGIBLE: f64 = 1e-10;
+
+impl IndependentRows {
+    fn new(space: &StateSpace) -> Self {
+        let q = &space.variables.state;
+        let column_sizes: Vec<f64> = (0..q.ncols())
+            .map(|j| (0..q.nrows()).map(|i| (q[(i, j)] / space.sizes[i]).powi(2)).sum::<f64>().sqrt())
+            .map(|size| if size > 0.0 && size.is_finite() { size } else { 1.0 })
+            .collect();
+        let a = &space.dynamics;
+        let scaled = |i: usize, j: usize| (a[(i, j)] * column_sizes[i] / column_sizes[j]).powi(2);
+        let rate =
+            (0..a.nrows()).flat_map(|i| (0..a.ncols()).map(move |j| (i, j))).map(|(i, j)| scaled(i, j)).sum::<f64>();
+        Self { rate: rate.sqrt(), column_sizes, basis: Vec::new() }
+    }
+
+    /// The size a condition would have if nothing in it cancelled.
+    fn size(&self, rows: &StartRows, at: usize, sizes: &[f64]) -> f64 {
+        let sum = |a: &Mat<f64>| sizes.iter().enumerate().map(|(j, size)| a[(at, j)].abs() * size).sum::<f64>();
+        sum(&rows.variables) + self.rate * sum(&rows.derivatives)
+    }
+
+    /// Adds a row if the part of it that is independent of the others is larger than `threshold` of it.
+    fn add(&mut self, row: &[f64], size: f64, threshold: f64) -> bool {
+        let norm = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let mut left: Vec<f64> = row.iter().zip(&self.column_sizes).map(|(x, unit)| x / unit).collect();
+        let before = norm(&left);
+        // A comparison with NaN refuses.
+        if !(before > NEGLIGIBLE * size) || self.basis.len() == row.len() {
+            return false;
+        }
+        for _ in 0..2 {
+            for known in &self.basis {
+                let along: f64 = known.iter().zip(&left).map(|(a, b)| a * b).sum();
+                left.iter_mut().zip(known).for_each(|(x, k)| *x -= along * k);
+            }
+        }
+        let after = norm(&left);
+        if after <= threshold * before {
+            return false;
+        }
+        left.iter_mut().for_each(|x| *x /= after);
+        self.basis.push(left);
+        true
+    }
+}
+
 impl StartInputs<'_> {
     fn order(list: &[f64], n_inputs: usize, order: usize) -> Vec<f64> {
         (0..n_inputs).map(|i| list.get(order * n_inputs + i).copied().unwrap_or(0.0)).collect()
@@ -75,51 +158,37 @@ impl StartInputs<'_> {
 impl StartPlan {
     /// Chooses the conditions at the parameters where a search starts.
     #[must_use]
-    pub fn choose(layout: &ModelLayout, coefficients: &Coefficients, space: &StateSpace) -> Self {
-        let n = space.dynamics.nrows();
+    pub(crate) fn choose(
+        layout: &ModelLayout,
+        coefficients: &Coefficients,
+        space: &StateSpace,
+        projector: Option<&FreeProjector>,
+    ) -> Self {
         let mut plan = Self { conditions: Vec::new(), implied: Vec::new() };
         if layout.start == StartMode::Stationary {
             return plan;
         }
-        let mut basis: Vec<Vec<f64>> = Vec::new();
-        let add = |basis: &mut Vec<Vec<f64>>, row: Vec<f64>, threshold: f64| -> bool {
-            let norm = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
-            let before = norm(&row);
-            if before == 0.0 || basis.len() == n {
-                return false;
-            }
-            let mut left = row;
-            for _ in 0..2 {
-                for known in basis.iter() {
-                    let along: f64 = known.iter().zip(&left).map(|(a, b)| a * b).sum();
-                    left.iter_mut().zip(known).for_each(|(x, k)| *x -= along * k);
-                }
-            }
-            let after = norm(&left);
-            if after <= threshold * before {
-                return false;
-            }
-            left.iter_mut().for_each(|x| *x /= after);
-            basis.push(left);
-            true
-        };
+        let mut chosen = IndependentRows::new(space);
         for variable in layout.filters.iter().flat_map(|filter| filter.states.clone()) {
-            if add(&mut basis, row_of(&space.variables.state, variable), 1e-12) {
+            if chosen.add(&row_of(&space.variables.state, variable), space.sizes[variable], 1e-12) {
                 plan.conditions.push(StartCondition::Filter(variable));
             }
         }
         let insisted = state_rows(&coefficients.insisted, space);
         for at in 0..insisted.nrows() {
-            if add(&mut basis, row_of(&insisted, at), 1e-9) {
+            let size = chosen.size(&coefficients.insisted, at, &space.sizes);
+            if chosen.add(&row_of(&insisted, at), size, 1e-9) {
                 plan.conditions.push(StartCondition::Insisted(at));
             } else {
                 plan.implied.push(at);
             }
         }
-        let wished = state_rows(&coefficients.wished, space);
+        let wished = projector.map(|projector| projector.rows(&coefficients.wished));
+        let wished = state_rows(wished.as_ref().unwrap_or(&coefficients.wished), space);
         for threshold in [3e-2, 1e-4, 1e-9] {
             for at in 0..wished.nrows() {
-                if add(&mut basis, row_of(&wished, at), threshold) {
+                let size = chosen.size(&coefficients.wished, at, &space.sizes);
+                if chosen.add(&row_of(&wished, at), size, threshold) {
                     plan.conditions.push(StartCondition::Wished(at));
                 }
             }
@@ -148,20 +217,15 @@ impl StartPlan {
     }
 
     /// The first state.
-    pub(crate) fn start(
-        &self,
-        layout: &ModelLayout,
-        coefficients: &Coefficients,
-        derivatives: &[Coefficients],
-        jet: &StateSpaceJet,
-        inputs: &StartInputs<'_>,
-    ) -> Result<StartJet, EstimateError> {
+    pub(crate) fn start(&self, model: &StartModel<'_>, inputs: &StartInputs<'_>) -> Result<StartJet, EstimateError> {
+        let StartModel { layout, coefficients, derivatives, jet, .. } = *model;
         if layout.start == StartMode::Stationary {
             return stationary(jet, inputs);
         }
         let space = &jet.value;
         let n = space.dynamics.nrows();
-        let rows = Rows::new(self, coefficients, space, inputs.value, inputs.n_inputs);
+        self.check_filters(layout)?;
+        let rows = Rows::new(self, model, inputs);
         if self.conditions.len() < n {
             return Err(EstimateError::NotFinite { what: "the state at the start".to_owned() });
         }
@@ -178,14 +242,9 @@ impl StartPlan {
             directions: columns(&t, &free),
             mean,
         };
-        let derivatives = jet
-            .derivatives
-            .iter()
-            .zip(derivatives)
-            .enumerate()
-            .map(|(at, (d_space, d_coefficients))| {
-                let d_inputs: &[f64] = inputs.derivatives.get(at).copied().unwrap_or(&[]);
-                let d_rows = rows.derivative(self, coefficients, d_coefficients, space, d_space, inputs, d_inputs);
+        let derivatives = (0..jet.derivatives.len())
+            .map(|at| {
+                let d_rows = Rows::derivative(self, model, inputs, at);
                 let moved: Vec<f64> =
                     times(&d_rows.matrix, &value.mean).iter().zip(&d_rows.values).map(|(a, b)| b - a).collect();
                 let dt = -(&t * &d_rows.matrix * &t);
@@ -199,6 +258,15 @@ impl StartPlan {
             })
             .collect();
         Ok(StartJet { value, derivatives })
+    }
+
+    /// A filter whose states are no free states of the model is too fast for its equations to be told from algebraic ones.
+    fn check_filters(&self, layout: &ModelLayout) -> Result<(), EstimateError> {
+        let is_state = |variable: usize| self.conditions.contains(&StartCondition::Filter(variable));
+        match layout.filters.iter().position(|filter| !filter.states.clone().all(is_state)) {
+            Some(filter) => Err(EstimateError::FilterNotDynamic { filter }),
+            None => Ok(()),
+        }
     }
 
     fn check_implied(
@@ -275,11 +343,15 @@ struct Rows {
 }
 
 impl Rows {
-    fn new(plan: &StartPlan, coefficients: &Coefficients, space: &StateSpace, inputs: &[f64], n_inputs: usize) -> Self {
+    fn new(plan: &StartPlan, model: &StartModel<'_>, inputs: &StartInputs<'_>) -> Self {
+        let (coefficients, space) = (model.coefficients, &model.jet.value);
         let insisted = state_rows(&coefficients.insisted, space);
-        let wished = state_rows(&coefficients.wished, space);
-        let insisted_values = state_values(&coefficients.insisted, space, inputs, n_inputs);
-        let wished_values = state_values(&coefficients.wished, space, inputs, n_inputs);
+        let wished = state_rows(&model.wished(), space);
+        let insisted_values = state_values(&coefficients.insisted, space, inputs.value, inputs.n_inputs);
+        let wished_values = match model.layout.start {
+            StartMode::Zero => vec![0.0; coefficients.wished.len()],
+            _ => state_values(&coefficients.wished, space, inputs.value, inputs.n_inputs),
+        };
         Self::pick(plan, &space.variables.state, (&insisted, &insisted_values), (&wished, &wished_values))
     }
 
@@ -302,46 +374,57 @@ impl Rows {
         Self { matrix, values }
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn derivative(
-        &self,
-        plan: &StartPlan,
-        coefficients: &Coefficients,
-        d_coefficients: &Coefficients,
-        space: &StateSpace,
-        d_space: &StateSpace,
-        inputs: &StartInputs<'_>,
-        d_inputs: &[f64],
-    ) -> Self {
-        let n_inputs = inputs.n_inputs;
-        let of = |rows: &StartRows, d_rows: &StartRows| -> (Mat<f64>, Vec<f64>) {
-            let (basis, d_basis) = (&space.variables.state, &d_space.variables.state);
-            let rate = basis * &space.dynamics;
-            let d_rate = d_basis * &space.dynamics + basis * &d_space.dynamics;
-            let matrix = &d_rows.variables * basis
-                + &rows.variables * d_basis
-                + &d_rows.derivatives * &rate
-                + &rows.derivatives * &d_rate;
-            // The known part is linear in rows, in the map and in the inputs; the product Q_s B needs both of its parts.
-            let mut known = known_part(d_rows, space, inputs.value, n_inputs);
-            let mixed = StateSpace { input: space.input.clone(), ..d_space.clone() };
-            add(&mut known, &known_part(rows, &mixed, inputs.value, n_inputs));
-            let u = StartInputs::order(inputs.value, n_inputs, 0);
-            let driven = times(basis, &times(&d_space.input, &u));
-            add(&mut known, &times(&rows.derivatives, &driven));
-            // `known_part` adds `d u` for the rows given: it was counted twice here.
-            let twice = times(&rows.inputs, &u);
-            known.iter_mut().zip(twice).for_each(|(a, b)| *a -= b);
-            if !d_inputs.is_empty() {
-                add(&mut known, &known_part(rows, space, d_inputs, n_inputs));
-            }
-            let values = d_rows.values.iter().zip(known).map(|(value, known)| value - known).collect();
-            (matrix, values)
+    fn derivative(plan: &StartPlan, model: &StartModel<'_>, inputs: &StartInputs<'_>, parameter: usize) -> Self {
+        let (value, direction) = (model.coefficients, &model.derivatives[parameter]);
+        let (space, d_space) = (&model.jet.value, &model.jet.derivatives[parameter]);
+        let insisted = state_row_derivatives(&value.insisted, &direction.insisted, space, d_space);
+        let insisted_values =
+            state_value_derivatives(&value.insisted, &direction.insisted, space, d_space, inputs, parameter);
+        let d_wished = match model.projector {
+            Some(projector) => projector.row_derivatives(&value.wished, &direction.wished, parameter),
+            None => direction.wished.clone(),
         };
-        let insisted = of(&coefficients.insisted, &d_coefficients.insisted);
-        let wished = of(&coefficients.wished, &d_coefficients.wished);
-        Self::pick(plan, &d_space.variables.state, (&insisted.0, &insisted.1), (&wished.0, &wished.1))
+        let wished = state_row_derivatives(&model.wished(), &d_wished, space, d_space);
+        let wished_values = match model.layout.start {
+            StartMode::Zero => vec![0.0; value.wished.len()],
+            _ => state_value_derivatives(&value.wished, &direction.wished, space, d_space, inputs, parameter),
+        };
+        Self::pick(plan, &d_space.variables.state, (&insisted, &insisted_values), (&wished, &wished_values))
     }
+}
+
+/// The derivative of [`state_rows`].
+fn state_row_derivatives(rows: &StartRows, d_rows: &StartRows, space: &StateSpace, d_space: &StateSpace) -> Mat<f64> {
+    let (basis, d_basis) = (&space.variables.state, &d_space.variables.state);
+    let rate = basis * &space.dynamics;
+    let d_rate = d_basis * &space.dynamics + basis * &d_space.dynamics;
+    &d_rows.variables * basis + &rows.variables * d_basis + &d_rows.derivatives * &rate + &rows.derivatives * &d_rate
+}
+
+/// The derivative of [`state_values`].
+fn state_value_derivatives(
+    rows: &StartRows,
+    d_rows: &StartRows,
+    space: &StateSpace,
+    d_space: &StateSpace,
+    inputs: &StartInputs<'_>,
+    parameter: usize,
+) -> Vec<f64> {
+    let n_inputs = inputs.n_inputs;
+    // The known part is linear in rows, in the map and in the inputs; the product Q_s B needs both of its parts.
+    let mut known = known_part(d_rows, space, inputs.value, n_inputs);
+    let mixed = StateSpace { input: space.input.clone(), ..d_space.clone() };
+    add(&mut known, &known_part(rows, &mixed, inputs.value, n_inputs));
+    let u = StartInputs::order(inputs.value, n_inputs, 0);
+    let driven = times(&space.variables.state, &times(&d_space.input, &u));
+    add(&mut known, &times(&rows.derivatives, &driven));
+    // `known_part` adds `d u` for the rows given: it was counted twice here.
+    let twice = times(&rows.inputs, &u);
+    known.iter_mut().zip(twice).for_each(|(a, b)| *a -= b);
+    if let Some(d_inputs) = inputs.derivatives.get(parameter) {
+        add(&mut known, &known_part(rows, space, d_inputs, n_inputs));
+    }
+    d_rows.values.iter().zip(known).map(|(value, known)| value - known).collect()
 }
 
 /// Covariance of all filter states, then its derivatives.

@@ -18,7 +18,7 @@
 //! The state is then `x' = A x + B u + L v` with `z = Q_s x - sum over k of Q_a N^k G_a u^(k)`; likelihoods do not depend on the choice of
 //! its basis.
 
-use daesy_pencil::{DescriptorSystem, Pencil, PencilOptions, StandardForm, standard_form};
+use daesy_pencil::{DescriptorSystem, FiniteInfiniteSplit, Pencil, PencilOptions, StandardForm, standard_form};
 use faer::{Mat, MatRef};
 
 use crate::descriptor::{Coefficients, SignalRows};
@@ -50,6 +50,8 @@ pub struct StateSpace {
     pub estimated: SignalTerms,
     /// All variables.
     pub variables: SignalTerms,
+    /// Sizes of the variables by which the pencil was balanced: entries of a variable's row are right to rounding relative to its size.
+    pub sizes: Vec<f64>,
 }
 
 /// What must not change during a search.
@@ -144,6 +146,7 @@ pub fn state_space(value: &Coefficients, derivatives: &[Coefficients]) -> Result
         measured: with_direct(form.measured.state.clone(), &form.measured.input_terms, &value.measured),
         estimated: with_direct(form.estimated.state.clone(), &form.estimated.input_terms, &value.estimated),
         variables: with_direct(form.variables.state.clone(), &form.variables.input_terms, &no_direct),
+        sizes: form.split.balancing.variable_sizes(),
     };
     let derivatives = if derivatives.is_empty() {
         Vec::new()
@@ -175,40 +178,62 @@ fn orientation(left: &Mat<f64>, right: &Mat<f64>, n_infinite: usize) -> f64 {
     parity * sign(left.as_ref()) * sign(right.transpose())
 }
 
-/// Blocks of the transformations and what they make of the inputs.
-struct Factors {
-    n_finite: usize,
+/// The transformations of a split and how they move with the pencil.
+pub(crate) struct Couplings {
     index: usize,
-    p_s: Mat<f64>,
-    p_a: Mat<f64>,
-    q_s: Mat<f64>,
-    q_a: Mat<f64>,
+    pub p_s: Mat<f64>,
+    pub p_a: Mat<f64>,
+    pub q_s: Mat<f64>,
+    pub q_a: Mat<f64>,
     a: Mat<f64>,
     nilpotent: Mat<f64>,
-    /// `N^k G_a`.
-    reached: Vec<Mat<f64>>,
 }
 
-impl Factors {
-    fn new(form: &StandardForm, value: &Coefficients) -> Self {
-        let split = &form.split;
+/// The blocks of `e` and `f` that are needed, and the solution of the Sylvester equations.
+pub(crate) struct CouplingDirections {
+    e11: Mat<f64>,
+    f22: Mat<f64>,
+    d_dynamics: Mat<f64>,
+    d_nilpotent: Mat<f64>,
+    u12: Mat<f64>,
+    u21: Mat<f64>,
+    pub v12: Mat<f64>,
+    pub v21: Mat<f64>,
+}
+
+impl Couplings {
+    pub fn new(split: &FiniteInfiniteSplit) -> Self {
         let (n, nf) = (split.left.nrows(), split.n_finite);
-        let p_a = split.left.as_ref().submatrix(nf, 0, n - nf, n).to_owned();
-        let mut reached = vec![&p_a * &value.g];
-        for k in 1..split.index {
-            let next = &split.nilpotent * &reached[k - 1];
-            reached.push(next);
-        }
         Self {
-            n_finite: nf,
             index: split.index,
             p_s: split.left.as_ref().submatrix(0, 0, nf, n).to_owned(),
-            p_a,
+            p_a: split.left.as_ref().submatrix(nf, 0, n - nf, n).to_owned(),
             q_s: split.finite_basis(),
             q_a: split.infinite_basis(),
             a: split.dynamics.clone(),
             nilpotent: split.nilpotent.clone(),
-            reached,
+        }
+    }
+
+    /// How the transformations move when `E` and `F` do.
+    pub fn directions(&self, d_e: &Mat<f64>, d_f: &Mat<f64>) -> CouplingDirections {
+        let block = |p: &Mat<f64>, d: &Mat<f64>, q: &Mat<f64>| p * d * q;
+        let (e11, e12) = (block(&self.p_s, d_e, &self.q_s), block(&self.p_s, d_e, &self.q_a));
+        let (e21, e22) = (block(&self.p_a, d_e, &self.q_s), block(&self.p_a, d_e, &self.q_a));
+        let (f11, f12) = (block(&self.p_s, d_f, &self.q_s), block(&self.p_s, d_f, &self.q_a));
+        let (f21, f22) = (block(&self.p_a, d_f, &self.q_s), block(&self.p_a, d_f, &self.q_a));
+        let (a, nil) = (&self.a, &self.nilpotent);
+        let v12 = self.geometric(a, &f12 * nil - &e12, nil);
+        let v21 = self.geometric(nil, &e21 * a - &f21, a);
+        CouplingDirections {
+            d_dynamics: &f11 - &e11 * a,
+            d_nilpotent: &e22 - &f22 * nil,
+            u12: -&f12 - a * &v12,
+            u21: -&e21 - nil * &v21,
+            e11,
+            f22,
+            v12,
+            v21,
         }
     }
 
@@ -222,42 +247,52 @@ impl Factors {
         }
         sum
     }
+}
+
+/// The transformations and what they make of the inputs.
+struct Factors {
+    n_finite: usize,
+    couplings: Couplings,
+    /// `N^k G_a`.
+    reached: Vec<Mat<f64>>,
+}
+
+impl Factors {
+    fn new(form: &StandardForm, value: &Coefficients) -> Self {
+        let couplings = Couplings::new(&form.split);
+        let mut reached = vec![&couplings.p_a * &value.g];
+        for k in 1..couplings.index {
+            let next = &couplings.nilpotent * &reached[k - 1];
+            reached.push(next);
+        }
+        Self { n_finite: form.split.n_finite, couplings, reached }
+    }
 
     fn derivative(&self, value: &Coefficients, direction: &Coefficients, form: &StateSpace) -> StateSpace {
-        let (ds, df) = (&direction.e, &direction.f);
-        let block = |p: &Mat<f64>, d: &Mat<f64>, q: &Mat<f64>| p * d * q;
-        let (e11, e12) = (block(&self.p_s, ds, &self.q_s), block(&self.p_s, ds, &self.q_a));
-        let (e21, e22) = (block(&self.p_a, ds, &self.q_s), block(&self.p_a, ds, &self.q_a));
-        let (f11, f12) = (block(&self.p_s, df, &self.q_s), block(&self.p_s, df, &self.q_a));
-        let (f21, f22) = (block(&self.p_a, df, &self.q_s), block(&self.p_a, df, &self.q_a));
-        let (a, nil) = (&self.a, &self.nilpotent);
-        let v12 = self.geometric(a, &f12 * nil - &e12, nil);
-        let u12 = -&f12 - a * &v12;
-        let v21 = self.geometric(nil, &e21 * a - &f21, a);
-        let u21 = -&e21 - nil * &v21;
-        let dynamics = &f11 - &e11 * a;
-        let d_nil = &e22 - &f22 * nil;
-        let d_qs = &self.q_a * &v21;
-        let d_qa = &self.q_s * &v12;
+        let Couplings { index, p_s, p_a, q_s, q_a, nilpotent, .. } = &self.couplings;
+        let CouplingDirections { e11, f22, d_dynamics, d_nilpotent, u12, u21, v12, v21 } =
+            self.couplings.directions(&direction.e, &direction.f);
+        let d_qs = q_a * &v21;
+        let d_qa = q_s * &v12;
         // d(P_s b) and d(P_a b) for b = G and J.
         let finite = |b: &Mat<f64>, db: &Mat<f64>| {
-            let (bs, ba) = (&self.p_s * b, &self.p_a * b);
-            &self.p_s * db - &e11 * &bs + &u12 * &ba
+            let (bs, ba) = (p_s * b, p_a * b);
+            p_s * db - &e11 * &bs + &u12 * &ba
         };
         let input = finite(&value.g, &direction.g);
         let noise = finite(&value.j, &direction.j);
-        let gs = &self.p_s * &value.g;
-        let mut d_reached = vec![&self.p_a * &direction.g + &u21 * &gs - &f22 * &self.reached[0]];
-        for k in 1..self.index {
-            let next = &d_nil * &self.reached[k - 1] + nil * &d_reached[k - 1];
+        let gs = p_s * &value.g;
+        let mut d_reached = vec![p_a * &direction.g + &u21 * &gs - &f22 * &self.reached[0]];
+        for k in 1..*index {
+            let next = &d_nilpotent * &self.reached[k - 1] + nilpotent * &d_reached[k - 1];
             d_reached.push(next);
         }
         // Variables: z = Q_s x - sum Q_a N^k G_a u^(k).
         let n_terms = form.variables.inputs.len();
         let d_inputs: Vec<Mat<f64>> = (0..n_terms)
             .map(|k| {
-                if k < self.index {
-                    -(&d_qa * &self.reached[k] + &self.q_a * &d_reached[k])
+                if k < *index {
+                    -(&d_qa * &self.reached[k] + q_a * &d_reached[k])
                 } else {
                     Mat::zeros(value.e.ncols(), value.g.ncols())
                 }
@@ -268,18 +303,19 @@ impl Factors {
             let mut inputs: Vec<Mat<f64>> =
                 (0..n_terms).map(|k| h * &d_inputs[k] + &d_rows.variables * &form.variables.inputs[k]).collect();
             inputs[0] += &d_rows.inputs;
-            SignalTerms { state: h * &d_qs + &d_rows.variables * &self.q_s, inputs }
+            SignalTerms { state: h * &d_qs + &d_rows.variables * q_s, inputs }
         };
         let half = &noise * weighted(&form.noise, &value.intensities).transpose();
         let own = &form.noise * weighted(&form.noise, &direction.intensities).transpose();
         StateSpace {
-            dynamics,
+            dynamics: d_dynamics,
             input,
             intensity: Mat::from_fn(self.n_finite, self.n_finite, |i, j| half[(i, j)] + half[(j, i)] + own[(i, j)]),
             noise,
             measured: signal(&value.measured, &direction.measured),
             estimated: signal(&value.estimated, &direction.estimated),
             variables: SignalTerms { state: d_qs.clone(), inputs: d_inputs.clone() },
+            sizes: form.sizes.clone(),
         }
     }
 }

@@ -18,7 +18,7 @@ pub struct Uncertainty {
     pub robust_std: Vec<f64>,
     /// Number of directions that data determine.
     pub rank: usize,
-    /// Directions that data do not determine: weights of the variables in nominal units, of unit length.
+    /// Directions that data do not determine, as changes of the variables in their own units; see [`separate_directions`].
     pub flat_directions: Vec<Vec<f64>>,
 }
 
@@ -39,7 +39,7 @@ impl Uncertainty {
             0.5 * (information[(i, j)] + information[(j, i)]) * sizes[i] * sizes[j]
         });
         let mut inverse = Mat::<f64>::zeros(n, n);
-        let mut flat_directions = Vec::new();
+        let mut kernel = Vec::new();
         let mut is_open = vec![false; n];
         let mut rank = 0;
         // Units of the diagonal first: information may differ by many orders between well-determined variables.
@@ -65,7 +65,7 @@ impl Uncertainty {
                             is_open[i] = true;
                         }
                     }
-                    flat_directions.push(weights);
+                    kernel.push(weights);
                 } else {
                     rank += 1;
                     for (a, &i) in free.iter().enumerate() {
@@ -92,9 +92,54 @@ impl Uncertainty {
             covariance: inverse,
             robust_covariance: robust,
             rank,
-            flat_directions,
+            flat_directions: separate_directions(kernel, sizes),
         }
     }
+}
+
+/// Weights below this, relative to the largest of a direction, are none.
+const NEGLIGIBLE_WEIGHT: f64 = 1e-3;
+
+/// Other directions that span the same space, as few variables in each as possible, and as changes in the units of the variables.
+///
+/// Weights in nominal units are brought to reduced echelon form, with the largest weights as pivots. Combinations that have no variable in
+/// common come apart: if data see `a b` and `c k` only, one direction changes `a` and `b`, the other `c` and `k`. A direction is as long
+/// as the nominal size of the variable that it changes most.
+#[must_use]
+pub fn separate_directions(mut directions: Vec<Vec<f64>>, sizes: &[f64]) -> Vec<Vec<f64>> {
+    let n_rows = directions.len();
+    let mut is_used = vec![false; sizes.len()];
+    for row in 0..n_rows {
+        let mut best = (row, 0, 0.0f64);
+        for (at, direction) in directions.iter().enumerate().skip(row) {
+            for (column, weight) in direction.iter().enumerate().filter(|(column, _)| !is_used[*column]) {
+                if weight.abs() > best.2 {
+                    best = (at, column, weight.abs());
+                }
+            }
+        }
+        let (at, column, size) = best;
+        if size == 0.0 {
+            break;
+        }
+        directions.swap(row, at);
+        is_used[column] = true;
+        let pivot = directions[row][column];
+        directions[row].iter_mut().for_each(|weight| *weight /= pivot);
+        let pivot_row = directions[row].clone();
+        for (_, other) in directions.iter_mut().enumerate().filter(|(other, _)| *other != row) {
+            let factor = other[column];
+            other.iter_mut().zip(&pivot_row).for_each(|(weight, p)| *weight -= factor * p);
+        }
+    }
+    for direction in &mut directions {
+        let largest = direction.iter().fold(0.0f64, |largest, weight| largest.max(weight.abs()));
+        for (weight, size) in direction.iter_mut().zip(sizes) {
+            let share = if largest > 0.0 { *weight / largest } else { 0.0 };
+            *weight = if share.abs() > NEGLIGIBLE_WEIGHT { share * size } else { 0.0 };
+        }
+    }
+    directions
 }
 
 /// An objective with one variable held.
@@ -272,11 +317,28 @@ mod tests {
         let h = Mat::from_fn(2, 2, |i, j| 50.0 * [a, b][i] * [a, b][j]);
         let found = Uncertainty::new(&h, &h, &[1.0, 100.0], &[None, None]);
         assert_eq!(found.rank, 1);
+        // In their own units: one of the first is a hundred of the second.
         let direction = &found.flat_directions[0];
-        assert!((direction[0] / direction[1] - 1.0).abs() < 1e-6, "{direction:?}");
+        assert!((direction[1] / direction[0] - 100.0).abs() < 1e-4, "{direction:?}");
         assert!(found.std.iter().all(|std| std.is_infinite()));
         // A variable at its bound has no deviation, the others are as if it were known.
         let found = Uncertainty::new(&h, &h, &[1.0, 100.0], &[None, Some(Bound::Lower)]);
         assert!(found.std[1].is_nan() && (found.std[0] - 50f64.sqrt().recip()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn independent_flat_directions_come_apart() {
+        // Only a b and c k are seen: the kernel, mixed on purpose, at a = 2, b = 3, c = 5, k = 7.
+        let (first, second) = ([1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0]);
+        let mixed = |p: f64, q: f64| (0..4).map(|i| p * first[i] + q * second[i]).collect::<Vec<f64>>();
+        let apart = separate_directions(vec![mixed(0.6, 0.8), mixed(-0.8, 0.6)], &[2.0, 3.0, 5.0, 7.0]);
+        assert_eq!(apart.len(), 2);
+        for direction in &apart {
+            let own: Vec<usize> = (0..4).filter(|&i| direction[i] != 0.0).collect();
+            assert!(own == [0, 1] || own == [2, 3], "{apart:?}");
+            let sizes = [2.0, 3.0, 5.0, 7.0];
+            let (i, j) = (own[0], own[1]);
+            assert!((direction[i] / sizes[i] + direction[j] / sizes[j]).abs() < 1e-12, "{apart:?}");
+        }
     }
 }

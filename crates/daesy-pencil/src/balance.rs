@@ -40,6 +40,11 @@ impl Balancing {
         Self { rows: vec![0; n_equations], cols: vec![0; n_variables], time: 0 }
     }
 
+    /// `D_c`: the size of every variable, in the caller's units, that balancing takes as one.
+    pub fn variable_sizes(&self) -> Vec<f64> {
+        self.cols.iter().map(|&exponent| power_of_two(exponent)).collect()
+    }
+
     /// `D_r a D_c`.
     pub(crate) fn apply(&self, a: &Mat<f64>) -> Mat<f64> {
         // Two factors: their product may leave the range although the entry does not.

@@ -6,7 +6,7 @@
 //! | Index, degrees of freedom, canonical form | [`split_finite_infinite`] |
 //! | State-space-like form with input derivatives | [`standard_form`] |
 //! | Consistent initial values | [`FiniteInfiniteSplit::consistent_initial_values`], [`nearest_consistent`] |
-//! | Well-posed estimation, presampling filter | [`well_posedness`], [`insert_presampling_filter`] |
+//! | Well-posed estimation, presampling filter | [`well_posedness`], [`relative_degrees`], [`insert_presampling_filter`] |
 //! | Jumps and impulses at discontinuities | [`FiniteInfiniteSplit::state_transfer`], [`state_transfer_time_varying`] |
 //! | Strangeness-free form, constant or time-varying | [`strangeness_free`], [`strangeness_over`] |
 //! | Choice of states and inputs, feed-through, feedback | [`reinterpret`], [`remove_feedthrough`], [`regularizing_feedback`] |
@@ -58,5 +58,5 @@ pub use transfer_varying::{
 };
 pub use well_posed::{
     DisturbancePath, PresamplingFilter, SignalRole, SignalVerdict, WellPosedness, insert_presampling_filter,
-    well_posedness,
+    relative_degrees, well_posedness,
 };

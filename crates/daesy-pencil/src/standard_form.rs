@@ -207,6 +207,60 @@ impl ShapingFilter {
         Ok(Self { dynamics, noise, output, direct })
     }
 
+    /// `num / den`, highest power first, in companion form: `x_n' = -a x + v`, `w = c x + d v`. `None` if the denominator is zero or of
+    /// lower degree than the numerator.
+    pub fn from_factor(num: &[f64], den: &[f64]) -> Option<Self> {
+        let strip = |list: &[f64]| -> Vec<f64> { list.iter().copied().skip_while(|x| *x == 0.0).collect() };
+        let (num, den) = (strip(num), strip(den));
+        if den.is_empty() || num.len() > den.len() {
+            return None;
+        }
+        let order = den.len() - 1;
+        let lead = den[0];
+        let a = |power: usize| den[order - power] / lead;
+        let b = |power: usize| num.len().checked_sub(power + 1).map_or(0.0, |at| num[at] / lead);
+        let direct = b(order);
+        let shift = |i: usize, k: usize| f64::from(u8::from(k == i + 1));
+        Some(Self {
+            dynamics: Mat::from_fn(order, order, |i, k| if i + 1 < order { shift(i, k) } else { -a(k) }),
+            noise: Mat::from_fn(order, 1, |i, _| f64::from(u8::from(i + 1 == order))),
+            output: Mat::from_fn(1, order, |_, k| b(k) - direct * a(k)),
+            direct: Mat::from_fn(1, 1, |_, _| direct),
+        })
+    }
+
+    /// White noise as it is.
+    pub fn white() -> Self {
+        Self {
+            dynamics: Mat::zeros(0, 0),
+            noise: Mat::zeros(0, 1),
+            output: Mat::zeros(1, 0),
+            direct: Mat::identity(1, 1),
+        }
+    }
+
+    /// Independent filters side by side.
+    pub fn side_by_side(filters: &[Self]) -> Self {
+        let join = |of: &dyn Fn(&Self) -> &Mat<f64>| {
+            let rows = filters.iter().map(|filter| of(filter).nrows()).sum();
+            let columns = filters.iter().map(|filter| of(filter).ncols()).sum();
+            let mut whole = Mat::zeros(rows, columns);
+            let (mut row, mut column) = (0, 0);
+            for filter in filters {
+                crate::dense::set_block(&mut whole, row, column, of(filter));
+                row += of(filter).nrows();
+                column += of(filter).ncols();
+            }
+            whole
+        };
+        Self {
+            dynamics: join(&|filter| &filter.dynamics),
+            noise: join(&|filter| &filter.noise),
+            output: join(&|filter| &filter.output),
+            direct: join(&|filter| &filter.direct),
+        }
+    }
+
     /// Pole excess `2 p` of the spectrum of each disturbance: twice the relative degree of its row of the transfer function.
     /// A disturbance that is identically zero has `None`.
     pub fn pole_excess(&self) -> Vec<Option<i32>> {

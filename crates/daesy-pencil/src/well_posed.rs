@@ -15,7 +15,7 @@ use crate::error::PencilError;
 use crate::pencil::{DescriptorSystem, Pencil};
 use crate::rank::RankDecision;
 use crate::split::{PencilOptions, split_finite_infinite};
-use crate::standard_form::Chain;
+use crate::standard_form::{Chain, absolute, graded_absolute, standard_form};
 use faer::Mat;
 
 /// What a signal is for.
@@ -132,6 +132,43 @@ pub fn well_posedness(
         infinite_variables,
         rank_decisions: split.rank_decisions,
     })
+}
+
+/// How fast white noise `v_l` falls off on its way to every measured signal: `s^-r` for large `s`. `r >= 1` is a relative degree, `r = 0`
+/// white noise itself, `r < 0` its derivative of order `-r`; `None` if the noise does not reach the signal.
+///
+/// A signal has finite variance if and only if all `r` are positive. With the shaping filters of all disturbances in the system
+/// ([`with_shaping_filter`](crate::with_shaping_filter)) this judges their joint spectrum: what cancels between correlated disturbances counts as cancelled.
+/// From the standard form, `h z = C x + sum_k K_k v^(k)`, `x' = A x + L v`: the highest `k` with `K_k != 0` gives `r = -k`, else the
+/// lowest `k` with `C A^k L != 0` gives `r = k + 1`.   [@gerdin2007, theorem 5]
+pub fn relative_degrees(
+    system: &DescriptorSystem,
+    options: &PencilOptions,
+) -> Result<Vec<Vec<Option<i32>>>, PencilError> {
+    let form = standard_form(system, options)?;
+    let (n_signals, n_noise) = (system.measured.nrows(), system.disturbance.ncols());
+    let direct = &form.measured.disturbance_terms;
+    let mut degrees = vec![vec![None; n_noise]; n_signals];
+    for (signal, row) in degrees.iter_mut().enumerate() {
+        for (noise, degree) in row.iter_mut().enumerate() {
+            *degree = (0..direct.len()).rev().find(|&k| direct[k][(signal, noise)] != 0.0).map(|k| -(k as i32));
+        }
+    }
+    let (mut reach, mut bound) = (form.measured.state.clone(), absolute(&form.measured.state));
+    let (a_abs, l_abs) = (graded_absolute(&form.dynamics), graded_absolute(&form.noise));
+    for k in 0..form.dynamics.nrows() {
+        let (value, size) = (&reach * &form.noise, &bound * &l_abs);
+        for (signal, row) in degrees.iter_mut().enumerate() {
+            for (noise, degree) in row.iter_mut().enumerate() {
+                if degree.is_none() && value[(signal, noise)].abs() > options.negligible * size[(signal, noise)] {
+                    *degree = Some(k as i32 + 1);
+                }
+            }
+        }
+        reach = &reach * &form.dynamics;
+        bound = &bound * &a_abs;
+    }
+    Ok(degrees)
 }
 
 /// Per signal, the disturbances with a nonzero term and their highest derivative.

@@ -94,7 +94,8 @@ struct Passage<'f, 'e> {
 impl Passage<'_, '_> {
     /// Points that stand for moments: `[lane][component]`.
     fn points(&self, moments: &Moments) -> Vec<Vec<f64>> {
-        if self.spread == Spread::Derivatives {
+        // Nothing spreads in a model without states and disturbances: its mean is all there is.
+        if self.spread == Spread::Derivatives || self.n == 0 {
             return vec![moments.mean.clone()];
         }
         let root = root(&moments.covariance);
@@ -216,7 +217,7 @@ pub fn filter_by_moments(problem: &FilterProblem<'_>, options: &MomentOptions) -
     let n_states = problem.program.layout().states.len();
     let n_components = problem.process.n_components();
     let n = n_states + n_components;
-    let n_lanes = if options.spread == Spread::Points { 2 * n } else { 1 };
+    let n_lanes = if options.spread == Spread::Points { (2 * n).max(1) } else { 1 };
     problem.with_walk(n_lanes, |ensemble| {
         let wanted = Wanted::default();
         let mut noise = GivenNoise::new(problem.process, n_lanes, n_states);

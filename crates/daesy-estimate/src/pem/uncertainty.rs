@@ -21,6 +21,7 @@ use faer::Mat;
 use faer::linalg::solvers::SelfAdjointEigen;
 
 use super::problem::{PointRefusal, PredictionProblem};
+use crate::uncertainty::separate_directions;
 
 /// Where standard errors come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +43,7 @@ pub struct PredictionUncertainty {
     pub monte_carlo_std: Vec<f64>,
     /// Number of directions that the data determine.
     pub rank: usize,
-    /// Directions that they do not, in nominal units.
+    /// Directions that they do not, as changes of the unknowns in their own units.
     pub flat_directions: Vec<Vec<f64>>,
     /// Where the standard errors come from.
     pub kind: StandardErrorKind,
@@ -166,7 +167,7 @@ impl PredictionUncertainty {
             std,
             monte_carlo_std,
             rank: n_free - inverse.flat_directions.len(),
-            flat_directions: inverse.flat_directions,
+            flat_directions: separate_directions(inverse.flat_directions, nominal),
             kind,
         })
     }

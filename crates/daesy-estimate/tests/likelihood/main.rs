@@ -5,11 +5,12 @@
 mod random_model;
 
 use daesy_estimate::descriptor::{ParametricModel, StartMode};
+use daesy_estimate::error::EstimateError;
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::likelihood::Likelihood;
 use faer::Mat;
 use faer::linalg::solvers::Solve;
-use random_model::{N_UNKNOWN, RandomModel};
+use random_model::{N_UNKNOWN, RandomModel, Rearranged};
 
 /// Log-density of the joint distribution with the start estimated or diffuse where asked for.
 fn dense_log_likelihood(model: &RandomModel, theta: &[f64], start: StartMode) -> f64 {
@@ -32,18 +33,47 @@ fn dense_log_likelihood(model: &RandomModel, theta: &[f64], start: StartMode) ->
             total += 0.5 * (0..b.nrows()).map(|i| b[(i, 0)] * delta[(i, 0)]).sum::<f64>();
             if start == StartMode::Diffuse {
                 total -= 0.5 * normal.determinant().ln();
+                total += unit_of_the_start(&joint, &values);
             }
         }
     }
     total
 }
 
+/// `log |det X_1|` of the first values that determine the start; at each sample those of largest leverage given the ones before.
+fn unit_of_the_start(joint: &random_model::Joint, values: &[(usize, f64)]) -> f64 {
+    let (n, q) = (joint.columns.nrows(), joint.columns.ncols());
+    let weighted = Mat::from_fn(n, q, |i, j| joint.columns[(i, j)] / joint.deviations[i]);
+    let mut left = (weighted.transpose() * &weighted).partial_piv_lu().solve(Mat::<f64>::identity(q, q));
+    let leverage = |metric: &Mat<f64>, i: usize| (weighted.row(i) * metric * weighted.row(i).transpose()).sqrt();
+    let mut chosen = Vec::new();
+    let whole = left.clone();
+    for sample in 0..=values[n - 1].0 {
+        while chosen.len() < q {
+            let best = (0..n)
+                .filter(|&i| values[i].0 == sample && leverage(&left, i) > 1e-6 * leverage(&whole, i))
+                .max_by(|&a, &b| leverage(&left, a).total_cmp(&leverage(&left, b)));
+            let Some(best) = best else { break };
+            chosen.push(best);
+            let along = &left * weighted.row(best).transpose().to_owned();
+            let size = weighted.row(best) * &along;
+            left = Mat::from_fn(q, q, |i, j| left[(i, j)] - along[i] * along[j] / size);
+        }
+    }
+    Mat::from_fn(q, q, |i, j| joint.columns[(chosen[i], j)]).determinant().abs().ln()
+}
+
 fn all_models() -> Vec<(RandomModel, StartMode, String)> {
     let mut models = Vec::new();
     for index in 1..=3 {
-        for (seed, start) in
-            [(1, StartMode::Given), (2, StartMode::Estimated), (3, StartMode::Diffuse), (4, StartMode::Given)]
-        {
+        for (seed, start) in [
+            (1, StartMode::Given),
+            (2, StartMode::Estimated),
+            (3, StartMode::Diffuse),
+            (4, StartMode::Given),
+            (5, StartMode::Zero),
+            (6, StartMode::Stationary),
+        ] {
             let noise_free = seed == 4;
             let model = RandomModel::new(100 * index as u64 + seed, index, start, noise_free);
             models.push((model, start, format!("index {index}, {start:?}, seed {seed}")));
@@ -61,6 +91,54 @@ fn the_likelihood_is_the_joint_density() {
         let expected = dense_log_likelihood(&model, &theta, start);
         let error = ((found - expected) / expected).abs();
         assert!(error < 1e-9, "{label}: {found} instead of {expected}, relative error {error:e}");
+    }
+}
+
+#[test]
+fn neither_order_nor_units_of_the_variables_change_the_likelihood() {
+    let theta = RandomModel::theta();
+    let rng = &mut fastrand::Rng::with_seed(2007);
+    let is_stable = |seed: u64, index: usize| {
+        let model = RandomModel::new(seed, index, StartMode::Stationary, false);
+        let likelihood = Likelihood::new(&model, &theta, FilterOptions::default()).expect("it has a structure");
+        !matches!(likelihood.evaluate(&theta), Err(EstimateError::NotStable { .. }))
+    };
+    let systems = (1000u64..).map(|seed| (seed, 1 + (seed % 3) as usize));
+    for (seed, index) in systems.filter(|&(seed, index)| is_stable(seed, index)).take(100) {
+        for start in [StartMode::Estimated, StartMode::Diffuse, StartMode::Zero, StartMode::Stationary] {
+            let model = RandomModel::new(seed, index, start, false);
+            let expected = dense_log_likelihood(&model, &theta, start);
+            for arrangement in 0..8 {
+                let label = format!("seed {seed}, index {index}, {start:?}, arrangement {arrangement}");
+                let decades = [0.0, 3.0][arrangement % 2];
+                let other = Rearranged::new(&model, start, rng, decades);
+                let likelihood = Likelihood::new(&other, &theta, FilterOptions::default()).expect(&label);
+                let found = likelihood.evaluate(&theta).expect(&label).log_likelihood;
+                let error = (found - expected).abs() / expected.abs().max(1.0);
+                assert!(error < 1e-8, "{label}: {found} instead of {expected}, error {error:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn gradients_do_not_depend_on_order_and_units_either() {
+    let theta = RandomModel::theta();
+    let rng = &mut fastrand::Rng::with_seed(14);
+    for index in 1..=3 {
+        for start in [StartMode::Estimated, StartMode::Diffuse, StartMode::Zero] {
+            let model = RandomModel::new(500 + index as u64, index, start, false);
+            let gradient = |decades: f64, rng: &mut fastrand::Rng| {
+                let other = Rearranged::new(&model, start, rng, decades);
+                let likelihood =
+                    Likelihood::new(&other, &theta, FilterOptions::default()).expect("it has a likelihood");
+                likelihood.expand(&theta).expect("it has a gradient").gradient
+            };
+            let (first, second) = (gradient(0.0, rng), gradient(2.0, rng));
+            for (a, b) in first.iter().zip(&second) {
+                assert!((a - b).abs() < 1e-7 * a.abs().max(1.0), "index {index}, {start:?}: {first:?}, {second:?}");
+            }
+        }
     }
 }
 
@@ -102,16 +180,7 @@ fn many_samples_at_once_have_the_joint_density() {
 #[test]
 fn gradients_equal_central_differences() {
     let theta = RandomModel::theta();
-    let mut models = all_models();
-    for index in 1..=3 {
-        let start = StartMode::Stationary;
-        models.push((
-            RandomModel::new(77 + index as u64, index, start, false),
-            start,
-            format!("index {index}, stationary"),
-        ));
-    }
-    for (model, _, label) in models {
+    for (model, _, label) in all_models() {
         let likelihood = Likelihood::new(&model, &theta, FilterOptions::default()).expect(&label);
         let exact = likelihood.expand(&theta).expect(&label);
         let value = likelihood.evaluate(&theta).expect(&label).log_likelihood;

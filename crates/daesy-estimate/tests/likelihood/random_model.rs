@@ -299,11 +299,90 @@ impl ParametricModel for RandomModel {
     }
 }
 
+/// The same model with its variables and equations in another order and other units; wishes for the start are its variables in
+/// their order, all zero. States of filters stay where they are.
+pub struct Rearranged<'a> {
+    pub model: &'a RandomModel,
+    layout: ModelLayout,
+    variables: Vec<usize>,
+    equations: Vec<usize>,
+    variable_units: Vec<f64>,
+    equation_units: Vec<f64>,
+}
+
+impl<'a> Rearranged<'a> {
+    pub fn new(model: &'a RandomModel, start: StartMode, rng: &mut fastrand::Rng, decades: f64) -> Self {
+        let n = model.n();
+        let order = |rng: &mut fastrand::Rng| {
+            let mut list: Vec<usize> = (0..n).collect();
+            rng.shuffle(&mut list);
+            list.extend(n..n + N_FILTER);
+            list
+        };
+        let units = |rng: &mut fastrand::Rng| {
+            let own = (0..n).map(|_| 10f64.powf(decades * (2.0 * rng.f64() - 1.0))).collect::<Vec<f64>>();
+            own.into_iter().chain([1.0; N_FILTER]).collect()
+        };
+        Self {
+            model,
+            layout: ModelLayout { start, ..model.layout.clone() },
+            variables: order(rng),
+            equations: order(rng),
+            variable_units: units(rng),
+            equation_units: units(rng),
+        }
+    }
+
+    fn rearranged(&self, of: Coefficients, is_value: bool) -> Coefficients {
+        let full = self.variables.len();
+        let n = self.model.n();
+        let columns =
+            |a: &Mat<f64>| Mat::from_fn(a.nrows(), full, |i, j| a[(i, self.variables[j])] * self.variable_units[j]);
+        let rows =
+            |a: &Mat<f64>| Mat::from_fn(full, a.ncols(), |i, j| a[(self.equations[i], j)] * self.equation_units[i]);
+        let mut wished = StartRows::zeros(n, full, 2);
+        for i in 0..n {
+            wished.variables[(i, i)] = f64::from(u8::from(is_value));
+        }
+        Coefficients {
+            e: rows(&columns(&of.e)),
+            f: rows(&columns(&of.f)),
+            g: rows(&of.g),
+            j: rows(&of.j),
+            measured: SignalRows { variables: columns(&of.measured.variables), ..of.measured },
+            estimated: SignalRows { variables: columns(&of.estimated.variables), ..of.estimated },
+            insisted: StartRows::none(full, 2),
+            wished,
+            ..of
+        }
+    }
+}
+
+impl ParametricModel for Rearranged<'_> {
+    fn layout(&self) -> &ModelLayout {
+        &self.layout
+    }
+
+    fn coefficients(&self, theta: &[f64]) -> Result<Coefficients, EstimateError> {
+        Ok(self.rearranged(self.model.coefficients(theta)?, true))
+    }
+
+    fn derivatives(&self, theta: &[f64]) -> Result<Vec<Coefficients>, EstimateError> {
+        Ok(self.model.derivatives(theta)?.into_iter().map(|of| self.rearranged(of, false)).collect())
+    }
+
+    fn experiments(&self) -> &[Experiment] {
+        &self.model.experiments
+    }
+}
+
 /// Joint distribution of all values of an experiment and of the signals to estimate: `mean + columns delta`, covariance.
 pub struct Joint {
     pub mean: Vec<f64>,
     pub covariance: Mat<f64>,
     pub columns: Mat<f64>,
+    /// Standard deviations of the measurement errors.
+    pub deviations: Vec<f64>,
     /// Mean, covariance with the values, own variance and columns of every signal at every sample.
     pub signal_mean: Vec<f64>,
     pub signal_cross: Mat<f64>,
@@ -326,6 +405,19 @@ fn exponential(a: &Mat<f64>) -> Mat<f64> {
         sum = &sum * &sum;
     }
     sum
+}
+
+/// `A X + X A^T = -Q` in Kronecker form.
+fn stationary(a: &Mat<f64>, q: &Mat<f64>) -> Mat<f64> {
+    let n = a.nrows();
+    let one = |is: bool| f64::from(u8::from(is));
+    let matrix = Mat::from_fn(n * n, n * n, |row, column| {
+        let (i, j) = (row % n, row / n);
+        let (k, l) = (column % n, column / n);
+        one(j == l) * a[(i, k)] + one(i == k) * a[(j, l)]
+    });
+    let x = matrix.partial_piv_lu().solve(Mat::from_fn(n * n, 1, |row, _| -q[(row % n, row / n)]));
+    Mat::from_fn(n, n, |i, j| x[(i + n * j, 0)])
 }
 
 impl RandomModel {
@@ -385,29 +477,22 @@ impl RandomModel {
         let z_of = |segment: usize| -> Mat<f64> {
             (0..4).fold(Mat::zeros(nf + ni, 1), |sum, order| sum + &z_inputs[order] * u(segment, order))
         };
-        // Start: the conditions and the stationary filter.
-        let mut pi = Mat::<f64>::zeros(N_FILTER, N_FILTER);
-        {
-            // Kronecker form of A X + X A^T = -B B^T.
-            let k = N_FILTER * N_FILTER;
-            let matrix = Mat::from_fn(k, k, |row, column| {
-                let (i, j) = (row % N_FILTER, row / N_FILTER);
-                let (a, b) = (column % N_FILTER, column / N_FILTER);
-                f64::from(u8::from(j == b)) * aw[(i, a)] + f64::from(u8::from(i == a)) * aw[(j, b)]
-            });
-            let bb = &bw * bw.transpose();
-            let x = matrix.partial_piv_lu().solve(Mat::from_fn(k, 1, |row, _| -bb[(row % N_FILTER, row / N_FILTER)]));
-            for row in 0..k {
-                pi[(row % N_FILTER, row / N_FILTER)] = x[(row, 0)];
-            }
-        }
+        // Start: the conditions and the stationary filter. But where conditions are insisted on, they speak of x_s alone.
+        let pi = stationary(&aw, &(&bw * bw.transpose()));
+        let mode = self.layout.start;
         let conditions = &self.start * &z_state;
         let known = &self.start * z_of(0);
         let r_x = conditions.as_ref().subcols(0, nf).to_owned();
         let r_w = conditions.as_ref().subcols(nf, N_FILTER).to_owned();
         let lu = r_x.partial_piv_lu();
-        let x0 = lu.solve(Mat::from_fn(nf, 1, |i, _| self.start_values[i] - known[(i, 0)]));
-        let from_filter = -lu.solve(&r_w);
+        let mut x0 = lu.solve(Mat::from_fn(nf, 1, |i, _| self.start_values[i] - known[(i, 0)]));
+        let mut from_filter = -lu.solve(&r_w);
+        if mode != StartMode::Given {
+            from_filter = Mat::zeros(nf, N_FILTER);
+        }
+        if mode == StartMode::Zero {
+            x0 = Mat::zeros(nf, 1);
+        }
         let lift =
             Mat::from_fn(
                 big,
@@ -418,6 +503,10 @@ impl RandomModel {
             );
         let mut mean = Mat::from_fn(big, 1, |i, _| if i < nf { x0[(i, 0)] } else { 0.0 });
         let mut covariance = &lift * &pi * lift.transpose();
+        if mode == StartMode::Stationary {
+            mean = -dynamics.partial_piv_lu().solve(&drive * u(0, 0));
+            covariance = stationary(&dynamics, &intensity);
+        }
         let free = lu.solve(Mat::<f64>::identity(nf, nf));
         let mut columns = Mat::from_fn(big, nf, |i, j| if i < nf { free[(i, j)] } else { 0.0 });
         // Walk over the segments, keeping the transition from every sample to now.
@@ -493,6 +582,7 @@ impl RandomModel {
             mean: Vec::new(),
             covariance: Mat::zeros(present.len(), present.len()),
             columns: Mat::zeros(present.len(), nf),
+            deviations: present.iter().map(|&(_, i)| variances[i].sqrt()).collect(),
             signal_mean: Vec::new(),
             signal_cross: Mat::zeros(2 * n_samples, present.len()),
             signal_variance: Vec::new(),

@@ -6,9 +6,6 @@ use daesy_graph::finding::Finding;
 
 use super::ParameterEstimate;
 
-/// Weights below this do not count as part of a direction.
-const NEGLIGIBLE: f64 = 1e-3;
-
 /// A warning for every estimate at its bound; `places` are those of the unknowns in the study.
 pub(super) fn at_bounds(
     parameters: &[ParameterEstimate],
@@ -46,7 +43,7 @@ pub(super) fn named_directions(parameters: &[ParameterEstimate], directions: &[V
     directions
         .iter()
         .map(|direction| {
-            let entries = parameters.iter().zip(direction).filter(|(_, weight)| weight.abs() > NEGLIGIBLE);
+            let entries = parameters.iter().zip(direction).filter(|(_, weight)| **weight != 0.0);
             entries.map(|(parameter, weight)| (parameter.name.clone(), *weight)).collect()
         })
         .collect()
