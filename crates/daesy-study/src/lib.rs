@@ -15,6 +15,7 @@ pub mod linear_study;
 pub mod load;
 pub mod prediction_study;
 pub mod prepare;
+mod presampling;
 pub mod source;
 pub mod start_point;
 pub mod stochastic;

@@ -16,10 +16,11 @@ use crate::study::{
 
 /// Adds a parameter to a flat model.
 pub(crate) fn add_parameter(flat: &mut FlatDae, name: &str, binding: Option<ExprId>, span: Span) {
-    flat.variables.push(Variable { binding, ..variable(name, VariableKind::Parameter, span) });
+    flat.variables.push(Variable { binding, ..plain_variable(name, VariableKind::Parameter, span) });
 }
 
-fn variable(name: &str, kind: VariableKind, span: Span) -> Variable {
+/// A variable with nothing but a name.
+pub(crate) fn plain_variable(name: &str, kind: VariableKind, span: Span) -> Variable {
     Variable {
         name: name.to_owned(),
         description: None,
@@ -173,7 +174,7 @@ fn assemble(
         names
             .iter()
             .map(|name| {
-                flat.variables.push(Variable { is_output, ..variable(name, kind, source.span) });
+                flat.variables.push(Variable { is_output, ..plain_variable(name, kind, source.span) });
                 VarId(flat.variables.len() as u32 - 1)
             })
             .collect()

@@ -5,6 +5,7 @@
 //! variable is another one are used up before anything numerical begins.
 
 mod build;
+mod computed;
 mod parametric;
 mod timeline;
 
@@ -66,6 +67,8 @@ pub struct LinearStudy {
     pub inputs: Vec<KnownInput>,
     /// Names of the disturbances by noise.
     pub noises: Vec<String>,
+    /// Names of the disturbances by shaping filter.
+    pub filter_names: Vec<String>,
     /// Variables whose start is insisted on, in words.
     pub insisted_names: Vec<String>,
     /// Variables whose start is wished for.

@@ -14,6 +14,7 @@ use crate::distribute::Elsewhere;
 use crate::embedded;
 use crate::expression::read_expression;
 use crate::linear_model;
+use crate::presampling;
 use crate::source::{ModelText, Place, Source};
 use crate::study::{ModelSource, Quantity, QuantityValue, Study, StudyModel, read_study};
 use crate::table::Table;
@@ -52,7 +53,7 @@ pub struct Loaded {
 /// All diagnostics, when something is wrong.
 pub fn load_source(source: &Source, options: &LoadOptions) -> Result<Loaded, Vec<Diagnostic>> {
     let mut loaded = match &source.place {
-        Place::File(path) => load(path, options)?,
+        Place::File(path) => load_file(path, options)?,
         Place::Model(model) => {
             let library = library_of_text(model);
             load_model(&library, PathBuf::new(), options)?
@@ -60,6 +61,7 @@ pub fn load_source(source: &Source, options: &LoadOptions) -> Result<Loaded, Vec
         Place::Study { name, text, folder, models } => load_study(name, text, folder, models, options)?,
     };
     loaded.data.clone_from(&source.data);
+    presampling::insert(&mut loaded)?;
     Ok(loaded)
 }
 
@@ -68,6 +70,12 @@ pub fn load_source(source: &Source, options: &LoadOptions) -> Result<Loaded, Vec
 /// # Errors
 /// All diagnostics, when something is wrong.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Loaded, Vec<Diagnostic>> {
+    let mut loaded = load_file(path, options)?;
+    presampling::insert(&mut loaded)?;
+    Ok(loaded)
+}
+
+fn load_file(path: &Path, options: &LoadOptions) -> Result<Loaded, Vec<Diagnostic>> {
     let shown = path.display().to_string();
     let is_study = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
     let is_modelica = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mo")) || path.is_dir();
@@ -83,7 +91,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Loaded, Vec<Diagnostic
     }
     let text = std::fs::read_to_string(path)
         .map_err(|error| vec![Diagnostic::about_file("file", &shown, format!("`{shown}` cannot be read: {error}"))])?;
-    load_study_text(&shown, &text, &folder, options)
+    load_study(&shown, &text, &folder, &[], options)
 }
 
 /// Reads the text of a study whose paths are relative to `folder`.
@@ -96,7 +104,9 @@ pub fn load_study_text(
     folder: &Path,
     options: &LoadOptions,
 ) -> Result<Loaded, Vec<Diagnostic>> {
-    load_study(shown, text, folder, &[], options)
+    let mut loaded = load_study(shown, text, folder, &[], options)?;
+    presampling::insert(&mut loaded)?;
+    Ok(loaded)
 }
 
 fn load_model(library: &Library, folder: PathBuf, options: &LoadOptions) -> Result<Loaded, Vec<Diagnostic>> {

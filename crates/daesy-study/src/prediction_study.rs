@@ -136,7 +136,7 @@ impl PredictionStudy {
         let observed = study
             .measurements
             .iter()
-            .filter_map(|measurement| description.observed.iter().position(|known| *known == measurement.name))
+            .filter_map(|measurement| description.observed.iter().position(|known| *known == measurement.variable()))
             .map(|at| at as u32)
             .collect();
         let signals = study

@@ -3,14 +3,19 @@
 //! A disturbance whose spectrum has pole excess `2 p` may be differentiated `p - 1` times on its way to a signal
 //! [@gerdin2007, theorems 3 and 5]. For constant coefficients the way is read off the canonical form. For coefficients that depend on
 //! time it is read off the state transfer: a signal holds derivative `k` of a disturbance exactly if a jump in that derivative makes
-//! the signal jump.
+//! the signal jump. Signals that one disturbance makes together are judged by their joint spectrum, with the shaping filter as a part of the
+//! model: what cancels between them is not there.
+//!
+//! The verdict holds for all values of the unknowns within their bounds [@gerdin2007, definition 1] (`domain`).
+
+mod domain;
 
 use daesy_graph::Evaluator;
 use daesy_graph::finding::Finding;
 use daesy_graph::{Span, VarId};
 use daesy_pencil::{
     DescriptorSystem, Discontinuity, DisturbancePath, Mat, PencilError, PencilOptions, ShapingFilter, TransferOptions,
-    state_transfer_time_varying, well_posedness,
+    relative_degrees, state_transfer_time_varying, well_posedness, with_shaping_filter,
 };
 use daesy_structure::words::enumerate;
 
@@ -29,7 +34,7 @@ pub enum Role {
 }
 
 /// The verdict on one signal.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct SignalVerdict {
     /// Its name.
     pub name: String,
@@ -47,10 +52,12 @@ pub struct SignalVerdict {
     pub differentiations: Option<usize>,
     /// How many first-order lags in front of the measurement would repair it.
     pub presampling_order: usize,
+    /// Values of the unknowns this verdict is about, where they are not those of the study.
+    pub at: Vec<(String, f64)>,
 }
 
 /// The verdict on an estimation problem.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Stochastic {
     /// Whether all signals have finite variance.
     pub is_well_posed: bool,
@@ -88,30 +95,7 @@ fn try_judge(loaded: &mut Loaded, study: &Study) -> Result<StochasticCheck, Vec<
             return Err(vec![Finding::note("well-posedness-unknown", Span::NONE, message)]);
         }
     };
-    let time = start_time(loaded);
-    let mut excess = Vec::new();
     let mut findings = Vec::new();
-    for disturbance in &study.disturbances {
-        match pole_excess(loaded, &model, disturbance) {
-            Ok(found) => excess.extend(found),
-            Err(errors) => findings.extend(errors),
-        }
-    }
-    if !findings.is_empty() {
-        return Err(findings);
-    }
-    let disturbed: Vec<&String> = study.disturbances.iter().flat_map(|disturbance| &disturbance.item.signals).collect();
-    let columns: Vec<Option<usize>> =
-        disturbed.iter().map(|signal| model.inputs.iter().position(|name| name == *signal)).collect();
-    let measured = study.measurements.iter().map(|signal| (signal.name.as_str(), signal.span, Role::Measured));
-    let estimated = study.signals.iter().map(|signal| (signal.name.as_str(), signal.span, Role::Estimated));
-    let signals: Vec<AskedSignal<'_>> = measured
-        .chain(estimated)
-        .filter_map(|(name, span, role)| {
-            let column = model.variables.iter().position(|variable| variable.name == name)?;
-            Some(AskedSignal { name, span, role, column })
-        })
-        .collect();
     let estimated = study.signals.iter().map(|signal| (&signal.name, signal.span));
     for asked in study.measurements.iter().map(|signal| (&signal.name, signal.span)).chain(estimated) {
         if model.computed.iter().any(|computed| computed.name == *asked.0) {
@@ -120,21 +104,63 @@ fn try_judge(loaded: &mut Loaded, study: &Study) -> Result<StochasticCheck, Vec<
             findings.push(Finding::note("well-posedness-unknown", asked.1, message).with_names([asked.0]));
         }
     }
-    let matrices = model.matrices(time);
-    let question = Question { model: &model, matrices: &matrices, columns: &columns, excess: &excess, time };
-    let paths = match question.paths() {
-        Ok(paths) => paths,
+    let mut here = match judge_point(loaded, study, &model) {
+        Ok(here) => here,
+        Err(PointProblem::Findings(found)) => return Err(found),
         // A singular model is told elsewhere.
-        Err(
-            PencilError::SingularPencil { .. } | PencilError::WrongShape { .. } | PencilError::TransferNotUnique { .. },
-        ) => {
-            return Err(Vec::new());
-        }
-        Err(error) => return Err(vec![Finding::warning("well-posedness-unknown", Span::NONE, error.to_string())]),
+        Err(PointProblem::Singular) => return Err(Vec::new()),
     };
+    findings.append(&mut here.findings);
+    let mut verdicts = here.signals;
+    findings.extend(domain::widen(loaded, study, &mut verdicts));
+    let is_well_posed = verdicts.iter().all(|verdict| verdict.finite_variance);
+    Ok(StochasticCheck { verdict: Some(Stochastic { is_well_posed, signals: verdicts }), findings })
+}
+
+/// The verdict at some values of the unknowns.
+struct PointVerdict {
+    signals: Vec<SignalVerdict>,
+    findings: Vec<Finding>,
+}
+
+/// Why there is none.
+enum PointProblem {
+    Singular,
+    Findings(Vec<Finding>),
+}
+
+/// Judges all signals at the values that the parameters of the model have.
+fn judge_point(loaded: &mut Loaded, study: &Study, model: &LinearModel) -> Result<PointVerdict, PointProblem> {
+    let time = start_time(loaded);
+    let mut findings = Vec::new();
+    let mut processes = Vec::new();
+    for disturbance in &study.disturbances {
+        match numeric_process(loaded, model, disturbance) {
+            Ok(process) => processes.push(process),
+            Err(errors) => findings.extend(errors),
+        }
+    }
+    if !findings.is_empty() {
+        return Err(PointProblem::Findings(findings));
+    }
+    let disturbed: Vec<&String> = study.disturbances.iter().flat_map(|disturbance| &disturbance.item.signals).collect();
+    let columns: Vec<Option<usize>> =
+        disturbed.iter().map(|signal| model.inputs.iter().position(|name| name == *signal)).collect();
+    let matrices = model.matrices(time);
+    let excess: Vec<i32> = processes.iter().flat_map(|process| process.excess.iter().copied()).collect();
+    let question =
+        Question { model, matrices: &matrices, columns: &columns, excess: &excess, processes: &processes, time };
+    let paths = question.paths().map_err(|error| match error {
+        PencilError::SingularPencil { .. } | PencilError::WrongShape { .. } | PencilError::TransferNotUnique { .. } => {
+            PointProblem::Singular
+        }
+        error => {
+            PointProblem::Findings(vec![Finding::warning("well-posedness-unknown", Span::NONE, error.to_string())])
+        }
+    })?;
     let is_infinite = |column: usize| paths[column].iter().any(|path| !path.is_harmless());
     let mut verdicts = Vec::new();
-    for signal in &signals {
+    for signal in asked_signals(study, model) {
         let lack = |path: &&DisturbancePath| path.pole_excess_needed - path.pole_excess;
         let worst = paths[signal.column].iter().max_by_key(lack).copied();
         let culprit = worst.filter(|path| !path.is_harmless());
@@ -147,15 +173,37 @@ fn try_judge(loaded: &mut Loaded, study: &Study) -> Result<StochasticCheck, Vec<
             pole_excess_needed: worst.map(|path| path.pole_excess_needed),
             differentiations: worst.map(|path| path.differentiations),
             presampling_order: culprit.map_or(0, |path| (lack(&&path) / 2) as usize),
+            at: Vec::new(),
         };
         if !verdict.finite_variance {
-            let sources = infinite_sources(&model, &matrices, signal.column, &is_infinite);
+            let sources = infinite_sources(model, &matrices, signal.column, &is_infinite);
             findings.push(ill_posed(&verdict, &sources, signal.span));
         }
         verdicts.push(verdict);
     }
-    let is_well_posed = verdicts.iter().all(|verdict| verdict.finite_variance);
-    Ok(StochasticCheck { verdict: Some(Stochastic { is_well_posed, signals: verdicts }), findings })
+    Ok(PointVerdict { signals: verdicts, findings })
+}
+
+/// Signals that are variables of the linear model.
+fn asked_signals<'a>(study: &'a Study, model: &LinearModel) -> Vec<AskedSignal<'a>> {
+    let measured =
+        study.measurements.iter().map(|signal| (&*signal.name, signal.variable(), signal.span, Role::Measured));
+    let estimated = study.signals.iter().map(|signal| (&*signal.name, &*signal.name, signal.span, Role::Estimated));
+    measured
+        .chain(estimated)
+        .filter_map(|(name, read, span, role)| {
+            let column = model.variables.iter().position(|variable| variable.name == read)?;
+            Some(AskedSignal { name, span, role, column })
+        })
+        .collect()
+}
+
+/// Where the study names a signal.
+fn span_of(study: &Study, verdict: &SignalVerdict) -> Span {
+    let measured = study.measurements.iter().map(|signal| (&signal.name, signal.span, Role::Measured));
+    let estimated = study.signals.iter().map(|signal| (&signal.name, signal.span, Role::Estimated));
+    let found = measured.chain(estimated).find(|(name, _, role)| **name == verdict.name && *role == verdict.role);
+    found.map_or(Span::NONE, |(_, span, _)| span)
 }
 
 struct AskedSignal<'a> {
@@ -172,6 +220,8 @@ struct Question<'a> {
     columns: &'a [Option<usize>],
     /// By signal of the disturbances: pole excess.
     excess: &'a [i32],
+    /// By disturbance.
+    processes: &'a [NumericProcess],
     time: f64,
 }
 
@@ -193,7 +243,37 @@ impl Question<'_> {
             .with_disturbance(noise)?
             .with_measured(Mat::identity(n, n))?;
         let verdict = well_posedness(&system, self.excess, &PencilOptions::default())?;
-        Ok(verdict.signals.into_iter().map(|signal| signal.paths).collect())
+        let mut paths: Vec<Vec<DisturbancePath>> = verdict.signals.into_iter().map(|signal| signal.paths).collect();
+        if self.processes.iter().any(|process| process.excess.len() > 1) {
+            self.join_paths(&system, &mut paths)?;
+        }
+        Ok(paths)
+    }
+
+    /// Puts one path in the place of those of signals that a disturbance makes together. With `d` differentiations at most, and white noise
+    /// that reaches the variable like `s^-r`, the combination that arrives has the pole excess `2 (d + r)`.
+    fn join_paths(&self, system: &DescriptorSystem, paths: &mut [Vec<DisturbancePath>]) -> Result<(), PencilError> {
+        let filters: Vec<ShapingFilter> = self.processes.iter().map(|process| process.filter.clone()).collect();
+        let joint = with_shaping_filter(system, &ShapingFilter::side_by_side(&filters))?;
+        let degrees = relative_degrees(&joint, &PencilOptions::default())?;
+        let (mut signal, mut noise) = (0, 0);
+        for process in self.processes {
+            let (signals, noises) = (process.excess.len(), process.filter.noise.ncols());
+            let is_own = |path: &DisturbancePath| (signal..signal + signals).contains(&path.disturbance);
+            for (paths, degrees) in paths.iter_mut().zip(&degrees).filter(|_| signals > 1) {
+                let longest =
+                    paths.iter().filter(|path| is_own(path)).max_by_key(|path| path.differentiations).copied();
+                let degree = degrees[noise..noise + noises].iter().flatten().min().copied();
+                paths.retain(|path| !is_own(path));
+                if let (Some(path), Some(degree)) = (longest, degree) {
+                    let pole_excess = 2 * (path.differentiations as i32 + degree);
+                    paths.push(DisturbancePath { pole_excess, ..path });
+                }
+            }
+            signal += signals;
+            noise += noises;
+        }
+        Ok(())
     }
 
     fn varying_paths(&self) -> Result<Vec<Vec<DisturbancePath>>, PencilError> {
@@ -265,14 +345,15 @@ fn ill_posed(verdict: &SignalVerdict, sources: &[String], span: Span) -> Finding
     };
     let name = &verdict.name;
     let message = format!(
-        "`{name}` has infinite variance: the disturbance `{disturbance}` reaches it {way}{through}, which needs a pole excess of \
-         {needed}, and its own is {has}"
+        "`{name}` has infinite variance{}: the disturbance `{disturbance}` reaches it {way}{through}, which needs a pole excess of \
+         {needed}, and its own is {has}",
+        verdict.place()
     );
     let order = verdict.presampling_order;
     let lag = match verdict.role {
         Role::Measured => format!(
-            "model the presampling filter of the measurement, for instance T der(y) = {name} - y{}, and measure that",
-            if order > 1 { format!(" {order} times in a row") } else { String::new() }
+            "add the presampling filter of the measurement, `presampling = {{ time_constant = .., order = {order} }}` or `presampling = \
+             \"auto\"`"
         ),
         Role::Estimated => format!(
             "estimate a filtered signal, for instance T der(y) = {name} - y{}",
@@ -286,49 +367,55 @@ fn ill_posed(verdict: &SignalVerdict, sources: &[String], span: Span) -> Finding
         .with_help(format!("{lag}; or give `{disturbance}` a spectrum with a pole excess of at least {needed}"))
 }
 
-/// Pole excess `2 p` of the spectra of a disturbance's signals.
-fn pole_excess(
+/// A disturbance in numbers.
+struct NumericProcess {
+    filter: ShapingFilter,
+    /// By signal: pole excess `2 p` of its spectrum.
+    excess: Vec<i32>,
+}
+
+fn numeric_process(
     loaded: &mut Loaded,
     model: &LinearModel,
     disturbance: &Named<crate::study::Disturbance>,
-) -> Result<Vec<i32>, Vec<Finding>> {
+) -> Result<NumericProcess, Vec<Finding>> {
     let name = &disturbance.name;
     let problem = |message: String| vec![Finding::error("disturbance", disturbance.span, message).with_names([name])];
     // A disturbance that is zero is as smooth as one likes.
     let nothing = 2 * (model.n_variables() as i32 + 1);
+    let mut numbers = |list: &[Quantity]| -> Result<Vec<f64>, Vec<Finding>> {
+        list.iter().map(|quantity| number(loaded, model, quantity)).collect()
+    };
     match &disturbance.item.process {
-        DisturbanceProcess::White(_) => Ok(vec![0]),
+        DisturbanceProcess::White(_) => Ok(NumericProcess { filter: ShapingFilter::white(), excess: vec![0] }),
         DisturbanceProcess::Factor { num, den } => {
-            let degree = |loaded: &mut Loaded, list: &[Quantity]| -> Result<Option<usize>, Vec<Finding>> {
-                let values =
-                    list.iter().map(|quantity| number(loaded, model, quantity)).collect::<Result<Vec<f64>, _>>()?;
-                Ok(values.iter().position(|value| *value != 0.0).map(|first| values.len() - 1 - first))
+            let (num, den) = (numbers(num)?, numbers(den)?);
+            let degree = |list: &[f64]| list.iter().position(|value| *value != 0.0).map(|first| list.len() - 1 - first);
+            let excess = match (degree(&num), degree(&den)) {
+                (_, None) => return Err(problem(format!("the denominator of `{name}` is zero"))),
+                (None, _) => nothing,
+                (Some(num), Some(den)) => 2 * (den as i32 - num as i32),
             };
-            let (num, den) = (degree(loaded, num)?, degree(loaded, den)?);
-            match (num, den) {
-                (_, None) => Err(problem(format!("the denominator of `{name}` is zero"))),
-                (None, _) => Ok(vec![nothing]),
-                (Some(num), Some(den)) if num > den => Err(problem(format!(
+            let filter = ShapingFilter::from_factor(&num, &den).ok_or_else(|| {
+                let (num, den) = (degree(&num).unwrap_or(0), degree(&den).unwrap_or(0));
+                problem(format!(
                     "the numerator of `{name}` has a higher degree ({num}) than its denominator ({den}): no such noise exists"
-                ))),
-                (Some(num), Some(den)) => Ok(vec![2 * (den - num) as i32]),
-            }
+                ))
+            })?;
+            Ok(NumericProcess { filter, excess: vec![excess] })
         }
         DisturbanceProcess::Filter { a, b, c } => {
             let mut read = |matrix: &Matrix| -> Result<Mat<f64>, Vec<Finding>> {
-                let mut rows = Vec::new();
-                for row in matrix {
-                    rows.push(
-                        row.iter().map(|quantity| number(loaded, model, quantity)).collect::<Result<Vec<f64>, _>>()?,
-                    );
-                }
+                let rows = matrix.iter().map(|row| numbers(row)).collect::<Result<Vec<_>, _>>()?;
                 let columns = rows.first().map_or(0, Vec::len);
-                Ok(Mat::from_fn(rows.len(), columns, |row, column| rows[row][column]))
+                let entry = |row: usize, column: usize| rows[row].get(column).copied().unwrap_or(0.0);
+                Ok(Mat::from_fn(rows.len(), columns, entry))
             };
             let (a, b, c) = (read(a)?, read(b)?, read(c)?);
             let direct = Mat::zeros(c.nrows(), b.ncols());
             let filter = ShapingFilter::new(a, b, c, direct).map_err(|error| problem(format!("`{name}`: {error}")))?;
-            Ok(filter.pole_excess().into_iter().map(|excess| excess.unwrap_or(nothing)).collect())
+            let excess = filter.pole_excess().into_iter().map(|excess| excess.unwrap_or(nothing)).collect();
+            Ok(NumericProcess { filter, excess })
         }
     }
 }
@@ -343,6 +430,17 @@ fn number(loaded: &mut Loaded, model: &LinearModel, quantity: &Quantity) -> Resu
         return Ok(value);
     }
     Err(vec![Finding::error("not-finite", quantity.span, "this has no finite value")])
+}
+
+impl SignalVerdict {
+    /// The values of the unknowns it is about, in words.
+    fn place(&self) -> String {
+        if self.at.is_empty() {
+            return String::new();
+        }
+        let values: Vec<String> = self.at.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        format!(" at {}", values.join(", "))
+    }
 }
 
 impl Stochastic {

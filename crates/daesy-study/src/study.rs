@@ -200,6 +200,32 @@ pub struct Measurement {
     pub std: Option<Quantity>,
     /// Variance of the measurement error.
     pub variance: Option<Quantity>,
+    /// The anti-aliasing filter in front of it.
+    pub presampling: Option<Presampling>,
+    /// The variable that is read, where it is not the one it is named after: the output of its filter.
+    pub variable: Option<String>,
+}
+
+/// An anti-aliasing filter.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Presampling {
+    /// Equal lags in series.
+    Given {
+        /// Time constant of each.
+        time_constant: Quantity,
+        /// How many.
+        order: u64,
+    },
+    /// The least order that is needed, and a time constant that fits the samples; and where this is asked for.
+    Auto(Span),
+}
+
+impl Named<Measurement> {
+    /// The variable of the model that is read.
+    #[must_use]
+    pub fn variable(&self) -> &str {
+        self.item.variable.as_deref().unwrap_or(&self.name)
+    }
 }
 
 /// What the study calls a column of one data file.
@@ -404,8 +430,13 @@ impl Study {
             DisturbanceProcess::Factor { num, den } => num.iter().chain(den).collect(),
         });
         let of_measurements = self.measurements.iter().flat_map(|signal| [&signal.item.std, &signal.item.variance]);
+        let of_filters = self.measurements.iter().filter_map(|signal| match &signal.item.presampling {
+            Some(Presampling::Given { time_constant, .. }) => Some(time_constant),
+            _ => None,
+        });
         let of_parameters = self.parameters.iter().map(|parameter| &parameter.item);
-        let mut all = of_inputs.chain(of_disturbances).chain(of_measurements.flatten()).chain(of_parameters);
+        let of_measurements = of_measurements.flatten().chain(of_filters);
+        let mut all = of_inputs.chain(of_disturbances).chain(of_measurements).chain(of_parameters);
         let is_within = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '[' | ']');
         all.any(|quantity| match &quantity.value {
             QuantityValue::Number(_) => false,

@@ -72,6 +72,7 @@ impl ToJson for Stochastic {
                     "pole_excess": signal.pole_excess,
                     "pole_excess_needed": signal.pole_excess_needed,
                     "presampling_order": signal.presampling_order,
+                    "at": signal.at.iter().map(|(name, value)| (name.clone(), json!(value))).collect::<Map<_, _>>(),
                 })
             })
             .collect();

@@ -6,7 +6,9 @@ use daesy_graph::finding::{Finding, nearest};
 use daesy_graph::flat::{FlatDae, VariableKind};
 use daesy_graph::{ExprId, Leaf, LinearExtractor, Span, VarId};
 use daesy_structure::parameters::order_parameters;
+use daesy_structure::{RegularizeError, regularize};
 
+use super::computed::bind_computed;
 use super::parametric::{Elimination, EliminationProblem, ParametricMatrix, Symbols, Term};
 use super::timeline::{Signal, Timeline};
 use super::{KnownInput, LinearStudy, Matrices, MeasuredSignal, ParametricRows, Unknown, VaryingVariance};
@@ -62,11 +64,22 @@ pub fn build_linear_study(loaded: &mut Loaded, wanted: SignalsWanted) -> Result<
         findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)).collect()
     };
     let unknown_vars = unknown_variables(&loaded.flat, &study).map_err(in_study)?;
+    let mut with_computed;
+    let loaded = if loaded.flat.variables.iter().any(|variable| variable.fixed == Some(false)) {
+        with_computed = loaded.clone();
+        bind_computed(&mut with_computed.flat, &unknown_vars).map_err(|findings| in_model(&loaded.flat, &findings))?;
+        &mut with_computed
+    } else {
+        loaded
+    };
     let read = read_quantities(loaded, &study).map_err(in_study)?;
     let model = LinearModel::with_unknowns(&loaded.flat, &unknown_vars)
         .map_err(|finding| vec![Diagnostic::resolve(&finding, &loaded.flat.sources)])?;
     if model.kind == LinearKind::TimeVarying {
         return Err(vec![Diagnostic::error("nonlinear", "the coefficients of the model depend on time")]);
+    }
+    if model.equations.len() != model.n_variables() {
+        return Err(unbalanced(&loaded.flat));
     }
     let data = read_data(loaded, &study)?;
     let mut builder = Builder::new(loaded, &study, &model, unknown_vars)
@@ -75,6 +88,22 @@ pub fn build_linear_study(loaded: &mut Loaded, wanted: SignalsWanted) -> Result<
         Problem::Study(findings) => in_study(findings),
         Problem::Ready(diagnostics) => diagnostics,
     })
+}
+
+/// Findings about the model.
+fn in_model(flat: &FlatDae, findings: &[Finding]) -> Vec<Diagnostic> {
+    findings.iter().map(|finding| Diagnostic::resolve(finding, &flat.sources)).collect()
+}
+
+/// Why equations and variables do not fit.
+fn unbalanced(flat: &FlatDae) -> Vec<Diagnostic> {
+    match regularize(flat.clone()) {
+        Err(RegularizeError::Singular { findings, .. }) if !findings.is_empty() => in_model(flat, &findings),
+        _ => vec![
+            Diagnostic::error("structure", "the model has not as many equations as variables")
+                .with_help("`daesy check` says which are too many or missing"),
+        ],
+    }
 }
 
 enum Problem {
@@ -315,6 +344,7 @@ impl<'a> Builder<'a> {
             }
         }
         let mut filters = Vec::new();
+        let mut filter_names = Vec::new();
         let mut noises = Vec::new();
         let mut intensities = ParametricMatrix::zeros(n_noise, 1);
         let (mut state, mut noise) = (n_model, 0);
@@ -332,6 +362,7 @@ impl<'a> Builder<'a> {
                 }
             }
             if size > 0 {
+                filter_names.push(disturbance.name.clone());
                 filters
                     .push(FilterBlock { states: state..state + size, starts_at_zero: disturbance.item.starts_at_zero });
             }
@@ -347,7 +378,7 @@ impl<'a> Builder<'a> {
         // Signals.
         let mut measured = ParametricMatrix::zeros(self.study.measurements.len(), n);
         for (row, signal) in self.study.measurements.iter().enumerate() {
-            let column = self.variable(&signal.name, signal.span)?;
+            let column = self.variable(signal.variable(), signal.span)?;
             measured.add(row, column, Term::Number(1.0));
         }
         let signals = if wanted == SignalsWanted::Yes { &self.study.signals[..] } else { &[] };
@@ -434,7 +465,8 @@ impl<'a> Builder<'a> {
                 n_unknown: unknowns.len(),
                 filters,
                 start: match self.study.initial.mode {
-                    InitialMode::Model | InitialMode::Zero => StartMode::Given,
+                    InitialMode::Model => StartMode::Given,
+                    InitialMode::Zero => StartMode::Zero,
                     InitialMode::Estimate => StartMode::Estimated,
                     InitialMode::Diffuse => StartMode::Diffuse,
                     InitialMode::Stationary => StartMode::Stationary,
@@ -447,6 +479,7 @@ impl<'a> Builder<'a> {
             estimated: signals.iter().map(|signal| signal.name.clone()).collect(),
             inputs,
             noises,
+            filter_names,
             insisted_names: start.insisted_names,
             wished_names: start.wished_names,
             experiments,

@@ -12,8 +12,8 @@ use crate::data::{Conversion, TimeAxis};
 
 use super::{
     ColumnName, DataSource, Disturbance, DisturbanceProcess, Hold, IdentifyOptions, Impulse, Initial, InitialMode,
-    InputSource, LinearNames, LinearSource, Measurement, ModelSource, Named, Quantity, QuantityValue, RandomParameter,
-    SampleSource, SimulateOptions, Study, StudyModel, UnknownParameter, UqOptions,
+    InputSource, LinearNames, LinearSource, Measurement, ModelSource, Named, Presampling, Quantity, QuantityValue,
+    RandomParameter, SampleSource, SimulateOptions, Study, StudyModel, UnknownParameter, UqOptions,
 };
 
 /// What reading a study gave: the study when nothing in it is wrong, and the findings with the text they point into.
@@ -404,8 +404,46 @@ fn read_measurement(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
             );
         }
     }
+    let presampling = section.take("presampling").and_then(|value| read_presampling(reader, name, value));
     section.finish(reader);
-    Some(Measurement { column, std, variance })
+    Some(Measurement { column, std, variance, presampling, variable: None })
+}
+
+/// More lags than this are a mistake.
+const MOST_LAGS: u64 = 16;
+
+fn read_presampling(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<Presampling> {
+    let span = reader.span(value);
+    if let DeValue::String(text) = value.get_ref() {
+        if text == "auto" {
+            return Some(Presampling::Auto(span));
+        }
+        let message = format!("the presampling of `{name}` is \"auto\" or a table, not \"{text}\"");
+        let finding = Finding::error("presampling", span, message).with_names([name]);
+        reader.findings.push(finding.with_help("write { time_constant = 0.01, order = 1 }, or \"auto\""));
+        return None;
+    }
+    let mut section = reader.table("presampling", value, "a table such as { time_constant = 0.01, order = 1 }")?;
+    let time_constant = section.take("time_constant").and_then(|value| reader.quantity("time_constant", value));
+    let order = section.take("order").map_or(Some(1), |value| reader.count("order", value));
+    section.finish(reader);
+    let Some(time_constant) = time_constant else {
+        let message = format!("the presampling filter of `{name}` needs a `time_constant`");
+        reader.findings.push(Finding::error("presampling", span, message).with_names([name]));
+        return None;
+    };
+    let order = order?;
+    if matches!(time_constant.value, QuantityValue::Number(number) if !(number > 0.0)) {
+        let message = format!("the time constant of the presampling filter of `{name}` must be greater than zero");
+        reader.findings.push(Finding::error("out-of-range", time_constant.span, message).with_names([name]));
+        return None;
+    }
+    if !(1..=MOST_LAGS).contains(&order) {
+        let message = format!("the order of the presampling filter of `{name}` must be from 1 to {MOST_LAGS}");
+        reader.findings.push(Finding::error("out-of-range", span, message).with_names([name]));
+        return None;
+    }
+    Some(Presampling::Given { time_constant, order })
 }
 
 /// `[estimate]`

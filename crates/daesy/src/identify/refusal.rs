@@ -62,6 +62,16 @@ pub fn finding(study: &LinearStudy, theta: &[f64], error: &EstimateError) -> Fin
                 .with_names([disturbance])
                 .with_help("give the unknowns it depends on a bound that keeps it positive")
         }
+        EstimateError::FilterNotDynamic { filter } => {
+            let disturbance = study.filter_names.get(*filter).map_or("a disturbance", String::as_str);
+            let message = format!(
+                "the disturbance `{disturbance}` is so much faster than everything else that its shaping filter cannot be told \
+                 from an algebraic equation{here}"
+            );
+            Finding::error("disturbance-too-fast", Span::NONE, message).with_names([disturbance]).with_help(
+                "give it a longer time constant, or `white` with the intensity of its spectrum at low frequencies",
+            )
+        }
         EstimateError::InconsistentStart { condition, residual } => {
             let what = study.insisted_names.get(*condition).map_or("a start condition", String::as_str);
             let message = format!("{what} contradicts the other start conditions by {residual:e}{here}");

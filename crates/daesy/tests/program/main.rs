@@ -3,6 +3,7 @@
 mod campbell;
 mod discontinuities;
 mod estimation;
+mod estimation_starts;
 mod events;
 mod json;
 mod misled;

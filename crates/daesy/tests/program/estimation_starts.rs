@@ -1,0 +1,277 @@
+//! Where estimation starts, and for which values of the unknowns it has an answer.
+
+use std::fmt::Write as _;
+
+use crate::session::{Session, finding};
+
+/// Log-likelihoods of a grid.
+fn likelihoods(session: &Session, grid: &str, set: &str) -> Vec<f64> {
+    let run = session.run(&["cost", "study.toml", "--json", "--grid", grid, "--set", set]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    run.json()["values"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
+}
+
+/// A descriptor study with its variables in some order and in some units: noise in the algebraic part, an input, hidden index 2.
+fn arranged(order: [usize; 4], units: [f64; 4], mode: &str) -> Session {
+    // z1 = u + w1, z2 = z1', z4 = z1, (z3 - 0.7 z4)' = z1 - a z3, with the first and the third equation added to the second.
+    let e = [[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 1.0, -0.7], [0.0, 0.0, 1.0, -0.7], [0.0; 4]];
+    let f = [["0", "1", "0", "0"], ["0", "1", "-a", "1"], ["1", "0", "-a", "0"], ["1", "0", "0", "0"]];
+    let h = ["0", "0.5", "1", "0.3"];
+    let row = |entries: Vec<String>| format!("[{}]", entries.join(", "));
+    let e_rows: Vec<String> =
+        e.iter().map(|list| row(order.iter().map(|&at| (list[at] * units[at]).to_string()).collect())).collect();
+    let scaled = |list: &[&str; 4]| row(order.iter().map(|&at| format!("\"({})*{}\"", list[at], units[at])).collect());
+    let f_rows: Vec<String> = f.iter().map(scaled).collect();
+    let study = format!(
+        "[linear]\nE = [{}]\nF = [{}]\nG = [[0], [0], [0], [-1]]\nJ = [[0], [0], [0], [-1]]\nH = [{}]\n\
+         [unknown]\na = {{ start = 0.5, min = 0.1, max = 3 }}\nq = {{ start = 0.5, min = 0.1, max = 3 }}\n\
+         [disturbances]\nw1 = {{ num = [\"q\"], den = [1, 3.5, 4.5, 2.25] }}\n\
+         [inputs]\nu1 = {{ column = \"u\", hold = \"cubic\" }}\n[measurements]\ny1 = {{ column = \"y\", std = 0.1 }}\n\
+         [data]\nfile = \"data.csv\"\n[initial]\nmode = \"{mode}\"\n",
+        e_rows.join(", "),
+        f_rows.join(", "),
+        scaled(&h)
+    );
+    let mut data = "t,u,y\n".to_owned();
+    for k in 0..20 {
+        let t = 0.2 * f64::from(k);
+        let _ = writeln!(data, "{t},{},{}", (1.3 * t).sin(), (0.9 * t).cos() + 0.1 * (7.0 * t).sin());
+    }
+    Session::new().with("study.toml", &study).with("data.csv", &data)
+}
+
+#[test]
+fn the_order_and_the_units_of_variables_do_not_change_a_likelihood() {
+    for mode in ["estimate", "diffuse", "zero"] {
+        let of = |order, units| likelihoods(&arranged(order, units, mode), "a=0.3:1.3:3", "q=0.8");
+        let first = of([0, 1, 2, 3], [1.0; 4]);
+        for (order, units) in
+            [([3, 1, 0, 2], [1.0; 4]), ([2, 3, 1, 0], [1e3, 1.0, 1e-2, 10.0]), ([1, 0, 3, 2], [1e-3, 50.0, 1.0, 1e2])]
+        {
+            for (a, b) in first.iter().zip(of(order, units)) {
+                assert!((a - b).abs() < 1e-8 * a.abs().max(1.0), "{mode}, {order:?}: {a} and {b}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_variable_that_an_input_sets_is_not_a_free_start() {
+    // z1 = u: what is free is z2, whatever their order.
+    let study = |e: &str, f: &str, h: &str| {
+        format!(
+            "[linear]\nE = {e}\nF = {f}\nG = [[0], [-1]]\nH = {h}\n[unknown]\na = {{ start = 0.7, min = 0.1, max = 4 }}\n\
+             [inputs]\nu1 = {{ column = \"u\", hold = \"foh\" }}\n[measurements]\ny1 = {{ column = \"y\", std = 0.05 }}\n\
+             [data]\nfile = \"data.csv\"\n[initial]\nmode = \"estimate\"\n"
+        )
+    };
+    // z2' = -a z2 - 1 with u = 1 + t.
+    let mut data = "t,u,y\n".to_owned();
+    for k in 0..40 {
+        let t = 0.1 * f64::from(k);
+        let _ = writeln!(data, "{t},{},{}", 1.0 + t, -1.0 + 4.0 * (-t).exp());
+    }
+    let mut found = Vec::new();
+    for (e, f, h) in [
+        ("[[1, 1], [1, 1]]", "[[0, \"-a\"], [1, \"-a\"]]", "[[0, 1]]"),
+        ("[[1, 1], [1, 1]]", "[[\"-a\", 0], [\"-a\", 1]]", "[[1, 0]]"),
+    ] {
+        let session = Session::new().with("study.toml", &study(e, f, h)).with("data.csv", &data);
+        let run = session.run(&["identify", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let document = run.json();
+        let a = document["parameters"][0]["estimate"].as_f64().unwrap();
+        assert!((a - 1.0).abs() < 1e-5, "{document}");
+        found.push(document["log_likelihood"].as_f64().unwrap());
+    }
+    assert!((found[0] - found[1]).abs() < 1e-8 * found[0].abs(), "{found:?}");
+}
+
+const DECAY: &str = "t,x\n0,1\n1,0.4\n2,0.1\n";
+
+#[test]
+fn a_disturbance_that_is_hopelessly_fast_is_refused() {
+    let model = "model M\n  input Real w;\n  parameter Real k = 1;\n  Real x(start = 1, fixed = true);\nequation\n  der(x) = -k*x + w;\nend M;\n";
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 1.0, min = 0.1, max = 10.0 }\n\
+                 [disturbances]\nw = { std = 0.1, time_constant = 1e-300 }\n[measurements]\nx = { std = 0.1 }\n[data]\nfile = \"data.csv\"\n";
+    let session = Session::with_model(model).with("study.toml", study).with("data.csv", DECAY);
+    let run = session.run(&["identify", "study.toml", "--json"]);
+    assert!(run.status == 1 || run.status == 3, "{}", run.stderr);
+    run.json();
+}
+
+#[test]
+fn an_equation_that_is_there_twice_is_named() {
+    let model = "model A\n  parameter Real k = 1;\n  Real x(start = 1, fixed = true);\n  Real y;\nequation\n  der(x) = -k*x;\n  x = -y;\n  x = -y;\nend A;\n";
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 1.0, min = 0.5, max = 2.0 }\n[measurements]\nx = { std = 0.01 }\n[data]\nfile = \"data.csv\"\n";
+    let session = Session::with_model(model).with("study.toml", study).with("data.csv", DECAY);
+    let run = session.run(&["identify", "study.toml", "--json", "--method", "ml"]);
+    assert_eq!(run.status, 1, "{}", run.stderr);
+    finding(&run.json(), "duplicate-equation");
+}
+
+#[test]
+fn a_model_without_states_has_a_likelihood() {
+    let model = "model A\n  parameter Real k = 1;\n  Real y;\nequation\n  y^3 + y = k*time;\nend A;\n";
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 1.0, min = 0.5, max = 2.0 }\n[measurements]\ny = { std = 0.01 }\n[data]\nfile = \"data.csv\"\n";
+    let session = Session::with_model(model).with("study.toml", study).with("data.csv", "t,y\n0,0\n1,0.68\n2,1\n");
+    let run = session.run(&["cost", "study.toml", "--method", "ml", "--grid", "k=1:1.1:2", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    // y(1) = 0.6823278038280193, y(2) = 1 at k = 1.
+    let expected = -1.5 * (2.0 * std::f64::consts::PI * 1e-4).ln() - 0.5 * (0.002_327_803_828_019_3_f64 / 0.01).powi(2);
+    let found = run.json()["values"][0].as_f64().unwrap();
+    assert!((found - expected).abs() < 1e-6, "{found} instead of {expected}");
+}
+
+#[test]
+fn a_likelihood_starts_from_computed_parameters() {
+    let model = "model A\n  parameter Real k = 1;\n  parameter Real p(fixed = false);\n  parameter Real q = 2*p;\n  Real x(start = q, fixed = true);\n\
+                 initial equation\n  3*p = 9;\nequation\n  der(x) = -k*x;\nend A;\n";
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 0.7, min = 0.1, max = 3.0 }\n[measurements]\nx = { std = 0.01 }\n[data]\nfile = \"data.csv\"\n";
+    let mut data = "t,x\n".to_owned();
+    for step in 0..21 {
+        let t = 0.1 * f64::from(step);
+        let _ = writeln!(data, "{t},{}", 6.0 * (-t).exp());
+    }
+    let session = Session::with_model(model).with("study.toml", study).with("data.csv", &data);
+    let run = session.run(&["identify", "study.toml", "--method", "ml", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let k = run.json()["parameters"][0]["estimate"].as_f64().unwrap();
+    assert!((k - 1.0).abs() < 1e-6, "{k}");
+}
+
+#[test]
+fn well_posedness_is_judged_for_all_values_within_the_bounds() {
+    let study = "[linear]\nE = [[1, 0], [0, 0]]\nF = [[-2, 0], [0, -1]]\nJ = [[1], [1]]\nH = [[1, \"theta-1\"]]\n\
+                 [unknown]\ntheta = { start = 1, min = 0, max = 2 }\n[disturbances]\nw1 = { white = 1.0 }\n[measurements]\ny1 = { std = 0.1 }\n";
+    let run = Session::new().with("study.toml", study).run(&["check", "study.toml", "--json"]);
+    assert_eq!(run.status, 1, "{}", run.stdout);
+    let document = run.json();
+    assert_eq!(document["stochastic"]["well_posed"], false);
+    assert!(document["stochastic"]["signals"][0]["at"]["theta"].is_number(), "{document}");
+    finding(&document, "ill-posed");
+}
+
+#[test]
+fn values_at_which_a_degree_of_freedom_is_lost_are_named() {
+    // At theta = 1.25 the second variable is white noise.
+    let study = "[linear]\nE = [[1, 0], [0, \"theta-1.25\"]]\nF = [[-2, 0], [0, -1]]\nJ = [[1], [1]]\nH = [[1, 1]]\n\
+                 [unknown]\ntheta = { start = 2, min = 0.5, max = 3 }\n[disturbances]\nw1 = { white = 1.0 }\n[measurements]\ny1 = { std = 0.1 }\n";
+    let document = Session::new().with("study.toml", study).run(&["check", "study.toml", "--json"]).json();
+    let told = finding(&document, "ill-posed-at");
+    assert!(told["message"].as_str().unwrap().contains("theta = 1.25"), "{told}");
+}
+
+#[test]
+fn what_cancels_between_correlated_disturbances_is_not_there() {
+    let study = |c: &str| {
+        format!(
+            "[linear]\nE = [[1, -1, 0], [0, 0, 0], [0, 0, 0]]\nF = [[0, 0, 1], [1, 0, 0], [0, 1, 0]]\nJ = [[0, 0], [-1, 0], [0, -1]]\n\
+             H = [[0, 0, 1]]\n[disturbances]\nd = {{ signals = [\"w1\", \"w2\"], A = [[-1, 0, 0], [0, 0, 1], [0, -4, -2]], \
+             B = [[1, 0], [0, 0], [0, 1]], C = {c} }}\n[measurements]\ny1 = {{ std = 0.1 }}\n"
+        )
+    };
+    let check = |c: &str| Session::new().with("study.toml", &study(c)).run(&["check", "study.toml", "--json"]);
+    let cancelled = check("[[1, 0, 0], [1, 1, 0]]");
+    assert_eq!(cancelled.status, 0, "{}", cancelled.stdout);
+    assert_eq!(cancelled.json()["stochastic"]["well_posed"], true);
+    let left = check("[[1, 0, 0], [0.9, 1, 0]]");
+    assert_eq!(left.status, 1, "{}", left.stdout);
+    assert_eq!(left.json()["stochastic"]["signals"][0]["presampling_order"], 1);
+}
+
+/// Log-density of values with covariance `variance exp(-|t - s| / tau) + noise`.
+fn low_passed_white_noise(values: &[f64], step: f64, variance: f64, tau: f64, noise: f64) -> f64 {
+    let n = values.len();
+    let entry = |i: usize, j: usize| {
+        let distance = step * (i as f64 - j as f64).abs();
+        variance * (-distance / tau).exp() + if i == j { noise } else { 0.0 }
+    };
+    // Cholesky, row by row.
+    let mut l = vec![vec![0.0; n]; n];
+    let mut left = values.to_vec();
+    let mut log_density = 0.0;
+    for i in 0..n {
+        for j in 0..=i {
+            let sum: f64 = (0..j).map(|k| l[i][k] * l[j][k]).sum();
+            l[i][j] = if i == j { (entry(i, i) - sum).sqrt() } else { (entry(i, j) - sum) / l[j][j] };
+        }
+        let known: f64 = (0..i).map(|k| l[i][k] * left[k]).sum();
+        left[i] = (values[i] - known) / l[i][i];
+        log_density -= 0.5 * (2.0 * std::f64::consts::PI).ln() + l[i][i].ln() + 0.5 * left[i] * left[i];
+    }
+    log_density
+}
+
+#[test]
+fn a_presampling_filter_makes_white_noise_measurable() {
+    let values: Vec<f64> = (0..12).map(|k| (1.7 * f64::from(k)).sin() + 0.3).collect();
+    let mut data = "t,y1\n".to_owned();
+    for (k, value) in values.iter().enumerate() {
+        let _ = writeln!(data, "{},{value}", 0.25 * k as f64);
+    }
+    let study = |presampling: &str| {
+        format!(
+            "[linear]\nE = [[0]]\nF = [[-1]]\nJ = [[1]]\nH = [[1]]\n[unknown]\nq = {{ start = 2, min = 0.1, max = 9 }}\n\
+             [disturbances]\nw1 = {{ white = \"q\" }}\n[measurements]\ny1 = {{ std = 0.1{presampling} }}\n\
+             [data]\nfile = \"data.csv\"\n[initial]\nmode = \"stationary\"\n"
+        )
+    };
+    let session = |presampling: &str| Session::new().with("study.toml", &study(presampling)).with("data.csv", &data);
+    let without = session("").run(&["check", "study.toml", "--json"]);
+    assert_eq!(without.status, 1);
+    assert!(finding(&without.json(), "ill-posed")["help"].as_str().unwrap().contains("presampling"));
+    for (presampling, tau) in
+        [(", presampling = { time_constant = 0.4, order = 1 }", 0.4), (", presampling = \"auto\"", 0.05)]
+    {
+        let session = session(presampling);
+        assert_eq!(session.run(&["check", "study.toml", "--json"]).status, 0, "{presampling}");
+        let run = session.run(&["cost", "study.toml", "--json", "--grid", "q=1.5:3:2"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        for (at, q) in [1.5, 3.0].into_iter().enumerate() {
+            let expected = low_passed_white_noise(&values, 0.25, q / (2.0 * tau), tau, 0.01);
+            let found = run.json()["values"][at].as_f64().unwrap();
+            assert!((found - expected).abs() < 1e-8 * expected.abs(), "{presampling}: {found} instead of {expected}");
+        }
+    }
+}
+
+#[test]
+fn a_presampling_filter_is_part_of_predictions_too() {
+    let model =
+        "model A\n  parameter Real k = 1;\n  Real x(start = 1, fixed = true);\nequation\n  der(x) = -k*x;\nend A;\n";
+    // T v' = x - v from v(0) = x(0).
+    let tau = 0.5;
+    let mut data = "t,x\n".to_owned();
+    for step in 0..30 {
+        let t = 0.1 * f64::from(step);
+        let slow = (-t).exp() / (1.0 - tau);
+        let _ = writeln!(data, "{t},{}", slow + (1.0 - 1.0 / (1.0 - tau)) * (-t / tau).exp());
+    }
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 0.7, min = 0.1, max = 3.0 }\n\
+                 [measurements]\nx = { std = 0.01, presampling = { time_constant = 0.5 } }\n[data]\nfile = \"data.csv\"\n";
+    let session = Session::with_model(model).with("study.toml", study).with("data.csv", &data);
+    for method in ["ml", "pem"] {
+        let run = session.run(&["identify", "study.toml", "--json", "--method", method]);
+        assert_eq!(run.status, 0, "{method}: {}", run.stderr);
+        let k = run.json()["parameters"][0]["estimate"].as_f64().unwrap();
+        assert!((k - 1.0).abs() < 1e-4, "{method}: {k}");
+    }
+}
+
+#[test]
+fn a_presampling_filter_with_impossible_numbers_is_refused() {
+    for (presampling, code) in [
+        ("{ order = 1 }", "presampling"),
+        ("{ time_constant = 0, order = 1 }", "out-of-range"),
+        ("{ time_constant = 1, order = 99 }", "out-of-range"),
+        ("\"always\"", "presampling"),
+    ] {
+        let study = format!(
+            "[linear]\nE = [[1]]\nF = [[-1]]\n[measurements]\nz1 = {{ std = 1, presampling = {presampling} }}\n"
+        );
+        let run = Session::new().with("study.toml", &study).run(&["check", "study.toml", "--json"]);
+        assert_eq!(run.status, 1, "{presampling}");
+        finding(&run.json(), code);
+    }
+}
