@@ -3,6 +3,7 @@
 
 mod book;
 mod browser;
+mod conformance;
 mod dependencies;
 mod problem;
 mod process;
@@ -25,6 +26,7 @@ Developer commands of daesy.
     cargo xtask book              build the book and run every command in it
     cargo xtask bench [NAME ..]   a benchmark against peers; without a name, the list
     cargo xtask study [NAME ..]   a long study; without a name, the list
+    cargo xtask conformance ..    the examples of a library against its reference results
 
 `cargo xtask COMMAND --help` says more.";
 
@@ -81,6 +83,22 @@ book/studies/NAME: numbers, pictures, a comparison with a paper; chapters show t
 `{{study NAME}}`. Its pictures are also written as PNG, beside the SVG, by the package in raster/;
 these are not kept in the repository. Without a name, lists what there is.";
 
+const CONFORMANCE_HELP: &str = "\
+cargo xtask conformance LIBRARY REFERENCES [OPTIONS]
+
+Simulates the examples of a Modelica library and compares them with reference results in the layout
+of the Modelica Association: a folder for each class with comparisonSignals.txt, creation.txt and a
+table NAME.csv. LIBRARY is the folder that holds the packages. Neither is part of the project. Prints
+a line for each example, a table by package, reasons of refusal by count, and the ten slowest. The
+exit status is 0 when no example differs from its reference or crashes.
+
+    --only PART       examples whose name has PART in it
+    --limit SECONDS   for one example (60)
+    --output FILE     where results go (target/conformance/results.tsv)
+    --earlier FILE    results of an earlier run: says what got better and what broke
+    --program FILE    the program; without it, it is built in release mode
+    --page FILE       also writes the tables there";
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some((command, rest)) = arguments.split_first() else {
@@ -98,6 +116,7 @@ fn main() -> ExitCode {
         "book" => BOOK_HELP,
         "bench" => BENCH_HELP,
         "study" => STUDY_HELP,
+        "conformance" => CONFORMANCE_HELP,
         other => {
             eprintln!("no command `{other}`\n\n{OVERVIEW}");
             return ExitCode::from(2);
@@ -118,6 +137,7 @@ fn main() -> ExitCode {
         "test" => suite::run(&workspace, rest),
         "tidy" => tidy::run(&workspace),
         "book" => book::run(&workspace, !rest.iter().any(|a| a == "--no-run")),
+        "conformance" => conformance::run(&workspace, rest),
         "bench" => programs::run(&workspace, Shelf::Benchmarks, rest),
         _ => programs::run(&workspace, Shelf::Studies, rest),
     };

@@ -594,6 +594,17 @@ impl<'run> Run<'run> {
                         }
                     }
                 }
+                Statement::Intrinsic { intrinsic, args, results } => {
+                    let inputs: Vec<f64> = args.iter().map(|&arg| body.locals[arg as usize]).collect();
+                    let mut outputs = vec![0.0; results.len()];
+                    if let Err(error) = intrinsic.evaluate(&inputs, &mut outputs) {
+                        let function = body.function.name.clone();
+                        return Err(EvaluationError::AssertionFailed { function, message: error.to_string() });
+                    }
+                    for (&result, value) in results.iter().zip(outputs) {
+                        body.locals[result as usize] = value;
+                    }
+                }
                 Statement::Break => return Ok(Flow::Break),
                 Statement::Return => return Ok(Flow::Return),
                 Statement::Assert { condition, message } => {

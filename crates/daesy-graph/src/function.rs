@@ -1,5 +1,8 @@
 //! User functions that cannot be inlined: small imperative programs over scalar locals.
 
+use std::sync::Arc;
+
+use crate::intrinsic::Intrinsic;
 use crate::node::ExprId;
 use crate::source::Span;
 
@@ -63,6 +66,15 @@ pub enum Statement {
         condition: ExprId,
         /// The body.
         body: Vec<Statement>,
+    },
+    /// `results := intrinsic(args)`
+    Intrinsic {
+        /// What is computed.
+        intrinsic: Arc<Intrinsic>,
+        /// The locals that are its inputs.
+        args: Vec<u32>,
+        /// The locals that get its outputs.
+        results: Vec<u32>,
     },
     /// `break`
     Break,

@@ -21,6 +21,7 @@ use smallvec::SmallVec;
 use crate::derivative::{Tangent, is_flat};
 use crate::function::{Function, FunctionId, Statement};
 use crate::graph::Graph;
+use crate::intrinsic::Intrinsic;
 use crate::node::{ExprId, Node};
 use crate::traverse::Reach;
 
@@ -148,6 +149,19 @@ impl<'graph> Maker<'graph> {
                     has_changed |= self.spread(otherwise);
                 }
                 Statement::While { body, .. } => has_changed |= self.spread(body),
+                Statement::Intrinsic { intrinsic, args, results } => {
+                    let is_active = args
+                        .iter()
+                        .enumerate()
+                        .any(|(at, &arg)| self.active[arg as usize] && intrinsic.partial(at).is_some());
+                    if let Some(&result) = results.first()
+                        && is_active
+                        && !self.active[result as usize]
+                    {
+                        self.active[result as usize] = true;
+                        has_changed = true;
+                    }
+                }
                 Statement::Break | Statement::Return | Statement::Assert { .. } => {}
             }
         }
@@ -214,6 +228,23 @@ impl<'graph> Maker<'graph> {
         })
     }
 
+    /// `sum of (d f / d u_i) du_i` over the active inputs.
+    fn intrinsic_tangent(&mut self, intrinsic: &Intrinsic, args: &[u32], placed: &[u32]) -> ExprId {
+        let inputs: Vec<ExprId> = placed.iter().map(|&local| self.graph.local(local)).collect();
+        let mut sum: Tangent = None;
+        for (at, &arg) in args.iter().enumerate() {
+            let Some(partial) = intrinsic.partial(at).filter(|_| self.active[arg as usize]) else { continue };
+            let slope = self.graph.call_intrinsic(&partial, 0, &inputs);
+            let change = self.graph.local(self.layout.shadow(arg));
+            let product = self.graph.mul(slope, change);
+            sum = Some(match sum {
+                Some(sum) => self.graph.add(sum, product),
+                None => product,
+            });
+        }
+        self.graph.or_zero(sum)
+    }
+
     /// The statements with the derivative in front of each assignment. Recurses as deep as the source text is nested.
     fn statements(&mut self, statements: &[Statement]) -> Vec<Statement> {
         let mut made = Vec::with_capacity(2 * statements.len());
@@ -247,6 +278,18 @@ impl<'graph> Maker<'graph> {
                     let condition = self.moved(*condition);
                     let body = self.statements(body);
                     made.push(Statement::While { condition, body });
+                }
+                Statement::Intrinsic { intrinsic, args, results } => {
+                    let place = |local: &u32| self.layout.place(*local);
+                    let (placed, moved): (Vec<u32>, Vec<u32>) =
+                        (args.iter().map(place).collect(), results.iter().map(place).collect());
+                    if let Some(&result) = results.first()
+                        && self.active[result as usize]
+                    {
+                        let value = self.intrinsic_tangent(intrinsic, args, &placed);
+                        made.push(Statement::Assign { local: self.layout.shadow(result), value });
+                    }
+                    made.push(Statement::Intrinsic { intrinsic: intrinsic.clone(), args: placed, results: moved });
                 }
                 Statement::Break => made.push(Statement::Break),
                 Statement::Return => made.push(Statement::Return),

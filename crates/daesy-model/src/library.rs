@@ -76,6 +76,19 @@ pub struct ClassSource<'a> {
     pub folder: Option<&'a Folder>,
 }
 
+/// What a name on the disk is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileKind {
+    /// There is nothing of this name.
+    Nothing,
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// Something else.
+    Other,
+}
+
 /// All classes that can be found by name.
 #[derive(Debug, Default)]
 pub struct Library {
@@ -296,6 +309,33 @@ impl Library {
     #[must_use]
     pub fn sources(&self) -> SourceMap {
         lock(&self.sources).clone()
+    }
+
+    /// The folder of the file that a span is in.
+    #[must_use]
+    pub fn folder_of(&self, span: Span) -> Option<PathBuf> {
+        let sources = lock(&self.sources);
+        let path = FilePath::new(&sources.file(span.file)?.name).canonicalize().ok()?;
+        path.parent().map(FilePath::to_path_buf)
+    }
+
+    /// The bytes of a file that a model reads, such as one with a table.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read_file(&self, path: &str) -> std::io::Result<Vec<u8>> {
+        std::fs::read(path)
+    }
+
+    /// What a name on the disk is.
+    #[must_use]
+    pub fn file_kind(&self, path: &str) -> FileKind {
+        match std::fs::metadata(path) {
+            Ok(data) if data.is_file() => FileKind::File,
+            Ok(data) if data.is_dir() => FileKind::Folder,
+            Ok(_) => FileKind::Other,
+            Err(_) => FileKind::Nothing,
+        }
     }
 
     /// The text of a span.

@@ -187,3 +187,16 @@ fn the_potential_root_of_the_lowest_priority_is_taken() {
         assert!(error.findings.iter().any(|finding| finding.code == code), "{class}: {error}");
     }
 }
+
+#[test]
+fn a_bus_in_a_bus_carries_its_members_on() {
+    let text = "package P connector RI = input Real; connector RO = output Real;
+                expandable connector Sub end Sub; expandable connector Bus end Bus;
+                model Source RO y; Bus bus; Sub sub; equation y = time; connect(y, sub.speed); connect(sub, bus.sub); end Source;
+                model Sink RI u; Sub sub; equation connect(u, sub.speed); end Sink;
+                model M Source a; Sink b; Bus bus; equation connect(a.bus, bus); connect(bus.sub, b.sub); end M; end P;";
+    let flat = flat(text, "P.M");
+    let size = flat.size();
+    assert_eq!(size.equations, size.unknowns, "{:?}", equations(&flat));
+    assert!(flat.find("bus.sub.speed").is_some());
+}

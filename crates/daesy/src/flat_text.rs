@@ -92,6 +92,12 @@ impl Writer<'_> {
                     self.statements(body, result, depth + 1, text);
                     writeln!(text, "{indent}end while;")
                 }
+                Statement::Intrinsic { intrinsic, args, results } => {
+                    // Modelica has no expression for these: they are named, not spelled out.
+                    let args: Vec<String> = args.iter().map(|arg| format!("{LOCALS}[{}]", arg + 1)).collect();
+                    let results: Vec<String> = results.iter().map(|local| format!("{LOCALS}[{}]", local + 1)).collect();
+                    writeln!(text, "{indent}({}) := {}({});", results.join(", "), intrinsic.name(), args.join(", "))
+                }
                 Statement::Break => writeln!(text, "{indent}break;"),
                 Statement::Return => writeln!(text, "{indent}{result}\n{indent}return;"),
                 Statement::Assert { condition, message } => {

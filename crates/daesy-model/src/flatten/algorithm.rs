@@ -28,6 +28,8 @@ pub(crate) enum Flow {
     Next,
     Break,
     Return,
+    /// The loop is left where this condition holds.
+    Maybe(ExprId),
 }
 
 /// Values of the variables an algorithm assigns.
@@ -125,19 +127,31 @@ impl<'a> Flattener<'a> {
             }
             StatementKind::For { iterators, body } => {
                 let mut flow = Flow::Next;
+                // Where a pass may have left the loop: the condition, and the variables as they were then.
+                let mut left: Vec<(ExprId, Ctx)> = Vec::new();
+                let n_path = self.functions.path.len();
                 let fallback =
                     |this: &mut Self, name: Name, ctx: &mut Ctx| this.size_by_use_statements(body, name, ctx);
                 let n_errors = self.n_errors;
                 let result = self.for_each(iterators, &fallback, ctx, &mut |this, ctx| {
-                    if flow != Flow::Next {
+                    if matches!(flow, Flow::Break | Flow::Return) {
                         return Ok(());
                     }
                     if this.functions.needs_program.is_some() {
                         return Err(Refused);
                     }
                     flow = this.run_block(body, ctx)?;
+                    if let Flow::Maybe(condition) = flow {
+                        left.push((condition, ctx.clone()));
+                        let negated = this.graph.not(condition);
+                        this.functions.path.push(negated);
+                    }
                     Ok(())
                 });
+                self.functions.path.truncate(n_path);
+                while let Some((condition, saved)) = left.pop() {
+                    self.merge(condition, saved, ctx)?;
+                }
                 if result.is_err() {
                     // A range that is not known: the loop has to be run when the model runs.
                     if ctx.in_function && self.n_errors > n_errors && self.functions.needs_program.is_none() {
@@ -179,6 +193,10 @@ impl<'a> Flattener<'a> {
                         Flow::Next => {}
                         Flow::Break => break,
                         Flow::Return => return Ok(Flow::Return),
+                        Flow::Maybe(_) => {
+                            let what = "leaving a while-loop under a condition that changes, in an algorithm section";
+                            return Err(self.unsupported("break in while", statement.span, what));
+                        }
                     }
                 }
             }
@@ -225,67 +243,66 @@ impl<'a> Flattener<'a> {
         self.functions.path.pop();
         let then = then?;
         let negated = self.graph.not(condition);
-        self.functions.path.push(negated);
-        let other = self.run_if(others, otherwise, rest, ctx);
-        let other = match other {
-            Err(refused) => {
-                self.functions.path.pop();
-                return Err(refused);
-            }
-            Ok(other) => other,
-        };
+        let other = self.under(negated, |this| this.run_if(others, otherwise, rest, ctx))?;
+        if (then, other) == (Flow::Next, Ran::Through) {
+            self.merge(condition, then_ctx, ctx)?;
+            return Ok(Ran::Through);
+        }
         // Where only one of the two goes on, the statements behind belong to it.
-        let (then_flow, other_flow, has_rest) = match (then, other) {
-            (Flow::Next, Ran::Through) => {
-                self.functions.path.pop();
-                self.merge(condition, then_ctx, ctx)?;
-                return Ok(Ran::Through);
-            }
-            (flow, Ran::Through) => {
-                let result = self.run(rest, ctx);
-                self.functions.path.pop();
-                (flow, result?, true)
-            }
-            (Flow::Next, Ran::Block(flow)) => {
-                self.functions.path.pop();
-                self.functions.path.push(condition);
-                let result = self.run(rest, &mut then_ctx);
-                self.functions.path.pop();
-                (result?, flow, true)
-            }
-            (Flow::Next, Ran::Rest(flow)) => {
-                self.functions.path.pop();
-                self.functions.path.push(condition);
-                let result = self.run(rest, &mut then_ctx);
-                self.functions.path.pop();
-                (result?, flow, true)
-            }
-            (flow, Ran::Block(other)) => {
-                self.functions.path.pop();
-                (flow, other, flow != Flow::Return || other != Flow::Return)
-            }
-            (flow, Ran::Rest(other)) => {
-                self.functions.path.pop();
-                (flow, other, true)
-            }
+        let is_left = |flow: Flow| matches!(flow, Flow::Break | Flow::Return);
+        let has_rest = !is_left(then) || !matches!(other, Ran::Block(flow) if is_left(flow));
+        let then_flow = self.under(condition, |this| this.go_on(then, rest, &mut then_ctx))?;
+        let other_flow = match other {
+            Ran::Rest(flow) => flow,
+            Ran::Through => self.under(negated, |this| this.go_on(Flow::Next, rest, ctx))?,
+            Ran::Block(flow) => self.under(negated, |this| this.go_on(flow, rest, ctx))?,
         };
         // At the end of a function's body, going on and returning are the same.
         let is_last = has_rest && ctx.in_function && ctx.n_blocks == 0;
         let ended = |flow: Flow| if is_last && flow == Flow::Next { Flow::Return } else { flow };
         let (then_flow, other_flow) = (ended(then_flow), ended(other_flow));
-        if then_flow != other_flow {
-            return Err(if ctx.in_function {
-                self.need_program()
-            } else {
-                self.unsupported(
-                    "break in a branch",
-                    first.condition.span,
-                    "leaving a loop under a condition that changes",
-                )
-            });
-        }
+        let flow = if then_flow == other_flow {
+            then_flow
+        } else {
+            self.either(condition, then_flow, other_flow, first.condition.span, ctx)?
+        };
         self.merge(condition, then_ctx, ctx)?;
-        Ok(if has_rest { Ran::Rest(then_flow) } else { Ran::Block(then_flow) })
+        Ok(if has_rest { Ran::Rest(flow) } else { Ran::Block(flow) })
+    }
+
+    /// The statements behind a branch, where it goes on to them.
+    fn go_on(&mut self, flow: Flow, rest: &'a [Statement], ctx: &mut Ctx) -> Res<Flow> {
+        match flow {
+            Flow::Next => self.run(rest, ctx),
+            Flow::Break | Flow::Return => Ok(flow),
+            Flow::Maybe(left) => {
+                let saved = ctx.clone();
+                let negated = self.graph.not(left);
+                let after = self.under(negated, |this| this.run(rest, ctx))?;
+                self.merge(left, saved, ctx)?;
+                self.either(left, Flow::Break, after, Span::NONE, ctx)
+            }
+        }
+    }
+
+    /// How two branches end together: the loop is left where the one that is taken leaves it.
+    fn either(&mut self, condition: ExprId, then: Flow, other: Flow, span: Span, ctx: &Ctx) -> Res<Flow> {
+        let mut leaves = [then, other].map(|flow| match flow {
+            Flow::Next => Some(self.graph.truth(false)),
+            Flow::Break => Some(self.graph.truth(true)),
+            Flow::Maybe(left) => Some(left),
+            Flow::Return => None,
+        });
+        match (leaves[0].take(), leaves[1].take()) {
+            (Some(then), Some(other)) if !ctx.in_function => {
+                let taken = self.graph.and(condition, then);
+                let negated = self.graph.not(condition);
+                let not_taken = self.graph.and(negated, other);
+                Ok(Flow::Maybe(self.graph.or(taken, not_taken)))
+            }
+            _ if ctx.in_function => Err(self.need_program()),
+            _ => Err(self.unsupported("return in a branch", span, "leaving a section under a condition that changes")),
+        }
     }
 
     /// Joins the results of two branches; `ctx` holds the second.

@@ -285,7 +285,11 @@ impl<'a> Flattener<'a> {
             }
             let Some(expr) = node.binding else { continue };
             let is_each = node.is_each;
-            if is_each && dims.is_empty() && self.prim(id).layers[at].path.is_empty() {
+            if is_each
+                && dims.is_empty()
+                && self.prim(id).layers[at].path.is_empty()
+                && !self.is_in_array(self.prim(id).parent)
+            {
                 let message = format!("`each {name}` on something that is not an array");
                 return Err(self.error_help("misplaced-each", expr.span, message, "remove `each`"));
             }

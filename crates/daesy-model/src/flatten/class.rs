@@ -37,6 +37,10 @@ pub(crate) enum Core {
     String,
     /// An enumeration.
     Enumeration(Arc<Enumeration>),
+    /// The base class of all external objects.
+    ExternalObject,
+    /// A class of external objects, made by its constructor.
+    Object,
     /// Known by name, refused when used.
     Unsupported(&'static str),
 }
@@ -275,7 +279,7 @@ impl<'a> Flattener<'a> {
         enumeration("StateSelect", &["never", "avoid", "default", "prefer", "always"]);
         enumeration("AssertionLevel", &["warning", "error"]);
         builtin("Clock", Core::Unsupported("synchronous clocks"));
-        builtin("ExternalObject", Core::Unsupported("external objects"));
+        builtin("ExternalObject", Core::ExternalObject);
         (self.real, self.integer, self.boolean, self.string) = (real, integer, boolean, string);
         // The user's classes: those without `within` at the top, the others when their package is met.
         let library = self.library;
@@ -735,9 +739,9 @@ impl<'a> Flattener<'a> {
                 self.report(
                     Finding::warning("duplicate-name", elem.span, message).with_label(old.span, "the other one"),
                 );
-                if says_more {
-                    elements[at as usize] = elem;
-                }
+                let mut kept = Elem::clone(if says_more { &elem } else { &old });
+                kept.layers = if elem.layers.is_empty() { old.layers.clone() } else { elem.layers.clone() };
+                elements[at as usize] = Rc::new(kept);
                 return;
             }
             let finding = Finding::error(
@@ -764,6 +768,10 @@ impl<'a> Flattener<'a> {
         table: &mut FxHashMap<Name, u32>,
     ) -> Res<()> {
         let base_use = self.class_use(clause.base)?;
+        if self.class(base_use.class).core == Core::ExternalObject {
+            self.class_mut(id).core = Core::Object;
+            return Ok(());
+        }
         let own_layers: Layers = redeclare.into_iter().chain(clause.layer.as_ref()).cloned().collect();
         let mut layers = own_layers.clone();
         layers.extend(base_use.layers());
@@ -883,8 +891,7 @@ impl Flattener<'_> {
             && one.connector_prefix == other.connector_prefix
             && self.size_words(&one.subscripts) == self.size_words(&other.subscripts)
             && self.size_words(&one.type_subscripts) == self.size_words(&other.type_subscripts)
-            && first.layers.is_empty()
-            && second.layers.is_empty();
+            && (first.layers.is_empty() || second.layers.is_empty());
         let (one, other) = (self.said_of(one)?, self.said_of(other)?);
         match (one.iter().all(|part| other.contains(part)), other.iter().all(|part| one.contains(part))) {
             (true, _) if is_same => Some(true),

@@ -251,11 +251,29 @@ impl<'a> Flattener<'a> {
         members
     }
 
+    /// Members of two connected connectors that are expandable themselves are connected too.
+    fn add_nested_pairs(&self, pairs: &mut Vec<Pair>) -> bool {
+        let n_before = pairs.len();
+        for at in 0..n_before {
+            let pair = pairs[at];
+            for (name, left) in self.members(pair.left) {
+                let Some((_, right)) = self.members(pair.right).into_iter().find(|(other, _)| *other == name) else {
+                    continue;
+                };
+                let is_known = pairs.iter().any(|one| (one.left, one.right) == (left, right));
+                if self.is_expandable(left) && self.is_expandable(right) && !is_known {
+                    pairs.push(Pair { left, right, ..pair });
+                }
+            }
+        }
+        pairs.len() > n_before
+    }
+
     /// Connected expandable connectors get the members of each other, then the members are connected.
     fn join_expandables(&mut self) {
-        let pairs = std::mem::take(&mut self.expandable_pairs);
+        let mut pairs = std::mem::take(&mut self.expandable_pairs);
         loop {
-            let mut has_changed = false;
+            let mut has_changed = self.add_nested_pairs(&mut pairs);
             for pair in &pairs {
                 for (from, to) in [(pair.left, pair.right), (pair.right, pair.left)] {
                     for (name, member) in self.members(from) {
@@ -287,7 +305,8 @@ impl<'a> Flattener<'a> {
             let ctx = Ctx::new(super::ClassId::ROOT, pair.instance);
             for (name, member) in self.members(pair.left) {
                 let partner = self.members(pair.right).into_iter().find(|(other, _)| *other == name);
-                if let Some((_, partner)) = partner {
+                // Connectors that are expandable themselves are pairs of their own.
+                if let Some((_, partner)) = partner.filter(|_| !self.is_expandable(member)) {
                     let left = End { node: member, offset: None };
                     let right = End { node: partner, offset: None };
                     let _ =

@@ -4,9 +4,10 @@ use daesy_graph::Span;
 
 use super::expr::{Ctx, Local};
 use super::function::{FunctionInfo, first_result};
-use super::value::{Field, Record, Type, Value};
-use super::{ClassId, Flattener, NodeId, Res};
-use crate::syntax::External;
+use super::modifier::Layer;
+use super::value::{Field, Record, Scalars, Type, Value};
+use super::{ClassId, Flattener, Res};
+use crate::syntax::{Expr, ExprKind, External};
 
 impl<'a> Flattener<'a> {
     /// Whether a function is annotated to make events like equations do.
@@ -39,40 +40,103 @@ impl<'a> Flattener<'a> {
         &mut self,
         info: &FunctionInfo<'a>,
         external: &'a External,
+        layers: &[Layer],
         given: Vec<Option<Value>>,
         span: Span,
+        ctx: &Ctx,
     ) -> Res<Value> {
-        let language = external.language.as_deref().unwrap_or("C");
+        let mut inner = self.function_ctx(info, ctx);
+        for (elem, value) in info.inputs.iter().zip(given) {
+            let value = self.input_value(info, layers, elem, value, span, &mut inner)?;
+            inner.locals.push(Local { name: elem.name, value, is_assignable: false, is_set: true });
+        }
+        let n_inputs = inner.locals.len();
         let name =
             external.function.map_or_else(|| self.class(info.class).name.text(), |function| function.name.text());
-        let inputs: Vec<Value> = given.into_iter().flatten().collect();
-        let values = if external.function.is_none() {
-            inputs
-        } else {
-            // The arguments are expressions in the inputs.
-            let mut inner = Ctx::new(info.class, NodeId::NONE);
-            inner.in_function = true;
-            for (elem, value) in info.inputs.iter().zip(inputs) {
-                inner.locals.push(Local { name: elem.name, value, is_assignable: false, is_set: true });
+        if let Some(value) = self.mathematical(info, external, name, &mut inner, span)? {
+            return Ok(value);
+        }
+        if !super::native::is_known(name) {
+            let language = external.language.as_deref().unwrap_or("C");
+            let message = format!("the external function `{name}` (\"{language}\")");
+            return Err(self.unsupported("external functions", span, &message));
+        }
+        // Outputs and protected variables are what the function writes to.
+        self.declare_locals(info, layers, &mut inner)?;
+        let mut values = Vec::with_capacity(external.args.len());
+        let mut places = Vec::with_capacity(external.args.len());
+        if external.function.is_none() {
+            values.extend(inner.locals.iter().take(n_inputs).map(|local| local.value.clone()));
+            places.resize(values.len(), None);
+        }
+        for arg in &external.args {
+            let place = local_of(arg, &inner);
+            values.push(match place {
+                Some(place) => inner.locals[place].value.clone(),
+                None => first_result(self.expr(arg, &mut inner)?),
+            });
+            places.push(place);
+        }
+        let done = self.native(name, &values, span)?;
+        for (at, value) in done.written {
+            if let Some(place) = places.get(at).copied().flatten() {
+                inner.locals[place].value = like(&inner.locals[place].value, value);
             }
-            let mut values = Vec::with_capacity(external.args.len());
-            for arg in &external.args {
-                values.push(first_result(self.expr(arg, &mut inner)?));
-            }
-            values
-        };
+        }
+        let result = external.result.as_ref().map(|result| result.parts[0].name.name);
+        let result = result.or_else(|| (info.outputs.len() == 1).then(|| info.outputs[0].name));
+        if let (Some(value), Some(name)) = (done.returned, result)
+            && let Some(local) = inner.locals.iter_mut().find(|local| local.name == name)
+        {
+            local.value = like(&local.value, value);
+        }
+        self.function_results(info, &inner)
+    }
+
+    /// A function of C's mathematical library, if it is one.
+    fn mathematical(
+        &mut self,
+        info: &FunctionInfo<'a>,
+        external: &'a External,
+        name: &str,
+        inner: &mut Ctx,
+        span: Span,
+    ) -> Res<Option<Value>> {
         let known = if name == "fabs" { "abs" } else { name };
-        let is_single = info.outputs.len() == 1;
-        if let (Some(op), [only], true) = (super::builtin::unary_function(known), values.as_slice(), is_single) {
-            return self.unary_call(known, op, only.clone(), span);
+        let is_mathematical = super::builtin::unary_function(known).is_some() || matches!(name, "atan2" | "pow");
+        if !is_mathematical || info.outputs.len() != 1 {
+            return Ok(None);
         }
-        if let ("atan2", [left, right], true) = (name, values.as_slice(), is_single) {
-            return self.binary_call(name, left.clone(), right.clone(), span);
+        let mut values = Vec::with_capacity(2);
+        for arg in &external.args {
+            values.push(first_result(self.expr(arg, inner)?));
         }
-        if let ("pow", [left, right], true) = (name, values.as_slice(), is_single) {
-            return self.binary_value(crate::syntax::BinaryOp::Pow, left.clone(), right.clone(), span);
+        if external.function.is_none() {
+            values.extend(inner.locals.iter().map(|local| local.value.clone()));
         }
-        let message = format!("the external function `{name}` (\"{language}\")");
-        Err(self.unsupported("external functions", span, &message))
+        match (super::builtin::unary_function(known), values.as_slice()) {
+            (Some(op), [only]) => self.unary_call(known, op, only.clone(), span).map(Some),
+            (None, [left, right]) if name == "pow" => {
+                self.binary_value(crate::syntax::BinaryOp::Pow, left.clone(), right.clone(), span).map(Some)
+            }
+            (None, [left, right]) => self.binary_call(name, left.clone(), right.clone(), span).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The variable of a function that an argument names.
+fn local_of(arg: &Expr, inner: &Ctx) -> Option<usize> {
+    let ExprKind::Ref(reference) = &arg.kind else { return None };
+    let [part] = reference.parts.as_slice() else { return None };
+    let is_plain = part.subscripts.is_empty() && !reference.is_global;
+    is_plain.then(|| inner.locals.iter().rposition(|local| local.name == part.name.name)).flatten()
+}
+
+/// A value with the type that the variable was declared with: C has integers for enumerations.
+fn like(old: &Value, new: Value) -> Value {
+    match (old, new) {
+        (Value::Scalars(old), Value::Scalars(new)) => Value::Scalars(Scalars { ty: old.ty.clone(), ..new }),
+        (_, new) => new,
     }
 }

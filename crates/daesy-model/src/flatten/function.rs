@@ -162,6 +162,13 @@ impl<'a> Flattener<'a> {
             let message = format!("the type `{}` cannot be called", self.class(core).full);
             return Err(self.error("not-a-function", span, message));
         }
+        if self.class(core).core == Core::Object {
+            let Some(constructor) = self.member_class(core, Name::new("constructor")) else {
+                let message = format!("the class `{}` of external objects has no constructor", self.class(core).full);
+                return Err(self.error("not-a-function", span, message));
+            };
+            return self.call_class(constructor?, args, named, span, ctx);
+        }
         if self.class(core).core == Core::Long && self.class(core).kind == ClassKind::OperatorRecord {
             return self.operator_record_call(core, args, named, span, ctx);
         }
@@ -421,8 +428,7 @@ impl<'a> Flattener<'a> {
         let info = self.function_info(class)?;
         let mut given = self.match_arguments(&info, positional, named, span)?;
         if let Some(external) = info.external {
-            self.bind_inputs(&info, layers, &mut given, span, ctx)?;
-            return self.external_call(&info, external, given, span);
+            return self.external_call(&info, external, layers, given, span, ctx);
         }
         if info.body.is_empty() && info.outputs.iter().all(|elem| !has_value(elem)) {
             let message = format!("the function `{}` has no algorithm", self.class(class).full);
@@ -529,7 +535,7 @@ impl<'a> Flattener<'a> {
         Ok(())
     }
 
-    fn function_ctx(&self, info: &FunctionInfo<'a>, ctx: &Ctx) -> Ctx {
+    pub(crate) fn function_ctx(&self, info: &FunctionInfo<'a>, ctx: &Ctx) -> Ctx {
         let mut inner = Ctx::new(info.class, NodeId::NONE);
         inner.is_structural = ctx.is_structural;
         inner.in_function = true;
@@ -538,7 +544,7 @@ impl<'a> Flattener<'a> {
     }
 
     /// The value of an input: given, or its default.
-    fn input_value(
+    pub(crate) fn input_value(
         &mut self,
         info: &FunctionInfo<'a>,
         layers: &[Layer],
@@ -735,6 +741,7 @@ impl<'a> Flattener<'a> {
             Core::Boolean => Type::Boolean,
             Core::String => Type::String,
             Core::Enumeration(enumeration) => Type::Enumeration(enumeration.clone()),
+            Core::Object if matches!(value, Value::Object(_)) => return Ok(value),
             _ => {
                 let Value::Record(record) = value else {
                     let message = format!("{what} is a `{}`, its value is {}", self.class(core).full, value.describe());
@@ -768,6 +775,7 @@ impl<'a> Flattener<'a> {
             Core::Integer => Type::Integer,
             Core::Boolean => Type::Boolean,
             Core::Enumeration(enumeration) => Type::Enumeration(enumeration.clone()),
+            Core::Object => return Ok(Value::Tuple(Vec::new())),
             Core::String => {
                 let text = Text { text: std::sync::Arc::from(""), is_known: false };
                 return Ok(Value::Texts { dims: dims.iter().copied().collect(), items: vec![text; count(dims)] });
@@ -841,11 +849,16 @@ impl<'a> Flattener<'a> {
             match self.run(body.statements, &mut inner)? {
                 Flow::Next => {}
                 Flow::Return => break,
-                Flow::Break => {
+                Flow::Break | Flow::Maybe(_) => {
                     return Err(self.error("misplaced-break", info.span, "`break` outside a loop"));
                 }
             }
         }
+        self.function_results(info, &inner)
+    }
+
+    /// The outputs of a function that has been run.
+    pub(crate) fn function_results(&mut self, info: &FunctionInfo<'a>, inner: &Ctx) -> Res<Value> {
         let mut results = Vec::with_capacity(info.outputs.len());
         for elem in &info.outputs {
             let Some(local) = inner.locals.iter().find(|local| local.name == elem.name) else { return Err(Refused) };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use daesy_graph::{Finding, Span, VarId};
 use smallvec::SmallVec;
 
-use super::class::{ClassUse, Elem, ElemKind};
+use super::class::{ClassUse, Core, Elem, ElemKind};
 use super::expr::{Ctx, Variability};
 use super::modifier::{Access, Layer, Layers};
 use super::value::{Type, Value, count};
@@ -47,6 +47,15 @@ pub(crate) enum NodeKind {
     Array { dims: Rc<[usize]>, first: NodeId, class: ClassId },
     /// An outer component: the inner one it refers to.
     Alias(NodeId),
+    /// An external object, made when it is first needed.
+    Object(Rc<ObjectNode>),
+}
+
+/// An external object.
+pub(crate) struct ObjectNode {
+    pub layers: Layers,
+    pub span: Span,
+    pub value: std::cell::RefCell<Option<Res<Value>>>,
 }
 
 /// What components take over from the one they are in.
@@ -392,6 +401,14 @@ impl<'a> Flattener<'a> {
         };
         self.check_component(&elem, declaration.decl, &class_use, &parent)?;
         let is_primitive = self.class(class_use.class).core.is_primitive();
+        if self.class(class_use.class).core == Core::Object {
+            if !dim_sources.is_empty() {
+                return Err(self.unsupported("arrays of external objects", elem.span, &format!("`{}`", elem.name)));
+            }
+            let object = ObjectNode { layers: declaration.layers, span: elem.span, value: None.into() };
+            self.set_kind(node, NodeKind::Object(Rc::new(object)));
+            return Ok(());
+        }
         let dims = self.component_dims(&dim_sources, &declaration, &elem)?;
         if is_primitive {
             return self.make_primitive(
@@ -458,6 +475,18 @@ impl<'a> Flattener<'a> {
         result
     }
 
+    /// Whether a node is an element of an array of components, or inside one.
+    pub(crate) fn is_in_array(&self, id: NodeId) -> bool {
+        let mut at = id;
+        while at.is_some() {
+            if matches!(self.node(at).kind, NodeKind::Array { .. }) {
+                return true;
+            }
+            at = self.node(at).parent;
+        }
+        false
+    }
+
     /// Whether a node is an instance of a class, or of one derived from it.
     fn is_scope_of(&self, instance: NodeId, scope: ClassId) -> bool {
         instance.is_some() && self.complex(instance).is_some_and(|complex| self.inherits(complex.class, scope))
@@ -492,7 +521,8 @@ impl<'a> Flattener<'a> {
             .layers
             .iter()
             .filter(|layer| layer.path.is_empty() && !layer.is_field)
-            .find_map(|layer| self.layer_child(layer, elem.name).filter(|child| self.modifier(child.mods).is_each));
+            .find_map(|layer| self.layer_child(layer, elem.name).filter(|child| self.modifier(child.mods).is_each))
+            .filter(|_| !self.is_in_array(parent_id));
         if let Some(layer) = misplaced {
             let message = format!("`each {}` on something that is not an array", elem.name);
             let span = self.modifier(layer.mods).span;

@@ -8,7 +8,7 @@
 //! | `instance`, `variable` | the tree of components, made on demand |
 //! | `attribute` | values and attributes of scalar variables |
 //! | `value`, `expr`, `array`, `builtin` | expressions as arrays of scalar graph nodes |
-//! | `function`, `external`, `record`, `program` | calls: run symbolically, or kept as programs |
+//! | `function`, `external`, `native`, `table_file`, `record`, `program` | calls: run symbolically, or kept as programs |
 //! | `equation`, `iterate`, `algorithm`, `assign`, `connect`, `overconstrained`, `expandable`, `stream` | equations in the end |
 //! | `check` | restrictions of the class kinds |
 
@@ -30,12 +30,14 @@ mod instance;
 mod iterate;
 mod lookup;
 mod modifier;
+mod native;
 mod operator;
 mod overconstrained;
 mod program;
 mod record;
 mod reference;
 mod stream;
+mod table_file;
 mod value;
 mod variable;
 

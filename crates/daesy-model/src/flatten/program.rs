@@ -84,7 +84,7 @@ impl<'a> Flattener<'a> {
         inner.in_function = true;
         inner.in_program = true;
         for (elem, value) in info.inputs.iter().zip(values) {
-            if matches!(value, Value::Function(_) | Value::Texts { .. }) {
+            if matches!(value, Value::Function(_) | Value::Texts { .. } | Value::Object(_)) {
                 inner.locals.push(Local { name: elem.name, value: value.clone(), is_assignable: false, is_set: true });
                 continue;
             }
@@ -475,5 +475,6 @@ fn shape(value: &Value) -> String {
         }
         Value::Tuple(items) => items.iter().map(shape).collect::<Vec<_>>().join(","),
         Value::Function(function) => format!("{function:?}"),
+        Value::Object(object) => format!("{:p}", std::sync::Arc::as_ptr(object)),
     }
 }

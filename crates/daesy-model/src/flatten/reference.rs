@@ -233,6 +233,7 @@ impl<'a> Flattener<'a> {
                 }
                 self.walk_complex(node, rest, span, ctx)
             }
+            NodeKind::Object(object) => self.object_value(&object, span),
             NodeKind::Absent(condition) => {
                 let finding = Finding::error(
                     "disabled-component",
@@ -245,6 +246,25 @@ impl<'a> Flattener<'a> {
             }
             _ => Err(Refused),
         }
+    }
+
+    /// The external object of a component, made by the constructor that its declaration calls.
+    fn object_value(&mut self, object: &super::instance::ObjectNode, span: Span) -> Res<Value> {
+        if let Some(known) = &*object.value.borrow() {
+            return known.clone();
+        }
+        let layer = object.layers.iter().find(|layer| self.modifier(layer.mods).binding.is_some()).cloned();
+        let value = match layer {
+            Some(layer) => self.layer_value(&layer, true).map(super::function::first_result),
+            None => {
+                let finding = Finding::error("parameter-without-value", span, "this external object is not made")
+                    .with_label(object.span, "declared here")
+                    .with_help("give it a value: a call of its class");
+                Err(self.report(finding))
+            }
+        };
+        *object.value.borrow_mut() = Some(value.clone());
+        value
     }
 
     fn empty_value(&mut self, dims: &[usize], _rest: &'a [RefPart], _span: Span) -> Res<Value> {

@@ -96,10 +96,15 @@ pub(crate) struct FunctionValue {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Value {
     Scalars(Scalars),
-    Texts { dims: Dims, items: Vec<Text> },
+    Texts {
+        dims: Dims,
+        items: Vec<Text>,
+    },
     Record(Box<Record>),
     Tuple(Vec<Self>),
     Function(Box<FunctionValue>),
+    /// An external object.
+    Object(Arc<super::native::Object>),
 }
 
 /// What the value of a modification depends on.
@@ -146,7 +151,7 @@ impl Value {
             Self::Scalars(scalars) => &scalars.dims,
             Self::Texts { dims, .. } => dims,
             Self::Record(record) => &record.dims,
-            Self::Tuple(_) | Self::Function(_) => &[],
+            Self::Tuple(_) | Self::Function(_) | Self::Object(_) => &[],
         }
     }
 
@@ -158,6 +163,7 @@ impl Value {
             Self::Record(_) => "record".to_owned(),
             Self::Tuple(items) => return format!("a list of {} results", items.len()),
             Self::Function(_) => return "function".to_owned(),
+            Self::Object(_) => return "external object".to_owned(),
         };
         if self.dims().is_empty() { base } else { format!("{base}{}", dims_text(self.dims())) }
     }
@@ -201,7 +207,7 @@ impl Value {
                     .map(|field| Field { name: field.name, value: field.value.pick(offsets, n_indexed, new_dims) })
                     .collect(),
             })),
-            Self::Tuple(_) | Self::Function(_) => self.clone(),
+            Self::Tuple(_) | Self::Function(_) | Self::Object(_) => self.clone(),
         }
     }
 
@@ -272,7 +278,7 @@ impl Value {
                     fields,
                 })))
             }
-            Self::Tuple(_) | Self::Function(_) => None,
+            Self::Tuple(_) | Self::Function(_) | Self::Object(_) => None,
         }
     }
 
@@ -302,7 +308,7 @@ impl Value {
                     .collect(),
             })),
             Self::Tuple(items) => Self::Tuple(items.iter().map(|item| item.map_scalars(change)).collect()),
-            Self::Texts { .. } | Self::Function(_) => self.clone(),
+            Self::Texts { .. } | Self::Function(_) | Self::Object(_) => self.clone(),
         }
     }
 
@@ -312,7 +318,7 @@ impl Value {
             Self::Scalars(scalars) => into.extend(&scalars.items),
             Self::Record(record) => record.fields.iter().for_each(|field| field.value.flat_items(into)),
             Self::Tuple(items) => items.iter().for_each(|item| item.flat_items(into)),
-            Self::Texts { .. } | Self::Function(_) => {}
+            Self::Texts { .. } | Self::Function(_) | Self::Object(_) => {}
         }
     }
 }

@@ -1,0 +1,251 @@
+//! Functions that are neither expressions nor programs: lookups in tables and generators of random numbers.
+//!
+//! An intrinsic is called like a user function (a [`crate::Node::Call`] of a function whose body is one
+//! [`crate::function::Statement::Intrinsic`]). Its partial derivatives are intrinsics again, so that the tangent of a call is
+//!
+//! ```text
+//! dy = sum over inputs i of (d f / d u_i)(u) du_i
+//! ```
+//!
+//! with exact derivatives of any order.
+
+use std::sync::Arc;
+
+use crate::function::{Function, FunctionId, Statement};
+use crate::graph::Graph;
+use crate::node::ExprId;
+use crate::source::Span;
+use crate::table::{TableCurve, TableError, TableSurface, TimeTable};
+
+/// What an intrinsic computes.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Intrinsic {
+    /// The `order`-th derivative of a curve; one input.
+    Curve {
+        /// The curve.
+        curve: Arc<TableCurve>,
+        /// How often it is differentiated.
+        order: u8,
+    },
+    /// A partial derivative of a surface; two inputs.
+    Surface {
+        /// The surface.
+        surface: Arc<TableSurface>,
+        /// How often it is differentiated by each input.
+        orders: [u8; 2],
+    },
+    /// The `order`-th derivative of a column of a table over time; inputs are the time and that of the next event.
+    Signal {
+        /// The table.
+        table: Arc<TimeTable>,
+        /// The column, from 0.
+        column: usize,
+        /// How often it is differentiated by time.
+        order: u8,
+    },
+    /// The time of the next event of a table; the input is the time.
+    NextEvent {
+        /// The table.
+        table: Arc<TimeTable>,
+    },
+    /// One step of a generator of random numbers: the inputs are its state as signed 32-bit integers; the outputs are a
+    /// number in (0, 1] and the new state.
+    Random(Generator),
+}
+
+/// Generators of the xorshift family [@vigna2016].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Generator {
+    /// `xorshift64*`: 64 bits of state.
+    Xorshift64Star,
+    /// `xorshift128+`: 128 bits of state.
+    Xorshift128Plus,
+    /// `xorshift1024*`: 1024 bits of state and an index.
+    Xorshift1024Star,
+}
+
+impl Generator {
+    /// Number of integers in the state.
+    #[must_use]
+    pub const fn n_state(self) -> usize {
+        match self {
+            Self::Xorshift64Star => 2,
+            Self::Xorshift128Plus => 4,
+            Self::Xorshift1024Star => 33,
+        }
+    }
+
+    /// The next number in (0, 1] and the new state.
+    fn step(self, state: &[f64], out: &mut [f64]) {
+        let words = |count: usize| -> Vec<u64> {
+            (0..count).map(|at| join(state[2 * at] as i32, state[2 * at + 1] as i32)).collect()
+        };
+        match self {
+            Self::Xorshift64Star => {
+                let mut s = words(1)[0];
+                s ^= s >> 12;
+                s ^= s << 25;
+                s ^= s >> 27;
+                s = s.wrapping_mul(2_685_821_657_736_338_717);
+                out[0] = unit(s);
+                split(s, &mut out[1..3]);
+            }
+            Self::Xorshift128Plus => {
+                let old = words(2);
+                let (mut a, b) = (old[0], old[1]);
+                a ^= a << 23;
+                a = (a ^ b ^ (a >> 17) ^ (b >> 26)).wrapping_add(b);
+                out[0] = unit(a);
+                split(b, &mut out[1..3]);
+                split(a, &mut out[3..5]);
+            }
+            Self::Xorshift1024Star => {
+                let mut s = words(16);
+                let at = state[32] as usize & 15;
+                let next = (at + 1) & 15;
+                let first = s[at];
+                let mut second = s[next];
+                second ^= second << 31;
+                s[next] = second ^ first ^ (second >> 11) ^ (first >> 30);
+                out[0] = unit(s[next].wrapping_mul(1_181_783_497_276_652_981));
+                for (word, place) in s.iter().zip(out[1..33].chunks_exact_mut(2)) {
+                    split(*word, place);
+                }
+                out[33] = next as f64;
+            }
+        }
+    }
+}
+
+/// Two integers as one word, the first of them with the low bits.
+const fn join(low: i32, high: i32) -> u64 {
+    (low as u32 as u64) | ((high as u32 as u64) << 32)
+}
+
+fn split(word: u64, out: &mut [f64]) {
+    out[0] = f64::from(word as u32 as i32);
+    out[1] = f64::from((word >> 32) as u32 as i32);
+}
+
+/// A word as a number in (0, 1].
+fn unit(word: u64) -> f64 {
+    (word as i64 as f64 / 18_446_744_073_709_551_616.0 + 0.5).clamp(f64::MIN_POSITIVE, 1.0)
+}
+
+impl Intrinsic {
+    /// Number of inputs.
+    #[must_use]
+    pub const fn n_inputs(&self) -> usize {
+        match self {
+            Self::Curve { .. } | Self::NextEvent { .. } => 1,
+            Self::Surface { .. } | Self::Signal { .. } => 2,
+            Self::Random(generator) => generator.n_state(),
+        }
+    }
+
+    /// Number of outputs.
+    #[must_use]
+    pub const fn n_outputs(&self) -> usize {
+        match self {
+            Self::Random(generator) => generator.n_state() + 1,
+            _ => 1,
+        }
+    }
+
+    /// A name for it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Curve { .. } => "table",
+            Self::Surface { .. } => "table2",
+            Self::Signal { .. } => "timeTable",
+            Self::NextEvent { .. } => "nextTimeEvent",
+            Self::Random(_) => "random",
+        }
+    }
+
+    /// The outputs at a point.
+    ///
+    /// # Errors
+    /// Outside of a table that is not to be extrapolated.
+    pub fn evaluate(&self, inputs: &[f64], outputs: &mut [f64]) -> Result<(), TableError> {
+        match self {
+            Self::Curve { curve, order } => outputs[0] = curve.value(*order, inputs[0])?,
+            Self::Surface { surface, orders } => outputs[0] = surface.value(*orders, [inputs[0], inputs[1]])?,
+            Self::Signal { table, column, order } => {
+                outputs[0] = table.value(*column, *order, inputs[0], inputs[1])?;
+            }
+            Self::NextEvent { table } => outputs[0] = table.next_event(inputs[0]),
+            Self::Random(generator) => generator.step(inputs, outputs),
+        }
+        Ok(())
+    }
+
+    /// The partial derivative by an input; nothing where it is zero wherever it exists.
+    #[must_use]
+    pub fn partial(&self, input: usize) -> Option<Self> {
+        match (self, input) {
+            (Self::Curve { curve, order }, 0) => Some(Self::Curve { curve: curve.clone(), order: order + 1 }),
+            (Self::Surface { surface, orders }, 0 | 1) => {
+                let mut orders = *orders;
+                orders[input] += 1;
+                Some(Self::Surface { surface: surface.clone(), orders })
+            }
+            (Self::Signal { table, column, order }, 0) => {
+                Some(Self::Signal { table: table.clone(), column: *column, order: order + 1 })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Graph {
+    /// The function that calls an intrinsic; equal intrinsics have one function.
+    pub fn intrinsic(&mut self, intrinsic: &Intrinsic) -> FunctionId {
+        let known = self.functions().iter().position(|function| match function.body.as_slice() {
+            [Statement::Intrinsic { intrinsic: one, .. }] => **one == *intrinsic,
+            _ => false,
+        });
+        if let Some(known) = known {
+            return FunctionId(known as u32);
+        }
+        let (n_inputs, n_outputs) = (intrinsic.n_inputs() as u32, intrinsic.n_outputs() as u32);
+        let results: Vec<u32> = (n_inputs..n_inputs + n_outputs).collect();
+        let body = vec![Statement::Intrinsic {
+            intrinsic: Arc::new(intrinsic.clone()),
+            args: (0..n_inputs).collect(),
+            results: results.clone(),
+        }];
+        let name = format!("{}{}", intrinsic.name(), self.functions().len());
+        self.add_function(Function {
+            name,
+            n_inputs,
+            outputs: results,
+            n_locals: n_inputs + n_outputs,
+            body,
+            span: Span::NONE,
+        })
+    }
+
+    /// One output of an intrinsic.
+    pub fn call_intrinsic(&mut self, intrinsic: &Intrinsic, output: u16, args: &[ExprId]) -> ExprId {
+        let function = self.intrinsic(intrinsic);
+        self.call(function, output, args)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_xorshift64_star_by_hand() {
+        // s = 1: s ^ s>>12 = 1; ^ s<<25 = 0x2000001; ^ s>>27 = 0x2000001 (33554433 >> 27 = 0).
+        let mut out = [0.0; 3];
+        Generator::Xorshift64Star.step(&[1.0, 0.0], &mut out);
+        let product = 33_554_433_u64.wrapping_mul(2_685_821_657_736_338_717);
+        assert_eq!((out[1], out[2]), (f64::from(product as u32 as i32), f64::from((product >> 32) as u32 as i32)));
+        assert_eq!(out[0], product as i64 as f64 / 2f64.powi(64) + 0.5);
+        assert!(out[0] > 0.0 && out[0] <= 1.0);
+    }
+}

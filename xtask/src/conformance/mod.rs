@@ -1,0 +1,234 @@
+//! `cargo xtask conformance`: the examples of a library against the reference results that its makers publish.
+
+mod outcome;
+mod reference;
+mod tube;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::process;
+use crate::workspace::Workspace;
+use outcome::{Outcome, Verdict};
+use reference::Case;
+use tube::Signal;
+
+/// What the command line says.
+struct Options {
+    library: PathBuf,
+    references: PathBuf,
+    only: Option<String>,
+    limit: Duration,
+    output: PathBuf,
+    earlier: Option<PathBuf>,
+    program: Option<PathBuf>,
+    page: Option<PathBuf>,
+}
+
+fn options(workspace: &Workspace, arguments: &[String]) -> Result<Options, String> {
+    let mut places = Vec::new();
+    let mut options = Options {
+        library: PathBuf::new(),
+        references: PathBuf::new(),
+        only: None,
+        limit: Duration::from_secs(60),
+        output: workspace.target.join("conformance/results.tsv"),
+        earlier: None,
+        program: None,
+        page: None,
+    };
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        if !argument.starts_with("--") {
+            places.push(PathBuf::from(argument));
+            continue;
+        }
+        let value = rest.next().ok_or_else(|| format!("`{argument}` needs a value"))?;
+        match argument.as_str() {
+            "--only" => options.only = Some(value.clone()),
+            "--limit" => {
+                let seconds = value.parse().map_err(|_| format!("`{value}` is not a number of seconds"))?;
+                options.limit = Duration::from_secs(seconds);
+            }
+            "--output" => options.output = PathBuf::from(value),
+            "--earlier" => options.earlier = Some(PathBuf::from(value)),
+            "--program" => options.program = Some(PathBuf::from(value)),
+            "--page" => options.page = Some(PathBuf::from(value)),
+            other => return Err(format!("there is no option `{other}`")),
+        }
+    }
+    let [library, references] = places.as_slice() else {
+        return Err("say where the library and its references are".to_owned());
+    };
+    let full = |path: &Path| path.canonicalize().map_err(|e| format!("cannot find {}: {e}", path.display()));
+    (options.library, options.references) = (full(library)?, full(references)?);
+    Ok(options)
+}
+
+/// Runs the comparison; true if no example differs or crashes.
+pub fn run(workspace: &Workspace, arguments: &[String]) -> bool {
+    match compare(workspace, arguments) {
+        Ok(outcomes) => !outcomes.iter().any(|one| matches!(one.verdict, Verdict::Differs | Verdict::Crashed)),
+        Err(message) => {
+            eprintln!("{message}");
+            false
+        }
+    }
+}
+
+fn compare(workspace: &Workspace, arguments: &[String]) -> Result<Vec<Outcome>, String> {
+    let options = options(workspace, arguments)?;
+    let earlier = match &options.earlier {
+        Some(path) => outcome::from_text(&read(path)?)?,
+        None => Vec::new(),
+    };
+    let program = match &options.program {
+        Some(program) => program.clone(),
+        None => {
+            process::run(process::cargo().args(["build", "--release", "-p", "daesy"]).current_dir(&workspace.root))?;
+            workspace.target.join("release/daesy")
+        }
+    };
+    let (cases, n_without) = reference::cases(&options.references)?;
+    let mut outcomes = Vec::new();
+    for case in &cases {
+        if options.only.as_ref().is_some_and(|only| !case.name.contains(only.as_str())) {
+            continue;
+        }
+        let one = example(case, &program, &options, workspace)?;
+        println!("{:9} {:7.2} s  {}  {}", one.verdict.word(), one.seconds, one.name, shortened(&one.reason));
+        outcomes.push(one);
+    }
+    let summary = summary(&outcomes, n_without);
+    println!("\n{summary}");
+    outcome::changes(&earlier, &outcomes).iter().for_each(|line| println!("{line}"));
+    write(&options.output, &outcome::to_text(&outcomes))?;
+    println!("results are in {}", options.output.display());
+    if let Some(page) = &options.page {
+        write(page, &summary)?;
+    }
+    Ok(outcomes)
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    let explain = |e: std::io::Error| format!("cannot write {}: {e}", path.display());
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(explain)?;
+    }
+    std::fs::write(path, text).map_err(explain)
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(120).collect()
+}
+
+/// Simulates an example and compares its signals.
+fn example(case: &Case, program: &Path, options: &Options, workspace: &Workspace) -> Result<Outcome, String> {
+    let folder = workspace.target.join("conformance/run");
+    let (study, table) = (folder.join("study.toml"), folder.join("table.mat"));
+    let top = case.name.split('.').next().unwrap_or_default();
+    write(&study, &case.study(&options.library.join(top)))?;
+    let _ = std::fs::remove_file(&table);
+    let mut command = Command::new(program);
+    command.arg("simulate").arg(&study).arg("-o").arg(&table).arg("--quiet");
+    command.env("MODELICAPATH", &options.library).env("NO_COLOR", "1");
+    let (before, began) = (children_seconds(), Instant::now());
+    let finished = process::run_captured(&mut command, &folder, options.limit)?;
+    let seconds = match (before, children_seconds()) {
+        (Some(before), Some(after)) => after - before,
+        _ => began.elapsed().as_secs_f64(),
+    };
+    let make = |verdict: Verdict, reason: String| Outcome { name: case.name.clone(), verdict, seconds, reason };
+    if finished.is_timed_out {
+        return Ok(make(Verdict::TooSlow, format!("more than {} s", options.limit.as_secs())));
+    }
+    let reason = first_error(&finished.stderr);
+    Ok(match finished.status {
+        Some(0) => {
+            let bytes = std::fs::read(&table).map_err(|e| format!("cannot read {}: {e}", table.display()))?;
+            let (verdict, reason) = judge(case, &bytes)?;
+            make(verdict, reason)
+        }
+        Some(3) => make(Verdict::Failed, reason),
+        Some(1 | 2) if !finished.stderr.contains("panicked at") => make(Verdict::Refused, reason),
+        _ => make(Verdict::Crashed, finished.stderr.lines().last().unwrap_or_default().to_owned()),
+    })
+}
+
+/// The first error among the findings: `[code] message`.
+fn first_error(text: &str) -> String {
+    let line = text.lines().find_map(|line| line.split_once("error["));
+    line.map_or_else(String::new, |(_, rest)| format!("[{}", rest.replacen("]: ", "] ", 1)))
+}
+
+fn judge(case: &Case, table: &[u8]) -> Result<(Verdict, String), String> {
+    let reference = case.table()?;
+    let wanted = |name: &str| name == "t" || case.signals.iter().any(|signal| signal == name);
+    let ours = reference::matlab(table, &wanted);
+    let (Some(times), Some(reference_times)) = (ours.get("t"), reference.get("time").or_else(|| reference.get("Time")))
+    else {
+        return Ok((Verdict::Differs, "there is no time".to_owned()));
+    };
+    let mut worst: Option<(tube::Distance, &str)> = None;
+    let mut n_outside = 0;
+    for name in &case.signals {
+        let (Some(values), Some(reference_values)) = (ours.get(name), reference.get(name)) else { continue };
+        if values.len() != times.len() || reference_values.len() != reference_times.len() {
+            continue;
+        }
+        let reference = Signal { times: reference_times, values: reference_values };
+        let found = tube::distance(Signal { times, values }, reference);
+        n_outside += usize::from(found.worst > 1.0);
+        if worst.is_none_or(|(known, _)| found.worst > known.worst) {
+            worst = Some((found, name));
+        }
+    }
+    Ok(match worst {
+        Some((distance, name)) if distance.worst > 1.0 => {
+            let (n, at) = (case.signals.len(), distance.time);
+            (Verdict::Differs, format!("{n_outside} of {n} signals; {name} by {:.3} tubes at {at}", distance.worst))
+        }
+        Some(_) => (Verdict::Agrees, String::new()),
+        None => (Verdict::Differs, "none of the signals is in the table".to_owned()),
+    })
+}
+
+/// Processor seconds of all children that have ended, where the system tells.
+fn children_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    // User and system time of children, in hundredths of a second on every Linux in use.
+    Some((fields.get(13)?.parse::<f64>().ok()? + fields.get(14)?.parse::<f64>().ok()?) / 100.0)
+}
+
+fn summary(outcomes: &[Outcome], n_without: usize) -> String {
+    let count = |verdict: Verdict| outcomes.iter().filter(|one| one.verdict == verdict).count();
+    let mut text = outcome::table(outcomes);
+    text.push_str(&format!(
+        "\n{} of {} examples agree; {} more have no stored table. All took {:.0} s of processor time.\n\n",
+        count(Verdict::Agrees),
+        outcomes.len(),
+        n_without,
+        outcomes.iter().map(|one| one.seconds).sum::<f64>()
+    ));
+    text.push_str("| examples | reason |\n|---|---|\n");
+    for (n, reason) in outcome::reasons(outcomes).iter().take(40) {
+        text.push_str(&format!("| {n} | {} |\n", reason.replace('|', "\\|")));
+    }
+    text.push_str("\nThose that differ:\n\n");
+    for one in outcomes.iter().filter(|one| one.verdict == Verdict::Differs) {
+        text.push_str(&format!("- `{}`: {}\n", one.name, one.reason));
+    }
+    let mut slow: Vec<&Outcome> = outcomes.iter().collect();
+    slow.sort_by(|left, right| right.seconds.total_cmp(&left.seconds));
+    text.push_str("\nThe ten slowest:\n\n");
+    for one in slow.iter().take(10) {
+        text.push_str(&format!("- {:.1} s `{}` ({})\n", one.seconds, one.name, one.verdict.word()));
+    }
+    text
+}
