@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use daesy::load::{LoadOptions, Loaded, load_source};
 use daesy::source::{ModelText, Place, Source};
-use daesy::uq::{UqFailure, UqSettings, run_at, uq};
+use daesy::failure::Failure;
+use daesy::uq::{UqSettings, run_at, uq};
 use daesy_bench::peer;
 use serde_json::{Value, json};
 
@@ -30,11 +31,8 @@ fn load_text(study: String, name: &str, model: String) -> Result<Loaded, String>
     load_source(&Source { place, data: Vec::new() }, &LoadOptions::default()).map_err(|wrong| format!("{wrong:?}"))
 }
 
-fn told(failure: UqFailure) -> String {
-    match failure {
-        UqFailure::Input(diagnostics) => format!("{diagnostics:?}"),
-        UqFailure::Method(diagnostic) => format!("{diagnostic:?}"),
-    }
+fn told(failure: Failure) -> String {
+    failure.to_string()
 }
 
 fn amplifier(uq: &str) -> Result<Loaded, String> {
@@ -62,7 +60,7 @@ fn solve(options: &str, seed: u64) -> Result<Found, String> {
     let mut loaded = amplifier(options)?;
     let settings = UqSettings { seed, threads: Some(1), checkpoint: None };
     let begin = Instant::now();
-    let found = uq(&mut loaded, &settings).map_err(told)?;
+    let found = uq(&loaded, &settings).map_err(told)?;
     Ok(Found {
         std: found.moments[0].std.clone(),
         seconds: begin.elapsed().as_secs_f64(),
@@ -83,7 +81,7 @@ fn chaospy(order: usize) -> Result<Found, String> {
     let mut loaded = amplifier("degree = 2")?;
     let begin = Instant::now();
     let settings = UqSettings { threads: Some(1), ..UqSettings::default() };
-    let runs = run_at(&mut loaded, &points, &settings).map_err(told)?;
+    let runs = run_at(&loaded, &points, &settings).map_err(told)?;
     let simulated = begin.elapsed().as_secs_f64();
     let values: Vec<&Vec<f64>> = runs.values.iter().map(AsRef::as_ref).collect();
     let fit = ask(json!({
@@ -113,7 +111,7 @@ fn ladder(n: usize, degree: usize) -> Result<(), String> {
     let mut loaded = load_text(study, "ladder.mo", model)?;
     let begin = Instant::now();
     let settings = UqSettings { threads: Some(1), ..UqSettings::default() };
-    let found = uq(&mut loaded, &settings).map_err(told)?;
+    let found = uq(&loaded, &settings).map_err(told)?;
     let seconds = begin.elapsed().as_secs_f64();
     let unknowns = found.n_unknowns.unwrap_or(0);
     println!(

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use daesy::linear_study::{SignalsWanted, build_linear_study};
+use daesy::linear_study::{LinearStudy, SignalsWanted};
 use daesy::load::{LoadOptions, load};
 use daesy::table::Table;
 use daesy_bench::clock::best_of;
@@ -167,7 +167,7 @@ fn main() {
     for disturbance in loaded.study.iter_mut().flat_map(|study| &mut study.disturbances) {
         disturbance.item.starts_at_zero = true;
     }
-    let study = build_linear_study(&mut loaded, SignalsWanted::No).expect("the study is linear");
+    let study = LinearStudy::of(&loaded, SignalsWanted::No).expect("the study is linear");
     let theta = study.start();
     let samples = Likelihood::new(&study, &theta, FilterOptions::default())
         .and_then(|likelihood| likelihood.sample(&theta, &mut || normal(&mut random)))

@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use daesy::load::{LoadOptions, load_source};
-use daesy::simulate::{SimulateFailure, Simulator};
+use daesy::simulate::Simulator;
 use daesy::source::{ModelText, Place, Source};
 use daesy_bench::{clock, peer};
 
@@ -31,11 +31,8 @@ fn compare() -> Result<bool, String> {
     let first = |diagnostics: &[daesy::diagnostic::Diagnostic]| {
         diagnostics.first().map_or_else(String::new, |diagnostic| diagnostic.render(false))
     };
-    let mut loaded = load_source(&source, &LoadOptions::default()).map_err(|wrong| first(&wrong))?;
-    let simulator = Simulator::new(&mut loaded).map_err(|failure| match failure {
-        SimulateFailure::Input(diagnostics) => first(&diagnostics),
-        SimulateFailure::Method(diagnostic) => diagnostic.render(false),
-    })?;
+    let loaded = load_source(&source, &LoadOptions::default()).map_err(|wrong| first(&wrong))?;
+    let simulator = Simulator::new(&loaded).map_err(|failure| failure.to_string())?;
     let mut run = || drop(simulator.trace(&simulator.options));
     let [nanoseconds] = clock::race([&mut run]);
     let rust = nanoseconds * 1e-3;

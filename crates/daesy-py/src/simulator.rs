@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use daesy::diagnostic::Diagnostic;
+use daesy::failure::Failure as NoAnswer;
 use daesy::integrate::SimulateOptions;
 use daesy::json::ToJson as _;
 use daesy::load::{LoadOptions, load_source};
-use daesy::simulate::{SimulateFailure, Simulator, output_times};
+use daesy::simulate::{Simulator, output_times};
 use daesy::structure_map::structure_map;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -29,11 +30,13 @@ pub struct PySimulator {
 }
 
 /// What is wrong, as exit status and text.
-fn failure(failure: &SimulateFailure) -> (u8, Vec<String>, String) {
-    let (status, diagnostics) = match failure {
-        SimulateFailure::Input(diagnostics) => (1, diagnostics.clone()),
-        SimulateFailure::Method(diagnostic) => (3, vec![(**diagnostic).clone()]),
+fn failure(failure: &NoAnswer) -> (u8, Vec<String>, String) {
+    let status = match failure {
+        NoAnswer::Input(_) => 1,
+        NoAnswer::Usage(_) => 2,
+        NoAnswer::Method(_) => 3,
     };
+    let diagnostics = failure.diagnostics();
     let rendered = diagnostics.iter().map(|diagnostic| diagnostic.render(false)).collect();
     (status, rendered, list(diagnostics.iter().map(|diagnostic| diagnostic.to_json().to_string())))
 }
@@ -81,12 +84,11 @@ impl PySimulator {
     ) -> PyResult<Self> {
         let source = source.source.clone();
         let made = py.detach(|| {
-            let mut loaded =
-                load_source(&source, &LoadOptions { set, class: class_name }).map_err(SimulateFailure::Input)?;
+            let mut loaded = load_source(&source, &LoadOptions { set, class: class_name }).map_err(NoAnswer::Input)?;
             if !files.is_empty() {
-                loaded.use_data_files(&files).map_err(SimulateFailure::Input)?;
+                loaded.use_data_files(&files).map_err(NoAnswer::Input)?;
             }
-            let simulator = Simulator::new(&mut loaded)?;
+            let simulator = Simulator::new(&loaded)?;
             Ok((simulator, loaded.flat.model, loaded.diagnostics))
         });
         let (simulator, model, diagnostics) = made.map_err(|wrong| Failure::new_err(failure(&wrong)))?;
@@ -175,7 +177,7 @@ pub fn units<'py>(py: Python<'py>, source: &PySource, class_name: Option<String>
     let source = source.source.clone();
     let loaded = py
         .detach(|| load_source(&source, &LoadOptions { set: Vec::new(), class: class_name }))
-        .map_err(|diagnostics| Failure::new_err(failure(&SimulateFailure::Input(diagnostics))))?;
+        .map_err(|diagnostics| Failure::new_err(failure(&NoAnswer::Input(diagnostics))))?;
     let dict = PyDict::new(py);
     for variable in &loaded.flat.variables {
         if let Some(unit) = variable.unit.as_ref().filter(|unit| !unit.text.is_empty() && &*unit.text != "1") {
@@ -192,10 +194,10 @@ pub fn structure<'py>(py: Python<'py>, source: &PySource, class_name: Option<Str
     let source = source.source.clone();
     let map = py
         .detach(|| {
-            let mut loaded = load_source(&source, &LoadOptions { set: Vec::new(), class: class_name })?;
-            structure_map(&mut loaded)
+            let loaded = load_source(&source, &LoadOptions { set: Vec::new(), class: class_name })?;
+            structure_map(&loaded)
         })
-        .map_err(|diagnostics| Failure::new_err(failure(&SimulateFailure::Input(diagnostics))))?;
+        .map_err(|wrong| Failure::new_err(failure(&wrong)))?;
     let dict = PyDict::new(py);
     dict.set_item("model", map.model)?;
     dict.set_item("equations", map.equations)?;

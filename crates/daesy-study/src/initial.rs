@@ -15,8 +15,7 @@ use daesy_graph::{Leaf, Reach, Span, VarId};
 use crate::study::{InitialMode, Study};
 
 /// Writes the conditions of a study's `[initial] mode` into the flat model.
-pub fn apply_initial_mode(flat: &mut FlatDae, study: Option<&Study>) {
-    let Some(study) = study else { return };
+pub(crate) fn apply_initial_mode(flat: &mut FlatDae, study: &Study) {
     let mode = study.initial.mode;
     if !matches!(mode, InitialMode::Stationary | InitialMode::Zero) {
         return;

@@ -1,7 +1,7 @@
 //! Inputs of a simulation: expressions of time and columns of data, with the derivatives the model asks for.
 
 use daesy_graph::finding::{Finding, Level, nearest};
-use daesy_graph::flat::{FlatDae, VariableKind};
+use daesy_graph::flat::{FlatDae, Variable, VariableKind};
 use daesy_graph::{BinaryOp, Environment, Evaluator, ExprId, Graph, Leaf, Node, Reach, VarId};
 use daesy_integrate::Inputs;
 use daesy_system::{Description, Input};
@@ -69,7 +69,7 @@ impl StudyInputs {
     /// # Errors
     /// Diagnostics for data that cannot be read and expressions that cannot be evaluated.
     pub fn new(
-        loaded: &mut Loaded,
+        loaded: &Loaded,
         description: &Description,
         parameters: &ParameterValues<'_>,
         data: Option<&Data>,
@@ -79,7 +79,8 @@ impl StudyInputs {
         for (var, &value) in parameters.variables.iter().zip(parameters.values) {
             parameter_of[var.index()] = value;
         }
-        let study = loaded.study.clone();
+        let (flat, study) = (&loaded.flat, &loaded.study);
+        let mut graph = Graph::default();
         let mut signals = Vec::new();
         let mut breaks = Vec::new();
         let mut impulses = Vec::new();
@@ -89,11 +90,11 @@ impl StudyInputs {
                 study.inputs.iter().find(|given| given.name == input.name).map(|given| (&study.sources, given))
             });
             let signal = match given {
-                None => Signal::Constant(start_value(&loaded.flat, &input.name, &parameter_of)),
+                None => Signal::Constant(start_value(flat, &input.name, &parameter_of)),
                 Some((sources, given)) => match &given.item {
                     InputSource::Expression { expression, breaks: given_breaks } => {
                         let mut read = |quantity| {
-                            quantity_expression(&mut loaded.flat, quantity).map_err(|findings| {
+                            quantity_expression(&mut graph, &flat.variables, quantity).map_err(|findings| {
                                 let resolve = |finding: &Finding| Diagnostic::resolve(finding, sources);
                                 diagnostics.extend(findings.iter().map(resolve));
                             })
@@ -101,10 +102,10 @@ impl StudyInputs {
                         let Ok(value) = read(expression) else { continue };
                         let times: Vec<ExprId> = given_breaks.iter().filter_map(|time| read(time).ok()).collect();
                         for time in times {
-                            breaks.push(evaluate(&loaded.flat.graph, time, 0.0, &parameter_of));
+                            breaks.push(evaluate(&graph, time, 0.0, &parameter_of));
                         }
-                        find_breaks(&mut loaded.flat, value, &parameter_of, &mut breaks);
-                        Signal::Expression(derivatives(&mut loaded.flat, value, input.derivatives_needed))
+                        find_breaks(&mut graph, value, &parameter_of, &mut breaks);
+                        Signal::Expression(derivatives(&mut graph, &flat.variables, value, input.derivatives_needed))
                     }
                     InputSource::Column { column, hold } => match data.and_then(|data| data.column(column)) {
                         Some(values) => {
@@ -122,7 +123,7 @@ impl StudyInputs {
                             Signal::Samples { times, values: values.to_vec(), hold: *hold, curvatures }
                         }
                         None if data.is_none() && data_use == DataUse::Optional => {
-                            Signal::Constant(start_value(&loaded.flat, &input.name, &parameter_of))
+                            Signal::Constant(start_value(flat, &input.name, &parameter_of))
                         }
                         None => {
                             let finding = Finding::error(
@@ -147,8 +148,8 @@ impl StudyInputs {
                     },
                     InputSource::Impulses(given_impulses) => {
                         for impulse in given_impulses {
-                            let mut read = |quantity| match quantity_expression(&mut loaded.flat, quantity) {
-                                Ok(value) => Some(evaluate(&loaded.flat.graph, value, 0.0, &parameter_of)),
+                            let mut read = |quantity| match quantity_expression(&mut graph, &flat.variables, quantity) {
+                                Ok(value) => Some(evaluate(&graph, value, 0.0, &parameter_of)),
                                 Err(findings) => {
                                     diagnostics
                                         .extend(findings.iter().map(|finding| Diagnostic::resolve(finding, sources)));
@@ -172,7 +173,7 @@ impl StudyInputs {
         breaks.retain(|time| time.is_finite());
         breaks.sort_by(f64::total_cmp);
         breaks.dedup();
-        Ok(Self { graph: loaded.flat.graph.clone(), parameter_of, signals, breaks, impulses })
+        Ok(Self { graph, parameter_of, signals, breaks, impulses })
     }
 
     /// How often an input that is given by an expression can be differentiated before something jumps at a break; nothing where that is not
@@ -233,9 +234,8 @@ fn evaluate(graph: &Graph, expr: ExprId, time: f64, parameter_of: &[f64]) -> f64
 }
 
 /// An expression and its time derivatives.
-fn derivatives(flat: &mut FlatDae, value: ExprId, n: u16) -> Vec<ExprId> {
+fn derivatives(graph: &mut Graph, variables: &[Variable], value: ExprId, n: u16) -> Vec<ExprId> {
     let mut made = vec![value];
-    let FlatDae { graph, variables, .. } = flat;
     for at in 0..usize::from(n) {
         let kind = |var: VarId| variables.get(var.index()).map_or(VariableKind::Parameter, |variable| variable.kind);
         let next = graph.total_time_derivative(made[at], &kind);
@@ -245,18 +245,18 @@ fn derivatives(flat: &mut FlatDae, value: ExprId, n: u16) -> Vec<ExprId> {
 }
 
 /// The times at which a relation that is linear in time changes.
-pub(crate) fn find_breaks(flat: &mut FlatDae, value: ExprId, parameter_of: &[f64], breaks: &mut Vec<f64>) {
+pub(crate) fn find_breaks(graph: &mut Graph, value: ExprId, parameter_of: &[f64], breaks: &mut Vec<f64>) {
     let mut reach = Reach::new();
-    let below: Vec<ExprId> = reach.below(&flat.graph, &[value]).to_vec();
+    let below: Vec<ExprId> = reach.below(graph, &[value]).to_vec();
     for expr in below {
-        if let Node::Binary { op, lhs, rhs } = flat.graph.node(expr)
+        if let Node::Binary { op, lhs, rhs } = graph.node(expr)
             && (op.is_relation() || matches!(op, BinaryOp::Min | BinaryOp::Max))
         {
-            let difference = flat.graph.sub(lhs, rhs);
-            let Ok(form) = flat.graph.linear_coefficients(difference, &[Leaf::Time]) else { continue };
-            let slope = flat.graph.partial(difference, Leaf::Time);
-            let slope = evaluate(&flat.graph, slope, 0.0, parameter_of);
-            let offset = evaluate(&flat.graph, form.remainder, 0.0, parameter_of);
+            let difference = graph.sub(lhs, rhs);
+            let Ok(form) = graph.linear_coefficients(difference, &[Leaf::Time]) else { continue };
+            let slope = graph.partial(difference, Leaf::Time);
+            let slope = evaluate(graph, slope, 0.0, parameter_of);
+            let offset = evaluate(graph, form.remainder, 0.0, parameter_of);
             if slope != 0.0 {
                 breaks.push(-offset / slope);
             }

@@ -15,31 +15,11 @@ use daesy_estimate::experiment::{Experiment, InputJet, VarianceJet};
 use daesy_estimate::search::SearchSpace;
 use daesy_graph::{ExprId, Span};
 
+use crate::problem::{MeasuredSignal, Unknown};
 pub use build::{SignalsWanted, build_linear_study};
+pub(crate) use computed::with_computed;
 use parametric::{ParametricMatrix, Symbols, Values};
 use timeline::Timeline;
-
-/// An unknown parameter of a study.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Unknown {
-    /// Its name.
-    pub name: String,
-    /// Where the study names it.
-    pub span: Span,
-    /// Where a search starts.
-    pub start: f64,
-}
-
-/// A measured signal of a study.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct MeasuredSignal {
-    /// The variable.
-    pub name: String,
-    /// The column of the data.
-    pub column: String,
-    /// Where the study names it.
-    pub span: Span,
-}
 
 /// A known input of the model.
 #[derive(Clone, PartialEq, Eq, Debug)]

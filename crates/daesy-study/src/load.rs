@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use daesy_graph::finding::{Finding, Level, nearest};
-use daesy_graph::flat::{Equation, FlatDae, Origin, VariableKind};
+use daesy_graph::flat::{Equation, FlatDae, Origin, Variable, VariableKind};
 use daesy_graph::{ExprId, Graph, Span, VarId};
 use daesy_model::flatten::{FlattenError, FlattenOptions, flatten_library};
 use daesy_model::library::Library;
@@ -13,6 +13,7 @@ use crate::diagnostic::Diagnostic;
 use crate::distribute::Elsewhere;
 use crate::embedded;
 use crate::expression::read_expression;
+use crate::initial::apply_initial_mode;
 use crate::linear_model;
 use crate::presampling;
 use crate::source::{ModelText, Place, Source};
@@ -179,6 +180,7 @@ fn load_study(
         return Err(diagnostics);
     }
     check_set(&flat, &options.set)?;
+    apply_initial_mode(&mut flat, &study);
     Ok(Loaded::new(flat, Some(study), folder.to_path_buf(), diagnostics))
 }
 
@@ -271,12 +273,15 @@ fn check_set(flat: &FlatDae, set: &[(String, f64)]) -> Result<(), Vec<Diagnostic
     if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
 }
 
-/// The expression a quantity of the study stands for, in parameters and free symbols of the flat model.
+/// The expression a quantity of the study stands for, in a graph of the caller and in parameters and free symbols of the flat model.
 ///
 /// # Errors
 /// Findings with places in the study.
-pub fn quantity_expression(flat: &mut FlatDae, quantity: &Quantity) -> Result<ExprId, Vec<Finding>> {
-    let FlatDae { graph, variables, .. } = flat;
+pub fn quantity_expression(
+    graph: &mut Graph,
+    variables: &[Variable],
+    quantity: &Quantity,
+) -> Result<ExprId, Vec<Finding>> {
     match &quantity.value {
         QuantityValue::Number(value) => Ok(graph.number(*value)),
         QuantityValue::Expression(text) => {
@@ -325,7 +330,7 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
             continue;
         }
         if let (Some(start), Some(var)) = (&unknown.item.start, flat.find(&unknown.name)) {
-            match quantity_expression(flat, start) {
+            match quantity_expression(&mut flat.graph, &flat.variables, start) {
                 Ok(value) => flat.variables[var.index()].binding = Some(value),
                 Err(errors) => findings.extend(errors),
             }
@@ -345,7 +350,7 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
                 } else if matches!(parameter.item.value, QuantityValue::Expression(_))
                     || flat.variables[var.index()].binding.is_none()
                 {
-                    match quantity_expression(flat, &parameter.item) {
+                    match quantity_expression(&mut flat.graph, &flat.variables, &parameter.item) {
                         Ok(value) => flat.variables[var.index()].binding = Some(value),
                         Err(errors) => findings.extend(errors),
                     }
@@ -394,13 +399,15 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
     }
     for value in &study.initial.values {
         match flat.find(&value.name) {
-            Some(var) if is_unknown(flat.variables[var.index()].kind) => match quantity_expression(flat, &value.item) {
-                Ok(start) => {
-                    flat.variables[var.index()].start = Some(start);
-                    flat.variables[var.index()].fixed = Some(true);
+            Some(var) if is_unknown(flat.variables[var.index()].kind) => {
+                match quantity_expression(&mut flat.graph, &flat.variables, &value.item) {
+                    Ok(start) => {
+                        flat.variables[var.index()].start = Some(start);
+                        flat.variables[var.index()].fixed = Some(true);
+                    }
+                    Err(errors) => findings.extend(errors),
                 }
-                Err(errors) => findings.extend(errors),
-            },
+            }
             Some(_) => findings.push(not_a(flat, &value.name, value.span, "variable")),
             None => findings.push(unknown_name(flat, &value.name, value.span, "variable", is_unknown)),
         }

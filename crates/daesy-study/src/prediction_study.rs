@@ -10,31 +10,20 @@ use daesy_estimate::pem::{
     PredictionSettings,
 };
 use daesy_estimate::search::SearchSpace;
-use daesy_graph::finding::{Finding, nearest};
+use daesy_graph::finding::Finding;
+use daesy_graph::flat::Variable;
 use daesy_graph::{Evaluator, ExprId, Graph, Leaf, Reach, Span, VarId};
 use daesy_integrate::ensemble::{EnsembleOptions, Grid};
 use daesy_pencil::Mat;
 use daesy_system::{DaeSystem, GivenParameter, StepMethod, Watch};
 
-use crate::data::Data;
 use crate::diagnostic::Diagnostic;
+use crate::failure::Failure;
 use crate::inputs::{ParameterValues, StudyInputs};
 use crate::load::{Loaded, quantity_expression};
-use crate::prepare::{DataUse, compile_for_lanes, parameter_diagnostic};
-use crate::study::{Disturbance, DisturbanceProcess, InputSource, Named, Quantity, Study};
-
-/// An unknown of the study.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Unknown {
-    /// Its name.
-    pub name: String,
-    /// Where it stands.
-    pub span: Span,
-    /// Position among the parameters of the model.
-    pub parameter: u32,
-    /// Where a search starts.
-    pub start: f64,
-}
+use crate::prepare::{DataUse, Prepared, Purpose, prepare};
+use crate::problem::{Problem, Record, Unknown, study_of};
+use crate::study::{Disturbance, DisturbanceProcess, InputSource, Measurement, Named, Quantity, Study};
 
 /// A number of a filter as a function of the parameters, with its derivatives.
 struct Entry {
@@ -80,6 +69,8 @@ pub struct PredictionStudy {
     pub system: CompiledSystem,
     /// Unknowns.
     pub unknowns: Vec<Unknown>,
+    /// Their positions among the parameters of the compiled model.
+    places: Vec<u32>,
     /// Bounds and typical sizes.
     pub space: SearchSpace,
     /// Measured quantities.
@@ -88,6 +79,8 @@ pub struct PredictionStudy {
     pub experiments: Vec<StudyExperiment>,
     /// How predictions are made.
     pub settings: PredictionSettings,
+    /// What was rewritten because structure misleads.
+    pub rewritten: Vec<Finding>,
     /// Names and places of the disturbances, in the order of the filters.
     pub disturbances: Vec<(String, Span)>,
     graph: Graph,
@@ -97,13 +90,18 @@ pub struct PredictionStudy {
     observed: Vec<u32>,
     signals: Vec<u32>,
     slots: Vec<usize>,
-    error_exprs: Vec<ErrorExprs>,
+    accuracies: Vec<Accuracy>,
 }
 
-/// How accurate a measurement is, as expressions.
-struct ErrorExprs {
-    std: Option<ExprId>,
-    variance: Option<ExprId>,
+/// How accurate a measurement is.
+#[derive(Clone, Copy)]
+enum Accuracy {
+    /// The study does not say.
+    Unsaid,
+    /// By its standard deviation.
+    Std(ExprId),
+    /// By its variance.
+    Variance(ExprId),
 }
 
 /// Realizations when nobody says how many.
@@ -113,30 +111,36 @@ const DEFAULT_REALIZATIONS: u64 = 200;
 const DEFAULT_POINTS: f64 = 10.0;
 
 impl PredictionStudy {
-    /// Builds the problem of a study.
+    /// Reads a study and builds its prediction problem.
     ///
     /// # Errors
     /// Diagnostics with places in model, study or data.
-    pub fn new(loaded: &mut Loaded, seed: u64) -> Result<Self, Vec<Diagnostic>> {
-        let Some(study) = loaded.study.clone() else {
-            return Err(vec![Diagnostic::error("no-study", "predictions need a study with measurements and data")]);
-        };
+    pub fn of(loaded: &Loaded, seed: u64) -> Result<Self, Failure> {
+        Self::new(loaded, &Problem::read(loaded)?, seed)
+    }
+
+    /// Builds the prediction problem of a study.
+    ///
+    /// # Errors
+    /// Diagnostics with places in model, study or data.
+    pub fn new(loaded: &Loaded, problem: &Problem, seed: u64) -> Result<Self, Failure> {
+        let study = study_of(loaded)?;
         let resolve = |findings: Vec<Finding>| -> Vec<Diagnostic> {
             findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)).collect()
         };
-        let filter_exprs = read_filters(loaded, &study).map_err(&resolve)?;
-        let mut numbers = StudyNumbers::new(loaded, &study).map_err(&resolve)?;
-        let system = compile_for_lanes(&loaded.flat)?;
-        let parameters =
-            system.parameter_values(&[]).map_err(|error| vec![parameter_diagnostic(&loaded.flat, &error)])?;
-        numbers.evaluate(loaded, &system, &parameters);
+        let mut graph = Graph::default();
+        let variables = &loaded.flat.variables;
+        let filter_exprs = read_filters(&mut graph, variables, study).map_err(&resolve)?;
+        let accuracies = read_accuracies(&mut graph, variables, study).map_err(&resolve)?;
+        refuse_unknown_inputs(loaded, study, problem).map_err(&resolve)?;
+        let Prepared { system, parameters, rewritten, .. } = prepare(loaded, Purpose::LANES)?;
+        let places = places(problem, &system).map_err(&resolve)?;
+        let variances = accuracies_at(&graph, &accuracies, &system, &parameters, variables.len());
         let description = system.description();
-        let unknowns = unknowns(&study, &system, &parameters).map_err(&resolve)?;
-        refuse_unknown_inputs(loaded, &study, &unknowns, &system).map_err(&resolve)?;
-        let observed = study
-            .measurements
+        let observed = problem
+            .measured
             .iter()
-            .filter_map(|measurement| description.observed.iter().position(|known| *known == measurement.variable()))
+            .filter_map(|measured| description.observed.iter().position(|known| *known == measured.variable))
             .map(|at| at as u32)
             .collect();
         let signals = study
@@ -160,7 +164,7 @@ impl PredictionStudy {
                 slots.extend(input.start..=input.start + usize::from(input.derivatives_needed));
             }
             disturbances.push((named.name.clone(), named.span));
-            let graph = &mut loaded.flat.graph;
+            let graph = &mut graph;
             let mut entries = |matrix: &[Vec<ExprId>]| -> Vec<Vec<Entry>> {
                 matrix.iter().map(|row| row.iter().map(|&value| entry(graph, value)).collect()).collect()
             };
@@ -173,12 +177,10 @@ impl PredictionStudy {
                 derivatives_needed: inputs.iter().map(|(input, _)| input.derivatives_needed).collect(),
             });
         }
-        let experiments = read_experiments(loaded, &study, &system, &parameters, &numbers)?;
-        let weights = study
-            .measurements
+        let experiments = read_experiments(loaded, study, problem, &system, &parameters)?;
+        let weights = variances
             .iter()
-            .zip(&numbers.variances)
-            .map(|(_, variance)| match (study.identify.weighting.as_deref(), variance) {
+            .map(|variance| match (study.identify.weighting.as_deref(), variance) {
                 (Some("std"), Some(variance)) if *variance > 0.0 => 1.0 / variance.sqrt(),
                 _ => 1.0,
             })
@@ -204,29 +206,36 @@ impl PredictionStudy {
             weights,
             is_undisturbed: false,
         };
-        let space = numbers.space(&unknowns);
+        let measured = problem
+            .measured
+            .iter()
+            .zip(&variances)
+            .map(|(measured, &variance)| Measured { name: measured.name.clone(), variance })
+            .collect();
         Ok(Self {
-            unknowns,
-            space,
-            measured: study
-                .measurements
-                .iter()
-                .zip(&numbers.variances)
-                .map(|(measurement, &variance)| Measured { name: measurement.name.clone(), variance })
-                .collect(),
+            unknowns: problem.unknowns.clone(),
+            places,
+            space: problem.space.clone(),
+            measured,
             experiments,
             settings,
+            rewritten,
             disturbances,
-            graph: loaded.flat.graph.clone(),
+            graph,
             variables: system.regular().parameters.clone(),
-            n_variables: loaded.flat.variables.len(),
+            n_variables: variables.len(),
             filters,
             observed,
             signals,
             slots,
-            error_exprs: numbers.error_exprs(),
+            accuracies,
             system,
         })
+    }
+
+    fn given(&self, theta: &[f64]) -> Vec<GivenParameter> {
+        let given = |(&parameter, &value): (&u32, &f64)| GivenParameter { parameter, value };
+        self.places.iter().zip(theta).map(given).collect()
     }
 
     /// The starting point of a search.
@@ -387,17 +396,12 @@ impl Parameterization for PredictionStudy {
     }
 
     fn at(&self, theta: &[f64], with_derivatives: bool) -> Result<ParameterPoint, PointRefusal> {
-        let given: Vec<GivenParameter> = self
-            .unknowns
-            .iter()
-            .zip(theta)
-            .map(|(unknown, &value)| GivenParameter { parameter: unknown.parameter, value })
-            .collect();
+        let given = self.given(theta);
         let parameters = self.system.parameter_values(&given)?;
         let mut tangents = Vec::new();
         if with_derivatives {
-            for unknown in &self.unknowns {
-                tangents.push(self.system.parameter_tangent(&given, unknown.parameter)?);
+            for &place in &self.places {
+                tangents.push(self.system.parameter_tangent(&given, place)?);
             }
         }
         let mut values = vec![f64::NAN; self.n_variables];
@@ -447,12 +451,7 @@ impl Parameterization for PredictionStudy {
     }
 
     fn variances(&self, theta: &[f64]) -> Result<Vec<f64>, PointRefusal> {
-        let given: Vec<GivenParameter> = self
-            .unknowns
-            .iter()
-            .zip(theta)
-            .map(|(unknown, &value)| GivenParameter { parameter: unknown.parameter, value })
-            .collect();
+        let given = self.given(theta);
         let parameters = self.system.parameter_values(&given)?;
         let mut values = vec![f64::NAN; self.n_variables];
         for (var, &value) in self.variables.iter().zip(&parameters) {
@@ -461,14 +460,14 @@ impl Parameterization for PredictionStudy {
         let mut evaluator = Evaluator::new();
         let mut number =
             |expr: ExprId| evaluator.evaluate_one(&self.graph, expr, &|var: VarId, _: u16| values[var.index()]);
-        self.error_exprs
+        self.accuracies
             .iter()
             .zip(&self.measured)
-            .map(|(exprs, measured)| {
-                let variance = match (exprs.variance, exprs.std) {
-                    (Some(variance), _) => number(variance),
-                    (None, Some(std)) => number(std).powi(2),
-                    (None, None) => 0.0,
+            .map(|(accuracy, measured)| {
+                let variance = match *accuracy {
+                    Accuracy::Variance(variance) => number(variance),
+                    Accuracy::Std(std) => number(std).powi(2),
+                    Accuracy::Unsaid => 0.0,
                 };
                 if variance.is_finite() && variance >= 0.0 {
                     Ok(variance)
@@ -505,11 +504,11 @@ struct FilterMatrices {
     c: Vec<Vec<ExprId>>,
 }
 
-fn read_filters(loaded: &mut Loaded, study: &Study) -> Result<Vec<FilterMatrices>, Vec<Finding>> {
+fn read_filters(graph: &mut Graph, variables: &[Variable], study: &Study) -> Result<Vec<FilterMatrices>, Vec<Finding>> {
     let mut filters = Vec::new();
     let mut findings = Vec::new();
     for disturbance in &study.disturbances {
-        match read_filter(loaded, disturbance) {
+        match read_filter(graph, variables, disturbance) {
             Ok(filter) => filters.push(filter),
             Err(errors) => findings.extend(errors),
         }
@@ -517,7 +516,11 @@ fn read_filters(loaded: &mut Loaded, study: &Study) -> Result<Vec<FilterMatrices
     if findings.is_empty() { Ok(filters) } else { Err(findings) }
 }
 
-fn read_filter(loaded: &mut Loaded, disturbance: &Named<Disturbance>) -> Result<FilterMatrices, Vec<Finding>> {
+fn read_filter(
+    graph: &mut Graph,
+    variables: &[Variable],
+    disturbance: &Named<Disturbance>,
+) -> Result<FilterMatrices, Vec<Finding>> {
     let name = &disturbance.name;
     let too_rough = |excess: i32| {
         vec![
@@ -540,7 +543,7 @@ fn read_filter(loaded: &mut Loaded, disturbance: &Named<Disturbance>) -> Result<
                 let mut rows = Vec::new();
                 for row in matrix {
                     let exprs: Result<Vec<ExprId>, Vec<Finding>> =
-                        row.iter().map(|quantity| quantity_expression(&mut loaded.flat, quantity)).collect();
+                        row.iter().map(|quantity| quantity_expression(graph, variables, quantity)).collect();
                     rows.push(exprs?);
                 }
                 Ok(rows)
@@ -550,9 +553,8 @@ fn read_filter(loaded: &mut Loaded, disturbance: &Named<Disturbance>) -> Result<
         DisturbanceProcess::Factor { num, den } => {
             let mut read = |list: &[Quantity]| -> Result<Vec<ExprId>, Vec<Finding>> {
                 let exprs: Result<Vec<ExprId>, Vec<Finding>> =
-                    list.iter().map(|quantity| quantity_expression(&mut loaded.flat, quantity)).collect();
+                    list.iter().map(|quantity| quantity_expression(graph, variables, quantity)).collect();
                 let exprs = exprs?;
-                let graph = &loaded.flat.graph;
                 let first = exprs.iter().position(|&expr| graph.as_number(expr) != Some(0.0)).unwrap_or(exprs.len());
                 Ok(exprs[first..].to_vec())
             };
@@ -566,7 +568,6 @@ fn read_filter(loaded: &mut Loaded, disturbance: &Named<Disturbance>) -> Result<
                 return Err(too_rough(2 * (n as i32 + 1 - num.len() as i32).min(0)));
             }
             // Controllable canonical form of num / den.
-            let graph = &mut loaded.flat.graph;
             let (zero, one) = (graph.number(0.0), graph.number(1.0));
             let lead = den[0];
             let mut a = vec![vec![zero; n]; n];
@@ -590,100 +591,45 @@ fn read_filter(loaded: &mut Loaded, disturbance: &Named<Disturbance>) -> Result<
     }
 }
 
-/// Numbers of the study that are evaluated once, at the starting point.
-struct StudyNumbers {
-    exprs: Vec<Option<ExprId>>,
-    values: Vec<Option<f64>>,
-    variances: Vec<Option<f64>>,
-    start_time: Option<f64>,
-    n_unknowns: usize,
+fn read_accuracies(graph: &mut Graph, variables: &[Variable], study: &Study) -> Result<Vec<Accuracy>, Vec<Finding>> {
+    let mut read = |measurement: &Named<Measurement>| match (&measurement.item.variance, &measurement.item.std) {
+        (Some(variance), _) => quantity_expression(graph, variables, variance).map(Accuracy::Variance),
+        (None, Some(std)) => quantity_expression(graph, variables, std).map(Accuracy::Std),
+        (None, None) => Ok(Accuracy::Unsaid),
+    };
+    study.measurements.iter().map(&mut read).collect()
 }
 
-/// Numbers per unknown.
-const PER_UNKNOWN: usize = 3;
-
-impl StudyNumbers {
-    fn new(loaded: &mut Loaded, study: &Study) -> Result<Self, Vec<Finding>> {
-        let mut read = |quantity: &Option<Quantity>| {
-            quantity.as_ref().map(|quantity| quantity_expression(&mut loaded.flat, quantity)).transpose()
-        };
-        let mut exprs = vec![read(&study.simulate.start)?];
-        for unknown in &study.unknown {
-            for quantity in [&unknown.item.min, &unknown.item.max, &unknown.item.nominal] {
-                exprs.push(read(quantity)?);
-            }
-        }
-        for measurement in &study.measurements {
-            exprs.push(read(&measurement.item.std)?);
-            exprs.push(read(&measurement.item.variance)?);
-        }
-        Ok(Self { exprs, values: Vec::new(), variances: Vec::new(), start_time: None, n_unknowns: study.unknown.len() })
+/// Variances of the measurements at the starting point, where the study says something that is finite.
+fn accuracies_at(
+    graph: &Graph,
+    accuracies: &[Accuracy],
+    system: &CompiledSystem,
+    parameters: &[f64],
+    n_variables: usize,
+) -> Vec<Option<f64>> {
+    let mut values = vec![f64::NAN; n_variables];
+    for (var, &value) in system.regular().parameters.iter().zip(parameters) {
+        values[var.index()] = value;
     }
-
-    fn evaluate(&mut self, loaded: &Loaded, system: &CompiledSystem, parameters: &[f64]) {
-        let mut values = vec![f64::NAN; loaded.flat.variables.len()];
-        for (var, &value) in system.regular().parameters.iter().zip(parameters) {
-            values[var.index()] = value;
-        }
-        let mut evaluator = Evaluator::new();
-        self.values = self
-            .exprs
-            .iter()
-            .map(|expr| {
-                let value =
-                    evaluator.evaluate_one(&loaded.flat.graph, (*expr)?, &|var: VarId, _: u16| values[var.index()]);
-                value.is_finite().then_some(value)
-            })
-            .collect();
-        self.start_time = self.values[0];
-        self.variances = self.values[1 + PER_UNKNOWN * self.n_unknowns..]
-            .chunks(2)
-            .map(|pair| pair[1].or(pair[0].map(|std| std * std)))
-            .collect();
-    }
-
-    fn error_exprs(&self) -> Vec<ErrorExprs> {
-        self.exprs[1 + PER_UNKNOWN * self.n_unknowns..]
-            .chunks(2)
-            .map(|pair| ErrorExprs { std: pair[0], variance: pair[1] })
-            .collect()
-    }
-
-    fn space(&self, unknowns: &[Unknown]) -> SearchSpace {
-        let of = |at: usize, which: usize| self.values[1 + PER_UNKNOWN * at + which];
-        let n = unknowns.len();
-        SearchSpace {
-            lower: (0..n).map(|at| of(at, 0).unwrap_or(f64::NEG_INFINITY)).collect(),
-            upper: (0..n).map(|at| of(at, 1).unwrap_or(f64::INFINITY)).collect(),
-            nominal: (0..n)
-                .map(|at| {
-                    let start = unknowns[at].start.abs();
-                    let bound = [of(at, 0), of(at, 1)].into_iter().flatten().fold(0.0f64, |a, b| a.max(b.abs()));
-                    of(at, 2).map(f64::abs).filter(|size| *size > 0.0).unwrap_or(if start > 0.0 {
-                        start
-                    } else if bound > 0.0 && bound.is_finite() {
-                        bound
-                    } else {
-                        1.0
-                    })
-                })
-                .collect(),
-        }
-    }
+    let mut evaluator = Evaluator::new();
+    let mut number = |expr| evaluator.evaluate_one(graph, expr, &|var: VarId, _: u16| values[var.index()]);
+    let mut variance = |accuracy: &Accuracy| match *accuracy {
+        Accuracy::Variance(variance) => Some(number(variance)),
+        Accuracy::Std(std) => Some(number(std).powi(2)),
+        Accuracy::Unsaid => None,
+    };
+    accuracies.iter().map(|accuracy| variance(accuracy).filter(|value| value.is_finite())).collect()
 }
 
-fn unknowns(study: &Study, system: &CompiledSystem, parameters: &[f64]) -> Result<Vec<Unknown>, Vec<Finding>> {
+/// Positions of the unknowns among the parameters of the compiled model.
+fn places(problem: &Problem, system: &CompiledSystem) -> Result<Vec<u32>, Vec<Finding>> {
     let names = &system.description().parameters;
     let mut findings = Vec::new();
-    let mut unknowns = Vec::new();
-    for unknown in &study.unknown {
+    let mut places = Vec::new();
+    for unknown in &problem.unknowns {
         match names.iter().position(|known| *known == unknown.name) {
-            Some(at) => unknowns.push(Unknown {
-                name: unknown.name.clone(),
-                span: unknown.span,
-                parameter: at as u32,
-                start: parameters[at],
-            }),
+            Some(at) => places.push(at as u32),
             None => findings.push(
                 Finding::error("unknown-parameter", unknown.span, format!("`{}` cannot be unknown", unknown.name))
                     .with_names([&unknown.name])
@@ -691,26 +637,21 @@ fn unknowns(study: &Study, system: &CompiledSystem, parameters: &[f64]) -> Resul
             ),
         }
     }
-    if findings.is_empty() { Ok(unknowns) } else { Err(findings) }
+    if findings.is_empty() { Ok(places) } else { Err(findings) }
 }
 
 /// Known inputs are the same for all values of the unknowns.
-fn refuse_unknown_inputs(
-    loaded: &mut Loaded,
-    study: &Study,
-    unknowns: &[Unknown],
-    system: &CompiledSystem,
-) -> Result<(), Vec<Finding>> {
+fn refuse_unknown_inputs(loaded: &Loaded, study: &Study, problem: &Problem) -> Result<(), Vec<Finding>> {
     let mut findings = Vec::new();
-    let variables = &system.regular().parameters;
     for input in &study.inputs {
         let InputSource::Expression { expression, .. } = &input.item else { continue };
-        let expr = quantity_expression(&mut loaded.flat, expression)?;
+        let mut graph = Graph::default();
+        let expr = quantity_expression(&mut graph, &loaded.flat.variables, expression)?;
         let mut leaves = Vec::new();
-        Reach::new().leaves(&loaded.flat.graph, &[expr], &mut leaves);
+        Reach::new().leaves(&graph, &[expr], &mut leaves);
         for leaf in leaves {
             let Leaf::Var { var, .. } = leaf else { continue };
-            if let Some(unknown) = unknowns.iter().find(|unknown| variables[unknown.parameter as usize] == var) {
+            if let Some(unknown) = problem.unknowns.iter().find(|unknown| unknown.var == var) {
                 findings.push(
                     Finding::error(
                         "unknown-input",
@@ -727,97 +668,45 @@ fn refuse_unknown_inputs(
 }
 
 fn read_experiments(
-    loaded: &mut Loaded,
+    loaded: &Loaded,
     study: &Study,
+    problem: &Problem,
     system: &CompiledSystem,
     parameters: &[f64],
-    numbers: &StudyNumbers,
-) -> Result<Vec<StudyExperiment>, Vec<Diagnostic>> {
-    if study.measurements.is_empty() {
-        return Err(vec![
-            Diagnostic::error("no-measurements", "the study measures nothing")
-                .with_help("add `[measurements]` with a variable of the model"),
-        ]);
-    }
-    let all = loaded.experiments()?;
-    if all.is_empty() {
-        return Err(vec![
-            Diagnostic::error("no-data", "the study has no data").with_help("add `[data]` with `file = \"name.csv\"`"),
-        ]);
-    }
+) -> Result<Vec<StudyExperiment>, Failure> {
+    let n_outputs = problem.measured.len();
     let mut experiments = Vec::new();
-    for data in &all {
-        let columns = measured_columns(study, data)?;
-        let start = numbers.start_time.unwrap_or(data.times[0]);
-        let n_outputs = columns.len();
-        let (mut samples, mut measured) = (Vec::new(), Vec::new());
-        for (row, &time) in data.times.iter().enumerate() {
-            if time >= start && columns.iter().any(|column| column[row].is_finite()) {
+    for record in &problem.records {
+        let Record { data, start, first_counted, .. } = record;
+        let (mut samples, mut measured, mut is_used) = (Vec::new(), Vec::new(), Vec::new());
+        for (row, (&time, values)) in data.times.iter().zip(record.measured.chunks(n_outputs)).enumerate() {
+            if time >= *start && values.iter().any(|value| value.is_finite()) {
                 samples.push(time);
-                measured.extend(columns.iter().map(|column| column[row]));
+                measured.extend_from_slice(values);
+                is_used.push(row >= *first_counted);
             }
         }
-        let distance = samples.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
-        let step =
-            study.identify.noise_step.unwrap_or(if distance.is_finite() { distance / DEFAULT_POINTS } else { 0.1 });
-        if step > distance * (1.0 + 1e-9) {
-            let finding = Finding::error(
-                "noise-step",
-                study.identify.noise_step_span.unwrap_or(Span::NONE),
-                format!("`noise_step` = {step} is longer than the distance {distance} of samples"),
-            )
-            .with_help("disturbances must be resolved between samples: a tenth of that distance is a good start");
-            return Err(vec![Diagnostic::resolve(&finding, &study.sources)]);
-        }
-        let transient = study.identify.transient.unwrap_or(0.0);
-        let is_used: Vec<bool> = samples.iter().map(|&time| time >= start + transient - 1e-9 * step).collect();
-        if !is_used.contains(&true) {
-            return Err(vec![
-                Diagnostic::about_file(
-                    "no-samples",
-                    &data.file,
-                    format!("no sample is left after the transient of {transient} s"),
-                )
-                .with_help("shorten `transient`, or measure longer"),
-            ]);
-        }
-        let inputs = StudyInputs::new(
-            loaded,
-            system.description(),
-            &ParameterValues { variables: &system.regular().parameters, values: parameters },
-            Some(data),
-            DataUse::Needed,
-        )?;
-        debug_assert_eq!(measured.len(), samples.len() * n_outputs);
-        experiments.push(StudyExperiment { inputs, grid: Grid { start, step, samples }, measured, is_used });
+        let step = noise_step(study, &samples)?;
+        let parameters = ParameterValues { variables: &system.regular().parameters, values: parameters };
+        let inputs = StudyInputs::new(loaded, system.description(), &parameters, Some(data), DataUse::Needed)?;
+        experiments.push(StudyExperiment { inputs, grid: Grid { start: *start, step, samples }, measured, is_used });
     }
     Ok(experiments)
 }
 
-fn measured_columns<'d>(study: &Study, data: &'d Data) -> Result<Vec<&'d [f64]>, Vec<Diagnostic>> {
-    let mut columns = Vec::new();
-    let mut findings = Vec::new();
-    for measurement in &study.measurements {
-        let name = measurement.item.column.as_ref().unwrap_or(&measurement.name);
-        match data.column(name) {
-            Some(column) => columns.push(column),
-            None => findings.push(
-                Finding::error(
-                    "data-column",
-                    measurement.span,
-                    format!("the data file `{}` has no column `{name}` for `{}`", data.file, measurement.name),
-                )
-                .with_names([&measurement.name])
-                .with_help(match nearest(name, data.names.iter().map(String::as_str)) {
-                    Some(near) => format!("did you mean `{near}`? Say so with `column = \"{near}\"`"),
-                    None => format!("its columns: {}", data.names.join(", ")),
-                }),
-            ),
-        }
+/// The step of the disturbances' grid: what the study says, or a tenth of the shortest distance of samples.
+fn noise_step(study: &Study, samples: &[f64]) -> Result<f64, Failure> {
+    let distance = samples.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+    let by_default = if distance.is_finite() { distance / DEFAULT_POINTS } else { 0.1 };
+    let step = study.identify.noise_step.unwrap_or(by_default);
+    if step <= distance * (1.0 + 1e-9) {
+        return Ok(step);
     }
-    if findings.is_empty() {
-        Ok(columns)
-    } else {
-        Err(findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)).collect())
-    }
+    let finding = Finding::error(
+        "noise-step",
+        study.identify.noise_step_span.unwrap_or(Span::NONE),
+        format!("`noise_step` = {step} is longer than the distance {distance} of samples"),
+    )
+    .with_help("disturbances must be resolved between samples: a tenth of that distance is a good start");
+    Err(Failure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]))
 }

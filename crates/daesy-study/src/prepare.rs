@@ -1,45 +1,32 @@
-//! From the flat model to a compiled system at a consistent start, the way every verb goes.
+//! The road: from what a user wrote to a compiled system at a consistent start. Every verb goes it.
+//!
+//! ```text
+//! FlatDae -straighten-> FlatDae -regularize | condense-> RegularDae -compile-> CompiledSystem, with parameters and inputs
+//! ```
+//!
+//! [`prepare`] is its one door; a [`Purpose`] says what the system is for.
+
+use std::sync::Arc;
 
 use daesy_compile::{CompileError, CompiledSystem, compile, compile_with_events};
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::FlatDae;
 use daesy_graph::regular::RegularDae;
-use daesy_graph::{Environment, Span, VarId};
+use daesy_graph::{Environment, Evaluator, Graph, SourceMap, Span, VarId};
 use daesy_integrate::{HybridStart, InitializeOptions, Inputs, IntegrateError, initialize_with_events};
+use daesy_structure::linearize::parameter_values;
 use daesy_structure::words::enumerate;
 use daesy_structure::{RegularizeError, condense, regularize};
-use daesy_system::{DaeSystem, EventLabel, ParameterError};
+use daesy_system::{DaeSystem, EventLabel, GivenParameter, ParameterError};
 use rustc_hash::FxHashMap;
 
 use crate::data::Data;
 use crate::diagnostic::Diagnostic;
+use crate::failure::Failure;
 use crate::inputs::{ParameterValues, StudyInputs};
 use crate::load::{Loaded, quantity_expression};
-use crate::study::{Quantity, QuantityValue};
-
-/// A model that can be evaluated.
-pub struct Prepared {
-    /// The compiled model.
-    pub system: CompiledSystem,
-    /// Parameter values.
-    pub parameters: Vec<f64>,
-    /// Inputs over time.
-    pub inputs: StudyInputs,
-    /// The first experiment's data, where the study has some.
-    pub data: Option<Data>,
-}
-
-/// Why a model could not be prepared.
-pub struct Unprepared {
-    /// What is wrong.
-    pub diagnostics: Vec<Diagnostic>,
-}
-
-impl From<Vec<Diagnostic>> for Unprepared {
-    fn from(diagnostics: Vec<Diagnostic>) -> Self {
-        Self { diagnostics }
-    }
-}
+use crate::straighten::{Straight, straighten};
+use crate::study::Quantity;
 
 /// Whether a verb can do without the study's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,101 +37,186 @@ pub enum DataUse {
     Optional,
 }
 
-/// Regularizes and compiles a model, relations to be evaluated wherever they stand.
+/// How relations of the model are treated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Relations {
+    /// Held between events, with all that happens at events: one trajectory.
+    Held,
+    /// Evaluated wherever they stand: many trajectories side by side.
+    Evaluated,
+}
+
+/// Which equations are compiled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// Those that were written, whatever they lead to: what a verdict about the model speaks of.
+    Written,
+    /// Those that were written, or others with the same solutions where structure misleads.
+    Solvable,
+}
+
+/// What a compiled system is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Purpose {
+    /// Which equations.
+    pub form: Form,
+    /// How relations are treated.
+    pub relations: Relations,
+    /// Whether data must be there.
+    pub data: DataUse,
+}
+
+impl Purpose {
+    /// A verdict about the model as it was written.
+    pub const VERDICT: Self = Self { form: Form::Written, relations: Relations::Held, data: DataUse::Optional };
+    /// One trajectory at a time.
+    pub const TRAJECTORY: Self = Self { form: Form::Solvable, relations: Relations::Held, data: DataUse::Needed };
+    /// Many trajectories side by side.
+    pub const LANES: Self = Self { form: Form::Solvable, relations: Relations::Evaluated, data: DataUse::Needed };
+}
+
+/// A model that can be evaluated.
+pub struct Prepared {
+    /// The compiled model.
+    pub system: CompiledSystem,
+    /// Parameter values.
+    pub parameters: Vec<f64>,
+    /// Inputs over time.
+    pub inputs: StudyInputs,
+    /// The first experiment's data, where the study has some.
+    pub data: Option<Arc<Data>>,
+    /// What was rewritten because structure misleads.
+    pub rewritten: Vec<Finding>,
+}
+
+/// Takes a model to a compiled system.
 ///
 /// # Errors
 /// Diagnostics in the model's words.
-pub fn prepare(loaded: &mut Loaded, data_use: DataUse) -> Result<Prepared, Unprepared> {
-    let system = compile_flat(&loaded.flat, compile)?;
-    prepare_system(loaded, system, data_use)
-}
-
-/// Regularizes and compiles a model with all that happens at events.
-///
-/// # Errors
-/// Diagnostics in the model's words.
-pub fn prepare_with_events(loaded: &mut Loaded, data_use: DataUse) -> Result<Prepared, Unprepared> {
-    let system = compile_flat(&loaded.flat, compile_with_events)?;
-    prepare_system(loaded, system, data_use)
-}
-
-fn prepare_system(loaded: &mut Loaded, system: CompiledSystem, data_use: DataUse) -> Result<Prepared, Unprepared> {
-    let parameters = system.parameter_values(&[]).map_err(|error| vec![parameter_diagnostic(&loaded.flat, &error)])?;
-    let is_asked = data_use == DataUse::Needed && loaded.n_experiments() > 0;
-    let data = if is_asked || loaded.has_data() { Some(loaded.experiment(0)?) } else { None };
-    let regular = system.regular();
-    let inputs = StudyInputs::new(
-        loaded,
-        system.description(),
-        &ParameterValues { variables: &regular.parameters, values: &parameters },
-        data.as_ref(),
-        data_use,
-    )?;
-    Ok(Prepared { system, parameters, inputs, data })
-}
-
-/// Puts definitions in (`daesy_structure::condense`) where nothing asks for the variables they define: where states cross discontinuities by
-/// balances of the equations, all of these are needed as they were written. Nothing where there is nothing to gain.
-///
-/// # Errors
-/// Diagnostics in the model's words.
-pub fn condense_prepared(
-    loaded: &mut Loaded,
-    prepared: &Prepared,
-    data_use: DataUse,
-) -> Result<Option<Prepared>, Unprepared> {
-    let description = prepared.system.description();
-    let is_plain =
-        description.constraints.is_empty() && description.inputs.iter().all(|input| input.derivatives_needed == 0);
-    let is_undisturbed = prepared.inputs.breaks().is_empty() && !description.events.can_happen();
-    if !prepared.inputs.impulses().is_empty() || !(is_plain || is_undisturbed) {
-        return Ok(None);
-    }
-    let Ok(regular) = condense(loaded.flat.clone()) else { return Ok(None) };
-    if regular.eliminated.len() == prepared.system.regular().eliminated.len() {
-        return Ok(None);
-    }
-    match compile_with_events(regular) {
-        Ok(system) => prepare_system(loaded, system, data_use).map(Some),
-        Err(_) => Ok(None),
+pub fn prepare(loaded: &Loaded, purpose: Purpose) -> Result<Prepared, Failure> {
+    let is_asked = purpose.data == DataUse::Needed && loaded.n_experiments() > 0;
+    let data = if is_asked || loaded.has_data() { Some(Arc::new(loaded.experiment(0)?)) } else { None };
+    let road = Road { loaded, purpose, data };
+    match purpose.form {
+        Form::Written => road.compiled(&loaded.flat),
+        Form::Solvable => {
+            let Straight { prepared, findings } = straighten(&road)?;
+            Ok(Prepared { rewritten: findings, ..prepared })
+        }
     }
 }
 
-fn compile_flat(
-    flat: &FlatDae,
-    compile: fn(RegularDae) -> Result<CompiledSystem, CompileError>,
-) -> Result<CompiledSystem, Vec<Diagnostic>> {
-    let sources = flat.sources.clone();
-    let regular: RegularDae = regularize(flat.clone()).map_err(|error| match error {
+/// A way from a flat model on.
+pub(crate) struct Road<'a> {
+    pub(crate) loaded: &'a Loaded,
+    purpose: Purpose,
+    pub(crate) data: Option<Arc<Data>>,
+}
+
+impl Road<'_> {
+    /// Regularizes and compiles equations.
+    pub(crate) fn compiled(&self, flat: &FlatDae) -> Result<Prepared, Failure> {
+        let regular: RegularDae = regularize(flat.clone()).map_err(|error| unregular(flat, &error))?;
+        let compile = match self.purpose.relations {
+            Relations::Held => compile_with_events,
+            Relations::Evaluated => compile,
+        };
+        self.with_inputs(compile(regular).map_err(|error| uncompiled(flat, &error))?)
+    }
+
+    fn with_inputs(&self, system: CompiledSystem) -> Result<Prepared, Failure> {
+        let parameters =
+            system.parameter_values(&[]).map_err(|error| vec![parameter_diagnostic(&self.loaded.flat, &error)])?;
+        let inputs = self.inputs(&system, &parameters)?;
+        Ok(Prepared { system, parameters, inputs, data: self.data.clone(), rewritten: Vec::new() })
+    }
+
+    fn inputs(&self, system: &CompiledSystem, parameters: &[f64]) -> Result<StudyInputs, Failure> {
+        let values = ParameterValues { variables: &system.regular().parameters, values: parameters };
+        let data = self.data.as_deref();
+        Ok(StudyInputs::new(self.loaded, system.description(), &values, data, self.purpose.data)?)
+    }
+}
+
+impl Prepared {
+    /// The same with definitions put in (`daesy_structure::condense`) where nothing asks for the variables they define: where states
+    /// cross discontinuities by balances of the equations, all of these are needed as they were written. None if there is nothing
+    /// to gain.
+    ///
+    /// # Errors
+    /// Diagnostics in the model's words.
+    pub fn condensed(&self, loaded: &Loaded, purpose: Purpose) -> Result<Option<Self>, Failure> {
+        let description = self.system.description();
+        let is_plain =
+            description.constraints.is_empty() && description.inputs.iter().all(|input| input.derivatives_needed == 0);
+        let is_undisturbed = self.inputs.breaks().is_empty() && !description.events.can_happen();
+        if !self.inputs.impulses().is_empty() || !(is_plain || is_undisturbed) {
+            return Ok(None);
+        }
+        let Ok(regular) = condense(self.system.regular().flat.clone()) else { return Ok(None) };
+        if regular.eliminated.len() == self.system.regular().eliminated.len() {
+            return Ok(None);
+        }
+        let Ok(system) = compile_with_events(regular) else { return Ok(None) };
+        let road = Road { loaded, purpose, data: self.data.clone() };
+        road.with_inputs(system).map(|prepared| Some(Self { rewritten: self.rewritten.clone(), ..prepared }))
+    }
+
+    /// Parameters at other values of some of them; those that depend on these follow.
+    ///
+    /// # Errors
+    /// Diagnostics in the model's words.
+    pub fn parameters_at(&self, given: &[(VarId, f64)]) -> Result<Vec<f64>, Failure> {
+        let known = &self.system.regular().parameters;
+        let given: Vec<GivenParameter> = given
+            .iter()
+            .filter_map(|&(var, value)| {
+                let parameter = known.iter().position(|&one| one == var)? as u32;
+                Some(GivenParameter { parameter, value })
+            })
+            .collect();
+        let values = self.system.parameter_values(&given);
+        Ok(values.map_err(|error| vec![parameter_diagnostic(&self.system.regular().flat, &error)])?)
+    }
+
+    /// Inputs at other values of the parameters.
+    ///
+    /// # Errors
+    /// Diagnostics in the model's words.
+    pub fn inputs_at(&self, loaded: &Loaded, parameters: &[f64]) -> Result<StudyInputs, Failure> {
+        let road = Road { loaded, purpose: Purpose::TRAJECTORY, data: self.data.clone() };
+        road.inputs(&self.system, parameters)
+    }
+}
+
+fn unregular(flat: &FlatDae, error: &RegularizeError) -> Vec<Diagnostic> {
+    match error {
         RegularizeError::Singular { findings, .. } => {
-            findings.iter().map(|finding| Diagnostic::resolve(finding, &sources)).collect()
+            findings.iter().map(|finding| Diagnostic::resolve(finding, &flat.sources)).collect()
         }
         other => vec![Diagnostic::error("structure", other.to_string())],
-    })?;
-    compile(regular).map_err(|error| match error {
-        CompileError::Parameter(error) => vec![parameter_diagnostic(flat, &error)],
-        CompileError::NotAState { ref name, ref place } => {
-            let mut diagnostic = Diagnostic::error("not-a-state", error.to_string())
-                .with_help("only variables whose derivative appears in the model can be given new values");
-            diagnostic.names = vec![name.clone()];
-            vec![diagnostic.at_place(place)]
-        }
-        CompileError::GivenTwice { ref name, ref place } => {
-            let mut diagnostic = Diagnostic::error("initial-equations", error.to_string())
-                .with_help("take one of them back: they need not agree");
-            diagnostic.names = vec![name.clone()];
-            vec![diagnostic.at_place(place)]
-        }
-        other => vec![Diagnostic::error("compile", other.to_string())],
-    })
+    }
 }
 
-/// Compiles a model for lanes, relations evaluated wherever they stand.
-///
-/// # Errors
-/// Diagnostics in the model's words.
-pub fn compile_for_lanes(flat: &FlatDae) -> Result<CompiledSystem, Vec<Diagnostic>> {
-    compile_flat(flat, compile)
+fn uncompiled(flat: &FlatDae, error: &CompileError) -> Vec<Diagnostic> {
+    let named = |code: &str, name: &String, place: &String, help: &str| {
+        let mut diagnostic = Diagnostic::error(code, error.to_string()).with_help(help);
+        diagnostic.names = vec![name.clone()];
+        vec![diagnostic.at_place(place)]
+    };
+    match error {
+        CompileError::Parameter(error) => vec![parameter_diagnostic(flat, error)],
+        CompileError::NotAState { name, place } => named(
+            "not-a-state",
+            name,
+            place,
+            "only variables whose derivative appears in the model can be given new values",
+        ),
+        CompileError::GivenTwice { name, place } => {
+            named("initial-equations", name, place, "take one of them back: they need not agree")
+        }
+        other => vec![Diagnostic::error("compile", other.to_string())],
+    }
 }
 
 /// A parameter without a value, at the place of its declaration.
@@ -216,29 +288,11 @@ impl Environment for NamedPoint {
     }
 }
 
-/// Who is to blame for a failed integration.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Blame {
-    /// The model asks for what cannot be.
-    Model,
-    /// The numerical method gave up.
-    Method,
-}
-
-/// A failed integration in words.
-#[derive(Clone, PartialEq, Debug)]
-pub struct IntegrationFailure {
-    /// What happened, where, and what to do.
-    pub diagnostic: Diagnostic,
-    /// Whose fault it is.
-    pub blame: Blame,
-}
-
 impl Prepared {
-    /// A failed integration as a diagnostic with place and names.
+    /// A failed integration with place and names.
     #[must_use]
-    pub fn integration_failure(&self, error: &IntegrateError) -> IntegrationFailure {
-        let mut blame = Blame::Method;
+    pub fn failure(&self, error: &IntegrateError) -> Failure {
+        let mut is_of_model = false;
         let mut names = Vec::new();
         let definition = match error {
             IntegrateError::ObservedNotFinite { variable, .. } => self.definition_of(variable),
@@ -247,7 +301,7 @@ impl Prepared {
         let (code, place, help) = match error {
             IntegrateError::NoConsistentStart { place, .. } => {
                 let help = if let Some(asked) = self.excess_of_start_conditions() {
-                    blame = Blame::Model;
+                    is_of_model = true;
                     asked
                 } else {
                     "check the start values that are `fixed = true` and the initial equations: together with the equations they may \
@@ -286,7 +340,7 @@ impl Prepared {
                 ("singular-mode", place.as_str(), help.to_owned())
             }
             IntegrateError::Unsettled { .. } => {
-                blame = Blame::Model;
+                is_of_model = true;
                 let help = "relations and discrete variables that depend on each other need `pre`, or a hysteresis";
                 ("event-unsettled", "", help.to_owned())
             }
@@ -301,11 +355,11 @@ impl Prepared {
                 ("accumulating-events", place.as_str(), help.to_owned())
             }
             IntegrateError::Assertion { place, .. } => {
-                blame = Blame::Model;
+                is_of_model = true;
                 ("assertion", place.as_str(), "the model itself says that it does not hold here".to_owned())
             }
             IntegrateError::NoTransfer { .. } => {
-                blame = Blame::Model;
+                is_of_model = true;
                 ("state-transfer", "", "make the inputs smooth, or let only one of them jump at a time".to_owned())
             }
             IntegrateError::TooManySteps { .. } => {
@@ -320,8 +374,8 @@ impl Prepared {
         }
         let mut diagnostic = Diagnostic::error(code, message).with_help(help);
         diagnostic.names = names;
-        diagnostic = diagnostic.at_place(place);
-        IntegrationFailure { diagnostic, blame }
+        let all = vec![diagnostic.at_place(place)];
+        if is_of_model { Failure::Input(all) } else { Failure::Method(all) }
     }
 
     /// The equation that a variable which is no unknown any more was eliminated by.
@@ -352,38 +406,43 @@ impl Prepared {
     }
 }
 
-/// The value of a number of the study.
+/// The value of a number of the study, at values of the parameters of the flat model.
 ///
 /// # Errors
 /// Diagnostics with places in the study.
-pub fn study_number(loaded: &mut Loaded, prepared: &Prepared, quantity: &Quantity) -> Result<f64, Vec<Diagnostic>> {
-    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
-    let expr = quantity_expression(&mut loaded.flat, quantity).map_err(|findings| {
-        findings.iter().map(|finding| Diagnostic::resolve(finding, &sources)).collect::<Vec<_>>()
+pub fn study_number(
+    loaded: &Loaded,
+    quantity: &Quantity,
+    parameter: &dyn Fn(VarId) -> f64,
+) -> Result<f64, Vec<Diagnostic>> {
+    let mut graph = Graph::default();
+    let expr = quantity_expression(&mut graph, &loaded.flat.variables, quantity).map_err(|findings| {
+        let sources: &SourceMap = loaded.study.as_ref().map_or(&loaded.flat.sources, |study| &study.sources);
+        findings.iter().map(|finding| Diagnostic::resolve(finding, sources)).collect::<Vec<_>>()
     })?;
-    let parameters = &prepared.system.regular().parameters;
-    let environment = |var: VarId, _: u16| {
-        parameters.iter().position(|&known| known == var).map_or(f64::NAN, |at| prepared.parameters[at])
-    };
-    Ok(daesy_graph::Evaluator::new().evaluate_one(&loaded.flat.graph, expr, &environment))
+    Ok(Evaluator::new().evaluate_one(&graph, expr, &|var: VarId, _: u16| parameter(var)))
 }
 
-/// The time at which a simulation starts: what the study says, the first time of its data, the model's `experiment`, or zero.
-#[must_use]
-pub fn start_time(loaded: &mut Loaded, prepared: &Prepared) -> f64 {
-    let asked = loaded.study.as_ref().and_then(|study| study.simulate.start.clone());
-    let asked = asked.and_then(|quantity| study_number(loaded, prepared, &quantity).ok());
-    let first = prepared.data.as_ref().map(|data| data.times[0]);
-    let time = asked.or(first).or(loaded.flat.experiment.start).unwrap_or(0.0);
-    if time.is_finite() { time } else { 0.0 }
-}
-
-/// The time at which a study or an `experiment` annotation starts, before anything is compiled.
-#[must_use]
-pub fn study_start_time(loaded: &Loaded) -> f64 {
-    let asked = loaded.study.as_ref().and_then(|study| study.simulate.start.as_ref());
-    match asked.map(|quantity| &quantity.value) {
-        Some(QuantityValue::Number(start)) => *start,
-        _ => loaded.flat.experiment.start.unwrap_or(0.0),
+impl Prepared {
+    /// The value of a number of the study.
+    ///
+    /// # Errors
+    /// Diagnostics with places in the study.
+    pub fn study_number(&self, loaded: &Loaded, quantity: &Quantity) -> Result<f64, Vec<Diagnostic>> {
+        let known = &self.system.regular().parameters;
+        let value = |var| known.iter().position(|&one| one == var).map_or(f64::NAN, |at| self.parameters[at]);
+        study_number(loaded, quantity, &value)
     }
+}
+
+/// The time at which a study starts: what it says, the first time of its data, the model's `experiment`, or zero.
+#[must_use]
+pub fn start_time(loaded: &Loaded, data: Option<&Data>) -> f64 {
+    let asked = loaded.study.as_ref().and_then(|study| study.simulate.start.as_ref());
+    let asked = asked.and_then(|quantity| {
+        let values = parameter_values(&loaded.flat).ok()?;
+        study_number(loaded, quantity, &|var| values[var.index()]).ok()
+    });
+    let time = asked.or(data.map(|data| data.times[0])).or(loaded.flat.experiment.start).unwrap_or(0.0);
+    if time.is_finite() { time } else { 0.0 }
 }

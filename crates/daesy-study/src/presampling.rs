@@ -60,7 +60,7 @@ fn filters(loaded: &mut Loaded, study: &Study) -> Result<Vec<Filter>, Vec<Findin
         match &measurement.item.presampling {
             None => {}
             Some(Presampling::Given { time_constant, order }) => {
-                match quantity_expression(&mut loaded.flat, time_constant) {
+                match quantity_expression(&mut loaded.flat.graph, &loaded.flat.variables, time_constant) {
                     Ok(time_constant) => {
                         filters.push(Filter { measurement: at, time_constant, order: *order as usize });
                     }
@@ -80,7 +80,7 @@ fn filters(loaded: &mut Loaded, study: &Study) -> Result<Vec<Filter>, Vec<Findin
 fn automatic(loaded: &mut Loaded, at: usize, span: Span) -> Result<Option<Filter>, Box<Finding>> {
     let Some(study) = &loaded.study else { return Ok(None) };
     let name = study.measurements[at].name.clone();
-    let judged = stochastic::judge(&mut loaded.clone());
+    let judged = stochastic::judge(loaded);
     let Some(verdict) = judged.verdict else {
         let message = format!("how much filtering `{name}` needs cannot be worked out: its variance is not known");
         return Err(Box::new(

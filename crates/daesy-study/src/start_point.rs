@@ -10,10 +10,10 @@ use crate::prepare::DataUse;
 
 /// Gathers parameters, inputs and start values; None if one of them has no value.
 #[must_use]
-pub fn start_point(loaded: &mut Loaded, time: f64) -> Option<StartPoint> {
-    let flat = loaded.flat.clone();
+pub fn start_point(loaded: &Loaded, time: f64) -> Option<StartPoint> {
+    let flat = &loaded.flat;
     let data = if loaded.has_data() { loaded.experiment(0).ok() } else { None };
-    array_verdict::start_point(&flat, time, &mut |asked: &InputsAtStart<'_>| {
+    array_verdict::start_point(flat, time, &mut |asked: &InputsAtStart<'_>| {
         let per_input = usize::from(asked.n_derivatives) + 1;
         let inputs = asked.inputs.iter().enumerate().map(|(at, var)| Input {
             name: flat.variables[var.index()].name.clone(),

@@ -10,9 +10,8 @@
 
 mod domain;
 
-use daesy_graph::Evaluator;
 use daesy_graph::finding::Finding;
-use daesy_graph::{Span, VarId};
+use daesy_graph::{Evaluator, Graph, Span, VarId};
 use daesy_pencil::{
     DescriptorSystem, Discontinuity, DisturbancePath, Mat, PencilError, PencilOptions, ShapingFilter, TransferOptions,
     relative_degrees, state_transfer_time_varying, well_posedness, with_shaping_filter,
@@ -20,7 +19,7 @@ use daesy_pencil::{
 use daesy_structure::words::enumerate;
 
 use crate::load::{Loaded, quantity_expression};
-use crate::prepare::study_start_time as start_time;
+use crate::prepare::start_time;
 use crate::study::{DisturbanceProcess, Matrix, Named, Quantity, Study};
 use daesy_structure::linearize::{LinearKind, LinearMatrices, LinearModel};
 
@@ -76,7 +75,7 @@ pub struct StochasticCheck {
 
 /// Judges the estimation problem of a study; nothing is said of studies without disturbances.
 #[must_use]
-pub fn judge(loaded: &mut Loaded) -> StochasticCheck {
+pub fn judge(loaded: &Loaded) -> StochasticCheck {
     let Some(study) = loaded.study.clone().filter(|study| !study.disturbances.is_empty()) else {
         return StochasticCheck::default();
     };
@@ -86,7 +85,7 @@ pub fn judge(loaded: &mut Loaded) -> StochasticCheck {
     }
 }
 
-fn try_judge(loaded: &mut Loaded, study: &Study) -> Result<StochasticCheck, Vec<Finding>> {
+fn try_judge(loaded: &Loaded, study: &Study) -> Result<StochasticCheck, Vec<Finding>> {
     let model = match LinearModel::new(&loaded.flat) {
         Ok(model) => model,
         Err(finding) => {
@@ -130,8 +129,8 @@ enum PointProblem {
 }
 
 /// Judges all signals at the values that the parameters of the model have.
-fn judge_point(loaded: &mut Loaded, study: &Study, model: &LinearModel) -> Result<PointVerdict, PointProblem> {
-    let time = start_time(loaded);
+fn judge_point(loaded: &Loaded, study: &Study, model: &LinearModel) -> Result<PointVerdict, PointProblem> {
+    let time = start_time(loaded, None);
     let mut findings = Vec::new();
     let mut processes = Vec::new();
     for disturbance in &study.disturbances {
@@ -375,7 +374,7 @@ struct NumericProcess {
 }
 
 fn numeric_process(
-    loaded: &mut Loaded,
+    loaded: &Loaded,
     model: &LinearModel,
     disturbance: &Named<crate::study::Disturbance>,
 ) -> Result<NumericProcess, Vec<Finding>> {
@@ -383,7 +382,7 @@ fn numeric_process(
     let problem = |message: String| vec![Finding::error("disturbance", disturbance.span, message).with_names([name])];
     // A disturbance that is zero is as smooth as one likes.
     let nothing = 2 * (model.n_variables() as i32 + 1);
-    let mut numbers = |list: &[Quantity]| -> Result<Vec<f64>, Vec<Finding>> {
+    let numbers = |list: &[Quantity]| -> Result<Vec<f64>, Vec<Finding>> {
         list.iter().map(|quantity| number(loaded, model, quantity)).collect()
     };
     match &disturbance.item.process {
@@ -405,7 +404,7 @@ fn numeric_process(
             Ok(NumericProcess { filter, excess: vec![excess] })
         }
         DisturbanceProcess::Filter { a, b, c } => {
-            let mut read = |matrix: &Matrix| -> Result<Mat<f64>, Vec<Finding>> {
+            let read = |matrix: &Matrix| -> Result<Mat<f64>, Vec<Finding>> {
                 let rows = matrix.iter().map(|row| numbers(row)).collect::<Result<Vec<_>, _>>()?;
                 let columns = rows.first().map_or(0, Vec::len);
                 let entry = |row: usize, column: usize| rows[row].get(column).copied().unwrap_or(0.0);
@@ -421,11 +420,12 @@ fn numeric_process(
 }
 
 /// The value of a number of the study.
-fn number(loaded: &mut Loaded, model: &LinearModel, quantity: &Quantity) -> Result<f64, Vec<Finding>> {
-    let expr = quantity_expression(&mut loaded.flat, quantity)?;
+fn number(loaded: &Loaded, model: &LinearModel, quantity: &Quantity) -> Result<f64, Vec<Finding>> {
+    let mut graph = Graph::default();
+    let expr = quantity_expression(&mut graph, &loaded.flat.variables, quantity)?;
     let values = model.parameter_of();
     let environment = |var: VarId, _: u16| values.get(var.index()).copied().unwrap_or(f64::NAN);
-    let value = Evaluator::new().evaluate_one(&loaded.flat.graph, expr, &environment);
+    let value = Evaluator::new().evaluate_one(&graph, expr, &environment);
     if value.is_finite() {
         return Ok(value);
     }

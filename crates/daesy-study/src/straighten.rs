@@ -1,64 +1,52 @@
-//! The way to a model that can be simulated where structure misleads: see [`daesy_structure::straighten`].
+//! The part of the road where structure misleads: equations are replaced by others with the same solutions, or left out where the
+//! others say the same. How is in [`daesy_structure::straighten`]; here is decided whether.
 
 use daesy_graph::finding::Finding;
-use daesy_graph::flat::FlatDae;
 use daesy_structure::array_verdict::{MAX_UNKNOWNS, analyze_at};
 use daesy_structure::arrays::ArrayInputs;
 use daesy_structure::straighten::{Rewritten, rewrite, straighten_linear};
 use daesy_structure::verify::is_leading_regular;
 
+use crate::failure::Failure;
 use crate::load::Loaded;
-use crate::prepare::{DataUse, Prepared, Unprepared, prepare_with_events, start_time, study_start_time};
+use crate::prepare::{Prepared, Road, start_time};
 use crate::start_point::start_point;
 
-/// A model that is ready to be simulated, rewritten where its structure misleads.
-pub struct Straight {
+/// A model that can be solved.
+pub(crate) struct Straight {
     /// The compiled model.
-    pub prepared: Prepared,
-    /// The model as it was before anything was rewritten.
-    pub original: FlatDae,
+    pub(crate) prepared: Prepared,
     /// What was done.
-    pub findings: Vec<Finding>,
+    pub(crate) findings: Vec<Finding>,
 }
 
-/// Prepares a model for simulation. Where structure misleads, `loaded.flat` is replaced by a model with the same solutions whose
-/// structure is right.
+/// Compiles a model, or one with the same solutions where its structure misleads.
 ///
 /// # Errors
 /// Diagnostics in the model's words.
-pub fn prepare_straight(loaded: &mut Loaded, data_use: DataUse) -> Result<Straight, Unprepared> {
-    let original = loaded.flat.clone();
-    if let Some(straightened) = straighten_linear(&loaded.flat) {
-        loaded.flat = straightened.flat;
-        let prepared = prepare_with_events(loaded, data_use)?;
-        return Ok(Straight { prepared, original, findings: vec![straightened.finding] });
+pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
+    let flat = &road.loaded.flat;
+    if let Some(straightened) = straighten_linear(flat) {
+        let prepared = road.compiled(&straightened.flat)?;
+        return Ok(Straight { prepared, findings: vec![straightened.finding] });
     }
-    let prepared = prepare_with_events(loaded, data_use);
+    let prepared = road.compiled(flat);
+    let time = start_time(road.loaded, road.data.as_deref());
     let rewritten = match &prepared {
-        Ok(prepared) => {
-            let time = start_time(loaded, prepared);
-            rewrite_prepared(loaded, prepared, time)
-        }
-        Err(_) => {
-            let time = study_start_time(loaded);
-            rewrite_unbalanced(loaded, time)
-        }
+        Ok(prepared) => rewrite_prepared(road.loaded, prepared, time),
+        Err(_) => rewrite_unbalanced(road.loaded, time),
     };
-    let Some(rewritten) = rewritten else {
-        return Ok(Straight { prepared: prepared?, original, findings: Vec::new() });
-    };
-    let before = std::mem::replace(&mut loaded.flat, rewritten.flat);
-    match prepare_with_events(loaded, data_use) {
-        Ok(straight) => Ok(Straight { prepared: straight, original, findings: rewritten.findings }),
-        Err(_) => {
-            loaded.flat = before;
-            Ok(Straight { prepared: prepared?, original, findings: Vec::new() })
-        }
+    let straight = rewritten.and_then(|Rewritten { flat, findings }| {
+        road.compiled(&flat).ok().map(|prepared| Straight { prepared, findings })
+    });
+    match straight {
+        Some(straight) => Ok(straight),
+        None => Ok(Straight { prepared: prepared?, findings: Vec::new() }),
     }
 }
 
 /// Rewrites a model whose equations and unknowns fit by structure, if numbers at its start say otherwise.
-fn rewrite_prepared(loaded: &mut Loaded, prepared: &Prepared, time: f64) -> Option<Rewritten> {
+fn rewrite_prepared(loaded: &Loaded, prepared: &Prepared, time: f64) -> Option<Rewritten> {
     let regular = prepared.system.regular();
     if loaded.flat.size().unknowns > MAX_UNKNOWNS + regular.eliminated.len() {
         return None;
@@ -80,7 +68,7 @@ fn rewrite_prepared(loaded: &mut Loaded, prepared: &Prepared, time: f64) -> Opti
 }
 
 /// Rewrites a model with more equations than unknowns, if those that are too many follow from the others.
-fn rewrite_unbalanced(loaded: &mut Loaded, time: f64) -> Option<Rewritten> {
+fn rewrite_unbalanced(loaded: &Loaded, time: f64) -> Option<Rewritten> {
     if loaded.flat.size().unknowns > MAX_UNKNOWNS {
         return None;
     }

@@ -4,9 +4,9 @@
 use daesy_structure::words::equation_text;
 use daesy_system::{DaeSystem, Part};
 
-use crate::diagnostic::Diagnostic;
+use crate::failure::Failure;
 use crate::load::Loaded;
-use crate::prepare::{DataUse, prepare};
+use crate::prepare::{Purpose, prepare};
 
 /// Places of the entries of a matrix.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -62,8 +62,8 @@ pub struct StructureMap {
 ///
 /// # Errors
 /// Diagnostics, when the model cannot be regularized.
-pub fn structure_map(loaded: &mut Loaded) -> Result<StructureMap, Vec<Diagnostic>> {
-    let prepared = prepare(loaded, DataUse::Optional).map_err(|unprepared| unprepared.diagnostics)?;
+pub fn structure_map(loaded: &Loaded) -> Result<StructureMap, Failure> {
+    let prepared = prepare(loaded, Purpose::VERDICT)?;
     let system = &prepared.system;
     let description = system.description();
     let entries = |part: Part| {

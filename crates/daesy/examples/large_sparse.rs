@@ -35,9 +35,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let path = folder.join(format!("{name}.mo"));
         std::fs::write(&path, text)?;
         let clock = Instant::now();
-        let mut loaded = load(&path, &LoadOptions::default()).map_err(|diagnostics| format!("{diagnostics:?}"))?;
+        let loaded = load(&path, &LoadOptions::default()).map_err(|diagnostics| format!("{diagnostics:?}"))?;
         let flattened = clock.elapsed().as_secs_f64();
-        let check = check(&mut loaded);
+        let check = check(&loaded);
         let checked = clock.elapsed().as_secs_f64() - flattened;
         let verdict = check.verdict.as_ref().ok_or_else(|| format!("{:?}", check.diagnostics))?;
         let regularity = verdict.regularity.as_ref().ok_or_else(|| format!("{:?}", check.diagnostics))?;

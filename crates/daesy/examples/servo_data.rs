@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use daesy::linear_study::{SignalsWanted, build_linear_study};
+use daesy::linear_study::{LinearStudy, SignalsWanted};
 use daesy::load::{LoadOptions, load};
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::likelihood::Likelihood;
@@ -49,8 +49,8 @@ fn main() {
     write(&vec![0.0; times.len()]);
     let truth = [("spring.c", 20.0), ("motor.d", 2e-4), ("sigma", 0.1)].map(|(name, value)| (name.to_owned(), value));
     let options = LoadOptions { set: truth.to_vec(), ..LoadOptions::default() };
-    let mut loaded = load(&folder.join("identify.toml"), &options).expect("the study can be read");
-    let study = build_linear_study(&mut loaded, SignalsWanted::No).expect("the study is linear");
+    let loaded = load(&folder.join("identify.toml"), &options).expect("the study can be read");
+    let study = LinearStudy::of(&loaded, SignalsWanted::No).expect("the study is linear");
     let theta = study.start();
     let likelihood = Likelihood::new(&study, &theta, FilterOptions::default()).expect("the model has a likelihood");
     let samples = likelihood.sample(&theta, &mut || normal(&mut random)).expect("the model can be sampled");

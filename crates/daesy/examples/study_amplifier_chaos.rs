@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use daesy::load::{LoadOptions, Loaded, load};
-use daesy::uq::{Uq, UqFailure, UqSettings, uq};
+use daesy::uq::{Uq, UqSettings, uq};
 
 /// Points of the reference.
 const DENSE: u64 = 15;
@@ -21,10 +21,7 @@ fn solve(study: &str, method: &str, degree: u64) -> Result<Uq, String> {
         study.simulate.rtol = Some(1e-10);
         study.simulate.atol = Some(1e-12);
     }
-    uq(&mut loaded, &UqSettings::default()).map_err(|failure| match failure {
-        UqFailure::Input(diagnostics) => format!("{diagnostics:?}"),
-        UqFailure::Method(diagnostic) => format!("{diagnostic:?}"),
-    })
+    uq(&loaded, &UqSettings::default()).map_err(|failure| failure.to_string())
 }
 
 fn largest(values: impl Iterator<Item = f64>) -> f64 {

@@ -9,7 +9,7 @@ mod study;
 
 use std::path::Path;
 
-use daesy::linear_study::{LinearStudy, SignalsWanted, build_linear_study};
+use daesy::linear_study::{LinearStudy, SignalsWanted};
 use daesy::load::{LoadOptions, load};
 use daesy::report::chart::{Chart, Scale, Series, Tick};
 use daesy::table::Table;
@@ -68,8 +68,8 @@ fn main() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/servo");
     let truth = [("spring.c", 20.0), ("motor.d", 2e-4), ("sigma", 0.1)].map(|(name, value)| (name.to_owned(), value));
     let options = LoadOptions { set: truth.to_vec(), ..LoadOptions::default() };
-    let mut loaded = load(&folder.join("identify.toml"), &options).expect("the study can be read");
-    let study = build_linear_study(&mut loaded, SignalsWanted::No).expect("the study is linear");
+    let loaded = load(&folder.join("identify.toml"), &options).expect("the study can be read");
+    let study = LinearStudy::of(&loaded, SignalsWanted::No).expect("the study is linear");
     let theta = study.start();
     let source = Likelihood::new(&study, &theta, FilterOptions::default()).expect("the model has a likelihood");
     let mut random = fastrand::Rng::with_seed(seed);

@@ -39,7 +39,7 @@ fn study(data: Table) -> PredictionStudy {
             span: daesy_graph::Span::NONE,
         });
     }
-    PredictionStudy::new(&mut loaded, 0).unwrap_or_else(|errors| panic!("{errors:#?}"))
+    PredictionStudy::of(&loaded, 0).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 
 fn main() {

@@ -12,13 +12,13 @@ use daesy_system::DaeSystem;
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
-use crate::initial::apply_initial_mode;
+use crate::failure::Failure;
 use crate::inputs::{InputFacts, derivatives_available};
 use crate::json::ToJson as _;
 use crate::linear_verdict::{self, DENSE, LinearVerdict};
 use crate::linearize::LinearModel;
 use crate::load::Loaded;
-use crate::prepare::{Blame, DataUse, Prepared, prepare_with_events, start_time, study_start_time};
+use crate::prepare::{Prepared, Purpose, prepare, start_time};
 use crate::start_point::start_point;
 use crate::stochastic::{self, Stochastic};
 use crate::study::StudyModel;
@@ -102,7 +102,7 @@ pub struct Verdict {
 
 /// Checks a model.
 #[must_use]
-pub fn check(loaded: &mut Loaded) -> Check {
+pub fn check(loaded: &Loaded) -> Check {
     let mut check = Check {
         model: loaded.flat.model.clone(),
         description: loaded.flat.description.as_deref().map(str::to_owned),
@@ -112,10 +112,9 @@ pub fn check(loaded: &mut Loaded) -> Check {
         stochastic: None,
         diagnostics: loaded.diagnostics.clone(),
     };
-    apply_initial_mode(&mut loaded.flat, loaded.study.as_ref());
-    match prepare_with_events(loaded, DataUse::Optional) {
+    match prepare(loaded, Purpose::VERDICT) {
         Ok(prepared) => {
-            let time = start_time(loaded, &prepared);
+            let time = start_time(loaded, prepared.data.as_deref());
             let mut verdict = judge(loaded, &prepared, time, &mut check.diagnostics);
             let claim = StructuralClaim {
                 index: verdict.structural_index as usize,
@@ -142,7 +141,7 @@ pub fn check(loaded: &mut Loaded) -> Check {
                 check.linear = Some(linear);
             }
             None => {
-                check.diagnostics.extend(unprepared.diagnostics);
+                check.diagnostics.extend_from_slice(unprepared.diagnostics());
                 check.linear = judge_unbalanced(loaded);
             }
         },
@@ -248,11 +247,9 @@ fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<
             verdict.regularity = Some(verification);
         }
         Err(error) => {
-            let mut failure = prepared.integration_failure(&error);
-            if failure.blame == Blame::Method {
-                failure.diagnostic.level = Level::Warning;
-            }
-            diagnostics.push(failure.diagnostic);
+            let failure = prepared.failure(&error);
+            let level = if matches!(failure, Failure::Method(_)) { Level::Warning } else { Level::Error };
+            diagnostics.extend(failure.diagnostics().iter().map(|one| one.clone().with_level(level)));
         }
     }
     verdict
@@ -264,7 +261,7 @@ const SMALL: usize = 24;
 /// What derivative arrays say of a nonlinear model where structure may mislead: where numbers at the start contradict it, where no
 /// start was found, and where it differentiates, which may be more than the values ask for. Nothing where they confirm it.
 fn judge_by_arrays(
-    loaded: &mut Loaded,
+    loaded: &Loaded,
     prepared: &Prepared,
     time: f64,
     verdict: &mut Verdict,
@@ -334,12 +331,12 @@ fn judge_matrices(loaded: &Loaded) -> Option<LinearVerdict> {
         return None;
     }
     let model = LinearModel::new(&loaded.flat).ok()?;
-    linear_verdict::judge(&model, study_start_time(loaded)).ok().filter(|verdict| !verdict.is_regular)
+    linear_verdict::judge(&model, start_time(loaded, None)).ok().filter(|verdict| !verdict.is_regular)
 }
 
 /// What derivative arrays say of a model whose equations and unknowns do not fit.
-fn judge_unbalanced(loaded: &mut Loaded) -> Option<LinearVerdict> {
-    let time = study_start_time(loaded);
+fn judge_unbalanced(loaded: &Loaded) -> Option<LinearVerdict> {
+    let time = start_time(loaded, None);
     let start = start_point(loaded, time)?;
     let analysis = analyze_at(&loaded.flat, None, &[start], ArrayInputs::Given).ok()?;
     Some(array_verdict::verdict(&loaded.flat, &analysis, None))

@@ -15,12 +15,14 @@ use crate::checkpoint::{Checkpoint, fingerprint_of, key as checkpoint_key};
 use crate::diagnostic::Diagnostic;
 use crate::distribute::Elsewhere;
 use crate::estimate::filter_kind;
-use crate::identify::ml::prepare;
+use crate::failure::Failure;
+use crate::identify::pem::rewritten;
 use crate::identify::refusal::{failure, finding};
-use crate::identify::{IdentifyFailure, ProgressLine};
-use crate::linear_study::{LinearStudy, SignalsWanted};
+use crate::identify::{Method, ProgressLine, Route, route};
+use crate::linear_study::LinearStudy;
 use crate::load::Loaded;
 use crate::prediction_study::PredictionStudy;
+use crate::problem::Problem;
 use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
 use crate::table::Table;
@@ -37,6 +39,14 @@ pub enum CostKind {
 }
 
 impl CostKind {
+    const fn of(method: Method) -> Self {
+        match method {
+            Method::MaximumLikelihood => Self::LogLikelihood,
+            Method::PredictionError => Self::PredictionError,
+            Method::OutputError => Self::OutputError,
+        }
+    }
+
     /// The word in documents.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -111,26 +121,11 @@ pub struct CostOptions {
     pub threads: Option<usize>,
 }
 
-/// Why there is no grid.
-#[derive(Clone, Debug)]
-pub enum CostFailure {
-    /// The question makes no sense.
-    Usage(Vec<Diagnostic>),
-    /// The study is at fault, or the method gives up.
-    Identify(IdentifyFailure),
-}
-
-impl From<IdentifyFailure> for CostFailure {
-    fn from(failure: IdentifyFailure) -> Self {
-        Self::Identify(failure)
-    }
-}
-
 /// Reads the axes of a grid; their names must be unknowns of the study.
 ///
 /// # Errors
 /// Diagnostics for all that are wrong.
-pub fn read_axes(loaded: &Loaded, grid: &[String]) -> Result<Vec<GridAxis>, CostFailure> {
+pub fn read_axes(loaded: &Loaded, grid: &[String]) -> Result<Vec<GridAxis>, Failure> {
     let mut axes = Vec::new();
     let mut wrong = Vec::new();
     let unknowns: Vec<&str> =
@@ -149,7 +144,7 @@ pub fn read_axes(loaded: &Loaded, grid: &[String]) -> Result<Vec<GridAxis>, Cost
             Err(diagnostic) => wrong.push(diagnostic),
         }
     }
-    if wrong.is_empty() { Ok(axes) } else { Err(CostFailure::Usage(wrong)) }
+    if wrong.is_empty() { Ok(axes) } else { Err(Failure::Usage(wrong)) }
 }
 
 /// Points of a grid in row-major order.
@@ -171,69 +166,22 @@ pub fn points(axes: &[GridAxis]) -> Vec<Vec<f64>> {
     points
 }
 
-/// How the values of a grid are found.
-enum Route {
-    /// By filters of a model that is linear in its variables.
-    Filter { study: Box<LinearStudy>, kind: CostKind },
-    /// By simulated ensembles.
-    Ensembles(CostKind),
-    /// By filters of a nonlinear model.
-    NonlinearFilter,
-}
-
-fn route(loaded: &mut Loaded, options: &CostOptions) -> Result<Route, CostFailure> {
-    let asked = options
-        .method
-        .clone()
-        .or_else(|| loaded.study.as_ref().and_then(|study| study.identify.method.clone()))
-        .unwrap_or_else(|| "auto".to_owned());
-    let kind = match asked.as_str() {
-        "auto" | "ml" => CostKind::LogLikelihood,
-        "output-error" => CostKind::OutputError,
-        "pem" => return Ok(Route::Ensembles(CostKind::PredictionError)),
-        other => {
-            let diagnostic = Diagnostic::error("method", format!("there is no cost by the method `{other}`"));
-            return Err(CostFailure::Usage(vec![diagnostic.with_help("methods: auto, ml, pem, output-error")]));
-        }
-    };
-    let study = match prepare(loaded, SignalsWanted::No) {
-        Ok(study) => study,
-        Err(IdentifyFailure::Input(diagnostics))
-            if diagnostics.iter().any(|diagnostic| diagnostic.code == "nonlinear") =>
-        {
-            if asked == "ml" {
-                return Ok(Route::NonlinearFilter);
-            }
-            let has_disturbances = loaded.study.as_ref().is_some_and(|study| !study.disturbances.is_empty());
-            let is_undisturbed = kind == CostKind::OutputError || !has_disturbances;
-            return Ok(Route::Ensembles(if is_undisturbed {
-                CostKind::OutputError
-            } else {
-                CostKind::PredictionError
-            }));
-        }
-        Err(failure) => return Err(failure.into()),
-    };
-    let start = study.start();
-    let study = if kind == CostKind::OutputError { study.without_noise(&start) } else { study };
-    Ok(Route::Filter { study: Box::new(study), kind })
-}
-
 /// Evaluates the cost over a grid; unknowns that are not in it stay at their start.
 ///
 /// # Errors
 /// Diagnostics, when the question or the study is at fault.
 pub fn cost(
-    loaded: &mut Loaded,
+    loaded: &Loaded,
     grid: &[String],
     options: &CostOptions,
     progress: &mut ProgressLine<'_>,
-) -> Result<CostGrid, CostFailure> {
+) -> Result<CostGrid, Failure> {
     let axes = read_axes(loaded, grid)?;
-    match route(loaded, options)? {
-        Route::Filter { study, kind } => filter_cost(loaded, axes, &study, kind, progress),
-        Route::Ensembles(kind) => prediction_cost(loaded, axes, kind, options, progress),
-        Route::NonlinearFilter => filtered_cost(loaded, axes, options, progress),
+    let problem = Problem::read(loaded)?;
+    match route(loaded, &problem, options.method.as_deref())? {
+        Route::Linear { study, method } => filter_cost(loaded, axes, &study, CostKind::of(method), progress),
+        Route::Ensembles(method) => prediction_cost(loaded, &problem, axes, CostKind::of(method), options, progress),
+        Route::Filter => filtered_cost(loaded, &problem, axes, options, progress),
     }
 }
 
@@ -242,14 +190,16 @@ pub fn cost(
 /// # Errors
 /// As [`cost`].
 pub fn evaluate_at(
-    loaded: &mut Loaded,
+    loaded: &Loaded,
     grid: &[String],
     options: &CostOptions,
     points: &[Vec<f64>],
-) -> Result<Vec<Vec<f64>>, CostFailure> {
+) -> Result<Vec<Vec<f64>>, Failure> {
     let axes = read_axes(loaded, grid)?;
-    match route(loaded, options)? {
-        Route::Filter { study, kind } => {
+    let asked = Problem::read(loaded)?;
+    match route(loaded, &asked, options.method.as_deref())? {
+        Route::Linear { study, method } => {
+            let kind = CostKind::of(method);
             let start = study.start();
             let places = Places::new(&axes, study.unknowns.iter().map(|unknown| unknown.name.as_str()));
             let first = first_point(&axes);
@@ -258,9 +208,10 @@ pub fn evaluate_at(
             let values = points.iter().map(|point| value(point).map_or_else(|_| Vec::new(), |value| vec![value, 0.0]));
             Ok(values.collect())
         }
-        Route::Ensembles(kind) => {
-            let study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
-            let start = study.space.clamp(&study.start());
+        Route::Ensembles(method) => {
+            let kind = CostKind::of(method);
+            let study = PredictionStudy::new(loaded, &asked, options.seed)?;
+            let start = study.start();
             let places = Places::new(&axes, study.unknowns.iter().map(|unknown| unknown.name.as_str()));
             let refused = |refusal: PointRefusal| refused(loaded, &study, &refusal);
             let problem = study.problem(settings(&study, kind, options), &start).map_err(refused)?;
@@ -274,10 +225,10 @@ pub fn evaluate_at(
             }
             Ok(values)
         }
-        Route::NonlinearFilter => {
+        Route::Filter => {
             let kind = filter_kind(loaded.study.as_ref());
-            let study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
-            let start = study.space.clamp(&study.start());
+            let study = PredictionStudy::new(loaded, &asked, options.seed)?;
+            let start = study.start();
             let places = Places::new(&axes, study.unknowns.iter().map(|unknown| unknown.name.as_str()));
             let refused = |refusal: PointRefusal| refused(loaded, &study, &refusal);
             let problem = study.problem(study.settings.clone(), &start).map_err(refused)?;
@@ -320,17 +271,15 @@ fn likelihood_of<'s>(
     study: &'s LinearStudy,
     start: &[f64],
     first: &[f64],
-) -> Result<Likelihood<'s, LinearStudy>, IdentifyFailure> {
+) -> Result<Likelihood<'s, LinearStudy>, Failure> {
     Likelihood::new(study, start, FilterOptions::default())
         .or_else(|_| Likelihood::new(study, first, FilterOptions::default()))
         .map_err(|error| failure(loaded, study, start, &error))
 }
 
 /// What somebody else found at points; fails when the run was stopped.
-fn ask_elsewhere(elsewhere: &Elsewhere, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, IdentifyFailure> {
-    elsewhere
-        .evaluate(points)
-        .ok_or_else(|| IdentifyFailure::Method(Box::new(Diagnostic::error("stopped", "the run was stopped"))))
+fn ask_elsewhere(elsewhere: &Elsewhere, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Failure> {
+    elsewhere.evaluate(points).ok_or_else(|| Failure::Method(vec![Diagnostic::error("stopped", "the run was stopped")]))
 }
 
 /// The log-likelihood or the output error of a model that is linear in its variables.
@@ -340,7 +289,7 @@ fn filter_cost(
     study: &LinearStudy,
     kind: CostKind,
     progress: &mut ProgressLine<'_>,
-) -> Result<CostGrid, CostFailure> {
+) -> Result<CostGrid, Failure> {
     let start = study.start();
     let points = points(&axes);
     let places = Places::new(&axes, study.unknowns.iter().map(|unknown| unknown.name.as_str()));
@@ -351,7 +300,7 @@ fn filter_cost(
     for (at, point) in points.iter().enumerate() {
         if loaded.watch.is_stopped() {
             let error = daesy_estimate::error::EstimateError::Stopped;
-            return Err(failure(loaded, study, &[], &error).into());
+            return Err(failure(loaded, study, &[], &error));
         }
         if let Some(&value) = far.as_ref().and_then(|far| far[at].first()) {
             values.push(value);
@@ -383,9 +332,9 @@ const POINTS_TOGETHER: usize = 16;
 /// Points handed to somebody else at a time where a checkpoint is kept, so that it is never far behind.
 const POINTS_AWAY: usize = 64;
 
-fn refused(loaded: &Loaded, study: &PredictionStudy, refusal: &PointRefusal) -> IdentifyFailure {
+fn refused(loaded: &Loaded, study: &PredictionStudy, refusal: &PointRefusal) -> Failure {
     let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
-    IdentifyFailure::Input(vec![Diagnostic::resolve(&study.refusal(refusal), &sources)])
+    Failure::Input(vec![Diagnostic::resolve(&study.refusal(refusal), &sources)])
 }
 
 fn settings(study: &PredictionStudy, kind: CostKind, options: &CostOptions) -> PredictionSettings {
@@ -396,14 +345,15 @@ fn settings(study: &PredictionStudy, kind: CostKind, options: &CostOptions) -> P
 
 /// The mean of squared prediction or output errors over a grid.
 fn prediction_cost(
-    loaded: &mut Loaded,
+    loaded: &Loaded,
+    asked: &Problem,
     axes: Vec<GridAxis>,
     kind: CostKind,
     options: &CostOptions,
     progress: &mut ProgressLine<'_>,
-) -> Result<CostGrid, CostFailure> {
-    let study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
-    let start = study.space.clamp(&study.start());
+) -> Result<CostGrid, Failure> {
+    let study = PredictionStudy::new(loaded, asked, options.seed)?;
+    let start = study.start();
     let problem =
         study.problem(settings(&study, kind, options), &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
     let n_realizations = problem.settings().n_realizations;
@@ -413,9 +363,9 @@ fn prediction_cost(
     let mut checkpoint = match &options.checkpoint {
         Some(path) => {
             let command = format!("cost {} {}", kind.word(), options.seed);
-            let mark = fingerprint_of(loaded, &command).map_err(IdentifyFailure::Input)?;
+            let mark = fingerprint_of(loaded, &command).map_err(Failure::Input)?;
             let opened = Checkpoint::open(path, mark);
-            Some(opened.map_err(|diagnostic| IdentifyFailure::Input(vec![diagnostic]))?)
+            Some(opened.map_err(|diagnostic| Failure::Input(vec![diagnostic]))?)
         }
         None => None,
     };
@@ -457,12 +407,12 @@ fn prediction_cost(
             if let Some(checkpoint) = &mut checkpoint {
                 checkpoint
                     .put(&key_of(&thetas[at]), &[value])
-                    .map_err(|diagnostic| IdentifyFailure::Input(vec![diagnostic]))?;
+                    .map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
             }
         }
     }
     let values = values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect();
-    let mut diagnostics = Vec::new();
+    let mut diagnostics = rewritten(loaded, &study);
     if failures > 0 {
         let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
         let message = format!("{failures} realizations broke down and were left out");
@@ -473,14 +423,15 @@ fn prediction_cost(
 
 /// The log-likelihood of a nonlinear model under the approximation of a filter, over a grid.
 fn filtered_cost(
-    loaded: &mut Loaded,
+    loaded: &Loaded,
+    asked: &Problem,
     axes: Vec<GridAxis>,
     options: &CostOptions,
     progress: &mut ProgressLine<'_>,
-) -> Result<CostGrid, CostFailure> {
+) -> Result<CostGrid, Failure> {
     let kind = filter_kind(loaded.study.as_ref());
-    let study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
-    let start = study.space.clamp(&study.start());
+    let study = PredictionStudy::new(loaded, asked, options.seed)?;
+    let start = study.start();
     let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
     let refused = |refusal: PointRefusal| refused(loaded, &study, &refusal);
     let problem = study.problem(study.settings.clone(), &start).map_err(refused)?;
@@ -503,7 +454,7 @@ fn filtered_cost(
         values.push(likelihood.log_likelihood(&runs));
         if loaded.watch.is_stopped() {
             let finding = Finding::error("stopped", Span::NONE, "stopped before the end");
-            return Err(IdentifyFailure::Method(Box::new(Diagnostic::resolve(&finding, &sources))).into());
+            return Err(Failure::Method(vec![Diagnostic::resolve(&finding, &sources)]));
         }
     }
     let message = format!("the model is not linear; the likelihood rests on an approximation ({approximation})");

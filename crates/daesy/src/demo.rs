@@ -8,12 +8,13 @@ use crate::check::check;
 use crate::diagnostic::Diagnostic;
 use crate::embedded;
 use crate::estimate::estimate;
-use crate::identify::{IdentifyFailure, IdentifyOptions, identify};
+use crate::failure::Failure;
+use crate::identify::{IdentifyOptions, identify};
 use crate::load::{LoadOptions, load};
 use crate::program::add_check;
 use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
-use crate::simulate::{SimulateFailure, simulate};
+use crate::simulate::simulate;
 use crate::table::write_whole;
 
 /// What the demo has to tell.
@@ -43,15 +44,12 @@ pub fn run(folder: &Path) -> Result<Told, Vec<Diagnostic>> {
         write_whole(&path, text.as_bytes()).map_err(|error| cannot_write(&path, error))?;
     }
     let study = folder.join(embedded::DEMO_STUDY);
-    let mut loaded = load(&study, &LoadOptions::default())?;
-    let check = check(&mut loaded);
+    let loaded = load(&study, &LoadOptions::default())?;
+    let check = check(&loaded);
     if check.has_errors() {
         return Err(check.diagnostics);
     }
-    let trajectory = simulate(&mut loaded).map_err(|failure| match failure {
-        SimulateFailure::Input(diagnostics) => diagnostics,
-        SimulateFailure::Method(diagnostic) => vec![*diagnostic],
-    })?;
+    let trajectory = simulate(&loaded).map_err(|failure| failure.diagnostics().to_vec())?;
     let table = folder.join("trajectory.csv");
     write_whole(&table, trajectory.table.to_csv().as_bytes()).map_err(|error| cannot_write(&table, error))?;
 
@@ -84,10 +82,7 @@ pub fn run(folder: &Path) -> Result<Told, Vec<Diagnostic>> {
     // From data: parameters with their intervals, and a torque that nobody measured.
     let data_study = folder.join(embedded::DEMO_DATA_STUDY);
     let mut measured = load(&data_study, &LoadOptions::default())?;
-    let refused = |failure: IdentifyFailure| match failure {
-        IdentifyFailure::Input(diagnostics) => diagnostics,
-        IdentifyFailure::Method(diagnostic) => vec![*diagnostic],
-    };
+    let refused = |failure: Failure| failure.diagnostics().to_vec();
     let identified = identify(&mut measured, &IdentifyOptions::default(), &mut |_| {}).map_err(refused)?;
     let theta: Vec<f64> = identified.parameters.iter().map(|parameter| parameter.estimate).collect();
     let estimated = estimate(&mut measured, Some(&theta), 0).map_err(refused)?;

@@ -9,12 +9,13 @@ use daesy_graph::finding::Finding;
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
-use crate::identify::IdentifyFailure;
+use crate::failure::Failure;
 use crate::identify::ml::prepare;
 use crate::identify::refusal::{failure, point};
 use crate::linear_study::SignalsWanted;
 use crate::load::Loaded;
 use crate::prediction_study::PredictionStudy;
+use crate::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
 use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
 use crate::study::Study;
@@ -41,19 +42,18 @@ pub struct Estimates {
 ///
 /// # Errors
 /// Diagnostics, when the study is at fault: signals of infinite variance are refused by name.
-pub fn estimate(loaded: &mut Loaded, theta: Option<&[f64]>, seed: u64) -> Result<Estimates, IdentifyFailure> {
+pub fn estimate(loaded: &Loaded, theta: Option<&[f64]>, seed: u64) -> Result<Estimates, Failure> {
     if let Some(study) = loaded.study.as_ref().filter(|study| study.signals.is_empty()) {
         let finding = Finding::error("no-signals", Span::NONE, "the study names no signals to estimate")
             .with_help("add `[estimate]` with `signals = [..]`");
-        return Err(IdentifyFailure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]));
+        return Err(Failure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]));
     }
-    let study = match prepare(loaded, SignalsWanted::Yes) {
-        Ok(study) => study,
-        Err(IdentifyFailure::Input(diagnostics)) if diagnostics.iter().any(|found| found.code == "nonlinear") => {
-            return estimate_nonlinear(loaded, theta, seed);
-        }
-        Err(failure) => return Err(failure),
+    let problem = Problem::read(loaded)?;
+    refuse_unsaid_accuracy(study_of(loaded)?)?;
+    let Linearity::Constant(model) = &problem.linearity else {
+        return estimate_nonlinear(loaded, &problem, theta, seed);
     };
+    let study = prepare(loaded, &problem, model, SignalsWanted::Yes)?;
     let start = study.start();
     let theta = theta.unwrap_or(&start);
     let refused = |error| failure(loaded, &study, theta, &error);
@@ -94,8 +94,13 @@ pub(crate) fn filter_kind(study: Option<&Study>) -> FilterKind {
 }
 
 /// Estimates the signals of a nonlinear model by the filter that the study names, the unscented one if it names none.
-fn estimate_nonlinear(loaded: &mut Loaded, theta: Option<&[f64]>, seed: u64) -> Result<Estimates, IdentifyFailure> {
-    let study = PredictionStudy::new(loaded, seed).map_err(IdentifyFailure::Input)?;
+fn estimate_nonlinear(
+    loaded: &Loaded,
+    problem: &Problem,
+    theta: Option<&[f64]>,
+    seed: u64,
+) -> Result<Estimates, Failure> {
+    let study = PredictionStudy::new(loaded, problem, seed)?;
     let start = study.start();
     let theta = theta.unwrap_or(&start);
     let asked = loaded.study.as_ref();
@@ -109,7 +114,7 @@ fn estimate_nonlinear(loaded: &mut Loaded, theta: Option<&[f64]>, seed: u64) -> 
     for (at, experiment) in study.experiments.iter().enumerate() {
         let found = study
             .filter(theta, at, &kind, &loaded.watch)
-            .map_err(|refusal| IdentifyFailure::Input(vec![Diagnostic::resolve(&study.refusal(&refusal), &sources)]))?;
+            .map_err(|refusal| Failure::Input(vec![Diagnostic::resolve(&study.refusal(&refusal), &sources)]))?;
         log_likelihood += found.log_likelihood;
         approximation = found.approximation.words();
         let columns = |list: &[f64]| -> Vec<Vec<f64>> {

@@ -8,7 +8,7 @@ mod caveats;
 mod far;
 pub mod filtered;
 pub mod ml;
-pub mod pem;
+pub(crate) mod pem;
 pub mod refusal;
 mod save;
 mod show;
@@ -22,7 +22,12 @@ use serde_json::{Map, Value, json};
 
 use crate::checkpoint::{Checkpoint, fingerprint_of};
 use crate::diagnostic::Diagnostic;
+use crate::failure::Failure;
+use crate::linear_study::{LinearStudy, SignalsWanted};
+use crate::linearize::LinearModel;
 use crate::load::Loaded;
+use crate::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
+use crate::study::Study;
 use crate::table::Table;
 use daesy_graph::finding::Finding;
 
@@ -188,57 +193,69 @@ pub struct Identification {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Why there is no answer.
-#[derive(Clone, Debug)]
-pub enum IdentifyFailure {
-    /// The model, study or data is at fault.
-    Input(Vec<Diagnostic>),
-    /// The method gave up.
-    Method(Box<Diagnostic>),
-}
-
 /// Told about every step of a search.
 pub type ProgressLine<'a> = dyn FnMut(&str) + 'a;
 
-/// How the unknowns of a study are found.
-enum Route {
+/// How a question about data is answered.
+pub(crate) enum Route {
     /// By filters of a model that is linear in its variables.
-    Filter(Method),
+    Linear { study: Box<LinearStudy>, method: Method },
     /// By simulated ensembles.
     Ensembles(Method),
     /// By filters of a nonlinear model.
-    NonlinearFilter,
+    Filter,
 }
 
-fn route(loaded: &Loaded, options: &IdentifyOptions) -> Result<Route, IdentifyFailure> {
-    let asked =
-        options.method.clone().or_else(|| loaded.study.as_ref().and_then(|study| study.identify.method.clone()));
-    let has_disturbances = loaded.study.as_ref().is_some_and(|study| !study.disturbances.is_empty());
-    let method = match asked.as_deref().unwrap_or("auto") {
-        "auto" | "ml" => Method::MaximumLikelihood,
-        "output-error" => Method::OutputError,
-        "pem" => return Ok(Route::Ensembles(Method::PredictionError)),
-        other => {
-            return Err(IdentifyFailure::Input(vec![
-                Diagnostic::error("method", format!("there is no method `{other}`"))
-                    .with_help("methods: auto, ml, pem, output-error"),
-            ]));
+/// The way that suits a problem and what is asked: the method of the command line, else that of the study.
+pub(crate) fn route(loaded: &Loaded, problem: &Problem, method: Option<&str>) -> Result<Route, Failure> {
+    let study = study_of(loaded)?;
+    let asked = method.or(study.identify.method.as_deref()).unwrap_or("auto");
+    if !["auto", "ml", "pem", "output-error"].contains(&asked) {
+        let diagnostic = Diagnostic::error("method", format!("there is no method `{asked}`"));
+        return Err(Failure::Usage(vec![diagnostic.with_help("methods: auto, ml, pem, output-error")]));
+    }
+    if asked == "ml" {
+        refuse_unsaid_accuracy(study)?;
+    }
+    let linear = |model: &LinearModel, method: Method| {
+        if method == Method::MaximumLikelihood {
+            refuse_unsaid_accuracy(study)?;
         }
+        let study = ml::prepare(loaded, problem, model, SignalsWanted::No)?;
+        let study = if method == Method::OutputError { study.without_noise(&problem.start()) } else { study };
+        Ok(Route::Linear { study: Box::new(study), method })
     };
-    let mut copy = loaded.clone();
-    let is_linear = match ml::prepare(&mut copy, crate::linear_study::SignalsWanted::No) {
-        Err(IdentifyFailure::Input(diagnostics)) => {
-            !diagnostics.iter().any(|diagnostic| diagnostic.code == "nonlinear")
-        }
-        _ => true,
+    match (asked, &problem.linearity) {
+        ("pem", _) => Ok(Route::Ensembles(Method::PredictionError)),
+        ("output-error", Linearity::Constant(model)) => linear(model, Method::OutputError),
+        (_, Linearity::Constant(model)) => linear(model, Method::MaximumLikelihood),
+        ("output-error", _) => Ok(Route::Ensembles(Method::OutputError)),
+        ("ml", _) => Ok(Route::Filter),
+        _ if study.disturbances.is_empty() => Ok(Route::Ensembles(Method::OutputError)),
+        _ => Ok(Route::Ensembles(Method::PredictionError)),
+    }
+}
+
+/// Refuses what was asked for and the method cannot do.
+fn refuse_options(route: &Route, options: &IdentifyOptions, study: &Study) -> Result<(), Failure> {
+    let (words, lacks): (&str, &[&str]) = match route {
+        Route::Linear { .. } => ("the likelihood of a linear model", &["--checkpoint", "bootstrap"]),
+        Route::Ensembles(_) => ("a fit by simulated ensembles", &["--profile"]),
+        Route::Filter => ("the likelihood of a nonlinear filter", &["--profile", "bootstrap"]),
     };
-    Ok(match (method, is_linear, asked.as_deref()) {
-        (Method::OutputError, false, _) => Route::Ensembles(Method::OutputError),
-        (_, false, None | Some("auto")) if has_disturbances => Route::Ensembles(Method::PredictionError),
-        (_, false, None | Some("auto")) => Route::Ensembles(Method::OutputError),
-        (Method::MaximumLikelihood, false, _) => Route::NonlinearFilter,
-        _ => Route::Filter(method),
-    })
+    let asked = [
+        ("--checkpoint", options.checkpoint.is_some()),
+        ("--profile", options.with_profiles),
+        ("bootstrap", study.identify.bootstrap.is_some()),
+    ];
+    let refused = asked.iter().filter(|(name, is_asked)| *is_asked && lacks.contains(name));
+    let diagnostics: Vec<Diagnostic> = refused
+        .map(|(name, _)| {
+            let message = format!("{words} has no use for `{name}`");
+            Diagnostic::error("option", message).with_help("leave it out, or take another `--method`")
+        })
+        .collect();
+    if diagnostics.is_empty() { Ok(()) } else { Err(Failure::Usage(diagnostics)) }
 }
 
 /// Identifies the unknowns of a study.
@@ -246,72 +263,59 @@ fn route(loaded: &Loaded, options: &IdentifyOptions) -> Result<Route, IdentifyFa
 /// # Errors
 /// Diagnostics, when the study is at fault or the method gives up.
 pub fn identify(
-    loaded: &mut Loaded,
+    loaded: &Loaded,
     options: &IdentifyOptions,
     progress: &mut ProgressLine<'_>,
-) -> Result<Identification, IdentifyFailure> {
-    require_study(loaded)?;
-    let route = route(loaded, options)?;
-    if !matches!(route, Route::Filter(_)) {
-        require_unknowns(loaded)?;
-    }
+) -> Result<Identification, Failure> {
+    let problem = Problem::read(loaded)?;
+    let study = study_of(loaded)?;
+    let route = route(loaded, &problem, options.method.as_deref())?;
+    refuse_options(&route, options, study)?;
+    let n_starts = options.n_starts.max(study.identify.starts.unwrap_or(1) as usize);
+    let options = &IdentifyOptions { n_starts, ..options.clone() };
     let method = match route {
-        Route::Filter(method) => return ml::identify(loaded, method, options, progress),
+        Route::Linear { study, method } => return ml::identify(loaded, *study, method, options, progress),
         Route::Ensembles(method) => method,
-        Route::NonlinearFilter => Method::MaximumLikelihood,
+        Route::Filter => Method::MaximumLikelihood,
     };
+    require_unknowns(study)?;
     let mut checkpoint = match &options.checkpoint {
         Some(path) => {
             let command = format!("identify {} {} {}", method.word(), options.seed, options.n_starts);
             let opened = fingerprint_of(loaded, &command)
                 .and_then(|mark| Checkpoint::open(path, mark).map_err(|diagnostic| vec![diagnostic]));
-            Some(opened.map_err(IdentifyFailure::Input)?)
+            Some(opened.map_err(Failure::Input)?)
         }
         None => None,
     };
     match route {
-        Route::NonlinearFilter => filtered::identify(loaded, options, checkpoint.as_mut(), progress),
-        _ => pem::identify(loaded, method, options, checkpoint.as_mut(), progress),
+        Route::Filter => filtered::identify(loaded, &problem, options, checkpoint.as_mut(), progress),
+        _ => pem::identify(loaded, &problem, method, options, checkpoint.as_mut(), progress),
     }
 }
 
-/// One share of the searches behind an identification; each point says what is asked and from where.
+/// One share of the searches of an identification; each point says what is asked and from where.
 ///
 /// # Errors
 /// As [`identify`].
-pub fn evaluate_at(
-    loaded: &mut Loaded,
-    options: &IdentifyOptions,
-    points: &[Vec<f64>],
-) -> Result<Vec<Vec<f64>>, IdentifyFailure> {
-    require_study(loaded)?;
-    require_unknowns(loaded)?;
-    match route(loaded, options)? {
-        Route::Filter(method) => ml::evaluate_at(loaded, method, points),
-        Route::Ensembles(method) => pem::evaluate_at(loaded, method, options, points),
-        Route::NonlinearFilter => filtered::evaluate_at(loaded, options, points),
+pub fn evaluate_at(loaded: &Loaded, options: &IdentifyOptions, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Failure> {
+    let problem = Problem::read(loaded)?;
+    require_unknowns(study_of(loaded)?)?;
+    match route(loaded, &problem, options.method.as_deref())? {
+        Route::Linear { study, .. } => ml::evaluate_at(loaded, &study, points),
+        Route::Ensembles(method) => pem::evaluate_at(loaded, &problem, method, options, points),
+        Route::Filter => filtered::evaluate_at(loaded, &problem, options, points),
     }
-}
-
-/// A model alone cannot be identified.
-fn require_study(loaded: &Loaded) -> Result<(), IdentifyFailure> {
-    if loaded.study.is_some() {
-        return Ok(());
-    }
-    Err(IdentifyFailure::Input(vec![
-        Diagnostic::error("no-study", "a model alone says nothing about data, unknowns and measurements")
-            .with_help("write a study (.toml) that names the model"),
-    ]))
 }
 
 /// A study without unknowns has nothing to search for; the likelihood of linear models does without.
-fn require_unknowns(loaded: &Loaded) -> Result<(), IdentifyFailure> {
-    if let Some(study) = loaded.study.as_ref().filter(|study| study.unknown.is_empty()) {
-        let finding = Finding::error("no-unknowns", daesy_graph::Span::NONE, "the study has no unknowns")
-            .with_help("add `[unknown]` with a parameter and its start");
-        return Err(IdentifyFailure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]));
+fn require_unknowns(study: &Study) -> Result<(), Failure> {
+    if !study.unknown.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let finding = Finding::error("no-unknowns", daesy_graph::Span::NONE, "the study has no unknowns")
+        .with_help("add `[unknown]` with a parameter and its start");
+    Err(Failure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]))
 }
 
 /// A number for JSON; not finite ones are null.

@@ -24,8 +24,8 @@ pub use daesy_integrate as integrate;
 pub use daesy_pencil as pencil;
 pub use daesy_structure::{linear_verdict, linearize};
 pub use daesy_study::{
-    data, diagnostic, distribute, expression, initial, inputs, linear_study, load, prediction_study, prepare, source,
-    start_point, stochastic, straighten, structure_map, study,
+    data, diagnostic, distribute, expression, failure, inputs, linear_study, load, prediction_study, prepare, problem,
+    source, start_point, stochastic, structure_map, study,
 };
 pub use daesy_system::{Progress, Watch};
 pub use daesy_transfer as transfer;

@@ -12,20 +12,19 @@ use daesy_graph::source::Place;
 use daesy_system::Watch;
 use serde_json::{Map, Value, json};
 
-use crate::cost::CostFailure;
 use crate::diagnostic::Diagnostic;
 use crate::distribute::Elsewhere;
-use crate::identify::IdentifyFailure;
+use crate::failure::Failure;
 use crate::json::ToJson as _;
 use crate::load::{LoadOptions, Loaded, load_source};
 use crate::reduced::regularize_model;
 use crate::regularize::RegularizeOptions;
 use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
-use crate::simulate::{SimulateFailure, Trajectory};
+use crate::simulate::Trajectory;
 use crate::source::Source;
 use crate::table::{Table, TableKind, to_bytes, write_whole};
-use crate::uq::{SurrogateFile, UqFailure, UqSettings, read_surrogate};
+use crate::uq::{SurrogateFile, UqSettings, read_surrogate};
 use crate::{check, cost, demo, flat_text, identify, simulate, uq};
 
 const AFTER_HELP: &str = "\
@@ -346,32 +345,17 @@ impl Verb {
             Self::Identify(args) => (&args.file, "identify"),
             _ => return Err(Box::new(refuse("evaluate", "this verb has no evaluations to share out".to_owned()))),
         };
-        let failed = |status: Status, diagnostics: Vec<Diagnostic>| {
-            Box::new(Answer::new(command).fail(status, diagnostics).about(args))
-        };
-        let by_identification = |failure: IdentifyFailure| match failure {
-            IdentifyFailure::Input(diagnostics) => failed(Status::Fault, diagnostics),
-            IdentifyFailure::Method(diagnostic) => failed(Status::GaveUp, vec![*diagnostic]),
-        };
-        let mut loaded = load_file(args).map_err(|diagnostics| failed(Status::Fault, diagnostics))?;
+        let failed = |failure: Failure| Box::new(Answer::new(command).refused(failure).about(args));
+        let loaded = load_file(args).map_err(|diagnostics| failed(Failure::Input(diagnostics)))?;
         match self {
-            Self::Cost(args) => {
-                cost::evaluate_at(&mut loaded, &args.grid, &args.options(), points).map_err(|failure| match failure {
-                    CostFailure::Usage(diagnostics) => failed(Status::Usage, diagnostics),
-                    CostFailure::Identify(failure) => by_identification(failure),
-                })
-            }
-            Self::Identify(args) => {
-                identify::evaluate_at(&mut loaded, &args.options(), points).map_err(by_identification)
-            }
+            Self::Cost(args) => cost::evaluate_at(&loaded, &args.grid, &args.options(), points),
+            Self::Identify(args) => identify::evaluate_at(&loaded, &args.options(), points),
             _ => {
                 let settings = UqSettings { seed: args.common.seed, threads: Some(1), checkpoint: None };
-                uq::evaluate_at(&mut loaded, points, &settings).map_err(|failure| match failure {
-                    UqFailure::Input(diagnostics) => failed(Status::Fault, diagnostics),
-                    UqFailure::Method(diagnostic) => failed(Status::GaveUp, vec![*diagnostic]),
-                })
+                uq::evaluate_at(&loaded, points, &settings)
             }
         }
+        .map_err(failed)
     }
 
     fn answer(self) -> Answer {
@@ -529,11 +513,11 @@ fn load_file(args: &FileArgs) -> Result<Loaded, Vec<Diagnostic>> {
 
 fn check_verb(args: &FileArgs) -> Answer {
     let mut answer = Answer::new("check");
-    let mut loaded = match load_file(args) {
+    let loaded = match load_file(args) {
         Ok(loaded) => loaded,
         Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
     };
-    let check = check::check(&mut loaded);
+    let check = check::check(&loaded);
     answer.model = Some(check.model.clone());
     answer.keys = check.to_json();
     answer.text = check.to_text();
@@ -548,7 +532,7 @@ fn check_verb(args: &FileArgs) -> Answer {
 
 fn regularize_verb(args: &RegularizeArgs) -> Answer {
     let mut answer = Answer::new("regularize");
-    let mut loaded = match load_file(&args.file) {
+    let loaded = match load_file(&args.file) {
         Ok(loaded) => loaded,
         Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
     };
@@ -562,7 +546,7 @@ fn regularize_verb(args: &RegularizeArgs) -> Answer {
         drop_redundant: args.drop_redundant,
         given_inputs: args.given_inputs,
     };
-    let form = match regularize_model(&mut loaded, &options) {
+    let form = match regularize_model(&loaded, &options) {
         Ok(form) => form,
         Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
     };
@@ -613,7 +597,7 @@ fn uq_verb(args: &UqArgs) -> Answer {
     if args.file.file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
         return evaluate_surrogate(args, kind, answer);
     }
-    let mut loaded = match load_file(&args.file) {
+    let loaded = match load_file(&args.file) {
         Ok(loaded) => loaded,
         Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
     };
@@ -624,10 +608,9 @@ fn uq_verb(args: &UqArgs) -> Answer {
         threads: args.file.common.threads,
         checkpoint: args.checkpoint.clone(),
     };
-    let found = match uq::uq(&mut loaded, &settings) {
+    let found = match uq::uq(&loaded, &settings) {
         Ok(found) => found,
-        Err(UqFailure::Input(diagnostics)) => return answer.fail(Status::Fault, diagnostics),
-        Err(UqFailure::Method(diagnostic)) => return answer.fail(Status::GaveUp, vec![*diagnostic]),
+        Err(failure) => return answer.refused(failure),
     };
     answer.keys = found.to_json();
     answer.text = found.to_text();
@@ -711,12 +694,11 @@ fn simulate_verb(args: &FileArgs) -> Answer {
     answer.model = Some(loaded.flat.model.clone());
     answer.diagnostics = loaded.diagnostics.clone();
     let mut bar = Bar::start(args, &mut loaded);
-    let result = simulate::simulate(&mut loaded);
+    let result = simulate::simulate(&loaded);
     bar.end();
     let trajectory = match result {
         Ok(trajectory) => trajectory,
-        Err(SimulateFailure::Input(diagnostics)) => return answer.fail(Status::Fault, diagnostics),
-        Err(SimulateFailure::Method(diagnostic)) => return answer.fail(Status::GaveUp, vec![*diagnostic]),
+        Err(failure) => return answer.refused(failure),
     };
     answer.keys = trajectory.to_json();
     answer.text = trajectory.to_text(&loaded.flat.model);

@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use crate::diagnostic::Diagnostic;
 use crate::linearize::LinearModel;
 use crate::load::Loaded;
-use crate::prepare::study_start_time;
+use crate::prepare::start_time;
 use crate::regularize::{
     FeedbackLaw, Moved, RegularizeOptions, Regularized, positions, regularize, rows_of, wish_error,
 };
@@ -77,7 +77,7 @@ pub enum RegularForm {
 ///
 /// # Errors
 /// Diagnostics: no consistent point, ranks that do not settle, contradicting equations, a wish that cannot be met.
-pub fn regularize_model(loaded: &mut Loaded, options: &RegularizeOptions) -> Result<RegularForm, Vec<Diagnostic>> {
+pub fn regularize_model(loaded: &Loaded, options: &RegularizeOptions) -> Result<RegularForm, Vec<Diagnostic>> {
     let size = loaded.flat.size();
     match LinearModel::new(&loaded.flat) {
         // What is computed nonlinearly from the rest hides how many variables are free.
@@ -140,7 +140,7 @@ fn too_large(loaded: &Loaded) -> Diagnostic {
     .with_help("`daesy check` gives its index and hidden constraints")
 }
 
-fn reduced_form(loaded: &mut Loaded, options: &RegularizeOptions) -> Result<Reduced, Vec<Diagnostic>> {
+fn reduced_form(loaded: &Loaded, options: &RegularizeOptions) -> Result<Reduced, Vec<Diagnostic>> {
     if loaded.flat.size().unknowns > MAX_UNKNOWNS {
         return Err(vec![too_large(loaded)]);
     }
@@ -149,7 +149,7 @@ fn reduced_form(loaded: &mut Loaded, options: &RegularizeOptions) -> Result<Redu
             .with_help("leave it out, or linearize the model");
         return Err(vec![diagnostic]);
     }
-    let time = options.time.unwrap_or_else(|| study_start_time(loaded));
+    let time = options.time.unwrap_or_else(|| start_time(loaded, None));
     let Some(start) = start_point(loaded, time) else {
         return Err(vec![Diagnostic::error("parameter-value", "a parameter or an input has no finite value")]);
     };

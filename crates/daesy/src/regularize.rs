@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::load::Loaded;
-use crate::prepare::study_start_time;
+use crate::prepare::start_time;
 use crate::study::StudyModel;
 
 /// What to regularize and how.
@@ -133,7 +133,7 @@ pub fn regularize(loaded: &Loaded, options: &RegularizeOptions) -> Result<Regula
     let flat = &loaded.flat;
     let resolve = |finding: &Finding| Diagnostic::resolve(finding, &flat.sources);
     let whole = LinearModel::new(flat).map_err(|finding| vec![resolve(&finding)])?;
-    let time = options.time.unwrap_or_else(|| study_start_time(loaded));
+    let time = options.time.unwrap_or_else(|| start_time(loaded, None));
     let has_matrices = loaded.study.as_ref().is_some_and(|study| matches!(study.model, StudyModel::Linear(_)));
     let separated = if has_matrices || options.remove_feedthrough {
         let separated = whole.separate_outputs(time);

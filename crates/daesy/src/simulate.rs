@@ -1,9 +1,7 @@
 //! `daesy simulate`: trajectories of a model.
 
-use std::sync::Arc;
-
-use daesy_graph::SourceMap;
-use daesy_graph::finding::{Finding, Level};
+use daesy_graph::VarId;
+use daesy_graph::finding::Level;
 use daesy_graph::flat::FlatDae;
 use daesy_integrate::{IntegrateError, SimulateOptions, Simulation, Slide};
 use daesy_structure::straighten::ADDED;
@@ -11,12 +9,12 @@ use daesy_system::DaeSystem;
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
-use crate::initial::apply_initial_mode;
+use crate::failure::Failure;
+use crate::inputs::StudyInputs;
 use crate::json::ToJson as _;
 use crate::load::Loaded;
-use crate::prepare::{Blame, DataUse, Prepared, condense_prepared, study_number};
+use crate::prepare::{Prepared, Purpose, prepare};
 use crate::start_report::StartReport;
-use crate::straighten::{Straight, prepare_straight};
 use crate::study::Quantity;
 use crate::table::Table;
 use crate::transfer::{Event, TransferFailure, Transferred, simulate_with_transfer};
@@ -36,20 +34,11 @@ pub struct Trajectory {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Why there is no trajectory.
-#[derive(Clone, Debug)]
-pub enum SimulateFailure {
-    /// The model, study or data is at fault.
-    Input(Vec<Diagnostic>),
-    /// The method gave up.
-    Method(Box<Diagnostic>),
-}
-
 /// Simulates a model as its study, or its `experiment` annotation, says.
 ///
 /// # Errors
 /// Diagnostics, when the model is at fault or the method gives up.
-pub fn simulate(loaded: &mut Loaded) -> Result<Trajectory, SimulateFailure> {
+pub fn simulate(loaded: &Loaded) -> Result<Trajectory, Failure> {
     let simulator = Simulator::new(loaded)?;
     simulator.run(&simulator.options)
 }
@@ -73,8 +62,6 @@ fn is_worth_repeating(error: &IntegrateError) -> bool {
 /// A model that is ready to be simulated, as often as wanted.
 pub struct Simulator {
     original: FlatDae,
-    rewritten: Vec<Finding>,
-    sources: Arc<SourceMap>,
     prepared: Prepared,
     /// The model before definitions were put in, where some were: what fails is tried again with it, and told in the words of its equations.
     complete: Option<Prepared>,
@@ -89,12 +76,9 @@ impl Simulator {
     ///
     /// # Errors
     /// Diagnostics, when the model, study or data is at fault.
-    pub fn new(loaded: &mut Loaded) -> Result<Self, SimulateFailure> {
-        apply_initial_mode(&mut loaded.flat, loaded.study.as_ref());
-        let Straight { prepared, original, findings: rewritten } = prepare_straight(loaded, DataUse::Needed)
-            .map_err(|unprepared| SimulateFailure::Input(unprepared.diagnostics))?;
-        let condensed = condense_prepared(loaded, &prepared, DataUse::Needed)
-            .map_err(|unprepared| SimulateFailure::Input(unprepared.diagnostics))?;
+    pub fn new(loaded: &Loaded) -> Result<Self, Failure> {
+        let prepared = prepare(loaded, Purpose::TRAJECTORY)?;
+        let condensed = prepared.condensed(loaded, Purpose::TRAJECTORY)?;
         let (prepared, complete) = match condensed {
             Some(condensed) if prepared.system.description().unknowns.len() <= MAX_KEPT => (condensed, Some(prepared)),
             Some(condensed) => (condensed, None),
@@ -104,7 +88,7 @@ impl Simulator {
         let observed = prepared.system.description().observed.iter().enumerate();
         let is_added = |name: &str| name.trim_start_matches("der(").starts_with(ADDED);
         let columns = observed.filter(|(_, name)| !is_added(name)).map(|(at, _)| at).collect();
-        Ok(Self { original, rewritten, sources: loaded.flat.sources.clone(), prepared, complete, columns, options })
+        Ok(Self { original: loaded.flat.clone(), prepared, complete, columns, options })
     }
 
     /// Names of the columns of a trajectory.
@@ -124,45 +108,57 @@ impl Simulator {
     ///
     /// # Errors
     /// Diagnostics, when the model is at fault or the method gives up.
-    pub fn trace(&self, options: &SimulateOptions) -> Result<Transferred, SimulateFailure> {
-        let attempt = |prepared: &Prepared| {
-            simulate_with_transfer(
-                &self.original,
-                &prepared.system,
-                &prepared.parameters,
-                &prepared.inputs,
-                prepared.inputs.impulses(),
-                options,
-            )
-        };
+    pub fn trace(&self, options: &SimulateOptions) -> Result<Transferred, Failure> {
+        self.attempt(&|prepared| {
+            run_prepared(prepared, &self.original, &prepared.parameters, &prepared.inputs, options)
+        })
+    }
+
+    /// One trajectory at other values of some parameters, without its table; nothing is compiled anew. `loaded` is the model with these
+    /// values put in.
+    ///
+    /// # Errors
+    /// Diagnostics, when the model is at fault or the method gives up.
+    pub fn trace_at(
+        &self,
+        loaded: &Loaded,
+        given: &[(VarId, f64)],
+        options: &SimulateOptions,
+    ) -> Result<Transferred, Failure> {
+        self.attempt(&|prepared| {
+            let parameters = prepared.parameters_at(given).map_err(Attempt::Failed)?;
+            let inputs = prepared.inputs_at(loaded, &parameters).map_err(Attempt::Failed)?;
+            run_prepared(prepared, &loaded.flat, &parameters, &inputs, options)
+        })
+    }
+
+    /// Tries the model with definitions put in, and as it was written where that fails.
+    fn attempt(&self, run: &dyn Fn(&Prepared) -> Result<Transferred, Attempt>) -> Result<Transferred, Failure> {
         let mut prepared = &self.prepared;
-        let mut result = attempt(prepared);
-        if let (Err(TransferFailure::Integration(error)), Some(complete)) = (&result, &self.complete)
+        let mut result = run(prepared);
+        if let (Err(Attempt::Integration(error)), Some(complete)) = (&result, &self.complete)
             && is_worth_repeating(error)
         {
             prepared = complete;
-            result = attempt(prepared);
+            result = run(prepared);
         }
-        result.map_err(|failure| {
-            let error = match failure {
-                TransferFailure::Integration(error) => error,
-                TransferFailure::Refused(finding) => {
-                    return SimulateFailure::Input(vec![Diagnostic::resolve(&finding, &self.sources)]);
-                }
-            };
-            let failure = prepared.integration_failure(&error);
-            match failure.blame {
-                Blame::Model => SimulateFailure::Input(vec![failure.diagnostic]),
-                Blame::Method => SimulateFailure::Method(Box::new(failure.diagnostic)),
-            }
+        result.map_err(|failure| match failure {
+            Attempt::Integration(error) => prepared.failure(&error),
+            Attempt::Failed(failure) => failure,
         })
+    }
+
+    /// The compiled model.
+    #[must_use]
+    pub fn prepared(&self) -> &Prepared {
+        &self.prepared
     }
 
     /// One trajectory with its table.
     ///
     /// # Errors
     /// Diagnostics, when the model is at fault or the method gives up.
-    pub fn run(&self, options: &SimulateOptions) -> Result<Trajectory, SimulateFailure> {
+    pub fn run(&self, options: &SimulateOptions) -> Result<Trajectory, Failure> {
         let traced = self.trace(options)?;
         let diagnostics = self.diagnostics(&traced);
         let Transferred { simulation, events, .. } = traced;
@@ -185,9 +181,9 @@ impl Simulator {
     /// What is to be told about a trajectory, and about the way it was made.
     #[must_use]
     pub fn diagnostics(&self, traced: &Transferred) -> Vec<Diagnostic> {
-        let findings = traced.findings.iter().chain(&self.rewritten);
+        let findings = traced.findings.iter().chain(&self.prepared.rewritten);
         let mut diagnostics: Vec<Diagnostic> =
-            findings.map(|finding| Diagnostic::resolve(finding, &self.sources)).collect();
+            findings.map(|finding| Diagnostic::resolve(finding, &self.original.sources)).collect();
         diagnostics.extend(traced.simulation.warnings.iter().map(|warned| {
             let message = format!("assertion at t = {}: {}", warned.time, warned.message);
             Diagnostic::error("assertion", message).with_level(Level::Warning).at_place(&warned.place)
@@ -199,6 +195,29 @@ impl Simulator {
         }
         diagnostics
     }
+}
+
+/// Why an attempt failed.
+enum Attempt {
+    Integration(IntegrateError),
+    Failed(Failure),
+}
+
+fn run_prepared(
+    prepared: &Prepared,
+    flat: &FlatDae,
+    parameters: &[f64],
+    inputs: &StudyInputs,
+    options: &SimulateOptions,
+) -> Result<Transferred, Attempt> {
+    simulate_with_transfer(flat, &prepared.system, parameters, inputs, inputs.impulses(), options).map_err(|failure| {
+        match failure {
+            TransferFailure::Integration(error) => Attempt::Integration(error),
+            TransferFailure::Refused(finding) => {
+                Attempt::Failed(Failure::Input(vec![Diagnostic::resolve(&finding, &flat.sources)]))
+            }
+        }
+    })
 }
 
 /// Intervals of sliding that are told one by one.
@@ -234,8 +253,8 @@ const DEFAULT_ROWS: f64 = 500.0;
 ///
 /// # Errors
 /// When the span or the step make no sense.
-pub fn output_times(start: f64, stop: f64, step: f64) -> Result<Vec<f64>, SimulateFailure> {
-    let problem = |code: &str, message: String| SimulateFailure::Input(vec![Diagnostic::error(code, message)]);
+pub fn output_times(start: f64, stop: f64, step: f64) -> Result<Vec<f64>, Failure> {
+    let problem = |code: &str, message: String| Failure::Input(vec![Diagnostic::error(code, message)]);
     if !(start.is_finite() && stop.is_finite()) || stop < start {
         return Err(problem("simulate-span", format!("the simulation cannot run from {start} to {stop}")));
     }
@@ -264,11 +283,11 @@ pub fn output_times(start: f64, stop: f64, step: f64) -> Result<Vec<f64>, Simula
 ///
 /// # Errors
 /// When time span or step make no sense.
-pub(crate) fn options(loaded: &mut Loaded, prepared: &Prepared) -> Result<SimulateOptions, SimulateFailure> {
+pub(crate) fn options(loaded: &Loaded, prepared: &Prepared) -> Result<SimulateOptions, Failure> {
     let experiment = loaded.flat.experiment;
     let asked = loaded.study.as_ref().map(|study| study.simulate.clone()).unwrap_or_default();
-    let mut number = |quantity: &Option<Quantity>| match quantity {
-        Some(quantity) => study_number(loaded, prepared, quantity).map(Some).map_err(SimulateFailure::Input),
+    let number = |quantity: &Option<Quantity>| match quantity {
+        Some(quantity) => prepared.study_number(loaded, quantity).map(Some).map_err(Failure::Input),
         None => Ok(None),
     };
     let data_span = prepared.data.as_ref().map(|data| (data.times[0], data.times[data.times.len() - 1]));

@@ -23,8 +23,8 @@ use daesy_structure::words::equation_text;
 use rayon::prelude::*;
 
 use crate::diagnostic::Diagnostic;
+use crate::failure::Failure;
 use crate::load::Loaded;
-use crate::simulate::SimulateFailure;
 use checkpoint::Checkpoint;
 use expansion::Galerkin;
 pub use inheritance::Condition;
@@ -42,42 +42,6 @@ pub struct UqSettings {
     pub threads: Option<usize>,
     /// Where results so far are kept.
     pub checkpoint: Option<PathBuf>,
-}
-
-/// Why there is no answer.
-#[derive(Clone, Debug)]
-pub enum UqFailure {
-    /// The model, study or data is at fault.
-    Input(Vec<Diagnostic>),
-    /// The method gave up.
-    Method(Box<Diagnostic>),
-}
-
-impl From<SimulateFailure> for UqFailure {
-    fn from(failure: SimulateFailure) -> Self {
-        match failure {
-            SimulateFailure::Input(diagnostics) => Self::Input(diagnostics),
-            SimulateFailure::Method(diagnostic) => Self::Method(diagnostic),
-        }
-    }
-}
-
-impl From<ChaosError> for UqFailure {
-    fn from(error: ChaosError) -> Self {
-        let (code, help) = match &error {
-            ChaosError::TooManyPoints { .. } => (
-                "too-many-points",
-                "take a lower degree, `grid = \"sparse\"`, `basis = \"adaptive\"`, or `method = \"quasi-monte-carlo\"`",
-            ),
-            ChaosError::TooFewValues { .. } => ("too-few-samples", "take a lower degree or more samples"),
-            ChaosError::NotFinite { .. } => (
-                "not-finite",
-                "a division by zero or a root of a negative number within the distribution's support: narrow it",
-            ),
-            _ => ("not-expandable", "`method = \"collocation\"` needs the solutions at parameter values only"),
-        };
-        Self::Input(vec![Diagnostic::error(code, error.to_string()).with_help(help)])
-    }
 }
 
 /// The index of the model and of its expansion.
@@ -161,22 +125,23 @@ pub struct Uq {
 ///
 /// # Errors
 /// Diagnostics, when the model or study is at fault or a method gives up.
-pub fn uq(loaded: &mut Loaded, settings: &UqSettings) -> Result<Uq, UqFailure> {
-    let request = read_request(loaded, settings.seed).map_err(UqFailure::Input)?;
+pub fn uq(loaded: &Loaded, settings: &UqSettings) -> Result<Uq, Failure> {
+    let request = read_request(loaded, settings.seed).map_err(Failure::Input)?;
     let n_threads = settings.threads.unwrap_or(0);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().map_err(|error| {
-        UqFailure::Input(vec![Diagnostic::error("threads", format!("the threads cannot be started: {error}"))])
+        Failure::Input(vec![Diagnostic::error("threads", format!("the threads cannot be started: {error}"))])
     })?;
     pool.install(|| answer(loaded, &request, settings))
 }
 
-fn answer(loaded: &Loaded, request: &Request, settings: &UqSettings) -> Result<Uq, UqFailure> {
+fn answer(loaded: &Loaded, request: &Request, settings: &UqSettings) -> Result<Uq, Failure> {
     let study_sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
     memory::check_terms(loaded, request, &study_sources)?;
     let basis = request.make_basis()?;
     let mut notes = Vec::new();
     let (method, reason) = choose(loaded, request, &basis)?;
     let ensemble = ensemble_for(loaded, request, &basis, method)?;
+    notes.extend(ensemble.rewritten());
     if let Some(reason) = &reason {
         let message = format!("method: {}, because {reason}", method.word());
         notes.push(Diagnostic::resolve(&Finding::note("uq-method", request.span, message), &study_sources));
@@ -208,7 +173,7 @@ fn answer(loaded: &Loaded, request: &Request, settings: &UqSettings) -> Result<U
         diagnostics: notes,
     };
     if answer.variables.is_empty() {
-        return Err(UqFailure::Input(vec![Diagnostic::error("no-variables", "the model has no variables to report")]));
+        return Err(Failure::Input(vec![Diagnostic::error("no-variables", "the model has no variables to report")]));
     }
     match method {
         Method::Galerkin | Method::Auto => galerkin(&mut answer, loaded, request, &basis, &ensemble)?,
@@ -243,8 +208,8 @@ pub struct PointRuns {
 ///
 /// # Errors
 /// Diagnostics, when the model or study is at fault or the method gives up at a point.
-pub fn run_at(loaded: &mut Loaded, points: &[Vec<f64>], settings: &UqSettings) -> Result<PointRuns, UqFailure> {
-    let request = read_request(loaded, settings.seed).map_err(UqFailure::Input)?;
+pub fn run_at(loaded: &Loaded, points: &[Vec<f64>], settings: &UqSettings) -> Result<PointRuns, Failure> {
+    let request = read_request(loaded, settings.seed).map_err(Failure::Input)?;
     let basis = Basis::new(request.parameters.clone(), daesy_chaos::IndexSet::constant(request.parameters.len()))?;
     let ensemble = Ensemble::new(loaded, &request, &basis.means()?)?;
     let found = ensemble.run_all(points, &mut Checkpoint::none())?;
@@ -255,12 +220,8 @@ pub fn run_at(loaded: &mut Loaded, points: &[Vec<f64>], settings: &UqSettings) -
 ///
 /// # Errors
 /// As [`run_at`].
-pub fn evaluate_at(
-    loaded: &mut Loaded,
-    points: &[Vec<f64>],
-    settings: &UqSettings,
-) -> Result<Vec<Vec<f64>>, UqFailure> {
-    let request = read_request(loaded, settings.seed).map_err(UqFailure::Input)?;
+pub fn evaluate_at(loaded: &Loaded, points: &[Vec<f64>], settings: &UqSettings) -> Result<Vec<Vec<f64>>, Failure> {
+    let request = read_request(loaded, settings.seed).map_err(Failure::Input)?;
     let basis = request.make_basis()?;
     let (method, _) = choose(loaded, &request, &basis)?;
     let ensemble = ensemble_for(loaded, &request, &basis, method)?;
@@ -282,7 +243,7 @@ fn key(loaded: &Loaded, request: &Request, method: Method) -> String {
 }
 
 /// The method that suits the model, and why, where the study leaves the choice.
-fn choose(loaded: &Loaded, request: &Request, basis: &Basis) -> Result<(Method, Option<String>), UqFailure> {
+fn choose(loaded: &Loaded, request: &Request, basis: &Basis) -> Result<(Method, Option<String>), Failure> {
     if request.method != Method::Auto {
         return Ok((request.method, None));
     }
@@ -341,7 +302,7 @@ fn galerkin(
     request: &Request,
     basis: &Basis,
     ensemble: &Ensemble,
-) -> Result<(), UqFailure> {
+) -> Result<(), Failure> {
     let mut basis = basis.clone();
     loop {
         let solved = Galerkin { loaded, request, basis: &basis, ensemble }.solve()?;
@@ -374,7 +335,7 @@ fn grow(
     basis: &Basis,
     surrogate: &Surrogate,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Result<Option<Basis>, UqFailure> {
+) -> Result<Option<Basis>, Failure> {
     let mut shares = vec![0.0f64; basis.len()];
     for series in &surrogate.series {
         if series.std().into_iter().fold(0.0, f64::max) <= 1e-9 * series.size() {
@@ -421,7 +382,7 @@ fn collocation(
     basis: &Basis,
     ensemble: &Ensemble,
     checkpoint: &mut Checkpoint,
-) -> Result<(), UqFailure> {
+) -> Result<(), Failure> {
     let projection;
     let values: Values;
     if request.basis == BasisKind::Adaptive {
@@ -434,7 +395,7 @@ fn collocation(
         let mut known: std::collections::HashMap<Vec<u64>, PointValues> = std::collections::HashMap::new();
         let bits = |germ: &[f64]| -> Vec<u64> { germ.iter().map(|value| (value + 0.0).to_bits()).collect() };
         let mut times = Vec::new();
-        projection = adaptive_projection::<UqFailure>(basis, &options, ensemble.n_rows(), |germs| {
+        projection = adaptive_projection::<Failure>(basis, &options, ensemble.n_rows(), |germs| {
             let points: Vec<Vec<f64>> = germs.iter().map(|germ| basis.parameter_values(germ)).collect();
             let found = ensemble.run_all(&points, checkpoint)?;
             for (germ, values) in germs.iter().zip(&found.points) {
@@ -502,7 +463,7 @@ pub(crate) fn remove_rounding(series: &mut Series) {
 }
 
 /// The first samples of a Monte Carlo method.
-fn germs(request: &Request, basis: &Basis, method: Method, n: usize) -> Result<Vec<Vec<f64>>, UqFailure> {
+fn germs(request: &Request, basis: &Basis, method: Method, n: usize) -> Result<Vec<Vec<f64>>, Failure> {
     let n_parameters = request.parameters.len();
     let sequence = match method {
         Method::QuasiMonteCarlo => {
@@ -511,7 +472,7 @@ fn germs(request: &Request, basis: &Basis, method: Method, n: usize) -> Result<V
                 SobolSequence::MAX_COORDINATES
             );
             Some(SobolSequence::new(n_parameters, request.seed).ok_or_else(|| {
-                UqFailure::Input(vec![
+                Failure::Input(vec![
                     Diagnostic::error("too-many-parameters", message)
                         .with_help("`method = \"monte-carlo\"` has no limit"),
                 ])
@@ -534,7 +495,7 @@ const ADAPTIVE_SHARPENING: f64 = 100.0;
 
 /// By how much errors of single simulations may grow on their way into the coefficients of a series: the largest sum of absolute weights. It
 /// is one for tensor grids of Gauss points; weights of sparse grids have both signs.
-fn amplification(request: &Request, basis: &Basis) -> Result<f64, UqFailure> {
+fn amplification(request: &Request, basis: &Basis) -> Result<f64, Failure> {
     if request.basis == BasisKind::Adaptive {
         return Ok(ADAPTIVE_SHARPENING);
     }
@@ -543,7 +504,7 @@ fn amplification(request: &Request, basis: &Basis) -> Result<f64, UqFailure> {
 }
 
 /// The ensemble of a method: samples side by side for Monte Carlo methods, simulations accurate enough for the grid of a collocation.
-fn ensemble_for(loaded: &Loaded, request: &Request, basis: &Basis, method: Method) -> Result<Ensemble, UqFailure> {
+fn ensemble_for(loaded: &Loaded, request: &Request, basis: &Basis, method: Method) -> Result<Ensemble, Failure> {
     let ensemble = Ensemble::new(loaded, request, &basis.means()?)?;
     match method {
         Method::Collocation => return Ok(ensemble.sharpened(amplification(request, basis)?)),
@@ -561,7 +522,7 @@ fn monte_carlo(
     basis: &Basis,
     ensemble: &Ensemble,
     checkpoint: &mut Checkpoint,
-) -> Result<(), UqFailure> {
+) -> Result<(), Failure> {
     let n = request.samples;
     memory::check_points(n, ensemble, request)?;
     let germs = germs(request, basis, answer.method, n)?;
@@ -639,7 +600,7 @@ fn validate(
     surrogate: &Surrogate,
     ensemble: &Ensemble,
     checkpoint: &mut Checkpoint,
-) -> Result<Option<ErrorEstimate>, UqFailure> {
+) -> Result<Option<ErrorEstimate>, Failure> {
     let n = request.validation;
     if n == 0 {
         return Ok(None);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use daesy::load::{LoadOptions, load, load_source};
 use daesy::prediction_study::PredictionStudy;
-use daesy::prepare::{DataUse, Prepared, prepare};
+use daesy::prepare::{DataUse, Prepared, Purpose, prepare};
 use daesy::source::{Place, Source};
 use daesy::table::Table;
 use daesy_estimate::pem::{GrowingSearch, PredictionUncertainty};
@@ -20,8 +20,8 @@ fn problem(name: &str) -> PathBuf {
 }
 
 fn prepared(name: &str) -> Prepared {
-    let mut loaded = load(&problem(name), &LoadOptions::default()).unwrap_or_else(|errors| panic!("{errors:?}"));
-    prepare(&mut loaded, DataUse::Optional).unwrap_or_else(|error| panic!("{:?}", error.diagnostics))
+    let loaded = load(&problem(name), &LoadOptions::default()).unwrap_or_else(|errors| panic!("{errors:?}"));
+    prepare(&loaded, Purpose { data: DataUse::Optional, ..Purpose::LANES }).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Outputs and their derivatives at the samples: `[sample][output, then derivatives]`.
@@ -191,7 +191,7 @@ fn drag_study(n_samples: usize, n_realizations: u64, noise_step: f64, rtol: f64)
     study.simulate.rtol = Some(rtol);
     let daesy::study::DisturbanceProcess::Filter { c, .. } = &mut study.disturbances[0].item.process else { panic!() };
     c[0][0].value = daesy::study::QuantityValue::Number(6.0);
-    PredictionStudy::new(&mut loaded, 5).unwrap_or_else(|errors| panic!("{errors:?}"))
+    PredictionStudy::of(&loaded, 5).unwrap_or_else(|errors| panic!("{errors:?}"))
 }
 
 /// Angles of one realization by small steps of both the disturbance and the pendulum in its angle, with other random numbers.

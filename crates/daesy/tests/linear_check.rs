@@ -7,9 +7,9 @@ use daesy::load::{LoadOptions, load, load_study_text};
 use daesy::stochastic::Role;
 
 fn of_text(text: &str) -> Check {
-    let mut loaded = load_study_text("study.toml", text, Path::new(""), &LoadOptions::default())
+    let loaded = load_study_text("study.toml", text, Path::new(""), &LoadOptions::default())
         .unwrap_or_else(|diagnostics| panic!("{diagnostics:?}"));
-    check(&mut loaded)
+    check(&loaded)
 }
 
 fn problem(file: &str) -> Check {
@@ -133,8 +133,8 @@ fn a_chain_of_ten_thousand_variables_is_judged_by_structure_and_blocks() {
     let path = folder.join("chain.mo");
     let n = 3333;
     std::fs::write(&path, chain_model(n)).expect("writable");
-    let mut loaded = load(&path, &LoadOptions::default()).expect("flattens");
-    let check = check(&mut loaded);
+    let loaded = load(&path, &LoadOptions::default()).expect("flattens");
+    let check = check(&loaded);
     assert_eq!(check.size.unknowns, 3 * n + 2);
     assert!(!check.has_errors(), "{:?}", check.diagnostics);
     let verdict = check.verdict.expect("sound");
@@ -194,9 +194,8 @@ fn rows_entries_and_files_mean_the_same_matrix() {
         "%%MatrixMarket matrix coordinate real symmetric\n4 4 7\n1 1 -1\n2 1 1\n2 2 -2\n3 2 1\n3 3 -2\n4 3 1\n4 4 -1\n";
     std::fs::write(folder.join("F.mtx"), symmetric).expect("writable");
     let study = rod.study("{ file = \"F.mtx\" }");
-    let mut loaded =
-        load_study_text("study.toml", &study, &folder, &LoadOptions::default()).expect("the file is there");
-    let filed = check(&mut loaded).to_json();
+    let loaded = load_study_text("study.toml", &study, &folder, &LoadOptions::default()).expect("the file is there");
+    let filed = check(&loaded).to_json();
     assert_eq!(given["regularity"]["differentiation_index"], 1, "{given:?}");
     for other in [&listed, &filed] {
         for key in ["size", "structure", "regularity", "initial"] {
@@ -225,8 +224,8 @@ fn ten_thousand_cells_by_their_entries_are_checked_and_simulated() {
     assert_eq!((check.size.equations, check.size.unknowns), (rod.n + 1, rod.n + 1));
     let regularity = check.verdict.expect("sound").regularity.expect("verified");
     assert_eq!((regularity.differentiation_index, regularity.d), (1, rod.n));
-    let mut loaded = load_study_text("study.toml", &text, Path::new(""), &LoadOptions::default()).expect("sound");
-    let trajectory = daesy::simulate::simulate(&mut loaded).unwrap_or_else(|failure| panic!("{failure:?}"));
+    let loaded = load_study_text("study.toml", &text, Path::new(""), &LoadOptions::default()).expect("sound");
+    let trajectory = daesy::simulate::simulate(&loaded).unwrap_or_else(|failure| panic!("{failure:?}"));
     // Insulated: the heat stays. The far end is cold yet: y is half of the first cell.
     let last = |name: &str| trajectory.table.column(name).and_then(|column| column.last().copied()).expect("a column");
     let total: f64 = (1..=rod.n).map(|i| last(&format!("z{i}"))).sum();

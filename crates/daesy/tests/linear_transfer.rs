@@ -159,8 +159,8 @@ fn held_data_make_an_event_at_every_sample_that_differs() {
     std::fs::write(folder.join("u.csv"), "t,u\n0,0\n1,1\n2,1\n3,4\n").expect("writable");
     let text = "[linear]\nE = [[1, 0], [0, 0]]\nF = [[-1, 0], [0, -1]]\nG = [[1], [2]]\n[inputs]\nu1 = { column = \"u\", hold = \"zoh\" }\n\
                 [data]\nfile = \"u.csv\"\ntime = \"t\"\n[simulate]\nstop = 4.0\nstep = 0.5\nrtol = 1e-8\n";
-    let mut loaded = load_study_text("study.toml", text, &folder, &LoadOptions::default()).expect("reads");
-    let trajectory = simulate(&mut loaded).unwrap_or_else(|failure| panic!("{failure:?}"));
+    let loaded = load_study_text("study.toml", text, &folder, &LoadOptions::default()).expect("reads");
+    let trajectory = simulate(&loaded).unwrap_or_else(|failure| panic!("{failure:?}"));
     let times: Vec<f64> = trajectory.events.iter().map(|event| event.time).collect();
     assert_eq!(times, [1.0, 3.0]);
     assert_eq!(trajectory.events[1].continuous, ["z1"]);
@@ -180,8 +180,8 @@ fn an_impulse_on_a_nonlinear_model_adds_its_area() {
     )
     .expect("writable");
     let text = "[model]\nfile = \"kick.mo\"\n[inputs]\nu = { impulses = [{ time = 0.5, area = 1.0 }] }\n[simulate]\nstep = 0.25\n";
-    let mut loaded = load_study_text("study.toml", text, &folder, &LoadOptions::default()).expect("reads");
-    let trajectory = simulate(&mut loaded).unwrap_or_else(|failure| panic!("{failure:?}"));
+    let loaded = load_study_text("study.toml", text, &folder, &LoadOptions::default()).expect("reads");
+    let trajectory = simulate(&loaded).unwrap_or_else(|failure| panic!("{failure:?}"));
     assert_close(&jump(&trajectory.events[0], "x"), &[2.0 / 3.0, 5.0 / 3.0], 1e-6);
     std::fs::remove_dir_all(&folder).expect("removable");
 }

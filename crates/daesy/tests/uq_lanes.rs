@@ -25,10 +25,10 @@ fn points(lower: [f64; 2], upper: [f64; 2], n: usize) -> Vec<Vec<f64>> {
     (0..n).map(|_| (0..2).map(|at| lower[at] + (upper[at] - lower[at]) * random.f64()).collect()).collect()
 }
 
-fn lanes_agree_with_single_runs(mut loaded: Loaded, points: &[Vec<f64>]) {
+fn lanes_agree_with_single_runs(loaded: Loaded, points: &[Vec<f64>]) {
     let settings = UqSettings::default();
-    let alone = run_at(&mut loaded, points, &settings).unwrap();
-    let lanes = evaluate_at(&mut loaded, points, &settings).unwrap();
+    let alone = run_at(&loaded, points, &settings).unwrap();
+    let lanes = evaluate_at(&loaded, points, &settings).unwrap();
     let n_rows = alone.times.len();
     let mut n_same = 0;
     for (alone, lanes) in alone.values.iter().zip(&lanes) {
@@ -44,7 +44,7 @@ fn lanes_agree_with_single_runs(mut loaded: Loaded, points: &[Vec<f64>]) {
     }
     assert!(n_same < points.len() / 10, "{n_same} of {} points were not computed in lanes", points.len());
     let reversed: Vec<Vec<f64>> = points.iter().rev().take(37).cloned().collect();
-    let again = evaluate_at(&mut loaded, &reversed, &settings).unwrap();
+    let again = evaluate_at(&loaded, &reversed, &settings).unwrap();
     for (again, before) in again.iter().zip(lanes.iter().rev()) {
         assert!(
             again.iter().zip(before).all(|(a, b)| a.to_bits() == b.to_bits()),

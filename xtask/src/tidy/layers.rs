@@ -42,6 +42,7 @@ const LAYERS: &[Layer] = &[
             "daesy-compile",
             "daesy-integrate",
             "daesy-estimate",
+            "daesy-chaos",
             "daesy-transfer",
         ],
     },

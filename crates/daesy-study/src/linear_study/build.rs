@@ -1,23 +1,23 @@
 //! From a loaded study to a [`LinearStudy`].
 
 use daesy_estimate::descriptor::{FilterBlock, ModelLayout, StartMode};
-use daesy_estimate::search::SearchSpace;
-use daesy_graph::finding::{Finding, nearest};
+use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, VariableKind};
-use daesy_graph::{ExprId, Leaf, LinearExtractor, Span, VarId};
+use daesy_graph::{ExprId, Graph, Leaf, LinearExtractor, Span, VarId};
 use daesy_structure::parameters::order_parameters;
 use daesy_structure::{RegularizeError, regularize};
 
-use super::computed::bind_computed;
+use super::computed::with_computed;
 use super::parametric::{Elimination, EliminationProblem, ParametricMatrix, Symbols, Term};
 use super::timeline::{Signal, Timeline};
-use super::{KnownInput, LinearStudy, Matrices, MeasuredSignal, ParametricRows, Unknown, VaryingVariance};
-use crate::data::Data;
+use super::{KnownInput, LinearStudy, Matrices, ParametricRows, VaryingVariance};
 use crate::diagnostic::Diagnostic;
+use crate::failure::Failure;
 use crate::inputs::{derivatives_available, find_breaks};
 use crate::load::{Loaded, quantity_expression};
+use crate::problem::{Linearity, Problem, Record, missing_column, study_of};
 use crate::study::{Disturbance, DisturbanceProcess, InitialMode, InputSource, Matrix, Quantity, Study};
-use daesy_structure::linearize::{CoefficientExpressions, LinearKind, LinearModel, parameter_values};
+use daesy_structure::linearize::{CoefficientExpressions, LinearModel, parameter_values};
 
 /// Whether the signals of `[estimate]` are part of the question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,7 +34,6 @@ struct Read {
     variances: Vec<ExprId>,
     inputs: Vec<ReadInput>,
     initial_values: Vec<(VarId, ExprId)>,
-    start_time: Option<ExprId>,
 }
 
 enum ReadProcess {
@@ -49,45 +48,33 @@ enum ReadInput {
     Impulses(Vec<(ExprId, ExprId)>),
 }
 
-/// Builds the estimation problem of a linear study with its data.
+/// Builds the estimation problem of a study whose model is linear with constant coefficients.
 ///
 /// # Errors
-/// Diagnostics; one with the code `nonlinear` when the model is not linear with constant coefficients.
-pub fn build_linear_study(loaded: &mut Loaded, wanted: SignalsWanted) -> Result<LinearStudy, Vec<Diagnostic>> {
-    let Some(study) = loaded.study.clone() else {
-        return Err(vec![
-            Diagnostic::error("no-study", "a model alone says nothing about data, unknowns and measurements")
-                .with_help("write a study (.toml) that names the model"),
-        ]);
-    };
+/// Diagnostics with places in study, model or data.
+pub fn build_linear_study(
+    loaded: &Loaded,
+    problem: &Problem,
+    model: &LinearModel,
+    wanted: SignalsWanted,
+) -> Result<LinearStudy, Failure> {
+    let study = study_of(loaded)?;
     let in_study = |findings: Vec<Finding>| -> Vec<Diagnostic> {
         findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)).collect()
     };
-    let unknown_vars = unknown_variables(&loaded.flat, &study).map_err(in_study)?;
-    let mut with_computed;
-    let loaded = if loaded.flat.variables.iter().any(|variable| variable.fixed == Some(false)) {
-        with_computed = loaded.clone();
-        bind_computed(&mut with_computed.flat, &unknown_vars).map_err(|findings| in_model(&loaded.flat, &findings))?;
-        &mut with_computed
-    } else {
-        loaded
-    };
-    let read = read_quantities(loaded, &study).map_err(in_study)?;
-    let model = LinearModel::with_unknowns(&loaded.flat, &unknown_vars)
-        .map_err(|finding| vec![Diagnostic::resolve(&finding, &loaded.flat.sources)])?;
-    if model.kind == LinearKind::TimeVarying {
-        return Err(vec![Diagnostic::error("nonlinear", "the coefficients of the model depend on time")]);
-    }
     if model.equations.len() != model.n_variables() {
-        return Err(unbalanced(&loaded.flat));
+        return Err(Failure::Input(unbalanced(&loaded.flat)));
     }
-    let data = read_data(loaded, &study)?;
-    let mut builder = Builder::new(loaded, &study, &model, unknown_vars)
+    let bound = with_computed(&loaded.flat, &problem.unknown_variables())
+        .map_err(|findings| Failure::Input(in_model(&loaded.flat, &findings)))?;
+    let mut builder = Builder::new(&bound, study, problem, model)
         .map_err(|finding| vec![Diagnostic::resolve(&finding, &loaded.flat.sources)])?;
-    builder.build(&read, &data, wanted).map_err(|problem| match problem {
-        Problem::Study(findings) => in_study(findings),
-        Problem::Ready(diagnostics) => diagnostics,
-    })
+    let read = read_quantities(&mut builder.symbols.graph, &loaded.flat, study).map_err(in_study)?;
+    let built = builder.build(&read, wanted).map_err(|refusal| match refusal {
+        Refusal::Study(findings) => in_study(findings),
+        Refusal::Ready(diagnostics) => diagnostics,
+    })?;
+    Ok(built)
 }
 
 /// Findings about the model.
@@ -106,47 +93,42 @@ fn unbalanced(flat: &FlatDae) -> Vec<Diagnostic> {
     }
 }
 
-enum Problem {
+impl LinearStudy {
+    /// Reads a study and builds its estimation problem.
+    ///
+    /// # Errors
+    /// Diagnostics with places in study, model or data; also when the model is not linear with constant coefficients.
+    pub fn of(loaded: &Loaded, wanted: SignalsWanted) -> Result<Self, Failure> {
+        let problem = Problem::read(loaded)?;
+        match &problem.linearity {
+            Linearity::Constant(model) => build_linear_study(loaded, &problem, model, wanted),
+            Linearity::TimeVarying(_) => {
+                let message = "the coefficients of the model depend on time";
+                Err(Failure::Input(vec![Diagnostic::error("nonlinear", message)]))
+            }
+            Linearity::Nonlinear(finding) => {
+                Err(Failure::Input(vec![Diagnostic::resolve(finding, &loaded.flat.sources)]))
+            }
+        }
+    }
+}
+
+enum Refusal {
     Study(Vec<Finding>),
     Ready(Vec<Diagnostic>),
 }
 
-impl From<Finding> for Problem {
+impl From<Finding> for Refusal {
     fn from(finding: Finding) -> Self {
         Self::Study(vec![finding])
     }
 }
 
-fn unknown_variables(flat: &FlatDae, study: &Study) -> Result<Vec<VarId>, Vec<Finding>> {
+fn read_quantities(graph: &mut Graph, flat: &FlatDae, study: &Study) -> Result<Read, Vec<Finding>> {
     let mut findings = Vec::new();
-    let mut variables = Vec::new();
-    for unknown in &study.unknown {
-        let Some(var) = flat.find(&unknown.name) else { continue };
-        if flat.variables[var.index()].is_structural {
-            let message =
-                format!("`{}` shapes the equations (an array size or a condition) and cannot be unknown", unknown.name);
-            findings.push(Finding::error("structural-unknown", unknown.span, message).with_names([&unknown.name]));
-        }
-        variables.push(var);
-    }
-    if findings.is_empty() { Ok(variables) } else { Err(findings) }
-}
-
-fn read_data(loaded: &Loaded, study: &Study) -> Result<Vec<Data>, Vec<Diagnostic>> {
-    if loaded.n_experiments() == 0 {
-        let finding = Finding::error("no-data", Span::NONE, "the study has no data")
-            .with_help("add `[data]` with `file = \"name.csv\"`");
-        return Err(vec![Diagnostic::resolve(&finding, &study.sources)]);
-    }
-    loaded.experiments()
-}
-
-fn read_quantities(loaded: &mut Loaded, study: &Study) -> Result<Read, Vec<Finding>> {
-    let mut findings = Vec::new();
-    let zero = loaded.flat.graph.number(0.0);
-    let flat = &mut loaded.flat;
+    let zero = graph.number(0.0);
     let mut quantity = |quantity: &Quantity| -> ExprId {
-        quantity_expression(flat, quantity).unwrap_or_else(|errors| {
+        quantity_expression(graph, &flat.variables, quantity).unwrap_or_else(|errors| {
             findings.extend(errors);
             zero
         })
@@ -181,7 +163,6 @@ fn read_quantities(loaded: &mut Loaded, study: &Study) -> Result<Read, Vec<Findi
             ),
         })
         .collect();
-    let start_time = study.simulate.start.as_ref().map(&mut quantity);
     let initial: Vec<ExprId> = study.initial.values.iter().map(|value| quantity(&value.item)).collect();
     let variances: Vec<ExprId> = study
         .measurements
@@ -196,38 +177,23 @@ fn read_quantities(loaded: &mut Loaded, study: &Study) -> Result<Read, Vec<Findi
             (None, None) => zero,
         })
         .collect();
-    for measurement in &study.measurements {
-        if measurement.item.std.is_none() && measurement.item.variance.is_none() {
-            let name = &measurement.name;
-            let message = format!("the measurement `{name}` says nothing about its accuracy");
-            findings.push(Finding::error("no-accuracy", measurement.span, message).with_names([name]).with_help(
-                "add `std` or `variance`; a number, an expression, or the name of an unknown; 0 means exact",
-            ));
-        }
-    }
     let variances = study
         .measurements
         .iter()
         .zip(variances)
-        .map(
-            |(measurement, value)| {
-                if measurement.item.std.is_some() { loaded.flat.graph.mul(value, value) } else { value }
-            },
-        )
+        .map(|(measurement, value)| if measurement.item.std.is_some() { graph.mul(value, value) } else { value })
         .collect();
-    let find = |name: &str| loaded.flat.find(name);
+    let find = |name: &str| flat.find(name);
     let initial_values =
         study.initial.values.iter().zip(initial).filter_map(|(value, expr)| Some((find(&value.name)?, expr))).collect();
-    if findings.is_empty() {
-        Ok(Read { disturbances, variances, inputs, initial_values, start_time })
-    } else {
-        Err(findings)
-    }
+    if findings.is_empty() { Ok(Read { disturbances, variances, inputs, initial_values }) } else { Err(findings) }
 }
 
 struct Builder<'a> {
-    loaded: &'a Loaded,
+    /// The model, parameters that are computed at the start bound to what determines them.
+    flat: &'a FlatDae,
     study: &'a Study,
+    problem: &'a Problem,
     model: &'a LinearModel,
     symbols: Symbols,
     expressions: CoefficientExpressions,
@@ -239,17 +205,17 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(
-        loaded: &'a Loaded,
+        flat: &'a FlatDae,
         study: &'a Study,
+        problem: &'a Problem,
         model: &'a LinearModel,
-        unknowns: Vec<VarId>,
     ) -> Result<Self, Box<Finding>> {
-        let flat = &loaded.flat;
+        let unknowns = problem.unknown_variables();
         let values = parameter_values(flat)?;
         let expressions = model.expressions();
         let order = order_parameters(flat)?;
         let parameters = order.into_iter().map(|var| (var, values[var.index()], flat.variables[var.index()].binding));
-        let theta = unknowns.iter().map(|var| values[var.index()]).collect();
+        let theta = problem.start();
         let symbols = Symbols::new(expressions.graph.clone(), unknowns, parameters);
         let is_disturbance = |name: &String| study.disturbances.iter().any(|known| known.item.signals.contains(name));
         let mut n_known = 0;
@@ -263,7 +229,7 @@ impl<'a> Builder<'a> {
                 })
             })
             .collect();
-        Ok(Self { loaded, study, model, symbols, expressions, theta, known_column, n_known })
+        Ok(Self { flat, study, problem, model, symbols, expressions, theta, known_column, n_known })
     }
 
     fn term(&mut self, expr: ExprId) -> Term {
@@ -277,7 +243,7 @@ impl<'a> Builder<'a> {
         self.symbols.term(product)
     }
 
-    fn build(&mut self, read: &Read, data: &[Data], wanted: SignalsWanted) -> Result<LinearStudy, Problem> {
+    fn build(&mut self, read: &Read, wanted: SignalsWanted) -> Result<LinearStudy, Refusal> {
         let processes = self.processes(read)?;
         let n_model = self.model.n_variables();
         let n_filter: usize = processes.iter().map(|process| process.a.len()).sum();
@@ -440,29 +406,11 @@ impl<'a> Builder<'a> {
             wished: reduce(&start.wished),
         };
 
-        let (mut timeline, inputs) = self.timeline(read, data, &varying)?;
-        let experiments = self.experiments(read, data, &mut timeline)?;
-        let unknowns: Vec<Unknown> = self
-            .study
-            .unknown
-            .iter()
-            .zip(&self.theta)
-            .map(|(unknown, &start)| Unknown { name: unknown.name.clone(), span: unknown.span, start })
-            .collect();
-        let space = self.space(&unknowns)?;
-        let measured = self
-            .study
-            .measurements
-            .iter()
-            .map(|signal| MeasuredSignal {
-                name: signal.name.clone(),
-                column: signal.item.column.clone().unwrap_or_else(|| signal.name.clone()),
-                span: signal.span,
-            })
-            .collect();
+        let (mut timeline, inputs) = self.timeline(read, &varying)?;
+        let experiments = self.experiments(&mut timeline);
         let study = LinearStudy {
             layout: ModelLayout {
-                n_unknown: unknowns.len(),
+                n_unknown: self.problem.unknowns.len(),
                 filters,
                 start: match self.study.initial.mode {
                     InitialMode::Model => StartMode::Given,
@@ -473,9 +421,9 @@ impl<'a> Builder<'a> {
                 },
             },
             has_disturbances: !self.study.disturbances.is_empty(),
-            unknowns,
-            space,
-            measured,
+            unknowns: self.problem.unknowns.clone(),
+            space: self.problem.space.clone(),
+            measured: self.problem.measured.clone(),
             estimated: signals.iter().map(|signal| signal.name.clone()).collect(),
             inputs,
             noises,
@@ -499,11 +447,11 @@ impl<'a> Builder<'a> {
                     .with_help("take it out of `[unknown]`, or use it in the model, a disturbance or an accuracy")
             })
             .collect();
-        if idle.is_empty() { Ok(study) } else { Err(Problem::Study(idle)) }
+        if idle.is_empty() { Ok(study) } else { Err(Refusal::Study(idle)) }
     }
 
     /// Column of a variable by name.
-    fn variable(&self, name: &str, span: Span) -> Result<usize, Problem> {
+    fn variable(&self, name: &str, span: Span) -> Result<usize, Refusal> {
         if let Some(column) = self.model.variables.iter().position(|variable| variable.name == name) {
             return Ok(column);
         }
@@ -511,7 +459,7 @@ impl<'a> Builder<'a> {
         Err(Finding::error("nonlinear", span, message).with_names([name]).into())
     }
 
-    fn check_variances(&self, variances: &[ExprId]) -> Result<(), Problem> {
+    fn check_variances(&self, variances: &[ExprId]) -> Result<(), Refusal> {
         let mut findings = Vec::new();
         for (measurement, &value) in self.study.measurements.iter().zip(variances) {
             let at_start = self.symbols.evaluate(value, &self.theta, 0.0);
@@ -531,11 +479,11 @@ impl<'a> Builder<'a> {
                 findings.push(Finding::error("not-finite", span, message).with_names([name]));
             }
         }
-        if findings.is_empty() { Ok(()) } else { Err(Problem::Study(findings)) }
+        if findings.is_empty() { Ok(()) } else { Err(Refusal::Study(findings)) }
     }
 
     /// Disturbances as filters driven by unit white noise.
-    fn processes(&mut self, read: &Read) -> Result<Vec<Process>, Problem> {
+    fn processes(&mut self, read: &Read) -> Result<Vec<Process>, Refusal> {
         let mut processes = Vec::new();
         let mut findings = Vec::new();
         for (disturbance, process) in self.study.disturbances.iter().zip(&read.disturbances) {
@@ -591,12 +539,12 @@ impl<'a> Builder<'a> {
                 },
             }
         }
-        if findings.is_empty() { Ok(processes) } else { Err(Problem::Study(findings)) }
+        if findings.is_empty() { Ok(processes) } else { Err(Refusal::Study(findings)) }
     }
 
     /// `num / den`, highest power first, as `x_n' = -a x + v`, `w = c x + d v` in companion form.
     fn companion(&mut self, num: &[ExprId], den: &[ExprId]) -> Option<Process> {
-        let is_zero = |graph: &daesy_graph::Graph, expr: ExprId| graph.as_number(expr) == Some(0.0);
+        let is_zero = |graph: &Graph, expr: ExprId| graph.as_number(expr) == Some(0.0);
         let mut strip = |list: &[ExprId]| -> Vec<ExprId> {
             let resolved: Vec<ExprId> = list.iter().map(|&expr| self.symbols.resolve(expr)).collect();
             let first = resolved.iter().position(|&expr| !is_zero(&self.symbols.graph, expr)).unwrap_or(resolved.len());
@@ -640,8 +588,8 @@ impl<'a> Builder<'a> {
     }
 
     /// What is known about the start.
-    fn start_conditions(&mut self, read: &Read, n: usize, n_inputs: usize) -> Result<StartConditions, Problem> {
-        let flat = &self.loaded.flat;
+    fn start_conditions(&mut self, read: &Read, n: usize, n_inputs: usize) -> Result<StartConditions, Refusal> {
+        let flat = self.flat;
         let mode = self.study.initial.mode;
         let one = self.n_known;
         let position = |name: &str| self.model.variables.iter().position(|variable| variable.name == name);
@@ -730,7 +678,7 @@ impl<'a> Builder<'a> {
 
     /// Initial equations that are linear.
     fn initial_equations(&mut self) -> Vec<InitialEquation> {
-        let flat = &self.loaded.flat;
+        let flat = self.flat;
         let mut leaves = Vec::new();
         let mut targets = Vec::new();
         for (at, variable) in flat.variables.iter().enumerate() {
@@ -781,13 +729,9 @@ impl<'a> Builder<'a> {
     }
 
     /// Inputs over time.
-    fn timeline(
-        &mut self,
-        read: &Read,
-        data: &[Data],
-        forcing: &[(usize, ExprId)],
-    ) -> Result<(Timeline, Vec<KnownInput>), Problem> {
-        let times: Vec<Vec<f64>> = data.iter().map(|data| data.times.clone()).collect();
+    fn timeline(&mut self, read: &Read, forcing: &[(usize, ExprId)]) -> Result<(Timeline, Vec<KnownInput>), Refusal> {
+        let problem = self.problem;
+        let times: Vec<Vec<f64>> = problem.records.iter().map(|record| record.data.times.clone()).collect();
         let mut signals = Vec::new();
         let mut known = Vec::new();
         let mut breaks = Vec::new();
@@ -804,7 +748,7 @@ impl<'a> Builder<'a> {
             let span = given.map_or(Span::NONE, |at| self.study.inputs[at].span);
             let signal = match given.map(|at| (&self.study.inputs[at].item, &read.inputs[at])) {
                 None => {
-                    let flat = &self.loaded.flat;
+                    let flat = self.flat;
                     let start = flat.find(name).and_then(|var| flat.variables[var.index()].start);
                     let value = start.unwrap_or_else(|| self.symbols.graph.number(0.0));
                     let value = self.symbols.resolve(value);
@@ -815,8 +759,8 @@ impl<'a> Builder<'a> {
                         let time = self.symbols.resolve(time);
                         breaks.push(self.symbols.evaluate(time, &self.theta, 0.0));
                     }
-                    let mut flat = self.loaded.flat.clone();
-                    find_breaks(&mut flat, *value, &parameter_of, &mut breaks);
+                    let mut graph = self.symbols.graph.clone();
+                    find_breaks(&mut graph, *value, &parameter_of, &mut breaks);
                     let value = self.symbols.resolve(*value);
                     let n_rates = if self.symbols.is_varying(value) && !self.is_steps(value) { N_RATES - 1 } else { 0 };
                     self.path(value, n_rates)
@@ -831,7 +775,7 @@ impl<'a> Builder<'a> {
                 }
                 Some((InputSource::Column { column, hold }, _)) => {
                     let mut samples = Vec::new();
-                    for data in data {
+                    for Record { data, .. } in &problem.records {
                         match data.column(column) {
                             Some(values) => {
                                 if let Some(at) = values.iter().position(|value| !value.is_finite()) {
@@ -870,21 +814,20 @@ impl<'a> Builder<'a> {
             });
         }
         if !diagnostics.is_empty() {
-            return Err(Problem::Ready(diagnostics));
+            return Err(Refusal::Ready(diagnostics));
         }
         if !findings.is_empty() {
-            return Err(Problem::Study(findings));
+            return Err(Refusal::Study(findings));
         }
         let one = self.symbols.graph.number(1.0);
         signals.push(Signal::path(&mut self.symbols, one, 0));
         for &(_, value) in forcing {
-            let mut flat = self.loaded.flat.clone();
-            flat.graph = self.symbols.graph.clone();
+            let mut graph = self.symbols.graph.clone();
             let mut parameters = parameter_of.clone();
             for (var, &value) in self.symbols.unknowns().iter().zip(&self.theta) {
                 parameters[var.index()] = value;
             }
-            find_breaks(&mut flat, value, &parameters, &mut breaks);
+            find_breaks(&mut graph, value, &parameters, &mut breaks);
             let n_rates = if self.is_steps(value) { 0 } else { N_RATES - 1 };
             signals.push(self.path(value, n_rates));
         }
@@ -906,114 +849,13 @@ impl<'a> Builder<'a> {
     }
 
     /// Samples of all experiments.
-    fn experiments(
-        &mut self,
-        read: &Read,
-        data: &[Data],
-        timeline: &mut Timeline,
-    ) -> Result<Vec<daesy_estimate::experiment::Experiment>, Problem> {
-        let mut findings = Vec::new();
-        let mut diagnostics = Vec::new();
-        let start = read.start_time.map(|expr| {
-            let expr = self.symbols.resolve(expr);
-            self.symbols.evaluate(expr, &self.theta, 0.0)
-        });
-        if self.study.measurements.is_empty() {
-            findings.push(
-                Finding::error("no-measurements", Span::NONE, "the study measures nothing")
-                    .with_help("add `[measurements]` with a signal of the model and its accuracy"),
-            );
-        }
-        let transient = self.study.identify.transient.unwrap_or(0.0);
+    fn experiments(&mut self, timeline: &mut Timeline) -> Vec<daesy_estimate::experiment::Experiment> {
         let mut all = Vec::new();
-        for data in data {
-            let m = self.study.measurements.len();
-            let mut values = vec![f64::NAN; m * data.times.len()];
-            for (at, measurement) in self.study.measurements.iter().enumerate() {
-                let column = measurement.item.column.as_deref().unwrap_or(&measurement.name);
-                let Some(samples) = data.column(column) else {
-                    findings.push(missing_column(data, column, measurement.span, &measurement.name));
-                    continue;
-                };
-                for (sample, value) in samples.iter().enumerate() {
-                    values[sample * m + at] = if value.is_finite() { *value } else { f64::NAN };
-                }
-            }
-            let begin = start.unwrap_or(data.times[0]);
-            let first_counted = data.times.partition_point(|&time| time < begin + transient);
-            if findings.is_empty() && values[first_counted * m..].iter().all(|value| value.is_nan()) {
-                let columns: Vec<&str> = self
-                    .study
-                    .measurements
-                    .iter()
-                    .map(|signal| signal.item.column.as_deref().unwrap_or(&signal.name))
-                    .collect();
-                let message = format!("`{}` has no measured value in {}", data.file, columns.join(", "));
-                let mut diagnostic = Diagnostic::about_file("all-missing", &data.file, message);
-                diagnostic.names = columns.iter().map(|name| (*name).to_owned()).collect();
-                diagnostics.push(diagnostic.with_help("every cell is empty, NaN, or within the transient"));
-                continue;
-            }
-            if findings.is_empty() {
-                all.push(timeline.lay_out(&self.symbols, &self.theta, begin, &data.times, values, first_counted));
-            }
+        for Record { data, start, measured, first_counted } in &self.problem.records {
+            let theta = &self.theta;
+            all.push(timeline.lay_out(&self.symbols, theta, *start, &data.times, measured.clone(), *first_counted));
         }
-        if !findings.is_empty() {
-            return Err(Problem::Study(findings));
-        }
-        if diagnostics.is_empty() { Ok(all) } else { Err(Problem::Ready(diagnostics)) }
-    }
-
-    /// Bounds and sizes of the unknowns.
-    fn space(&mut self, unknowns: &[Unknown]) -> Result<SearchSpace, Problem> {
-        let flat = &mut self.loaded.flat.clone();
-        let parameter_of = self.model.parameter_of().to_vec();
-        let mut space = SearchSpace { lower: Vec::new(), upper: Vec::new(), nominal: Vec::new() };
-        let mut findings = Vec::new();
-        for (unknown, given) in unknowns.iter().zip(&self.study.unknown) {
-            let mut number = |quantity: &Option<Quantity>, declared: Option<ExprId>| -> Option<f64> {
-                let expr = match quantity {
-                    Some(quantity) => {
-                        quantity_expression(flat, quantity).map_err(|errors| findings.extend(errors)).ok()?
-                    }
-                    None => declared?,
-                };
-                let environment = |var: VarId, _: u16| parameter_of.get(var.index()).copied().unwrap_or(f64::NAN);
-                Some(daesy_graph::Evaluator::new().evaluate_one(&flat.graph, expr, &environment))
-                    .filter(|value| !value.is_nan())
-            };
-            let declared = self.loaded.flat.find(&unknown.name).map(|var| &self.loaded.flat.variables[var.index()]);
-            let lower =
-                number(&given.item.min, declared.and_then(|variable| variable.min)).unwrap_or(f64::NEG_INFINITY);
-            let upper = number(&given.item.max, declared.and_then(|variable| variable.max)).unwrap_or(f64::INFINITY);
-            let nominal = number(&given.item.nominal, declared.and_then(|variable| variable.nominal));
-            if lower > upper {
-                let message = format!("the bounds of `{}` contradict each other: {lower} > {upper}", unknown.name);
-                findings.push(Finding::error("bounds", unknown.span, message).with_names([&unknown.name]));
-            } else if unknown.start < lower || unknown.start > upper {
-                let message = format!(
-                    "the start of `{}` is outside of its bounds: {} is not in [{lower}, {upper}]",
-                    unknown.name, unknown.start
-                );
-                findings.push(Finding::error("bounds", unknown.span, message).with_names([&unknown.name]));
-            }
-            let reach = if lower.is_finite() && upper.is_finite() { 0.1 * (upper - lower) } else { 1.0 };
-            let size = nominal.unwrap_or(if unknown.start != 0.0 { unknown.start } else { reach }).abs();
-            space.lower.push(lower);
-            space.upper.push(upper);
-            space.nominal.push(if size > 0.0 && size.is_finite() { size } else { 1.0 });
-        }
-        if findings.is_empty() { Ok(space) } else { Err(Problem::Study(findings)) }
-    }
-}
-
-fn missing_column(data: &Data, column: &str, span: Span, name: &str) -> Finding {
-    let finding =
-        Finding::error("data-column", span, format!("the data file `{}` has no column `{column}`", data.file))
-            .with_names([name]);
-    match nearest(column, data.names.iter().map(String::as_str)) {
-        Some(near) => finding.with_help(format!("did you mean `{near}`?")),
-        None => finding.with_help(format!("columns: {}", data.names.join(", "))),
+        all
     }
 }
 

@@ -4,6 +4,8 @@
 //! other parameters. They are solved symbolically by Gauss-Jordan elimination, so that the values follow the unknowns of a search and
 //! have exact derivatives; pivots are chosen by their values at the parameters given.
 
+use std::borrow::Cow;
+
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, VariableKind};
 use daesy_graph::{Evaluator, ExprId, Graph, Leaf, LinearExtractor, Reach, Substitution, VarId};
@@ -17,12 +19,25 @@ struct Row {
     equation: usize,
 }
 
+/// The model with parameters that are computed at the start (`fixed = false`) bound to what determines them.
+///
+/// # Errors
+/// What keeps them from being computed.
+pub(crate) fn with_computed<'f>(flat: &'f FlatDae, unknowns: &[VarId]) -> Result<Cow<'f, FlatDae>, Vec<Finding>> {
+    if flat.variables.iter().all(|variable| variable.fixed != Some(false)) {
+        return Ok(Cow::Borrowed(flat));
+    }
+    let mut bound = flat.clone();
+    bind_computed(&mut bound, unknowns)?;
+    Ok(Cow::Owned(bound))
+}
+
 /// Binds every parameter with `fixed = false` to the expression that the initial equations give for it. Unknowns of a study keep
 /// their own values.
 ///
 /// # Errors
 /// Findings that name parameters no such equation determines.
-pub(super) fn bind_computed(flat: &mut FlatDae, unknowns: &[VarId]) -> Result<(), Vec<Finding>> {
+fn bind_computed(flat: &mut FlatDae, unknowns: &[VarId]) -> Result<(), Vec<Finding>> {
     let computed: Vec<VarId> = (0..flat.variables.len() as u32)
         .map(VarId)
         .filter(|var| {

@@ -12,7 +12,8 @@ use daesy_pencil::{Mat, PencilOptions, split_finite_infinite};
 use daesy_structure::linearize::{LinearKind, LinearModel, parameter_values};
 
 use super::{PointVerdict, SignalVerdict, judge_point};
-use crate::load::{Loaded, quantity_expression};
+use crate::load::Loaded;
+use crate::prepare::study_number;
 use crate::study::{Quantity, Study};
 
 /// Larger models are judged where the search starts only.
@@ -36,7 +37,7 @@ struct Side {
 }
 
 /// Extends verdicts at the start of a search to all values of the unknowns, and tells where it is otherwise.
-pub(super) fn widen(loaded: &mut Loaded, study: &Study, verdicts: &mut [SignalVerdict]) -> Vec<Finding> {
+pub(super) fn widen(loaded: &Loaded, study: &Study, verdicts: &mut [SignalVerdict]) -> Vec<Finding> {
     let sides = sides(loaded, study);
     if sides.is_empty() || loaded.flat.size().unknowns > LARGEST || verdicts.is_empty() {
         return Vec::new();
@@ -69,19 +70,19 @@ pub(super) fn widen(loaded: &mut Loaded, study: &Study, verdicts: &mut [SignalVe
 }
 
 /// Unknowns that the model has, with finite ranges to look at.
-fn sides(loaded: &mut Loaded, study: &Study) -> Vec<Side> {
+fn sides(loaded: &Loaded, study: &Study) -> Vec<Side> {
     let Ok(values) = parameter_values(&loaded.flat) else { return Vec::new() };
     let mut sides = Vec::new();
     for unknown in &study.unknown {
         let Some(var) = loaded.flat.find(&unknown.name) else { continue };
         let variable = loaded.flat.variables[var.index()].clone();
-        let mut number = |given: &Option<Quantity>, declared: Option<ExprId>| -> Option<f64> {
-            let expr = match given {
-                Some(quantity) => quantity_expression(&mut loaded.flat, quantity).ok()?,
-                None => declared?,
-            };
+        let number = |given: &Option<Quantity>, declared: Option<ExprId>| -> Option<f64> {
             let known = |var: VarId, _: u16| values[var.index()];
-            Some(Evaluator::new().evaluate_one(&loaded.flat.graph, expr, &known)).filter(|value| value.is_finite())
+            let value = match given {
+                Some(quantity) => study_number(loaded, quantity, &|var| known(var, 0)).ok()?,
+                None => Evaluator::new().evaluate_one(&loaded.flat.graph, declared?, &known),
+            };
+            value.is_finite().then_some(value)
         };
         let (lower, upper) = (number(&unknown.item.min, variable.min), number(&unknown.item.max, variable.max));
         let start = values[var.index()];

@@ -112,5 +112,5 @@ pub fn study(setting: Setting, table: Table, n_realizations: usize, transient: f
         study.identify.transient = Some(transient);
         study.identify.realizations = Some(n_realizations as u64);
     }
-    PredictionStudy::new(&mut loaded, seed).unwrap_or_else(|errors| panic!("{errors:#?}"))
+    PredictionStudy::of(&loaded, seed).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }

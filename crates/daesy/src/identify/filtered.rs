@@ -10,17 +10,18 @@ use daesy_estimate::uncertainty::Uncertainty;
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 
-use super::pem::{Kept, fit_percent, refused, residuals, resolve, stopped};
+use super::pem::{Kept, fit_percent, refused, residuals, resolve, rewritten, stopped};
 use super::{
-    Fit, Identifiability, Identification, IdentifyFailure, IdentifyOptions, Method, ParameterEstimate, ProgressLine,
-    StartOutcome,
+    Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, StartOutcome,
 };
 use super::{caveats, far};
 use crate::checkpoint::Checkpoint;
 use crate::diagnostic::Diagnostic;
 use crate::estimate::filter_kind;
+use crate::failure::Failure;
 use crate::load::Loaded;
 use crate::prediction_study::PredictionStudy;
+use crate::problem::Problem;
 
 /// The search ends when less than this is left to gain of the log-likelihood.
 const ENOUGH: f64 = 1e-6;
@@ -37,13 +38,14 @@ fn search_options() -> SearchOptions {
 /// # Errors
 /// As [`identify`].
 pub fn evaluate_at(
-    loaded: &mut Loaded,
+    loaded: &Loaded,
+    asked: &Problem,
     options: &IdentifyOptions,
     points: &[Vec<f64>],
-) -> Result<Vec<Vec<f64>>, IdentifyFailure> {
+) -> Result<Vec<Vec<f64>>, Failure> {
     let kind = filter_kind(loaded.study.as_ref());
-    let study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
-    let start = study.space.clamp(&study.start());
+    let study = PredictionStudy::new(loaded, asked, options.seed)?;
+    let start = study.start();
     let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
     let found = points.iter().map(|point| {
         let from = point.get(1..).unwrap_or_default();
@@ -60,11 +62,12 @@ pub fn evaluate_at(
 /// # Errors
 /// Diagnostics, when the study is at fault or the search gives up.
 pub fn identify(
-    loaded: &mut Loaded,
+    loaded: &Loaded,
+    asked: &Problem,
     options: &IdentifyOptions,
     mut checkpoint: Option<&mut Checkpoint>,
     progress: &mut ProgressLine<'_>,
-) -> Result<Identification, IdentifyFailure> {
+) -> Result<Identification, Failure> {
     let kind = filter_kind(loaded.study.as_ref());
     if matches!(kind, FilterKind::Particles { .. }) {
         let finding = Finding::error(
@@ -73,10 +76,10 @@ pub fn identify(
             "the likelihood of a particle filter is too rough for a search by derivatives",
         )
         .with_help("take `filter = \"unscented\"` or `\"extended\"` in `[estimate]`, or `method = \"pem\"`");
-        return Err(IdentifyFailure::Input(vec![resolve(loaded, &finding)]));
+        return Err(Failure::Input(vec![resolve(loaded, &finding)]));
     }
-    let study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
-    let start = study.space.clamp(&study.start());
+    let study = PredictionStudy::new(loaded, asked, options.seed)?;
+    let start = study.start();
     let fail = |refusal: &PointRefusal| refused(loaded, &study, refusal);
     let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| fail(&refusal))?;
     let likelihood = || FilterLikelihood { problem: &problem, kind, space: &study.space, watch: loaded.watch.clone() };
@@ -116,11 +119,11 @@ pub fn identify(
             None => minimize(&mut objective, from, &study.space, &search, &mut observe),
         };
         if let Some(trouble) = objective.trouble {
-            return Err(IdentifyFailure::Input(vec![trouble]));
+            return Err(Failure::Input(vec![trouble]));
         }
         if loaded.watch.is_stopped() {
             let finding = Finding::error("stopped", Span::NONE, "stopped before the end");
-            return Err(IdentifyFailure::Method(Box::new(resolve(loaded, &finding))));
+            return Err(Failure::Method(vec![resolve(loaded, &finding)]));
         }
         match found {
             Ok(found) => {
@@ -147,14 +150,15 @@ pub fn identify(
     if !best.expansion.value.is_finite() {
         let finding = Finding::error("no-likelihood", Span::NONE, "the likelihood has no finite value at the start")
             .with_help("measurements need a `std` or `variance`; start closer to what the data say");
-        return Err(IdentifyFailure::Input(vec![resolve(loaded, &finding)]));
+        return Err(Failure::Input(vec![resolve(loaded, &finding)]));
     }
     progress("standard errors");
     let filter = likelihood();
     let expansion = filter.expansion(&best.theta).map_err(|refusal| fail(&refusal))?;
     let runs = filter.run(&best.theta).map_err(|refusal| fail(&refusal))?;
     let approximation = runs.first().map_or("", |run| run.approximation.words());
-    let mut diagnostics = search_diagnostics(loaded, &best);
+    let mut diagnostics = rewritten(loaded, &study);
+    diagnostics.extend(search_diagnostics(loaded, &best));
     refuse_idle(loaded, &study, &expansion.information)?;
     let sizes: Vec<f64> =
         best.theta.iter().zip(&study.space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
@@ -219,11 +223,7 @@ fn search_diagnostics(loaded: &Loaded, best: &SearchResult<PointRefusal>) -> Vec
 }
 
 /// An unknown without information cannot be found.
-fn refuse_idle(
-    loaded: &Loaded,
-    study: &PredictionStudy,
-    information: &daesy_pencil::Mat<f64>,
-) -> Result<(), IdentifyFailure> {
+fn refuse_idle(loaded: &Loaded, study: &PredictionStudy, information: &daesy_pencil::Mat<f64>) -> Result<(), Failure> {
     let wrong: Vec<Diagnostic> = study
         .unknowns
         .iter()
@@ -237,7 +237,7 @@ fn refuse_idle(
             resolve(loaded, &finding)
         })
         .collect();
-    if wrong.is_empty() { Ok(()) } else { Err(IdentifyFailure::Input(wrong)) }
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::Input(wrong)) }
 }
 
 /// Predictions one sample ahead.

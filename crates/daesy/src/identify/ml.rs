@@ -16,13 +16,16 @@ use daesy_system::Watch;
 
 use super::refusal::{failure, finding, point};
 use super::{
-    Fit, Identifiability, Identification, IdentifyFailure, IdentifyOptions, Method, ParameterEstimate, ProgressLine,
-    ResidualSummary, StartOutcome,
+    Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, ResidualSummary,
+    StartOutcome,
 };
 use super::{caveats, far};
 use crate::diagnostic::Diagnostic;
+use crate::failure::Failure;
 use crate::linear_study::{LinearStudy, SignalsWanted, build_linear_study};
+use crate::linearize::LinearModel;
 use crate::load::Loaded;
+use crate::problem::Problem;
 use crate::stochastic;
 
 /// A likelihood that stops when its watch says so.
@@ -53,7 +56,12 @@ impl Objective for Watched<'_> {
 ///
 /// # Errors
 /// Diagnostics with places in study, model or data.
-pub fn prepare(loaded: &mut Loaded, wanted: SignalsWanted) -> Result<LinearStudy, IdentifyFailure> {
+pub fn prepare(
+    loaded: &Loaded,
+    problem: &Problem,
+    model: &LinearModel,
+    wanted: SignalsWanted,
+) -> Result<LinearStudy, Failure> {
     let mut asked = loaded.clone();
     if wanted == SignalsWanted::No
         && let Some(study) = &mut asked.study
@@ -69,9 +77,9 @@ pub fn prepare(loaded: &mut Loaded, wanted: SignalsWanted) -> Result<LinearStudy
         .map(|finding| Diagnostic::resolve(finding, &sources))
         .collect();
     if !wrong.is_empty() {
-        return Err(IdentifyFailure::Input(wrong));
+        return Err(Failure::Input(wrong));
     }
-    let study = build_linear_study(loaded, wanted).map_err(IdentifyFailure::Input)?;
+    let study = build_linear_study(loaded, problem, model, wanted)?;
     let theta = study.start();
     let coefficients = study.coefficients(&theta).map_err(|error| failure(loaded, &study, &theta, &error))?;
     let jet = state_space(&coefficients, &[]).map_err(|error| failure(loaded, &study, &theta, &error))?;
@@ -102,7 +110,7 @@ pub fn prepare(loaded: &mut Loaded, wanted: SignalsWanted) -> Result<LinearStudy
     if findings.is_empty() {
         Ok(study)
     } else {
-        Err(IdentifyFailure::Input(findings.iter().map(|finding| Diagnostic::resolve(finding, &sources)).collect()))
+        Err(Failure::Input(findings.iter().map(|finding| Diagnostic::resolve(finding, &sources)).collect()))
     }
 }
 
@@ -115,14 +123,10 @@ fn search_options() -> SearchOptions {
 ///
 /// # Errors
 /// As [`identify`].
-pub fn evaluate_at(loaded: &mut Loaded, method: Method, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, IdentifyFailure> {
-    let mut study = prepare(loaded, SignalsWanted::No)?;
+pub fn evaluate_at(loaded: &Loaded, study: &LinearStudy, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Failure> {
     let start = study.start();
-    if method == Method::OutputError {
-        study = study.without_noise(&start);
-    }
-    let likelihood = Likelihood::new(&study, &start, FilterOptions::default())
-        .map_err(|error| failure(loaded, &study, &start, &error))?;
+    let likelihood = Likelihood::new(study, &start, FilterOptions::default())
+        .map_err(|error| failure(loaded, study, &start, &error))?;
     let mut objective = Watched { likelihood, watch: loaded.watch.clone() };
     let found = points.iter().map(|point| {
         let from = point.get(1..).unwrap_or_default();
@@ -137,16 +141,15 @@ pub fn evaluate_at(loaded: &mut Loaded, method: Method, points: &[Vec<f64>]) -> 
 /// # Errors
 /// Diagnostics, when the study is at fault or the search gives up.
 pub fn identify(
-    loaded: &mut Loaded,
+    loaded: &Loaded,
+    study: LinearStudy,
     method: Method,
     options: &IdentifyOptions,
     progress: &mut ProgressLine<'_>,
-) -> Result<Identification, IdentifyFailure> {
-    let mut study = prepare(loaded, SignalsWanted::No)?;
+) -> Result<Identification, Failure> {
     let mut diagnostics = Vec::new();
     let start = study.start();
     if method == Method::OutputError {
-        study = study.without_noise(&start);
         for at in (0..study.unknowns.len()).filter(|&at| !study.depends_on(at)) {
             let unknown = &study.unknowns[at];
             let message = format!("an output-error fit has no use for `{}`: it stays at its start", unknown.name);
@@ -261,7 +264,7 @@ fn finish(
     mut diagnostics: Vec<Diagnostic>,
     search: &SearchOptions,
     progress: &mut ProgressLine<'_>,
-) -> Result<Identification, IdentifyFailure> {
+) -> Result<Identification, Failure> {
     let refused = |error: EstimateError| failure(loaded, study, &best.theta, &error);
     let theta = &best.theta;
     let expansion = objective.likelihood.expand(theta).map_err(refused)?;

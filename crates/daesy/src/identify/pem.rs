@@ -17,14 +17,16 @@ use daesy_graph::finding::Finding;
 use daesy_pencil::Mat;
 
 use super::{
-    Fit, Identifiability, Identification, IdentifyFailure, IdentifyOptions, Method, ParameterEstimate, ProgressLine,
-    ResidualSummary, StartOutcome,
+    Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, ResidualSummary,
+    StartOutcome,
 };
 use super::{caveats, far};
 use crate::checkpoint::{Checkpoint, key};
 use crate::diagnostic::Diagnostic;
+use crate::failure::Failure;
 use crate::load::Loaded;
 use crate::prediction_study::PredictionStudy;
+use crate::problem::Problem;
 
 /// Realizations for a first look at the start.
 const FIRST_LOOK: usize = 32;
@@ -89,14 +91,19 @@ impl<O: Objective<Refusal = PointRefusal>> Objective for Kept<'_, O> {
     }
 }
 
-pub(super) fn refused(loaded: &Loaded, study: &PredictionStudy, refusal: &PointRefusal) -> IdentifyFailure {
+pub(super) fn refused(loaded: &Loaded, study: &PredictionStudy, refusal: &PointRefusal) -> Failure {
     let finding = study.refusal(refusal);
     let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
     let diagnostic = Diagnostic::resolve(&finding, &sources);
     match refusal {
-        PointRefusal::Ensemble(_) => IdentifyFailure::Method(Box::new(diagnostic)),
-        _ => IdentifyFailure::Input(vec![diagnostic]),
+        PointRefusal::Ensemble(_) => Failure::Method(vec![diagnostic]),
+        _ => Failure::Input(vec![diagnostic]),
     }
+}
+
+/// What was rewritten because structure misleads.
+pub(crate) fn rewritten(loaded: &Loaded, study: &PredictionStudy) -> Vec<Diagnostic> {
+    study.rewritten.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)).collect()
 }
 
 pub(super) fn resolve(loaded: &Loaded, finding: &Finding) -> Diagnostic {
@@ -120,13 +127,14 @@ fn progress_words(n_realizations: usize, state: &SearchProgress<'_>, begun: Inst
 /// # Errors
 /// As [`identify`].
 pub fn evaluate_at(
-    loaded: &mut Loaded,
+    loaded: &Loaded,
+    asked: &Problem,
     method: Method,
     options: &IdentifyOptions,
     points: &[Vec<f64>],
-) -> Result<Vec<Vec<f64>>, IdentifyFailure> {
-    let study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
-    let start = study.space.clamp(&study.start());
+) -> Result<Vec<Vec<f64>>, Failure> {
+    let study = PredictionStudy::new(loaded, asked, options.seed)?;
+    let start = study.start();
     let fail = |refusal: PointRefusal| refused(loaded, &study, &refusal);
     let undisturbed = PredictionSettings { is_undisturbed: true, ..study.settings.clone() };
     let plain = study.problem(undisturbed, &start).map_err(fail)?;
@@ -171,23 +179,20 @@ pub(super) fn stopped() -> PointRefusal {
 /// # Errors
 /// Diagnostics, when the study is at fault or the search gives up.
 pub fn identify(
-    loaded: &mut Loaded,
+    loaded: &Loaded,
+    asked: &Problem,
     method: Method,
     options: &IdentifyOptions,
     checkpoint: Option<&mut Checkpoint>,
     progress: &mut ProgressLine<'_>,
-) -> Result<Identification, IdentifyFailure> {
-    let mut study = PredictionStudy::new(loaded, options.seed).map_err(IdentifyFailure::Input)?;
+) -> Result<Identification, Failure> {
+    let mut study = PredictionStudy::new(loaded, asked, options.seed)?;
     study.settings.options.n_threads = options.threads.unwrap_or(0);
-    let start = study.space.clamp(&study.start());
-    let mut diagnostics = Vec::new();
+    let start = study.start();
+    let mut diagnostics = rewritten(loaded, &study);
     let undisturbed = PredictionSettings { is_undisturbed: true, ..study.settings.clone() };
     let plain = study.problem(undisturbed, &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
-    let n_starts = loaded
-        .study
-        .as_ref()
-        .and_then(|study| study.identify.starts)
-        .map_or(options.n_starts, |starts| (starts as usize).max(options.n_starts));
+    let n_starts = options.n_starts;
     let begun = Instant::now();
     let mut outcomes = Vec::new();
     let mut best: Option<GrownSearch> = None;
@@ -248,7 +253,7 @@ pub fn identify(
         })
         .map_err(|failure| match failure {
             GrowFailure::Refused(refusal) => refused(loaded, &study, &refusal),
-            GrowFailure::Checkpoint(diagnostic) => IdentifyFailure::Input(vec![*diagnostic]),
+            GrowFailure::Checkpoint(diagnostic) => Failure::Input(vec![*diagnostic]),
         })?;
         note_interpolation(loaded, &study, &problem, &best.result.theta, &mut diagnostics);
     } else {
@@ -356,7 +361,7 @@ fn refuse_idle_unknowns(
     best: &GrownSearch,
     method: Method,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Result<(), IdentifyFailure> {
+) -> Result<(), Failure> {
     let prediction = problem
         .differentiate(&best.result.theta, FIRST_LOOK, &loaded.watch)
         .map_err(|refusal| refused(loaded, study, &refusal))?;
@@ -377,7 +382,7 @@ fn refuse_idle_unknowns(
             wrong.push(resolve(loaded, &finding));
         }
     }
-    if wrong.is_empty() { Ok(()) } else { Err(IdentifyFailure::Input(wrong)) }
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::Input(wrong)) }
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -390,7 +395,7 @@ fn finish(
     outcomes: Vec<StartOutcome>,
     mut diagnostics: Vec<Diagnostic>,
     progress: &mut ProgressLine<'_>,
-) -> Result<Identification, IdentifyFailure> {
+) -> Result<Identification, Failure> {
     let theta = best.result.theta.clone();
     let fail = |refusal: PointRefusal| refused(loaded, study, &refusal);
     progress("standard errors");

@@ -4,8 +4,8 @@ use daesy_estimate::error::{EstimateError, SignalRole};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 
-use super::IdentifyFailure;
 use crate::diagnostic::Diagnostic;
+use crate::failure::Failure;
 use crate::linear_study::LinearStudy;
 use crate::load::Loaded;
 
@@ -18,15 +18,15 @@ pub fn point(study: &LinearStudy, theta: &[f64]) -> String {
 
 /// A refusal at some parameters as a failure of the whole.
 #[must_use]
-pub fn failure(loaded: &Loaded, study: &LinearStudy, theta: &[f64], error: &EstimateError) -> IdentifyFailure {
+pub fn failure(loaded: &Loaded, study: &LinearStudy, theta: &[f64], error: &EstimateError) -> Failure {
     let finding = finding(study, theta, error);
     let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
     let diagnostic = Diagnostic::resolve(&finding, &sources);
     match error {
         EstimateError::Overflow { .. } | EstimateError::NotFinite { .. } | EstimateError::Stopped => {
-            IdentifyFailure::Method(Box::new(diagnostic))
+            Failure::Method(vec![diagnostic])
         }
-        _ => IdentifyFailure::Input(vec![diagnostic]),
+        _ => Failure::Input(vec![diagnostic]),
     }
 }
 

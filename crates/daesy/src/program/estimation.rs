@@ -7,7 +7,8 @@ use super::{Answer, CostArgs, EstimateArgs, FileArgs, IdentifyArgs, Status, cann
 use crate::cost::{CostOptions, cost};
 use crate::diagnostic::Diagnostic;
 use crate::estimate::estimate;
-use crate::identify::{IdentifyFailure, IdentifyOptions, identify};
+use crate::failure::Failure;
+use crate::identify::{IdentifyOptions, identify};
 use crate::load::Loaded;
 use crate::report::Page;
 use crate::table::{Table, TableKind, to_bytes, write_whole};
@@ -90,10 +91,11 @@ impl Begun {
 }
 
 impl Answer {
-    fn refused(self, failure: IdentifyFailure) -> Self {
+    pub(super) fn refused(self, failure: Failure) -> Self {
         match failure {
-            IdentifyFailure::Input(diagnostics) => self.fail(Status::Fault, diagnostics),
-            IdentifyFailure::Method(diagnostic) => self.fail(Status::GaveUp, vec![*diagnostic]),
+            Failure::Usage(diagnostics) => self.fail(Status::Usage, diagnostics),
+            Failure::Input(diagnostics) => self.fail(Status::Fault, diagnostics),
+            Failure::Method(diagnostics) => self.fail(Status::GaveUp, diagnostics),
         }
     }
 
@@ -129,12 +131,12 @@ impl Answer {
 }
 
 pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
-    let Begun { mut answer, kind, mut loaded } = match Begun::new("identify", &args.file) {
+    let Begun { mut answer, kind, loaded } = match Begun::new("identify", &args.file) {
         Ok(begun) => begun,
         Err(answer) => return *answer,
     };
     let mut line = Line::new(&args.file);
-    let found = identify(&mut loaded, &args.options(), &mut |text| line.show(text));
+    let found = identify(&loaded, &args.options(), &mut |text| line.show(text));
     drop(line);
     let found = match found {
         Ok(found) => found,
@@ -166,7 +168,7 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
 }
 
 pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
-    let Begun { mut answer, kind, mut loaded } = match Begun::new("estimate", &args.file) {
+    let Begun { mut answer, kind, loaded } = match Begun::new("estimate", &args.file) {
         Ok(begun) => begun,
         Err(answer) => return *answer,
     };
@@ -174,7 +176,7 @@ pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
     if args.identify {
         let options = IdentifyOptions { seed: args.file.common.seed, ..IdentifyOptions::default() };
         let mut line = Line::new(&args.file);
-        match identify(&mut loaded, &options, &mut |text| line.show(text)) {
+        match identify(&loaded, &options, &mut |text| line.show(text)) {
             Ok(found) => {
                 answer.diagnostics.extend(found.diagnostics.iter().cloned());
                 theta = Some(found.parameters.iter().map(|parameter| parameter.estimate).collect::<Vec<f64>>());
@@ -185,7 +187,7 @@ pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
             }
         }
     }
-    let found = match estimate(&mut loaded, theta.as_deref(), args.file.common.seed) {
+    let found = match estimate(&loaded, theta.as_deref(), args.file.common.seed) {
         Ok(found) => found,
         Err(failure) => return answer.refused(failure),
     };
@@ -206,17 +208,16 @@ pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
 }
 
 pub(super) fn cost_verb(args: &CostArgs) -> Answer {
-    let Begun { mut answer, kind, mut loaded } = match Begun::new("cost", &args.file) {
+    let Begun { mut answer, kind, loaded } = match Begun::new("cost", &args.file) {
         Ok(begun) => begun,
         Err(answer) => return *answer,
     };
     let mut line = Line::new(&args.file);
-    let found = cost(&mut loaded, &args.grid, &args.options(), &mut |text| line.show(text));
+    let found = cost(&loaded, &args.grid, &args.options(), &mut |text| line.show(text));
     drop(line);
     let found = match found {
         Ok(found) => found,
-        Err(crate::cost::CostFailure::Usage(diagnostics)) => return answer.fail(Status::Usage, diagnostics),
-        Err(crate::cost::CostFailure::Identify(failure)) => return answer.refused(failure),
+        Err(failure) => return answer.refused(failure),
     };
     answer.keys = found.to_json();
     answer.text = found.to_text();

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use super::UqFailure;
 use super::points::Trajectory;
 use crate::diagnostic::Diagnostic;
+use crate::failure::Failure;
 use crate::table::write_whole;
 
 /// The points known so far.
@@ -36,12 +36,12 @@ impl Checkpoint {
     ///
     /// # Errors
     /// When the file cannot be read or belongs to something else.
-    pub fn open(path: PathBuf, key: &str) -> Result<Self, UqFailure> {
+    pub fn open(path: PathBuf, key: &str) -> Result<Self, Failure> {
         let shown = path.display().to_string();
         let wrong = |message: String| {
             let diagnostic = Diagnostic::about_file("checkpoint", &shown, message)
                 .with_help("name another file, or remove this one to begin anew");
-            UqFailure::Input(vec![diagnostic])
+            Failure::Input(vec![diagnostic])
         };
         let mut opened =
             Self { key: key.to_owned(), text: format!("{HEAD}{key}\n"), path: Some(path.clone()), ..Self::default() };
@@ -107,13 +107,13 @@ impl Checkpoint {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn save(&mut self) -> Result<(), UqFailure> {
+    pub fn save(&mut self) -> Result<(), Failure> {
         let Some(path) = self.path.as_ref().filter(|_| self.is_changed) else { return Ok(()) };
         self.is_changed = false;
         write_whole(path, self.text.as_bytes()).map_err(|error| {
             let shown = path.display().to_string();
             let message = format!("`{shown}` cannot be written: {error}");
-            UqFailure::Input(vec![Diagnostic::about_file("checkpoint", &shown, message)])
+            Failure::Input(vec![Diagnostic::about_file("checkpoint", &shown, message)])
         })
     }
 }

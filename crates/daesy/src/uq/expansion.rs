@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use daesy_chaos::{Basis, ExpandOptions, Expanded, Ramp, Series, Surrogate, expand};
-use daesy_graph::finding::{Finding, Level};
+use daesy_graph::finding::Level;
 use daesy_graph::flat::{Equation, FlatDae, Origin, VariableKind};
-use daesy_graph::{Span, VarId};
+use daesy_graph::{Graph, Span, VarId};
 use daesy_structure::verify;
 use daesy_structure::words::equation_text;
 use daesy_system::DaeSystem;
@@ -13,16 +13,15 @@ use daesy_system::DaeSystem;
 use super::inheritance::{Condition, conditions};
 use super::points::{Ensemble, depends_on, depends_on_random};
 use super::request::{Request, StartKind};
-use super::{UqFailure, grid, remove_rounding};
+use super::{grid, remove_rounding};
 use crate::diagnostic::Diagnostic;
+use crate::failure::Failure;
 use crate::linear_verdict::{self, DENSE};
 use crate::linearize::LinearModel;
 use crate::load::{Loaded, quantity_expression};
-use crate::prepare::{Blame, DataUse, Prepared, prepare_with_events};
-use crate::simulate::options;
+use crate::prepare::{Prepared, Purpose, prepare};
+use crate::simulate::Simulator;
 use crate::study::InputSource;
-use crate::transfer::{TransferFailure, Transferred, simulate_with_transfer};
-use daesy_structure::straighten::straighten_linear;
 
 /// What the expansion needs.
 pub(super) struct Galerkin<'a> {
@@ -62,25 +61,24 @@ pub(super) fn index_at_start(loaded: &Loaded, prepared: &Prepared, time: f64) ->
 
 /// Why inputs that depend on random parameters keep a model from being expanded, if they do.
 pub(super) fn refused_inputs(loaded: &Loaded, random: &[VarId]) -> Option<String> {
-    let mut loaded = loaded.clone();
-    let study = loaded.study.clone()?;
-    for input in &study.inputs {
+    for input in &loaded.study.as_ref()?.inputs {
         let name = &input.name;
         match &input.item {
             InputSource::Expression { expression, breaks } => {
-                let varies = depends_on(&mut loaded, expression, random);
-                let breaks_vary = breaks.iter().any(|time| depends_on(&mut loaded, time, random));
+                let varies = depends_on(&loaded.flat, expression, random);
+                let breaks_vary = breaks.iter().any(|time| depends_on(&loaded.flat, time, random));
                 if !varies && !breaks_vary {
                     continue;
                 }
-                let Ok(expr) = quantity_expression(&mut loaded.flat, expression) else { continue };
-                if breaks_vary || !breaks.is_empty() || loaded.flat.graph.may_make_events(expr) {
+                let mut graph = Graph::default();
+                let Ok(expr) = quantity_expression(&mut graph, &loaded.flat.variables, expression) else { continue };
+                if breaks_vary || !breaks.is_empty() || graph.may_make_events(expr) {
                     return Some(format!("the input `{name}` depends on random parameters and has breaks"));
                 }
             }
             InputSource::Impulses(impulses) => {
                 let varies = impulses.iter().any(|impulse| {
-                    depends_on(&mut loaded, &impulse.time, random) || depends_on(&mut loaded, &impulse.area, random)
+                    depends_on(&loaded.flat, &impulse.time, random) || depends_on(&loaded.flat, &impulse.area, random)
                 });
                 if varies {
                     return Some(format!("the impulses of `{name}` depend on random parameters"));
@@ -112,7 +110,7 @@ pub(super) fn most_parameters_together(flat: &FlatDae, random: &[VarId]) -> usiz
 }
 
 impl Galerkin<'_> {
-    pub(super) fn solve(&self) -> Result<Solved, UqFailure> {
+    pub(super) fn solve(&self) -> Result<Solved, Failure> {
         let loaded = self.with_written_inputs()?;
         let start_time = self.ensemble.options().start;
         let mut diagnostics = Vec::new();
@@ -206,18 +204,18 @@ impl Galerkin<'_> {
     }
 
     /// The model with inputs that depend on random parameters written as equations.
-    fn with_written_inputs(&self) -> Result<Loaded, UqFailure> {
+    fn with_written_inputs(&self) -> Result<Loaded, Failure> {
         if let Some(reason) = refused_inputs(self.loaded, &self.request.random) {
             let diagnostic = Diagnostic::error("not-expandable", reason);
-            return Err(UqFailure::Input(vec![diagnostic.with_help("`method = \"collocation\"` can do that")]));
+            return Err(Failure::Input(vec![diagnostic.with_help("`method = \"collocation\"` can do that")]));
         }
         let mut loaded = self.loaded.clone();
         let Some(study) = loaded.study.clone() else { return Ok(loaded) };
         for input in &study.inputs {
             if let InputSource::Expression { expression, .. } = &input.item
-                && depends_on(&mut loaded, expression, &self.request.random)
+                && depends_on(&loaded.flat, expression, &self.request.random)
                 && let Some(var) = loaded.flat.find(&input.name)
-                && let Ok(rhs) = quantity_expression(&mut loaded.flat, expression)
+                && let Ok(rhs) = quantity_expression(&mut loaded.flat.graph, &loaded.flat.variables, expression)
             {
                 loaded.flat.variables[var.index()].kind = VariableKind::Continuous;
                 let lhs = loaded.flat.graph.var(var);
@@ -233,9 +231,9 @@ impl Galerkin<'_> {
         Ok(loaded)
     }
 
-    /// By variable that becomes a series, its place among the observed quantities of the model.
+    /// By variable that becomes a series, its place among all variables of the model.
     fn observed_places(&self, loaded: &Loaded) -> Vec<(VarId, usize)> {
-        let observed = &self.ensemble.prepared().system.description().observed;
+        let observed = self.ensemble.all_variables();
         let place: HashMap<&str, usize> = observed.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
         let variables = loaded.flat.variables.iter().enumerate();
         variables
@@ -255,7 +253,7 @@ impl Galerkin<'_> {
     }
 
     /// Consistent start values at the points of a grid, projected.
-    fn projected_guesses(&self, loaded: &Loaded) -> Result<HashMap<VarId, Vec<f64>>, UqFailure> {
+    fn projected_guesses(&self, loaded: &Loaded) -> Result<HashMap<VarId, Vec<f64>>, Failure> {
         let projection = grid(self.request, self.basis)?;
         let points: Vec<Vec<f64>> = projection.points.iter().map(|germ| self.basis.parameter_values(germ)).collect();
         let starts = self.ensemble.starts(&points)?;
@@ -299,49 +297,16 @@ impl Galerkin<'_> {
         }
     }
 
-    fn integrate(&self, loaded: &Loaded, expanded: &Expanded, start_time: f64) -> Result<Solution, UqFailure> {
+    fn integrate(&self, loaded: &Loaded, expanded: &Expanded, start_time: f64) -> Result<Solution, Failure> {
         let mut larger = loaded.clone();
         larger.flat = expanded.flat.clone();
-        let original = larger.flat.clone();
-        let straightened = straighten_linear(&larger.flat);
-        if let Some(straightened) = &straightened {
-            larger.flat = straightened.flat.clone();
-        }
-        let prepared = prepare_with_events(&mut larger, DataUse::Needed).map_err(|wrong| {
-            let mut diagnostics = wrong.diagnostics;
-            for diagnostic in &mut diagnostics {
-                diagnostic.message = format!("the expanded model: {}", diagnostic.message);
-            }
-            UqFailure::Input(diagnostics)
-        })?;
-        let failed = |error| {
-            let failure = prepared.integration_failure(&error);
-            let mut diagnostic = failure.diagnostic;
-            diagnostic.message = format!("the expanded model: {}", diagnostic.message);
-            match failure.blame {
-                Blame::Model => UqFailure::Input(vec![diagnostic]),
-                Blame::Method => UqFailure::Method(Box::new(diagnostic)),
-            }
-        };
-        let unstraightened = Loaded { flat: original, ..larger.clone() };
-        let index = index_at_start(&unstraightened, &prepared, start_time);
-        let options = options(&mut larger, &prepared)?;
-        let Transferred { simulation, findings, .. } = simulate_with_transfer(
-            &unstraightened.flat,
-            &prepared.system,
-            &prepared.parameters,
-            &prepared.inputs,
-            prepared.inputs.impulses(),
-            &options,
-        )
-        .map_err(|failure| match failure {
-            TransferFailure::Integration(error) => failed(error),
-            TransferFailure::Refused(finding) => {
-                UqFailure::Input(vec![Diagnostic::resolve(&finding, &larger.flat.sources)])
-            }
-        })?;
-        let diagnostics =
-            findings.iter().map(|finding: &Finding| Diagnostic::resolve(finding, &larger.flat.sources)).collect();
+        let in_words = |failure: Failure| failure.within("the expanded model");
+        let simulator = Simulator::new(&larger).map_err(in_words)?;
+        let prepared = simulator.prepared();
+        let index = index_at_start(&larger, prepared, start_time);
+        let traced = simulator.trace(&simulator.options).map_err(in_words)?;
+        let diagnostics = simulator.diagnostics(&traced);
+        let simulation = traced.simulation;
         Ok(Solution {
             names: prepared.system.description().observed.clone(),
             times: simulation.times,
@@ -363,10 +328,7 @@ impl Galerkin<'_> {
         }
         let expanded = expand(&free.flat, self.basis, options).ok()?;
         free.flat = expanded.flat.clone();
-        if let Some(straightened) = straighten_linear(&free.flat) {
-            free.flat = straightened.flat;
-        }
-        let prepared = prepare_with_events(&mut free, DataUse::Needed).ok()?;
+        let prepared = prepare(&free, Purpose::TRAJECTORY).ok()?;
         let found = prepared.start(time).ok()?;
         let values = observed_values(&prepared, time, &found);
         let names = &prepared.system.description().observed;

@@ -3,10 +3,10 @@
 use daesy_graph::SourceMap;
 use daesy_graph::finding::Finding;
 
-use super::UqFailure;
 use super::points::Ensemble;
 use super::request::{Method, Request};
 use crate::diagnostic::Diagnostic;
+use crate::failure::Failure;
 use crate::load::Loaded;
 
 /// Memory of an expanded model by unknown: expressions, programs, matrices and factors, as measured on ladders of 1e4 to 1e5 unknowns.
@@ -36,7 +36,7 @@ fn size_text(bytes: f64) -> String {
 }
 
 /// Refuses a basis whose expanded model or coefficients do not fit.
-pub(super) fn check_terms(loaded: &Loaded, request: &Request, sources: &SourceMap) -> Result<(), UqFailure> {
+pub(super) fn check_terms(loaded: &Loaded, request: &Request, sources: &SourceMap) -> Result<(), Failure> {
     let n_terms = request.n_terms();
     let n_unknowns = n_terms * loaded.flat.size().unknowns as f64;
     let per_unknown = match request.method {
@@ -60,11 +60,11 @@ pub(super) fn check_terms(loaded: &Loaded, request: &Request, sources: &SourceMa
     let finding = Finding::error("too-much-memory", request.span, message).with_help(
         "take a lower degree, `basis = \"hyperbolic\"` or \"adaptive\", or `method = \"quasi-monte-carlo\"`",
     );
-    Err(UqFailure::Input(vec![Diagnostic::resolve(&finding, sources)]))
+    Err(Failure::Input(vec![Diagnostic::resolve(&finding, sources)]))
 }
 
 /// Refuses so many points that their trajectories do not fit.
-pub(super) fn check_points(n_points: usize, ensemble: &Ensemble, request: &Request) -> Result<(), UqFailure> {
+pub(super) fn check_points(n_points: usize, ensemble: &Ensemble, request: &Request) -> Result<(), Failure> {
     let n_values = n_points as f64 * ensemble.variables().len() as f64 * ensemble.n_rows() as f64;
     let needed = 8.0 * n_values;
     let room = available();
@@ -81,5 +81,5 @@ pub(super) fn check_points(n_points: usize, ensemble: &Ensemble, request: &Reque
     let finding = Finding::error("too-much-memory", request.span, message)
         .with_help("name the variables you need in `[uq] variables`, or take a longer `step` in `[simulate]`");
     let sources = ensemble.loaded().study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
-    Err(UqFailure::Input(vec![Diagnostic::resolve(&finding, &sources)]))
+    Err(Failure::Input(vec![Diagnostic::resolve(&finding, &sources)]))
 }

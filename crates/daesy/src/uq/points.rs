@@ -1,41 +1,50 @@
 //! The model at given values of its random parameters: the ensemble behind collocation and Monte Carlo methods.
 //!
-//! Where nothing but parameter values changes from point to point, the model is compiled once. Where more changes (inputs, breaks,
-//! events, equations that were rewritten because structure misleads) each point takes the whole path from the flat model on.
+//! The model is compiled once. Where its equations were rewritten because structure misleads, which depends on values of parameters,
+//! each point goes the whole road from the flat model on.
 
 use std::sync::Arc;
 
 use daesy_chaos::PointValues;
-use daesy_graph::{Leaf, Node, Reach, VarId};
-use daesy_integrate::{InitializeOptions, IntegrateError, SimulateOptions, initialize, simulate as integrate};
-use daesy_system::{DaeSystem, GivenParameter, Part, Point};
+use daesy_graph::flat::FlatDae;
+use daesy_graph::{ExprId, Graph, Leaf, Node, Reach, VarId};
+use daesy_integrate::{Inputs as _, IntegrateError, SimulateOptions, Simulation, simulate as integrate};
+use daesy_system::DaeSystem;
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
-use super::UqFailure;
 use super::checkpoint::Checkpoint;
 use super::lanes::{LaneRuns, LaneTask};
 use super::request::Request;
 use crate::diagnostic::Diagnostic;
+use crate::failure::Failure;
 use crate::load::{Loaded, quantity_expression};
-use crate::prepare::{Blame, DataUse, Prepared, prepare_with_events};
-use crate::simulate::{SimulateFailure, options, simulate};
-use crate::study::{InputSource, Quantity, QuantityValue};
-use daesy_structure::straighten::straighten_linear;
+use crate::prepare::Prepared;
+use crate::simulate::Simulator;
+use crate::study::{InputSource, Quantity};
 
 /// Relative tolerances are not sharpened beyond this.
 const FINEST: f64 = 1e-11;
 
+/// What changes from point to point.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Change {
+    /// Nothing but values of parameters, and nothing happens on the way.
+    Values,
+    /// Inputs, breaks and events may depend on the point; the equations are the same.
+    Signals,
+    /// The equations were rewritten because structure misleads, which depends on the values: each point goes the whole road.
+    Equations,
+}
+
 /// A model that is run at many points.
 pub struct Ensemble {
     loaded: Loaded,
-    prepared: Prepared,
+    simulator: Simulator,
     options: SimulateOptions,
     random: Vec<VarId>,
     names: Vec<String>,
-    /// Positions of the random parameters among the system's.
-    places: Vec<u32>,
-    /// Whether only parameter values change.
-    is_plain: bool,
+    change: Change,
     /// Columns of the system's observed quantities that are wanted.
     columns: Vec<usize>,
     /// Rows every point must have.
@@ -57,57 +66,19 @@ impl Ensemble {
     ///
     /// # Errors
     /// Diagnostics in the model's words.
-    pub fn new(loaded: &Loaded, request: &Request, means: &[f64]) -> Result<Self, UqFailure> {
+    pub fn new(loaded: &Loaded, request: &Request, means: &[f64]) -> Result<Self, Failure> {
         let mut loaded = loaded.clone();
         set_parameters(&mut loaded, &request.random, means);
-        let is_straight = straighten_linear(&loaded.flat).is_none();
-        let inputs_vary = loaded.study.clone().is_some_and(|study| {
-            study.inputs.iter().any(|input| match &input.item {
-                InputSource::Expression { expression, breaks } => std::iter::once(expression)
-                    .chain(breaks)
-                    .any(|quantity| depends_on(&mut loaded, quantity, &request.random)),
-                InputSource::Impulses(_) => true,
-                InputSource::Column { .. } => false,
-            })
-        });
-        let prepared =
-            prepare_with_events(&mut loaded, DataUse::Needed).map_err(|wrong| UqFailure::Input(wrong.diagnostics))?;
-        let options = options(&mut loaded, &prepared)?;
-        let description = prepared.system.description();
-        let flat = &loaded.flat;
-        let may_make_events = !flat.when_clauses.is_empty()
-            || description.events.can_happen()
-            || flat.graph.nodes().any(|node| matches!(node, Node::Initial | Node::Terminal | Node::Pre(_)))
-            || flat
-                .equations
-                .iter()
-                .any(|equation| flat.graph.may_make_events(equation.lhs) || flat.graph.may_make_events(equation.rhs));
-        use daesy_integrate::Inputs as _;
-        let inside = |time: &f64| *time > options.start && *time < options.stop;
-        let has_breaks = prepared.inputs.breaks().iter().any(inside);
-        let is_plain = is_straight && !inputs_vary && !may_make_events && !has_breaks;
-        let names: Vec<String> = request.parameters.iter().map(|parameter| parameter.name.clone()).collect();
-        let place = |name: &String| description.parameters.iter().position(|known| known == name);
-        let places: Vec<u32> = names.iter().filter_map(place).map(|at| at as u32).collect();
-        let columns = match &request.variables {
-            None => (0..description.observed.len()).collect(),
-            Some(wanted) => {
-                (0..description.observed.len()).filter(|&at| wanted.contains(&description.observed[at])).collect()
-            }
-        };
+        let simulator = Simulator::new(&loaded)?;
+        let options = simulator.options.clone();
+        let change = change(&loaded, &simulator, &request.random);
+        let observed = &simulator.prepared().system.description().observed;
+        let is_wanted = |at: &usize| request.variables.as_ref().is_none_or(|wanted| wanted.contains(&observed[*at]));
+        let columns = simulator.columns().iter().copied().filter(is_wanted).collect();
+        let names = request.parameters.iter().map(|parameter| parameter.name.clone()).collect();
         let times = options.output_times.clone();
-        Ok(Self {
-            random: request.random.clone(),
-            names,
-            places,
-            is_plain,
-            columns,
-            times,
-            lanes: None,
-            loaded,
-            prepared,
-            options,
-        })
+        let random = request.random.clone();
+        Ok(Self { random, names, change, columns, times, lanes: None, loaded, simulator, options })
     }
 
     /// Simulates more accurately by a factor, as far as numbers allow.
@@ -122,28 +93,32 @@ impl Ensemble {
     ///
     /// # Errors
     /// When the model cannot be simulated at the first of them.
-    pub fn with_lanes(mut self, pilots: &[Vec<f64>]) -> Result<Self, UqFailure> {
-        let (true, Some(first)) = (self.is_plain, pilots.first()) else { return Ok(self) };
+    pub fn with_lanes(mut self, pilots: &[Vec<f64>]) -> Result<Self, Failure> {
+        let (Change::Values, Some(first)) = (self.change, pilots.first()) else { return Ok(self) };
         let parameters = pilots.iter().map(|values| self.parameter_values(values)).collect::<Result<Vec<_>, _>>()?;
-        let alone = integrate(&self.prepared.system, &parameters[0], &self.prepared.inputs, &self.options)
+        let prepared = self.prepared();
+        let alone = integrate(&prepared.system, &parameters[0], &prepared.inputs, &self.options)
             .map_err(|error| self.failed(first, &error))?;
         self.lanes = LaneRuns::new(&self.lane_task(), &parameters, alone.evaluations);
         Ok(self)
     }
 
     fn lane_task(&self) -> LaneTask<'_> {
-        LaneTask {
-            system: &self.prepared.system,
-            inputs: &self.prepared.inputs,
-            options: &self.options,
-            columns: &self.columns,
-        }
+        let prepared = self.prepared();
+        LaneTask { system: &prepared.system, inputs: &prepared.inputs, options: &self.options, columns: &self.columns }
     }
 
     /// The compiled model at the means.
     #[must_use]
     pub fn prepared(&self) -> &Prepared {
-        &self.prepared
+        self.simulator.prepared()
+    }
+
+    /// What was rewritten because structure misleads.
+    #[must_use]
+    pub fn rewritten(&self) -> Vec<Diagnostic> {
+        let findings = self.prepared().rewritten.iter();
+        findings.map(|finding| Diagnostic::resolve(finding, &self.loaded.flat.sources)).collect()
     }
 
     /// The model with its parameters at their means.
@@ -161,8 +136,14 @@ impl Ensemble {
     /// Names of the variables that are reported.
     #[must_use]
     pub fn variables(&self) -> Vec<String> {
-        let observed = &self.prepared.system.description().observed;
+        let observed = &self.prepared().system.description().observed;
         self.columns.iter().map(|&at| observed[at].clone()).collect()
+    }
+
+    /// Names of all variables.
+    #[must_use]
+    pub fn all_variables(&self) -> Vec<String> {
+        self.simulator.names().split_off(1)
     }
 
     /// Number of rows every point gives at least.
@@ -179,104 +160,71 @@ impl Ensemble {
         texts.join(", ")
     }
 
-    fn parameter_values(&self, values: &[f64]) -> Result<Vec<f64>, UqFailure> {
-        let given: Vec<GivenParameter> =
-            self.places.iter().zip(values).map(|(&parameter, &value)| GivenParameter { parameter, value }).collect();
-        self.prepared.system.parameter_values(&given).map_err(|error| {
-            UqFailure::Input(vec![Diagnostic::error(
-                "parameter-value",
-                format!("{error} (at {})", self.place_text(values)),
-            )])
-        })
+    fn given(&self, values: &[f64]) -> Vec<(VarId, f64)> {
+        self.random.iter().copied().zip(values.iter().copied()).collect()
     }
 
-    fn failed(&self, values: &[f64], error: &IntegrateError) -> UqFailure {
-        let failure = self.prepared.integration_failure(error);
-        let mut diagnostic = failure.diagnostic;
-        diagnostic.message = format!("at {}: {}", self.place_text(values), diagnostic.message);
-        match failure.blame {
-            Blame::Model => UqFailure::Input(vec![diagnostic]),
-            Blame::Method => UqFailure::Method(Box::new(diagnostic)),
-        }
+    fn parameter_values(&self, values: &[f64]) -> Result<Vec<f64>, Failure> {
+        self.prepared().parameters_at(&self.given(values)).map_err(|failure| self.placed(values, failure))
+    }
+
+    fn failed(&self, values: &[f64], error: &IntegrateError) -> Failure {
+        self.placed(values, self.prepared().failure(error))
+    }
+
+    fn placed(&self, values: &[f64], failure: Failure) -> Failure {
+        failure.within(&format!("at {}", self.place_text(values)))
     }
 
     /// Values of all variables over time at one point.
     ///
     /// # Errors
     /// When the model cannot be simulated there; the diagnostic names the parameter values.
-    pub fn run(&self, values: &[f64]) -> Result<Trajectory, UqFailure> {
-        if self.is_plain {
+    pub fn run(&self, values: &[f64]) -> Result<Trajectory, Failure> {
+        self.run_with(values, &self.options, &self.columns)
+    }
+
+    fn run_with(&self, values: &[f64], options: &SimulateOptions, columns: &[usize]) -> Result<Trajectory, Failure> {
+        if self.change == Change::Values {
+            let prepared = self.prepared();
             let parameters = self.parameter_values(values)?;
-            let simulation = integrate(&self.prepared.system, &parameters, &self.prepared.inputs, &self.options)
+            let simulation = integrate(&prepared.system, &parameters, &prepared.inputs, options)
                 .map_err(|error| self.failed(values, &error))?;
-            let column = |&at: &usize| simulation.rows.iter().map(move |row| row[at]);
-            let columns = self.columns.iter().flat_map(column).collect();
-            return Ok(Trajectory { times: simulation.times, columns });
+            return Ok(trajectory(simulation, columns));
         }
         let mut loaded = self.loaded.clone();
         set_parameters(&mut loaded, &self.random, values);
-        let trajectory = simulate(&mut loaded).map_err(|failure| self.placed(values, failure))?;
-        let columns = self.columns.iter().flat_map(|&at| trajectory.table.columns[at + 1].iter().copied()).collect();
-        Ok(Trajectory { times: trajectory.simulation.times, columns })
-    }
-
-    fn placed(&self, values: &[f64], failure: SimulateFailure) -> UqFailure {
-        let place = self.place_text(values);
-        let with_place = |mut diagnostic: Diagnostic| {
-            diagnostic.message = format!("at {place}: {}", diagnostic.message);
-            diagnostic
-        };
-        match failure {
-            SimulateFailure::Input(diagnostics) => UqFailure::Input(diagnostics.into_iter().map(with_place).collect()),
-            SimulateFailure::Method(diagnostic) => UqFailure::Method(Box::new(with_place(*diagnostic))),
+        let failed = |failure| self.placed(values, failure);
+        if self.change == Change::Signals {
+            let traced = self.simulator.trace_at(&loaded, &self.given(values), options).map_err(failed)?;
+            return Ok(trajectory(traced.simulation, columns));
         }
+        let simulator = Simulator::new(&loaded).map_err(failed)?;
+        let observed = &simulator.prepared().system.description().observed;
+        let place: FxHashMap<&str, usize> = observed.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+        let known = &self.prepared().system.description().observed;
+        let columns: Vec<usize> = columns.iter().filter_map(|&at| place.get(known[at].as_str()).copied()).collect();
+        let traced = simulator.trace(options).map_err(failed)?;
+        Ok(trajectory(traced.simulation, &columns))
     }
 
-    /// Consistent start values of all observed quantities at one point.
+    /// Consistent start values of all variables at one point, in the order of [`Ensemble::all_variables`].
     ///
     /// # Errors
     /// When there are none.
-    pub fn start(&self, values: &[f64]) -> Result<Vec<f64>, UqFailure> {
-        let description = self.prepared.system.description();
-        if self.is_plain {
-            use daesy_integrate::Inputs as _;
-            let parameters = self.parameter_values(values)?;
-            let mut inputs = vec![0.0; description.n_inputs];
-            self.prepared.inputs.fill(self.options.start, true, &mut inputs);
-            let modes = vec![0.0; description.n_modes];
-            let time = self.options.start;
-            let found =
-                initialize(&self.prepared.system, time, &parameters, &inputs, &modes, &InitializeOptions::default())
-                    .map_err(|error| self.failed(values, &error))?;
-            let mut row = vec![0.0; description.observed.len()];
-            let point = Point {
-                time,
-                states: &found.states,
-                unknowns: &found.unknowns,
-                parameters: &found.parameters,
-                inputs: &inputs,
-                modes: &modes,
-            };
-            self.prepared.system.evaluator().evaluate(Part::Observed, &point, &mut row);
-            return Ok(row);
-        }
-        let mut loaded = self.loaded.clone();
-        set_parameters(&mut loaded, &self.random, values);
-        if let Some(study) = &mut loaded.study {
-            let start = Quantity { value: QuantityValue::Number(self.options.start), span: daesy_graph::Span::NONE };
-            study.simulate.start = Some(start.clone());
-            study.simulate.stop = Some(start);
-        }
-        let trajectory = simulate(&mut loaded).map_err(|failure| self.placed(values, failure))?;
-        Ok(trajectory.table.columns[1..].iter().map(|column| column[0]).collect())
+    pub fn start(&self, values: &[f64]) -> Result<Vec<f64>, Failure> {
+        let start = self.options.start;
+        let options = SimulateOptions { stop: start, output_times: vec![start], ..self.options.clone() };
+        let found = self.run_with(values, &options, self.simulator.columns())?;
+        Ok(found.columns.chunks(found.times.len()).map(|column| column[column.len() - 1]).collect())
     }
 
     /// Start values at many points, in their order.
     ///
     /// # Errors
     /// The first failure in the order of the points.
-    pub fn starts(&self, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, UqFailure> {
-        let found: Vec<Result<Vec<f64>, UqFailure>> = points.par_iter().map(|values| self.start(values)).collect();
+    pub fn starts(&self, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Failure> {
+        let found: Vec<Result<Vec<f64>, Failure>> = points.par_iter().map(|values| self.start(values)).collect();
         found.into_iter().collect()
     }
 
@@ -285,7 +233,7 @@ impl Ensemble {
     ///
     /// # Errors
     /// The first failure in the order of the points.
-    pub fn run_all(&self, points: &[Vec<f64>], checkpoint: &mut Checkpoint) -> Result<Values, UqFailure> {
+    pub fn run_all(&self, points: &[Vec<f64>], checkpoint: &mut Checkpoint) -> Result<Values, Failure> {
         let watch = &self.loaded.watch;
         watch.expect(points.len() as u64);
         let mut found: Vec<Option<Trajectory>> = points.iter().map(|values| checkpoint.take(values)).collect();
@@ -293,7 +241,7 @@ impl Ensemble {
         watch.advance((points.len() - missing.len()) as u64);
         // Batches, so that a checkpoint is never far behind.
         for batch in missing.chunks(if checkpoint.is_kept() { 64 } else { usize::MAX }) {
-            let done: Vec<Result<Trajectory, UqFailure>> = if let Some(elsewhere) = &self.loaded.elsewhere {
+            let done: Vec<Result<Trajectory, Failure>> = if let Some(elsewhere) = &self.loaded.elsewhere {
                 let share: Vec<Vec<f64>> = batch.iter().map(|&at| points[at].clone()).collect();
                 let found = elsewhere.evaluate(&share).ok_or_else(stopped)?;
                 watch.advance(found.len() as u64);
@@ -314,7 +262,7 @@ impl Ensemble {
     }
 
     /// Values at some points: in lanes where that serves, alone where not.
-    pub fn run_share(&self, points: &[&[f64]]) -> Vec<Result<Trajectory, UqFailure>> {
+    pub fn run_share(&self, points: &[&[f64]]) -> Vec<Result<Trajectory, Failure>> {
         let watch = &self.loaded.watch;
         let in_lanes: Vec<Option<Vec<f64>>> = match &self.lanes {
             Some(lanes) => {
@@ -369,6 +317,40 @@ impl Ensemble {
     }
 }
 
+fn trajectory(simulation: Simulation, columns: &[usize]) -> Trajectory {
+    let column = |&at: &usize| simulation.rows.iter().map(move |row| row[at]);
+    let columns = columns.iter().flat_map(column).collect();
+    Trajectory { times: simulation.times, columns }
+}
+
+/// What changes from point to point of a model that is prepared.
+fn change(loaded: &Loaded, simulator: &Simulator, random: &[VarId]) -> Change {
+    let prepared = simulator.prepared();
+    if !prepared.rewritten.is_empty() {
+        return Change::Equations;
+    }
+    let inputs = loaded.study.iter().flat_map(|study| &study.inputs);
+    let inputs_vary = inputs.into_iter().any(|input| match &input.item {
+        InputSource::Expression { expression, breaks } => {
+            std::iter::once(expression).chain(breaks).any(|quantity| depends_on(&loaded.flat, quantity, random))
+        }
+        InputSource::Impulses(_) => true,
+        InputSource::Column { .. } => false,
+    });
+    let flat = &loaded.flat;
+    let may_make_events = !flat.when_clauses.is_empty()
+        || prepared.system.description().events.can_happen()
+        || flat.graph.nodes().any(|node| matches!(node, Node::Initial | Node::Terminal | Node::Pre(_)))
+        || flat
+            .equations
+            .iter()
+            .any(|equation| flat.graph.may_make_events(equation.lhs) || flat.graph.may_make_events(equation.rhs));
+    let options = &simulator.options;
+    let inside = |time: &f64| *time > options.start && *time < options.stop;
+    let has_breaks = prepared.inputs.breaks().iter().any(inside);
+    if inputs_vary || may_make_events || has_breaks { Change::Signals } else { Change::Values }
+}
+
 /// Values of the reported variables over time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Trajectory {
@@ -394,44 +376,55 @@ impl Trajectory {
     }
 }
 
-fn stopped() -> UqFailure {
-    UqFailure::Method(Box::new(Diagnostic::error("stopped", "the run was stopped")))
+fn stopped() -> Failure {
+    Failure::Method(vec![Diagnostic::error("stopped", "the run was stopped")])
 }
 
 /// Gives parameters of the flat model fixed values.
 pub fn set_parameters(loaded: &mut Loaded, random: &[VarId], values: &[f64]) {
     for (&var, &value) in random.iter().zip(values) {
         let number = loaded.flat.graph.number(value);
-        let variable = &mut loaded.flat.variables[var.index()];
-        variable.binding = Some(number);
+        loaded.flat.variables[var.index()].binding = Some(number);
     }
 }
 
 /// Whether a number of the study depends on random parameters.
 #[must_use]
-pub fn depends_on(loaded: &mut Loaded, quantity: &Quantity, random: &[VarId]) -> bool {
+pub fn depends_on(flat: &FlatDae, quantity: &Quantity, random: &[VarId]) -> bool {
+    let mut graph = Graph::default();
     // What cannot be read is reported when the inputs are made.
-    let Ok(expr) = quantity_expression(&mut loaded.flat, quantity) else { return false };
-    depends_on_random(&loaded.flat, expr, random)
+    let Ok(expr) = quantity_expression(&mut graph, &flat.variables, quantity) else { return false };
+    reaches(flat, variables_of(&graph, expr), random)
 }
 
 /// Whether an expression depends on random parameters, through other parameters too.
 #[must_use]
-pub fn depends_on_random(flat: &daesy_graph::flat::FlatDae, expr: daesy_graph::ExprId, random: &[VarId]) -> bool {
-    let mut reach = Reach::new();
+pub fn depends_on_random(flat: &FlatDae, expr: ExprId, random: &[VarId]) -> bool {
+    reaches(flat, variables_of(&flat.graph, expr), random)
+}
+
+fn variables_of(graph: &Graph, expr: ExprId) -> Vec<VarId> {
     let mut leaves = Vec::new();
-    let mut met: Vec<VarId> = Vec::new();
-    let mut stack = vec![expr];
-    while let Some(expr) = stack.pop() {
-        reach.leaves(&flat.graph, &[expr], &mut leaves);
-        for &leaf in &leaves {
-            let Leaf::Var { var, .. } = leaf else { continue };
-            if random.contains(&var) {
-                return true;
-            }
+    Reach::new().leaves(graph, &[expr], &mut leaves);
+    let var = |leaf: Leaf| match leaf {
+        Leaf::Var { var, .. } => Some(var),
+        Leaf::Time => None,
+    };
+    leaves.into_iter().filter_map(var).collect()
+}
+
+/// Whether variables are random parameters or bound to such.
+fn reaches(flat: &FlatDae, mut stack: Vec<VarId>, random: &[VarId]) -> bool {
+    let mut met: Vec<VarId> = stack.clone();
+    while let Some(var) = stack.pop() {
+        if random.contains(&var) {
+            return true;
+        }
+        let Some(binding) = flat.variables[var.index()].binding else { continue };
+        for var in variables_of(&flat.graph, binding) {
             if !met.contains(&var) {
                 met.push(var);
-                stack.extend(flat.variables[var.index()].binding);
+                stack.push(var);
             }
         }
     }

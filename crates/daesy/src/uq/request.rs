@@ -3,7 +3,7 @@
 use daesy_chaos::{Basis, ChaosError, Distribution, IndexSet, RandomParameter, RuleFamily, total_degree_terms};
 use daesy_graph::finding::{Finding, nearest};
 use daesy_graph::flat::FlatDae;
-use daesy_graph::{Span, VarId};
+use daesy_graph::{Graph, Span, VarId};
 
 use crate::data::Data;
 use crate::diagnostic::Diagnostic;
@@ -122,7 +122,7 @@ pub struct Request {
 ///
 /// # Errors
 /// Diagnostics with their place in the study.
-pub fn read_request(loaded: &mut Loaded, seed: u64) -> Result<Request, Vec<Diagnostic>> {
+pub fn read_request(loaded: &Loaded, seed: u64) -> Result<Request, Vec<Diagnostic>> {
     let Some(study) = loaded.study.clone() else {
         let message = "random parameters are given in a study file, but this is a model";
         return Err(vec![Diagnostic::error("no-random-parameters", message).with_help(
@@ -231,7 +231,7 @@ enum Wrong {
 }
 
 /// The distribution of a random parameter of the study; its numbers may be expressions in parameters.
-fn distribution(loaded: &mut Loaded, given: &Named<StudyRandom>) -> Result<Distribution, Wrong> {
+fn distribution(loaded: &Loaded, given: &Named<StudyRandom>) -> Result<Distribution, Wrong> {
     if let Some(samples) = &given.item.samples {
         let path = loaded.folder.join(&samples.file);
         let text = std::fs::read_to_string(&path).map_err(|error| {
@@ -247,8 +247,9 @@ fn distribution(loaded: &mut Loaded, given: &Named<StudyRandom>) -> Result<Distr
     let mut numbers = Vec::new();
     let mut findings = Vec::new();
     for argument in &given.item.arguments {
-        match quantity_expression(&mut loaded.flat, &argument.item) {
-            Ok(expr) => match known_number(&loaded.flat, expr) {
+        let mut graph = Graph::default();
+        match quantity_expression(&mut graph, &loaded.flat.variables, &argument.item) {
+            Ok(expr) => match known_number(&loaded.flat, &graph, expr) {
                 Ok(value) if value.is_finite() => numbers.push((argument.name.as_str(), value)),
                 _ => findings.push(Finding::error(
                     "not-finite",
@@ -314,12 +315,12 @@ fn distribution(loaded: &mut Loaded, given: &Named<StudyRandom>) -> Result<Distr
 }
 
 /// The value of an expression in parameters.
-fn known_number(flat: &FlatDae, expr: daesy_graph::ExprId) -> Result<f64, Box<Finding>> {
-    if let Some(value) = flat.graph.as_number(expr) {
+fn known_number(flat: &FlatDae, graph: &Graph, expr: daesy_graph::ExprId) -> Result<f64, Box<Finding>> {
+    if let Some(value) = graph.as_number(expr) {
         return Ok(value);
     }
     let values = parameter_values(flat)?;
-    Ok(daesy_graph::Evaluator::new().evaluate_one(&flat.graph, expr, &|var: VarId, _: u16| values[var.index()]))
+    Ok(daesy_graph::Evaluator::new().evaluate_one(graph, expr, &|var: VarId, _: u16| values[var.index()]))
 }
 
 impl Request {

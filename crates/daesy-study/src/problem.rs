@@ -1,0 +1,338 @@
+//! A study as one problem: what is unknown and within which bounds, what was measured and when.
+//!
+//! It is read once, whatever method is asked for; the linear, the filter and the ensemble formulations are made from it, so that they
+//! search the same space, use the same samples and refuse the same mistakes.
+
+use daesy_estimate::search::SearchSpace;
+use daesy_graph::finding::{Finding, nearest};
+use daesy_graph::flat::FlatDae;
+use daesy_graph::{ExprId, Graph, Span, VarId};
+use daesy_structure::linearize::{LinearKind, LinearModel, parameter_values};
+
+use crate::data::Data;
+use crate::diagnostic::Diagnostic;
+use crate::failure::Failure;
+use crate::linear_study::with_computed;
+use crate::load::Loaded;
+use crate::prepare::{start_time, study_number};
+use crate::study::{Measurement, Named, Quantity, Study};
+
+/// An unknown of a study.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Unknown {
+    /// Its name.
+    pub name: String,
+    /// Where the study names it.
+    pub span: Span,
+    /// The parameter or free symbol of the flat model.
+    pub var: VarId,
+    /// Where a search starts.
+    pub start: f64,
+}
+
+/// A measured signal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MeasuredSignal {
+    /// Its name.
+    pub name: String,
+    /// The variable of the model that is read: the last of its presampling filter, if it has one.
+    pub variable: String,
+    /// The column of the data.
+    pub column: String,
+    /// Where the study names it.
+    pub span: Span,
+}
+
+/// One experiment: what was measured, and when.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The data.
+    pub data: Data,
+    /// When the experiment begins.
+    pub start: f64,
+    /// `[row * n_measured + signal]`; NaN where nothing was measured.
+    pub measured: Vec<f64>,
+    /// The first row that counts: none before `start + transient`.
+    pub first_counted: usize,
+}
+
+/// Whether a model is linear in its variables.
+#[derive(Debug)]
+pub enum Linearity {
+    /// It is, with constant coefficients.
+    Constant(Box<LinearModel>),
+    /// It is, with coefficients that depend on time.
+    TimeVarying(Box<LinearModel>),
+    /// It is not, and why.
+    Nonlinear(Box<Finding>),
+}
+
+/// What all methods of estimation begin with.
+#[derive(Debug)]
+pub struct Problem {
+    /// Unknowns.
+    pub unknowns: Vec<Unknown>,
+    /// Their bounds, those of the model included, and typical sizes.
+    pub space: SearchSpace,
+    /// Measured signals.
+    pub measured: Vec<MeasuredSignal>,
+    /// Experiments.
+    pub records: Vec<Record>,
+    /// Whether the model is linear.
+    pub linearity: Linearity,
+}
+
+impl Problem {
+    /// Reads the problem of a study.
+    ///
+    /// # Errors
+    /// Everything that is wrong with unknowns, measurements and data, with places in study, model or data.
+    pub fn read(loaded: &Loaded) -> Result<Self, Failure> {
+        let study = study_of(loaded)?;
+        let resolve = |findings: Vec<Finding>| -> Failure {
+            Failure::Input(findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)).collect())
+        };
+        let values = parameter_values(&loaded.flat)
+            .map_err(|finding| Failure::Input(vec![Diagnostic::resolve(&finding, &loaded.flat.sources)]))?;
+        let unknowns = unknowns(&loaded.flat, study, &values).map_err(resolve)?;
+        let space = space(loaded, study, &unknowns, &values)?;
+        let measured = measured(study).map_err(resolve)?;
+        let records = records(loaded, study, &measured)?;
+        let vars: Vec<VarId> = unknowns.iter().map(|unknown| unknown.var).collect();
+        let linearity = linearity(&loaded.flat, &vars, &measured);
+        Ok(Self { unknowns, space, measured, records, linearity })
+    }
+
+    /// The starting point of a search.
+    #[must_use]
+    pub fn start(&self) -> Vec<f64> {
+        self.unknowns.iter().map(|unknown| unknown.start).collect()
+    }
+
+    /// The unknowns as variables of the flat model.
+    #[must_use]
+    pub fn unknown_variables(&self) -> Vec<VarId> {
+        self.unknowns.iter().map(|unknown| unknown.var).collect()
+    }
+
+    /// The number of measured values that count.
+    #[must_use]
+    pub fn n_samples(&self) -> usize {
+        let counted = |record: &Record| {
+            let first = record.first_counted * self.measured.len();
+            record.measured[first..].iter().filter(|value| value.is_finite()).count()
+        };
+        self.records.iter().map(counted).sum()
+    }
+}
+
+/// The study, without which there is no question.
+///
+/// # Errors
+/// When there is only a model.
+pub fn study_of(loaded: &Loaded) -> Result<&Study, Failure> {
+    loaded.study.as_ref().ok_or_else(|| {
+        Failure::Input(vec![
+            Diagnostic::error("no-study", "a model alone says nothing about data, unknowns and measurements")
+                .with_help("write a study (.toml) that names the model"),
+        ])
+    })
+}
+
+/// Methods that weigh measurements need their accuracy.
+///
+/// # Errors
+/// One finding for each measurement without.
+pub fn refuse_unsaid_accuracy(study: &Study) -> Result<(), Failure> {
+    let is_unsaid = |signal: &&Named<Measurement>| signal.item.std.is_none() && signal.item.variance.is_none();
+    let refuse = |signal: &Named<Measurement>| {
+        let message = format!("the measurement `{}` says nothing about its accuracy", signal.name);
+        let finding = Finding::error("no-accuracy", signal.span, message)
+            .with_names([&signal.name])
+            .with_help("add `std` or `variance`; a number, an expression, or the name of an unknown; 0 means exact");
+        Diagnostic::resolve(&finding, &study.sources)
+    };
+    let diagnostics: Vec<Diagnostic> = study.measurements.iter().filter(is_unsaid).map(refuse).collect();
+    if diagnostics.is_empty() { Ok(()) } else { Err(Failure::Input(diagnostics)) }
+}
+
+fn unknowns(flat: &FlatDae, study: &Study, values: &[f64]) -> Result<Vec<Unknown>, Vec<Finding>> {
+    let mut findings = Vec::new();
+    let mut unknowns = Vec::new();
+    for unknown in &study.unknown {
+        let Some(var) = flat.find(&unknown.name) else { continue };
+        let name = &unknown.name;
+        if flat.variables[var.index()].is_structural {
+            let message = format!("`{name}` shapes the equations (an array size or a condition) and cannot be unknown");
+            findings.push(Finding::error("structural-unknown", unknown.span, message).with_names([name]));
+        }
+        unknowns.push(Unknown { name: name.clone(), span: unknown.span, var, start: values[var.index()] });
+    }
+    if findings.is_empty() { Ok(unknowns) } else { Err(findings) }
+}
+
+/// Bounds and sizes of the unknowns: those of the study, else those of the model.
+fn space(loaded: &Loaded, study: &Study, unknowns: &[Unknown], values: &[f64]) -> Result<SearchSpace, Failure> {
+    let mut space = SearchSpace { lower: Vec::new(), upper: Vec::new(), nominal: Vec::new() };
+    let mut diagnostics = Vec::new();
+    for (unknown, given) in unknowns.iter().zip(&study.unknown) {
+        let declared = &loaded.flat.variables[unknown.var.index()];
+        let mut number = |quantity: &Option<Quantity>, declared: Option<ExprId>| -> Option<f64> {
+            let value = match quantity {
+                Some(quantity) => match study_number(loaded, quantity, &|var| values[var.index()]) {
+                    Ok(value) => value,
+                    Err(wrong) => {
+                        diagnostics.extend(wrong);
+                        return None;
+                    }
+                },
+                None => evaluate(&loaded.flat.graph, declared?, values),
+            };
+            (!value.is_nan()).then_some(value)
+        };
+        let lower = number(&given.item.min, declared.min).unwrap_or(f64::NEG_INFINITY);
+        let upper = number(&given.item.max, declared.max).unwrap_or(f64::INFINITY);
+        let nominal = number(&given.item.nominal, declared.nominal);
+        if let Some(message) = outside(unknown, lower, upper) {
+            let finding = Finding::error("bounds", unknown.span, message).with_names([&unknown.name]);
+            diagnostics.push(Diagnostic::resolve(&finding, &study.sources));
+        }
+        let reach = if lower.is_finite() && upper.is_finite() { 0.1 * (upper - lower) } else { 1.0 };
+        let size = nominal.unwrap_or(if unknown.start != 0.0 { unknown.start } else { reach }).abs();
+        space.lower.push(lower);
+        space.upper.push(upper);
+        space.nominal.push(if size > 0.0 && size.is_finite() { size } else { 1.0 });
+    }
+    if diagnostics.is_empty() { Ok(space) } else { Err(Failure::Input(diagnostics)) }
+}
+
+/// What is wrong with the bounds of an unknown, if anything is.
+fn outside(unknown: &Unknown, lower: f64, upper: f64) -> Option<String> {
+    let Unknown { name, start, .. } = unknown;
+    if lower > upper {
+        Some(format!("the bounds of `{name}` contradict each other: {lower} > {upper}"))
+    } else if *start < lower || *start > upper {
+        Some(format!("the start of `{name}` is outside of its bounds: {start} is not in [{lower}, {upper}]"))
+    } else {
+        None
+    }
+}
+
+fn evaluate(graph: &Graph, expr: ExprId, values: &[f64]) -> f64 {
+    daesy_graph::Evaluator::new().evaluate_one(graph, expr, &|var: VarId, _: u16| values[var.index()])
+}
+
+fn measured(study: &Study) -> Result<Vec<MeasuredSignal>, Vec<Finding>> {
+    if study.measurements.is_empty() {
+        let finding = Finding::error("no-measurements", Span::NONE, "the study measures nothing")
+            .with_help("add `[measurements]` with a signal of the model and its accuracy");
+        return Err(vec![finding]);
+    }
+    let signal = |signal: &Named<Measurement>| MeasuredSignal {
+        name: signal.name.clone(),
+        variable: signal.variable().to_owned(),
+        column: signal.item.column.clone().unwrap_or_else(|| signal.name.clone()),
+        span: signal.span,
+    };
+    Ok(study.measurements.iter().map(signal).collect())
+}
+
+/// Times that differ by less than this fraction are the same: `start + transient` is a rounded sum.
+const SAME_TIME: f64 = 1e-12;
+
+fn records(loaded: &Loaded, study: &Study, measured: &[MeasuredSignal]) -> Result<Vec<Record>, Failure> {
+    if loaded.n_experiments() == 0 {
+        let finding = Finding::error("no-data", Span::NONE, "the study has no data")
+            .with_help("add `[data]` with `file = \"name.csv\"`");
+        return Err(Failure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]));
+    }
+    let mut diagnostics = Vec::new();
+    let mut records = Vec::new();
+    for data in loaded.experiments()? {
+        match values(&data, measured) {
+            Err(findings) => {
+                diagnostics.extend(findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)));
+            }
+            Ok(values) => {
+                let start = start_time(loaded, Some(&data));
+                let counted_from = start + study.identify.transient.unwrap_or(0.0);
+                let slack = SAME_TIME * counted_from.abs();
+                let first_counted = data.times.partition_point(|&time| time < counted_from - slack);
+                diagnostics.extend(empty(&data, measured, &values, first_counted));
+                records.push(Record { data, start, measured: values, first_counted });
+            }
+        }
+    }
+    if diagnostics.is_empty() { Ok(records) } else { Err(Failure::Input(diagnostics)) }
+}
+
+/// The measured columns of an experiment, row by row.
+fn values(data: &Data, measured: &[MeasuredSignal]) -> Result<Vec<f64>, Vec<Finding>> {
+    let n_measured = measured.len();
+    let mut values = vec![f64::NAN; n_measured * data.times.len()];
+    let mut findings = Vec::new();
+    for (at, signal) in measured.iter().enumerate() {
+        let Some(column) = data.column(&signal.column) else {
+            findings.push(missing_column(data, &signal.column, signal.span, &signal.name));
+            continue;
+        };
+        for (row, value) in column.iter().enumerate().filter(|(_, value)| value.is_finite()) {
+            values[row * n_measured + at] = *value;
+        }
+    }
+    if findings.is_empty() { Ok(values) } else { Err(findings) }
+}
+
+/// A record without a value that counts.
+fn empty(data: &Data, measured: &[MeasuredSignal], values: &[f64], first_counted: usize) -> Option<Diagnostic> {
+    if values[first_counted * measured.len()..].iter().any(|value| value.is_finite()) {
+        return None;
+    }
+    let columns: Vec<String> = measured.iter().map(|signal| signal.column.clone()).collect();
+    let is_all = values.iter().all(|value| value.is_nan());
+    let (code, message, help) = if is_all {
+        let message = format!("`{}` has no measured value in {}", data.file, columns.join(", "));
+        ("all-missing", message, "every cell is empty or NaN")
+    } else {
+        let message = format!("no sample is left after the transient in `{}`", data.file);
+        ("no-samples", message, "shorten `transient`, or measure longer")
+    };
+    let mut diagnostic = Diagnostic::about_file(code, &data.file, message).with_help(help);
+    diagnostic.names = columns;
+    Some(diagnostic)
+}
+
+/// A column that the data do not have.
+pub(crate) fn missing_column(data: &Data, column: &str, span: Span, name: &str) -> Finding {
+    let message = format!("the data file `{}` has no column `{column}` for `{name}`", data.file);
+    let finding = Finding::error("data-column", span, message).with_names([name]);
+    match nearest(column, data.names.iter().map(String::as_str)) {
+        Some(near) => finding.with_help(format!("did you mean `{near}`? Say so with `column = \"{near}\"`")),
+        None => finding.with_help(format!("its columns: {}", data.names.join(", "))),
+    }
+}
+
+/// Whether a model whose parameters have values is linear in its variables for all values of the unknowns, and measured signals are
+/// among these variables.
+#[must_use]
+pub fn linearity(flat: &FlatDae, unknowns: &[VarId], measured: &[MeasuredSignal]) -> Linearity {
+    let found = match with_computed(flat, unknowns) {
+        Ok(bound) => LinearModel::with_unknowns(&bound, unknowns),
+        Err(mut findings) => Err(Box::new(findings.swap_remove(0))),
+    };
+    let model = match found {
+        Ok(model) => model,
+        Err(finding) => return Linearity::Nonlinear(finding),
+    };
+    for signal in measured {
+        if model.computed.iter().any(|computed| computed.name == signal.variable) {
+            let message = format!("`{}` is computed nonlinearly from the other variables", signal.name);
+            let finding = Finding::error("nonlinear", signal.span, message).with_names([&signal.name]);
+            return Linearity::Nonlinear(Box::new(finding));
+        }
+    }
+    match model.kind {
+        LinearKind::Constant => Linearity::Constant(Box::new(model)),
+        LinearKind::TimeVarying => Linearity::TimeVarying(Box::new(model)),
+    }
+}
