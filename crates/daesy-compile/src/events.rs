@@ -3,7 +3,8 @@
 //! Every relation between numbers that vary continuously, and every `floor`, `ceil`, `div`, `mod` and `rem` of such, outside of
 //! `noEvent` and `smooth`, is replaced by a mode that keeps its value between events [@modelica36, sec. 8.5]. A relation that is affine
 //! in time with coefficients that change at events only is scheduled, all others have an event function. `abs`, `sign`, `min` and `max`
-//! make no events; they are evaluated as they stand. Variables that equations give as functions of time alone are put into relations:
+//! make no events; they are evaluated as they stand. Event functions of time alone are searched beforehand too (module `switches`), so
+//! that no step passes over a change. Variables that equations give as functions of time alone are put into relations:
 //! where `phase = mod(time, period)` jumps, `phase < width` follows before anything is solved in a mode that is over.
 //!
 //! `when c then x = e` becomes x = if (c and not pre(c)) then e else pre(x), with a mode for c [@modelica36, sec. 8.3.5.2].
@@ -16,7 +17,9 @@ use daesy_graph::{BinaryOp, ExprId, Graph, Leaf, Node, Printer, Reach, Span, Sub
 use daesy_system::{Action, ActionKind, AssertionLabel, Before, DiscreteVariable, EventLabel, Events, Root};
 use rustc_hash::FxHashMap;
 
+use crate::discrete_start::DiscreteInitial;
 use crate::lower::{CompileError, PartRows, evaluate_parameters};
+use crate::switches::{Kind, Switch};
 use crate::timed::Timed;
 
 /// Scheduled times closer than this, relative to their size, are one event.
@@ -30,6 +33,8 @@ pub(crate) struct Built {
     pub(crate) events: Events,
     /// The variable of each mode beside the discrete ones, with its position among all modes.
     pub(crate) modes: Vec<(VarId, usize)>,
+    /// Functions of time alone among the event functions.
+    pub(crate) switches: Vec<Switch>,
 }
 
 /// How a held value changes.
@@ -45,53 +50,6 @@ struct Held {
     var: VarId,
     change: Change,
     label: EventLabel,
-}
-
-/// Which initial equations speak of discrete variables only.
-pub(crate) struct DiscreteInitial {
-    pub(crate) is_discrete: Vec<bool>,
-    /// `variable = value`
-    values: Vec<(VarId, ExprId)>,
-    /// `pre(variable) = value`
-    before: Vec<(VarId, ExprId, EventLabel)>,
-}
-
-/// Finds initial equations `d = value` and `pre(d) = value` of discrete variables.
-pub(crate) fn split_initial(regular: &RegularDae, graph: &mut Graph) -> Result<DiscreteInitial, CompileError> {
-    let flat = &regular.flat;
-    let mut found = DiscreteInitial { is_discrete: Vec::new(), values: Vec::new(), before: Vec::new() };
-    let mut substitution = Substitution::new();
-    for eliminated in &regular.eliminated {
-        substitution.replace_leaf(graph, Leaf::var(eliminated.var), eliminated.value);
-    }
-    for equation in &flat.initial_equations {
-        let side = |graph: &Graph, expr: ExprId| match graph.node(expr) {
-            Node::Var { var, order: 0 } if flat.variables[var.index()].kind == VariableKind::Discrete => {
-                Some((var, false))
-            }
-            Node::Pre(var) if flat.variables[var.index()].kind == VariableKind::Discrete => Some((var, true)),
-            _ => None,
-        };
-        let pair = match (side(graph, equation.lhs), side(graph, equation.rhs)) {
-            (Some(target), _) => Some((target, equation.rhs)),
-            (None, Some(target)) => Some((target, equation.lhs)),
-            (None, None) => None,
-        };
-        found.is_discrete.push(pair.is_some());
-        if let Some(((var, is_before), value)) = pair {
-            let value = substitution.apply(graph, value);
-            if !is_before {
-                found.values.push((var, value));
-                continue;
-            }
-            let place = flat.sources.place(equation.span).map_or(String::new(), |place| place.to_string());
-            if found.before.iter().any(|(known, ..)| *known == var) {
-                return Err(CompileError::GivenTwice { name: flat.variables[var.index()].name.clone(), place });
-            }
-            found.before.push((var, value, EventLabel { text: flat.equation_text(equation), place }));
-        }
-    }
-    Ok(found)
 }
 
 /// Replaces what is held and writes the rows that say what happens at events.
@@ -263,7 +221,7 @@ pub(crate) fn build(
     modes.extend(builder.clocks.iter().enumerate().map(|(at, &(var, ..))| (var, events.clocks() + at)));
     modes.push((builder.initial, events.initial()));
     modes.push((builder.terminal, events.terminal()));
-    Ok(Built { events, modes })
+    Ok(Built { events, modes, switches: builder.switches })
 }
 
 /// Values of the discrete variables before the start: `pre(d) = value` among the initial equations, or the `start` attribute.
@@ -298,7 +256,8 @@ fn values_before(
         };
         rows.modes_before.push(value);
         let start = if start.is_finite() { start } else { first };
-        described.push(DiscreteVariable { name: variable.name.clone(), start, before });
+        let is_real = variable.value_type == ValueType::Real;
+        described.push(DiscreteVariable { name: variable.name.clone(), start, is_real, before });
     }
     Ok(described)
 }
@@ -318,6 +277,8 @@ struct Builder<'m> {
     /// What expressions become when they are held.
     images: FxHashMap<ExprId, ExprId>,
     held: Vec<Held>,
+    /// Functions of time alone whose changes are not known beforehand.
+    switches: Vec<Switch>,
     /// Variables that are functions of time, and what they become when they are held.
     timed: Timed,
     timed_images: FxHashMap<VarId, ExprId>,
@@ -341,6 +302,7 @@ impl<'m> Builder<'m> {
             leaves: None,
             images: FxHashMap::default(),
             held: Vec::new(),
+            switches: Vec::new(),
             timed: Timed::default(),
             timed_images: FxHashMap::default(),
             names: FxHashMap::default(),
@@ -594,6 +556,7 @@ impl<'m> Builder<'m> {
                     Some(affine) => self.hold_timed_relation(graph, made, op, affine, label),
                     None => {
                         let is_zero_above = matches!(op, BinaryOp::GreaterEqual | BinaryOp::Less);
+                        self.watch(graph, difference, Kind::Sign { is_zero_above });
                         self.push(graph, made, Change::Roots(vec![(difference, is_zero_above)]), label)
                     }
                 }
@@ -637,6 +600,13 @@ impl<'m> Builder<'m> {
         let var = self.fresh();
         self.held.push(Held { value, var, change, label });
         graph.var(var)
+    }
+
+    /// Takes note of an event function that depends on time alone, so that steps can end where it changes.
+    fn watch(&mut self, graph: &Graph, function: ExprId, kind: Kind) {
+        if self.varies_with_time_only(graph, function) {
+            self.switches.push(Switch { function, kind });
+        }
     }
 
     /// slope and remainder of an expression that is affine in time, both constant between events.
@@ -717,6 +687,7 @@ impl<'m> Builder<'m> {
                 self.held.push(Held { value, var, change: Change::At(at), label });
             }
             None => {
+                self.watch(graph, arg, Kind::Whole);
                 let (above, below) = (graph.sub(arg, mode), graph.sub(next, arg));
                 let change = Change::Roots(vec![(above, true), (below, false)]);
                 self.held.push(Held { value: floor, var, change, label });
@@ -737,6 +708,7 @@ impl<'m> Builder<'m> {
         let var = self.fresh();
         let (mode, zero, one) = (graph.var(var), graph.number(0.0), graph.number(1.0));
         let exact = graph.div(lhs, rhs);
+        self.watch(graph, exact, Kind::Whole);
         let is_not_positive = graph.less_equal(mode, zero);
         let is_not_negative = graph.greater_equal(mode, zero);
         let down = graph.select(is_not_positive, one, zero);

@@ -5,6 +5,8 @@
 //! processor and the [`Backend`].
 #![deny(unsafe_code)]
 
+mod discrete_start;
+mod enclosure;
 mod events;
 mod interpret;
 mod kernels;
@@ -15,6 +17,7 @@ mod operation;
 mod pool;
 mod roots;
 mod step;
+mod switches;
 mod system;
 mod tape;
 mod timed;

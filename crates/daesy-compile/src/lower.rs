@@ -19,6 +19,7 @@ use crate::interpret::Interpreter;
 use crate::memory::LaneMemory;
 use crate::operation::{Binary, Unary};
 use crate::pool::Pool;
+use crate::switches::Switches;
 use crate::tape::{LaneFunction, TapeBuilder, TapeError, TapeOptions, Value};
 
 /// Why a model could not be compiled.
@@ -41,8 +42,10 @@ pub enum CompileError {
         /// Where `reinit` was written.
         place: String,
     },
-    /// Two initial equations say what a discrete variable was before the start.
-    #[error("two initial equations give `pre({name})`")]
+    /// An initial equation gives a discrete variable, and something else does too.
+    #[error(
+        "the start of `{name}` is given twice: by an initial equation, and by another one, its own equation or a fixed start"
+    )]
     GivenTwice {
         /// The variable.
         name: String,
@@ -75,6 +78,8 @@ pub struct CompiledSystem {
     pub(crate) rows: PartRows,
     /// The variable that stands for each mode.
     mode_variables: Vec<Option<VarId>>,
+    /// What changes with time alone.
+    pub(crate) switches: Option<Arc<Switches>>,
     parts: [OnceLock<CompiledPart>; N_PARTS],
     /// The unknowns as one program, where all blocks are linear.
     pub(crate) unknowns: OnceLock<Option<crate::step::UnknownsProgram>>,
@@ -163,7 +168,7 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
         observed_names.push(format!("der({})", variables[var.index()].name));
     }
     let discrete_initial = match relations {
-        Relations::Held => Some(crate::events::split_initial(&regular, &mut graph)?),
+        Relations::Held => Some(crate::discrete_start::split_initial(&regular, &mut graph)?),
         Relations::Literal => None,
     };
     let is_about_discrete =
@@ -203,6 +208,7 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
     };
     let parameters = evaluate_parameters(&regular, &[])?;
     let mut description = describe(&regular, &parameters, observed_names, initial_labels);
+    let mut switches = Vec::new();
     let mut mode_variables: Vec<Option<VarId>> = regular.discrete.iter().map(|&var| Some(var)).collect();
     if let Some(discrete_initial) = &discrete_initial {
         let built = crate::events::build(&regular, &mut graph, &mut rows, discrete_initial)?;
@@ -219,11 +225,24 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
         description.n_modes = built.events.n_modes();
         description.n_roots = built.events.roots.len();
         description.events = built.events;
+        switches = built.switches;
         let kind = |var: VarId| variables.get(var.index()).map_or(VariableKind::Discrete, |variable| variable.kind);
         rows.root_rates = rows.roots.iter().map(|&root| graph.total_time_derivative(root, &kind)).collect();
     }
+    if relations == Relations::Literal {
+        let rows: Vec<ExprId> = rows.residual.iter().chain(&rows.constraint).copied().collect();
+        switches = crate::switches::find(&regular, &mut graph, &rows);
+    }
+    // Modes are variables beyond those of the model.
+    let is_constant = |var: VarId| {
+        variables.get(var.index()).is_none_or(|variable| {
+            matches!(variable.kind, VariableKind::Parameter | VariableKind::Constant | VariableKind::Discrete)
+        })
+    };
+    let switches = Switches::new(&graph, &switches, &is_constant).map(Arc::new);
     let system = CompiledSystem {
         description,
+        switches,
         places,
         graph: Arc::new(graph),
         rows,
@@ -876,6 +895,7 @@ fn describe(
                     DiscreteVariable {
                         name: variable.name.clone(),
                         start: number(variable.start).unwrap_or(first),
+                        is_real: variable.value_type == ValueType::Real,
                         before: EventLabel::default(),
                     }
                 })

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use daesy_graph::VarId;
 use daesy_system::{
     ConstraintStep, DaeSystem, Description, Evaluator, ExplicitMethod, ExplicitSteps, GivenParameter, LaneEvaluator,
     LanePoint, LinearUnknowns, Offer, ParameterError, Part, Pattern, Point, StepProgram, StepProgramError, StepRequest,
@@ -68,6 +69,25 @@ impl DaeSystem for CompiledSystem {
             Some(program) if program.is_for(method) => Offer::Ready(Box::new(program.steps())),
             _ => Offer::Never,
         }
+    }
+
+    fn next_switch(&self, point: &Point<'_>, until: f64) -> f64 {
+        let Some(switches) = &self.switches else { return f64::INFINITY };
+        let groups: [&[f64]; 6] =
+            [&[point.time], point.states, point.unknowns, point.parameters, point.inputs, point.modes];
+        let value = |place: u32| {
+            let mut at = place as usize;
+            for group in groups {
+                match group.get(at) {
+                    Some(&value) => return value,
+                    None => at -= group.len(),
+                }
+            }
+            f64::NAN
+        };
+        let place = |var: &VarId| self.places.of_leaf.get(&(*var, 0)).copied();
+        let leaves: Vec<f64> = switches.leaves().iter().map(|var| place(var).map_or(f64::NAN, value)).collect();
+        switches.next(&leaves, point.time, until).map_or(f64::INFINITY, |change| change.after)
     }
 
     fn step_program(&self, request: &StepRequest<'_>) -> Result<Box<dyn StepProgram>, StepProgramError> {

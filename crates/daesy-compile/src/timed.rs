@@ -18,10 +18,16 @@ impl Timed {
     /// Finds the definitions among rows that are zero. Nothing is searched in a model without relations and whole numbers.
     pub(crate) fn find(regular: &RegularDae, graph: &mut Graph, rows: impl Iterator<Item = ExprId>) -> Self {
         let rows: Vec<ExprId> = rows.collect();
-        let mut values = FxHashMap::default();
-        if !rows.iter().any(|&row| graph.may_make_events(row)) {
-            return Self { values };
+        if rows.iter().any(|&row| graph.may_make_events(row)) {
+            Self::of(regular, graph, &rows)
+        } else {
+            Self::default()
         }
+    }
+
+    /// The definitions among rows that are zero.
+    pub(crate) fn of(regular: &RegularDae, graph: &mut Graph, rows: &[ExprId]) -> Self {
+        let mut values = FxHashMap::default();
         let variables = &regular.flat.variables;
         let varies = |leaf: &Leaf| match leaf {
             Leaf::Time => false,

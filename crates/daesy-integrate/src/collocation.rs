@@ -160,7 +160,7 @@ impl Collocation {
 
     /// Weights w with q(x) = w_0 q(0) + sum of w_i q(c_i) for polynomials q up to degree s.
     pub(crate) fn interpolation(&self, x: f64, weights: &mut Vec<f64>) {
-        // Products of x - node over all nodes before and behind each.
+        // Products of x - node over all nodes before and after each.
         weights.clear();
         weights.push(1.0);
         let mut before = x;
@@ -168,10 +168,10 @@ impl Collocation {
             weights.push(before);
             before *= x - c;
         }
-        let mut behind = 1.0;
+        let mut after = 1.0;
         for at in (0..=self.n_stages).rev() {
-            weights[at] *= behind * self.spreads[at];
-            behind *= x - if at == 0 { 0.0 } else { self.c[at - 1] };
+            weights[at] *= after * self.spreads[at];
+            after *= x - if at == 0 { 0.0 } else { self.c[at - 1] };
         }
     }
 }

@@ -66,7 +66,7 @@ struct Candidate {
     size: f64,
 }
 
-/// Finds the variable that keeps a row from having a finite value; nothing where the row holds none.
+/// Finds the variable that keeps a row from having a finite value; an empty name if the row holds none.
 pub(crate) fn find_culprit(
     system: &dyn DaeSystem,
     family: Family,

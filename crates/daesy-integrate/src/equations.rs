@@ -5,6 +5,7 @@ use daesy_system::{DaeSystem, Evaluator, Part, Pattern, Point, Rate};
 use crate::culprit::{RESIDUALS, find_culprit};
 use crate::error::IntegrateError;
 use crate::linear::{LinearSolver, Scalar, SingularMatrix};
+use crate::slopes::{Slopes, mend};
 
 /// Everything about a point that does not change during a solve.
 #[derive(Clone, Copy)]
@@ -47,6 +48,13 @@ pub(crate) struct Work {
     pub(crate) factorizations: usize,
 }
 
+/// A residual whose derivative is infinite.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct SingularRow {
+    pub(crate) time: f64,
+    pub(crate) row: usize,
+}
+
 /// A system, an evaluator of it, and its Jacobians at some point.
 pub(crate) struct Equations<'s> {
     pub(crate) system: &'s dyn DaeSystem,
@@ -62,6 +70,8 @@ pub(crate) struct Equations<'s> {
     /// Memory for dF/dt and dF/du.
     drives: Vec<f64>,
     pub(crate) work: Work,
+    /// Where a derivative was first found to be infinite though the residual has a value.
+    pub(crate) singular_slope: Option<SingularRow>,
     /// Operations of evaluating the residuals, about.
     residual_cost: f64,
 }
@@ -100,6 +110,7 @@ impl<'s> Equations<'s> {
                 + description.unknowns.len()) as f64,
             system,
             work: Work::default(),
+            singular_slope: None,
         }
     }
 
@@ -138,7 +149,24 @@ impl<'s> Equations<'s> {
         self.by_states.resize(self.system.pattern(Part::ResidualByStates).n_entries(), 0.0);
         self.evaluator.evaluate(Part::ResidualByUnknowns, point, &mut self.by_unknowns);
         self.evaluator.evaluate(Part::ResidualByStates, point, &mut self.by_states);
-        self.by_unknowns.iter().chain(&self.by_states).all(|value| value.is_finite())
+        let (mut by_unknowns, mut by_states) =
+            (std::mem::take(&mut self.by_unknowns), std::mem::take(&mut self.by_states));
+        let is_finite = self.mend_slopes(Part::ResidualByUnknowns, point, &mut by_unknowns)
+            && self.mend_slopes(Part::ResidualByStates, point, &mut by_states);
+        (self.by_unknowns, self.by_states) = (by_unknowns, by_states);
+        is_finite
+    }
+
+    /// Takes slopes of chords where derivatives of residuals are infinite, see module `slopes`; false where the residuals have no values.
+    pub(crate) fn mend_slopes(&mut self, part: Part, point: &Point<'_>, values: &mut [f64]) -> bool {
+        match mend(self.system, &mut *self.evaluator, part, point, values) {
+            Slopes::Finite => true,
+            Slopes::Mended { row } => {
+                self.singular_slope.get_or_insert(SingularRow { time: point.time, row });
+                true
+            }
+            Slopes::NotFinite => false,
+        }
     }
 
     /// F_t + F_u u': how the residuals change with the time when the inputs have the given rates.
@@ -152,6 +180,7 @@ impl<'s> Equations<'s> {
             }
             self.drives.resize(pattern.n_entries(), 0.0);
             self.evaluator.evaluate(part, point, &mut self.drives);
+            mend(self.system, &mut *self.evaluator, part, point, &mut self.drives);
             for (row, rate) in rates.iter_mut().enumerate() {
                 for entry in pattern.row(row) {
                     *rate += self.drives[entry] * factors[pattern.columns[entry] as usize];

@@ -6,11 +6,12 @@
 //! nothing. Where several relations disturb each other the inner iteration changes only the first of them at a time, which ends for
 //! the complementarity problems that ideal diodes and their like make (the least-index rule of [@murty1974]).
 
-use daesy_system::{ActionKind, Before, DaeSystem, Evaluator, Events, Part, Quantity, Root};
+use daesy_system::{ActionKind, Before, DaeSystem, Evaluator, Events, Part, Pattern, Quantity, Root};
 
 use crate::equations::Surroundings;
 use crate::error::IntegrateError;
 use crate::initialize::{InitializeOptions, Initialized, initialize_from};
+use crate::linear::LinearSolver;
 use crate::simulate::Rules;
 use crate::step::Stepper;
 use crate::transfer::{Crossing, Transfer};
@@ -33,6 +34,22 @@ const SAME_TICK: f64 = 1e-9;
 /// Values before the start that follow from it are the same if they differ by less, relative to their size.
 const SAME_START: f64 = 1e-12;
 
+/// Rounds of an iteration after which discrete variables in a loop are solved for together: with the unknowns, and among themselves.
+const JOINT_ROUNDS: usize = 4;
+const JOINT_INNER_ROUNDS: usize = 16;
+
+/// Discrete variables that are solved for together at most.
+const MAX_JOINT: usize = 64;
+
+/// Steps of Newton's method for them.
+const MAX_JOINT_STEPS: usize = 20;
+
+/// They are moved by this part of their size to see what follows.
+const JOINT_DISTANCE: f64 = 1e-6;
+
+/// Values of discrete variables in a loop are the same if they differ by less, relative to their size.
+const SAME_VALUE: f64 = 1e-12;
+
 /// States that change by more than this to meet the constraints of new modes, relative to their size, have jumped.
 const MOVED: f64 = 1e-4;
 
@@ -41,6 +58,44 @@ const NOISE: f64 = 0.1;
 
 /// An event function so many times farther from zero than its band has left it.
 const OUTSIDE: f64 = 10.0;
+
+/// A clock of `sample(start, interval)`: ticks at start, start + interval, ..
+#[derive(Clone, Copy)]
+struct Clock {
+    start: f64,
+    interval: f64,
+}
+
+impl Clock {
+    /// The time of a tick; infinite if there is no such tick.
+    fn tick(self, number: f64) -> f64 {
+        if number == 0.0 {
+            self.start
+        } else if self.interval > 0.0 {
+            self.start + number * self.interval
+        } else {
+            f64::INFINITY
+        }
+    }
+
+    /// The number of the tick next to a time.
+    fn number_near(self, time: f64) -> f64 {
+        if self.interval > 0.0 { ((time - self.start) / self.interval).round().max(0.0) } else { 0.0 }
+    }
+
+    /// Whether a tick is at a time, to rounding.
+    fn meets(self, time: f64, number: f64) -> bool {
+        let tolerance = SAME_TICK * self.interval.abs() + SAME_TIME * (time.abs() + self.start.abs());
+        (time - self.tick(number)).abs() <= tolerance
+    }
+
+    /// The number of the first tick after a time and after the tick `last`.
+    fn number_after(self, time: f64, last: f64) -> f64 {
+        let near = self.number_near(time);
+        let is_past = self.tick(near) < time || self.meets(time, near);
+        (if is_past { near + 1.0 } else { near }).max(last + 1.0)
+    }
+}
 
 /// States that when-clauses gave new values, all at once, with the point where these were computed.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -84,6 +139,31 @@ pub(crate) struct EventLoop<'s> {
     /// How far from zero each event function must be to have crossed.
     pub(crate) bands: Vec<f64>,
     roots: Vec<f64>,
+    /// The number of the last tick of each clock, counted from 0; below 0 before the first.
+    last_ticks: Vec<f64>,
+}
+
+/// Discrete variables that change from round to round.
+struct Loops {
+    /// Their values at the beginning.
+    first: Vec<f64>,
+    /// By discrete variable: whether it is a number that has changed.
+    is_moving: Vec<bool>,
+    /// Numbers closer than this, relative to their size, are the same.
+    tolerance: f64,
+}
+
+impl Loops {
+    fn new(events: &Events, modes: &[f64]) -> Self {
+        let n = events.discrete.len();
+        Self { first: modes[..n].to_vec(), is_moving: vec![false; n], tolerance: 0.0 }
+    }
+
+    fn note(&mut self, events: &Events, modes: &[f64], wanted: &[f64]) {
+        for (at, discrete) in events.discrete.iter().enumerate() {
+            self.is_moving[at] |= discrete.is_real && modes[at] != wanted[at];
+        }
+    }
 }
 
 /// Values just before an event.
@@ -174,13 +254,13 @@ pub fn initialize_with_events(
             let around = Surroundings { time, parameters, inputs, modes: &modes };
             let wanted = settler.wanted(&around, &guess, &unknowns);
             let is_one_at_a_time = round > SIMULTANEOUS_ROUNDS;
-            let changed = settler.adopt(&mut modes, &wanted, is_one_at_a_time) || has_other_past;
+            if round + 1 == MAX_ROUNDS {
+                return Err(settler.unsettled(time, &modes, &wanted));
+            }
+            let changed = settler.adopt(&mut modes, &wanted, is_one_at_a_time, 0.0) || has_other_past;
             if !changed && found.is_some() && is_done {
                 settler.check_before(time, &before)?;
                 break;
-            }
-            if round + 1 == MAX_ROUNDS {
-                return Err(settler.unsettled(time, &modes, &wanted));
             }
             if !changed || round % 4 == 3 || round == 0 || is_one_at_a_time || found.is_some() {
                 let next = initialize_from(system, time, parameters, inputs, &modes, options, found.as_ref())?;
@@ -214,12 +294,14 @@ impl<'s> EventLoop<'s> {
             sides: vec![false; n(Part::Roots)],
             bands: vec![0.0; n(Part::Roots)],
             roots: vec![0.0; n(Part::Roots)],
+            last_ticks: vec![-1.0; events.n_clocks],
         }
     }
 
     /// Whether there is anything to look after.
     pub(crate) fn is_needed(&self) -> bool {
-        self.events.has_layout && (self.events.can_happen() || !self.events.assertions.is_empty())
+        let events = self.events;
+        events.has_layout && (events.can_happen() || events.has_terminal || !events.assertions.is_empty())
     }
 
     /// The values that the modes want at a point, conditions that are not numbers counting as false.
@@ -229,12 +311,16 @@ impl<'s> EventLoop<'s> {
     }
 
     /// Gives the modes their wanted values; with `is_one_at_a_time` only the first held value that wants to change does. True where
-    /// something changed.
-    fn adopt(&self, modes: &mut [f64], wanted: &[f64], is_one_at_a_time: bool) -> bool {
+    /// something changed. Numbers stay that differ by less than `tolerance`, relative to their size.
+    fn adopt(&self, modes: &mut [f64], wanted: &[f64], is_one_at_a_time: bool, tolerance: f64) -> bool {
         let n_switched = self.events.n_switched();
         let mut has_changed = false;
         for (at, &value) in wanted.iter().enumerate() {
             if modes[at] != value && value.is_finite() {
+                let is_real = self.events.discrete.get(at).is_some_and(|discrete| discrete.is_real);
+                if is_real && (modes[at] - value).abs() <= tolerance * value.abs() {
+                    continue;
+                }
                 modes[at] = value;
                 has_changed = true;
                 if is_one_at_a_time && at >= n_switched {
@@ -375,7 +461,6 @@ impl<'s> EventLoop<'s> {
                 // What ticks does so at the event only.
                 has_passed = true;
                 stepper.model.modes[first_clock..first_clock + ticks.len()].fill(0.0);
-                stepper.model.modes[terminal] = 0.0;
             }
             if round == MAX_ROUNDS {
                 let wanted = stepper.model.modes[before..before + n].to_vec();
@@ -394,7 +479,7 @@ impl<'s> EventLoop<'s> {
                 }
             }
         }
-        settled.has_changed |= !settled.reinitialized.is_empty();
+        settled.has_changed |= !settled.reinitialized.is_empty() || is_end && self.events.has_terminal;
         self.mark_sides(stepper);
         Ok(settled)
     }
@@ -409,32 +494,11 @@ impl<'s> EventLoop<'s> {
     ) -> Result<(), IntegrateError> {
         let mut is_solved = outer_round > 0;
         let mut refused = None;
+        let mut loops = Loops::new(self.events, &stepper.model.modes);
         for round in 0..MAX_ROUNDS {
-            let mut has_changed = false;
-            // Discrete values follow each other first: that costs no solution of the equations.
-            for inner in 0..=MAX_ROUNDS {
-                let around = stepper.surroundings();
-                let mut wanted = {
-                    let point = around.point(&stepper.now.states, &stepper.now.unknowns);
-                    self.evaluator.evaluate(Part::Modes, &point, &mut self.updated);
-                    self.updated.clone()
-                };
-                if round >= ROUNDING_ROUNDS {
-                    self.leave_undecided(stepper, &mut wanted);
-                }
-                if !self.adopt(&mut stepper.model.modes, &wanted, round > SIMULTANEOUS_ROUNDS) {
-                    break;
-                }
-                has_changed = true;
-                if round > SIMULTANEOUS_ROUNDS {
-                    break;
-                }
-                if inner == MAX_ROUNDS {
-                    return Err(self.unsettled(stepper.now.time, &stepper.model.modes, &wanted));
-                }
-            }
+            let has_changed = self.follow(stepper, round, &mut loops)?;
             if !has_changed && is_solved {
-                // Constraints that states which go on do not meet ask for a jump, and nobody knows which.
+                // Constraints that states which go on do not meet ask for a jump that no rule gives.
                 return match (refused, origin) {
                     (Some(reason), Some(origin))
                         if have_moved(
@@ -453,18 +517,114 @@ impl<'s> EventLoop<'s> {
             }
             stepper.restart().map_err(|error| self.in_mode(error, stepper))?;
             is_solved = true;
-            if !has_changed {
-                // The unknowns may have moved with new inputs.
-                continue;
-            }
-            if round + 1 == MAX_ROUNDS {
-                let around = stepper.surroundings();
-                let point = around.point(&stepper.now.states, &stepper.now.unknowns);
-                self.evaluator.evaluate(Part::Modes, &point, &mut self.updated);
-                return Err(self.unsettled(stepper.now.time, &stepper.model.modes, &self.updated));
+            if has_changed && round % JOINT_ROUNDS == JOINT_ROUNDS - 1 && self.solve_together(stepper, &mut loops) {
+                stepper.restart().map_err(|error| self.in_mode(error, stepper))?;
             }
         }
-        Err(IntegrateError::Unsettled { time: stepper.now.time, names: String::new() })
+        Err(self.unsettled_here(stepper))
+    }
+
+    /// Discrete values follow each other with the unknowns as they are, which costs no solution of the equations. True where one changed.
+    fn follow(
+        &mut self,
+        stepper: &mut Stepper<'_, '_>,
+        round: usize,
+        loops: &mut Loops,
+    ) -> Result<bool, IntegrateError> {
+        let is_one_at_a_time = round > SIMULTANEOUS_ROUNDS;
+        // A value may follow all others one after the other.
+        let most = MAX_ROUNDS + self.events.n_updated();
+        for inner in 0..most {
+            let around = stepper.surroundings();
+            let mut wanted = self.wanted(&around, &stepper.now.states, &stepper.now.unknowns);
+            if round >= ROUNDING_ROUNDS {
+                self.leave_undecided(stepper, &mut wanted);
+            }
+            loops.note(self.events, &stepper.model.modes, &wanted);
+            if !self.adopt(&mut stepper.model.modes, &wanted, is_one_at_a_time, loops.tolerance) {
+                return Ok(inner > 0);
+            }
+            if is_one_at_a_time {
+                return Ok(true);
+            }
+            if inner % JOINT_INNER_ROUNDS == JOINT_INNER_ROUNDS - 1 {
+                self.solve_together(stepper, loops);
+            }
+        }
+        Err(self.unsettled_here(stepper))
+    }
+
+    /// Solves for discrete variables that determine each other, directly or through the unknowns, by Newton's method:
+    ///
+    /// ```text
+    /// z - M(t, s, v, z) = 0,     F(t, s, v, z) = 0
+    /// ```
+    ///
+    /// with v from the second for given z, all other modes as they are, and the derivatives by differences; a loop of assignments such as
+    /// a = b + 1, b = 2 a - 5 has a solution that following one by the other never reaches. The values at hand stay where that fails.
+    fn solve_together(&mut self, stepper: &mut Stepper<'_, '_>, loops: &mut Loops) -> bool {
+        let moving: Vec<usize> = (0..loops.is_moving.len()).filter(|&at| loops.is_moving[at]).collect();
+        let n = moving.len();
+        if n == 0 || n > MAX_JOINT {
+            return false;
+        }
+        let entries = u32::try_from(n).unwrap_or(u32::MAX);
+        let pattern = Pattern {
+            n_rows: n,
+            n_cols: n,
+            row_starts: (0..=entries).map(|row| row * entries).collect(),
+            columns: (0..n).flat_map(|_| 0..entries).collect(),
+        };
+        let Ok(mut solver) = LinearSolver::<f64>::new(&pattern) else { return false };
+        let mut modes = stepper.model.modes.clone();
+        for &at in &moving {
+            modes[at] = loops.first[at];
+        }
+        for _ in 0..MAX_JOINT_STEPS {
+            let Some(mut residual) = self.loop_residual(stepper, &modes, &moving) else { return false };
+            let mut matrix = vec![0.0; n * n];
+            for (column, &at) in moving.iter().enumerate() {
+                let distance = JOINT_DISTANCE * modes[at].abs().max(1e-3);
+                let mut beside = modes.clone();
+                beside[at] += distance;
+                let Some(there) = self.loop_residual(stepper, &beside, &moving) else { return false };
+                for row in 0..n {
+                    matrix[row * n + column] = (there[row] - residual[row]) / (beside[at] - modes[at]);
+                }
+            }
+            if solver.factor(&matrix).is_err() || solver.solve(&mut residual).is_err() {
+                return false;
+            }
+            let mut is_close = true;
+            for (&at, change) in moving.iter().zip(&residual) {
+                modes[at] -= change;
+                is_close &= change.abs() <= SAME_VALUE * modes[at].abs().max(f64::MIN_POSITIVE);
+            }
+            if !moving.iter().all(|&at| modes[at].is_finite()) {
+                return false;
+            }
+            if is_close || residual.iter().all(|change| *change == 0.0) {
+                stepper.model.modes = modes;
+                loops.tolerance = 10.0 * SAME_VALUE;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// z - M(t, s, v, z) for some modes z, with v solved for them; none where the equations have no solution.
+    fn loop_residual(&mut self, stepper: &mut Stepper<'_, '_>, modes: &[f64], moving: &[usize]) -> Option<Vec<f64>> {
+        let unknowns = stepper.unknowns_with(modes.to_vec())?;
+        let around = Surroundings { modes, ..stepper.surroundings() };
+        let wanted = self.wanted(&around, &stepper.now.states, &unknowns);
+        moving.iter().map(|&at| Some(modes[at] - wanted[at]).filter(|value| value.is_finite())).collect()
+    }
+
+    /// What keeps changing at the point at hand.
+    fn unsettled_here(&mut self, stepper: &Stepper<'_, '_>) -> IntegrateError {
+        let around = stepper.surroundings();
+        let wanted = self.wanted(&around, &stepper.now.states, &stepper.now.unknowns);
+        self.unsettled(stepper.now.time, &stepper.model.modes, &wanted)
     }
 
     /// Keeps relations as they are whose event functions are zero as far as anyone can tell: with continuous equations such as those
@@ -616,7 +776,7 @@ impl<'s> EventLoop<'s> {
         }
     }
 
-    /// The modes with the relation of an event function turned over; nothing where its value is not a truth.
+    /// The modes with the relation of an event function turned over; None if its value is not a truth.
     pub(crate) fn turned(&self, root: usize, modes: &[f64]) -> Option<Vec<f64>> {
         let at = self.events.n_switched() + self.events.roots[root].held as usize;
         let mut turned = modes.to_vec();
@@ -669,48 +829,54 @@ impl<'s> EventLoop<'s> {
         self.evaluator.evaluate(Part::Schedule, &point, &mut self.schedule);
     }
 
-    /// The next time at which something is scheduled, later than now.
-    pub(crate) fn next_scheduled(&mut self, stepper: &Stepper<'_, '_>) -> f64 {
+    /// The next time at which something is scheduled, later than now; what changes with time alone is searched up to `until`.
+    pub(crate) fn next_scheduled(&mut self, stepper: &Stepper<'_, '_>, until: f64) -> f64 {
+        let time = stepper.now.time;
+        let resolution = SAME_TIME * (2.0 * time.abs());
+        let around = Surroundings { time: time + resolution, ..stepper.surroundings() };
+        let point = around.point(&stepper.now.states, &stepper.now.unknowns);
+        let mut next = stepper.model.equations.system.next_switch(&point, until);
         if self.schedule.is_empty() {
-            return f64::INFINITY;
+            return next;
         }
         self.evaluate_schedule(stepper);
-        let time = stepper.now.time;
         let n = self.events.scheduled.len();
         let is_later = |candidate: f64| candidate - time > SAME_TIME * (time.abs() + candidate.abs());
-        let mut next = f64::INFINITY;
         for &candidate in self.schedule[..n].iter().filter(|candidate| is_later(**candidate)) {
             next = next.min(candidate);
         }
-        for clock in self.schedule[n..].chunks_exact(2) {
-            let (start, interval) = (clock[0], clock[1]);
-            if time < start && is_later(start) {
-                next = next.min(start);
-            } else if interval > 0.0 {
-                let n_past = ((time - start) / interval + SAME_TICK).floor();
-                next = next.min(start + (n_past + 1.0) * interval);
-            }
+        for (clock, &last) in self.schedule[n..].chunks_exact(2).zip(&self.last_ticks) {
+            let clock = Clock { start: clock[0], interval: clock[1] };
+            next = next.min(clock.tick(clock.number_after(time, last)));
         }
         next
     }
 
-    /// Which clocks tick now.
+    /// Which clocks tick now. A tick is met by the first event within rounding of it, before or after, and by no other.
     fn ticks(&mut self, stepper: &Stepper<'_, '_>) -> Vec<bool> {
         if self.events.n_clocks == 0 {
             return Vec::new();
         }
         self.evaluate_schedule(stepper);
         let time = stepper.now.time;
-        let n = self.events.scheduled.len();
-        self.schedule[n..]
-            .chunks_exact(2)
-            .map(|clock| {
-                let (start, interval) = (clock[0], clock[1]);
-                let tolerance = SAME_TICK * interval.abs() + SAME_TIME * (time.abs() + start.abs());
-                let nearest = if interval > 0.0 { ((time - start) / interval).round().max(0.0) } else { 0.0 };
-                (time - (start + nearest * interval)).abs() <= tolerance
+        let clocks = self.schedule[self.events.scheduled.len()..].chunks_exact(2);
+        clocks
+            .zip(&mut self.last_ticks)
+            .map(|(clock, last)| {
+                let clock = Clock { start: clock[0], interval: clock[1] };
+                let number = clock.number_near(time);
+                let ticks = number > *last && clock.meets(time, number);
+                if ticks {
+                    *last = number;
+                }
+                ticks
             })
             .collect()
+    }
+
+    /// Goes on with the clocks of another loop of the same model.
+    pub(crate) fn take_clocks(&mut self, other: &EventLoop<'_>) {
+        self.last_ticks.clone_from(&other.last_ticks);
     }
 
     /// The first assertion that does not hold at the point at hand, and those that only warn.

@@ -8,8 +8,10 @@
 //! error = h |e5|^2 / sqrt(|e5|^2 + 0.01 |e3|^2)
 //! ```
 //!
-//! A step comes near the border of the region of stability where h times the estimate |k13 - k12| / |y13 - y12| of the largest
-//! rate is large [@hairer1996, sec. IV.2].
+//! A step comes near the border of the region of stability where h times the largest rate is large: the estimate
+//! |k13 - k12| / |y13 - y12| [@hairer1996, sec. IV.2], which costs nothing but sees only what moves, and the spectral radius (module
+//! `spectral`), which sees all. Steps beyond the border are not tried: what grows there is seen by the estimate of the error only once it
+//! has reached the tolerance, and between the ends of steps it is larger than at the ends.
 
 use std::sync::LazyLock;
 
@@ -18,6 +20,7 @@ use daesy_system::{ExplicitMethod, ExplicitStart, ExplicitSteps, Offer};
 use crate::dop853::{A, C, CONTINUOUS, ERROR_3, ERROR_5, EXTENDED, STAGES};
 use crate::error::IntegrateError;
 use crate::model::{Model, Moment, Trial};
+use crate::spectral::Borders;
 use crate::step::Place;
 use crate::unknowns::Care;
 
@@ -26,6 +29,9 @@ pub(crate) const ERROR_ORDER: f64 = 8.0;
 
 /// h times the largest rate from which on the implicit method is worth a trial; the border of stability is at about 6.
 pub(crate) const NEAR_BORDER: f64 = 1.0;
+
+/// h times the largest rate that no step goes beyond: a little within the border of stability.
+const LARGEST_RATE: f64 = 4.0;
 
 /// 8!: a smooth solution of rate r has steps of about (8! tol)^(1/8) / r by accuracy alone, which loose tolerances bring near the border.
 const FACTORIAL_OF_ORDER: f64 = 40_320.0;
@@ -63,6 +69,12 @@ static TERMS: LazyLock<Terms> = LazyLock::new(|| Terms {
     error_5: terms(&ERROR_5),
     continuous: CONTINUOUS.iter().map(|row| terms(row)).collect(),
 });
+
+/// Where a step of a tolerance is near the border of stability, and where it goes beyond.
+pub(crate) fn borders(rtol: f64) -> Borders {
+    let by_accuracy = (FACTORIAL_OF_ORDER * rtol).powf(1.0 / ERROR_ORDER);
+    Borders { near: NEAR_BORDER.max(by_accuracy), last: LARGEST_RATE.max(2.0 * by_accuracy) }
+}
 
 /// |k13 - k12| / |y13 - y12|
 pub(crate) fn largest_rate(states: &[f64], last_states: &[f64], rates: &[f64], last_rates: &[f64]) -> f64 {
@@ -306,14 +318,19 @@ impl<'s> Explicit<'s> {
     }
 
     /// Whether a step to `new` came near the border of stability.
-    pub(crate) fn is_near_border(&self, new: &Moment, step: f64, rtol: f64) -> bool {
-        let by_accuracy = (FACTORIAL_OF_ORDER * rtol).powf(1.0 / ERROR_ORDER);
-        step * self.stiffness(new) > NEAR_BORDER.max(by_accuracy)
+    pub(crate) fn is_near_border(&self, new: &Moment, step: f64, rtol: f64, radius: f64) -> bool {
+        step * self.stiffness(new).max(radius) > borders(rtol).near
     }
 
     /// How far the polynomial of a step that came near the border of stability is from the solution in the middle, in units of the tolerance: stages
     /// are off there though their sums at the end are not. The defect of the slope over the largest rate is the distance.
-    pub(crate) fn gap(&mut self, model: &mut Model<'_, '_>, old: &Moment, new: &Moment) -> Result<f64, IntegrateError> {
+    pub(crate) fn gap(
+        &mut self,
+        model: &mut Model<'_, '_>,
+        old: &Moment,
+        new: &Moment,
+        radius: f64,
+    ) -> Result<f64, IntegrateError> {
         let step = new.time - old.time;
         let mut middle =
             [0.5 - SLOPE_DIFFERENCE, 0.5, 0.5 + SLOPE_DIFFERENCE].map(|x| (x, vec![0.0; old.states.len()]));
@@ -325,7 +342,7 @@ impl<'s> Explicit<'s> {
         model.fill_inputs(time, true);
         model.solve_unknowns(time, &states, &mut unknowns, Care::Checked)?;
         model.equations.rates(&states, &unknowns, &mut rates);
-        let fastest = self.stiffness(new).max(1.0 / step);
+        let fastest = self.stiffness(new).max(radius).max(1.0 / step);
         let slopes =
             after.iter().zip(&before).map(|(after, before)| (after - before) / (2.0 * SLOPE_DIFFERENCE * step));
         Ok(model.size_of_error(rates.iter().zip(slopes).map(|(rate, slope)| (rate - slope) / fastest), &states).error)

@@ -22,6 +22,7 @@ use crate::culprit::{CONDITIONS, CONSTRAINTS, Culprit, RESIDUALS, find_culprit};
 use crate::equations::Surroundings;
 use crate::error::{EquationOff, IntegrateError};
 use crate::linear::LinearSolver;
+use crate::slopes::mend;
 
 /// How start values are searched.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -412,6 +413,7 @@ fn initialize_once(
             for (part, places) in &problem.places {
                 scratch.resize(places.len(), 0.0);
                 jacobian_evaluator.evaluate(*part, &point, &mut scratch);
+                mend(system, &mut *jacobian_evaluator, *part, &point, &mut scratch);
                 for (&place, &value) in places.iter().zip(&scratch) {
                     if place != u32::MAX {
                         jacobian[place as usize] = value;

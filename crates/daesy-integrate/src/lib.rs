@@ -30,6 +30,8 @@ mod saltation;
 pub mod sensitivity;
 pub mod simulate;
 mod sliding;
+mod slopes;
+mod spectral;
 pub mod start_tangents;
 mod step;
 pub mod transfer;
@@ -40,7 +42,8 @@ pub use events::{HybridStart, initialize_with_events};
 pub use initialize::{InitializeOptions, Initialized, initialize};
 pub use sensitivity::{SensitiveSimulation, simulate_with_sensitivities};
 pub use simulate::{
-    Inputs, Rules, SimulateOptions, Simulation, Slide, StateEvent, Termination, Warned, simulate, simulate_with,
+    Inputs, Rules, SimulateOptions, Simulation, SingularSlope, Slide, StateEvent, Termination, Warned, simulate,
+    simulate_with,
 };
 pub use start_tangents::{Direction, StartTangent, parameter_direction, start_tangents};
 pub use transfer::{Crossed, Crossing, Transfer, TransferError};

@@ -139,7 +139,12 @@ impl<'s, 'i> Model<'s, 'i> {
                 (largest, worst) = (scaled, state);
             }
         }
-        let mean = (sum_of_squares / new_states.len().max(1) as f64).sqrt();
+        // Squares of large errors overflow.
+        let mean = if sum_of_squares.is_infinite() {
+            largest
+        } else {
+            (sum_of_squares / new_states.len().max(1) as f64).sqrt()
+        };
         Trial { error: mean.max(0.3 * largest), worst }
     }
 }

@@ -5,10 +5,10 @@
 //!                                                                 [ G~ -eps  ] [ lambda ] = [ -g ]      G~ = G W, ds = W ds~
 //! ```
 //!
-//! with W the nominal values; eps, at the size of rounding, keeps redundant constraints from stopping the solve. The matrix is
-//! made once per point and kept while iterations contract. Few constraints are solved by the equations
-//! (G~ G~^T + eps) lambda = -g of their own size instead, as one program where the system has it ([`daesy_system::ConstraintStep`]); should its
-//! iterations not end, those with a pivoting factorization begin anew.
+//! with W the nominal values; eps, at the size of rounding, keeps redundant constraints from stopping the solve. The
+//! matrix is made once per point and kept while iterations contract. Few constraints are solved by the equations (G~
+//! G~^T + eps) lambda = -g of their own size instead, as one program where the system has it
+//! ([`daesy_system::ConstraintStep`]); should its iterations not end, those with a pivoting factorization begin anew.
 
 use daesy_system::{ConstraintStep, DaeSystem, Evaluator, Part, Pattern};
 
@@ -26,6 +26,9 @@ const GOAL: f64 = 2e-13;
 
 /// Those that stay off by less than this are satisfied as well as rounding lets them be.
 const STALLED: f64 = 1e-9;
+
+/// Constraints that are off by less than this, relative to the sizes of their terms, are off by rounding.
+const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
 /// Newton steps before the projection gives up.
 const MAX_ITERATIONS: usize = 12;
@@ -131,7 +134,7 @@ pub(crate) struct Projected {
 }
 
 impl<'s> Projector<'s> {
-    /// Prepares projection; nothing where the system has no constraints.
+    /// Prepares projection; None if the system has no constraints.
     pub(crate) fn new(system: &'s dyn DaeSystem) -> Result<Option<Self>, IntegrateError> {
         let description = system.description();
         let (n_states, n_constraints) = (description.states.len(), description.constraints.len());
@@ -244,7 +247,8 @@ impl<'s> Projector<'s> {
             }
             let mut size = self.scaled_residual();
             // Near rounding the iteration may stop to contract.
-            if size == 0.0 || has_matrix && (size <= GOAL || size <= STALLED && size > 0.3 * last) {
+            let is_settled = size <= GOAL || size <= STALLED && size > 0.3 * last;
+            if size == 0.0 || has_matrix && (is_settled || self.is_rounding(states)) {
                 return Ok(Projected { change: total, residual: size });
             }
             if !has_matrix || size > 0.1 * last {
@@ -274,7 +278,8 @@ impl<'s> Projector<'s> {
         })
     }
 
-    /// The same by steps that are a program of the system; nothing, and the states as they were, where that does not lead to the constraints.
+    /// The same by steps that are a program of the system; None, and the states as they were, if that does not lead to
+    /// the constraints.
     fn run_program(
         &mut self,
         evaluator: &mut dyn Evaluator,
@@ -320,6 +325,21 @@ impl<'s> Projector<'s> {
         let states = &self.system.description().states;
         let name = singular.column.and_then(|at| states.get(at)).or(states.first());
         IntegrateError::Singular { time, variable: name.map_or(String::new(), |state| state.name.clone()) }
+    }
+
+    /// Whether all constraints are off by no more than rounding of their terms, whose sizes follow from the last
+    /// factorization.
+    fn is_rounding(&self, states: &[f64]) -> bool {
+        let pattern = self.system.pattern(Part::ConstraintByStates);
+        (0..pattern.n_rows).all(|row| {
+            let term = |entry: usize| {
+                let column = pattern.columns[entry] as usize;
+                let scale = self.scales[column];
+                if scale > 0.0 { (self.jacobian[entry] * states[column] / scale).abs() } else { 0.0 }
+            };
+            let terms: f64 = pattern.row(row).map(term).sum();
+            (self.residual[row] * self.row_scales[row]).abs() <= ROUNDING * terms
+        })
     }
 
     /// The largest residual with rows of G~ scaled to norm one.

@@ -224,7 +224,7 @@ impl Radau {
         Ok(())
     }
 
-    /// One simplified Newton iteration; the size of the change, or nothing where a residual is not finite.
+    /// One simplified Newton iteration; the size of the change, or None if a residual is not finite.
     fn iterate(
         &mut self,
         model: &mut Model<'_, '_>,

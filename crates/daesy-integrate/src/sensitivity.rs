@@ -126,7 +126,8 @@ impl Walk<'_, '_> {
         for end in ends {
             let mut is_due = false;
             while self.stepper.now.time < end {
-                let scheduled = if self.has_events { self.events.next_scheduled(&self.stepper) } else { f64::INFINITY };
+                let scheduled =
+                    if self.has_events { self.events.next_scheduled(&self.stepper, end) } else { f64::INFINITY };
                 let tolerance = if scheduled.is_finite() { SAME_TIME * (end.abs() + scheduled.abs()) } else { 0.0 };
                 is_due = scheduled <= end + tolerance;
                 let is_before = scheduled < end - tolerance;

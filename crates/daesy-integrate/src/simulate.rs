@@ -69,6 +69,8 @@ pub struct Simulation {
     pub events: Vec<StateEvent>,
     /// Intervals in which the solution slid along the border of a relation.
     pub slides: Vec<Slide>,
+    /// An equation with an infinite derivative, where one was met.
+    pub singular_slope: Option<SingularSlope>,
     /// Assertions that only warn, each when it first did not hold.
     pub warnings: Vec<Warned>,
     /// What ended the simulation before its time.
@@ -90,6 +92,7 @@ impl Simulation {
             constraint_residual_max: 0.0,
             events: Vec::new(),
             slides: Vec::new(),
+            singular_slope: None,
             warnings: Vec::new(),
             termination: None,
         }
@@ -103,7 +106,19 @@ impl Simulation {
         self.factorizations = work.factorizations;
         self.evaluations = work.evaluations;
         self.constraint_residual_max = stepper.constraint_residual_max;
+        self.singular_slope = stepper.singular_slope();
     }
+}
+
+/// An equation that has a value where its derivative is infinite, as sqrt(x) has at 0.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SingularSlope {
+    /// When this was first met.
+    pub time: f64,
+    /// The equation in the model's words.
+    pub equation: String,
+    /// Where it was written.
+    pub place: String,
 }
 
 /// An event that the model made.
@@ -210,7 +225,8 @@ pub fn simulate_with<'i>(
     let HybridStart { initialized, modes } =
         initialize_with_events(system, options.start, parameters, &input_values, &InitializeOptions::default())?;
     let mut simulation = Simulation::begin(initialized, options.output_times.len());
-    let stepper = Stepper::new(system, inputs, options, options.start, &simulation.start, input_values, modes)?;
+    let mut stepper = Stepper::new(system, inputs, options, options.start, &simulation.start, input_values, modes)?;
+    stepper.look_at_slopes();
     let events = EventLoop::new(system);
     let has_events = events.is_needed();
     let history = History::new(description.n_roots, options.stop - options.start);
@@ -312,7 +328,7 @@ impl Run<'_, '_> {
     /// Goes on to the next event, or to `end` where there is none before.
     fn run_to(&mut self, end: f64, simulation: &mut Simulation) -> Result<Course, IntegrateError> {
         self.end = end;
-        let scheduled = if self.has_events { self.events.next_scheduled(&self.stepper) } else { f64::INFINITY };
+        let scheduled = if self.has_events { self.events.next_scheduled(&self.stepper, end) } else { f64::INFINITY };
         // What is scheduled within rounding of the end belongs to it.
         let is_scheduled = scheduled < end - 1e-13 * (end.abs() + scheduled.abs());
         let goal = if is_scheduled { scheduled } else { end };

@@ -167,6 +167,11 @@ impl DaeSystem for SlidingSystem<'_> {
         self.base.lane_evaluator(n_lanes)
     }
 
+    fn next_switch(&self, point: &Point<'_>, until: f64) -> f64 {
+        let unknowns = point.unknowns.split_last().map_or(point.unknowns, |(_, unknowns)| unknowns);
+        self.base.next_switch(&Point { unknowns, ..*point }, until)
+    }
+
     fn parameter_values(&self, given: &[GivenParameter]) -> Result<Vec<f64>, ParameterError> {
         self.base.parameter_values(given)
     }

@@ -13,14 +13,15 @@ use crate::collocation::Collocation;
 use crate::contest::{Change, Contest, Kind, Progress};
 use crate::equations::Surroundings;
 use crate::error::IntegrateError;
-use crate::explicit::{ERROR_ORDER, Explicit};
+use crate::explicit::{ERROR_ORDER, Explicit, borders};
 use crate::initialize::Initialized;
 use crate::linear::SingularMatrix;
 use crate::model::{Model, Moment, Trial};
 use crate::project::{Projected, Projector};
 use crate::radau::{Attempt, Radau};
 use crate::rosenbrock::Rosenbrock;
-use crate::simulate::{Inputs, SimulateOptions};
+use crate::simulate::{Inputs, SimulateOptions, SingularSlope};
+use crate::spectral::Spectral;
 use crate::unknowns::Care;
 
 /// Systems with more unknowns begin with implicit steps: they are networks or grids, which are stiff.
@@ -97,6 +98,7 @@ pub(crate) struct Stepper<'s, 'i> {
     /// The method of the last step.
     last_kind: Kind,
     explicit: Explicit<'s>,
+    spectral: Spectral,
     implicit: Option<Implicit>,
     pub(crate) now: Moment,
     /// Where the last step began.
@@ -139,6 +141,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
             contest: Contest::new(kind, n_unknowns <= LARGE),
             last_kind: kind,
             explicit: Explicit::new(n_states, n_unknowns),
+            spectral: Spectral::new(n_states, n_unknowns),
             implicit: None,
             old: now.clone(),
             next: now.clone(),
@@ -156,6 +159,21 @@ impl<'s, 'i> Stepper<'s, 'i> {
         stepper.prepare_method()?;
         stepper.next_step = stepper.first_step();
         Ok(stepper)
+    }
+
+    /// Looks whether equations have infinite slopes at the point reached, for the record: explicit steps ask for none.
+    pub(crate) fn look_at_slopes(&mut self) {
+        let cost = self.model.equations.work.cost;
+        // What is not finite here is told where it is needed.
+        let _ = self.model.differentiate(&self.now.clone());
+        self.model.equations.work.cost = cost;
+    }
+
+    /// The first equation found with an infinite slope.
+    pub(crate) fn singular_slope(&self) -> Option<SingularSlope> {
+        let found = self.model.equations.singular_slope?;
+        let label = self.model.equations.system.description().residuals.get(found.row)?;
+        Some(SingularSlope { time: found.time, equation: label.text.clone(), place: label.place.clone() })
     }
 
     pub(crate) fn work(&self) -> StepperWork {
@@ -195,6 +213,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
     }
 
     fn change_method(&mut self, change: Change) -> Result<(), IntegrateError> {
+        self.spectral.forget();
         self.prepare_method()?;
         self.next_step = change.step.unwrap_or(self.next_step);
         Ok(())
@@ -208,7 +227,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
         let smallest = 1e-14 * self.now.time.abs() + 1e-24 * span;
         self.model.set_weights(&self.now);
         let left = end - self.now.time;
-        let mut step = self.next_step;
+        let mut step = self.next_step.max(smallest);
         let mut was_rejected = false;
         loop {
             if options.watch.is_stopped() {
@@ -217,6 +236,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
             if self.taken.steps + self.taken.rejected >= options.max_steps {
                 return Err(IntegrateError::TooManySteps { limit: options.max_steps, time: self.now.time });
             }
+            step = self.within_stability(step);
             let is_last = step >= left * (1.0 - 1e-10);
             if is_last {
                 step = left;
@@ -246,6 +266,10 @@ impl<'s, 'i> Stepper<'s, 'i> {
                     step *= 0.3;
                 }
             }
+            if !was_rejected {
+                // Errors that grow within a step may come from a part that has become fast.
+                self.spectral.forget();
+            }
             was_rejected = true;
             self.taken.rejected += 1;
             if let Some(change) = self.contest.after_rejection(self.model.equations.work.cost) {
@@ -257,6 +281,20 @@ impl<'s, 'i> Stepper<'s, 'i> {
                 return Err(self.step_too_small(worst, step));
             }
         }
+    }
+
+    /// The longest step within the region of stability of the explicit method, where that is at work.
+    fn within_stability(&mut self, step: f64) -> f64 {
+        if self.contest.kind() == Kind::Implicit || self.now.states.is_empty() {
+            return step;
+        }
+        let borders = borders(self.options.rtol);
+        if self.spectral.is_due(step, borders) {
+            // A step that failed left the inputs of one of its stages.
+            self.model.fill_inputs(self.now.time, true);
+            self.spectral.look(&mut self.model, &self.now, step, borders);
+        }
+        self.spectral.limit(step, borders)
     }
 
     /// Names the state that resists and the equation that gives its derivative.
@@ -328,8 +366,9 @@ impl<'s, 'i> Stepper<'s, 'i> {
         }
         self.model.equations.rates(&self.next.states, &self.next.unknowns, &mut self.next.rates);
         let is_explicit = self.contest.kind() == Kind::Explicit;
-        if is_explicit && self.first_reading < time && self.explicit.is_near_border(&self.next, step, self.model.rtol) {
-            trial.error = trial.error.max(self.explicit.gap(&mut self.model, &self.now, &self.next)?);
+        if is_explicit && self.first_reading < time && self.is_near_border(&self.next, step) {
+            let radius = self.spectral.radius();
+            trial.error = trial.error.max(self.explicit.gap(&mut self.model, &self.now, &self.next, radius)?);
             self.model.fill_inputs(time, !is_at_break);
         }
         Ok(Attempt::Solved(trial))
@@ -347,7 +386,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
         Ok(gap * (self.model.rtol / self.options.rtol))
     }
 
-    /// Says from which time on somebody asks for values within steps; those before are known at the ends only.
+    /// Says from which time on values within steps are read; earlier ones are read at the ends of steps only.
     pub(crate) fn expect_reading(&mut self, from: f64) {
         self.first_reading = from;
     }
@@ -370,6 +409,11 @@ impl<'s, 'i> Stepper<'s, 'i> {
             }
             _ => (0.9 * trial.error.powf(-1.0 / ERROR_ORDER)).clamp(0.2, 0.9),
         }
+    }
+
+    /// Whether an explicit step to a point came near the border of stability.
+    fn is_near_border(&self, new: &Moment, step: f64) -> bool {
+        self.explicit.is_near_border(new, step, self.model.rtol, self.spectral.radius())
     }
 
     /// Goes on to the point tried.
@@ -396,7 +440,8 @@ impl<'s, 'i> Stepper<'s, 'i> {
                 }
                 self.memory = Some(Memory { step: aim.step, error: error.max(1e-4) });
                 self.next_step = aim.step * factor.clamp(0.3, largest);
-                is_near_border = self.is_pressed || self.explicit.is_near_border(&self.now, aim.step, self.model.rtol);
+                is_near_border = self.is_pressed || self.is_near_border(&self.now, aim.step);
+                self.spectral.count_step();
             }
         }
         self.is_first_step = false;
@@ -440,7 +485,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
         let n = self.now.states.len().max(1) as f64;
         let weights = &self.model.state_weights;
         let size = |values: &mut dyn Iterator<Item = f64>| {
-            (values.zip(weights).map(|(value, weight)| (value / weight).powi(2)).sum::<f64>() / n).sqrt()
+            mean_size(values.zip(weights).map(|(value, weight)| value / weight), n)
         };
         let value = size(&mut self.now.states.iter().copied());
         let rate = size(&mut self.now.rates.iter().copied());
@@ -456,9 +501,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
             Ok(()) => {
                 self.model.equations.rates(&states, &unknowns, &mut rates);
                 let weights = &self.model.state_weights;
-                let sum: f64 =
-                    (0..states.len()).map(|at| ((rates[at] - self.now.rates[at]) / weights[at]).powi(2)).sum();
-                (sum / n).sqrt() / guess
+                mean_size((0..states.len()).map(|at| (rates[at] - self.now.rates[at]) / weights[at]), n) / guess
             }
             Err(_) => {
                 self.model.unknown_solver.forget_matrix();
@@ -482,7 +525,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
         }
     }
 
-    /// Goes on from the states, inputs and modes at hand, which somebody changed.
+    /// Goes on from the states, inputs and modes at hand after the caller changed them.
     pub(crate) fn restart(&mut self) -> Result<(), IntegrateError> {
         self.restart_holding(None)
     }
@@ -521,6 +564,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
     fn restart_holding(&mut self, held: Option<&[bool]>) -> Result<(), IntegrateError> {
         self.model.unknown_solver.forget_matrix();
         self.contest.restart();
+        self.spectral.forget();
         self.prepare_method()?;
         self.is_first_step = true;
         self.model.set_weights(&self.now);
@@ -569,7 +613,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
         rates
     }
 
-    /// The unknowns at the point reached with other modes; nothing where the equations have no solution then.
+    /// The unknowns at the point reached with other modes; None if the equations have no solution then.
     pub(crate) fn unknowns_with(&mut self, modes: Vec<f64>) -> Option<Vec<f64>> {
         let here = std::mem::replace(&mut self.model.modes, modes);
         self.model.unknown_solver.forget_matrix();
@@ -581,7 +625,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
         result.ok().map(|()| unknowns)
     }
 
-    /// The rates at the point reached with other modes; nothing where the equations have no solution then.
+    /// The rates at the point reached with other modes; None if the equations have no solution then.
     pub(crate) fn rates_with(&mut self, modes: Vec<f64>) -> Option<Vec<f64>> {
         let unknowns = self.unknowns_with(modes)?;
         let mut rates = vec![0.0; self.now.states.len()];
@@ -879,6 +923,16 @@ pub(crate) struct ImplicitStages {
     pub(crate) step: f64,
     pub(crate) method: &'static Collocation,
     pub(crate) points: Vec<Place>,
+}
+
+/// The root of the mean square of values; the largest of them where squares overflow.
+fn mean_size(values: impl Iterator<Item = f64>, n: f64) -> f64 {
+    let (mut sum, mut largest) = (0.0, 0.0f64);
+    for value in values {
+        sum += value * value;
+        largest = largest.max(value.abs());
+    }
+    if sum.is_infinite() { largest } else { (sum / n).sqrt() }
 }
 
 /// Moves a point onto the constraints where there are some.

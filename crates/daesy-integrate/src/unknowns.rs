@@ -143,7 +143,7 @@ impl<'s> UnknownSolver<'s> {
         self.solver(equations, around.time)?;
         let point = around.point(states, unknowns);
         equations.evaluator().evaluate(Part::ResidualByUnknowns, &point, &mut self.by_unknowns);
-        if self.by_unknowns.iter().any(|value| !value.is_finite()) {
+        if !equations.mend_slopes(Part::ResidualByUnknowns, &point, &mut self.by_unknowns) {
             return Err(equations.not_finite(around, states, unknowns));
         }
         equations.count_jacobian();

@@ -50,6 +50,8 @@ pub struct DiscreteVariable {
     pub name: String,
     /// The value to start the search from.
     pub start: f64,
+    /// Whether it is a number of any size, not a truth or a whole number.
+    pub is_real: bool,
     /// What says which value it had before the start, see [`Part::ModesBefore`](crate::Part::ModesBefore).
     pub before: EventLabel,
 }

@@ -306,7 +306,7 @@ pub trait LinearUnknowns {
 
 /// Takes steps of Newton's method back to the constraints g(t, s) = 0, each the least change in a weighted norm.
 pub trait ConstraintStep {
-    /// Writes, one behind the other,
+    /// Writes, one after the other,
     ///
     /// - ds / w, which minimizes its sum of squares under G ds = -g,
     /// - 1 over the norm of each row of G diag(w), 1 for a row of zeros,
@@ -361,6 +361,12 @@ pub trait DaeSystem: Send + Sync {
     /// was asked for some times.
     fn explicit_steps(&self, _method: &ExplicitMethod<'_>) -> Offer<Box<dyn ExplicitSteps + '_>> {
         Offer::Never
+    }
+
+    /// The first time after that of the point and not after `until` at which something that depends on time alone changes, though no
+    /// schedule ([`Part::Schedule`]) gives it; infinite if there is none. Parameters and modes are those of the point.
+    fn next_switch(&self, _point: &Point<'_>, _until: f64) -> f64 {
+        f64::INFINITY
     }
 
     /// A one-step method for many realizations at once.

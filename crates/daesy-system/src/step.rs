@@ -67,7 +67,7 @@ pub struct StepRequest<'a> {
 pub struct StepLayout {
     /// The states that are carried, as positions in `Description::states`; they come first among the carried rows.
     pub states: Vec<u32>,
-    /// The unknowns that are carried behind the states, as positions in `Description::unknowns`.
+    /// The unknowns that are carried after the states, as positions in `Description::unknowns`.
     pub unknowns: Vec<u32>,
     /// Nominal values of the carried states.
     pub nominal: Vec<f64>,
@@ -79,7 +79,7 @@ pub struct StepLayout {
     pub nodes: Vec<f64>,
     /// Number of inputs with their derivatives.
     pub n_inputs: usize,
-    /// The signal rows behind the inputs: whose derivative along which direction.
+    /// The signal rows after the inputs: whose derivative along which direction.
     pub input_tangents: Vec<InputTangent>,
     /// Number of observed quantities; their derivatives by each direction follow.
     pub n_observed: usize,
@@ -136,6 +136,12 @@ pub enum StepProgramError {
 pub trait StepProgram: Send + Sync {
     /// The layout of its rows.
     fn layout(&self) -> &StepLayout;
+
+    /// Times within a span at which equations jump or bend by time alone, at given parameters, ascending; none where there are more than
+    /// `limit` of them.
+    fn breaks(&self, _parameters: &[f64], _from: f64, _until: f64, _limit: usize) -> Option<Vec<f64>> {
+        Some(Vec::new())
+    }
 
     /// Memory for a number of lanes; make one per thread.
     fn lanes(&self, n_lanes: usize) -> Box<dyn LaneSteps + '_>;

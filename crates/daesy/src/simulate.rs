@@ -189,6 +189,14 @@ impl Simulator {
             Diagnostic::error("assertion", message).with_level(Level::Warning).at_place(&warned.place)
         }));
         diagnostics.extend(slides(&traced.simulation.slides));
+        if let Some(singular) = &traced.simulation.singular_slope {
+            let message = format!(
+                "the derivative of {} is infinite at t = {}; the slope of a short chord was taken where one was needed",
+                singular.equation, singular.time
+            );
+            diagnostics
+                .push(Diagnostic::error("singular-slope", message).with_level(Level::Note).at_place(&singular.place));
+        }
         if let Some(end) = &traced.simulation.termination {
             let message = format!("the model ended the simulation at t = {}: {}", end.time, end.message);
             diagnostics.push(Diagnostic::error("terminated", message).with_level(Level::Note).at_place(&end.place));

@@ -87,6 +87,8 @@ pub(super) struct Blueprint<'a> {
     constraint_jacobian: Batch,
     constraint_places: Vec<Place>,
     pub(super) implicit: Option<implicit::NewtonPlan>,
+    /// Whether equations depend on time other than through states and inputs.
+    pub(super) depends_on_time: bool,
     observed: Batch,
     observed_needs: Vec<usize>,
     tangent_functions: FxHashMap<daesy_graph::FunctionId, daesy_graph::FunctionId>,
@@ -174,6 +176,7 @@ impl<'a> Blueprint<'a> {
             .map(|sample| evaluate(system, Part::ResidualByUnknowns, sample))
             .filter(|values| values.iter().all(|value| value.is_finite()))
             .collect();
+        let unknown_at: FxHashMap<Leaf, usize> = unknowns.iter().enumerate().map(|(at, &leaf)| (leaf, at)).collect();
         let mut blocks = Vec::new();
         let mut block_of = vec![0; unknowns.len()];
         for block in &regular.blocks {
@@ -188,11 +191,12 @@ impl<'a> Blueprint<'a> {
                         places.push(Place { row: row - start, column: column - start });
                         entries.push(entry.value);
                         positions.push(pattern.row(row).start + at);
-                    } else {
-                        needs.push(column);
                     }
                 }
             }
+            // A relation needs its unknowns though no derivative says so.
+            needs.extend(unknowns_in(&graph, &unknown_at, &system.rows.residual[range.clone()]));
+            needs.retain(|need| !range.contains(need));
             needs.sort_unstable();
             needs.dedup();
             let order = if len == 1 {
@@ -215,17 +219,8 @@ impl<'a> Blueprint<'a> {
                 needs,
             });
         }
-        let unknown_at: FxHashMap<(daesy_graph::VarId, u16), usize> =
-            regular.unknowns.iter().enumerate().map(|(at, unknown)| ((unknown.var, unknown.order), at)).collect();
+        let observed_needs = unknowns_in(&graph, &unknown_at, &observed);
         let observed = Batch::new(&graph, observed);
-        let observed_needs: Vec<usize> = observed
-            .order
-            .iter()
-            .filter_map(|&expr| match graph.node(expr) {
-                Node::Var { var, order } => unknown_at.get(&(var, order)).copied(),
-                _ => None,
-            })
-            .collect();
         let mut step_unknowns = vec![false; unknowns.len()];
         let mut roots: Vec<usize> = rates
             .iter()
@@ -274,10 +269,15 @@ impl<'a> Blueprint<'a> {
                 }
             }
         }
+        let depends_on_time = {
+            let (mut reach, mut leaves) = (Reach::new(), Vec::new());
+            reach.leaves(&graph, &system.rows.residual, &mut leaves);
+            leaves.contains(&Leaf::Time)
+        };
         let (nodes, order, estimate_order) = match request.method {
-            StepMethod::Explicit3 => (explicit::NODES.to_vec(), 3, 2),
+            StepMethod::Explicit3 => (explicit::nodes(depends_on_time), 3, 2),
             StepMethod::Implicit3 => (implicit::NODES.to_vec(), 3, 2),
-            _ => (explicit::NODES.to_vec(), 4, 3),
+            _ => (explicit::nodes(depends_on_time), 4, 3),
         };
         let layout = StepLayout {
             states: aliases.kept.iter().map(|&state| state as u32).collect(),
@@ -307,6 +307,7 @@ impl<'a> Blueprint<'a> {
             block_of,
             constraint_places,
             implicit,
+            depends_on_time,
             observed,
             observed_needs,
             tangent_functions,
@@ -318,6 +319,13 @@ impl<'a> Blueprint<'a> {
     pub(super) fn n_states(&self) -> usize {
         self.rates.len()
     }
+}
+
+/// The unknowns that expressions hold.
+fn unknowns_in(graph: &Graph, unknown_at: &FxHashMap<Leaf, usize>, exprs: &[ExprId]) -> Vec<usize> {
+    let mut leaves = Vec::new();
+    Reach::new().leaves(graph, exprs, &mut leaves);
+    leaves.iter().filter_map(|leaf| unknown_at.get(leaf).copied()).collect()
 }
 
 /// Marks unknowns with all that their blocks need.

@@ -1,6 +1,6 @@
 //! The programs of a method and their memory.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use daesy_system::{LaneSteps, StepLayout, StepMethod, StepProgram, StepProgramError};
 
@@ -8,6 +8,7 @@ use super::blueprint::{Blueprint, Draft, NEWTON_STEPS_AT_START};
 use super::{explicit, implicit};
 use crate::interpret::{Executor, Interpreter};
 use crate::memory::{Exchange, LaneMemory};
+use crate::switches::Switches;
 use crate::tape::{Tape, TapeError, Value};
 
 /// Newton steps of the projection at a start.
@@ -61,6 +62,8 @@ pub(crate) struct CompiledSteps {
     seeds: Vec<Vec<u32>>,
     /// Whether a step has eliminations to watch.
     is_watched: bool,
+    /// What changes with time alone, with the parameters it depends on.
+    switches: Option<(Arc<Switches>, Vec<Option<usize>>)>,
 }
 
 impl CompiledSteps {
@@ -100,13 +103,33 @@ impl CompiledSteps {
         let all_states = Program::new(draft, &rows)?;
         let seeds = blueprint.request.directions.iter().map(|direction| direction.parameters.clone()).collect();
         let is_watched = growth.is_some();
-        Ok(Self { layout, step, start, observe, all_states, seeds, is_watched })
+        let parameters = &blueprint.system.regular.parameters;
+        let switches = blueprint.system.switches.as_ref().map(|switches| {
+            let place = |var: &daesy_graph::VarId| parameters.iter().position(|parameter| parameter == var);
+            (switches.clone(), switches.leaves().iter().map(place).collect())
+        });
+        Ok(Self { layout, step, start, observe, all_states, seeds, is_watched, switches })
     }
 }
 
 impl StepProgram for CompiledSteps {
     fn layout(&self) -> &StepLayout {
         &self.layout
+    }
+
+    fn breaks(&self, parameters: &[f64], from: f64, until: f64, limit: usize) -> Option<Vec<f64>> {
+        let Some((switches, places)) = &self.switches else { return Some(Vec::new()) };
+        let leaves: Vec<f64> = places.iter().map(|place| place.map_or(f64::NAN, |place| parameters[place])).collect();
+        let mut breaks = Vec::new();
+        let mut from = from;
+        while let Some(change) = switches.next(&leaves, from, until) {
+            if breaks.len() >= limit {
+                return None;
+            }
+            breaks.push(change.after);
+            from = change.after;
+        }
+        Some(breaks)
     }
 
     fn lanes(&self, n_lanes: usize) -> Box<dyn LaneSteps + '_> {

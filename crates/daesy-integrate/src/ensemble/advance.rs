@@ -2,6 +2,7 @@
 
 use daesy_system::{LaneSteps, StepLayout};
 
+use super::signals::Stops;
 use super::{
     DisturbanceRow, Ensemble, EnsemblePoint, Experiment, LaneDisturbances, LaneFailure, LaneFailureReason, OutputSums,
     Wanted,
@@ -19,6 +20,12 @@ const MOST_LEEWAY: f64 = 10.0;
 /// Scales of states are looked at every so many intervals.
 const SCALE_INTERVALS: usize = 4;
 
+/// Steps end this long before a time at which equations jump and begin this long after it, relative to the time.
+const GAP: f64 = 1e-12;
+
+/// Equations that jump more often by time alone are not advanced in lanes.
+pub(super) const MAX_SWITCHES: usize = 100_000;
+
 /// So many intervals in a row with room to spare make steps longer again.
 const PATIENCE: u32 = 8;
 
@@ -29,6 +36,8 @@ pub struct Schedule {
     levels: Vec<u32>,
     /// Sizes of the states, every [`SCALE_INTERVALS`] intervals.
     scales: Vec<Vec<f64>>,
+    /// Times at which equations jump or bend by time alone.
+    pub(super) switches: Vec<f64>,
 }
 
 impl Schedule {
@@ -68,6 +77,10 @@ pub(super) struct Block<'e> {
     lane_parameters: Vec<&'e [f64]>,
     pace: Pace<'e>,
     wanted: &'e Wanted<'e>,
+    /// Ends of steps where equations jump by time alone; those of the inputs where they do not.
+    stops: Option<Stops>,
+    /// Where in the next interval the first step begins: after a jump a little late.
+    late: f64,
     lanes: Box<dyn LaneSteps + 'e>,
     first: usize,
     n_lanes: usize,
@@ -130,6 +143,8 @@ impl<'e> Block<'e> {
             lane_parameters: Vec::new(),
             pace: Pace::Found,
             wanted,
+            stops: None,
+            late: 0.0,
             saved: Vec::with_capacity(layout.n_carried_rows() * lanes.stride()),
             lanes,
             first,
@@ -158,6 +173,44 @@ impl<'e> Block<'e> {
             },
             arch: pulp::Arch::new(),
         }
+    }
+
+    /// Ends steps where equations jump by time alone.
+    pub(super) fn with_switches(mut self, times: Option<&[f64]>) -> Self {
+        match times {
+            Some([]) => {}
+            Some(times) => {
+                self.stops = Some(self.experiment.table.stops().with_switches(self.experiment.grid, times));
+            }
+            None => self.give_up(LaneFailureReason::TooManyJumps),
+        }
+        self
+    }
+
+    /// Leaves all lanes behind at the start.
+    fn give_up(&mut self, reason: LaneFailureReason) {
+        self.is_alive.fill(false);
+        self.n_alive = 0;
+        let time = self.experiment.grid.start;
+        for lane in 0..self.n_lanes {
+            self.outcome.failures.push(LaneFailure {
+                point: 0,
+                experiment: self.experiment_at,
+                realization: self.first + lane,
+                time,
+                reason,
+            });
+        }
+    }
+
+    fn stops(&self) -> &Stops {
+        self.stops.as_ref().unwrap_or_else(|| self.experiment.table.stops())
+    }
+
+    /// The part of an interval that lies between a jump at a time and the steps before and after it.
+    fn gap(&self, time: f64) -> f64 {
+        let grid = self.experiment.grid;
+        GAP * (time.abs() / grid.step + 1.0)
     }
 
     /// Gives each lane parameters of its own.
@@ -212,7 +265,10 @@ impl<'e> Block<'e> {
         let node = self.layout.nodes.len() - 1;
         self.inputs.copy_from_slice(self.experiment.table.first());
         self.fill_signals(node, 0.0, disturbances);
-        self.lanes.start(start_time);
+        if self.stops().begins_with_switch {
+            self.late = self.gap(start_time);
+        }
+        self.lanes.start(start_time + self.late * self.experiment.grid.step);
         self.update_scales(0);
         let tolerance = 1e-6 * self.experiment.grid.step;
         let n_first = self.experiment.grid.samples.partition_point(|&time| time <= start_time + tolerance);
@@ -298,16 +354,21 @@ impl<'e> Block<'e> {
                 self.level = schedule.levels[interval];
             }
             let mut finest = 0;
-            let stops = self.experiment.table.stops(interval);
-            let mut from = 0.0;
-            for stop in stops {
-                finest = finest.max(self.cross(interval, from, stop.fraction, disturbances));
-                from = stop.fraction;
-                if stop.jumps {
-                    self.experiment.inputs.fill(stop.time, true, &mut self.inputs);
+            let mut from = std::mem::take(&mut self.late);
+            for at in 0..self.stops().of(interval).len() {
+                let stop = self.stops().of(interval)[at];
+                let gap = if stop.is_switch { self.gap(stop.time) } else { 0.0 };
+                if stop.fraction - gap > from {
+                    finest = finest.max(self.cross(interval, from, stop.fraction - gap, disturbances));
+                }
+                from = stop.fraction + gap;
+                if stop.jumps || stop.is_switch {
+                    let time = stop.time + gap * self.experiment.grid.step;
+                    self.experiment.inputs.fill(time, true, &mut self.inputs);
                     let node = self.layout.nodes.len() - 1;
                     self.fill_signals(node, stop.fraction, disturbances);
-                    self.lanes.start(stop.time);
+                    self.lanes.start(time);
+                    self.late = if stop.fraction == 1.0 { gap } else { 0.0 };
                 }
                 if let Some(sample) = stop.sample {
                     self.take_sample(sample as usize, stop.time);
@@ -322,6 +383,7 @@ impl<'e> Block<'e> {
     /// Steps from one fraction of an interval to another, with as many steps as the error asks for; gives the level it took.
     fn cross(&mut self, interval: usize, from: f64, to: f64, disturbances: &mut dyn LaneDisturbances) -> u32 {
         self.saved.clear();
+        self.level = self.level.max(self.experiment.table.least_level(interval));
         loop {
             let n_steps = 1usize << self.level;
             // A single step that is refused has changed nothing.
@@ -486,7 +548,7 @@ impl<'e> Block<'e> {
 
     /// Completes changed states at a grid point.
     pub(super) fn restart(&mut self, point: usize, fraction: f64, disturbances: &mut dyn LaneDisturbances) {
-        let time = self.experiment.grid.point(point);
+        let time = self.experiment.grid.point(point) + self.late * self.experiment.grid.step;
         self.experiment.inputs.fill(time, true, &mut self.inputs);
         let node = self.layout.nodes.len() - 1;
         self.fill_signals(node, fraction, disturbances);

@@ -1,7 +1,8 @@
 //! Many realizations of a disturbed system, side by side.
 //!
 //! Realizations advance in blocks of lanes through a compiled one-step method ([`daesy_system::StepProgram`]). Disturbances live on a
-//! grid; steps end on its points, on sample times and where known inputs break, so that no step contains a kink. Inside an interval
+//! grid; steps end on its points, on sample times and where known inputs or equations jump by time alone, so that no step contains a kink
+//! that is known beforehand. Inside an interval
 //! of the grid a block takes 2^k equal steps, k by the error estimate of its worst lane. A lane that breaks down is left behind with
 //! a note of when and why; the others go on.
 //!
@@ -178,7 +179,7 @@ pub struct Wanted<'a> {
 /// Sums over the realizations of one experiment.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct OutputSums {
-    /// `[sample * n_rows + row]`: sums of the observed rows, derivatives behind the values.
+    /// `[sample * n_rows + row]`: sums of the observed rows, derivatives after the values.
     pub sums: Vec<f64>,
     /// `[sample * n_observed + output]`: sums of squares of the values.
     pub squares: Vec<f64>,
@@ -215,6 +216,8 @@ pub enum LaneFailureReason {
     TooInaccurate,
     /// The equations came too close to singular for the fixed order of elimination.
     NearlySingular,
+    /// The equations jump too often by time alone.
+    TooManyJumps,
 }
 
 impl std::fmt::Display for LaneFailureReason {
@@ -223,6 +226,7 @@ impl std::fmt::Display for LaneFailureReason {
             Self::NotFinite => "a value became infinite or undefined",
             Self::TooInaccurate => "the error stayed too large with the smallest step",
             Self::NearlySingular => "the equations came too close to singular",
+            Self::TooManyJumps => "the equations jump too often with time; simulate them one by one",
         })
     }
 }
@@ -290,6 +294,12 @@ impl Ensemble<'_> {
         (intervals * self.n_realizations * n_points) as u64
     }
 
+    /// Times of an experiment at which equations jump or bend by time alone, at given parameters; none where there are too many.
+    fn switches(&self, experiment: usize, parameters: &[f64]) -> Option<Vec<f64>> {
+        let grid = self.experiments[experiment].grid;
+        self.program.breaks(parameters, grid.start, grid.point(grid.n_intervals()), advance::MAX_SWITCHES)
+    }
+
     /// Computes all realizations at all points.
     ///
     /// # Errors
@@ -326,7 +336,11 @@ impl Ensemble<'_> {
             let mut generators = disturbances.block(experiment, first, n_lanes, of_task.clone());
             let mut blocks: Vec<Block<'_>> = points[of_task]
                 .iter()
-                .map(|point| Block::new(self, experiment, first, n_lanes, point, disturbances.slots(), wanted))
+                .map(|point| {
+                    let switches = self.switches(experiment, &point.parameters);
+                    Block::new(self, experiment, first, n_lanes, point, disturbances.slots(), wanted)
+                        .with_switches(switches.as_deref())
+                })
                 .collect();
             let n_intervals = self.experiments[experiment].grid.n_intervals();
             for (block, generator) in blocks.iter_mut().zip(&mut generators) {

@@ -27,7 +27,7 @@ pub struct Member {
 
 impl Ensemble<'_> {
     /// Finds step lengths in the first experiment, without disturbances, by members that stand for all others; none when one of them
-    /// breaks down. Members beyond the lanes of a block are not looked at.
+    /// breaks down, or when their equations jump at different times. Members beyond the lanes of a block are not looked at.
     #[must_use]
     pub fn pilot(&self, members: &[Member], watch: &Watch) -> Option<Schedule> {
         let members = &members[..members.len().min(BLOCK_LANES)];
@@ -36,8 +36,14 @@ impl Ensemble<'_> {
         let finer = Ensemble { options, ..*self };
         let point = common_point(members)?;
         let wanted = Wanted::default();
-        let block = finer.block(&point, members, &wanted).with_record();
-        finer.walk(block, watch).finish_schedule()
+        let switches = self.switches(0, &point.parameters)?;
+        if members.iter().any(|member| self.switches(0, &member.parameters).as_ref() != Some(&switches)) {
+            return None;
+        }
+        let block = finer.block(&point, members, &wanted).with_switches(Some(&switches)).with_record();
+        let mut schedule = finer.walk(block, watch).finish_schedule()?;
+        schedule.switches = switches;
+        Some(schedule)
     }
 
     /// Outputs of members, `[sample * n_observed + output]`; none for those that broke down or need shorter steps, and for all that
@@ -50,7 +56,10 @@ impl Ensemble<'_> {
             .map(|members| {
                 let none = || vec![None; members.len()];
                 let Some(point) = common_point(members) else { return none() };
-                let block = self.block(&point, members, &wanted).with_schedule(schedule);
+                let block = self
+                    .block(&point, members, &wanted)
+                    .with_switches(Some(&schedule.switches))
+                    .with_schedule(schedule);
                 let outcome: Outcome = self.walk(block, watch).finish();
                 if watch.is_stopped() {
                     return none();
@@ -58,7 +67,8 @@ impl Ensemble<'_> {
                 watch.advance(members.len() as u64);
                 (0..members.len())
                     .map(|lane| {
-                        let has_failed = outcome.failures.iter().any(|failure| failure.realization == lane);
+                        let has_failed = outcome.failures.iter().any(|failure| failure.realization == lane)
+                            || self.switches(0, &members[lane].parameters).as_ref() != Some(&schedule.switches);
                         (!has_failed).then(|| outcome.sums.lanes.iter().map(|lanes| lanes[lane]).collect())
                     })
                     .collect()

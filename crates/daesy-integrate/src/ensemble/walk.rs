@@ -23,7 +23,9 @@ impl<'e> Walk<'e> {
         disturbances: &mut dyn LaneDisturbances,
     ) -> Self {
         let n_lanes = ensemble.n_realizations;
-        let mut block = Block::new(ensemble, experiment, 0, n_lanes, point, slots, wanted);
+        let switches = ensemble.switches(experiment, &point.parameters);
+        let mut block =
+            Block::new(ensemble, experiment, 0, n_lanes, point, slots, wanted).with_switches(switches.as_deref());
         block.begin(disturbances);
         Self { block, ensemble, experiment, n_lanes }
     }

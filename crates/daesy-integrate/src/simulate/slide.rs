@@ -26,7 +26,7 @@ struct Surface {
 }
 
 impl Run<'_, '_> {
-    /// Slides along the surface of a relation that has just changed, if both sides lead to it. Nothing where they do not, or where no
+    /// Slides along the surface of a relation that has just changed, if both sides lead to it. None if they do not, or where no
     /// mixture of both stays on it.
     pub(super) fn slide(
         &mut self,
@@ -118,6 +118,7 @@ impl Run<'_, '_> {
         simulation.events.push(StateEvent { time: from, is_scheduled: false, row, held, reinitialized: Vec::new() });
         let mut events = EventLoop::new(&sliding);
         events.mark_sides(&stepper);
+        events.take_clocks(&self.events);
         let n_roots = sliding.exits().end;
         let mut run = Run {
             inputs: self.inputs,
@@ -148,6 +149,7 @@ impl Run<'_, '_> {
         self.sizes = std::mem::take(&mut run.sizes);
         self.n_told = run.n_told;
         let weight = weight_of(&run.stepper);
+        self.events.take_clocks(&run.events);
         let stepper = run.stepper;
         self.stepper.absorb(&stepper);
         let is_true = weight >= 0.5;

@@ -619,3 +619,154 @@ fn a_relation_of_a_phase_follows_where_the_phase_jumps() {
         }
     }
 }
+
+/// A clock ticks once though another event lies within rounding of each tick.
+#[test]
+fn a_tick_beside_another_event_happens_once() {
+    let run = Session::with_model(
+        "model M discrete Real y(start=0, fixed=true); discrete Integer n(start=0, fixed=true);
+           Real x(start=0, fixed=true); Boolean b;
+         equation der(x) = 1; b = sin(2*3.14159265358979323846*50*time) > 0;
+           when sample(0.01, 0.01) then y = pre(x); n = pre(n) + 1; reinit(x, 0); end when;
+         annotation(experiment(StopTime=0.1, Interval=0.001)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    let table = run.table();
+    assert_eq!(*table.column("n").last().unwrap(), 10.0);
+    assert_close(*table.column("y").last().unwrap(), 0.01, 1e-9, "time between ticks");
+}
+
+/// At the start a discrete variable and its value before are two unknowns: the chain of bare equations is solved for both.
+#[test]
+fn initial_equations_reach_values_before_through_other_equations() {
+    let run = Session::with_model(
+        "model M Boolean active, localActive, newActive;
+         initial equation pre(newActive) = pre(localActive); active = true;
+         equation localActive = pre(newActive); newActive = localActive and time < 0.5; active = localActive;
+         end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    let (t, active) = (table.column("t"), table.column("active"));
+    for (time, active) in t.iter().zip(&active) {
+        if (*time - 0.5).abs() > 1e-9 {
+            assert_eq!(*active, f64::from(u8::from(*time < 0.5)), "at t = {time}");
+        }
+    }
+}
+
+/// The fixed start of a discrete variable holds; the initial equation then gives the continuous one.
+#[test]
+fn a_fixed_discrete_start_is_not_overridden() {
+    let run = Session::with_model(
+        "model M Integer a(start=1, fixed=true); Real b(start=2); initial equation a = b;
+         equation der(b) = 0; when time > 0.5 then a = 0; end when; end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    assert_eq!((table.column("a")[0], table.column("b")[0]), (1.0, 1.0));
+}
+
+#[test]
+fn an_initial_equation_against_a_fixed_start_is_refused() {
+    let finding = failure(
+        "model M Integer a(start=1, fixed=true); Real x(start=0, fixed=true); initial equation a = 3;
+         equation der(x) = 1; when time > 0.5 then a = 0; end when; end M;",
+        1,
+    );
+    assert_eq!(finding["code"], "initial-equations");
+}
+
+/// Relations of time alone are scheduled whatever their form: none of these is as long as a step.
+#[test]
+fn short_pulses_of_time_alone_are_not_missed() {
+    for (condition, expected) in [
+        ("abs(time - 37.123) < 1e-3", 2.0),
+        ("(time - 50)^2 < 1e-6", 2.0),
+        ("sin(0.1*time) > 1 - 1e-10", 2.0 * 1e4 * (2e-10f64).sqrt() * 2.0),
+        ("exp(-(time - 20)^2) > 1 - 1e-8", 0.2),
+        ("min(time - 60, 60.002 - time) > 0", 2.0),
+    ] {
+        let run = Session::with_model(&format!(
+            "model M Real x(start=0, fixed=true); equation der(x) = if {condition} then 1000 else 0;
+             annotation(experiment(StopTime=100, Interval=1, Tolerance=1e-8)); end M;"
+        ))
+        .run(&["simulate", "model.mo"]);
+        let found = *run.table().column("x").last().unwrap();
+        assert_close(found, expected, 1e-5 * expected, condition);
+    }
+}
+
+/// A relation that changes many times within what would be one step.
+#[test]
+fn every_change_of_an_oscillating_relation_of_time_is_met() {
+    let run = Session::with_model(
+        "model M Real x(start=0, fixed=true); Integer n(start=0, fixed=true); Boolean b;
+         equation b = sin(700*time) > 0.2; der(x) = if b then 1 else 0; when b then n = pre(n) + 1; end when;
+         annotation(experiment(StopTime=1, Interval=1)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    let table = run.table();
+    let width = (std::f64::consts::PI - 2.0 * 0.2f64.asin()) / 700.0;
+    // 700 / (2 pi) = 111.4 periods; the end cuts the last pulse short.
+    assert_eq!(*table.column("n").last().unwrap(), 112.0);
+    let last = (700.0 - 111.0 * 2.0 * std::f64::consts::PI - 0.2f64.asin()).min(700.0 * width) / 700.0;
+    assert_close(*table.column("x").last().unwrap(), 111.0 * width + last, 1e-8, "time that the relation holds");
+}
+
+#[test]
+fn the_last_row_knows_that_it_is_the_last() {
+    let run = Session::with_model(
+        "model M Real x(start=0, fixed=true), y; equation der(x) = 1; y = if terminal() then 7 else x; end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    let table = run.table();
+    let y = table.column("y");
+    assert_eq!(*y.last().unwrap(), 7.0);
+    assert_eq!(y.iter().filter(|value| **value == 7.0).count(), 1);
+}
+
+/// z and the derivatives depend on each other at a tick and are solved for together. The values were computed with the loop solved by hand
+/// at every tick: z = q y with (z + sin(y)/2) q + q (1 + 0.9 e cos y)/(1 - e sin y) = 2 sin t, e = exp(-0.9 x), q = der(x).
+#[test]
+fn discrete_and_continuous_unknowns_in_a_loop_are_solved_together() {
+    let run = Session::with_model(
+        "model M Real x(start=0.9, fixed=true); Real y(fixed=false), z; parameter Real a = 2;
+         equation (z + 0.5*sin(y))*der(x) + der(y) = a*sin(time); x - y = exp(-0.9*x)*cos(y);
+           when sample(0, 0.01) then z = der(x)*y; end when; end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    assert_close(*table.column("x").last().unwrap(), 1.2754, 5e-4, "x");
+    assert_close(*table.column("y").last().unwrap(), 1.1440, 5e-4, "y");
+}
+
+#[test]
+fn a_loop_of_assignments_is_solved() {
+    let run = Session::with_model(
+        "model M discrete Real a(start=0, fixed=true), b(start=0, fixed=true);
+         equation when time >= 1 then a = b + 1; b = 2*a - 5; end when;
+         annotation(experiment(StopTime=2)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    assert_close(*table.column("a").last().unwrap(), 4.0, 1e-9, "a");
+    assert_close(*table.column("b").last().unwrap(), 3.0, 1e-9, "b");
+}
+
+/// Whole numbers in a loop without a solution are named.
+#[test]
+fn a_loop_without_a_solution_is_told_by_name() {
+    let finding = failure(
+        "model M Integer a(start=0, fixed=true), b(start=0, fixed=true);
+         equation when time >= 1 then a = b + 1; b = a + 1; end when; annotation(experiment(StopTime=2)); end M;",
+        3,
+    );
+    assert_eq!(finding["code"], "event-unsettled");
+    let message = finding["message"].as_str().unwrap();
+    assert!(message.contains("`a`") && message.contains("`b`"), "{message}");
+}

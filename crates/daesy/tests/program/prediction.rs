@@ -323,3 +323,83 @@ fn signals_of_a_disturbance_are_checked() {
     let shared = message("[measurements]", "w1 = { white = 1 }\n[measurements]");
     assert!(shared.contains("`w1` belongs to the disturbances `wind` and `w1`"), "{shared}");
 }
+
+/// A model `M` with k = 1, its own simulation as data, and a study that starts elsewhere.
+fn own_data(equations: &str, start: f64) -> Session {
+    let model = format!(
+        "model M parameter Real k = 1; Real x(start = {start}, fixed = true); {equations}
+         annotation(experiment(StopTime = 2, Interval = 0.1, Tolerance = 1e-9)); end M;"
+    );
+    let session = Session::with_model(&model);
+    let run = session.run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    let (t, x) = (table.column("t"), table.column("x"));
+    let mut data = "t,x\n".to_owned();
+    for row in 0..t.len() {
+        // Of two rows at a jump the second counts.
+        if row + 1 == t.len() || t[row + 1] > t[row] {
+            data.push_str(&format!("{},{}\n", t[row], x[row]));
+        }
+    }
+    session.with("data.csv", &data).with(
+        "study.toml",
+        "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 0.8, min = 0.1, max = 3.0 }\n\
+         [measurements]\nx = { column = \"x\", std = 0.01 }\n[data]\nfile = \"data.csv\"\n",
+    )
+}
+
+/// What `simulate` does about relations and times, lanes do too: the parameter comes back from the program's own simulation.
+#[test]
+fn ensembles_and_filters_agree_with_simulations() {
+    for (equations, start) in [
+        // Relations of algebraic variables.
+        ("Real l; equation l = 2*x; der(x) = k - (if l > 1 then 1 else 0);", 0.2),
+        ("Real e; equation e = x - 0.5; der(x) = -k*(if e > 0 then 1 else x);", 1.0),
+        // Rates that depend on time alone.
+        ("equation der(x) = k*100*cos(100*time);", 0.0),
+        ("equation der(x) = -0.01*x + k*60*cos(60*time);", 0.0),
+        // Jumps in time between the points of any grid, on them, and at the start.
+        ("equation der(x) = k*floor(3.3*time);", 0.0),
+        ("equation der(x) = k*sign(1.05 - time);", 0.0),
+        ("equation der(x) = k*(if sin(30*time) > 0 then 1 else 0);", 0.0),
+        ("equation der(x) = k*(if time > 1 then -1 else 1);", 0.0),
+        ("equation der(x) = k*(if time > 0 and time < 0.55 then 1 else 0);", 0.0),
+        ("Real phase; equation phase = mod(time, 0.37); der(x) = k*(if phase < 0.1 then 2 else -1);", 0.0),
+    ] {
+        let session = own_data(equations, start);
+        for method in ["pem", "ml"] {
+            let run = session.run(&["identify", "study.toml", "--method", method, "--json"]);
+            assert_eq!(run.status, 0, "{method}, {equations}: {}", run.stderr);
+            let estimate = run.json()["parameters"][0]["estimate"].as_f64().unwrap();
+            assert!((estimate - 1.0).abs() < 2e-3, "{method}, {equations}: k = {estimate}");
+        }
+    }
+}
+
+/// The mean of nearly equal samples is the trajectory itself, also where rates depend on time alone.
+#[test]
+fn samples_in_lanes_agree_with_a_simulation() {
+    for equation in ["k*1000*cos(1000*time)", "k*sign(1.05 - time)", "k*abs(sin(40*time))", "k*min(time, 0.3)"] {
+        let session = Session::with_model(&format!(
+            "model M parameter Real k = 1; Real x(start = 0, fixed = true); equation der(x) = {equation};
+             annotation(experiment(StopTime = 2, Tolerance = 1e-8)); end M;"
+        ))
+        .with(
+            "study.toml",
+            "[model]\nfile = \"model.mo\"\n[random]\nk = { uniform = { min = 1, max = 1.0000001 } }\n\
+             [simulate]\nstop = 2\nstep = 0.25\nrtol = 1e-8\n[uq]\nmethod = \"monte-carlo\"\nsamples = 8\n",
+        );
+        let run = session.run(&["uq", "study.toml", "-o", "out.csv"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let alone = session.run(&["simulate", "model.mo"]);
+        assert_eq!(alone.status, 0, "{}", alone.stderr);
+        let expected = *alone.table().column("x").last().unwrap();
+        let text = std::fs::read_to_string(session.path("out.csv")).unwrap();
+        let mut lines = text.lines();
+        let column = lines.next().unwrap().split(',').position(|name| name == "x.mean");
+        let last: Vec<&str> = lines.next_back().unwrap().split(',').collect();
+        let mean: f64 = last[column.expect("the mean of x has a column")].parse().unwrap();
+        assert!((mean - expected).abs() < 2e-5, "{equation}: {mean} instead of {expected}");
+    }
+}

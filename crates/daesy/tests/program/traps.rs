@@ -493,3 +493,62 @@ fn a_duplicate_says_where_the_second_comes_from() {
     assert_eq!(run.status, 1);
     assert!(run.stderr.contains("because nothing is connected here"), "{}", run.stderr);
 }
+
+/// sqrt has a value at 0 and asin at 1; only their slopes have none. der(x) = 1 + sqrt(x) from 0: with u = sqrt(x), t = 2 (u - log(1 + u)).
+#[test]
+fn a_finite_value_with_an_infinite_slope_is_no_obstacle() {
+    let run = Session::with_model(
+        "model M Real x(start = 0, fixed = true); equation der(x) = 1 + sqrt(x);
+         annotation(experiment(Tolerance=1e-8)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("singular-slope"), "{}", run.stderr);
+    let table = run.table();
+    for (time, x) in table.column("t").iter().zip(table.column("x")) {
+        let root = x.max(0.0).sqrt();
+        let reached = 2.0 * (root - (1.0 + root).ln());
+        assert!((reached - time).abs() < 1e-6, "t = {time}: {x}");
+    }
+    let run = Session::with_model(
+        "model M Real x(start = -1, fixed = true), y, z(start = 0, fixed = true);
+         equation y = abs(x); der(x) = sin(y); der(z) = asin(y); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+}
+
+/// Of all roots of cos(x) = time the one near the start value is meant.
+#[test]
+fn a_root_near_the_start_value_is_preferred() {
+    let run =
+        Session::with_model("model M Real x(start = 0); equation cos(x) = time; end M;").run(&["simulate", "model.mo"]);
+    let table = run.table();
+    assert!((table.column("x")[0] - std::f64::consts::FRAC_PI_2).abs() < 1e-8, "{:?}", table.column("x")[0]);
+}
+
+/// Values whose squares overflow have an answer like all others.
+#[test]
+fn large_values_do_not_stop_the_first_step() {
+    for size in [1e100, 1e150, 1e300] {
+        let run = Session::with_model(&format!(
+            "model M Real x(start = 0, fixed = true); equation der(x) = {size:e} - x; end M;"
+        ))
+        .run(&["simulate", "model.mo"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let found = *run.table().column("x").last().unwrap() / size;
+        assert!((found - (1.0 - (-1.0f64).exp())).abs() < 1e-5, "{size:e}: {found}");
+    }
+}
+
+/// Constraints of large values hold as well as rounding lets them, which is not to nine digits after the point.
+#[test]
+fn a_constraint_that_is_off_by_rounding_is_satisfied() {
+    let run = Session::with_model(
+        "model M Real x(start=1, fixed=true), y(start=0), z;
+         equation der(x) = 16*x + z; 3*der(y) + der(z) = 3*x - sin(time); x - y - 0.1*z = 0;
+         annotation(experiment(StopTime=2, Interval=0.5)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+}
