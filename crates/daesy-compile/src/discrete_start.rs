@@ -225,8 +225,8 @@ fn refuse_contradiction(
     daesy_graph::Reach::new().leaves(graph, &[way.value], &mut leaves);
     let is_free = |leaf: &Leaf| match leaf {
         Leaf::Time => false,
-        Leaf::Var { var, .. } => flat.variables.get(var.index()).is_some_and(|variable| match variable.kind {
-            VariableKind::Continuous => true,
+        Leaf::Var { var, order } => flat.variables.get(var.index()).is_some_and(|variable| match variable.kind {
+            VariableKind::Continuous => *order > 0 || variable.fixed != Some(true),
             VariableKind::Parameter => variable.fixed == Some(false),
             _ => false,
         }),

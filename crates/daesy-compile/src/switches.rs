@@ -193,11 +193,7 @@ pub(crate) fn find(regular: &RegularDae, graph: &mut Graph, rows: &[ExprId]) -> 
     let mut seen = FxHashSet::default();
     for expr in below {
         for piece in pieces(graph.node(expr)) {
-            let function = match piece {
-                Piece::Difference { lhs, rhs, .. } => graph.sub(lhs, rhs),
-                Piece::Quotient { lhs, rhs } => graph.div(lhs, rhs),
-                Piece::Value { arg, .. } => arg,
-            };
+            let function = piece.function(graph);
             let function = in_time(graph, &timed, function);
             if !is_of_time(regular, graph, function) {
                 continue;
@@ -211,6 +207,35 @@ pub(crate) fn find(regular: &RegularDae, graph: &mut Graph, rows: &[ExprId]) -> 
     found
 }
 
+/// Times after `from` and not after `until` at which an expression of time jumps or bends, ascending, with all variables in it constant; no
+/// more than `limit`.
+#[must_use]
+pub fn breaks_in_time(
+    graph: &mut Graph,
+    expr: ExprId,
+    value_of: &dyn Fn(VarId) -> f64,
+    span: std::ops::RangeInclusive<f64>,
+    limit: usize,
+) -> Vec<f64> {
+    let below: Vec<ExprId> = Reach::new().below(graph, &[expr]).to_vec();
+    let mut found = Vec::new();
+    for expr in below {
+        for piece in pieces(graph.node(expr)) {
+            let function = piece.function(graph);
+            found.push(Switch { function, kind: piece.kind() });
+        }
+    }
+    let Some(switches) = Switches::new(graph, &found, &|_| true) else { return Vec::new() };
+    let leaves: Vec<f64> = switches.leaves().iter().map(|&var| value_of(var)).collect();
+    let (mut from, until) = (*span.start(), *span.end());
+    let mut breaks = Vec::new();
+    while let Some(change) = switches.next(&leaves, from, until).filter(|_| breaks.len() < limit) {
+        breaks.push(change.after);
+        from = change.after;
+    }
+    breaks
+}
+
 /// A function that an operation watches.
 enum Piece {
     Difference { lhs: ExprId, rhs: ExprId, is_zero_above: bool },
@@ -219,6 +244,14 @@ enum Piece {
 }
 
 impl Piece {
+    fn function(&self, graph: &mut Graph) -> ExprId {
+        match *self {
+            Self::Difference { lhs, rhs, .. } => graph.sub(lhs, rhs),
+            Self::Quotient { lhs, rhs } => graph.div(lhs, rhs),
+            Self::Value { arg, .. } => arg,
+        }
+    }
+
     const fn kind(&self) -> Kind {
         match *self {
             Self::Difference { is_zero_above, .. } => Kind::Sign { is_zero_above },

@@ -82,6 +82,11 @@ impl Spectral {
         self.n_steps = self.n_steps.map(|n| n + 1);
     }
 
+    /// The next look comes earlier: of two rejected steps one has a look.
+    pub(crate) fn hasten(&mut self) {
+        self.n_steps = self.n_steps.map(|n| n + STEPS_BETWEEN_LOOKS / 2);
+    }
+
     /// The next step begins with a look.
     pub(crate) fn forget(&mut self) {
         self.n_steps = None;

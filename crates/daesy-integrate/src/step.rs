@@ -268,7 +268,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
             }
             if !was_rejected {
                 // Errors that grow within a step may come from a part that has become fast.
-                self.spectral.forget();
+                self.spectral.hasten();
             }
             was_rejected = true;
             self.taken.rejected += 1;

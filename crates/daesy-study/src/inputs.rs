@@ -105,6 +105,10 @@ impl StudyInputs {
                             breaks.push(evaluate(&graph, time, 0.0, &parameter_of));
                         }
                         find_breaks(&mut graph, value, &parameter_of, &mut breaks);
+                        if let Some(data) = data {
+                            let times = std::slice::from_ref(&data.times);
+                            find_breaks_between(&mut graph, value, &parameter_of, times, &mut breaks);
+                        }
                         Signal::Expression(derivatives(&mut graph, &flat.variables, value, input.derivatives_needed))
                     }
                     InputSource::Column { column, hold } => match data.and_then(|data| data.column(column)) {
@@ -260,6 +264,41 @@ pub(crate) fn find_breaks(graph: &mut Graph, value: ExprId, parameter_of: &[f64]
             if slope != 0.0 {
                 breaks.push(-offset / slope);
             }
+        }
+    }
+}
+
+/// Breaks of an expression of time that are searched at most.
+const MAX_BREAKS: usize = 20_000;
+
+/// Breaks closer than this to a sample or to another break, relative to their size, are at the same time.
+const SAME_BREAK: f64 = 1e-10;
+
+/// Adds the times at which an expression of time jumps or bends between the samples, whatever its form.
+pub(crate) fn find_breaks_between(
+    graph: &mut Graph,
+    value: ExprId,
+    parameter_of: &[f64],
+    times: &[Vec<f64>],
+    breaks: &mut Vec<f64>,
+) {
+    let ends = times.iter().filter_map(|times| Some((*times.first()?, *times.last()?)));
+    let (from, until) =
+        ends.fold((f64::INFINITY, f64::NEG_INFINITY), |all, (first, last)| (all.0.min(first), all.1.max(last)));
+    if from >= until {
+        return;
+    }
+    let known = |var: VarId| parameter_of.get(var.index()).copied().unwrap_or(f64::NAN);
+    for found in daesy_compile::breaks_in_time(graph, value, &known, from..=until, MAX_BREAKS) {
+        let is_same = |time: f64| (time - found).abs() <= SAME_BREAK * found.abs().max(1e-3);
+        let at_sample = times.iter().find_map(|times| {
+            let after = times.partition_point(|&time| time < found);
+            let near = [after.checked_sub(1), Some(after)].into_iter().flatten().filter_map(|at| times.get(at));
+            near.copied().find(|&time| is_same(time))
+        });
+        let time = at_sample.unwrap_or(found);
+        if !breaks.iter().any(|&known| is_same(known)) {
+            breaks.push(time);
         }
     }
 }

@@ -13,7 +13,7 @@ use super::timeline::{Signal, Timeline};
 use super::{KnownInput, LinearStudy, Matrices, ParametricRows, VaryingVariance};
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
-use crate::inputs::{derivatives_available, find_breaks};
+use crate::inputs::{derivatives_available, find_breaks, find_breaks_between};
 use crate::load::{Loaded, quantity_expression};
 use crate::problem::{Linearity, Problem, Record, missing_column, study_of};
 use crate::study::{Disturbance, DisturbanceProcess, InitialMode, InputSource, Matrix, Quantity, Study};
@@ -761,6 +761,7 @@ impl<'a> Builder<'a> {
                     }
                     let mut graph = self.symbols.graph.clone();
                     find_breaks(&mut graph, *value, &parameter_of, &mut breaks);
+                    find_breaks_between(&mut graph, *value, &parameter_of, &times, &mut breaks);
                     let value = self.symbols.resolve(*value);
                     let n_rates = if self.symbols.is_varying(value) && !self.is_steps(value) { N_RATES - 1 } else { 0 };
                     self.path(value, n_rates)
@@ -828,6 +829,7 @@ impl<'a> Builder<'a> {
                 parameters[var.index()] = value;
             }
             find_breaks(&mut graph, value, &parameters, &mut breaks);
+            find_breaks_between(&mut graph, value, &parameters, &times, &mut breaks);
             let n_rates = if self.is_steps(value) { 0 } else { N_RATES - 1 };
             signals.push(self.path(value, n_rates));
         }
