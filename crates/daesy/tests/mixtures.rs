@@ -64,10 +64,10 @@ fn mixture(rng: &mut fastrand::Rng) -> Mixture {
 
 /// Errors of all rows stay below so many times rtol and atol: steps add up their errors, and an oscillator never
 /// forgets any.
-const MULTIPLE: f64 = 10.0;
+const MULTIPLE: f64 = 20.0;
 
 #[test]
-fn no_row_of_a_mixture_is_off_by_more_than_ten_tolerances() {
+fn no_row_of_a_mixture_is_off_by_more_than_twenty_tolerances() {
     let mut rng = fastrand::Rng::with_seed(20);
     for case in 0..500 {
         let Mixture { text, exact } = mixture(&mut rng);
