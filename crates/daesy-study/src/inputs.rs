@@ -262,7 +262,8 @@ pub(crate) fn find_breaks(graph: &mut Graph, value: ExprId, parameter_of: &[f64]
             let slope = evaluate(graph, slope, 0.0, parameter_of);
             let offset = evaluate(graph, form.remainder, 0.0, parameter_of);
             if slope != 0.0 {
-                breaks.push(-offset / slope);
+                // Zeros are told apart by their signs where breaks are looked up.
+                breaks.push(-offset / slope + 0.0);
             }
         }
     }
