@@ -97,7 +97,7 @@ impl Range {
     fn sin(self) -> Self {
         use std::f64::consts::{FRAC_PI_2, PI, TAU};
         let width = self.high - self.low;
-        if !(width < TAU) || self.low.abs().max(self.high.abs()) > 1e12 {
+        if width.is_nan() || width >= TAU || self.low.abs().max(self.high.abs()) > 1e12 {
             return Self { low: -1.0, high: 1.0 };
         }
         let (first, last) = (self.low.sin(), self.high.sin());

@@ -30,7 +30,7 @@ use crate::tape::Value;
 pub(super) const NODES: [f64; 2] = [0.5, 1.0];
 
 /// The node before them where a step looks at the rates once more.
-pub(super) const LOOK: f64 = 0.276_393_202_250_021_03;
+pub(super) const LOOK: f64 = 0.276_393_202_250_021;
 
 /// The nodes of a step, with or without a look at the rates.
 pub(super) fn nodes(has_look: bool) -> Vec<f64> {

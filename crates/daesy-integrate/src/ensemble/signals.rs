@@ -224,7 +224,7 @@ impl Piece {
     /// Whether so many steps integrate all inputs to their tolerance. The points of the rule of higher order divide a
     /// step into parts without a common measure, so that no oscillation looks constant.
     fn is_integrated(&self, inputs: &dyn Inputs, n_inputs: usize, n_steps: usize) -> bool {
-        const NODES: [f64; 5] = [0.0, 0.276_393_202_250_021_03, 0.5, 0.723_606_797_749_978_97, 1.0];
+        const NODES: [f64; 5] = [0.0, 0.276_393_202_250_021, 0.5, 0.723_606_797_749_979, 1.0];
         let width = (self.end - self.start) / n_steps as f64;
         let mut rows = vec![vec![0.0; n_inputs]; NODES.len()];
         let mut sizes = vec![0.0f64; n_inputs];
