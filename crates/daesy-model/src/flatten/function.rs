@@ -74,17 +74,15 @@ impl<'a> Flattener<'a> {
         ctx: &mut Ctx,
     ) -> Res<Value> {
         let first = function.parts[0].name;
-        if function.parts.len() == 1 && !function.is_global {
-            if let Some(local) = ctx.locals.iter().rev().find(|local| local.name == first.name) {
-                let Value::Function(target) = local.value.clone() else {
-                    return Err(self.error(
-                        "not-a-function",
-                        first.span,
-                        format!("`{}` is not a function", first.name),
-                    ));
-                };
-                return self.call_value(&target, args, named, span, ctx);
-            }
+        if function.parts.len() == 1
+            && !function.is_global
+            && let Some(local) = ctx.locals.iter().rev().find(|local| local.name == first.name)
+        {
+            let Value::Function(target) = local.value.clone() else {
+                let message = format!("`{}` is not a function", first.name);
+                return Err(self.error("not-a-function", first.span, message));
+            };
+            return self.call_value(&target, args, named, span, ctx);
         }
         if function.parts.len() == 1 && self.is_builtin(first.name.text(), builtin_scope(function, ctx)) {
             return self.builtin(first.name.text(), args, named, span, ctx);
