@@ -256,8 +256,8 @@ fn values_before(
         };
         rows.modes_before.push(value);
         let start = if start.is_finite() { start } else { first };
-        let is_real = variable.value_type == ValueType::Real;
-        described.push(DiscreteVariable { name: variable.name.clone(), start, is_real, before });
+        let (is_real, largest) = (variable.value_type == ValueType::Real, variable.value_type.largest());
+        described.push(DiscreteVariable { name: variable.name.clone(), start, is_real, largest, before });
     }
     Ok(described)
 }
@@ -466,7 +466,8 @@ impl<'m> Builder<'m> {
             }
             let node = graph.node(expr);
             if is_barrier(node) {
-                self.images.insert(expr, expr);
+                let image = if graph.keeps_events(expr) { self.hold_kept(graph, expr, span) } else { expr };
+                self.images.insert(expr, image);
                 continue;
             }
             let children = graph.children(expr);
@@ -477,6 +478,23 @@ impl<'m> Builder<'m> {
             self.images.insert(expr, image);
         }
         self.images.get(&root).copied().unwrap_or(root)
+    }
+
+    /// What is inside `noEvent` or `smooth`, with those parts held that the `noEvent` does not reach.
+    fn hold_kept(&mut self, graph: &mut Graph, root: ExprId, span: Span) -> ExprId {
+        let kept = |graph: &Graph, expr: ExprId| match graph.node(expr) {
+            Node::Unary { op: UnaryOp::WithEvents, arg } => Some(arg),
+            _ => None,
+        };
+        let below = self.reach.below_while(graph, &[root], |expr| kept(graph, expr).is_none()).to_vec();
+        let mut substitution = Substitution::new();
+        for expr in below {
+            if let Some(arg) = kept(graph, expr) {
+                let image = self.hold(graph, arg, span);
+                substitution.replace(expr, image);
+            }
+        }
+        substitution.apply(graph, root)
     }
 
     /// Whether an expression varies between events.

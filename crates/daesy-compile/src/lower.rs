@@ -553,7 +553,9 @@ impl<'a> Lowering<'a> {
                 Some(&place) => self.bindings[place as usize],
                 None => builder.constant(f64::NAN),
             },
-            Node::Unary { op: UnaryOp::NoEvent, arg } | Node::Smooth { arg, .. } => self.value(arg),
+            Node::Unary { op: UnaryOp::NoEvent | UnaryOp::WithEvents, arg } | Node::Smooth { arg, .. } => {
+                self.value(arg)
+            }
             Node::Unary { op, arg } => builder.unary(unary(op), self.value(arg)),
             Node::Binary { op: BinaryOp::Homotopy, lhs, rhs } => match self.places.homotopy {
                 None => self.value(lhs),
@@ -631,7 +633,7 @@ fn interpret_function(graph: &Graph, shared: &Arc<Graph>, function: daesy_graph:
 
 const fn unary(op: UnaryOp) -> Unary {
     match op {
-        UnaryOp::Neg | UnaryOp::NoEvent => Unary::Neg,
+        UnaryOp::Neg | UnaryOp::NoEvent | UnaryOp::WithEvents => Unary::Neg,
         UnaryOp::Not => Unary::Not,
         UnaryOp::Abs => Unary::Abs,
         UnaryOp::Sign => Unary::Sign,
@@ -896,6 +898,7 @@ fn describe(
                         name: variable.name.clone(),
                         start: number(variable.start).unwrap_or(first),
                         is_real: variable.value_type == ValueType::Real,
+                        largest: variable.value_type.largest(),
                         before: EventLabel::default(),
                     }
                 })

@@ -59,7 +59,8 @@ impl Graph {
             (UnaryOp::Not, Node::Unary { op: UnaryOp::Not, arg: inner }) => inner,
             (UnaryOp::Abs, Node::Unary { op: UnaryOp::Abs, .. }) => arg,
             (UnaryOp::Abs, Node::Unary { op: UnaryOp::Neg, arg: inner }) => self.raw_unary(UnaryOp::Abs, inner),
-            (UnaryOp::NoEvent, _) if !self.may_make_events(arg) => arg,
+            (UnaryOp::NoEvent, _) if !self.has_own_events(arg) => arg,
+            (UnaryOp::WithEvents, _) if !self.has_own_events(arg) => arg,
             _ => self.raw_unary(op, arg),
         }
     }
@@ -356,6 +357,11 @@ impl Graph {
     /// `noEvent(a)`
     pub fn no_event(&mut self, arg: ExprId) -> ExprId {
         self.unary(UnaryOp::NoEvent, arg)
+    }
+
+    /// The expression as it is outside of every `noEvent` around it.
+    pub fn with_events(&mut self, arg: ExprId) -> ExprId {
+        self.unary(UnaryOp::WithEvents, arg)
     }
 
     /// `smooth(order, a)`

@@ -224,6 +224,7 @@ impl Graph {
                 self.mul(factor, da)
             }
             UnaryOp::NoEvent => self.no_event(da),
+            UnaryOp::WithEvents => self.with_events(da),
         })
     }
 

@@ -111,7 +111,7 @@ pub enum EvaluationError {
         function: String,
     },
     /// A function runs for too long.
-    #[error("function {function} did not end within {limit} statements")]
+    #[error("the function `{function}` did not end within {limit} statements")]
     StepLimit {
         /// The function.
         function: String,
@@ -170,7 +170,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { steps: 10_000_000, call_depth: 200 }
+        Self { steps: 1_000_000, call_depth: 200 }
     }
 }
 
@@ -524,7 +524,9 @@ impl<'run> Run<'run> {
     fn count(&mut self, function: &Function) -> Result<(), EvaluationError> {
         self.steps += 1;
         if self.steps > self.limits.steps {
-            return Err(EvaluationError::StepLimit { function: function.name.clone(), limit: self.limits.steps });
+            let error = EvaluationError::StepLimit { function: function.name.clone(), limit: self.limits.steps };
+            self.graph.note_endless(&error);
+            return Err(error);
         }
         Ok(())
     }
@@ -534,6 +536,11 @@ impl<'run> Run<'run> {
         let function = self.graph.function(id);
         if args.len() != function.n_inputs as usize {
             return Err(self.wrong_call(id, args.len()));
+        }
+        if self.depth == 0
+            && let Some(error) = self.graph.endless()
+        {
+            return Err(error.clone());
         }
         self.count(function)?;
         if self.depth >= self.limits.call_depth {

@@ -38,6 +38,30 @@ pub enum ValueType {
     Enumeration(Arc<Enumeration>),
 }
 
+/// The largest whole number up to which doubles hold every whole number, 2^53 - 1: beyond it Integers would be rounded.
+pub const LARGEST_INTEGER: f64 = 9_007_199_254_740_991.0;
+
+impl ValueType {
+    /// The largest magnitude that values may have.
+    #[must_use]
+    pub fn largest(&self) -> f64 {
+        if *self == Self::Integer { LARGEST_INTEGER } else { f64::INFINITY }
+    }
+
+    /// Whether a number is a value of this type.
+    #[must_use]
+    pub fn holds(&self, value: f64) -> bool {
+        match self {
+            Self::Real | Self::String => true,
+            Self::Integer => value.fract() == 0.0 && value.abs() <= LARGEST_INTEGER,
+            Self::Boolean => value == 0.0 || value == 1.0,
+            Self::Enumeration(enumeration) => {
+                value.fract() == 0.0 && value >= 1.0 && value <= enumeration.literals.len() as f64
+            }
+        }
+    }
+}
+
 /// An enumeration type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Enumeration {

@@ -1,12 +1,15 @@
 //! The hash-consed expression graph: equal expressions are one node.
 
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use rustc_hash::FxHasher;
 
 use crate::derivative::DerivativeScratch;
+use crate::evaluate::EvaluationError;
 use crate::function::{Function, FunctionId};
 use crate::index::Index;
 use crate::node::{ArgList, BinaryOp, ExprId, Node, UnaryOp, VarId};
@@ -20,6 +23,8 @@ impl Facts {
     const TOTAL: u8 = 1;
     const EVENTS: u8 = 2;
     const CALLS: u8 = 4;
+    /// Events that a `noEvent` around does not reach.
+    const KEPT_EVENTS: u8 = 8;
 
     const fn has(self, bit: u8) -> bool {
         self.0 & bit != 0
@@ -51,9 +56,21 @@ pub struct Graph {
     args: Vec<ExprId>,
     arg_lists: HashTable<ArgList>,
     functions: Vec<Function>,
+    endless: Arc<Endless>,
     pub(crate) tangents: TangentCache,
     pub(crate) scratch: DerivativeScratch,
 }
+
+/// Evaluations of functions that met the limit on statements; copies of a graph share it.
+#[derive(Debug, Default)]
+struct Endless {
+    first: OnceLock<EvaluationError>,
+    n_met: AtomicU32,
+}
+
+/// After so many evaluations that met the limit on statements, functions are not run any more: every one of them takes long, and a search that
+/// strays to where a loop does not end may come back from there, but not time and again.
+const MAX_ENDLESS: u32 = 5;
 
 fn hash_of_args(args: &[ExprId]) -> u64 {
     let mut hasher = FxHasher::default();
@@ -132,6 +149,9 @@ impl Graph {
                 }
                 UnaryOp::Ceil | UnaryOp::Floor => of(arg).with(Facts::EVENTS),
                 UnaryOp::NoEvent => Facts(of(arg).0 & !Facts::EVENTS),
+                UnaryOp::WithEvents if of(arg).has(Facts::EVENTS) => {
+                    Facts(of(arg).0 & !Facts::EVENTS).with(Facts::KEPT_EVENTS)
+                }
                 _ => of(arg),
             },
             Node::Binary { op, lhs, rhs } => {
@@ -172,7 +192,19 @@ impl Graph {
     /// not inside `noEvent`.
     #[must_use]
     pub fn may_make_events(&self, expr: ExprId) -> bool {
+        self.has_own_events(expr) || self.keeps_events(expr)
+    }
+
+    /// Whether something below may make an event that a `noEvent` around the expression would take away.
+    #[must_use]
+    pub fn has_own_events(&self, expr: ExprId) -> bool {
         self.facts[expr.index()].has(Facts::EVENTS)
+    }
+
+    /// Whether something below may make an event even inside of `noEvent` ([`UnaryOp::WithEvents`]).
+    #[must_use]
+    pub fn keeps_events(&self, expr: ExprId) -> bool {
+        self.facts[expr.index()].has(Facts::KEPT_EVENTS)
     }
 
     /// Whether a user function is called below.
@@ -265,6 +297,18 @@ impl Graph {
     #[must_use]
     pub fn functions(&self) -> &[Function] {
         &self.functions
+    }
+
+    /// Remembers that the evaluation of a function met the limit on statements.
+    pub(crate) fn note_endless(&self, error: &EvaluationError) {
+        let _ = self.endless.first.set(error.clone());
+        self.endless.n_met.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Why functions are not evaluated any more: too many evaluations met the limit on statements. In this graph or a copy of it.
+    #[must_use]
+    pub fn endless(&self) -> Option<&EvaluationError> {
+        self.endless.first.get().filter(|_| self.endless.n_met.load(Ordering::Relaxed) >= MAX_ENDLESS)
     }
 
     /// Replaces a function, for one whose number had to be known before its body (it calls itself, say).

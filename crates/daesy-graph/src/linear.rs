@@ -198,7 +198,7 @@ impl LinearExtractor {
     fn is_linear_node(&self, graph: &Graph, expr: ExprId) -> bool {
         match graph.node(expr) {
             Node::Time | Node::Var { .. } | Node::Smooth { .. } => true,
-            Node::Unary { op, .. } => matches!(op, UnaryOp::Neg | UnaryOp::NoEvent),
+            Node::Unary { op, .. } => matches!(op, UnaryOp::Neg | UnaryOp::NoEvent | UnaryOp::WithEvents),
             Node::Binary { op, lhs, rhs } => match op {
                 BinaryOp::Add | BinaryOp::Sub | BinaryOp::Homotopy => true,
                 BinaryOp::Mul => !(self.is_dependent(lhs) && self.is_dependent(rhs)),

@@ -79,6 +79,8 @@ pub enum UnaryOp {
     Floor,
     /// `noEvent(a)`: relations below are taken literally, they make no events
     NoEvent,
+    /// `a` where a `noEvent` around it does not reach: the argument of a function whose body is inside `noEvent`
+    WithEvents,
 }
 
 /// Operations on two arguments.

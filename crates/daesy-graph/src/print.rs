@@ -60,6 +60,8 @@ const fn unary_form(op: UnaryOp) -> Form {
         UnaryOp::Ceil => function("ceil"),
         UnaryOp::Floor => function("floor"),
         UnaryOp::NoEvent => function("noEvent"),
+        // There is no word for it in Modelica.
+        UnaryOp::WithEvents => function(""),
     }
 }
 
@@ -226,7 +228,7 @@ impl<'model, 'names> Printer<'model, 'names> {
                 tasks.push(Task::Expr { expr: index, level: LOOSE, is_truth: false });
             }
             Node::Unary { op, arg } => {
-                let is_truth = op == UnaryOp::Not || (op == UnaryOp::NoEvent && is_truth);
+                let is_truth = op == UnaryOp::Not || (matches!(op, UnaryOp::NoEvent | UnaryOp::WithEvents) && is_truth);
                 self.write_form(&unary_form(op), level, &[arg], is_truth, out, tasks);
             }
             Node::Binary { op, lhs, rhs } => {

@@ -8,7 +8,7 @@
 //! - `div` truncates towards zero, `mod(a, b) = a - floor(a / b) * b`, `rem(a, b) = a - div(a, b) * b`;
 //! - `min`, `max` and `sign` pass NaN on, relations with NaN are false except `<>`;
 //! - zeros have no sign: `atan2(-0, -1) = pi`, and `atan2(0, 0) = 0` whatever the signs;
-//! - `noEvent` is the identity and `homotopy(actual, simplified)` is `actual`.
+//! - `noEvent` and its opposite are the identity, and `homotopy(actual, simplified)` is `actual`.
 
 use crate::node::{BinaryOp, UnaryOp};
 
@@ -56,7 +56,7 @@ pub fn apply_unary(op: UnaryOp, a: f64) -> f64 {
         UnaryOp::Tanh => a.tanh(),
         UnaryOp::Ceil => a.ceil(),
         UnaryOp::Floor => a.floor(),
-        UnaryOp::NoEvent => a,
+        UnaryOp::NoEvent | UnaryOp::WithEvents => a,
     }
 }
 

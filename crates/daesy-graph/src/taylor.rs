@@ -165,7 +165,7 @@ fn expand_unary(op: UnaryOp, a: &[f64], out: &mut [f64]) {
     out[0] = apply_unary(op, a[0]);
     match op {
         UnaryOp::Neg => out.iter_mut().zip(a).for_each(|(out, a)| *out = -a),
-        UnaryOp::NoEvent => out.copy_from_slice(a),
+        UnaryOp::NoEvent | UnaryOp::WithEvents => out.copy_from_slice(a),
         UnaryOp::Abs => {
             let sign = if a[0] >= 0.0 { 1.0 } else { -1.0 };
             out.iter_mut().zip(a).for_each(|(out, a)| *out = sign * a);

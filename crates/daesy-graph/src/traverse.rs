@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::graph::Graph;
-use crate::node::{ExprId, Node, VarId};
+use crate::node::{BinaryOp, ExprId, Node, UnaryOp, VarId};
 
 /// What an expression can be differentiated by, solved for, or depend on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -88,6 +88,33 @@ impl Graph {
         let mut children = SmallVec::new();
         self.for_each_child(expr, |child| children.push(child));
         children
+    }
+}
+
+impl Graph {
+    /// Whether the value of an expression may change between events, given the leaves that do. Relations, `ceil`, `floor`, `div` and `sample`
+    /// change at events only, unless they are inside `noEvent` or `smooth`.
+    pub fn varies_between_events(&self, root: ExprId, mut is_continuous: impl FnMut(Leaf) -> bool) -> bool {
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut waiting = vec![(root, false)];
+        while let Some((expr, is_quiet)) = waiting.pop() {
+            if !seen.insert((expr, is_quiet)) {
+                continue;
+            }
+            let is_quiet = match self.node(expr) {
+                Node::Unary { op: UnaryOp::NoEvent, .. } | Node::Smooth { .. } => true,
+                Node::Unary { op: UnaryOp::WithEvents, .. } => false,
+                Node::Unary { op: UnaryOp::Ceil | UnaryOp::Floor, .. } if !is_quiet => continue,
+                Node::Binary { op, .. } if !is_quiet && (op.is_relation() || op == BinaryOp::Quotient) => continue,
+                Node::Sample { .. } => continue,
+                _ => is_quiet,
+            };
+            if self.as_leaf(expr).is_some_and(&mut is_continuous) {
+                return true;
+            }
+            self.for_each_child(expr, |child| waiting.push((child, is_quiet)));
+        }
+        false
     }
 }
 

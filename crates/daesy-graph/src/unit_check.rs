@@ -177,7 +177,9 @@ impl NodeReader<'_> {
 
     fn unary(&mut self, op: UnaryOp, arg: ExprId) -> Reading {
         match op {
-            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::NoEvent | UnaryOp::Ceil | UnaryOp::Floor => self.of(arg),
+            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::NoEvent | UnaryOp::WithEvents | UnaryOp::Ceil | UnaryOp::Floor => {
+                self.of(arg)
+            }
             UnaryOp::Not | UnaryOp::Sign => Reading::Known(Dimension::ONE),
             UnaryOp::Sqrt => match self.of(arg) {
                 Reading::Known(dimension) => known(dimension.to_power(1, 2)),

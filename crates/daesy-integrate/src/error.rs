@@ -42,6 +42,16 @@ pub enum IntegrateError {
         /// The quantity.
         variable: String,
     },
+    /// An Integer is too large to be exact.
+    #[error("the Integer `{variable}` is {value:e} at t = {}: Integers are exact up to 2^53 - 1 only", short(*time))]
+    IntegerOverflow {
+        /// When.
+        time: f64,
+        /// The Integer.
+        variable: String,
+        /// Its value.
+        value: f64,
+    },
     /// The step size became too small.
     #[error("the step size fell below {step:.3e} at t = {}; the error is largest in `{variable}`{}", short(*time), given_by(equation))]
     StepTooSmall {

@@ -260,6 +260,7 @@ pub fn initialize_with_events(
             let changed = settler.adopt(&mut modes, &wanted, is_one_at_a_time, 0.0) || has_other_past;
             if !changed && found.is_some() && is_done {
                 settler.check_before(time, &before)?;
+                settler.check_wanted(time, &wanted)?;
                 break;
             }
             if !changed || round % 4 == 3 || round == 0 || is_one_at_a_time || found.is_some() {
@@ -362,6 +363,32 @@ impl<'s> EventLoop<'s> {
                 equation: discrete.before.text.clone(),
                 place: discrete.before.place.clone(),
                 variable: discrete.name.clone(),
+                value: f64::NAN,
+            }),
+        }
+    }
+
+    /// Refuses values that the modes want and that do not exist or are not exact, once the others have settled: `adopt` leaves the old value
+    /// in their place.
+    fn check_wanted(&self, time: f64, wanted: &[f64]) -> Result<(), IntegrateError> {
+        let events = self.events;
+        for (discrete, &value) in events.discrete.iter().zip(wanted) {
+            let variable = discrete.name.clone();
+            if !value.is_finite() {
+                return Err(IntegrateError::ObservedNotFinite { time, variable });
+            }
+            if value.abs() > discrete.largest {
+                return Err(IntegrateError::IntegerOverflow { time, variable, value });
+            }
+        }
+        let held = wanted.get(events.n_switched()..).unwrap_or_default();
+        match held.iter().zip(&events.held).find(|(value, _)| !value.is_finite()) {
+            None => Ok(()),
+            Some((_, label)) => Err(IntegrateError::NotFinite {
+                time,
+                equation: label.text.clone(),
+                place: label.place.clone(),
+                variable: String::new(),
                 value: f64::NAN,
             }),
         }
@@ -479,6 +506,7 @@ impl<'s> EventLoop<'s> {
                 }
             }
         }
+        self.check_wanted(time, &self.updated)?;
         settled.has_changed |= !settled.reinitialized.is_empty() || is_end && self.events.has_terminal;
         self.mark_sides(stepper);
         Ok(settled)

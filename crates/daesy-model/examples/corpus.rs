@@ -2,8 +2,8 @@
 //!
 //! cargo run -p daesy-model --example corpus -- INDEX.tsv [PART_OF_NAME]
 //!
-//! The table's columns are file (relative to the table), class (may be empty), expectation, and optionally the numbers of
-//! equations and unknowns. With a second argument only matching lines are run, and their flat models are printed.
+//! The table's columns are file (relative to the table), class (may be empty), expectation, and optionally the numbers
+//! of equations and unknowns. With a second argument only matching lines are run, and their flat models are printed.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Reads Modelica files and folders and says what is wrong with them, how long it took, and whether tokens and tree can be
-//! turned into text again.
+//! Reads Modelica files and folders and says what is wrong with them, how long it took, and whether tokens and tree can
+//! be turned into text again.
 //!
 //! ```text
 //! cargo run --release -p daesy-model --example parse_files -- [--quiet] [--round-trip] PATH..

@@ -1,8 +1,8 @@
 //! Tokens of a Modelica text: byte ranges with a kind, nothing is copied.
 //!
-//! The lexical rules are those of the specification's chapter 2 and appendix A.1 [@modelica36]. [`tokens`] gives white space and
-//! comments too: the texts of all tokens put together are the file, byte for byte. What is not Modelica becomes a token as well
-//! (an unknown character, an unterminated string), so that every text has tokens.
+//! The lexical rules are those of the specification's chapter 2 and appendix A.1 [@modelica36]. [`tokens`] gives white
+//! space and comments too: the texts of all tokens put together are the file, byte for byte. What is not Modelica
+//! becomes a token as well (an unknown character, an unterminated string), so that every text has tokens.
 
 /// What a token is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -506,7 +506,7 @@ impl Tokens<'_> {
         TokenKind::UnterminatedIdent
     }
 
-    /// Skips the byte behind a backslash; the further bytes of a longer character are like any other.
+    /// Skips the byte after a backslash; the further bytes of a longer character are like any other.
     fn skip_escaped(&mut self) {
         self.at = (self.at + 1).min(self.bytes.len());
     }

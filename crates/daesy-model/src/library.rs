@@ -1,7 +1,7 @@
 //! Where classes come from: texts, files, folders with `package.mo`, the folders of `MODELICAPATH`, embedded texts.
 //!
-//! The mapping of packages to files is that of the specification's section 13.4 [@modelica36]. Files are read when a name
-//! is first looked up in them, so that a large library costs nothing until it is used.
+//! The mapping of packages to files is that of the specification's section 13.4 [@modelica36]. Files are read when a
+//! name is first looked up in them, so that a large library costs nothing until it is used.
 
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};

@@ -1,7 +1,7 @@
 //! Interned names: comparing two identifiers is comparing two numbers.
 //!
-//! One table serves the whole process, so that a [`Name`] means the same in every file and thread. Each thread keeps a mirror of
-//! the part of it that it has met: the lock is taken once per thread and name, not once per use.
+//! One table serves the whole process, so that a [`Name`] means the same in every file and thread. Each thread keeps a
+//! mirror of the part of it that it has met: the lock is taken once per thread and name, not once per use.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -11,7 +11,8 @@ use rustc_hash::FxHashMap;
 
 /// An identifier, by its number in the process-wide table of names.
 ///
-/// Quoted identifiers keep their quotes: `'a b'` is the name `'a b'`, as the specification says that `'x'` and `x` differ.
+/// Quoted identifiers keep their quotes: `'a b'` is the name `'a b'`, as the specification says that `'x'` and `x`
+/// differ.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(u32);
 
@@ -36,7 +37,8 @@ impl Table {
 }
 
 thread_local! {
-    /// What this thread has met: some of the numbers, and the texts up to the length of the shared table when last looked at.
+    /// What this thread has met: some of the numbers, and the texts up to the length of the shared table when last
+    /// looked at.
     static MIRROR: RefCell<Table> = RefCell::default();
 }
 

@@ -1,7 +1,7 @@
 //! Prints a syntax tree as Modelica text.
 //!
-//! Reading the text again gives the same tree, up to spans: `parse(print(parse(s))) = parse(s)`. Parentheses that the tree needs
-//! but does not have (trees made by a program) are added.
+//! Reading the text again gives the same tree, up to spans: `parse(print(parse(s))) = parse(s)`. Parentheses that the
+//! tree needs but does not have (trees made by a program) are added.
 
 use std::fmt::Write as _;
 
@@ -675,10 +675,10 @@ impl Printer {
         self.annotation(statement.annotation.as_deref());
     }
 
-    fn statement_branch(&mut self, keyword: &str, branch: &StatementBranch, behind: &str) {
+    fn statement_branch(&mut self, keyword: &str, branch: &StatementBranch, after: &str) {
         self.text(keyword);
         self.expr(&branch.condition);
-        self.text(behind);
+        self.text(after);
         self.statements(&branch.body);
         self.new_line();
     }

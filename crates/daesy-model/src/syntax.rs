@@ -327,9 +327,9 @@ pub struct ComponentDecl {
     pub name: Ident,
     /// Its type.
     pub type_name: Path,
-    /// Subscripts behind the type (`Real[3] x`).
+    /// Subscripts after the type (`Real[3] x`).
     pub type_subscripts: Vec<Subscript>,
-    /// Subscripts behind the name (`Real x[3]`); they come before those of the type.
+    /// Subscripts after the name (`Real x[3]`); they come before those of the type.
     pub subscripts: Vec<Subscript>,
     /// `flow` or `stream`
     pub connector_prefix: Option<ConnectorPrefix>,
@@ -395,7 +395,8 @@ pub enum Argument {
         is_redeclare: bool,
         /// `each`
         is_each: bool,
-        /// The element, an [`ElementKind::Class`] or [`ElementKind::Component`], with `is_final` and `is_replaceable` in its prefixes.
+        /// The element, an [`ElementKind::Class`] or [`ElementKind::Component`], with `is_final` and `is_replaceable`
+        /// in its prefixes.
         element: Box<Element>,
     },
     /// `break name` or `break connect(a, b)` in an extends clause.

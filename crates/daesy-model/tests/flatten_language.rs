@@ -346,3 +346,151 @@ fn members_of_expandable_connectors_come_by_connecting() {
     assert!(flat.find("bus.unused").is_none());
     assert!(flat.find("s.bus.speed").is_some() && flat.find("bus.speed").is_some());
 }
+
+#[test]
+fn arguments_of_functions_keep_their_events() {
+    let text = "function twice input Real a; output Real y; algorithm y := 2 * a; end twice;
+         function clip input Real a; output Real y; algorithm y := if a > 1 then 1 else a; end clip;
+         model M Real s = time; Real x = twice(if s > 0.5 then 3 else 1); Real y = clip(if s > 0.5 then 3 else 1);
+           Real z = noEvent(clip(if s > 0.5 then 3 else 1)); Real w = twice(clip(if s > 0.5 then 3 else 1)); end M;";
+    let flat = flat(text, "M");
+    // A body without relations leaves no trace; one with relations makes none, but does not silence its argument.
+    assert_eq!(value(&flat, "x"), "(2 * (if (s > 0.5) then 3 else 1))");
+    let rhs = |name: &str| {
+        let var = flat.find(name).expect("declared above");
+        let lhs = |one: &&daesy_graph::Equation| flat.graph.node(one.lhs) == daesy_graph::Node::Var { var, order: 0 };
+        flat.equations.iter().find(lhs).map(|one| one.rhs).expect("every variable has an equation")
+    };
+    for name in ["x", "y", "w"] {
+        assert!(flat.graph.may_make_events(rhs(name)), "{name}");
+    }
+    assert!(!flat.graph.has_own_events(rhs("y")));
+    assert!(!flat.graph.may_make_events(rhs("z")), "noEvent that was written reaches everything");
+}
+
+#[test]
+fn the_last_iterator_of_an_array_is_its_first_dimension() {
+    let flat = flat(
+        "model M Real a[2, 3] = {10 * i + j for i in 1:3, j in 1:2}; Real s = sum(10 * i + j for i in 1:3, j in 1:2);
+           Real b[2] = {i * size(fill(0, k), 1) for k in 3:3, i in 1:2} * {1}; end M;",
+        "M",
+    );
+    assert_eq!(value(&flat, "a[1,2]"), "21");
+    assert_eq!(value(&flat, "a[2,1]"), "12");
+    assert_eq!(value(&flat, "s"), "129");
+    assert_eq!(value(&flat, "b[2]"), "6");
+}
+
+#[test]
+fn string_heeds_its_options() {
+    let cases = [
+        ("12, minimumLength = 4", "12  "),
+        ("12, minimumLength = 4, leftJustified = false", "  12"),
+        ("3.14159265", "3.14159"),
+        ("3.14159265, significantDigits = 3", "3.14"),
+        ("3.14159265, format = \".2f\"", "3.14"),
+        ("-3.14159265, format = \"8.1e\"", "-3.1e+00"),
+        ("42, format = \"05d\"", "00042"),
+        ("true, minimumLength = 6", "true  "),
+        ("E.two", "two"),
+        ("1e10", "1e+10"),
+    ];
+    for (argument, expected) in cases {
+        let text =
+            format!("type E = enumeration(one, two);\nmodel M\n  parameter String s = String({argument});\nend M;");
+        assert_eq!(variable(&flat(&text, "M"), "s").text.as_deref(), Some(expected), "{argument}");
+    }
+    refused_at("model M\n  parameter String s = String(1.5, format = \"d\");\nend M;", "M", "wrong-arguments", 2);
+    refused_at("model M\n  parameter String s = String(true, format = \"d\");\nend M;", "M", "wrong-type", 2);
+    refused_at("model M\n  parameter String s = String(1, significant = 3);\nend M;", "M", "wrong-arguments", 2);
+}
+
+#[test]
+fn outer_classes_are_the_inner_ones_around() {
+    let text = "package P
+           model A Real x = 1; end A; model B Real x = 2; parameter Real k = 0; end B;
+           model C outer model M = A; outer function f = g; M m; Real y = f(3); end C;
+           function g input Real u; output Real y; algorithm y := u; end g;
+           function h input Real u; output Real y; algorithm y := 10 * u; end h;
+           model D C c; end D;
+           model Top parameter Real k = 7; inner model M = B(k = k); inner function f = h; D d; end Top;
+           model Alone C c; end Alone;
+         end P;";
+    let top = flat(text, "P.Top");
+    assert_eq!(value(&top, "d.c.m.x"), "2");
+    assert_eq!(value(&top, "d.c.y"), "30");
+    assert_eq!(binding(&top, "d.c.m.k"), "k");
+    let alone = flat(text, "P.Alone");
+    assert_eq!(value(&alone, "c.m.x"), "1");
+    assert!(alone.findings.iter().any(|one| one.code == "missing-inner"), "{:?}", alone.findings);
+}
+
+#[test]
+fn connectors_out_of_which_nothing_flows_are_not_in_the_mixture() {
+    let text = |bound: &str| {
+        format!(
+            "connector F Real p; flow Real m; stream Real h; end F;
+             model Source F f; equation f.p = 1; f.h = 8; end Source;
+             model Sensor F f(m({bound})); Real seen = inStream(f.h); equation f.m = 0; f.h = 0; end Sensor;
+             model User F f; Real seen = inStream(f.h); equation f.p = 0; f.h = 3; end User;
+             model M parameter Boolean reverse = false; Source s; User u; Sensor t;
+               equation connect(s.f, u.f); connect(s.f, t.f); end M;"
+        )
+    };
+    for bound in ["min = 0", "min = 1", "min = 2 - 2"] {
+        assert_eq!(value(&flat(&text(bound), "M"), "u.seen"), "s.f.h", "{bound}");
+    }
+    assert!(value(&flat(&text("min = -1"), "M"), "u.seen").contains("t.f.h"));
+    assert!(value(&flat(&text("max = 0"), "M"), "u.seen").contains("t.f.h"));
+    // What nothing can flow into keeps its own value.
+    let lonely = "connector F Real p; flow Real m; stream Real h; end F;
+         model S F f(m(min = 0)); Real seen = inStream(f.h); equation f.m = 0; f.h = 5; end S;
+         model M S a, b, c; equation connect(a.f, b.f); connect(b.f, c.f); end M;";
+    assert_eq!(value(&flat(lonely, "M"), "a.seen"), "a.f.h");
+}
+
+#[test]
+fn a_redeclaration_brings_the_modifications_of_its_own_constraint() {
+    let text = "model A replaceable Real x constrainedby Real(start = 1, min = -1); equation der(x) = 0; end A;
+         model B A a(redeclare replaceable Real x constrainedby Real(start = 2)); end B;
+         model C B b(a(redeclare Real x)); end C;
+         model P parameter Real k = 0; end P;
+         model Q replaceable model T = P constrainedby P(k = 1); T t; end Q;
+         model R Q q(redeclare replaceable model T = P constrainedby P(k = 2)); end R;
+         model S R r(q(redeclare model T = P)); end S;
+         model Top B b; C c; R r; S s; end Top;";
+    let flat = flat(text, "Top");
+    assert_eq!(start(&flat, "b.a.x"), "2");
+    assert_eq!(start(&flat, "c.b.a.x"), "2");
+    assert_eq!(variable(&flat, "b.a.x").min.map(|min| show(&flat, min)).as_deref(), Some("-1"));
+    assert_eq!(binding(&flat, "r.q.t.k"), "2");
+    assert_eq!(binding(&flat, "s.r.q.t.k"), "2");
+}
+
+#[test]
+fn whole_numbers_of_what_varies_are_discrete() {
+    let flat = flat(
+        "model M Integer i = integer(3 * time); Integer j = integer(floor(time)); Integer k = div(integer(time), 2);
+         Boolean b = time > 1; discrete Real c = ceil(time); end M;",
+        "M",
+    );
+    assert_balanced(&flat, 5);
+    refused_at("model M\n  Boolean b = noEvent(time > 1);\nend M;", "M", "variability", 2);
+    refused_at("model M\n  Integer i = noEvent(integer(time));\nend M;", "M", "variability", 2);
+}
+
+#[test]
+fn the_smallest_of_nothing_fits_its_type() {
+    let flat = flat(
+        "model M Boolean b[0] = fill(true, 0); Boolean c = min(b); Boolean d = max(b); Integer n = max(fill(1, 0)); end M;",
+        "M",
+    );
+    assert_eq!((value(&flat, "c"), value(&flat, "d")), ("1".to_owned(), "0".to_owned()));
+    assert_eq!(value(&flat, "n"), "-9007199254740991");
+}
+
+#[test]
+fn arrays_without_elements_are_assigned() {
+    let empty = flat("model M Real r[0]; Real y = time; algorithm r := fill(1.0, 0); end M;", "M");
+    assert_balanced(&empty, 1);
+}

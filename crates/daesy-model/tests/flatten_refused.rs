@@ -207,3 +207,24 @@ fn when_clauses_are_checked() {
         8,
     );
 }
+
+#[test]
+fn division_by_zero_is_told() {
+    for expression in ["div(7, 0)", "mod(time, 0.0)", "rem(7, 3 - 3)", "mod({1, 2}, {1, 0})[1]"] {
+        refused_at(&format!("model M\n  Real x = {expression};\nend M;"), "M", "evaluation", 2);
+    }
+    refused_at("model M\n  parameter Integer n = 0;\n  Real x[div(7, n)];\nend M;", "M", "evaluation", 3);
+}
+
+#[test]
+fn integers_that_would_be_rounded_are_refused() {
+    for (declaration, line) in [
+        ("  parameter Integer n = 9007199254740993;", 2),
+        ("  constant Integer n = 9007199254740991 + 1;", 2),
+        ("  constant Integer n = product(fill(100000, 4));", 2),
+        ("  parameter Integer n = integer(1e300);", 2),
+        ("  constant Integer a[1, 1] = [100000000] * [100000000];", 2),
+    ] {
+        refused_at(&format!("model M\n{declaration}\n  Real x = time;\nend M;"), "M", "integer-range", line);
+    }
+}

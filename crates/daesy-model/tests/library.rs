@@ -411,7 +411,7 @@ fn classes_of_the_user_come_before_those_of_the_library() {
     assert!(flatten(&library, "Modelica.Blocks.Sources.Step", &FlattenOptions::default()).is_err());
 }
 
-/// The text behind `key = ` in a reference.
+/// The text after `key = ` in a reference.
 fn entry<'a>(reference: &'a str, key: &str) -> &'a str {
     let line = reference.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='));
     line.unwrap_or_else(|| panic!("no `{key}`")).trim()

@@ -1,4 +1,4 @@
-//! Mistakes: each is named by its code, at its place, once, and the text behind it is still read.
+//! Mistakes: each is named by its code, at its place, once, and the text after it is still read.
 
 use daesy_graph::{FileId, Finding, Level};
 use daesy_model::parser;

@@ -100,7 +100,30 @@ pub fn split_discrete(flat: &FlatDae) -> Result<DiscreteSplit, Vec<Finding>> {
             Some(DiscreteEquation { variable, value, source: at as u32, span: equation.span })
         })
         .collect();
+    let findings: Vec<Finding> = equations.iter().filter_map(|equation| continuous_value(flat, equation)).collect();
+    if !findings.is_empty() {
+        return Err(findings);
+    }
     Ok(DiscreteSplit { is_continuous, equations: order_by_need(flat, equations) })
+}
+
+/// Says that a discrete variable is given a value that changes between events, where it would not be seen.
+fn continuous_value(flat: &FlatDae, equation: &DiscreteEquation) -> Option<Finding> {
+    let varies = flat.graph.varies_between_events(equation.value, |leaf| match leaf {
+        Leaf::Time => true,
+        Leaf::Var { var, order } => match flat.variables[var.index()].kind {
+            VariableKind::Continuous => true,
+            VariableKind::Input => flat.variables[var.index()].value_type == ValueType::Real,
+            _ => order > 0,
+        },
+    });
+    let name = &flat.variables[equation.variable.index()].name;
+    varies.then(|| {
+        let message = format!("the discrete variable `{name}` is given a value that varies continuously");
+        Finding::error("variability", equation.span, message)
+            .with_names([name])
+            .with_help("assign it in a when-clause, or declare it without `discrete`")
+    })
 }
 
 /// Whether an equation with a discrete variable on a side determines a continuous one: `x = n` or `der(x) = a`, or `2*x = a` where `a` is a

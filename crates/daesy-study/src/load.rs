@@ -189,7 +189,8 @@ fn place_in_study(errors: &mut [Diagnostic], study: &Study) {
     for error in errors.iter_mut().filter(|error| error.place.is_none()) {
         let given = study.parameters.iter().find(|parameter| error.names.contains(&parameter.name));
         if let Some(parameter) = given {
-            let mut finding = Finding::error("unknown-parameter", parameter.span, error.message.clone());
+            let code = if error.code == "wrong-value" { "wrong-value" } else { "unknown-parameter" };
+            let mut finding = Finding::error(code, parameter.span, error.message.clone());
             finding.help.clone_from(&error.help);
             *error = Diagnostic::resolve(&finding.with_names(&error.names), &study.sources);
         }

@@ -12,7 +12,7 @@ use daesy_compile::{CompileError, CompiledSystem, compile, compile_with_events};
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::FlatDae;
 use daesy_graph::regular::RegularDae;
-use daesy_graph::{Environment, Evaluator, Graph, SourceMap, Span, VarId};
+use daesy_graph::{Environment, EvaluationError, Evaluator, Graph, SourceMap, Span, VarId};
 use daesy_integrate::{HybridStart, InitializeOptions, Inputs, IntegrateError, initialize_with_events};
 use daesy_structure::linearize::parameter_values;
 use daesy_structure::words::enumerate;
@@ -292,6 +292,9 @@ impl Prepared {
     /// A failed integration with place and names.
     #[must_use]
     pub fn failure(&self, error: &IntegrateError) -> Failure {
+        if let Some(diagnostic) = self.endless_function() {
+            return Failure::Input(vec![diagnostic]);
+        }
         let mut is_of_model = false;
         let mut names = Vec::new();
         let definition = match error {
@@ -320,6 +323,11 @@ impl Prepared {
                 names.push(variable.clone());
                 let help = "a division by zero, a root or logarithm of a negative number, or an overflow";
                 ("not-finite", definition.as_ref().map_or("", |definition| &definition.place), help.to_owned())
+            }
+            IntegrateError::IntegerOverflow { variable, .. } => {
+                names.push(variable.clone());
+                let help = "declare it Real if it need not be exact, or keep it smaller";
+                ("integer-range", "", help.to_owned())
             }
             IntegrateError::StepTooSmall { variable, place, .. } => {
                 names.push(variable.clone());
@@ -376,6 +384,18 @@ impl Prepared {
         diagnostic.names = names;
         let all = vec![diagnostic.at_place(place)];
         if is_of_model { Failure::Input(all) } else { Failure::Method(all) }
+    }
+
+    /// A function whose evaluation did not end: it has no value, and whatever failed then failed because of it.
+    fn endless_function(&self) -> Option<Diagnostic> {
+        let flat = &self.system.regular().flat;
+        let endless = flat.graph.endless()?;
+        let diagnostic = Diagnostic::error("limit", endless.to_string())
+            .with_help("a loop or a recursion in it does not end for the arguments that it is given");
+        let EvaluationError::StepLimit { function: name, .. } = endless else { return Some(diagnostic) };
+        let function = flat.graph.functions().iter().find(|function| function.name == *name);
+        let place = function.and_then(|function| flat.sources.place(function.span));
+        Some(diagnostic.at_place(&place.map_or_else(String::new, |place| place.to_string())))
     }
 
     /// The equation that a variable which is no unknown any more was eliminated by.

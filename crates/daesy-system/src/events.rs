@@ -52,6 +52,8 @@ pub struct DiscreteVariable {
     pub start: f64,
     /// Whether it is a number of any size, not a truth or a whole number.
     pub is_real: bool,
+    /// The largest magnitude that its values may have: Integers are exact up to 2^53 - 1.
+    pub largest: f64,
     /// What says which value it had before the start, see [`Part::ModesBefore`](crate::Part::ModesBefore).
     pub before: EventLabel,
 }

@@ -266,8 +266,7 @@ fn check_flattener(text: &str) -> Result<bool, String> {
     library.add_text("fuzz.mo", text);
     let mut options = FlattenOptions::default();
     options.max_scalars = 20_000;
-    options.max_steps = 20_000;
-    options.max_classes = 20_000;
+    options.max_work = 2_000_000;
     let Ok(flat) = flatten(&library, class.name.name.text(), &options) else { return Ok(false) };
     let _ = daesy::flat_text::to_base_modelica(&flat);
     let _ = daesy::flat_text::to_json(&flat);

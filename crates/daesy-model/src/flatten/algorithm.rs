@@ -1,7 +1,8 @@
 //! Statements run on symbolic values, and algorithm sections of models turned into equations.
 //!
-//! A variable assigned by an algorithm section gets the equation `v = value at the end of the section`. At the beginning it
-//! has its start value, or `pre(v)` when it is discrete [@modelica36, sec. 11.1.2]. When-statements become when-clauses.
+//! A variable assigned by an algorithm section gets the equation `v = value at the end of the section`. At the
+//! beginning it has its start value, or `pre(v)` when it is discrete [@modelica36, sec. 11.1.2]. When-statements become
+//! when-clauses.
 
 use std::sync::Arc;
 
@@ -70,7 +71,7 @@ impl<'a> Flattener<'a> {
     /// Runs statements.
     pub(crate) fn run(&mut self, statements: &'a [Statement], ctx: &mut Ctx) -> Res<Flow> {
         for (at, statement) in statements.iter().enumerate() {
-            self.count_step(statement.span)?;
+            self.spend(1, statement.span)?;
             match &statement.kind {
                 StatementKind::If { branches, otherwise } => {
                     let rest = &statements[at + 1..];
@@ -170,36 +171,29 @@ impl<'a> Flattener<'a> {
                     return Ok(Flow::Return);
                 }
             }
-            StatementKind::While(branch) => {
-                let mut n_passes = 0;
-                loop {
-                    let condition = self.condition(&branch.condition, ctx)?;
-                    let Some(known) = self.graph.as_number(condition) else {
-                        if ctx.in_function {
-                            return Err(self.need_program());
-                        }
-                        let what = "a while-loop whose condition changes, in an algorithm section";
-                        return Err(self.unsupported("while", statement.span, what));
-                    };
-                    if known == 0.0 {
-                        break;
+            StatementKind::While(branch) => loop {
+                let condition = self.condition(&branch.condition, ctx)?;
+                let Some(known) = self.graph.as_number(condition) else {
+                    if ctx.in_function {
+                        return Err(self.need_program());
                     }
-                    self.count_step(statement.span)?;
-                    n_passes += 1;
-                    if n_passes > 100_000 {
-                        return Err(self.limit("passes of a while-loop", 100_000, statement.span));
-                    }
-                    match self.run_block(&branch.body, ctx)? {
-                        Flow::Next => {}
-                        Flow::Break => break,
-                        Flow::Return => return Ok(Flow::Return),
-                        Flow::Maybe(_) => {
-                            let what = "leaving a while-loop under a condition that changes, in an algorithm section";
-                            return Err(self.unsupported("break in while", statement.span, what));
-                        }
+                    let what = "a while-loop whose condition changes, in an algorithm section";
+                    return Err(self.unsupported("while", statement.span, what));
+                };
+                if known == 0.0 {
+                    break;
+                }
+                self.spend(1, statement.span)?;
+                match self.run_block(&branch.body, ctx)? {
+                    Flow::Next => {}
+                    Flow::Break => break,
+                    Flow::Return => return Ok(Flow::Return),
+                    Flow::Maybe(_) => {
+                        let what = "leaving a while-loop under a condition that changes, in an algorithm section";
+                        return Err(self.unsupported("break in while", statement.span, what));
                     }
                 }
-            }
+            },
             StatementKind::When(branches) => self.run_when(branches, statement.span, ctx)?,
             StatementKind::Break => return Ok(Flow::Break),
             StatementKind::Return => {
@@ -237,6 +231,8 @@ impl<'a> Flattener<'a> {
             }
             return self.run_if(others, otherwise, rest, ctx);
         }
+        // Both branches start with the values of all variables.
+        self.spend(ctx.locals.iter().map(|local| local.value.weight()).sum(), first.condition.span)?;
         let mut then_ctx = ctx.clone();
         self.functions.path.push(condition);
         let then = self.run_block(&first.body, &mut then_ctx);
@@ -248,7 +244,7 @@ impl<'a> Flattener<'a> {
             self.merge(condition, then_ctx, ctx)?;
             return Ok(Ran::Through);
         }
-        // Where only one of the two goes on, the statements behind belong to it.
+        // Where only one of the two goes on, the statements that follow belong to it.
         let is_left = |flow: Flow| matches!(flow, Flow::Break | Flow::Return);
         let has_rest = !is_left(then) || !matches!(other, Ran::Block(flow) if is_left(flow));
         let then_flow = self.under(condition, |this| this.go_on(then, rest, &mut then_ctx))?;
@@ -707,8 +703,8 @@ impl<'a> Flattener<'a> {
         Ok(scalars.items.to_vec())
     }
 
-    /// Variables that several when-statements of one section assign get a clause of their own, in which later statements
-    /// come first: they have the last word.
+    /// Variables that several when-statements of one section assign get a clause of their own, in which later
+    /// statements come first: they have the last word.
     fn separate_whens(&mut self, mut whens: Vec<WhenClause>) -> Res<Vec<WhenClause>> {
         let mut users: FxHashMap<VarId, Vec<usize>> = FxHashMap::default();
         for (at, clause) in whens.iter().enumerate() {
@@ -768,11 +764,11 @@ impl<'a> Flattener<'a> {
 /// How an if-statement ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ran {
-    /// The statements behind it are still to be run.
+    /// The statements after it are still to be run.
     Through,
     /// The branch left its block.
     Block(Flow),
-    /// The statements behind it have been run.
+    /// The statements after it have been run.
     Rest(Flow),
 }
 

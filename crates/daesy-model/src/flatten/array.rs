@@ -65,6 +65,7 @@ impl Flattener<'_> {
         }
         let n_front = count(&model.dims[..along]);
         let n_back = count(&model.dims[along + 1..]);
+        self.reserve(&[n_front, total, n_back], span)?;
         let mut items = SmallVec::with_capacity(n_front * total * n_back);
         for front in 0..n_front {
             for part in &parts {
@@ -79,7 +80,8 @@ impl Flattener<'_> {
 
     /// The same value everywhere.
     pub(crate) fn fill(&mut self, value: &Value, dims: &[usize], span: Span) -> Res<Value> {
-        self.check_count(count(dims), span)?;
+        let dims_of_all: Dims = dims.iter().chain(value.dims()).copied().collect();
+        self.reserve(&dims_of_all, span)?;
         Ok(value.pick(&vec![0; count(dims)], 0, dims))
     }
 
@@ -97,11 +99,12 @@ impl Flattener<'_> {
     }
 
     /// A matrix with a vector on its diagonal.
-    pub(crate) fn diagonal(&mut self, vector: &Scalars) -> Value {
+    pub(crate) fn diagonal(&mut self, vector: &Scalars, span: Span) -> Res<Value> {
         let n = vector.items.len();
+        self.reserve(&[n, n], span)?;
         let zero = self.graph.number(0.0);
         let items = (0..n * n).map(|at| if at / n == at % n { vector.items[at % n] } else { zero }).collect();
-        Value::Scalars(Scalars { ty: vector.ty.clone(), dims: Dims::from_slice(&[n, n]), items })
+        Ok(Value::Scalars(Scalars { ty: vector.ty.clone(), dims: Dims::from_slice(&[n, n]), items }))
     }
 
     /// `a x b`
@@ -140,7 +143,7 @@ impl Flattener<'_> {
     }
 }
 
-/// A value with dimensions of size one added behind.
+/// A value with dimensions of size one added at the end.
 pub(crate) fn promote(value: Value, rank: usize) -> Value {
     match value {
         Value::Scalars(mut scalars) => {

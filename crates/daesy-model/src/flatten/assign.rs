@@ -110,10 +110,8 @@ impl<'a> Flattener<'a> {
             return Err(self.error("not-assignable", span, "a constant cannot be assigned"));
         };
         let is_free_parameter = self.prim(prim).variability == Variability::Parameter;
-        if self.prim(prim).variability == Variability::Constant
-            || (is_free_parameter && !self.in_initial)
-            || self.variables[first.index()].kind == VariableKind::Input
-        {
+        let is_input = count(&self.prim(prim).dims) > 0 && self.variables[first.index()].kind == VariableKind::Input;
+        if self.prim(prim).variability == Variability::Constant || (is_free_parameter && !self.in_initial) || is_input {
             let name = self.prim(prim).elem.name;
             let message = format!("`{name}` is a constant, parameter or input and cannot be assigned");
             return Err(self.error("not-assignable", span, message));

@@ -1,9 +1,9 @@
-//! Values and attributes of variables: the layer that counts, its value, the checks, and the evaluation of what must be known
-//! while the model is laid out (structural parameters).
+//! Values and attributes of variables: the layer that counts, its value, the checks, and the evaluation of what must be
+//! known while the model is laid out (structural parameters).
 
 use std::sync::Arc;
 
-use daesy_graph::flat::{Equation, Origin, StateSelect};
+use daesy_graph::flat::{Equation, Origin, StateSelect, ValueType};
 use daesy_graph::traverse::Leaf;
 use daesy_graph::{ExprId, Finding, Span, Unit, VarId, VariableKind};
 use smallvec::SmallVec;
@@ -116,11 +116,12 @@ impl<'a> Flattener<'a> {
     fn prim_name(&self, prim: PrimId) -> String {
         let prim = self.prim(prim);
         match (prim.first, &prim.path) {
-            (Some(first), _) if !prim.dims.is_empty() => {
-                let name = self.variables.get(first.index()).map_or("", |variable| &variable.name);
-                name.rsplit_once('[').map_or(name, |(front, _)| front).to_owned()
-            }
-            (Some(first), _) => self.variables[first.index()].name.clone(),
+            (Some(first), _) if prim.dims.is_empty() => self.variables[first.index()].name.clone(),
+            // An array may have no element whose name could be taken.
+            (Some(_), _) => match self.complex(prim.parent) {
+                Some(parent) => Self::child_path(&parent.path, prim.elem.name),
+                None => prim.elem.name.text().to_owned(),
+            },
             (None, Some(path)) => Self::child_path(path, prim.elem.name),
             (None, None) => prim.elem.name.text().to_owned(),
         }
@@ -176,9 +177,9 @@ impl<'a> Flattener<'a> {
             );
             return Err(self.report(finding));
         }
-        if self.prim(id).first.is_some()
+        if let Some(first) = self.prim(id).first
             && dims.is_empty()
-            && let Some(&value) = self.options.values.get(&name)
+            && let Some(value) = self.wished_value(&name, first)?
         {
             return Ok(Value::scalar(ty, self.graph.number(value)));
         }
@@ -223,6 +224,7 @@ impl<'a> Flattener<'a> {
             let number = self.known_number(*item, value_span)?;
             *item = self.graph.number(number);
         }
+        self.check_integers(&scalars, value_span)?;
         Ok(Value::Scalars(scalars))
     }
 
@@ -402,6 +404,8 @@ impl<'a> Flattener<'a> {
 
     /// Works out attributes and values of all variables.
     pub(crate) fn finish_attributes(&mut self) {
+        // When-clauses have made variables discrete since they were first looked at.
+        self.variability.clear();
         let mut at = 0;
         while at < self.prims.len() {
             let id = PrimId(at as u32);
@@ -664,6 +668,12 @@ impl<'a> Flattener<'a> {
         names.sort_unstable();
         for name in names {
             let found = self.variables.iter().find(|variable| variable.name == name);
+            if let (Some(variable), Some(&value)) = (found, self.options.values.get(&name))
+                && !variable.value_type.holds(value)
+            {
+                self.wrong_value(&name, value);
+                continue;
+            }
             let problem = match found {
                 None => Some(format!("there is no parameter `{name}` to be given a value")),
                 Some(variable) if variable.kind != VariableKind::Parameter => {
@@ -684,6 +694,29 @@ impl<'a> Flattener<'a> {
                 self.report(finding);
             }
         }
+    }
+
+    /// The value wished for a parameter, checked against its type.
+    fn wished_value(&mut self, name: &str, first: VarId) -> Res<Option<f64>> {
+        let Some(&value) = self.options.values.get(name) else { return Ok(None) };
+        if self.variables[first.index()].value_type.holds(value) {
+            return Ok(Some(value));
+        }
+        Err(self.wrong_value(name, value))
+    }
+
+    fn wrong_value(&mut self, name: &str, value: f64) -> Refused {
+        let ty = self.variables.iter().find(|variable| variable.name == name).map(|variable| &variable.value_type);
+        let what = match ty {
+            Some(ValueType::Integer) => "an Integer".to_owned(),
+            Some(ValueType::Boolean) => "a Boolean: 0 or 1".to_owned(),
+            Some(ValueType::Enumeration(enumeration)) => {
+                format!("of type `{}`, whose values are 1 to {}", enumeration.name, enumeration.literals.len())
+            }
+            _ => "of another type".to_owned(),
+        };
+        let message = format!("`{name}` cannot be {value}: it is {what}");
+        self.report(Finding::error("wrong-value", Span::NONE, message).with_names([name.to_owned()]))
     }
 
     /// A constant or parameter that is given no value.

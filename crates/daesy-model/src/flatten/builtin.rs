@@ -1,12 +1,11 @@
 //! The built-in operators and functions [@modelica36, sec. 3.7 and 10.3].
 
-use std::sync::Arc;
-
+use daesy_graph::flat::LARGEST_INTEGER;
 use daesy_graph::{BinaryOp as Op, ExprId, Node, Span, UnaryOp as Unary, VarId, VariableKind};
 use smallvec::SmallVec;
 
 use super::expr::{Ctx, Variability};
-use super::value::{Dims, Scalars, Text, Type, Value, count, dims_text};
+use super::value::{Dims, Scalars, Type, Value, count, dims_text};
 use super::{ClassId, Flattener, Refused, Res};
 use crate::name::Name;
 use crate::syntax::{Expr, ExprKind, NamedArg};
@@ -135,6 +134,18 @@ pub(crate) fn unary_function(name: &str) -> Option<Unary> {
     })
 }
 
+/// The feature that an operator which is not supported belongs to.
+fn unsupported_operator(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "delay" => "delay",
+        "spatialDistribution" => "spatialDistribution",
+        "previous" | "hold" | "subSample" | "superSample" | "shiftSample" | "backSample" | "noClock" | "interval"
+        | "firstTick" | "Clock" => "synchronous clocks",
+        "transition" | "initialState" | "activeState" | "ticksInState" | "timeInState" => "state machines",
+        _ => return None,
+    })
+}
+
 impl<'a> Flattener<'a> {
     /// Whether a name is that of a built-in function here: one that no class of the user's hides.
     pub(crate) fn is_builtin(&mut self, name: &str, scope: ClassId) -> bool {
@@ -245,6 +256,47 @@ impl<'a> Flattener<'a> {
             }
             "String" => self.string_call(args, named, span, ctx),
             "der" => self.der_call(args, named, span, ctx),
+            "pre" | "edge" | "change" | "initial" | "terminal" | "sample" | "noEvent" | "smooth" => {
+                self.event_call(name, args, named, span, ctx)
+            }
+            "homotopy" => self.homotopy_call(args, named, span, ctx),
+            "semiLinear" => self.semi_linear_call(args, named, span, ctx),
+            "cardinality" => self.cardinality(args, span, ctx),
+            "inStream" | "actualStream" => self.stream_call(name == "inStream", args, span, ctx),
+            "getInstanceName" => {
+                let path = if ctx.instance.is_some() { self.node_path(ctx.instance) } else { String::new() };
+                let root = self
+                    .complex(self.root)
+                    .map_or_else(String::new, |root| self.class(root.class).name.text().to_owned());
+                let text = if path.is_empty() { root } else { format!("{root}.{path}") };
+                Ok(Value::text(&text))
+            }
+            "assert" | "terminate" | "reinit" => {
+                let message = format!("`{name}` is an equation or statement, not a value");
+                Err(self.error("not-a-value", span, message))
+            }
+            "rooted" => self.connections_value(name, args, span, ctx),
+            "pure" => match args {
+                [only] => self.expr(only, ctx),
+                _ => Err(self.error("wrong-arguments", span, "`pure` takes one call")),
+            },
+            _ => match unsupported_operator(name) {
+                Some(feature) => Err(self.unsupported(feature, span, &format!("the operator `{name}`"))),
+                None => self.array_call(name, args, named, span, ctx),
+            },
+        }
+    }
+
+    /// Operators that have to do with events.
+    fn event_call(
+        &mut self,
+        name: &str,
+        args: &'a [Expr],
+        named: &'a [NamedArg],
+        span: Span,
+        ctx: &mut Ctx,
+    ) -> Res<Value> {
+        match name {
             "pre" => {
                 let value = self.variable_argument(name, args, named, span, ctx)?;
                 let mut scalars = self.scalars(value, "`pre`", span)?;
@@ -302,73 +354,52 @@ impl<'a> Flattener<'a> {
             "noEvent" => {
                 let values = self.arguments(name, &["expr"], 1, args, named, span, ctx)?;
                 let value = values.into_iter().flatten().next().ok_or(Refused)?;
-                Ok(value.map_scalars(&mut |item| self.graph.no_event(item)))
+                Ok(value.map_scalars(&mut |item| {
+                    let item = self.unmarked(item, true);
+                    self.graph.no_event(item)
+                }))
             }
             "smooth" => {
                 let values = self.arguments(name, &["p", "expr"], 2, args, named, span, ctx)?;
                 let mut values = values.into_iter().flatten();
                 let (Some(order), Some(value)) = (values.next(), values.next()) else { return Err(Refused) };
                 let order = self.known_size(order, span)? as u16;
-                Ok(value.map_scalars(&mut |item| self.graph.smooth(order, item)))
+                Ok(value.map_scalars(&mut |item| {
+                    let item = self.unmarked(item, true);
+                    self.graph.smooth(order, item)
+                }))
             }
-            "homotopy" => {
-                let values = self.arguments(name, &["actual", "simplified"], 2, args, named, span, ctx)?;
-                let mut values = values.into_iter().flatten();
-                let (Some(actual), Some(simplified)) = (values.next(), values.next()) else { return Err(Refused) };
-                let actual = self.numeric(actual, "`homotopy`", span)?;
-                let simplified = self.numeric(simplified, "`homotopy`", span)?;
-                if actual.dims != simplified.dims {
-                    return Err(self.error("wrong-size", span, "the arguments of `homotopy` differ in size"));
-                }
-                let items = actual
-                    .items
-                    .iter()
-                    .zip(&simplified.items)
-                    .map(|(&actual, &simplified)| self.graph.homotopy(actual, simplified))
-                    .collect();
-                Ok(Value::Scalars(Scalars { ty: Type::Real, dims: actual.dims, items }))
-            }
-            "semiLinear" => {
-                let names = ["x", "positiveSlope", "negativeSlope"];
-                let values = self.arguments(name, &names, 3, args, named, span, ctx)?;
-                let mut parts = Vec::with_capacity(3);
-                for value in values.into_iter().flatten() {
-                    parts.push(self.numeric(value, "`semiLinear`", span)?);
-                }
-                self.semi_linear(&parts, span)
-            }
-            "cardinality" => self.cardinality(args, span, ctx),
-            "inStream" | "actualStream" => self.stream_call(name == "inStream", args, span, ctx),
-            "getInstanceName" => {
-                let path = if ctx.instance.is_some() { self.node_path(ctx.instance) } else { String::new() };
-                let root = self
-                    .complex(self.root)
-                    .map_or_else(String::new, |root| self.class(root.class).name.text().to_owned());
-                let text = if path.is_empty() { root } else { format!("{root}.{path}") };
-                Ok(Value::text(&text))
-            }
-            "assert" | "terminate" | "reinit" => {
-                let message = format!("`{name}` is an equation or statement, not a value");
-                Err(self.error("not-a-value", span, message))
-            }
-            "delay" => Err(self.unsupported("delay", span, "the `delay` operator")),
-            "spatialDistribution" => {
-                Err(self.unsupported("spatialDistribution", span, "the `spatialDistribution` operator"))
-            }
-            "previous" | "hold" | "subSample" | "superSample" | "shiftSample" | "backSample" | "noClock"
-            | "interval" | "firstTick" | "Clock" => {
-                Err(self.unsupported("synchronous clocks", span, &format!("the clocked operator `{name}`")))
-            }
-            "transition" | "initialState" | "activeState" | "ticksInState" | "timeInState" => {
-                Err(self.unsupported("state machines", span, &format!("the state machine operator `{name}`")))
-            }
-            "rooted" => self.connections_value(name, args, span, ctx),
-            "pure" => match args {
-                [only] => self.expr(only, ctx),
-                _ => Err(self.error("wrong-arguments", span, "`pure` takes one call")),
-            },
-            _ => self.array_call(name, args, named, span, ctx),
+            _ => Err(Refused),
         }
+    }
+
+    /// `homotopy(actual, simplified)`
+    fn homotopy_call(&mut self, args: &'a [Expr], named: &'a [NamedArg], span: Span, ctx: &mut Ctx) -> Res<Value> {
+        let values = self.arguments("homotopy", &["actual", "simplified"], 2, args, named, span, ctx)?;
+        let mut values = values.into_iter().flatten();
+        let (Some(actual), Some(simplified)) = (values.next(), values.next()) else { return Err(Refused) };
+        let actual = self.numeric(actual, "`homotopy`", span)?;
+        let simplified = self.numeric(simplified, "`homotopy`", span)?;
+        if actual.dims != simplified.dims {
+            return Err(self.error("wrong-size", span, "the arguments of `homotopy` differ in size"));
+        }
+        let items = actual
+            .items
+            .iter()
+            .zip(&simplified.items)
+            .map(|(&actual, &simplified)| self.graph.homotopy(actual, simplified))
+            .collect();
+        Ok(Value::Scalars(Scalars { ty: Type::Real, dims: actual.dims, items }))
+    }
+
+    fn semi_linear_call(&mut self, args: &'a [Expr], named: &'a [NamedArg], span: Span, ctx: &mut Ctx) -> Res<Value> {
+        let names = ["x", "positiveSlope", "negativeSlope"];
+        let values = self.arguments("semiLinear", &names, 3, args, named, span, ctx)?;
+        let mut parts = Vec::with_capacity(3);
+        for value in values.into_iter().flatten() {
+            parts.push(self.numeric(value, "`semiLinear`", span)?);
+        }
+        self.semi_linear(&parts, span)
     }
 
     /// `semiLinear(x, p, n)`: `p x` where `x` is not negative, else `n x`; arrays element by element
@@ -459,6 +490,7 @@ impl<'a> Flattener<'a> {
         for item in &mut scalars.items {
             *item = self.graph.unary(op, *item);
         }
+        self.check_integers(&scalars, span)?;
         Ok(Value::Scalars(scalars))
     }
 
@@ -479,6 +511,10 @@ impl<'a> Flattener<'a> {
         if !left.dims.is_empty() && !right.dims.is_empty() && left.dims != right.dims {
             let message = format!("{what} cannot join sizes {} and {}", dims_text(&left.dims), dims_text(&right.dims));
             return Err(self.error("wrong-size", span, message));
+        }
+        if name != "atan2" && right.items.iter().any(|&item| self.graph.as_number(item) == Some(0.0)) {
+            let message = format!("{what} divides by zero: it has no value");
+            return Err(self.error_help("evaluation", span, message, "the second argument must not be 0"));
         }
         let n = count(&dims);
         let items = (0..n)
@@ -509,8 +545,9 @@ impl<'a> Flattener<'a> {
         let ty = scalars.ty.clone();
         let mut items = scalars.items.iter();
         let Some(&start) = items.next() else {
-            // The smallest of nothing is larger than everything.
-            let number = self.graph.number(if name == "min" { f64::MAX } else { f64::MIN });
+            // The smallest of nothing is as large as can be [@modelica36, sec. 10.3.4].
+            let (smallest, largest) = bounds(&ty);
+            let number = self.graph.number(if name == "min" { largest } else { smallest });
             return Ok(Value::scalar(ty, number));
         };
         let mut result = start;
@@ -552,46 +589,6 @@ impl<'a> Flattener<'a> {
         Ok(Value::Scalars(scalars))
     }
 
-    fn string_call(&mut self, args: &'a [Expr], named: &'a [NamedArg], span: Span, ctx: &mut Ctx) -> Res<Value> {
-        let Some(first) = args.first() else {
-            return Err(self.error("wrong-arguments", span, "`String` needs a value"));
-        };
-        for arg in args.iter().skip(1).chain(named.iter().map(|arg| &arg.value)) {
-            self.expr(arg, ctx)?;
-        }
-        for arg in named {
-            let known = ["significantDigits", "minimumLength", "leftJustified", "format"];
-            if !known.contains(&arg.name.name.text()) {
-                let message = format!("`String` has no argument `{}`", arg.name.name);
-                return Err(self.error("wrong-arguments", arg.name.span, message));
-            }
-        }
-        let value = self.expr(first, ctx)?;
-        if let Value::Texts { .. } = value {
-            return Ok(value);
-        }
-        if let Value::Record(_) = value {
-            return self.record_operator("'String'", vec![value], span);
-        }
-        let scalars = self.scalars(value, "`String`", span)?;
-        let item = self.single(&scalars, span)?;
-        let text = match self.graph.as_number(item) {
-            Some(number) => match &scalars.ty {
-                Type::Boolean => (number != 0.0).to_string(),
-                Type::Enumeration(enumeration) => {
-                    enumeration.literals.get(number as usize - 1).cloned().unwrap_or_default()
-                }
-                _ => number.to_string(),
-            },
-            None => {
-                let what = self.library.text(first.span);
-                let text = Text { text: Arc::from(format!("<{what}>")), is_known: false };
-                return Ok(Value::Texts { dims: Dims::new(), items: vec![text] });
-            }
-        };
-        Ok(Value::text(&text))
-    }
-
     /// Functions that build arrays and take them apart.
     fn array_call(
         &mut self,
@@ -630,6 +627,47 @@ impl<'a> Flattener<'a> {
         }
         match name {
             "array" => self.array_of(values, span),
+            "sum" | "product" => {
+                let scalars = self.numeric(values.swap_remove(0), &format!("`{name}`"), span)?;
+                let is_sum = name == "sum";
+                let mut result = None;
+                for &item in &scalars.items {
+                    result = Some(match result {
+                        None => item,
+                        Some(so_far) if is_sum => self.graph.add(so_far, item),
+                        Some(so_far) => self.graph.mul(so_far, item),
+                    });
+                }
+                let item = result.unwrap_or_else(|| self.graph.number(if is_sum { 0.0 } else { 1.0 }));
+                let result = Scalars::scalar(scalars.ty, item);
+                self.check_integers(&result, span)?;
+                Ok(Value::Scalars(result))
+            }
+            "transpose" => self.transpose(&values[0], span),
+            "zeros" | "ones" | "fill" | "identity" | "linspace" => self.filled(name, values, span),
+            "diagonal" | "symmetric" | "outerProduct" | "cross" | "skew" => self.matrix_call(name, values, span),
+            "scalar" | "vector" | "matrix" => self.reshaped(name, values.swap_remove(0), span),
+            "cat" => {
+                if values.len() < 2 {
+                    return Err(self.error("wrong-arguments", span, "`cat` needs a dimension and arrays"));
+                }
+                let along = self.known_size(values.remove(0), span)?;
+                if along == 0 {
+                    return Err(self.error("wrong-arguments", span, "dimensions count from 1"));
+                }
+                self.cat(along - 1, values, span)
+            }
+            "promote" => {
+                let rank = self.known_size(values.swap_remove(1), span)?;
+                Ok(super::array::promote(values.swap_remove(0), rank))
+            }
+            _ => Err(self.error("unknown-function", span, format!("there is no function `{name}`"))),
+        }
+    }
+
+    /// Arrays of the same or evenly spaced numbers.
+    fn filled(&mut self, name: &str, mut values: Vec<Value>, span: Span) -> Res<Value> {
+        match name {
             "zeros" | "ones" => {
                 let number = self.graph.number(if name == "zeros" { 0.0 } else { 1.0 });
                 let mut dims = Dims::new();
@@ -654,8 +692,7 @@ impl<'a> Flattener<'a> {
             }
             "identity" => {
                 let n = self.known_size(values.swap_remove(0), span)?;
-                self.check_count(n.saturating_mul(n), span)?;
-                Ok(self.identity(n))
+                self.identity(n, span)
             }
             "linspace" => {
                 let n = self.known_size(values.swap_remove(2), span)?;
@@ -665,6 +702,7 @@ impl<'a> Flattener<'a> {
                 if n < 2 {
                     return Err(self.error("wrong-arguments", span, "`linspace` needs at least two points"));
                 }
+                self.reserve(&[n], span)?;
                 let difference = self.graph.sub(last, first);
                 let mut items = SmallVec::with_capacity(n);
                 for at in 0..n {
@@ -676,25 +714,17 @@ impl<'a> Flattener<'a> {
                 }
                 Ok(Value::Scalars(Scalars { ty: Type::Real, dims: Dims::from_slice(&[n]), items }))
             }
-            "sum" | "product" => {
-                let scalars = self.numeric(values.swap_remove(0), &format!("`{name}`"), span)?;
-                let is_sum = name == "sum";
-                let mut result = None;
-                for &item in &scalars.items {
-                    result = Some(match result {
-                        None => item,
-                        Some(so_far) if is_sum => self.graph.add(so_far, item),
-                        Some(so_far) => self.graph.mul(so_far, item),
-                    });
-                }
-                let item = result.unwrap_or_else(|| self.graph.number(if is_sum { 0.0 } else { 1.0 }));
-                Ok(Value::scalar(scalars.ty, item))
-            }
-            "transpose" => self.transpose(&values[0], span),
+            _ => Err(Refused),
+        }
+    }
+
+    /// Matrices and vectors made of vectors.
+    fn matrix_call(&mut self, name: &str, mut values: Vec<Value>, span: Span) -> Res<Value> {
+        match name {
             "diagonal" => {
                 let vector = self.numeric(values.swap_remove(0), "`diagonal`", span)?;
                 self.need_rank(&vector, 1, name, span)?;
-                Ok(self.diagonal(&vector))
+                self.diagonal(&vector, span)
             }
             "symmetric" => {
                 let mut matrix = self.numeric(values.swap_remove(0), "`symmetric`", span)?;
@@ -715,6 +745,7 @@ impl<'a> Flattener<'a> {
                 let left = self.numeric(values.swap_remove(0), "`outerProduct`", span)?;
                 self.need_rank(&left, 1, name, span)?;
                 self.need_rank(&right, 1, name, span)?;
+                self.reserve(&[left.items.len(), right.items.len()], span)?;
                 let mut items = SmallVec::new();
                 for &a in &left.items {
                     for &b in &right.items {
@@ -741,44 +772,31 @@ impl<'a> Flattener<'a> {
                 let items = self.skew(&vector.items);
                 Ok(Value::Scalars(Scalars { ty: Type::Real, dims: Dims::from_slice(&[3, 3]), items }))
             }
-            "cat" => {
-                if values.len() < 2 {
-                    return Err(self.error("wrong-arguments", span, "`cat` needs a dimension and arrays"));
-                }
-                let along = self.known_size(values.remove(0), span)?;
-                if along == 0 {
-                    return Err(self.error("wrong-arguments", span, "dimensions count from 1"));
-                }
-                self.cat(along - 1, values, span)
+            _ => Err(Refused),
+        }
+    }
+
+    /// The same elements as a scalar, vector or matrix.
+    fn reshaped(&mut self, name: &str, value: Value, span: Span) -> Res<Value> {
+        let dims: Dims = value.dims().iter().copied().collect();
+        let new: Option<Dims> = match name {
+            "scalar" => (count(&dims) == 1).then(Dims::new),
+            "vector" => {
+                let large = dims.iter().filter(|&&dim| dim > 1).count();
+                (large <= 1).then(|| Dims::from_slice(&[count(&dims)]))
             }
-            "scalar" | "vector" | "matrix" => {
-                let value = values.swap_remove(0);
-                let dims: Dims = value.dims().iter().copied().collect();
-                let new: Option<Dims> = match name {
-                    "scalar" => (count(&dims) == 1).then(Dims::new),
-                    "vector" => {
-                        let large = dims.iter().filter(|&&dim| dim > 1).count();
-                        (large <= 1).then(|| Dims::from_slice(&[count(&dims)]))
-                    }
-                    _ => match dims.len() {
-                        0 => Some(Dims::from_slice(&[1, 1])),
-                        1 => Some(Dims::from_slice(&[dims[0], 1])),
-                        _ => dims[2..].iter().all(|&dim| dim == 1).then(|| Dims::from_slice(&dims[..2])),
-                    },
-                };
-                match new {
-                    Some(new) => Ok(reshape(value, &new)),
-                    None => {
-                        let message = format!("`{name}` cannot be made of size {}", dims_text(&dims));
-                        Err(self.error("wrong-size", span, message))
-                    }
-                }
+            _ => match dims.len() {
+                0 => Some(Dims::from_slice(&[1, 1])),
+                1 => Some(Dims::from_slice(&[dims[0], 1])),
+                _ => dims[2..].iter().all(|&dim| dim == 1).then(|| Dims::from_slice(&dims[..2])),
+            },
+        };
+        match new {
+            Some(new) => Ok(reshape(value, &new)),
+            None => {
+                let message = format!("`{name}` cannot be made of size {}", dims_text(&dims));
+                Err(self.error("wrong-size", span, message))
             }
-            "promote" => {
-                let rank = self.known_size(values.swap_remove(1), span)?;
-                Ok(super::array::promote(values.swap_remove(0), rank))
-            }
-            _ => Err(self.error("unknown-function", span, format!("there is no function `{name}`"))),
         }
     }
 
@@ -818,6 +836,16 @@ impl<'a> Flattener<'a> {
             return Err(self.error("wrong-size", span, message));
         }
         Ok(Value::scalar(Type::Integer, self.graph.number(dims[at - 1] as f64)))
+    }
+}
+
+/// The smallest and the largest value of a type.
+pub(crate) fn bounds(ty: &Type) -> (f64, f64) {
+    match ty {
+        Type::Real | Type::String => (f64::MIN, f64::MAX),
+        Type::Integer => (-LARGEST_INTEGER, LARGEST_INTEGER),
+        Type::Boolean => (0.0, 1.0),
+        Type::Enumeration(enumeration) => (1.0, enumeration.literals.len() as f64),
     }
 }
 

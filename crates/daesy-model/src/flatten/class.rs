@@ -1,7 +1,8 @@
 //! Classes as they are meant at one place: elements of base classes included, redeclarations of classes applied.
 //!
-//! A class that nothing modifies is made once and shared by all its uses. Only redeclarations and modifications of *nested
-//! classes* make a class of its own ([`Flattener::specialize`]); values and attributes travel beside it as layers.
+//! A class that nothing modifies is made once and shared by all its uses. Only redeclarations and modifications of
+//! *nested classes* make a class of its own ([`Flattener::specialize`]); values and attributes travel beside it as
+//! layers.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -151,7 +152,7 @@ impl ClassUse<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ImportTarget<'a> {
     pub path: &'a Path,
-    /// A name behind the path, from `import A.{b, c}`.
+    /// A name after the path, from `import A.{b, c}`.
     pub member: Option<Name>,
 }
 
@@ -248,10 +249,8 @@ impl<'a> Flattener<'a> {
     }
 
     pub(crate) fn push_class(&mut self, class: Class<'a>) -> ClassId {
-        if self.classes.len() >= self.options.max_classes {
-            let span = class.span();
-            self.limit("the number of classes", self.options.max_classes, span);
-        }
+        // A limit that is met here ends the work at the next thing that is asked for.
+        let _ = self.spend(1, class.span());
         self.classes.push(class);
         ClassId(self.classes.len() as u32 - 1)
     }
@@ -301,7 +300,8 @@ impl<'a> Flattener<'a> {
                 }
             }
         }
-        // Packages that exist only by their members' `within` clauses are not invented: lookup will say what is missing.
+        // Packages that exist only by their members' `within` clauses are not invented: lookup will say what is
+        // missing.
     }
 
     /// A top-level class.
@@ -416,7 +416,7 @@ impl<'a> Flattener<'a> {
         };
         let layer = layers[at].clone();
         let element = self.modifier(layer.mods).redeclare.ok_or(Refused)?;
-        let ElementKind::Class { class: ast, .. } = &element.kind else {
+        let ElementKind::Class { class: ast, constraint: new_constraint, .. } = &element.kind else {
             let message = format!("`{}` is a class and cannot be redeclared as a component", elem.name);
             return Err(self.error("redeclare-kind", element.span, message));
         };
@@ -444,7 +444,21 @@ impl<'a> Flattener<'a> {
             let original = self.apply_to_class(elem, plain, &layers[at + 1..])?;
             self.class_mut(id).original = Some(original);
         }
-        // Modifications of the constraining class hold for every redeclaration [@modelica36, sec. 7.3.2].
+        // Modifications of the constraining class hold for every redeclaration [@modelica36, sec. 7.3.2], those of a
+        // later one before those of an earlier one.
+        if let Some(modification) = new_constraint.as_deref().and_then(|one| one.modification.as_deref()) {
+            let mods = self.mod_tree(modification);
+            self.class_mut(id).inner.push(Layer { mods, is_field: false, ..layer.clone() });
+        }
+        for lower in &layers[at + 1..] {
+            if let Some(ElementKind::Class { constraint: Some(constraint), .. }) =
+                self.modifier(lower.mods).redeclare.map(|element| &element.kind)
+                && let Some(modification) = constraint.modification.as_deref()
+            {
+                let mods = self.mod_tree(modification);
+                self.class_mut(id).inner.push(Layer { mods, is_field: false, ..lower.clone() });
+            }
+        }
         let constraining = match (elem.constraint, elem.kind) {
             (Some(constraint), _) => constraint.modification.as_deref(),
             (None, ElemKind::Class(source)) => match &source.class.body {
@@ -484,6 +498,7 @@ impl<'a> Flattener<'a> {
                     elem.prefixes = *prefixes;
                     elem.prefixes.is_final |= class.is_final;
                     elem.constraint = constraint.as_deref();
+                    self.has_outer_classes |= prefixes.is_outer;
                     self.add_own(id, elem);
                 }
                 ElementKind::Component { prefixes, component, constraint } => {

@@ -11,7 +11,8 @@ use crate::name::Name;
 use crate::syntax::{ClassBody, ClassKind};
 
 impl<'a> Flattener<'a> {
-    /// The same class with its modifications read in `instance` where that was open; [`NodeId::NONE`] stands for the top.
+    /// The same class with its modifications read in `instance` where that was open; [`NodeId::NONE`] stands for the
+    /// top.
     pub(crate) fn bind_context(&mut self, id: ClassId, instance: NodeId) -> ClassId {
         let class = self.class(id);
         let is_open = |layer: &Layer| layer.instance == NodeId::SELF && instance != NodeId::SELF;

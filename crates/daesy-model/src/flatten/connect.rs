@@ -1,7 +1,7 @@
 //! Connections: sets of connected variables, equality of potentials, sums of flows [@modelica36, ch. 9].
 //!
-//! A connector is seen from two sides: *inside* by the model whose component has it, *outside* by the class that declares it.
-//! In a set of connected flow variables, those seen from outside count negatively:
+//! A connector is seen from two sides: *inside* by the model whose component has it, *outside* by the class that
+//! declares it. In a set of connected flow variables, those seen from outside count negatively:
 //!
 //! ```text
 //! sum of flows of inside connectors - sum of flows of outside connectors = 0

@@ -51,13 +51,13 @@ impl<'a> Flattener<'a> {
         if depth > self.options.max_depth {
             return;
         }
-        for &base in &self.class(class).bases {
-            self.add_sections(base, sections, seen, depth + 1);
-        }
         let Some(ast) = self.class(class).ast else { return };
         // A base class that is reached twice counts once.
         if !seen.insert(std::ptr::from_ref(ast) as usize) {
             return;
+        }
+        for &base in &self.class(class).bases {
+            self.add_sections(base, sections, seen, depth + 1);
         }
         let ClassBody::Long { composition, .. } = &ast.body else { return };
         for section in &composition.equations {
@@ -194,7 +194,6 @@ impl<'a> Flattener<'a> {
             for &(owner, section) in &sections.algorithms {
                 let mut ctx = Ctx::new(owner, node);
                 self.in_initial = section.is_initial;
-                self.steps = 0;
                 let _ = self.algorithm_section(&section.statements, section.is_initial, section.span, &mut ctx);
                 self.in_initial = false;
             }
@@ -212,7 +211,6 @@ impl<'a> Flattener<'a> {
     }
 
     fn equation(&mut self, equation: &'a Equation, ctx: &mut Ctx, sink: &mut Output) -> Res<()> {
-        self.steps = 0;
         match &equation.kind {
             EquationKind::Equality(left, right) => self.equality(left, right, equation.span, ctx, sink),
             // Taken care of before.

@@ -1,7 +1,7 @@
 //! Expandable connectors: members come into being by being connected [@modelica36, sec. 9.1.3].
 //!
-//! A declared member is made when something is connected to it; an undeclared one takes its type from its partner. Expandable
-//! connectors that are connected to each other have the same members in the end.
+//! A declared member is made when something is connected to it; an undeclared one takes its type from its partner.
+//! Expandable connectors that are connected to each other have the same members in the end.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use daesy_graph::flat::ValueType;
-use daesy_graph::{ExprId, Node, Span, VariableKind};
+use daesy_graph::flat::{LARGEST_INTEGER, ValueType};
+use daesy_graph::{BinaryOp, ExprId, Node, Span, UnaryOp, VariableKind};
 use smallvec::SmallVec;
 
 use super::value::{Dims, Scalars, Text, Type, Value, count, offsets};
 use super::{ClassId, Flattener, NodeId, Res};
 use crate::name::Name;
-use crate::syntax::{Expr, ExprKind, Iterator, Subscript};
+use crate::syntax::{Expr, ExprBranch, ExprKind, Iterator, Subscript};
 
 /// How freely a value changes. The order matters: what changes less comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -29,6 +29,31 @@ impl Variability {
             Self::Discrete => "discrete",
             Self::Continuous => "continuous",
         }
+    }
+}
+
+/// How freely an expression changes where it is written, and inside of `noEvent`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Changes {
+    as_written: Variability,
+    inside_no_event: Variability,
+}
+
+impl Changes {
+    const fn of(variability: Variability) -> Self {
+        Self { as_written: variability, inside_no_event: variability }
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self {
+            as_written: self.as_written.max(other.as_written),
+            inside_no_event: self.inside_no_event.max(other.inside_no_event),
+        }
+    }
+
+    /// Of something that changes at events only, where it may make events.
+    fn at_events(self) -> Self {
+        Self { as_written: self.as_written.min(Variability::Discrete), ..self }
     }
 }
 
@@ -119,9 +144,15 @@ impl<'a> Flattener<'a> {
     /// The value of an expression.
     pub(crate) fn expr(&mut self, expr: &'a Expr, ctx: &mut Ctx) -> Res<Value> {
         let span = expr.span;
+        self.spend(1, span)?;
         match &expr.kind {
             ExprKind::Real(value) => Ok(Value::scalar(Type::Real, self.graph.number(*value))),
-            ExprKind::Integer(value) => Ok(Value::scalar(Type::Integer, self.graph.number(*value as f64))),
+            ExprKind::Integer(value) => {
+                if value.unsigned_abs() > LARGEST_INTEGER as u64 {
+                    return Err(self.integer_range(&value.to_string(), span));
+                }
+                Ok(Value::scalar(Type::Integer, self.graph.number(*value as f64)))
+            }
             ExprKind::Boolean(value) => Ok(Value::scalar(Type::Boolean, self.graph.truth(*value))),
             ExprKind::String(text) => {
                 Ok(Value::Texts { dims: Dims::new(), items: vec![Text { text: text.clone(), is_known: true }] })
@@ -147,56 +178,7 @@ impl<'a> Flattener<'a> {
                 }
                 Ok(value)
             }
-            ExprKind::If { branches, otherwise } => {
-                let mut conditions: Vec<(ExprId, Res<Value>, Span)> = Vec::new();
-                let n_path = self.functions.path.len();
-                let mut last: Option<&'a Expr> = None;
-                for branch in branches {
-                    let condition = match self.condition(&branch.condition, ctx) {
-                        Ok(condition) => condition,
-                        Err(refused) => {
-                            self.functions.path.truncate(n_path);
-                            return Err(refused);
-                        }
-                    };
-                    match self.settled(condition, branch.condition.span) {
-                        Some(known) if known != 0.0 => {
-                            last = Some(&branch.value);
-                            break;
-                        }
-                        Some(_) => {}
-                        None => {
-                            let value = self.under(condition, |this| this.expr(&branch.value, ctx));
-                            let negated = self.graph.not(condition);
-                            self.functions.path.push(negated);
-                            conditions.push((condition, value, branch.condition.span));
-                        }
-                    }
-                }
-                let result = self.expr(last.unwrap_or(otherwise), ctx);
-                self.functions.path.truncate(n_path);
-                let mut result = result?;
-                while let Some((condition, value, condition_span)) = conditions.pop() {
-                    let value = value?;
-                    result = match self.select_value(condition, &value, &result) {
-                        Some(value) => value,
-                        None if value.dims() != result.dims()
-                            && self.variability_of(condition) <= Variability::Parameter
-                            && !ctx.in_function =>
-                        {
-                            // Branches of different sizes are right when the condition is known [@modelica36, sec. 3.6.5].
-                            let known = self.known_number(condition, condition_span)?;
-                            if known != 0.0 { value } else { result }
-                        }
-                        None => {
-                            let message =
-                                format!("the branches of `if` differ: {} and {}", value.describe(), result.describe());
-                            return Err(self.error("wrong-type", span, message));
-                        }
-                    };
-                }
-                Ok(result)
-            }
+            ExprKind::If { branches, otherwise } => self.if_expression(branches, otherwise, span, ctx),
             ExprKind::Call { function, args, named } => self.call(function, args, named, span, ctx),
             ExprKind::Comprehension { function, body, iterators } => {
                 self.comprehension(function.as_ref(), body, iterators, span, ctx)
@@ -282,6 +264,64 @@ impl<'a> Flattener<'a> {
         is_settled.then(|| self.known_number(condition, span).ok()).flatten()
     }
 
+    /// `if .. then .. elseif .. else ..`
+    fn if_expression(
+        &mut self,
+        branches: &'a [ExprBranch],
+        otherwise: &'a Expr,
+        span: Span,
+        ctx: &mut Ctx,
+    ) -> Res<Value> {
+        let mut conditions: Vec<(ExprId, Res<Value>, Span)> = Vec::new();
+        let n_path = self.functions.path.len();
+        let mut last: Option<&'a Expr> = None;
+        for branch in branches {
+            let condition = match self.condition(&branch.condition, ctx) {
+                Ok(condition) => condition,
+                Err(refused) => {
+                    self.functions.path.truncate(n_path);
+                    return Err(refused);
+                }
+            };
+            match self.settled(condition, branch.condition.span) {
+                Some(known) if known != 0.0 => {
+                    last = Some(&branch.value);
+                    break;
+                }
+                Some(_) => {}
+                None => {
+                    let value = self.under(condition, |this| this.expr(&branch.value, ctx));
+                    let negated = self.graph.not(condition);
+                    self.functions.path.push(negated);
+                    conditions.push((condition, value, branch.condition.span));
+                }
+            }
+        }
+        let result = self.expr(last.unwrap_or(otherwise), ctx);
+        self.functions.path.truncate(n_path);
+        let mut result = result?;
+        while let Some((condition, value, condition_span)) = conditions.pop() {
+            let value = value?;
+            result = match self.select_value(condition, &value, &result) {
+                Some(value) => value,
+                None if value.dims() != result.dims()
+                    && self.variability_of(condition) <= Variability::Parameter
+                    && !ctx.in_function =>
+                {
+                    // Branches of different sizes are right when the condition is known [@modelica36, sec. 3.6.5].
+                    let known = self.known_number(condition, condition_span)?;
+                    if known != 0.0 { value } else { result }
+                }
+                None => {
+                    let message =
+                        format!("the branches of `if` differ: {} and {}", value.describe(), result.describe());
+                    return Err(self.error("wrong-type", span, message));
+                }
+            };
+        }
+        Ok(result)
+    }
+
     /// The only item of a scalar.
     pub(crate) fn single(&mut self, scalars: &Scalars, span: Span) -> Res<ExprId> {
         match scalars.items.as_slice() {
@@ -364,15 +404,13 @@ impl<'a> Flattener<'a> {
         };
         let n = ((to - from) / by * (1.0 + 4.0 * f64::EPSILON) + 1e-10).floor() + 1.0;
         let n = if n.is_finite() && n > 0.0 { n as usize } else { 0 };
-        if n > self.options.max_scalars {
-            return Err(self.limit("the size of a range", self.options.max_scalars, span));
-        }
+        self.reserve(&[n], span)?;
         let items = (0..n).map(|at| self.graph.number(from + at as f64 * by)).collect();
         Ok(Scalars { ty, dims: Dims::from_slice(&[n]), items })
     }
 
-    /// Values an iterator runs through.
-    pub(crate) fn iterator_values(&mut self, range: &'a Expr, ctx: &mut Ctx) -> Res<Vec<Value>> {
+    /// The vector an iterator runs through.
+    pub(crate) fn iterator_values(&mut self, range: &'a Expr, ctx: &mut Ctx) -> Res<Value> {
         if let ExprKind::Ref(reference) = &range.kind
             && reference.parts.iter().all(|part| part.subscripts.is_empty())
             && !ctx.locals.iter().any(|local| local.name == reference.parts[0].name.name)
@@ -383,7 +421,7 @@ impl<'a> Flattener<'a> {
                 Type::Enumeration(enumeration) => (1, enumeration.literals.len()),
                 _ => (0, 0),
             };
-            return Ok((first..first + n).map(|at| Value::scalar(ty.clone(), self.graph.number(at as f64))).collect());
+            return Ok(self.counted(ty, first, n));
         }
         let value = self.expr(range, ctx)?;
         let dims: Dims = value.dims().iter().copied().collect();
@@ -391,8 +429,13 @@ impl<'a> Flattener<'a> {
             let message = format!("an iterator runs through a vector, not {}", value.describe());
             return Err(self.error("wrong-size", range.span, message));
         }
-        let value = if ctx.in_program { value } else { self.settle(value, range.span)? };
-        Ok((0..dims[0]).map(|at| value.pick(&[at], 1, &[])).collect())
+        if ctx.in_program { Ok(value) } else { self.settle(value, range.span) }
+    }
+
+    /// The vector `{first, first + 1, ..}` of `n` elements.
+    fn counted(&mut self, ty: Type, first: usize, n: usize) -> Value {
+        let items = (first..first + n).map(|at| self.graph.number(at as f64)).collect();
+        Value::Scalars(Scalars { ty, dims: Dims::from_slice(&[n]), items })
     }
 
     /// Replaces parameters by their values where that is possible, so that loops can be laid out.
@@ -418,6 +461,16 @@ impl<'a> Flattener<'a> {
         ctx: &mut Ctx,
         body: &mut dyn FnMut(&mut Self, &mut Ctx) -> Res<()>,
     ) -> Res<Vec<usize>> {
+        self.for_each_of(&iterators.iter().collect::<Vec<_>>(), fallback, ctx, body)
+    }
+
+    fn for_each_of(
+        &mut self,
+        iterators: &[&'a Iterator],
+        fallback: &SizeByUse<'_, Self>,
+        ctx: &mut Ctx,
+        body: &mut dyn FnMut(&mut Self, &mut Ctx) -> Res<()>,
+    ) -> Res<Vec<usize>> {
         let Some((first, rest)) = iterators.split_first() else {
             body(self, ctx)?;
             return Ok(Vec::new());
@@ -430,17 +483,19 @@ impl<'a> Flattener<'a> {
                     return Err(self.error_help("iterator-range", first.name.span, message, "write `in 1:n`"));
                 };
                 let from = usize::from(range.ty != Type::Boolean);
-                (from..from + range.n).map(|at| Value::scalar(range.ty.clone(), self.graph.number(at as f64))).collect()
+                self.counted(range.ty, from, range.n)
             }
         };
-        let mut dims = vec![values.len()];
+        let n = values.dims().first().copied().unwrap_or(0);
+        let mut dims = vec![n];
         let n_locals = ctx.locals.len();
         let mut failed = false;
         let mut inner = None;
-        for value in values {
-            self.count_step(first.name.span)?;
+        for at in 0..n {
+            self.spend(1, first.name.span)?;
+            let value = values.pick(&[at], 1, &[]);
             ctx.locals.push(Local { name: first.name.name, value, is_assignable: false, is_set: true });
-            let result = self.for_each(rest, fallback, ctx, body);
+            let result = self.for_each_of(rest, fallback, ctx, body);
             ctx.locals.truncate(n_locals);
             match result {
                 Ok(dims) => {
@@ -459,15 +514,6 @@ impl<'a> Flattener<'a> {
         }
         dims.extend(inner.unwrap_or_else(|| vec![0; rest.len()]));
         Ok(dims)
-    }
-
-    /// One more pass of a loop or statement of a function.
-    pub(crate) fn count_step(&mut self, span: Span) -> Res<()> {
-        self.steps += 1;
-        if self.steps > self.options.max_steps {
-            return Err(self.limit("passes of loops", self.options.max_steps, span));
-        }
-        Ok(())
     }
 
     fn comprehension(
@@ -489,8 +535,13 @@ impl<'a> Flattener<'a> {
         }
         let mut values = Vec::new();
         let fallback = |this: &mut Self, name: Name, ctx: &mut Ctx| this.size_by_use_expr(body, name, ctx);
-        // An array runs through the last iterator in its first dimension: {f(i, j) for i, j} has dims [size(i), size(j)].
-        let dims = self.for_each(iterators, &fallback, ctx, &mut |this, ctx| {
+        // {f(i, j) for i in u, j in v} is {{f(i, j) for i in u} for j in v}: the last iterator is the first dimension
+        // [@modelica36, sec. 10.4.1.2].
+        let mut iterators: Vec<&'a Iterator> = iterators.iter().collect();
+        if !is_reduction {
+            iterators.reverse();
+        }
+        let dims = self.for_each_of(&iterators, &fallback, ctx, &mut |this, ctx| {
             let value = this.expr(body, ctx)?;
             values.push(value);
             Ok(())
@@ -619,7 +670,7 @@ impl<'a> Flattener<'a> {
                     None => candidate,
                     Some(otherwise) => {
                         let number = self.graph.number(position as f64 + 1.0);
-                        let condition = self.graph.binary(daesy_graph::BinaryOp::Equal, index, number);
+                        let condition = self.graph.binary(BinaryOp::Equal, index, number);
                         self.select_value(condition, &candidate, &otherwise).unwrap_or(otherwise)
                     }
                 });
@@ -644,14 +695,15 @@ impl<'a> Flattener<'a> {
         Ok(value.pick(&offsets(&dims, &lists), chosen.len(), &new_dims))
     }
 
-    /// How freely an expression changes.
+    /// How freely an expression changes [@modelica36, sec. 3.8]: relations, `ceil`, `floor`, `integer` and `div` of
+    /// what varies continuously change at events only, unless they are inside `noEvent`.
     pub(crate) fn variability_of(&mut self, expr: ExprId) -> Variability {
         for at in self.variability.len()..=expr.index() {
             let Some(node) = self.graph.nodes().nth(at) else { break };
-            let known = |flattener: &Self, expr: ExprId| flattener.variability[expr.index()];
-            let variability = match node {
-                Node::Number(_) => Variability::Constant,
-                Node::Var { var, order } => match self.variables[var.index()].kind {
+            let known = |expr: ExprId| self.variability[expr.index()];
+            let changes = match node {
+                Node::Number(_) => Changes::of(Variability::Constant),
+                Node::Var { var, order } => Changes::of(match self.variables[var.index()].kind {
                     VariableKind::Constant => Variability::Constant,
                     VariableKind::Parameter => Variability::Parameter,
                     VariableKind::Discrete if order == 0 => Variability::Discrete,
@@ -659,30 +711,38 @@ impl<'a> Flattener<'a> {
                         Variability::Discrete
                     }
                     _ => Variability::Continuous,
-                },
-                Node::Pre(_) | Node::Sample { .. } | Node::Initial | Node::Terminal => Variability::Discrete,
-                Node::Unary { arg, .. } | Node::Smooth { arg, .. } => known(self, arg),
+                }),
+                Node::Pre(_) | Node::Sample { .. } | Node::Initial | Node::Terminal => {
+                    Changes::of(Variability::Discrete)
+                }
+                Node::Unary { op: UnaryOp::NoEvent, arg } => Changes::of(known(arg).inside_no_event),
+                Node::Unary { op: UnaryOp::WithEvents, arg } => Changes::of(known(arg).as_written),
+                Node::Unary { op: UnaryOp::Ceil | UnaryOp::Floor, arg } => known(arg).at_events(),
+                Node::Unary { arg, .. } | Node::Smooth { arg, .. } => known(arg),
                 Node::Binary { op, lhs, rhs } => {
-                    let both = known(self, lhs).max(known(self, rhs));
-                    if op.is_relation() { both.min(Variability::Discrete) } else { both }
+                    let both = known(lhs).max(known(rhs));
+                    if op.is_relation() || op == BinaryOp::Quotient { both.at_events() } else { both }
                 }
-                Node::Select { condition, then, otherwise } => {
-                    known(self, condition).max(known(self, then)).max(known(self, otherwise))
-                }
+                Node::Select { condition, then, otherwise } => known(condition).max(known(then)).max(known(otherwise)),
                 Node::Call { args, .. } => {
-                    self.graph.args(args).iter().map(|&arg| known(self, arg)).max().unwrap_or(Variability::Constant)
+                    let args = self.graph.args(args).iter().map(|&arg| known(arg).as_written);
+                    Changes::of(args.max().unwrap_or(Variability::Constant))
                 }
-                Node::Time | Node::Local(_) | Node::LocalAt { .. } => Variability::Continuous,
+                Node::Time | Node::Local(_) | Node::LocalAt { .. } => Changes::of(Variability::Continuous),
             };
-            self.variability.push(variability);
+            self.variability.push(changes);
         }
-        self.variability[expr.index()]
+        self.variability[expr.index()].as_written
     }
 
     /// The first text of a value, for messages.
     pub(crate) fn message_text(&mut self, expr: &'a Expr, ctx: &mut Ctx) -> Res<String> {
         match self.expr(expr, ctx)? {
-            Value::Texts { items, .. } => Ok(items.first().map_or_else(String::new, |item| item.text.to_string())),
+            Value::Texts { items, .. } => {
+                let Some(first) = items.first() else { return Ok(String::new()) };
+                self.keep_bytes(first.text.len(), expr.span)?;
+                Ok(first.text.to_string())
+            }
             other => {
                 let message = format!("a String is needed here, not {}", other.describe());
                 Err(self.error("wrong-type", expr.span, message))

@@ -1,6 +1,7 @@
 //! External functions known by name, and what calls do about events.
 
-use daesy_graph::Span;
+use daesy_graph::substitute::Substitution;
+use daesy_graph::{ExprId, Node, Span, UnaryOp};
 
 use super::expr::{Ctx, Local};
 use super::function::{FunctionInfo, first_result};
@@ -16,11 +17,50 @@ impl<'a> Flattener<'a> {
         super::class::is_true(annotation, "GenerateEvents")
     }
 
-    /// Relations in functions make no events [@modelica36, sec. 8.5]; what is not Real changes at events anyway.
+    /// The arguments of a call, marked so that a `noEvent` around the body does not reach them.
+    pub(crate) fn keep_events(&mut self, given: &[Option<Value>]) -> Vec<Option<Value>> {
+        let mut keep = |value: &Value| value.map_scalars(&mut |item| self.graph.with_events(item));
+        given.iter().map(|value| value.as_ref().map(&mut keep)).collect()
+    }
+
+    /// The expression without the marks that keep events inside of `noEvent`; those that are inside of one already stay, unless `everywhere`.
+    pub(crate) fn unmarked(&mut self, item: ExprId, everywhere: bool) -> ExprId {
+        if !self.graph.keeps_events(item) {
+            return item;
+        }
+        let is_barrier = |node: Node| matches!(node, Node::Unary { op: UnaryOp::NoEvent, .. } | Node::Smooth { .. });
+        let mut reach = std::mem::take(&mut self.reach);
+        let graph = &self.graph;
+        let below = reach.below_while(graph, &[item], |expr| everywhere || !is_barrier(graph.node(expr))).to_vec();
+        self.reach = reach;
+        let mut substitution = Substitution::new();
+        // Arguments come first, so that marks inside of marked arguments are known when they are needed.
+        for expr in below {
+            match self.graph.node(expr) {
+                Node::Unary { op: UnaryOp::WithEvents, arg } => {
+                    let image = substitution.apply(&mut self.graph, arg);
+                    substitution.replace(expr, image);
+                }
+                node if !everywhere && is_barrier(node) => substitution.replace(expr, expr),
+                _ => {}
+            }
+        }
+        substitution.apply(&mut self.graph, item)
+    }
+
+    /// The result of a call whose body makes no events while its arguments do [@modelica36, sec. 8.5]; what is not Real
+    /// changes at events anyway.
     pub(crate) fn without_events(&mut self, value: &Value) -> Value {
         match value {
-            Value::Scalars(scalars) if scalars.ty == Type::Real => {
-                value.map_scalars(&mut |item| self.graph.no_event(item))
+            Value::Scalars(scalars) => {
+                let is_real = scalars.ty == Type::Real;
+                value.map_scalars(&mut |item| {
+                    if is_real && self.graph.has_own_events(item) {
+                        self.graph.no_event(item)
+                    } else {
+                        self.unmarked(item, false)
+                    }
+                })
             }
             Value::Record(record) => {
                 let fields = record

@@ -1,5 +1,6 @@
-//! Calls of user functions: run symbolically, so that their bodies become part of the equations and are differentiated with
-//! them. Where that is not possible (loops and recursion that depend on data) the call stays and the body becomes a program.
+//! Calls of user functions: run symbolically, so that their bodies become part of the equations and are differentiated
+//! with them. Where that is not possible (loops and recursion that depend on data) the call stays and the body becomes
+//! a program.
 
 use std::rc::Rc;
 
@@ -331,16 +332,17 @@ impl<'a> Flattener<'a> {
                 }
             }
         }
-        self.collect_bodies(class, &mut info, 0);
+        self.collect_bodies(class, &mut info, &mut FxHashSet::default());
         Ok(info)
     }
 
-    fn collect_bodies(&mut self, class: ClassId, info: &mut FunctionInfo<'a>, depth: usize) {
-        if depth > self.options.max_depth {
+    /// The algorithms of a function and its base classes; one that is reached twice counts once.
+    fn collect_bodies(&mut self, class: ClassId, info: &mut FunctionInfo<'a>, seen: &mut FxHashSet<ClassId>) {
+        if !seen.insert(class) {
             return;
         }
         for base in self.class(class).bases.clone() {
-            self.collect_bodies(base, info, depth + 1);
+            self.collect_bodies(base, info, seen);
         }
         let Some(ClassBody::Long { composition, .. }) = self.class(class).ast.map(|ast| &ast.body) else { return };
         for section in &composition.algorithms {
@@ -453,17 +455,13 @@ impl<'a> Flattener<'a> {
             let path = std::mem::take(&mut self.functions.path);
             self.functions.path = path.clone();
             let n_asserts = self.out.assertions.len();
-            let result = self.run_function(&info, layers, given.clone(), span, ctx);
+            let is_quiet = is_first && !ctx.in_function && !is_known && !self.generates_events(class);
+            let arguments = if is_quiet { self.keep_events(&given) } else { given.clone() };
+            let result = self.run_function(&info, layers, arguments, span, ctx);
             self.functions.path = path;
             self.call_depth -= 1;
             self.functions.stack.pop();
-            let result = result.map(|value| {
-                if is_first && !ctx.in_function && !self.generates_events(class) {
-                    self.without_events(&value)
-                } else {
-                    value
-                }
-            });
+            let result = result.map(|value| if is_quiet { self.without_events(&value) } else { value });
             match (self.functions.needs_program, &result) {
                 (Some(needed), Err(_)) if needed == class && is_first => {
                     self.out.assertions.truncate(n_asserts);
@@ -790,7 +788,7 @@ impl<'a> Flattener<'a> {
                 return self.fill(&record, dims, span);
             }
         };
-        self.check_count(count(dims), span)?;
+        self.reserve(dims, span)?;
         let nan = self.graph.number(f64::NAN);
         let items = SmallVec::from_elem(nan, count(dims));
         Ok(Value::Scalars(Scalars { ty, dims: dims.iter().copied().collect(), items }))

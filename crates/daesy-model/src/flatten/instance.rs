@@ -1,7 +1,7 @@
 //! The tree of component instances.
 //!
-//! A composite instance holds one node for each component of its class, in a row; they are made when they are first needed, so
-//! that an array size may depend on a parameter declared anywhere. Nodes of array elements lie in a row too.
+//! A composite instance holds one node for each component of its class, in a row; they are made when they are first
+//! needed, so that an array size may depend on a parameter declared anywhere. Nodes of array elements lie in a row too.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -223,6 +223,7 @@ impl<'a> Flattener<'a> {
             return Err(self.error_help("recursive-model", span, message, "a model cannot have itself as a component"));
         }
         self.expand(class)?;
+        self.keep_bytes(path.len(), span)?;
         self.check_class(class);
         let is_record = matches!(self.class(class).kind, ClassKind::Record | ClassKind::OperatorRecord);
         let first = self.push_children(node, class);
@@ -329,6 +330,7 @@ impl<'a> Flattener<'a> {
     }
 
     fn make_component(&mut self, node: NodeId, elem_at: u32) -> Res<()> {
+        self.spend(1, Span::NONE)?;
         let parent_id = self.node(node).parent;
         let Some(parent) = self.complex(parent_id) else { return Err(Refused) };
         let elem = self.class(parent.class).elements[elem_at as usize].clone();
@@ -494,7 +496,17 @@ impl<'a> Flattener<'a> {
 
     /// Whether `class` is `base` or has it among its base classes.
     pub(crate) fn inherits(&self, class: ClassId, base: ClassId) -> bool {
-        class == base || self.class(class).bases.iter().any(|&one| self.inherits(one, base))
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut waiting = vec![class];
+        while let Some(at) = waiting.pop() {
+            if at == base {
+                return true;
+            }
+            if seen.insert(at) {
+                waiting.extend(&self.class(at).bases);
+            }
+        }
+        false
     }
 
     /// Refuses more scalars than the limit.
@@ -502,7 +514,8 @@ impl<'a> Flattener<'a> {
         if n > self.options.max_scalars || self.variables.len() + n > self.options.max_scalars {
             return Err(self.limit("the number of scalar variables", self.options.max_scalars, span));
         }
-        Ok(())
+        self.check_memory(n.saturating_mul(size_of::<daesy_graph::Variable>()), span)?;
+        self.spend(n, span)
     }
 
     /// The declaration that counts, with the layers of modifications that reach it.
@@ -584,7 +597,7 @@ impl<'a> Flattener<'a> {
         };
         let layer = layers[at].clone();
         let element = self.modifier(layer.mods).redeclare.ok_or(Refused)?;
-        let ElementKind::Component { component, .. } = &element.kind else {
+        let ElementKind::Component { component, constraint: new_constraint, .. } = &element.kind else {
             let message = format!("`{}` is a component and cannot be redeclared as a class", elem.name);
             return Err(self.error("redeclare-kind", element.span, message));
         };
@@ -618,8 +631,22 @@ impl<'a> Flattener<'a> {
                 instance: layer.instance,
             });
         }
-        // Modifications of the constraining type hold for the new declaration as well; without `constrainedby` they are
-        // those of the declaration itself, its value excepted [@modelica36, sec. 7.3.2].
+        // Modifications of the constraining type hold for the new declaration as well, those of a later redeclaration
+        // before those of an earlier one; without `constrainedby` they are those of the declaration itself, its value
+        // excepted [@modelica36, sec. 7.3.2].
+        if let Some(modification) = new_constraint.as_deref().and_then(|one| one.modification.as_deref()) {
+            let mods = self.mod_tree(modification);
+            kept.push(Layer { mods, is_field: false, ..layer.clone() });
+        }
+        for lower in &layers[at + 1..] {
+            if let Some(ElementKind::Component { constraint: Some(constraint), .. }) =
+                self.modifier(lower.mods).redeclare.map(|element| &element.kind)
+                && let Some(modification) = constraint.modification.as_deref()
+            {
+                let mods = self.mod_tree(modification);
+                kept.push(Layer { mods, is_field: false, ..lower.clone() });
+            }
+        }
         match elem.constraint {
             Some(constraint) => {
                 if let Some(modification) = constraint.modification.as_deref() {

@@ -245,15 +245,7 @@ impl<'a> Flattener<'a> {
             self.lookup(first.name, scope)
         };
         let Some(found) = start else { return Err(self.unknown_name(*first, scope, true)) };
-        let mut found = match found? {
-            Found::Class { class, is_local: true } => {
-                Found::Class { class: self.bind_context(class, instance), is_local: true }
-            }
-            Found::Class { class, is_local: false } => {
-                Found::Class { class: self.bind_context(class, NodeId::NONE), is_local: false }
-            }
-            other => other,
-        };
+        let mut found = self.bind_found(found?, *first, is_global, scope, instance)?;
         for (at, part) in parts.iter().enumerate().skip(1) {
             let Found::Class { class, .. } = found else {
                 let text = dotted(&parts[..at]);
@@ -282,6 +274,72 @@ impl<'a> Flattener<'a> {
             };
         }
         Ok(found)
+    }
+
+    /// What a simple name means in an instance of `scope`: outer classes replaced by inner ones, modifications read
+    /// there.
+    pub(crate) fn bind_found(
+        &mut self,
+        found: Found,
+        ident: Ident,
+        is_global: bool,
+        scope: ClassId,
+        instance: NodeId,
+    ) -> Res<Found> {
+        let Found::Class { class, is_local } = found else { return Ok(found) };
+        if self.has_outer_classes
+            && !is_global
+            && let Some(class) = self.inner_class(ident, scope, instance)?
+        {
+            return Ok(Found::Class { class, is_local: true });
+        }
+        let context = if is_local { instance } else { NodeId::NONE };
+        Ok(Found::Class { class: self.bind_context(class, context), is_local })
+    }
+
+    /// The inner class that a name means which is declared `outer` where it is found: that of the nearest enclosing
+    /// instance [@modelica36, sec. 5.4]. `None` if the name is not declared so, or no instance is known.
+    fn inner_class(&mut self, ident: Ident, scope: ClassId, instance: NodeId) -> Res<Option<ClassId>> {
+        let mut at = scope;
+        let elem = loop {
+            let class = self.class(at);
+            if let Some(&found) = class.table.get(&ident.name) {
+                break class.elements[found as usize].clone();
+            }
+            if at == ClassId::ROOT {
+                return Ok(None);
+            }
+            at = class.parent;
+        };
+        if elem.is_component() || !elem.prefixes.is_outer {
+            return Ok(None);
+        }
+        if instance == NodeId::SELF {
+            return Err(self.unsupported(
+                "outer base classes",
+                ident.span,
+                &format!("extending the outer `{}`", elem.name),
+            ));
+        }
+        if !instance.is_some() {
+            return Ok(None);
+        }
+        let mut around = self.node(instance).parent;
+        while around.is_some() {
+            if let Some(complex) = self.complex(around) {
+                let class = self.class(complex.class);
+                let found = class.table.get(&ident.name).map(|&found| class.elements[found as usize].clone());
+                if let Some(inner) = found.filter(|inner| inner.prefixes.is_inner && !inner.is_component()) {
+                    let class = self.nested(inner.owner, inner.own)?;
+                    return Ok(Some(self.bind_context(class, around)));
+                }
+            }
+            around = self.node(around).parent;
+        }
+        let message = format!("no enclosing component declares `inner {}`; the outer class itself is used", elem.name);
+        let help = format!("declare `inner` class `{}` in the model", elem.name);
+        self.report(Finding::warning("missing-inner", elem.span, message).with_help(help));
+        Ok(None)
     }
 
     /// A class nested in another must not be reached from outside when it is protected.

@@ -7,15 +7,17 @@
 //! | `modifier` | modifications as layers, outermost first |
 //! | `instance`, `variable` | the tree of components, made on demand |
 //! | `attribute` | values and attributes of scalar variables |
-//! | `value`, `expr`, `array`, `builtin` | expressions as arrays of scalar graph nodes |
+//! | `value`, `expr`, `array`, `builtin`, `text` | expressions as arrays of scalar graph nodes |
 //! | `function`, `external`, `native`, `table_file`, `record`, `program` | calls: run symbolically, or kept as programs |
 //! | `equation`, `iterate`, `algorithm`, `assign`, `connect`, `overconstrained`, `expandable`, `stream` | equations in the end |
 //! | `check` | restrictions of the class kinds |
+//! | `budget` | how much work and memory all this may take |
 
 mod algorithm;
 mod array;
 mod assign;
 mod attribute;
+mod budget;
 mod builtin;
 mod check;
 mod class;
@@ -38,6 +40,7 @@ mod record;
 mod reference;
 mod stream;
 mod table_file;
+mod text;
 mod value;
 mod variable;
 
@@ -97,10 +100,12 @@ pub struct FlattenOptions {
     pub max_depth: usize,
     /// Deepest recursion of functions.
     pub max_recursion: usize,
-    /// Largest number of loop passes and of statements run in one function call or algorithm.
-    pub max_steps: usize,
-    /// Largest number of classes made while flattening.
-    pub max_classes: usize,
+    /// Units of work in all: expressions looked at, passes of loops, statements run, elements of arrays, components.
+    pub max_work: u64,
+    /// Bytes of memory in all, by an estimate.
+    pub max_memory: usize,
+    /// Bytes of one text.
+    pub max_text: usize,
     /// Values that replace those of parameters, by dotted name.
     pub values: FxHashMap<String, f64>,
 }
@@ -111,8 +116,9 @@ impl Default for FlattenOptions {
             max_scalars: 10_000_000,
             max_depth: 150,
             max_recursion: 100,
-            max_steps: 2_000_000,
-            max_classes: 1_000_000,
+            max_work: 200_000_000,
+            max_memory: 1_500_000_000,
+            max_text: 1_000_000,
             values: FxHashMap::default(),
         }
     }
@@ -187,8 +193,8 @@ pub(crate) struct Flattener<'a> {
     values: FxHashMap<value::BindingKey, Arc<value::Value>>,
     functions: function::FunctionCache<'a>,
     call_depth: usize,
-    steps: usize,
-    variability: Vec<expr::Variability>,
+    budget: budget::Budget,
+    variability: Vec<expr::Changes>,
     reach: daesy_graph::traverse::Reach,
     evaluator: daesy_graph::evaluate::Evaluator,
     checked_mods: FxHashSet<(ModId, ClassId)>,
@@ -200,6 +206,8 @@ pub(crate) struct Flattener<'a> {
     extra_members: FxHashMap<(NodeId, Name), NodeId>,
     expandable_pairs: Vec<expandable::Pair>,
     has_expandable: bool,
+    /// A class is declared `outer` somewhere.
+    has_outer_classes: bool,
     seen_as_outer: FxHashMap<NodeId, NodeId>,
     units: FxHashMap<Arc<str>, daesy_graph::Unit>,
     /// Whether a constant has a unit that is more than a number, where that has been asked.
@@ -246,7 +254,7 @@ impl<'a> Flattener<'a> {
             values: FxHashMap::default(),
             functions: function::FunctionCache::default(),
             call_depth: 0,
-            steps: 0,
+            budget: budget::Budget::default(),
             variability: Vec::new(),
             reach: daesy_graph::traverse::Reach::new(),
             evaluator: daesy_graph::evaluate::Evaluator::new(),
@@ -259,6 +267,7 @@ impl<'a> Flattener<'a> {
             extra_members: FxHashMap::default(),
             expandable_pairs: Vec::new(),
             has_expandable: false,
+            has_outer_classes: false,
             seen_as_outer: FxHashMap::default(),
             units: FxHashMap::default(),
             constant_units: FxHashMap::default(),
@@ -275,7 +284,8 @@ impl<'a> Flattener<'a> {
         use std::hash::{Hash, Hasher};
         let mut hasher = rustc_hash::FxHasher::default();
         finding.message.hash(&mut hasher);
-        // A wrong declaration in a class of many instances is one mistake: instances differ in the message only by name.
+        // A wrong declaration in a class of many instances is one mistake: instances differ in the message only by
+        // name.
         let key = (finding.code, finding.span, if finding.span.is_none() { hasher.finish() } else { 0 });
         if finding.level == Level::Error {
             self.n_errors += 1;
@@ -314,7 +324,7 @@ impl<'a> Flattener<'a> {
     pub(crate) fn limit(&mut self, what: &str, limit: usize, span: Span) -> Refused {
         self.report(
             Finding::error("limit", span, format!("the limit of {limit} for {what} is exceeded"))
-                .with_help("raise the limit in the options, or look for an endless recursion"),
+                .with_help("look for a loop or a recursion that does not end, or make the model smaller"),
         )
     }
 

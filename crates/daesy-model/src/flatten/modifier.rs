@@ -1,8 +1,9 @@
-//! Modifications: what is written in parentheses and behind `=`, as trees, and the layers of them that meet at one element.
+//! Modifications: what is written in parentheses and after `=`, as trees, and the layers of them that meet at one
+//! element.
 //!
-//! Nothing is merged. An element is reached through a list of *layers*, outermost first; each layer is one tree as it was
-//! written, with the place (class and instance) in which its expressions are to be read. The value of an attribute is that of
-//! the first layer that has one: outer modifications override inner ones [@modelica36, sec. 7.2.4].
+//! Nothing is merged. An element is reached through a list of *layers*, outermost first; each layer is one tree as it
+//! was written, with the place (class and instance) in which its expressions are to be read. The value of an attribute
+//! is that of the first layer that has one: outer modifications override inner ones [@modelica36, sec. 7.2.4].
 
 use daesy_graph::{Finding, Span};
 use smallvec::SmallVec;

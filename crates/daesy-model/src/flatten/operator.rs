@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
+use daesy_graph::flat::LARGEST_INTEGER;
 use daesy_graph::{BinaryOp as Op, ExprId, Span, UnaryOp as GraphUnary};
 use smallvec::SmallVec;
 
 use super::value::{Dims, Scalars, Text, Type, Value, count, dims_text};
-use super::{Flattener, Res};
+use super::{Flattener, Refused, Res};
 use crate::syntax::{BinaryOp, UnaryOp};
+
+/// Longer texts that are not known are not shown.
+const MAX_JOINED: usize = 1000;
 
 impl Flattener<'_> {
     /// The scalars of a value; anything else is an error that names the operator.
@@ -111,6 +115,9 @@ impl Flattener<'_> {
             (Value::Texts { dims: left_dims, items: left }, Value::Texts { dims: right_dims, items: right })
                 if left_dims == right_dims =>
             {
+                for (left, right) in left.iter().zip(&right) {
+                    self.reserve_text(left.text.len() + right.text.len(), span)?;
+                }
                 let items = left
                     .iter()
                     .zip(&right)
@@ -142,7 +149,27 @@ impl Flattener<'_> {
         let right = self.numeric(right, &what, span)?;
         let is_integer = left.ty == Type::Integer && right.ty == Type::Integer && !matches!(op, Op::Div | Op::Pow);
         let ty = if is_integer { Type::Integer } else { Type::Real };
-        self.elementwise(op, left, right, ty, is_elementwise, &what, span).map(Value::Scalars)
+        let scalars = self.elementwise(op, left, right, ty, is_elementwise, &what, span)?;
+        self.check_integers(&scalars, span)?;
+        Ok(Value::Scalars(scalars))
+    }
+
+    /// Refuses numbers that an Integer cannot hold: they would be rounded.
+    pub(crate) fn check_integers(&mut self, scalars: &Scalars, span: Span) -> Res<()> {
+        if scalars.ty != Type::Integer {
+            return Ok(());
+        }
+        let numbers = scalars.items.iter().filter_map(|&item| self.graph.as_number(item));
+        match numbers.into_iter().find(|number| number.abs() > LARGEST_INTEGER) {
+            Some(number) => Err(self.integer_range(&number.to_string(), span)),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn integer_range(&mut self, number: &str, span: Span) -> Refused {
+        let message =
+            format!("the Integer {number} is too large: Integers are exact up to 2^53 - 1 = {LARGEST_INTEGER} only");
+        self.error_help("integer-range", span, message, "use a Real if the number need not be exact")
     }
 
     #[allow(clippy::too_many_arguments, reason = "an operator with its place and its name in findings")]
@@ -156,6 +183,7 @@ impl Flattener<'_> {
         what: &str,
         span: Span,
     ) -> Res<Scalars> {
+        self.spend(left.items.len().max(right.items.len()), span)?;
         if left.dims == right.dims {
             let items =
                 left.items.iter().zip(&right.items).map(|(&left, &right)| self.graph.binary(op, left, right)).collect();
@@ -237,6 +265,8 @@ impl Flattener<'_> {
         }
         let (n_rows, n_inner) = if left.dims.len() == 1 { (1, left.dims[0]) } else { (left.dims[0], left.dims[1]) };
         let n_columns = if right.dims.len() == 1 { 1 } else { right.dims[1] };
+        self.reserve(&[n_rows, n_columns], span)?;
+        self.spend(n_rows.saturating_mul(n_columns).saturating_mul(n_inner), span)?;
         let mut items = SmallVec::with_capacity(n_rows * n_columns);
         for row in 0..n_rows {
             for column in 0..n_columns {
@@ -252,7 +282,9 @@ impl Flattener<'_> {
         if right.dims.len() == 2 {
             dims.push(n_columns);
         }
-        Ok(Value::Scalars(Scalars { ty, dims, items }))
+        let product = Scalars { ty, dims, items };
+        self.check_integers(&product, span)?;
+        Ok(Value::Scalars(product))
     }
 
     fn power(&mut self, left: Value, right: Value, span: Span) -> Res<Value> {
@@ -271,7 +303,7 @@ impl Flattener<'_> {
             return Err(self.error_help("wrong-size", span, message, "`.^` raises element by element"));
         };
         let n = base.dims[0];
-        let mut result = self.identity(n);
+        let mut result = self.identity(n, span)?;
         let base = Value::Scalars(base);
         for _ in 0..exponent as usize {
             result = self.multiply(result, base.clone(), span)?;
@@ -280,10 +312,11 @@ impl Flattener<'_> {
     }
 
     /// The identity matrix.
-    pub(crate) fn identity(&mut self, n: usize) -> Value {
+    pub(crate) fn identity(&mut self, n: usize, span: Span) -> Res<Value> {
+        self.reserve(&[n, n], span)?;
         let (zero, one) = (self.graph.number(0.0), self.graph.number(1.0));
         let items = (0..n * n).map(|at| if at / n == at % n { one } else { zero }).collect();
-        Value::Scalars(Scalars { ty: Type::Integer, dims: Dims::from_slice(&[n, n]), items })
+        Ok(Value::Scalars(Scalars { ty: Type::Integer, dims: Dims::from_slice(&[n, n]), items }))
     }
 
     /// `if condition then .. else ..` on values of the same shape; `None` when they do not match.
@@ -327,6 +360,8 @@ impl Flattener<'_> {
                     .map(|(then, otherwise)| {
                         if then == otherwise {
                             then.clone()
+                        } else if then.text.len() + otherwise.text.len() > MAX_JOINED {
+                            Text { text: Arc::from("<text>"), is_known: false }
                         } else {
                             Text { text: Arc::from(format!("{} | {}", then.text, otherwise.text)), is_known: false }
                         }

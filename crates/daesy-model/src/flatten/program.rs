@@ -1,6 +1,7 @@
 //! Functions that stay programs: loops and recursion that depend on data.
 //!
-//! The body is translated statement by statement to [`daesy_graph::Function`]; every scalar of every variable is one local.
+//! The body is translated statement by statement to [`daesy_graph::Function`]; every scalar of every variable is one
+//! local.
 
 use daesy_graph::function::{Function, Statement as Step};
 use daesy_graph::{ExprId, FunctionId, Node, Span};

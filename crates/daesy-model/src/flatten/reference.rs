@@ -81,15 +81,7 @@ impl<'a> Flattener<'a> {
         let Some(found) = found else {
             return Err(self.unknown_name(first.name, ctx.scope, false));
         };
-        let mut found = match found? {
-            Found::Class { class, is_local: true } => {
-                Found::Class { class: self.bind_context(class, ctx.instance), is_local: true }
-            }
-            Found::Class { class, is_local: false } => {
-                Found::Class { class: self.bind_context(class, NodeId::NONE), is_local: false }
-            }
-            other => other,
-        };
+        let mut found = self.bind_found(found?, first.name, reference.is_global, ctx.scope, ctx.instance)?;
         let mut used = 1;
         loop {
             match found {
@@ -377,8 +369,8 @@ impl<'a> Flattener<'a> {
         self.index_value(&whole, &chosen, ctx, span)
     }
 
-    /// Remembers that a constant with a unit is folded here, which takes the unit out of sight: a current of one ampere becomes
-    /// a plain 1 and vanishes as a factor.
+    /// Remembers that a constant with a unit is folded here, which takes the unit out of sight: a current of one ampere
+    /// becomes a plain 1 and vanishes as a factor.
     fn note_folded_unit(&mut self, id: PrimId, span: Span) {
         if self.prim(id).variability != Variability::Constant || self.prim(id).ty != Type::Real {
             return;

@@ -3,17 +3,20 @@
 //! For a connector c in a set with other inside connectors j and outside connectors k,
 //!
 //! ```text
-//! inStream(c.h) = (sum_j max(-m_j, eps) h_j + sum_k max(m_k, eps) inStream(h_k)) / (sum_j max(-m_j, eps) + sum_k max(m_k, eps))
+//! inStream(c.h) = (sum_j max(-m_j, eps) h_j + sum_k max(m_k, eps) inStream(h_k)) / (sum_j max(-m_j, eps) + sum_k
+//! max(m_k, eps))
 //! ```
 //!
-//! with the special cases of one partner written without the quotient.
+//! with the special cases of one partner written without the quotient. Connectors out of which nothing can flow, inside
+//! ones with `m(min = 0)` and outside ones with `m(max = 0)`, are not in the sums; where none is left, it is c.h
+//! itself, or 0 for what an outside connector gives [@modelica36, sec. 15.2].
 
 use daesy_graph::flat::{Equation, Origin};
 use daesy_graph::{ExprId, Node, Span, VarId};
 use rustc_hash::FxHashMap;
 
-use super::expr::Ctx;
-use super::instance::NodeKind;
+use super::expr::{Ctx, Variability};
+use super::instance::{NodeKind, PrimId};
 use super::value::{Scalars, Type, Value, count};
 use super::{Flattener, NodeId, Refused, Res};
 use crate::name::Name;
@@ -79,19 +82,19 @@ impl Flattener<'_> {
     }
 
     /// The flow variable of a stream connector.
-    fn stream_flow(&mut self, node: NodeId, span: Span) -> Res<ExprId> {
+    fn stream_flow(&mut self, node: NodeId, span: Span) -> Res<PrimId> {
         let Some(complex) = self.complex(node) else { return Err(Refused) };
         let n = self.class(complex.class).components.len() as u32;
-        let flows: Vec<VarId> = (0..n)
-            .filter_map(|at| match &self.node(NodeId(complex.first.0 + at)).kind {
-                NodeKind::Primitive(prim) if self.prim(*prim).connector_prefix == Some(ConnectorPrefix::Flow) => {
-                    self.prim(*prim).first
+        let flows: Vec<PrimId> = (0..n)
+            .filter_map(|at| match self.node(NodeId(complex.first.0 + at)).kind {
+                NodeKind::Primitive(prim) if self.prim(prim).connector_prefix == Some(ConnectorPrefix::Flow) => {
+                    Some(prim)
                 }
                 _ => None,
             })
             .collect();
         match flows.as_slice() {
-            [only] => Ok(self.graph.var(*only)),
+            [only] if self.prim(*only).first.is_some() => Ok(*only),
             _ => {
                 let message = format!("the stream connector `{}` needs exactly one flow variable", complex.path);
                 Err(self.error("stream-connector", span, message))
@@ -99,8 +102,27 @@ impl Flattener<'_> {
         }
     }
 
+    fn flow_of(&mut self, node: NodeId, span: Span) -> Res<ExprId> {
+        let prim = self.stream_flow(node, span)?;
+        let var = self.prim(prim).first.ok_or(Refused)?;
+        Ok(self.graph.var(var))
+    }
+
+    /// Whether something can flow out of a connector into the others of its set, by the bounds of its flow variable.
+    fn can_give(&mut self, side: Side, span: Span) -> Res<bool> {
+        let flow = self.stream_flow(side.node, span)?;
+        let bound = self.attribute(flow, if side.is_outside { "max" } else { "min" }, false)?;
+        let Some(Value::Scalars(bound)) = bound else { return Ok(true) };
+        let Some(&item) = bound.items.first() else { return Ok(true) };
+        if self.variability_of(item) > Variability::Parameter || !self.can_be_known(item) {
+            return Ok(true);
+        }
+        let bound = self.known_number(item, span)?;
+        Ok(if side.is_outside { bound > 0.0 } else { bound < 0.0 })
+    }
+
     fn weight(&mut self, node: NodeId, is_outside: bool, span: Span) -> Res<ExprId> {
-        let flow = self.stream_flow(node, span)?;
+        let flow = self.flow_of(node, span)?;
         let inward = if is_outside { flow } else { self.graph.neg(flow) };
         let smallest = self.graph.number(SMALLEST_FLOW);
         let positive = self.graph.max(inward, smallest);
@@ -121,13 +143,26 @@ impl Flattener<'_> {
             let var = self.stream_var(node, name, offset).ok_or(Refused)?;
             return Ok(self.graph.var(var));
         }
-        self.mixture(&others, name, offset, span, depth)
+        match self.mixture(&others, name, offset, span, depth)? {
+            Some(mixture) => Ok(mixture),
+            None => {
+                let var = self.stream_var(node, name, offset).ok_or(Refused)?;
+                Ok(self.graph.var(var))
+            }
+        }
     }
 
-    /// The mixture of what comes out of the given connectors.
-    fn mixture(&mut self, sides: &[Side], name: Name, offset: usize, span: Span, depth: usize) -> Res<ExprId> {
+    /// The mixture of what comes out of the given connectors; `None` if nothing can.
+    fn mixture(&mut self, sides: &[Side], name: Name, offset: usize, span: Span, depth: usize) -> Res<Option<ExprId>> {
+        let mut giving = Vec::with_capacity(sides.len());
+        for &side in sides {
+            if sides.len() == 1 || self.can_give(side, span)? {
+                giving.push(side);
+            }
+        }
+        let sides = giving;
         let mut values = Vec::with_capacity(sides.len());
-        for side in sides {
+        for side in &sides {
             values.push(if side.is_outside {
                 self.in_stream(side.node, name, offset, span, depth + 1)?
             } else {
@@ -136,7 +171,7 @@ impl Flattener<'_> {
             });
         }
         if let [only] = values.as_slice() {
-            return Ok(*only);
+            return Ok(Some(*only));
         }
         let mut numerator = None;
         let mut denominator = None;
@@ -147,8 +182,8 @@ impl Flattener<'_> {
             denominator = Some(denominator.map_or(weight, |sum| self.graph.add(sum, weight)));
         }
         match (numerator, denominator) {
-            (Some(numerator), Some(denominator)) => Ok(self.graph.div(numerator, denominator)),
-            _ => Err(Refused),
+            (Some(numerator), Some(denominator)) => Ok(Some(self.graph.div(numerator, denominator))),
+            _ => Ok(None),
         }
     }
 }
@@ -177,7 +212,7 @@ impl<'a> Flattener<'a> {
             *item = if is_in {
                 inward
             } else {
-                let flow = self.stream_flow(node, span)?;
+                let flow = self.flow_of(node, span)?;
                 let zero = self.graph.number(0.0);
                 let condition = self.graph.greater(flow, zero);
                 let select = self.graph.select(condition, inward, *item);
@@ -213,7 +248,8 @@ impl<'a> Flattener<'a> {
                 continue;
             };
             for offset in 0..count(&self.prim(prim).dims.clone()) {
-                let rhs = self.mixture(others, name, offset, span, 0)?;
+                let mixture = self.mixture(others, name, offset, span, 0)?;
+                let rhs = mixture.unwrap_or_else(|| self.graph.number(0.0));
                 let lhs = self.graph.var(VarId(first.0 + offset as u32));
                 let component = complex.path.clone();
                 self.out.equations.push(Equation { lhs, rhs, origin: Origin::Connection, component, span });

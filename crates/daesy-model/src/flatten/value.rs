@@ -1,7 +1,7 @@
 //! Values of expressions: arrays of scalar graph nodes with a type, texts, records, functions.
 //!
-//! Arrays are stored row by row. An array of records is a record of arrays: every field has the record's dimensions in front
-//! of its own.
+//! Arrays are stored row by row. An array of records is a record of arrays: every field has the record's dimensions in
+//! front of its own.
 
 use std::sync::Arc;
 
@@ -117,9 +117,9 @@ pub(crate) struct BindingKey {
     pub is_structural: bool,
 }
 
-/// Number of elements.
+/// Number of elements; the largest number there is where it is larger still.
 pub(crate) fn count(dims: &[usize]) -> usize {
-    dims.iter().product()
+    if dims.contains(&0) { 0 } else { dims.iter().fold(1, |n: usize, &dim| n.saturating_mul(dim)) }
 }
 
 /// `[2, 3]`, or `scalar`.
@@ -309,6 +309,17 @@ impl Value {
             })),
             Self::Tuple(items) => Self::Tuple(items.iter().map(|item| item.map_scalars(change)).collect()),
             Self::Texts { .. } | Self::Function(_) | Self::Object(_) => self.clone(),
+        }
+    }
+
+    /// Number of scalars and texts in the value.
+    pub(crate) fn weight(&self) -> usize {
+        match self {
+            Self::Scalars(scalars) => scalars.items.len(),
+            Self::Texts { items, .. } => items.len(),
+            Self::Record(record) => record.fields.iter().map(|field| field.value.weight()).sum(),
+            Self::Tuple(items) => items.iter().map(Self::weight).sum(),
+            Self::Function(_) => 1,
         }
     }
 

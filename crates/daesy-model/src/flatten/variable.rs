@@ -175,6 +175,7 @@ impl<'a> Flattener<'a> {
         if !inherited.in_package {
             first = Some(VarId(self.variables.len() as u32));
             let path = Self::child_path(&parent.path, elem.name);
+            self.keep_bytes(n.saturating_mul(path.len()), elem.span)?;
             let mut index: SmallVec<[u32; 2]> = SmallVec::from_elem(0, dims.len());
             for _ in 0..n {
                 let name = if dims.is_empty() { path.clone() } else { format!("{path}{}", index_text(&index)) };
@@ -239,6 +240,7 @@ impl<'a> Flattener<'a> {
         let n = count(dims);
         let elem = self.prim(like).elem.clone();
         self.check_count(n, elem.span)?;
+        self.keep_bytes(n.saturating_mul(path.len()), elem.span)?;
         let Some(model) = self.prim(like).first.map(|first| self.variables[first.index()].clone()) else {
             return Err(Refused);
         };

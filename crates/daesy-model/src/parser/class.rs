@@ -22,7 +22,7 @@ struct ClassHead {
     kind: ClassKind,
 }
 
-/// What stands behind a class's name.
+/// What stands after a class's name.
 struct ClassTail {
     name: Ident,
     body: ClassBody,
@@ -140,7 +140,7 @@ impl Parser<'_> {
         if head.purity.is_some() {
             self.bump();
             if !matches!(self.kind(), TokenKind::Function | TokenKind::Operator) {
-                return Err(self.expected(TokenKind::Function, "behind `pure` or `impure`"));
+                return Err(self.expected(TokenKind::Function, "after `pure` or `impure`"));
             }
         }
         let kind = match (self.kind(), self.peek(1)) {
@@ -167,7 +167,7 @@ impl Parser<'_> {
             }
             (TokenKind::Expandable, _) => {
                 self.bump();
-                return Err(self.expected(TokenKind::Connector, "behind `expandable`"));
+                return Err(self.expected(TokenKind::Connector, "after `expandable`"));
             }
             _ => {
                 let message = format!("expected the kind of class, such as `model`, found {}", self.describe());
@@ -201,7 +201,7 @@ impl Parser<'_> {
         Ok(ClassTail { name, body, comment })
     }
 
-    /// The name behind `model`; a keyword in its place is reported and taken, so that the class is read on.
+    /// The name after `model`; a keyword in its place is reported and taken, so that the class is read on.
     fn class_name(&mut self) -> Parse<Ident> {
         let can_go_on = self.kind().is_keyword()
             && matches!(self.peek(1), TokenKind::Ident | TokenKind::String | TokenKind::Equals)
@@ -291,7 +291,7 @@ impl Parser<'_> {
             TokenKind::Flow | TokenKind::Stream | TokenKind::Discrete | TokenKind::Parameter | TokenKind::Constant => {
                 let message = format!("a short class cannot have the prefix `{}`", self.text());
                 let finding = Finding::error("short-class-prefix", self.span(), message)
-                    .with_label(self.span_from(start), "only `input` or `output` can stand behind `=` here")
+                    .with_label(self.span_from(start), "only `input` or `output` can stand after `=` here")
                     .with_help("put the prefix where the class is used");
                 self.report(finding);
                 self.bump();
@@ -312,7 +312,7 @@ impl Parser<'_> {
     fn enumeration(&mut self) -> Parse<ClassBody> {
         self.bump();
         let open = self.token();
-        self.expect(TokenKind::LParen, "behind `enumeration`")?;
+        self.expect(TokenKind::LParen, "after `enumeration`")?;
         if self.eat(TokenKind::Colon) {
             self.close(TokenKind::RParen, open)?;
             return Ok(ClassBody::Enumeration(None));
@@ -336,7 +336,7 @@ impl Parser<'_> {
     fn derivative_class(&mut self) -> Parse<ClassBody> {
         self.bump();
         let open = self.token();
-        self.expect(TokenKind::LParen, "behind `der`")?;
+        self.expect(TokenKind::LParen, "after `der`")?;
         let function = self.path("the name of a function")?;
         let mut with_respect_to = Vec::new();
         while self.eat(TokenKind::Comma) {
@@ -476,7 +476,7 @@ impl Parser<'_> {
             }
             external.function = Some(self.ident("the name of the external function")?);
             let open = self.token();
-            self.expect(TokenKind::LParen, "behind the external function")?;
+            self.expect(TokenKind::LParen, "after the external function")?;
             if self.kind() != TokenKind::RParen {
                 loop {
                     external.args.push(self.expression()?);

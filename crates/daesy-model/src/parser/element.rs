@@ -119,7 +119,7 @@ impl Parser<'_> {
             (TokenKind::Dot, _) => {
                 self.bump();
                 let open = self.token();
-                self.expect(TokenKind::LBrace, "behind the dot")?;
+                self.expect(TokenKind::LBrace, "after the dot")?;
                 let mut names = vec![self.ident("the name of what is imported")?];
                 while self.eat(TokenKind::Comma) {
                     names.push(self.ident("the name of what is imported")?);
@@ -223,7 +223,7 @@ impl Parser<'_> {
     fn component_name(&mut self, clause: &ComponentClause) -> Parse<crate::syntax::Ident> {
         if matches!(self.kind(), TokenKind::Semicolon | TokenKind::Comma | TokenKind::LParen) {
             let type_name = clause.type_name.parts.last().map_or("", |part| part.name.text());
-            let message = format!("expected the name of a component behind `{type_name}`, found {}", self.describe());
+            let message = format!("expected the name of a component after `{type_name}`, found {}", self.describe());
             let finding = Finding::error("unexpected-token", self.span(), message)
                 .with_label(clause.type_name.span, "this is read as its type")
                 .with_help("a declaration is `Type name;`");
@@ -253,7 +253,7 @@ impl Parser<'_> {
                 }
                 match self.peek(ahead) {
                     TokenKind::Equals | TokenKind::ColonEquals => true,
-                    // `assert(..)` and other calls; a type with a modification has a name behind it.
+                    // `assert(..)` and other calls; a type with a modification has a name after it.
                     TokenKind::LParen => ahead == 1 && matches!(self.text(), "assert" | "terminate" | "reinit"),
                     _ => false,
                 }

@@ -17,7 +17,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Goes over `end if` or `else` at the level of a section, where no block is open; false when there is no such thing.
+    /// Goes over `end if` or `else` at the level of a section, where no block is open; false when there is no such
+    /// thing.
     pub(super) fn skips_stray_branch(&mut self) -> bool {
         if !self.open_blocks.is_empty() {
             return false;
@@ -173,7 +174,7 @@ impl Parser<'_> {
     pub(super) fn connection(&mut self) -> Parse<(ComponentRef, ComponentRef)> {
         self.bump();
         let open = self.token();
-        self.expect(TokenKind::LParen, "behind `connect`")?;
+        self.expect(TokenKind::LParen, "after `connect`")?;
         let left = self.component_ref("a connector")?;
         self.expect(TokenKind::Comma, "between the connectors")?;
         let right = self.component_ref("a connector")?;

@@ -113,7 +113,7 @@ impl Parser<'_> {
         Ok(condition)
     }
 
-    /// Takes the `then` or `loop` behind the head of a block, or says that it is missing and goes on.
+    /// Takes the `then` or `loop` after the head of a block, or says that it is missing and goes on.
     pub(super) fn block_keyword(&mut self, opening: crate::lexer::Token, keyword: TokenKind) {
         if self.eat(keyword) {
             return;
@@ -190,7 +190,7 @@ impl Parser<'_> {
             self.report(finding.with_help("write `not`"));
         } else if level > NOT {
             let finding =
-                Finding::error("operator-order", self.span(), "`not` cannot stand behind another operator here");
+                Finding::error("operator-order", self.span(), "`not` cannot stand after another operator here");
             self.report(finding.with_help("put parentheses around `not ..`"));
         }
         self.bump();
@@ -201,7 +201,7 @@ impl Parser<'_> {
     fn signed(&mut self, op: UnaryOp, level: u8) -> Parse<Expr> {
         let start = self.start();
         if level > SUM {
-            let message = format!("the sign `{}` cannot stand behind another operator", self.text());
+            let message = format!("the sign `{}` cannot stand after another operator", self.text());
             let help = "put parentheses around the signed term: `a * (-b)`, `2 ^ (-1)`";
             self.report(Finding::error("operator-order", self.span(), message).with_help(help));
         }
@@ -274,7 +274,7 @@ impl Parser<'_> {
                 return Ok(Expr { kind: ExprKind::End, span });
             }
             TokenKind::If => {
-                let message = "an if-expression cannot stand behind an operator";
+                let message = "an if-expression cannot stand after an operator";
                 let finding = Finding::error("operator-order", self.span(), message);
                 self.report(finding.with_help("put parentheses around it: `1 + (if a then b else c)`"));
                 return self.expression();
@@ -411,7 +411,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The arguments behind a function's name, which is already read.
+    /// The arguments after a function's name, which is already read.
     pub(super) fn call(&mut self, function: ComponentRef) -> Parse<Expr> {
         let start = function.span.start - self.offset;
         let open = self.token();
@@ -464,7 +464,7 @@ impl Parser<'_> {
         self.bump();
         let function = self.path("the name of a function")?;
         let open = self.token();
-        self.expect(TokenKind::LParen, "behind the function")?;
+        self.expect(TokenKind::LParen, "after the function")?;
         let mut named = Vec::new();
         if self.kind() != TokenKind::RParen {
             loop {

@@ -1,10 +1,10 @@
 //! Recursive-descent parser for the whole grammar of Modelica 3.6, appendix A [@modelica36].
 //!
-//! Base Modelica (flat models as other tools export them) is read by the same rules. Nothing is tried twice: every choice is
-//! made by looking at most a few tokens ahead, so the time is linear in the text.
+//! Base Modelica (flat models as other tools export them) is read by the same rules. Nothing is tried twice: every
+//! choice is made by looking at most a few tokens ahead, so the time is linear in the text.
 //!
-//! A mistake ends the element, equation or statement it is in; the parser goes on behind its `;` or at the next section, so
-//! that one run names several mistakes. Recursion is bounded: [`Limits::nesting`] bounds the parser's own stack,
+//! A mistake ends the element, equation or statement it is in; the parser goes on after its `;` or at the next section,
+//! so that one run names several mistakes. Recursion is bounded: [`Limits::nesting`] bounds the parser's own stack,
 //! [`Limits::height`] that of everything that walks over the tree later.
 
 mod class;
@@ -88,7 +88,7 @@ pub fn parse_expression(file: FileId, text: &str, offset: u32) -> ParsedExpressi
                 let found = parser.describe();
                 parser.report(
                     Finding::error("unexpected-token", parser.span(), format!("the expression ends before {found}"))
-                        .with_help("one expression is expected here, with nothing behind it"),
+                        .with_help("one expression is expected here, with nothing after it"),
                 );
             }
             expr

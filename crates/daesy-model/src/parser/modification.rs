@@ -11,7 +11,7 @@ use crate::syntax::{
 };
 use std::sync::Arc;
 
-/// `"text" annotation(..)` behind a declaration, equation or statement.
+/// `"text" annotation(..)` after a declaration, equation or statement.
 #[derive(Default)]
 pub(super) struct Comment {
     pub(super) description: Option<Arc<str>>,
@@ -33,7 +33,7 @@ impl Parser<'_> {
         }
         self.bump();
         if self.kind() != TokenKind::LParen {
-            return Err(self.expected(TokenKind::LParen, "behind `annotation`"));
+            return Err(self.expected(TokenKind::LParen, "after `annotation`"));
         }
         Ok(Some(Box::new(self.class_modification()?)))
     }
@@ -141,7 +141,7 @@ impl Parser<'_> {
         })
     }
 
-    /// What stands behind `break`: a name or a connection.
+    /// What stands after `break`: a name or a connection.
     fn break_target(&mut self) -> Parse<BreakTarget> {
         if self.kind() != TokenKind::Connect {
             return Ok(BreakTarget::Name(self.ident("the name of what is left out")?));
@@ -169,7 +169,7 @@ impl Parser<'_> {
         Ok(Element { kind, span: self.span_from(start) })
     }
 
-    /// `constrainedby B(..) "text" annotation(..)`, only behind `replaceable`.
+    /// `constrainedby B(..) "text" annotation(..)`, only after `replaceable`.
     pub(super) fn constraint(&mut self, prefixes: ElementPrefixes) -> Parse<Option<Box<Constraint>>> {
         match self.kind() {
             TokenKind::Constrainedby => {

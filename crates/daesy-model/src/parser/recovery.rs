@@ -77,7 +77,7 @@ impl Parser<'_> {
                 || (self.is_on_new_line() && matches!(self.peek(1), TokenKind::Semicolon | TokenKind::Eof)))
     }
 
-    /// Goes behind the `;` that ends the statement begun at the token `from`, or to the next section, `end` or class.
+    /// Goes after the `;` that ends the statement begun at the token `from`, or to the next section, `end` or class.
     ///
     /// A `;` between the rows of a matrix is told from others by what follows on its line.
     pub(super) fn skip_statement(&mut self, from: usize) {
@@ -112,7 +112,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes the `;` behind an element, equation or statement that began at the token `from`.
+    /// Takes the `;` after an element, equation or statement that began at the token `from`.
     pub(super) fn semicolon(&mut self, what: &str, from: usize) {
         if self.eat(TokenKind::Semicolon) {
             return;

@@ -134,7 +134,7 @@ impl Parser<'_> {
             self.report(Finding::error("equality-in-algorithm", self.span(), message).with_help("write `:=`"));
             self.bump();
         } else {
-            self.expect(TokenKind::ColonEquals, "behind the variables")?;
+            self.expect(TokenKind::ColonEquals, "after the variables")?;
         }
         let call = self.expression()?;
         if !matches!(call.kind, ExprKind::Call { .. }) {
