@@ -215,7 +215,7 @@ impl Bound {
         let by = |value: Range, derivative: Range| self.chain(value, derivative);
         match op {
             UnaryOp::Neg => self.neg(),
-            UnaryOp::NoEvent => self,
+            UnaryOp::NoEvent | UnaryOp::WithEvents => self,
             UnaryOp::Not => Self::stepped(one.add(x.neg()).whole_truth()),
             UnaryOp::Abs if x.low >= 0.0 => self,
             UnaryOp::Abs if x.high <= 0.0 => self.neg(),

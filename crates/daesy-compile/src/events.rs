@@ -12,6 +12,7 @@
 use std::borrow::Cow;
 
 use daesy_graph::flat::{ValueType, VariableKind, WhenAction};
+use daesy_graph::print::LONGEST_SHOWN;
 use daesy_graph::regular::RegularDae;
 use daesy_graph::{BinaryOp, ExprId, Graph, Leaf, Node, Printer, Reach, Span, Substitution, UnaryOp, VarId};
 use daesy_system::{Action, ActionKind, AssertionLabel, Before, DiscreteVariable, EventLabel, Events, Root};
@@ -319,7 +320,9 @@ impl<'m> Builder<'m> {
             let name = |var: VarId| {
                 Cow::Borrowed(regular.flat.variables.get(var.index()).map_or("", |variable| variable.name.as_str()))
             };
-            graph.find(&node).map_or_else(String::new, |expr| Printer::new(graph, &name).text(expr))
+            graph
+                .find(&node)
+                .map_or_else(String::new, |expr| Printer::new(graph, &name).with_max_length(LONGEST_SHOWN).text(expr))
         };
         let nodes: Vec<(usize, Node)> = graph
             .nodes()
@@ -414,7 +417,8 @@ impl<'m> Builder<'m> {
             Some(variable) => Cow::Borrowed(variable.name.as_str()),
             None => Cow::Borrowed(self.names.get(&var).map_or("mode", String::as_str)),
         };
-        EventLabel { text: Printer::new(graph, &name).truth_text(expr), place: self.place(span) }
+        let text = Printer::new(graph, &name).with_max_length(LONGEST_SHOWN).truth_text(expr);
+        EventLabel { text, place: self.place(span) }
     }
 
     /// The state that a reinit is about.

@@ -311,11 +311,15 @@ fn write_to(out: &mut String, arguments: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(arguments);
 }
 
+/// Bytes of an expression in messages and reports: a longer text would not be read, and could be endless.
+pub const LONGEST_SHOWN: usize = 10_000;
+
 impl FlatDae {
-    /// The text of an expression in the model's names.
+    /// The text of an expression in the model's names, cut off with `...` where it is very long.
     #[must_use]
     pub fn text(&self, expr: ExprId) -> String {
-        Printer::new(&self.graph, &|var| Cow::Borrowed(self.variables[var.index()].name.as_str())).text(expr)
+        let name = |var: VarId| Cow::Borrowed(self.variables[var.index()].name.as_str());
+        Printer::new(&self.graph, &name).with_max_length(LONGEST_SHOWN).text(expr)
     }
 
     /// The text of an equation in the model's names.

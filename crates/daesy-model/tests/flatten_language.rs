@@ -494,3 +494,90 @@ fn arrays_without_elements_are_assigned() {
     let empty = flat("model M Real r[0]; Real y = time; algorithm r := fill(1.0, 0); end M;", "M");
     assert_balanced(&empty, 1);
 }
+
+#[test]
+fn records_are_made_element_by_element_of_arrays() {
+    let flat = flat(
+        "record R Real a; Real b[2]; end R; function f input Real u; input Real k; output Real y; algorithm y := k * u; end f;
+         model M R r[2] = R({1, 2}, [3, 4; 5, 6]); R s[2] = R(a = {1, 2}, b = {7, 8}); Real y[2] = f(u = {1, 2}, k = 3); end M;",
+        "M",
+    );
+    assert_eq!((value(&flat, "r[2].a"), value(&flat, "r[2].b[1]")), ("2".to_owned(), "5".to_owned()));
+    assert_eq!((value(&flat, "s[2].a"), value(&flat, "s[1].b[2]")), ("2".to_owned(), "8".to_owned()));
+    assert_eq!(value(&flat, "y[2]"), "6");
+    refused_at(
+        "record R\n  constant Real c = 3;\n  Real m;\nend R;\nmodel M\n  R r = R(c = 4, m = 2);\nend M;",
+        "M",
+        "wrong-arguments",
+        6,
+    );
+}
+
+#[test]
+fn sizes_and_fields_in_functions_use_what_is_declared_beside_them() {
+    let flat = flat(
+        "function trace input Real A[:, size(A, 1)]; output Real y; algorithm y := A[1, 1] + A[2, 2]; end trace;
+         record S Real p; Real T; end S;
+         function g input Real p; output Real y; protected Real q = s.p + s.T; S s(p = p, T = 0); algorithm y := q; end g;
+         model M Real z = trace([1, 2; 3, time]); Real w = g(time); end M;",
+        "M",
+    );
+    assert_eq!((value(&flat, "z"), value(&flat, "w")), ("(1 + time)".to_owned(), "time".to_owned()));
+    let text = "function f input Real A[:, size(A, 1)]; output Real y; algorithm y := A[1, 1]; end f;\nmodel M\n  Real z = f([1, 2]);\nend M;";
+    refused_at(text, "M", "wrong-size", 3);
+}
+
+#[test]
+fn a_when_statement_sees_what_was_before_its_section() {
+    let flat = flat(
+        "model M Integer s(start = 0); Integer n(start = 0); equation n = 1;
+         algorithm when s == 0 and time > 0.4 then s := 1; end when; when s == 1 then s := 2; end when; end M;",
+        "M",
+    );
+    // The first reads what was before, the second what the first has made of it.
+    assert!(
+        whens(&flat).iter().any(|one| one.starts_with("when ((pre(s) == 0) and (time > 0.4))")),
+        "{:?}",
+        whens(&flat)
+    );
+    assert!(whens(&flat).iter().any(|one| one.starts_with("when (s == 1)")), "{:?}", whens(&flat));
+}
+
+#[test]
+fn loops_whose_range_changes_are_named() {
+    let text = "model M\n  Integer n(start = 1);\n  Real s;\nalgorithm\n  when sample(0, 0.1) then\n    n := pre(n) + 1;\n    s := 0;
+    for i in 1:n loop\n      s := s + i;\n    end for;\n  end when;\nend M;";
+    let error = refused(text, "M");
+    let names: Vec<_> = error.findings.iter().map(|one| (one.code, one.names.clone())).collect();
+    assert_eq!(names, [("unsupported", vec!["for".to_owned()])]);
+}
+
+#[test]
+fn a_derivative_that_only_a_when_clause_uses_is_determined() {
+    let flat = flat(
+        "model M Real x(start = 0, fixed = true), y; Integer n(start = 0, fixed = true);
+         equation der(x) = 1; y = 2 * sin(3 * x); when der(y) < 0 then n = pre(n) + 1; end when; end M;",
+        "M",
+    );
+    assert!(equations(&flat).contains(&"$der(y) = der(y)".to_owned()), "{:?}", equations(&flat));
+    assert!(!equations(&flat).iter().any(|one| one.contains("$der(x)")));
+}
+
+#[test]
+fn parameters_may_need_each_other_in_branches_that_are_not_taken() {
+    let text = |b: &str| {
+        format!(
+            "model M parameter Boolean b = {b}; parameter Real p1 = if b then p2 else 0;
+             parameter Real p2 = if b then 3 else p1; Real x = p1; end M;"
+        )
+    };
+    for (b, p1, p2) in [("true", "p2", "3"), ("false", "0", "p1")] {
+        let flat = flat(&text(b), "M");
+        assert_eq!((binding(&flat, "p1"), binding(&flat, "p2")), (p1.to_owned(), p2.to_owned()));
+        assert!(variable(&flat, "b").is_structural);
+    }
+    let error =
+        refused("model M\n  parameter Real p = q;\n  parameter Real q = if time > 1 then p else 1;\nend M;", "M");
+    assert!(!error.findings.is_empty());
+    refused_at("model M\n  parameter Real p = 2 * q;\n  parameter Real q = p;\nend M;", "M", "cyclic-parameters", 2);
+}

@@ -27,6 +27,10 @@ fn called(name: &str, output: u16) -> String {
     quoted(&if output > 0 { format!("{name}.output{}", output + 1) } else { name.to_owned() })
 }
 
+/// Bytes of one expression. Written out, shared parts repeat, and a small model can have an endless text: such an expression ends with `...`,
+/// which is no Modelica.
+const LONGEST_EXPRESSION: usize = 1_000_000;
+
 struct Writer<'a> {
     flat: &'a FlatDae,
 }
@@ -46,7 +50,10 @@ impl Writer<'_> {
         &'n self,
         name: &'n dyn Fn(daesy_graph::VarId) -> std::borrow::Cow<'n, str>,
     ) -> daesy_graph::Printer<'n, 'n> {
-        daesy_graph::Printer::new(&self.flat.graph, name).with_functions(&called).with_locals_in(LOCALS)
+        daesy_graph::Printer::new(&self.flat.graph, name)
+            .with_functions(&called)
+            .with_locals_in(LOCALS)
+            .with_max_length(LONGEST_EXPRESSION)
     }
 
     /// A function that is kept as a program, once per output: Modelica has no expression for the others. All of its variables

@@ -39,6 +39,8 @@ pub(crate) struct Assigned {
     pub values: FxHashMap<PrimId, Value>,
     /// Elements that have been assigned.
     pub touched: FxHashSet<VarId>,
+    /// Variables that are assigned in when-statements only.
+    only_when: FxHashSet<PrimId>,
     /// Actions of the when-branch at hand that are not assignments.
     actions: Vec<WhenAction>,
     /// When-clauses met.
@@ -154,18 +156,7 @@ impl<'a> Flattener<'a> {
                     self.merge(condition, saved, ctx)?;
                 }
                 if result.is_err() {
-                    // A range that is not known: the loop has to be run when the model runs.
-                    if ctx.in_function && self.n_errors > n_errors && self.functions.needs_program.is_none() {
-                        let last = self.findings.last().map(|finding| finding.code);
-                        if last == Some("not-structural") && !self.functions.stack.is_empty() {
-                            if let Some(finding) = self.findings.pop() {
-                                self.reported.retain(|(code, span, _)| (*code, *span) != (finding.code, finding.span));
-                            }
-                            self.n_errors = n_errors;
-                            return Err(self.need_program());
-                        }
-                    }
-                    return Err(Refused);
+                    return Err(self.failed_loop(n_errors, statement.span, ctx));
                 }
                 if flow == Flow::Return {
                     return Ok(Flow::Return);
@@ -208,6 +199,29 @@ impl<'a> Flattener<'a> {
             }
         }
         Ok(Flow::Next)
+    }
+
+    /// A for-loop that could not be run now. Where its range is not known it has to be run when the model runs.
+    fn failed_loop(&mut self, n_errors: usize, span: Span, ctx: &Ctx) -> Refused {
+        let last = self.findings.last().map(|finding| finding.code);
+        let is_open = self.n_errors > n_errors
+            && self.functions.needs_program.is_none()
+            && last == Some("not-structural")
+            && ctx.in_function != self.functions.stack.is_empty();
+        if !is_open {
+            return Refused;
+        }
+        if let Some(finding) = self.findings.pop() {
+            self.reported.retain(|(code, span, _)| (*code, *span) != (finding.code, finding.span));
+        }
+        self.n_errors = n_errors;
+        if ctx.in_function {
+            return self.need_program();
+        }
+        let what = "a for-loop whose range changes, in an algorithm section";
+        let message = format!("{what} is not supported: for");
+        let finding = Finding::error("unsupported", span, message).with_names(["for".to_owned()]);
+        self.report(finding.with_help("put the loop into a function"))
     }
 
     /// An if-statement. With conditions that are not known, all branches are run and their results selected.
@@ -266,7 +280,7 @@ impl<'a> Flattener<'a> {
         Ok(if has_rest { Ran::Rest(flow) } else { Ran::Block(flow) })
     }
 
-    /// The statements behind a branch, where it goes on to them.
+    /// The statements after a branch, where it goes on to them.
     fn go_on(&mut self, flow: Flow, rest: &'a [Statement], ctx: &mut Ctx) -> Res<Flow> {
         match flow {
             Flow::Next => self.run(rest, ctx),
@@ -587,9 +601,7 @@ impl<'a> Flattener<'a> {
                 continue;
             }
             let is_discrete = self.prim(prim).variability == Variability::Discrete;
-            let value = if only_when {
-                self.own_value(prim, |this, var| this.graph.var(var))
-            } else if is_discrete && !is_initial {
+            let value = if (only_when || is_discrete) && !is_initial {
                 self.own_value(prim, |this, var| this.graph.pre(var))
             } else {
                 match self.attribute(prim, "start", false)? {
@@ -598,6 +610,9 @@ impl<'a> Flattener<'a> {
                 }
             };
             assigned.values.insert(prim, value);
+            if only_when {
+                assigned.only_when.insert(prim);
+            }
         }
         ctx.assigned = Some(Box::new(assigned));
         let result = self.run(statements, ctx);
@@ -679,7 +694,18 @@ impl<'a> Flattener<'a> {
             actions.extend(after.actions);
             clause.branches.push(WhenBranch { conditions, actions });
         }
+        // From here on a variable has the value that the clause has given it or left it.
+        let is_given = |prim: &PrimId| ctx.assigned.as_ref().is_some_and(|assigned| assigned.only_when.contains(prim));
+        let actions = clause.branches.iter().flat_map(|branch| &branch.actions);
+        let given = actions.filter_map(|action| match action {
+            WhenAction::Assign { variable, .. } => Some(self.var_prims[variable.index()]),
+            _ => None,
+        });
+        let given: FxHashSet<PrimId> = given.filter(is_given).collect();
+        let values: Vec<(PrimId, Value)> =
+            given.into_iter().map(|prim| (prim, self.own_value(prim, |this, var| this.graph.var(var)))).collect();
         if let Some(assigned) = ctx.assigned.as_mut() {
+            assigned.values.extend(values);
             assigned.whens.push(clause);
         }
         Ok(())

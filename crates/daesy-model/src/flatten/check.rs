@@ -7,6 +7,7 @@ use daesy_graph::traverse::Leaf;
 use daesy_graph::{Finding, Span, VarId, VariableKind};
 
 use super::class::{ClassUse, Core, Elem, ElemKind};
+use super::expr::Variability;
 use super::instance::{Complex, NodeKind};
 use super::lookup::dotted;
 use super::modifier::Layer;
@@ -664,8 +665,57 @@ impl<'a> Flattener<'a> {
         }
     }
 
-    /// Parameters must not depend on each other in a circle.
+    /// Parameters must not depend on each other in a circle, branches that are not taken left aside.
     fn check_parameter_cycles(&mut self) {
+        while let Some(chain) = self.parameter_cycle() {
+            if self.take_branches(&chain) {
+                for (variable, &prim) in self.variables.iter_mut().zip(&self.var_prims) {
+                    variable.is_structural = self.prims[prim.0 as usize].is_structural;
+                }
+                continue;
+            }
+            let mut names: Vec<String> = chain.iter().map(|&at| self.variables[at].name.clone()).collect();
+            names.push(names[0].clone());
+            let finding = Finding::error(
+                "cyclic-parameters",
+                self.variables[chain[0]].span,
+                format!("the value of `{}` depends on itself: {}", names[0], names.join(" -> ")),
+            )
+            .with_help("give one of them a value of its own")
+            .with_names(names);
+            self.report(finding);
+            return;
+        }
+    }
+
+    /// Replaces the if-expressions in the values of some parameters by the branches that are taken, where the conditions are known; they become
+    /// structural. True if something changed.
+    fn take_branches(&mut self, chain: &[usize]) -> bool {
+        let mut has_changed = false;
+        for &at in chain {
+            let Some(binding) = self.variables[at].binding else { continue };
+            let mut reach = std::mem::take(&mut self.reach);
+            let below = reach.below(&self.graph, &[binding]).to_vec();
+            self.reach = reach;
+            let mut substitution = daesy_graph::Substitution::new();
+            for expr in below {
+                let daesy_graph::Node::Select { condition, then, otherwise } = self.graph.node(expr) else { continue };
+                if self.variability_of(condition) > Variability::Parameter || !self.can_be_known(condition) {
+                    continue;
+                }
+                let Ok(known) = self.known_number(condition, self.variables[at].span) else { return false };
+                let taken = substitution.apply(&mut self.graph, if known != 0.0 { then } else { otherwise });
+                substitution.replace(expr, taken);
+            }
+            let taken = substitution.apply(&mut self.graph, binding);
+            has_changed |= taken != binding;
+            self.variables[at].binding = Some(taken);
+        }
+        has_changed
+    }
+
+    /// Parameters that depend on each other in a circle.
+    fn parameter_cycle(&mut self) -> Option<Vec<usize>> {
         const NEW: u8 = 0;
         const OPEN: u8 = 1;
         const DONE: u8 = 2;
@@ -704,19 +754,9 @@ impl<'a> Flattener<'a> {
                     }
                     Some(next) if state[next] == OPEN => {
                         let from = stack.iter().position(|(one, _)| *one == next).unwrap_or(0);
-                        let mut chain: Vec<String> =
-                            stack[from..].iter().map(|(one, _)| self.variables[*one].name.clone()).collect();
-                        chain.push(self.variables[next].name.clone());
-                        let finding = Finding::error(
-                            "cyclic-parameters",
-                            self.variables[next].span,
-                            format!("the value of `{}` depends on itself: {}", chain[0], chain.join(" -> ")),
-                        )
-                        .with_help("give one of them a value of its own")
-                        .with_names(chain);
-                        self.report(finding);
+                        let chain = stack[from..].iter().map(|(one, _)| *one).collect();
                         self.reach = reach;
-                        return;
+                        return Some(chain);
                     }
                     Some(_) => {}
                     None => {
@@ -727,6 +767,7 @@ impl<'a> Flattener<'a> {
             }
         }
         self.reach = reach;
+        None
     }
 }
 

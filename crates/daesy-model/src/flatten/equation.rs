@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use daesy_graph::flat::{Assertion, Equation as FlatEquation, Origin, WhenAction, WhenBranch, WhenClause};
-use daesy_graph::{ExprId, Finding, Node, Span, VarId, VariableKind};
+use daesy_graph::{ExprId, Finding, Leaf, Node, Span, VarId, VariableKind};
 use rustc_hash::FxHashSet;
 
 use super::expr::{Ctx, Variability};
@@ -162,13 +162,13 @@ impl<'a> Flattener<'a> {
         reach.leaves(&self.graph, &[expr], &mut leaves);
         self.reach = reach;
         leaves.iter().all(|leaf| match leaf {
-            daesy_graph::traverse::Leaf::Var { var, .. } => {
+            Leaf::Var { var, .. } => {
                 let prim = self.var_prims[var.index()];
                 self.binding_layer(prim).is_some()
                     || matches!(self.attribute(prim, "start", true), Ok(Some(_)))
                     || self.options.values.contains_key(&self.variables[var.index()].name)
             }
-            daesy_graph::traverse::Leaf::Time => false,
+            Leaf::Time => false,
         })
     }
 
@@ -687,6 +687,62 @@ impl<'a> Flattener<'a> {
             }
         }
         Ok(joined)
+    }
+
+    /// Derivatives that only when-clauses and assertions use, such as that of an algebraic variable, get an equation `$der(y) = der(y)`, so that
+    /// something determines them.
+    pub(crate) fn determine_derivatives(&mut self) {
+        let mut wanted: Vec<ExprId> = self.out.assertions.iter().map(|assertion| assertion.condition).collect();
+        for branch in self.out.when_clauses.iter().flat_map(|clause| &clause.branches) {
+            wanted.extend(&branch.conditions);
+            wanted.extend(branch.actions.iter().filter_map(|action| match action {
+                WhenAction::Assign { value, .. } | WhenAction::Reinit { value, .. } => Some(*value),
+                WhenAction::Assert(assertion) => Some(assertion.condition),
+                WhenAction::Terminate { .. } => None,
+            }));
+        }
+        let equations = self.out.equations.iter().flat_map(|equation| [equation.lhs, equation.rhs]);
+        let known: FxHashSet<Leaf> = self.derivatives_in(&equations.collect::<Vec<_>>()).into_iter().collect();
+        for leaf in self.derivatives_in(&wanted) {
+            let Leaf::Var { var, order } = leaf else { continue };
+            let model = &self.variables[var.index()];
+            if known.contains(&leaf) || model.kind != VariableKind::Continuous {
+                continue;
+            }
+            let name =
+                if order == 1 { format!("$der({})", model.name) } else { format!("$der({},{order})", model.name) };
+            let span = model.span;
+            let added = daesy_graph::Variable {
+                name,
+                description: None,
+                is_output: false,
+                is_flow: false,
+                is_protected: true,
+                start: None,
+                fixed: None,
+                min: None,
+                max: None,
+                nominal: None,
+                unit: None,
+                display_unit: None,
+                ..model.clone()
+            };
+            let (lhs, rhs) = (self.graph.var(VarId(self.variables.len() as u32)), self.graph.der(var, order));
+            self.var_prims.push(self.var_prims[var.index()]);
+            self.variables.push(added);
+            let component = Arc::from("");
+            self.out.equations.push(FlatEquation { lhs, rhs, origin: Origin::Equation, component, span });
+        }
+    }
+
+    /// The derivatives of variables in some expressions.
+    fn derivatives_in(&mut self, exprs: &[ExprId]) -> Vec<Leaf> {
+        let mut leaves = Vec::new();
+        let mut reach = std::mem::take(&mut self.reach);
+        reach.leaves(&self.graph, exprs, &mut leaves);
+        self.reach = reach;
+        leaves.retain(|leaf| matches!(leaf, Leaf::Var { order, .. } if *order > 0));
+        leaves
     }
 
     /// All branches of a when-equation must determine the same variables [@modelica36, sec. 8.3.5.2].

@@ -364,41 +364,60 @@ impl<'a> Flattener<'a> {
         ctx: &mut Ctx,
     ) -> Res<Value> {
         let info = self.function_info(class)?;
+        let full = self.class(class).full.clone();
         let mut extra: Option<Dims> = None;
         let mut is_spread = vec![false; positional.len()];
         for (at, value) in positional.iter().enumerate() {
             let Some(elem) = info.inputs.get(at) else { break };
-            let rank = self.declared_rank(elem)?;
-            if let Some(rank) = rank
-                && value.dims().len() > rank
-            {
-                let front: Dims = value.dims()[..value.dims().len() - rank].iter().copied().collect();
-                if extra.as_ref().is_some_and(|extra| *extra != front) {
-                    let message = format!("the arrays given to `{}` differ in size", self.class(class).full);
-                    return Err(self.error("wrong-size", span, message));
-                }
-                extra = Some(front);
-                is_spread[at] = true;
-            }
+            is_spread[at] = self.spreads(elem, value, &mut extra, &full, span)?;
+        }
+        let mut is_named_spread = vec![false; named.len()];
+        for (at, one) in named.iter().enumerate() {
+            let Some(elem) = info.inputs.iter().find(|elem| elem.name == one.name) else { continue };
+            is_named_spread[at] = self.spreads(elem, &one.value, &mut extra, &full, span)?;
         }
         let Some(extra) = extra else {
             return self.call_function(class, layers, positional, named, span, ctx);
         };
+        self.reserve(&extra, span)?;
         let mut results = Vec::with_capacity(count(&extra));
         for offset in 0..count(&extra) {
-            let args = positional
+            let part = |value: &Value, is_spread: bool| {
+                if is_spread { value.pick(&[offset], extra.len(), &[]) } else { value.clone() }
+            };
+            let args = positional.iter().zip(&is_spread).map(|(value, &is_spread)| part(value, is_spread)).collect();
+            let named = named
                 .iter()
-                .zip(&is_spread)
-                .map(|(value, &spread)| if spread { value.pick(&[offset], extra.len(), &[]) } else { value.clone() })
+                .zip(&is_named_spread)
+                .map(|(one, &is_spread)| Named { name: one.name, value: part(&one.value, is_spread), span: one.span })
                 .collect();
-            let named =
-                named.iter().map(|one| Named { name: one.name, value: one.value.clone(), span: one.span }).collect();
             results.push(first_result(self.call_function(class, layers, args, named, span, ctx)?));
         }
         if results.is_empty() {
             return Ok(Value::Scalars(Scalars { ty: Type::Real, dims: extra, items: SmallVec::new() }));
         }
         Value::stack(results, &extra).ok_or_else(|| self.error("wrong-size", span, "the results differ in size"))
+    }
+
+    /// Whether a value has more dimensions than the input or field it is for; `extra` are those in front, the same for all.
+    pub(crate) fn spreads(
+        &mut self,
+        elem: &Rc<Elem<'a>>,
+        value: &Value,
+        extra: &mut Option<Dims>,
+        full: &str,
+        span: Span,
+    ) -> Res<bool> {
+        let Some(rank) = self.declared_rank(elem)?.filter(|&rank| value.dims().len() > rank) else {
+            return Ok(false);
+        };
+        let front: Dims = value.dims()[..value.dims().len() - rank].iter().copied().collect();
+        if extra.as_ref().is_some_and(|extra| *extra != front) {
+            let message = format!("the arrays given to `{full}` differ in size");
+            return Err(self.error("wrong-size", span, message));
+        }
+        *extra = Some(front);
+        Ok(true)
     }
 
     /// Number of dimensions an input is declared with; none for functions as inputs.
@@ -940,15 +959,15 @@ pub(crate) fn uses_any(decl: &ComponentDecl, is_meant: &dyn Fn(Name) -> bool) ->
             super::check::names_in(expr, &mut visit);
         }
     }
-    let Some(modification) = decl.modification.as_deref() else { return found };
-    let fields = modification.args.iter().filter_map(|argument| match argument {
-        crate::syntax::Argument::Modify { modification: Some(one), .. } => one.value.as_ref(),
-        _ => None,
-    });
-    for value in modification.value.iter().chain(fields) {
-        if let crate::syntax::ModificationValue::Expr(expr) = value {
+    let mut waiting: Vec<&crate::syntax::Modification> = decl.modification.as_deref().into_iter().collect();
+    while let Some(modification) = waiting.pop() {
+        if let Some(crate::syntax::ModificationValue::Expr(expr)) = &modification.value {
             super::check::names_in(expr, &mut visit);
         }
+        waiting.extend(modification.args.iter().filter_map(|argument| match argument {
+            crate::syntax::Argument::Modify { modification, .. } => modification.as_deref(),
+            _ => None,
+        }));
     }
     found
 }

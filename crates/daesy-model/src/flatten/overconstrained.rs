@@ -171,7 +171,7 @@ pub(crate) fn is_connections_call(equation: &Written) -> bool {
     }
 }
 
-/// The name behind `Connections.`
+/// The name after `Connections.`
 pub(crate) fn connections_function(function: &ComponentRef) -> Option<&'static str> {
     let [first, second] = function.parts.as_slice() else { return None };
     (first.name.name.text() == "Connections").then(|| second.name.name.text())

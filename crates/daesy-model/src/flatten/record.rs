@@ -50,8 +50,13 @@ impl<'a> Flattener<'a> {
         for one in named {
             let found = settable.iter().copied().find(|&at| elems[at].name == one.name);
             let Some(at) = found else {
-                let message = format!("`{full}` has no field `{}` to be given", one.name);
-                let known: Vec<&str> = elems.iter().map(|elem| elem.name.text()).collect();
+                if elems.iter().any(|elem| elem.name == one.name) {
+                    let message =
+                        format!("the field `{}` of `{full}` is constant or final and cannot be given", one.name);
+                    return Err(self.error("wrong-arguments", one.span, message));
+                }
+                let message = format!("`{full}` has no field `{}`", one.name);
+                let known: Vec<&str> = settable.iter().map(|&at| elems[at].name.text()).collect();
                 let help = Self::suggest(one.name.text(), known).unwrap_or_default();
                 return Err(self.error_help("wrong-arguments", one.span, message, help));
             };
@@ -61,6 +66,41 @@ impl<'a> Flattener<'a> {
             }
             given[at] = Some(one.value);
         }
+        // Arrays in place of scalars make an array of records, as with functions [@modelica36, sec. 12.4.6].
+        let mut extra: Option<Dims> = None;
+        let mut is_spread = vec![false; given.len()];
+        for (at, value) in given.iter().enumerate() {
+            let Some(value) = value else { continue };
+            is_spread[at] = self.spreads(&elems[at], value, &mut extra, &full, span)?;
+        }
+        let Some(extra) = extra else { return self.record_of(class, layers, &elems, given, span, ctx) };
+        self.reserve(&extra, span)?;
+        let mut records = Vec::with_capacity(count(&extra));
+        for offset in 0..count(&extra) {
+            let part = |(value, &is_spread): (&Option<Value>, &bool)| match value {
+                Some(value) if is_spread => Some(value.pick(&[offset], extra.len(), &[])),
+                other => other.clone(),
+            };
+            let given = given.iter().zip(&is_spread).map(part).collect();
+            records.push(self.record_of(class, layers, &elems, given, span, ctx)?);
+        }
+        if records.is_empty() {
+            return self.placeholder(class, &extra, span);
+        }
+        Value::stack(records, &extra).ok_or_else(|| self.error("wrong-size", span, "the records differ in size"))
+    }
+
+    /// A record whose fields have the given values, or those that its class gives.
+    fn record_of(
+        &mut self,
+        class: ClassId,
+        layers: &[Layer],
+        elems: &[Rc<Elem<'a>>],
+        given: Vec<Option<Value>>,
+        span: Span,
+        ctx: &Ctx,
+    ) -> Res<Value> {
+        let full = self.class(class).full.clone();
         let mut inner = Ctx::new(class, NodeId::NONE);
         inner.is_structural = ctx.is_structural;
         inner.in_function = true;

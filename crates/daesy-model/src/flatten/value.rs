@@ -319,7 +319,7 @@ impl Value {
             Self::Texts { items, .. } => items.len(),
             Self::Record(record) => record.fields.iter().map(|field| field.value.weight()).sum(),
             Self::Tuple(items) => items.iter().map(Self::weight).sum(),
-            Self::Function(_) => 1,
+            Self::Function(_) | Self::Object(_) => 1,
         }
     }
 

@@ -6,6 +6,7 @@ mod estimation;
 mod estimation_starts;
 mod events;
 mod json;
+mod language;
 mod misled;
 mod prediction;
 mod problems;

@@ -1,0 +1,129 @@
+//! Parts of the language through the program, against solutions worked out by hand.
+
+use crate::session::Session;
+
+/// The last value of a column of a simulated model.
+fn last(model: &str, column: &str) -> f64 {
+    let run = Session::with_model(model).run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    run.table().column(column).last().copied().unwrap()
+}
+
+/// The codes of the findings of a command that ends with the given status.
+fn codes(model: &str, arguments: &[&str], status: i32) -> Vec<String> {
+    let mut all = arguments.to_vec();
+    all.push("--json");
+    let run = Session::with_model(model).run(&all);
+    assert_eq!(run.status, status, "{}{}", run.stdout, run.stderr);
+    let document = run.json();
+    let findings = document["findings"].as_array().unwrap().clone();
+    findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The time that sin(20 t) is above 0.9 in [0, 1] is (pi - 2 asin(0.9)) / 20 for each of its three whole arcs above, and what is left of the
+/// fourth, which begins at (6 pi + asin(0.9)) / 20.
+#[test]
+fn arguments_of_functions_make_events() {
+    let (pi, rise) = (std::f64::consts::PI, 0.9f64.asin());
+    let above = 3.0 * (pi - 2.0 * rise) / 20.0 + 1.0 - (6.0 * pi + rise) / 20.0;
+    for (body, factor) in [("2*a", 2000.0), ("if a > 500 then 2*a else a", 2000.0)] {
+        let model = format!(
+            "model M function f input Real a; output Real y; algorithm y := {body}; end f;
+             Real s, x(start=0, fixed=true); equation s = sin(20*time); der(x) = f(if s > 0.9 then 1000 else 0); end M;"
+        );
+        let found = last(&model, "x");
+        assert!((found - factor * above).abs() < 1e-3, "{body}: {found} instead of {}", factor * above);
+    }
+    let discrete = "model M function f input Integer a; output Real y; algorithm y := 2*a; end f;
+         discrete Real z; equation z = f(if time > 0.1 then 3 else 1); end M;";
+    assert_eq!(last(discrete, "z"), 6.0);
+}
+
+#[test]
+fn whole_numbers_of_time_change_at_events() {
+    let run = Session::with_model("model M Integer i = integer(3*time); Integer j = div(integer(3*time), 2); end M;")
+        .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    for ((t, i), j) in table.column("t").into_iter().zip(table.column("i")).zip(table.column("j")) {
+        if (3.0 * t - (3.0 * t).round()).abs() > 1e-9 {
+            assert_eq!((i, j), ((3.0 * t).floor(), ((3.0 * t).floor() / 2.0).floor()), "t = {t}");
+        }
+    }
+}
+
+#[test]
+fn a_discrete_variable_does_not_follow_what_varies() {
+    for equation in ["x = sin(time)", "x = noEvent(if time > 0.5 then 1 else 0)", "sin(time) = x", "x = y"] {
+        let model = format!("model M discrete Real x; Real y = time; equation {equation}; end M;");
+        assert_ne!(Session::with_model(&model).run(&["simulate", "model.mo"]).status, 0, "{equation}");
+    }
+    let model = "model M discrete Real x; equation x = sin(time); end M;";
+    assert_eq!(codes(model, &["simulate", "model.mo"], 1), ["variability"]);
+}
+
+#[test]
+fn division_by_zero_ends_a_run() {
+    let model = |equations: &str| {
+        format!("model M parameter Integer d(fixed = true) = 0; Integer n, k(start = 2, fixed = true); Real x(start=0, fixed=true);
+                 equation when time > 0.5 then k = 0; end when; {equations} end M;")
+    };
+    for equations in ["n = div(7, d); der(x) = 1;", "n = 1; der(x) = mod(time, d);", "n = div(7, k); der(x) = 1;"] {
+        assert_eq!(codes(&model(equations), &["simulate", "model.mo"], 3), ["not-finite"], "{equations}");
+    }
+}
+
+#[test]
+fn an_integer_that_grows_too_large_ends_a_run() {
+    let model = "model M Integer n(start = 1, fixed = true); equation when sample(0.01, 0.01) then n = 2*pre(n); end when; end M;";
+    assert_eq!(codes(model, &["simulate", "model.mo"], 3), ["integer-range"]);
+}
+
+#[test]
+fn values_from_outside_must_fit_their_types() {
+    let model = "model M type E = enumeration(one, two); parameter Integer n = 2; parameter E e = E.one; parameter Boolean b = true;
+         Real x = n; Real y[n] = fill(time, n); end M;";
+    for set in ["n=2.5", "e=7", "e=0", "e=1.5", "b=2"] {
+        assert_eq!(codes(model, &["simulate", "model.mo", "--set", set], 1), ["wrong-value"], "{set}");
+    }
+    for set in ["n=3", "e=2", "b=0"] {
+        let run = Session::with_model(model).run(&["simulate", "model.mo", "--set", set]);
+        assert_eq!(run.status, 0, "{set}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn functions_that_do_not_end_end_a_run() {
+    let forever = "model M function f input Real u; output Real y; algorithm y := 0; while u >= 0 loop y := y + 1; end while; end f;
+         Real x = f(time); end M;";
+    let recursion = "model M function f input Real n; output Real y; algorithm
+           if n < 2 then y := n; else y := f(n - 1) + f(n - 2); end if; end f;
+         Real x = f(60 + time); end M;";
+    for model in [forever, recursion] {
+        for verb in ["check", "simulate"] {
+            let run = Session::with_model(model).run(&[verb, "model.mo", "--json"]);
+            assert_ne!(run.status, 0, "{verb}: {}", run.stdout);
+            let document = run.json();
+            let findings = document["findings"].as_array().unwrap();
+            let is_told = findings.iter().any(|finding| {
+                finding["code"] == "limit" && finding["message"].as_str().unwrap().contains("`M.f` did not end")
+            });
+            assert!(is_told, "{verb}: {findings:?}");
+        }
+    }
+}
+
+/// y' = 6 cos(3 t) is negative from t = pi/6 to pi/2.
+#[test]
+fn the_derivative_of_an_algebraic_variable_triggers() {
+    let model = "model M Real x(start=0, fixed=true), y; Integer n(start=0, fixed=true);
+         equation der(x) = 1; y = 2*sin(3*x); when der(y) < 0 then n = pre(n) + 1; end when; end M;";
+    assert_eq!(last(model, "n"), 1.0);
+}
+
+#[test]
+fn an_enumeration_changes_once_in_an_algorithm() {
+    let model = "model M type T = enumeration(off, on); T s(start=T.off, fixed=true);
+         algorithm when s == T.off and time > 0.4 then s := T.on; end when; end M;";
+    assert_eq!(last(model, "s"), 2.0);
+}
