@@ -154,12 +154,12 @@ pub trait ParametricModel {
     /// The data.
     fn experiments(&self) -> &[Experiment];
 
-    /// The inputs of an experiment where they depend on parameters; nothing where those of the experiment hold.
+    /// The inputs of an experiment where they depend on parameters; `None` if those of the experiment hold.
     fn inputs(&self, _experiment: usize, _theta: &[f64]) -> Option<InputJet> {
         None
     }
 
-    /// Variances of measurements where they change with time; nothing where those of the coefficients hold.
+    /// Variances of measurements where they change with time; `None` if those of the coefficients hold.
     fn variances(&self, _experiment: usize, _theta: &[f64]) -> Option<VarianceJet> {
         None
     }

@@ -307,7 +307,7 @@ pub struct StationaryJet {
     pub derivatives: Vec<Mat<f64>>,
 }
 
-/// The stationary covariance of a stable model, `A X + X A^T + Q = 0`; nothing when `A` is not stable.
+/// The stationary covariance of a stable model, `A X + X A^T + Q = 0`; `None` if `A` is not stable.
 ///
 /// `X` is the integral of `e^(A s) Q e^(A^T s)` over all `s >= 0`, by doubling the span until nothing is added.   [@smith1968]
 #[must_use]

@@ -530,7 +530,7 @@ fn run_inlined(
                 let scale: f64 = row.h.iter().zip(&gains.size).map(|(h, size)| (h * size).powi(2)).sum();
                 let start_seen = dot(&de[lanes..], &de[lanes..]);
                 if (s <= CERTAIN * scale || s == 0.0) && start_seen > 0.0 {
-                    // Only the unknown start is behind it: it is measured, as good as exactly.
+                    // Only the unknown start shows in it: it is measured, as good as exactly.
                     s = SHARP * start_seen;
                 } else if s <= CERTAIN * scale || s == 0.0 {
                     // Known exactly before it was measured: it must agree, and says nothing.

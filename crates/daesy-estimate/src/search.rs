@@ -242,7 +242,7 @@ pub fn minimize<O: Objective>(
     let end = 'search: loop {
         let model = QuadraticModel::new(&expansion, &theta, space);
         for (weight, diagonal) in weights.iter_mut().zip(model.diagonal()) {
-            // Curvature that vanishes, as that of a variance at zero, must not leave a brake behind.
+            // Curvature that vanishes, as that of a variance at zero, must not leave a lasting brake.
             *weight = diagonal.max(1e-6 * *weight);
         }
         let promised = model.promised_decrease(&weights);
@@ -303,7 +303,7 @@ pub fn minimize<O: Objective>(
             }
         }
     };
-    // A search that is stuck within rounding of the minimum has arrived.
+    // A search that is stuck within rounding of the minimum has converged.
     let end = match end {
         SearchEnd::Stuck => {
             let model = QuadraticModel::new(&expansion, &theta, space);

@@ -155,7 +155,7 @@ impl<M: ParametricModel> Likelihood<'_, M> {
                     if is_certain && start_seen == 0.0 {
                         continue;
                     }
-                    // Only the unknown start is behind it: it is measured, as good as exactly.
+                    // Only the unknown start shows in it: it is measured, as good as exactly.
                     let variance = if is_certain { 1e-10 * start_seen } else { variance };
                     let gain: Vec<f64> = times(&s, &f).iter().map(|x| x / variance).collect();
                     for a in 0..q {

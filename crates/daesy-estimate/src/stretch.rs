@@ -100,7 +100,7 @@ pub(crate) struct BlockSums {
 }
 
 impl Steady {
-    /// Finds the gains for a step; nothing when they do not converge or cannot be had safely.
+    /// Finds the gains for a step; `None` if they do not converge or cannot be had safely.
     #[inline(always)]
     pub fn find(model: &FilterModel, step_at: usize, tolerance: f64) -> Option<Self> {
         let n = model.n;
@@ -136,7 +136,7 @@ impl Steady {
         })
     }
 
-    /// What changes when the covariance at the beginning is `S S^T` instead of the one it converges to; nothing when that cannot be had safely.
+    /// What changes when the covariance at the beginning is `S S^T` instead of the one it converges to; `None` if that cannot be had safely.
     #[inline(always)]
     pub fn correction(&self, s: &[f64]) -> Option<Correction<'_>> {
         let n = self.block.n;
@@ -404,7 +404,7 @@ impl Block {
         BlockSums { n_samples: sample - first, squares }
     }
 
-    /// A factor of `T^T T` and the number of samples after which a state is forgotten; nothing when it never is.
+    /// A factor of `T^T T` and the number of samples after which a state is forgotten; `None` if it never is.
     fn sensitivity(&self, sizes: &[f64]) -> Option<(Vec<f64>, usize)> {
         let n = self.n;
         let height = self.n_samples * self.n_measured;

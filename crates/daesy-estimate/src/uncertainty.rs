@@ -1,9 +1,9 @@
-//! How certain estimates are: covariance, identifiable directions, profile intervals.
+//! How certain estimates are: covariance and identifiable directions.
 
 use faer::Mat;
 
-use crate::chi_square::{CHI_SQUARE_95, NORMAL_95};
-use crate::search::{Bound, Expansion, Objective, SearchOptions, SearchSpace, minimize};
+use crate::chi_square::NORMAL_95;
+use crate::search::{Bound, Expansion, Objective};
 
 /// Uncertainty of the estimates.
 #[derive(Clone, Debug)]
@@ -143,10 +143,10 @@ pub fn separate_directions(mut directions: Vec<Vec<f64>>, sizes: &[f64]) -> Vec<
 }
 
 /// An objective with one variable held.
-struct Held<'o, O: Objective> {
-    objective: &'o mut O,
-    at: usize,
-    value: f64,
+pub(crate) struct Held<'o, O: Objective> {
+    pub objective: &'o mut O,
+    pub at: usize,
+    pub value: f64,
 }
 
 impl<O: Objective> Held<'_, O> {
@@ -188,86 +188,11 @@ pub fn normal_interval(estimate: f64, std: f64, is_noise_scale: bool) -> [f64; 2
     }
 }
 
-/// The 95 % profile interval of one variable of a negative log-likelihood: where the best value of the others is
-/// `chi-square(0.95, 1) / 2` above the minimum. An end is a bound, or infinite, where no such value is found.
-pub fn profile_interval<O: Objective>(
-    objective: &mut O,
-    estimate: &[f64],
-    minimum: f64,
-    at: usize,
-    std: f64,
-    space: &SearchSpace,
-    options: &SearchOptions,
-) -> [f64; 2] {
-    let without =
-        |list: &[f64]| -> Vec<f64> { list.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, x)| *x).collect() };
-    let rest =
-        SearchSpace { lower: without(&space.lower), upper: without(&space.upper), nominal: without(&space.nominal) };
-    let mut end = |direction: f64| -> f64 {
-        let bound = if direction < 0.0 { space.lower[at] } else { space.upper[at] };
-        let mut others = without(estimate);
-        let mut excess = |value: f64, others: &mut Vec<f64>| -> Option<f64> {
-            let mut held = Held { objective: &mut *objective, at, value };
-            if others.is_empty() {
-                return held.value(&[]).ok().map(|found| found - minimum - 0.5 * CHI_SQUARE_95);
-            }
-            let found = minimize(&mut held, others, &rest, options, &mut |_| {}).ok()?;
-            others.clone_from(&found.theta);
-            Some(found.expansion.value - minimum - 0.5 * CHI_SQUARE_95)
-        };
-        let first = if std.is_finite() && std > 0.0 { 1.96 * std } else { space.nominal[at] };
-        let within = |value: f64| if direction < 0.0 { value.max(bound) } else { value.min(bound) };
-        // Outwards until the likelihood has dropped enough.
-        let (mut inner, mut inner_excess) = (estimate[at], -0.5 * CHI_SQUARE_95);
-        let mut reach = first;
-        let mut outer = None;
-        for _ in 0..30 {
-            let value = within(estimate[at] + direction * reach);
-            match excess(value, &mut others) {
-                Some(found) if found < 0.0 => {
-                    (inner, inner_excess) = (value, found);
-                    if value == bound {
-                        return bound;
-                    }
-                    reach *= 1.6;
-                }
-                Some(found) => {
-                    outer = Some((value, found));
-                    break;
-                }
-                // A wall of another structure.
-                None => {
-                    outer = Some((value, f64::INFINITY));
-                    break;
-                }
-            }
-        }
-        let Some((mut outer, mut outer_excess)) = outer else { return direction * f64::INFINITY };
-        for _ in 0..60 {
-            if (outer - inner).abs() <= 1e-6 * (outer - estimate[at]).abs() {
-                break;
-            }
-            // The square root of the drop is almost linear in the distance; bisection where that leads nowhere.
-            let root = |excess: f64| (excess + 0.5 * CHI_SQUARE_95).max(0.0).sqrt();
-            let target = (0.5 * CHI_SQUARE_95).sqrt();
-            let part = (target - root(inner_excess)) / (root(outer_excess) - root(inner_excess));
-            let part = if part.is_finite() && outer_excess.is_finite() { part.clamp(0.02, 0.98) } else { 0.5 };
-            let value = inner + part * (outer - inner);
-            match excess(value, &mut others) {
-                Some(found) if found.abs() < 1e-7 => return value,
-                Some(found) if found < 0.0 => (inner, inner_excess) = (value, found),
-                Some(found) => (outer, outer_excess) = (value, found),
-                None => (outer, outer_excess) = (value, f64::INFINITY),
-            }
-        }
-        0.5 * (inner + outer)
-    };
-    [end(-1.0), end(1.0)]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::{ProfileQuestion, profile_interval};
+    use crate::search::{SearchOptions, SearchSpace};
 
     struct Quadratic(Mat<f64>);
 
@@ -294,15 +219,16 @@ mod tests {
         let found = Uncertainty::new(&h, &h, &[1.0, 1.0], &[None, None]);
         assert_eq!(found.rank, 2);
         for at in 0..2 {
-            let interval = profile_interval(
-                &mut Quadratic(h.clone()),
-                &[0.0, 0.0],
-                0.0,
+            let options = SearchOptions { absolute: 1e-12, ..SearchOptions::default() };
+            let question = ProfileQuestion {
+                estimate: &[0.0, 0.0],
+                minimum: 0.0,
                 at,
-                found.std[at],
-                &space,
-                &SearchOptions { absolute: 1e-12, ..SearchOptions::default() },
-            );
+                std: found.std[at],
+                space: &space,
+                options: &options,
+            };
+            let interval = profile_interval(&mut Quadratic(h.clone()), &question).ends;
             assert!((interval[1] - NORMAL_95 * found.std[at]).abs() < 1e-5, "{interval:?}");
             assert!((interval[0] + interval[1]).abs() < 1e-5);
         }

@@ -29,7 +29,7 @@ pub struct Channel {
     pub transition: JetMatrix,
     /// Lower triangular factor of the covariance over one grid step.
     pub factor: JetMatrix,
-    /// Lower triangular factor of the stationary covariance; nothing where the channel starts at zero.
+    /// Lower triangular factor of the stationary covariance; `None` if the channel starts at zero.
     pub start: Option<JetMatrix>,
     /// Whether anything here depends on a direction.
     pub varies: Vec<bool>,

@@ -68,7 +68,7 @@ pub(super) struct Readout {
 /// A row of output: a signal or a derivative of it, as a sum over channels.
 #[derive(Clone, Debug)]
 pub(super) struct OutputRow {
-    /// By channel; nothing where a channel does not reach it.
+    /// By channel; `None` if a channel does not reach it.
     pub(super) channels: Vec<Option<Readout>>,
 }
 

@@ -44,23 +44,26 @@ fn dense_log_likelihood(model: &RandomModel, theta: &[f64], start: StartMode) ->
 fn unit_of_the_start(joint: &random_model::Joint, values: &[(usize, f64)]) -> f64 {
     let (n, q) = (joint.columns.nrows(), joint.columns.ncols());
     let weighted = Mat::from_fn(n, q, |i, j| joint.columns[(i, j)] / joint.deviations[i]);
-    let mut left = (weighted.transpose() * &weighted).partial_piv_lu().solve(Mat::<f64>::identity(q, q));
-    let leverage = |metric: &Mat<f64>, i: usize| (weighted.row(i) * metric * weighted.row(i).transpose()).sqrt();
-    let mut chosen = Vec::new();
-    let whole = left.clone();
+    // Leverages are squared lengths of the rows of an orthonormal basis.
+    let mut rows = weighted.qr().compute_thin_Q();
+    let whole: Vec<f64> = (0..n).map(|i| rows.row(i).norm_l2()).collect();
+    let mut chosen: Vec<usize> = Vec::new();
     for sample in 0..=values[n - 1].0 {
         while chosen.len() < q {
+            let length = |i: usize| rows.row(i).norm_l2();
             let best = (0..n)
-                .filter(|&i| values[i].0 == sample && leverage(&left, i) > 1e-6 * leverage(&whole, i))
-                .max_by(|&a, &b| leverage(&left, a).total_cmp(&leverage(&left, b)));
+                .filter(|&i| values[i].0 == sample && !chosen.contains(&i) && length(i) > 1e-6 * whole[i])
+                .max_by(|&a, &b| length(a).total_cmp(&length(b)));
             let Some(best) = best else { break };
             chosen.push(best);
-            let along = &left * weighted.row(best).transpose().to_owned();
-            let size = weighted.row(best) * &along;
-            left = Mat::from_fn(q, q, |i, j| left[(i, j)] - along[i] * along[j] / size);
+            let size = length(best);
+            let unit: Vec<f64> = (0..q).map(|j| rows[(best, j)] / size).collect();
+            let along: Vec<f64> = (0..n).map(|i| (0..q).map(|j| rows[(i, j)] * unit[j]).sum()).collect();
+            rows = Mat::from_fn(n, q, |i, j| rows[(i, j)] - along[i] * unit[j]);
         }
     }
-    Mat::from_fn(q, q, |i, j| joint.columns[(chosen[i], j)]).determinant().abs().ln()
+    let triangle = Mat::from_fn(q, q, |i, j| joint.columns[(chosen[i], j)]).qr();
+    (0..q).map(|i| triangle.R()[(i, i)].abs().ln()).sum()
 }
 
 fn all_models() -> Vec<(RandomModel, StartMode, String)> {

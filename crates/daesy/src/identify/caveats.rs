@@ -1,5 +1,6 @@
 //! What must be said of estimates: that they are at a bound, or that the data do not determine them.
 
+use daesy_estimate::profile::{ProfileEnd, ProfileInterval};
 use daesy_estimate::search::SearchSpace;
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
@@ -36,6 +37,34 @@ pub(super) fn beyond_bounds(
                 .with_help("`--profile` finds an interval from the likelihood itself")
         },
     )
+}
+
+/// Notes on a profile: ends that are not where the likelihood has dropped, and gaps.
+pub(super) fn of_profile(name: &str, place: Span, profile: &ProfileInterval) -> impl Iterator<Item = Finding> {
+    let sides = ["lower", "upper"];
+    let mut notes = Vec::new();
+    for (side, kind) in sides.iter().zip(profile.kinds) {
+        let reason = match kind {
+            ProfileEnd::Crossing | ProfileEnd::Bound => continue,
+            ProfileEnd::Wall => "beyond it the model has no likelihood",
+            ProfileEnd::NotFound => "the likelihood does not drop enough as far as was looked",
+        };
+        let message = format!("the {side} end of the profile interval of `{name}` is not certain: {reason}");
+        notes.push(
+            Finding::note("profile-end", place, message)
+                .with_names([name])
+                .with_help("bound the unknown, or measure more"),
+        );
+    }
+    if profile.has_gap {
+        let message = format!("the profile interval of `{name}` joins separate ranges that fit the data equally well");
+        notes.push(
+            Finding::note("profile-gap", place, message).with_names([name]).with_help(
+                "bound the unknowns so that one of the ranges is left, as where two of them may be exchanged",
+            ),
+        );
+    }
+    notes.into_iter()
 }
 
 /// Directions of the parameters that the data do not determine, by name.

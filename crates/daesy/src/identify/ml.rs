@@ -6,10 +6,11 @@ use daesy_estimate::descriptor::{ParametricModel, StartMode};
 use daesy_estimate::error::EstimateError;
 use daesy_estimate::filter::{FilterOptions, Innovations};
 use daesy_estimate::likelihood::Likelihood;
+use daesy_estimate::profile::{ProfileQuestion, profile_interval};
 use daesy_estimate::residual::{input_correlation, residual_tests};
 use daesy_estimate::search::{Expansion, Objective, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize};
 use daesy_estimate::state_space::state_space;
-use daesy_estimate::uncertainty::{Uncertainty, normal_interval, profile_interval};
+use daesy_estimate::uncertainty::{Uncertainty, normal_interval};
 use daesy_graph::Span;
 use daesy_graph::finding::{Finding, Level};
 use daesy_system::Watch;
@@ -318,8 +319,11 @@ fn finish(
             progress(&format!("profile of {}", parameter.name));
             let minimum = best.expansion.value;
             let std = uncertainty.std[at];
-            let interval = profile_interval(&mut objective, theta, minimum, at, std, &study.space, search);
-            parameter.profile95 = Some(interval);
+            let question = ProfileQuestion { estimate: theta, minimum, at, std, space: &study.space, options: search };
+            let interval = profile_interval(&mut objective, &question);
+            parameter.profile95 = Some(interval.ends);
+            let notes = caveats::of_profile(&parameter.name, study.unknowns[at].span, &interval);
+            diagnostics.extend(notes.map(|note| resolve(loaded, &note)));
             if loaded.watch.is_stopped() {
                 return Err(failure(loaded, study, &[], &EstimateError::Stopped));
             }
