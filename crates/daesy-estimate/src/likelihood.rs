@@ -274,8 +274,16 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         let transformed = seen.transformed(start);
         let data = self.run_data(at, assembled, &transformed);
         let sums = run(&assembled.filter, &data, &self.options, RunOptions::default())?;
-        let estimate = StartEstimate::new(&sums.normal_matrix, &sums.normal_vector);
-        Ok(FoundStart { start: shifted(&transformed, &estimate.delta), seen, estimate })
+        let first = StartEstimate::new(&sums.normal_matrix, &sums.normal_vector);
+        let delta = seen.delta(&first.delta);
+        // What data say about the start may differ by many orders between directions, as where disturbances are much larger than errors of
+        // measurements: in units of the information itself, all of it is seen well.
+        let mut start = shifted(&transformed, &first.delta);
+        for state in std::iter::once(&mut start.value).chain(&mut start.derivatives) {
+            state.directions = &state.directions * &first.whitening;
+        }
+        let covariance = Mat::identity(first.whitening.ncols(), first.whitening.ncols());
+        Ok(FoundStart { start, seen: seen.in_units_of(&first.whitening), delta, covariance })
     }
 
     /// Adds the sums of an experiment that was run from where its start was found.
@@ -285,8 +293,8 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         if self.layout().start == StartMode::Diffuse {
             total.log_likelihood -= 0.5 * estimate.log_determinant;
         }
-        let eta: Vec<f64> = estimate.delta.iter().zip(&found.estimate.delta).map(|(a, b)| a + b).collect();
-        total.start.push(found.seen.delta(&eta));
+        let last = found.seen.delta(&estimate.delta);
+        total.start.push(found.delta.iter().zip(&last).map(|(a, b)| a + b).collect());
     }
 
     /// The log-likelihood with gradient and information.
@@ -318,7 +326,7 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
                 // First where the start is, then derivatives with the start there: at the optimum its own derivative does not matter.
                 let found = self.find_start(at, &assembled, start)?;
                 let moved = self.run_data(at, &assembled, &found.start);
-                let moved = RunData { start_covariance: Some(&found.estimate.inverse), ..moved };
+                let moved = RunData { start_covariance: Some(&found.covariance), ..moved };
                 let mut sums = run(&assembled.filter, &moved, &self.options, options)?;
                 let estimate = StartEstimate::new(&sums.normal_matrix, &sums.normal_vector);
                 self.count(&mut total, &sums, &estimate, &found);
@@ -361,11 +369,14 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
 
 /// An unknown start and its estimate.
 struct FoundStart {
+    /// In units of the information about it.
     seen: SeenStart,
-    /// In terms of what data determine, and from a first run.
-    estimate: StartEstimate,
+    /// As found in a first run.
+    delta: Vec<f64>,
     /// Moved there.
     start: StartJet,
+    /// Covariance of the estimate in these units.
+    covariance: Mat<f64>,
 }
 
 impl LikelihoodValue {
@@ -412,6 +423,8 @@ pub(crate) struct StartEstimate {
     pub log_determinant: f64,
     /// `A^-1` on the directions that data determine, zero on the others.
     pub inverse: Mat<f64>,
+    /// `C` with `C^T A C = I`, a column for every direction that data determine.
+    pub whitening: Mat<f64>,
 }
 
 /// Relative eigenvalue below which data say nothing about a direction.
@@ -424,7 +437,13 @@ impl StartEstimate {
         let delta: Vec<f64> =
             (0..q).map(|i| -(0..q).map(|j| inverse.matrix[(i, j)] * vector[j]).sum::<f64>()).collect();
         let gain = -0.5 * delta.iter().zip(vector).map(|(d, b)| d * b).sum::<f64>();
-        Self { delta, gain, log_determinant: inverse.log_determinant, inverse: inverse.matrix }
+        Self {
+            delta,
+            gain,
+            log_determinant: inverse.log_determinant,
+            inverse: inverse.matrix,
+            whitening: inverse.whitening,
+        }
     }
 }
 
@@ -434,6 +453,8 @@ pub(crate) struct SemidefiniteInverse {
     pub log_determinant: f64,
     /// Directions of the kernel, in units of the diagonal.
     pub kernel: Vec<Vec<f64>>,
+    /// `C` with `C C^T` the inverse and `C^T A C = I`.
+    pub whitening: Mat<f64>,
 }
 
 impl SemidefiniteInverse {
@@ -444,6 +465,7 @@ impl SemidefiniteInverse {
         let mut matrix = Mat::zeros(q, q);
         let mut log_determinant = 0.0;
         let mut kernel = Vec::new();
+        let mut white: Vec<Vec<f64>> = Vec::new();
         if q > 0
             && let Ok(eigen) = scaled.self_adjoint_eigen(faer::Side::Lower)
         {
@@ -452,6 +474,7 @@ impl SemidefiniteInverse {
                 let value = values[k];
                 if value > UNDETERMINED {
                     log_determinant += value.ln();
+                    white.push((0..q).map(|i| unit[i] * vectors[(i, k)] / value.sqrt()).collect());
                     for j in 0..q {
                         for i in 0..q {
                             matrix[(i, j)] += unit[i] * unit[j] * vectors[(i, k)] * vectors[(j, k)] / value;
@@ -463,7 +486,8 @@ impl SemidefiniteInverse {
             }
         }
         log_determinant -= unit.iter().filter(|u| **u > 0.0).map(|u| 2.0 * u.ln()).sum::<f64>();
-        Self { matrix, log_determinant, kernel }
+        let whitening = Mat::from_fn(q, white.len(), |i, j| white[j][i]);
+        Self { matrix, log_determinant, kernel, whitening }
     }
 }
 

@@ -87,6 +87,13 @@ impl SeenStart {
         start
     }
 
+    /// The same in other units: `eta = units eta'`.
+    pub fn in_units_of(mut self, units: &Mat<f64>) -> Self {
+        self.transform = &self.transform * units;
+        self.seen = &self.seen * units;
+        self
+    }
+
     /// `delta` of an `eta`.
     pub fn delta(&self, eta: &[f64]) -> Vec<f64> {
         let t = &self.transform;
