@@ -4,6 +4,7 @@
 //! [`daesy_graph::FlatDae`] that is right, or findings that say why there is none [@modelica36].
 #![forbid(unsafe_code)]
 
+pub mod file;
 pub mod flatten;
 pub mod lexer;
 pub mod library;

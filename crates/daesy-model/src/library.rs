@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use daesy_graph::{FileId, Finding, SourceFile, SourceMap, Span};
 
+use crate::file::{MAX_TEXT_BYTES, read_bytes, read_text, require_regular};
 use crate::name::Name;
 use crate::syntax::{ClassDef, StoredDefinition};
 
@@ -122,7 +123,7 @@ impl Slot {
             let mut unreadable = None;
             let text = match &self.origin {
                 SlotOrigin::Text(text) => text.clone(),
-                SlotOrigin::File(path) => match std::fs::read(path) {
+                SlotOrigin::File(path) => match read_bytes(path, MAX_TEXT_BYTES) {
                     Ok(bytes) => String::from_utf8(bytes)
                         .unwrap_or_else(|error| error.into_bytes().iter().map(|&byte| char::from(byte)).collect()),
                     Err(error) => {
@@ -162,7 +163,7 @@ impl Folder {
             FolderOrigin::Embedded => Vec::new(),
             FolderOrigin::Disk(path) => {
                 let mut entries = list(path, false);
-                if let Ok(order) = std::fs::read_to_string(path.join("package.order")) {
+                if let Ok(order) = read_text(&path.join("package.order"), MAX_TEXT_BYTES) {
                     let places: rustc_hash::FxHashMap<&str, usize> =
                         order.lines().enumerate().map(|(at, line)| (line.trim(), at)).collect();
                     entries.sort_by_key(|entry| places.get(entry.name.text()).copied().unwrap_or(usize::MAX));
@@ -251,9 +252,10 @@ impl Library {
     /// Adds a file, or a folder with `package.mo`. A file that lies in a package's folder brings the whole package.
     ///
     /// # Errors
-    /// When the path does not exist or is a folder without `package.mo`.
+    /// When the path does not exist, is no file, or is a folder without `package.mo`.
     pub fn add_path(&mut self, path: &FilePath) -> std::io::Result<()> {
         let metadata = std::fs::metadata(path)?;
+        require_regular(&metadata)?;
         let mut folder = path.to_path_buf();
         let mut is_package = metadata.is_dir();
         if !is_package {

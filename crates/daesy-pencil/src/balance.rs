@@ -29,6 +29,11 @@ pub(crate) struct Balanced {
     pub balancing: Balancing,
 }
 
+/// The nearest exponent that a double can have: norms that overflow have logarithms that are not finite.
+fn exponent(log: f64) -> i32 {
+    log.round().clamp(-1022.0, 1023.0) as i32
+}
+
 /// `2^k` for any `k` in range; saturates instead of overflowing.
 pub(crate) fn power_of_two(k: i32) -> f64 {
     2f64.powi(k.clamp(-1022, 1023))
@@ -93,9 +98,9 @@ pub fn balance(pencil: &Pencil) -> Balancing {
         equilibrate(pencil, &mut rows, &mut cols, time);
     }
     Balancing {
-        rows: rows.iter().map(|x| x.round() as i32).collect(),
-        cols: cols.iter().map(|x| x.round() as i32).collect(),
-        time: time.round() as i32,
+        rows: rows.iter().map(|x| exponent(*x)).collect(),
+        cols: cols.iter().map(|x| exponent(*x)).collect(),
+        time: exponent(time),
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::diagnostic::Diagnostic;
 use daesy_graph::finding::nearest;
 use daesy_graph::source::Place;
+use daesy_model::file::{MAX_DATA_BYTES, read_text};
 
 /// Where the times of the rows come from.
 #[derive(Clone, PartialEq, Debug)]
@@ -51,7 +52,7 @@ impl Data {
     /// # Errors
     /// When it cannot be read, a cell is no number, a row is too short, or time does not ascend.
     pub fn read(path: &Path, shown: &str, axis: &TimeAxis) -> Result<Self, Vec<Diagnostic>> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = read_text(path, MAX_DATA_BYTES).map_err(|error| {
             vec![
                 Diagnostic::about_file("data-file", shown, format!("the data file `{shown}` cannot be read: {error}"))
                     .with_help("the path is relative to the study file"),

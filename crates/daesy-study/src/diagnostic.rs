@@ -1,10 +1,38 @@
 //! Findings as a person reads them: place first, then cause, the source line with carets, and the remedy.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use daesy_graph::finding::{Finding, Level};
 use daesy_graph::source::Place;
 use daesy_graph::{SourceMap, Span};
+
+/// A text as a terminal may show it: control characters and marks that reorder a line, which could change what a
+/// reader sees, are shown by one visible character each; line ends and tabs stay.
+#[must_use]
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let is_plain =
+        |character: char| matches!(character, '\n' | '\t' | ' '..='~' | '\u{a0}'..) && !is_reordering(character);
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let shown = text.chars().map(|character| match character {
+        character if is_plain(character) => character,
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + character as u32).unwrap_or(char::REPLACEMENT_CHARACTER),
+        '\u{7f}' => '\u{2421}',
+        _ => char::REPLACEMENT_CHARACTER,
+    });
+    Cow::Owned(shown.collect())
+}
+
+/// Marks of the bidirectional algorithm, and separators that some terminals take for line ends.
+#[must_use]
+pub const fn is_reordering(character: char) -> bool {
+    matches!(
+        character,
+        '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
+}
 
 /// A source line with the columns a finding is about.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -127,22 +155,22 @@ impl Diagnostic {
         let paint = Paint { on: with_color };
         let mut text = String::new();
         if let Some(place) = &self.place {
-            let _ = write!(text, "{place}: ");
+            let _ = write!(text, "{}: ", visible(&place.to_string()));
         }
         let head = format!("{}[{}]", self.level.word(), self.code);
-        let _ = writeln!(text, "{}: {}", paint.level(self.level, &head), self.message);
+        let _ = writeln!(text, "{}: {}", paint.level(self.level, &head), visible(&self.message));
         let gutter = self.excerpts.iter().map(|excerpt| excerpt.place.line.to_string().len()).max().unwrap_or(0);
         let mut file_before = self.place.as_ref().map(|place| place.file.clone());
         let mut last_line = None;
         for excerpt in &self.excerpts {
             if file_before.as_deref() != Some(&excerpt.place.file) {
-                let _ = writeln!(text, "{:gutter$} --> {}", "", excerpt.place);
+                let _ = writeln!(text, "{:gutter$} --> {}", "", visible(&excerpt.place.to_string()));
                 file_before = Some(excerpt.place.file.clone());
                 last_line = None;
             }
             if last_line != Some(excerpt.place.line) {
                 let bar = paint.dim(&format!("{:>gutter$} |", excerpt.place.line));
-                let _ = writeln!(text, "{bar} {}", excerpt.line);
+                let _ = writeln!(text, "{bar} {}", visible(&excerpt.line));
                 last_line = Some(excerpt.place.line);
             }
             let indent: String = excerpt
@@ -153,10 +181,10 @@ impl Diagnostic {
                 .collect();
             let carets = paint.level(self.level, &"^".repeat(excerpt.width));
             let bar = paint.dim(&format!("{:gutter$} |", ""));
-            let _ = writeln!(text, "{}", format!("{bar} {indent}{carets} {}", excerpt.remark).trim_end());
+            let _ = writeln!(text, "{}", format!("{bar} {indent}{carets} {}", visible(&excerpt.remark)).trim_end());
         }
         if let Some(help) = &self.help {
-            let _ = writeln!(text, "{:gutter$} {} {help}", "", paint.dim("= help:"));
+            let _ = writeln!(text, "{:gutter$} {} {}", "", paint.dim("= help:"), visible(help));
         }
         text
     }
@@ -208,6 +236,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn control_characters_are_shown_and_not_sent() {
+        assert_eq!(visible("a\tb\n\u{e4}"), "a\tb\n\u{e4}");
+        assert_eq!(
+            visible("\u{1b}[31m\u{7}\r\u{7f}\u{9b}\u{202e}"),
+            "\u{241b}[31m\u{2407}\u{240d}\u{2421}\u{fffd}\u{fffd}"
+        );
+        let mut sources = SourceMap::default();
+        let file = sources.add(SourceFile::new("\u{1b}a.mo", "model A Real x = y; // \u{1b}]0;title\u{7}\n"));
+        let finding = Finding::error("unknown-name", Span::new(file, 17, 18), "\u{1b}c").with_help("\u{8}");
+        let text = Diagnostic::resolve(&finding, &sources).render(false);
+        assert!(!text.contains(|character: char| character.is_control() && character != '\n'), "{text:?}");
+    }
+
+    #[test]
     fn the_place_comes_first_and_carets_stand_under_the_word() {
         let mut sources = SourceMap::default();
         let file = sources.add(SourceFile::new("a.mo", "model A\n\tReal ä = qq;\nend A;\n"));
@@ -217,7 +259,8 @@ mod tests {
         let text = Diagnostic::resolve(&finding, &sources).render(false);
         assert_eq!(
             text,
-            "a.mo:2:11: error[unknown-name]: `qq` is not known\n2 | \tReal ä = qq;\n  | \t         ^^\n  = help: did you mean `q`?\n"
+            "a.mo:2:11: error[unknown-name]: `qq` is not known\n2 | \tReal ä = qq;\n  | \t         ^^\n  = help: did \
+                 you mean `q`?\n"
         );
     }
 }

@@ -11,6 +11,7 @@ pub mod expression;
 pub mod failure;
 mod initial;
 pub mod inputs;
+pub mod limits;
 mod linear_model;
 pub mod linear_study;
 pub mod load;

@@ -8,6 +8,8 @@ use daesy_graph::finding::Finding;
 use daesy_graph::flat::{Equation, Experiment, FlatDae, Origin, StateSelect, ValueType, Variable, VariableKind};
 use daesy_graph::{ExprId, FileId, Graph, SourceFile, SourceMap, Span, VarId};
 
+use daesy_model::file::{MAX_DATA_BYTES, read_text};
+
 use crate::diagnostic::Diagnostic;
 use crate::expression::read_expression;
 use crate::study::{
@@ -61,7 +63,7 @@ fn read_matrices(source: &LinearSource, folder: &Path, sources: &mut SourceMap) 
         LinearMatrix::Given(matrix) => Some(matrix.clone()),
         LinearMatrix::File { path, span } => {
             let shown = path.display();
-            match std::fs::read_to_string(folder.join(path)) {
+            match read_text(&folder.join(path), MAX_DATA_BYTES) {
                 Ok(text) => {
                     let name = folder.join(path).display().to_string();
                     let file = FileId(sources.files().len() as u32);

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use daesy_graph::finding::{Finding, Level, nearest};
-use daesy_graph::flat::{Equation, FlatDae, Origin, Variable, VariableKind};
+use daesy_graph::flat::{Equation, FlatDae, Origin, ValueType, Variable, VariableKind};
 use daesy_graph::{ExprId, Graph, Span, VarId};
+use daesy_model::file::{MAX_TEXT_BYTES, read_text};
 use daesy_model::flatten::{FlattenError, FlattenOptions, flatten_library};
 use daesy_model::library::Library;
 use daesy_system::Watch;
@@ -90,7 +91,7 @@ fn load_file(path: &Path, options: &LoadOptions) -> Result<Loaded, Vec<Diagnosti
     if is_modelica {
         return load_model(&library_of_file(path)?, folder, options);
     }
-    let text = std::fs::read_to_string(path)
+    let text = read_text(path, MAX_TEXT_BYTES)
         .map_err(|error| vec![Diagnostic::about_file("file", &shown, format!("`{shown}` cannot be read: {error}"))])?;
     load_study(&shown, &text, &folder, &[], options)
 }
@@ -248,6 +249,50 @@ pub fn resolve_all(error: &FlattenError) -> Vec<Diagnostic> {
     error.findings.iter().map(|finding| Diagnostic::resolve(finding, &error.sources)).collect()
 }
 
+/// Why a parameter cannot have a value: its type has no such value.
+fn type_problem(variable: &Variable, value: f64) -> Option<String> {
+    let name = &variable.name;
+    let is_whole = value.fract() == 0.0;
+    match &variable.value_type {
+        ValueType::Integer if !is_whole => Some(format!("`{name}` is an Integer and cannot be {value}")),
+        ValueType::Boolean if value != 0.0 && value != 1.0 => {
+            Some(format!("`{name}` is a Boolean and cannot be {value}: 0 is false, 1 is true"))
+        }
+        ValueType::Enumeration(enumeration)
+            if !is_whole || value < 1.0 || value > enumeration.literals.len() as f64 =>
+        {
+            let literals: Vec<String> = enumeration
+                .literals
+                .iter()
+                .enumerate()
+                .map(|(at, literal)| format!("{} is {literal}", at + 1))
+                .collect();
+            Some(format!(
+                "`{name}` is of the type `{}` and cannot be {value}: {}",
+                enumeration.name,
+                literals.join(", ")
+            ))
+        }
+        ValueType::String => Some(format!("`{name}` is a String and cannot be given a number")),
+        _ => None,
+    }
+}
+
+/// Values given with `--set` must be values of the parameters' types.
+///
+/// # Errors
+/// A diagnostic for each that is not.
+pub fn check_types(flat: &FlatDae, set: &[(String, f64)]) -> Result<(), Vec<Diagnostic>> {
+    let problem = |(name, value): &(String, f64)| {
+        let variable = &flat.variables[flat.find(name)?.index()];
+        let mut diagnostic = Diagnostic::error("set", format!("--set: {}", type_problem(variable, *value)?));
+        diagnostic.names = vec![name.clone()];
+        Some(diagnostic)
+    };
+    let diagnostics: Vec<Diagnostic> = set.iter().filter_map(problem).collect();
+    if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
+}
+
 /// Names given with `--set` must be parameters that may be changed.
 fn check_set(flat: &FlatDae, set: &[(String, f64)]) -> Result<(), Vec<Diagnostic>> {
     let mut diagnostics = Vec::new();
@@ -348,6 +393,11 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
                         Finding::error("final", parameter.span, format!("`{}` is final", parameter.name))
                             .with_names([&parameter.name]),
                     );
+                } else if let QuantityValue::Number(value) = parameter.item.value
+                    && let Some(message) = type_problem(&flat.variables[var.index()], value)
+                {
+                    findings
+                        .push(Finding::error("wrong-type", parameter.item.span, message).with_names([&parameter.name]));
                 } else if matches!(parameter.item.value, QuantityValue::Expression(_))
                     || flat.variables[var.index()].binding.is_none()
                 {

@@ -20,6 +20,7 @@ use daesy_system::{DaeSystem, GivenParameter, StepMethod, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::inputs::{ParameterValues, StudyInputs};
+use crate::limits;
 use crate::load::{Loaded, quantity_expression};
 use crate::prepare::{DataUse, Prepared, Purpose, prepare};
 use crate::problem::{Problem, Record, Unknown, study_of};
@@ -185,8 +186,13 @@ impl PredictionStudy {
                 _ => 1.0,
             })
             .collect();
+        let n_realizations = study.identify.realizations.unwrap_or(DEFAULT_REALIZATIONS) as usize;
+        let description = system.description();
+        let numbers_each = (1 + problem.unknowns.len()) * (description.states.len() + study.measurements.len());
+        limits::ensemble(n_realizations, numbers_each)
+            .map_err(|refusal| vec![Diagnostic::resolve(&refusal.at(Span::NONE), &study.sources)])?;
         let settings = PredictionSettings {
-            n_realizations: study.identify.realizations.unwrap_or(DEFAULT_REALIZATIONS) as usize,
+            n_realizations,
             seed,
             is_antithetic: study.identify.is_antithetic,
             interpolation: match study.identify.interpolation.as_deref() {
@@ -687,6 +693,11 @@ fn read_experiments(
             }
         }
         let step = noise_step(study, &samples)?;
+        let span = samples.last().map_or(0.0, |last| last - start);
+        limits::noise_grid(step, span, system.description().n_inputs).map_err(|refusal| {
+            let place = study.identify.noise_step_span.unwrap_or(Span::NONE);
+            vec![Diagnostic::resolve(&refusal.at(place), &study.sources)]
+        })?;
         let parameters = ParameterValues { variables: &system.regular().parameters, values: parameters };
         let inputs = StudyInputs::new(loaded, system.description(), &parameters, Some(data), DataUse::Needed)?;
         experiments.push(StudyExperiment { inputs, grid: Grid { start: *start, step, samples }, measured, is_used });

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use rustc_hash::FxHashSet;
+
 /// Columns of equal length.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Table {
@@ -25,8 +27,29 @@ impl Table {
         Some(&self.columns[at])
     }
 
-    /// The table as comma-separated values: names with commas or quotes quoted as in RFC 4180, numbers in the shortest form that
-    /// reads back to the same double, missing values empty.
+    /// Gives columns whose name an earlier column has another name, so that each is found under its own: the time is
+    /// always `t`, and a variable `t` becomes `variable.t`. Gives the old and the new names.
+    pub fn make_names_distinct(&mut self) -> Vec<(String, String)> {
+        let mut taken: FxHashSet<String> = self.names.iter().cloned().collect();
+        let mut met: FxHashSet<String> = FxHashSet::default();
+        let mut renamed = Vec::new();
+        for name in &mut self.names {
+            if met.insert(name.clone()) {
+                continue;
+            }
+            let mut other = format!("variable.{name}");
+            while taken.contains(&other) {
+                other.push('_');
+            }
+            taken.insert(other.clone());
+            met.insert(other.clone());
+            renamed.push((std::mem::replace(name, other.clone()), other));
+        }
+        renamed
+    }
+
+    /// The table as comma-separated values: names with commas or quotes quoted as in RFC 4180, numbers in the shortest
+    /// form that reads back to the same double, missing values empty.
     #[must_use]
     pub fn to_csv(&self) -> String {
         let mut text = String::new();
@@ -34,7 +57,7 @@ impl Table {
             if at > 0 {
                 text.push(',');
             }
-            if name.contains([',', '"', '\n']) {
+            if name.contains([',', '"', '\n', '\r']) {
                 let _ = write!(text, "\"{}\"", name.replace('"', "\"\""));
             } else {
                 text.push_str(name);
@@ -74,6 +97,15 @@ impl std::fmt::Display for Shortest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_variable_called_t_is_not_the_time() {
+        let names = ["t", "x", "t", "variable.t", "x"].map(str::to_owned).to_vec();
+        let mut table = Table { columns: vec![vec![0.0]; names.len()], names };
+        let renamed = table.make_names_distinct();
+        assert_eq!(table.names, ["t", "x", "variable.t_", "variable.t", "variable.x"]);
+        assert_eq!(renamed[0], ("t".to_owned(), "variable.t_".to_owned()));
+    }
 
     #[test]
     fn csv_reads_back_to_the_same_numbers() {

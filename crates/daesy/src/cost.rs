@@ -9,9 +9,10 @@ use daesy_estimate::likelihood::Likelihood;
 use daesy_estimate::pem::{FilterLikelihood, PointRefusal, Prediction, PredictionSettings};
 use daesy_graph::Span;
 use daesy_graph::finding::{Finding, nearest};
+use daesy_study::limits;
 use serde_json::{Map, Value, json};
 
-use crate::checkpoint::{Checkpoint, fingerprint_of, key as checkpoint_key};
+use crate::checkpoint::{Checkpoint, Run, key as checkpoint_key};
 use crate::diagnostic::Diagnostic;
 use crate::distribute::Elsewhere;
 use crate::estimate::filter_kind;
@@ -88,6 +89,8 @@ impl GridAxis {
         if n == 0 {
             return Err(problem("there must be at least one point".to_owned()));
         }
+        limits::at_most("the number of points", n as u64, limits::MAX_GRID_POINTS)
+            .map_err(|refusal| problem(refusal.message))?;
         let at = |i: usize| if n == 1 { from } else { from + (to - from) * i as f64 / (n - 1) as f64 };
         Ok(Self { name: name.trim().to_owned(), values: (0..n).map(at).collect() })
     }
@@ -143,6 +146,10 @@ pub fn read_axes(loaded: &Loaded, grid: &[String]) -> Result<Vec<GridAxis>, Fail
             }
             Err(diagnostic) => wrong.push(diagnostic),
         }
+    }
+    let n_points = axes.iter().fold(1u64, |n, axis| n.saturating_mul(axis.values.len() as u64));
+    if let Err(refusal) = limits::at_most("the number of points of --grid", n_points, limits::MAX_GRID_POINTS) {
+        wrong.push(Diagnostic::error("usage", refusal.message).with_help(refusal.help));
     }
     if wrong.is_empty() { Ok(axes) } else { Err(Failure::Usage(wrong)) }
 }
@@ -363,14 +370,17 @@ fn prediction_cost(
     let mut checkpoint = match &options.checkpoint {
         Some(path) => {
             let command = format!("cost {} {}", kind.word(), options.seed);
-            let mark = fingerprint_of(loaded, &command).map_err(Failure::Input)?;
-            let opened = Checkpoint::open(path, mark);
+            let run = Run::new(loaded, &command).map_err(Failure::Input)?;
+            let opened = Checkpoint::open(path, run);
             Some(opened.map_err(|diagnostic| Failure::Input(vec![diagnostic]))?)
         }
         None => None,
     };
     let key_of = |theta: &[f64]| checkpoint_key("cost", theta);
-    let known = |theta: &Vec<f64>| checkpoint.as_ref()?.get(&key_of(theta)).map(|numbers| numbers[0]);
+    let known = |theta: &Vec<f64>| match checkpoint.as_ref()?.get(&key_of(theta))? {
+        [value] => Some(*value),
+        _ => None,
+    };
     let mut values: Vec<Option<f64>> = thetas.iter().map(known).collect();
     let missing: Vec<usize> = (0..thetas.len()).filter(|&at| values[at].is_none()).collect();
     let together = match (&loaded.elsewhere, &checkpoint) {
@@ -410,6 +420,9 @@ fn prediction_cost(
                     .map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
             }
         }
+    }
+    if let Some(checkpoint) = &mut checkpoint {
+        checkpoint.save().map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
     }
     let values = values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect();
     let mut diagnostics = rewritten(loaded, &study);

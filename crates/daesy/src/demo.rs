@@ -9,13 +9,13 @@ use crate::diagnostic::Diagnostic;
 use crate::embedded;
 use crate::estimate::estimate;
 use crate::failure::Failure;
+use crate::file::write_whole;
 use crate::identify::{IdentifyOptions, identify};
 use crate::load::{LoadOptions, load};
 use crate::program::add_check;
 use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
 use crate::simulate::simulate;
-use crate::table::write_whole;
 
 /// What the demo has to tell.
 pub struct Told {

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use daesy_estimate::search::Bound;
 use serde_json::{Map, Value, json};
 
-use crate::checkpoint::{Checkpoint, fingerprint_of};
+use crate::checkpoint::{Checkpoint, Run};
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::linear_study::{LinearStudy, SignalsWanted};
@@ -282,16 +282,20 @@ pub fn identify(
     let mut checkpoint = match &options.checkpoint {
         Some(path) => {
             let command = format!("identify {} {} {}", method.word(), options.seed, options.n_starts);
-            let opened = fingerprint_of(loaded, &command)
-                .and_then(|mark| Checkpoint::open(path, mark).map_err(|diagnostic| vec![diagnostic]));
+            let opened = Run::new(loaded, &command)
+                .and_then(|run| Checkpoint::open(path, run).map_err(|diagnostic| vec![diagnostic]));
             Some(opened.map_err(Failure::Input)?)
         }
         None => None,
     };
-    match route {
+    let found = match route {
         Route::Filter => filtered::identify(loaded, &problem, options, checkpoint.as_mut(), progress),
         _ => pem::identify(loaded, &problem, method, options, checkpoint.as_mut(), progress),
+    }?;
+    if let Some(checkpoint) = &mut checkpoint {
+        checkpoint.save().map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
     }
+    Ok(found)
 }
 
 /// One share of the searches of an identification; each point says what is asked and from where.

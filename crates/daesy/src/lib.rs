@@ -7,6 +7,7 @@ pub mod cost;
 pub mod demo;
 pub mod embedded;
 pub mod estimate;
+pub mod file;
 pub mod flat_text;
 pub mod identify;
 pub mod json;

@@ -1,5 +1,6 @@
 //! The program: one verb per question.
 
+mod edge;
 mod estimation;
 
 use std::ffi::OsString;
@@ -9,21 +10,23 @@ use std::path::{Path, PathBuf};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use daesy_graph::finding::Level;
 use daesy_graph::source::Place;
+use daesy_study::limits;
 use daesy_system::Watch;
 use serde_json::{Map, Value, json};
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, visible};
 use crate::distribute::Elsewhere;
 use crate::failure::Failure;
+use crate::file::write_whole;
 use crate::json::ToJson as _;
-use crate::load::{LoadOptions, Loaded, load_source};
+use crate::load::{LoadOptions, Loaded, check_types, load_source};
 use crate::reduced::regularize_model;
 use crate::regularize::RegularizeOptions;
 use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
 use crate::simulate::Trajectory;
 use crate::source::Source;
-use crate::table::{Table, TableKind, to_bytes, write_whole};
+use crate::table::{Table, TableKind, to_bytes};
 use crate::uq::{SurrogateFile, UqSettings, read_surrogate};
 use crate::{check, cost, demo, flat_text, identify, simulate, uq};
 
@@ -155,7 +158,7 @@ struct IdentifyArgs {
     #[arg(long, value_name = "NAME")]
     method: Option<String>,
     /// Searches from this many points spread over the bounds
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_starts)]
     starts: usize,
     /// Also finds profile-likelihood intervals
     #[arg(long)]
@@ -201,7 +204,7 @@ struct CommonArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Number of threads; all cores when left out
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
     threads: Option<usize>,
     /// No progress, no notes
     #[arg(long)]
@@ -224,6 +227,20 @@ fn parse_setting(text: &str) -> Result<(String, f64), String> {
         return Err("the value must be finite".to_owned());
     }
     Ok((name.trim().to_owned(), value))
+}
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    parse_count(text, limits::MAX_THREADS)
+}
+
+fn parse_starts(text: &str) -> Result<usize, String> {
+    parse_count(text, limits::MAX_STARTS)
+}
+
+fn parse_count(text: &str, most: u64) -> Result<usize, String> {
+    let count: u64 = text.trim().parse().map_err(|_| "not a whole number".to_owned())?;
+    limits::at_most("this", count, most).map_err(|refusal| refusal.message)?;
+    usize::try_from(count).map_err(|_| "too large for this machine".to_owned())
 }
 
 /// What a verb has to say.
@@ -264,11 +281,10 @@ pub fn run<I: IntoIterator<Item = OsString>>(arguments: I) -> Status {
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
-            let _ = error.print();
-            return Status::Done;
+            return edge::print_help(&error);
         }
         Err(error) => {
-            let _ = error.print();
+            edge::print_wrong_usage(&error);
             if arguments.iter().any(|argument| argument == "--json") {
                 return wrong_usage(&arguments, &error).write_json();
             }
@@ -276,7 +292,9 @@ pub fn run<I: IntoIterator<Item = OsString>>(arguments: I) -> Status {
         }
     };
     let common = cli.verb.common();
-    cli.verb.answer().tell(&common)
+    let command = cli.verb.word();
+    edge::quiet_panics();
+    edge::guard(command, || cli.verb.answer()).tell(&common)
 }
 
 /// Asks one question in this process: the answer is what the program would print for `daesy VERB FILE ARGUMENTS..`, with the
@@ -296,7 +314,7 @@ pub fn ask_with(
     elsewhere: Option<Elsewhere>,
 ) -> Answer {
     match parse(verb, source, arguments, watch, elsewhere) {
-        Ok(verb) => verb.answer(),
+        Ok(verb) => edge::guard(verb.word(), || verb.answer()),
         Err(wrong) => *wrong,
     }
 }
@@ -346,7 +364,7 @@ impl Verb {
             _ => return Err(Box::new(refuse("evaluate", "this verb has no evaluations to share out".to_owned()))),
         };
         let failed = |failure: Failure| Box::new(Answer::new(command).refused(failure).about(args));
-        let loaded = load_file(args).map_err(|diagnostics| failed(Failure::Input(diagnostics)))?;
+        let loaded = load_file(args).map_err(failed)?;
         match self {
             Self::Cost(args) => cost::evaluate_at(&loaded, &args.grid, &args.options(), points),
             Self::Identify(args) => identify::evaluate_at(&loaded, &args.options(), points),
@@ -375,6 +393,21 @@ impl Verb {
                 refused.unwrap_or_else(|| flatten_verb(&args).about(&args))
             }
             Self::Demo(args) => demo_verb(&args),
+        }
+    }
+
+    /// Its word on the command line.
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Check(_) => "check",
+            Self::Simulate(_) => "simulate",
+            Self::Regularize(_) => "regularize",
+            Self::Identify(_) => "identify",
+            Self::Cost(_) => "cost",
+            Self::Estimate(_) => "estimate",
+            Self::Uq(_) => "uq",
+            Self::Flatten(_) => "flatten",
+            Self::Demo(_) => "demo",
         }
     }
 
@@ -473,9 +506,7 @@ impl Answer {
         if common.json {
             return self.write_json();
         }
-        let mut stdout = std::io::stdout().lock();
-        let _ = write!(stdout, "{}", self.text).and_then(|()| stdout.flush());
-        self.status
+        edge::print(&visible(&self.text), self.status)
     }
 
     /// The one JSON document of a run. Numbers that are not finite are `null`.
@@ -492,17 +523,24 @@ impl Answer {
     }
 
     fn write_json(self) -> Status {
-        let mut stdout = std::io::stdout().lock();
-        let written = serde_json::to_writer_pretty(&mut stdout, &self.document());
-        let _ = written.map_err(std::io::Error::from).and_then(|()| writeln!(stdout)).and_then(|()| stdout.flush());
-        self.status
+        edge::print(&edge::json_text(&self.document()), self.status)
+    }
+
+    /// Gives columns that would be found under the name of another one names of their own, and says so.
+    fn distinct(&mut self, table: &mut Table) {
+        for (old, new) in table.make_names_distinct() {
+            let message = format!("there is a column `{old}` already: this one of the table is called `{new}`");
+            let warning = Diagnostic::new(Level::Warning, "column-renamed", message);
+            self.diagnostics.push(Diagnostic { names: vec![old], ..warning });
+        }
     }
 }
 
-fn load_file(args: &FileArgs) -> Result<Loaded, Vec<Diagnostic>> {
+fn load_file(args: &FileArgs) -> Result<Loaded, Failure> {
     let options = LoadOptions { set: args.set.clone(), class: args.class.clone() };
     let source = args.caller.source.clone().unwrap_or_else(|| Source::file(&args.file));
     let mut loaded = load_source(&source, &options)?;
+    check_types(&loaded.flat, &args.set).map_err(Failure::Usage)?;
     if !args.data.is_empty() {
         loaded.use_data_files(&args.data)?;
     }
@@ -515,7 +553,7 @@ fn check_verb(args: &FileArgs) -> Answer {
     let mut answer = Answer::new("check");
     let loaded = match load_file(args) {
         Ok(loaded) => loaded,
-        Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
+        Err(failure) => return answer.refused(failure),
     };
     let check = check::check(&loaded);
     answer.model = Some(check.model.clone());
@@ -534,7 +572,7 @@ fn regularize_verb(args: &RegularizeArgs) -> Answer {
     let mut answer = Answer::new("regularize");
     let loaded = match load_file(&args.file) {
         Ok(loaded) => loaded,
-        Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
+        Err(failure) => return answer.refused(failure),
     };
     answer.model = Some(loaded.flat.model.clone());
     let options = RegularizeOptions {
@@ -575,7 +613,7 @@ fn flatten_verb(args: &FileArgs) -> Answer {
             answer.diagnostics = loaded.diagnostics;
             answer
         }
-        Err(diagnostics) => answer.fail(Status::Fault, diagnostics),
+        Err(failure) => answer.refused(failure),
     }
 }
 
@@ -599,7 +637,7 @@ fn uq_verb(args: &UqArgs) -> Answer {
     }
     let loaded = match load_file(&args.file) {
         Ok(loaded) => loaded,
-        Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
+        Err(failure) => return answer.refused(failure),
     };
     answer.model = Some(loaded.flat.model.clone());
     answer.diagnostics = loaded.diagnostics.clone();
@@ -615,7 +653,8 @@ fn uq_verb(args: &UqArgs) -> Answer {
     answer.keys = found.to_json();
     answer.text = found.to_text();
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
-    let table = found.table();
+    let mut table = found.table();
+    answer.distinct(&mut table);
     let mut files: Vec<(&Path, Vec<u8>)> = Vec::new();
     if let Some(path) = &args.file.output {
         files.push((path, to_bytes(&table, kind)));
@@ -648,7 +687,7 @@ fn evaluate_surrogate(args: &UqArgs, kind: TableKind, mut answer: Answer) -> Ans
         let message = "a surrogate is evaluated to a table: `--surrogate` and `--report` have nothing to write";
         return answer.fail(Status::Usage, vec![Diagnostic::error("usage", message)]);
     }
-    let text = match std::fs::read_to_string(path) {
+    let text = match daesy_model::file::read_text(path, daesy_model::file::MAX_DATA_BYTES) {
         Ok(text) => text,
         Err(error) => {
             let message = format!("`{shown}` cannot be read: {error}");
@@ -689,20 +728,21 @@ fn simulate_verb(args: &FileArgs) -> Answer {
     };
     let mut loaded = match load_file(args) {
         Ok(loaded) => loaded,
-        Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
+        Err(failure) => return answer.refused(failure),
     };
     answer.model = Some(loaded.flat.model.clone());
     answer.diagnostics = loaded.diagnostics.clone();
     let mut bar = Bar::start(args, &mut loaded);
     let result = simulate::simulate(&loaded);
     bar.end();
-    let trajectory = match result {
+    let mut trajectory = match result {
         Ok(trajectory) => trajectory,
         Err(failure) => return answer.refused(failure),
     };
     answer.keys = trajectory.to_json();
     answer.text = trajectory.to_text(&loaded.flat.model);
     answer.diagnostics.extend(trajectory.diagnostics.iter().cloned());
+    answer.distinct(&mut trajectory.table);
     if let Some(path) = &args.output {
         if let Err(error) = write_whole(path, &to_bytes(&trajectory.table, kind)) {
             return answer.fail(Status::Fault, vec![cannot_write(path, &error)]);

@@ -15,6 +15,7 @@ use daesy_pencil::{
 use daesy_structure::chosen_form::{DUST, Matrices, in_chosen};
 use daesy_structure::linearize::{LinearKind, LinearModel, SeparateOutput};
 use daesy_structure::words::{Term, combination_text, enumerate};
+use daesy_study::limits;
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
@@ -133,6 +134,8 @@ pub fn regularize(loaded: &Loaded, options: &RegularizeOptions) -> Result<Regula
     let flat = &loaded.flat;
     let resolve = |finding: &Finding| Diagnostic::resolve(finding, &flat.sources);
     let whole = LinearModel::new(flat).map_err(|finding| vec![resolve(&finding)])?;
+    limits::dense(whole.equations.len(), whole.n_variables() + whole.inputs.len())
+        .map_err(|refusal| vec![resolve(&refusal.at(Span::NONE))])?;
     let time = options.time.unwrap_or_else(|| start_time(loaded, None));
     let has_matrices = loaded.study.as_ref().is_some_and(|study| matches!(study.model, StudyModel::Linear(_)));
     let separated = if has_matrices || options.remove_feedthrough {

@@ -1,11 +1,9 @@
-//! Files that hold tables: comma-separated values, Parquet, MATLAB; written whole or not at all.
+//! Files that hold tables: comma-separated values, Parquet, MATLAB.
 
 mod mat;
 mod parquet;
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub use daesy_study::table::Table;
 
@@ -21,7 +19,7 @@ pub enum TableKind {
 }
 
 impl TableKind {
-    /// The kind that a file name asks for; nothing where it asks for none that is known.
+    /// The kind that a file name asks for; `None` if it asks for none that is known.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_ascii_lowercase();
@@ -42,19 +40,4 @@ pub fn to_bytes(table: &Table, kind: TableKind) -> Vec<u8> {
         TableKind::Parquet => parquet::write(table),
         TableKind::Mat => mat::write(table),
     }
-}
-
-/// Writes a file whole or not at all: the text goes to a file beside it that then takes its name.
-///
-/// # Errors
-/// What the file system says.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut name = path.file_name().map(std::ffi::OsStr::to_owned).unwrap_or_default();
-    name.push(format!(".{}.part", std::process::id()));
-    let part: PathBuf = path.with_file_name(name);
-    let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&part);
-    }
-    written
 }

@@ -1,7 +1,6 @@
 //! `daesy uq`: moments, quantiles and Sobol indices under random parameters [@pulch2008].
 
 mod answer;
-mod checkpoint;
 mod expansion;
 mod inheritance;
 mod lanes;
@@ -22,10 +21,10 @@ use daesy_integrate::ensemble::BLOCK_LANES;
 use daesy_structure::words::equation_text;
 use rayon::prelude::*;
 
+use crate::checkpoint::{Checkpoint, Run};
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::load::Loaded;
-use checkpoint::Checkpoint;
 use expansion::Galerkin;
 pub use inheritance::Condition;
 use points::{Ensemble, Values};
@@ -147,7 +146,10 @@ fn answer(loaded: &Loaded, request: &Request, settings: &UqSettings) -> Result<U
         notes.push(Diagnostic::resolve(&Finding::note("uq-method", request.span, message), &study_sources));
     }
     let mut checkpoint = match &settings.checkpoint {
-        Some(path) if method != Method::Galerkin => Checkpoint::open(path.clone(), &key(loaded, request, method))?,
+        Some(path) if method != Method::Galerkin => {
+            let run = run_of(loaded, request, method, &ensemble).map_err(Failure::Input)?;
+            Checkpoint::open(path, run).map_err(|diagnostic| Failure::Input(vec![diagnostic]))?
+        }
         _ => Checkpoint::none(),
     };
     let start_time = ensemble.options().start;
@@ -189,6 +191,7 @@ fn answer(loaded: &Loaded, request: &Request, settings: &UqSettings) -> Result<U
             answer.diagnostics.push(Diagnostic::resolve(&warning, &study_sources));
         }
     }
+    checkpoint.save().map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
     Ok(answer)
 }
 
@@ -230,16 +233,10 @@ pub fn evaluate_at(loaded: &Loaded, points: &[Vec<f64>], settings: &UqSettings) 
 }
 
 /// What a checkpoint belongs to: everything that decides the values at a point.
-fn key(loaded: &Loaded, request: &Request, method: Method) -> String {
-    let text =
-        loaded.study.as_ref().map_or("", |study| study.sources.files().first().map_or("", |file| file.text.as_str()));
-    let model = crate::flat_text::to_base_modelica(&loaded.flat);
-    // FNV-1a, the same on every machine.
-    let hash = text
-        .bytes()
-        .chain(model.bytes())
-        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    format!("{hash:016x} {} {}", method.word(), request.seed)
+fn run_of(loaded: &Loaded, request: &Request, method: Method, ensemble: &Ensemble) -> Result<Run, Vec<Diagnostic>> {
+    // Samples of a distribution come from files of their own.
+    let settings = (request.seed, &request.parameters, ensemble.variables());
+    Run::new(loaded, &format!("uq {} {settings:?}", method.word()))
 }
 
 /// The method that suits the model, and why, where the study leaves the choice.

@@ -56,6 +56,9 @@ struct Passed {
 /// Symmetric root on the positive part.
 fn root(matrix: &Mat<f64>) -> Mat<f64> {
     let n = matrix.nrows();
+    if n == 0 {
+        return Mat::zeros(0, 0);
+    }
     let symmetric = Mat::from_fn(n, n, |i, j| 0.5 * (matrix[(i, j)] + matrix[(j, i)]));
     let Ok(eigen) = SelfAdjointEigen::new(symmetric.as_ref(), faer::Side::Lower) else { return Mat::zeros(n, n) };
     let values = eigen.S().column_vector();
@@ -68,6 +71,9 @@ fn root(matrix: &Mat<f64>) -> Mat<f64> {
 /// Inverse on the part above rounding, rows and columns scaled alike.
 fn pseudo_inverse(matrix: &Mat<f64>) -> Mat<f64> {
     let n = matrix.nrows();
+    if n == 0 {
+        return Mat::zeros(0, 0);
+    }
     let scale: Vec<f64> = (0..n).map(|i| if matrix[(i, i)] > 0.0 { matrix[(i, i)].sqrt() } else { 1.0 }).collect();
     let scaled = Mat::from_fn(n, n, |i, j| 0.5 * (matrix[(i, j)] + matrix[(j, i)]) / (scale[i] * scale[j]));
     let Ok(eigen) = SelfAdjointEigen::new(scaled.as_ref(), faer::Side::Lower) else { return Mat::zeros(n, n) };
@@ -330,6 +336,9 @@ fn run(problem: &FilterProblem<'_>, options: &MomentOptions, passage: &mut Passa
 }
 
 fn log_determinant(matrix: &Mat<f64>) -> f64 {
+    if matrix.nrows() == 0 {
+        return 0.0;
+    }
     let Ok(eigen) = SelfAdjointEigen::new(matrix.as_ref(), faer::Side::Lower) else { return f64::NAN };
     eigen.S().column_vector().iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).sum()
 }

@@ -279,6 +279,10 @@ fn invert(information: &Mat<f64>, is_fixed: &[bool]) -> Inverse {
     let mut matrix = Mat::zeros(n, n);
     let mut flat_directions = Vec::new();
     let free: Vec<usize> = (0..n).filter(|&i| !is_fixed[i]).collect();
+    // All unknowns may be at their bounds.
+    if free.is_empty() {
+        return Inverse { matrix, flat_directions };
+    }
     let part = Mat::from_fn(free.len(), free.len(), |i, j| information[(free[i], free[j])]);
     let Ok(eigen) = SelfAdjointEigen::new(part.as_ref(), faer::Side::Lower) else {
         return Inverse { matrix, flat_directions };

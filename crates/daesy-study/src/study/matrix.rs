@@ -17,6 +17,7 @@ use toml::de::DeValue;
 
 use super::section::Reader;
 use super::{Quantity, QuantityValue};
+use crate::limits;
 
 /// A matrix by its entries that are not zero.
 #[derive(Clone, Debug)]
@@ -118,6 +119,10 @@ impl Reader {
             self.findings.push(Finding::error("matrix-shape", span, message).with_names([key]));
             return None;
         }
+        if let Err(refusal) = limits::matrix(&format!("`{key}`"), n_rows, n_columns) {
+            self.findings.push(refusal.at(span).with_names([key]));
+            return None;
+        }
         let mut matrix = SparseMatrix { n_columns, rows: vec![Vec::new(); n_rows], span };
         for ((row, column), value) in row_positions.into_iter().zip(column_positions).zip(values) {
             if row == 0 || row > n_rows || column == 0 || column > n_columns {
@@ -209,6 +214,7 @@ pub(crate) fn read_matrix_market(name: &str, text: &str, file: FileId) -> Result
     if symmetry != Symmetry::General && n_rows != n_columns {
         return Err(lines.wrong_line(&header, "is called symmetric, but is not square"));
     }
+    limits::matrix(&format!("`{name}`"), n_rows, n_columns).map_err(|refusal| refusal.at(header.span))?;
     let whole = Span::new(file, 0, text.len() as u32);
     let mut matrix = SparseMatrix { n_columns, rows: vec![Vec::new(); n_rows], span: whole };
     // Arrays go down the columns; symmetric ones begin at the diagonal, skew ones below it.

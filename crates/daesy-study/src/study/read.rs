@@ -9,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::section::{Reader, Section};
 use crate::data::{Conversion, TimeAxis};
+use crate::limits;
 
 use super::{
     ColumnName, DataSource, Disturbance, DisturbanceProcess, Hold, IdentifyOptions, Impulse, Initial, InitialMode,
@@ -425,7 +426,7 @@ fn read_presampling(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
     }
     let mut section = reader.table("presampling", value, "a table such as { time_constant = 0.01, order = 1 }")?;
     let time_constant = section.take("time_constant").and_then(|value| reader.quantity("time_constant", value));
-    let order = section.take("order").map_or(Some(1), |value| reader.count("order", value));
+    let order = section.take("order").map_or(Some(1), |value| reader.count("order", value, limits::MAX_FILTER_ORDER));
     section.finish(reader);
     let Some(time_constant) = time_constant else {
         let message = format!("the presampling filter of `{name}` needs a `time_constant`");
@@ -472,7 +473,7 @@ fn read_signals(reader: &mut Reader, root: &mut Section<'_, '_>) -> EstimateSect
         .take("filter")
         .and_then(|value| reader.word("filter", value, &["extended", "unscented", "particles"]))
         .map(str::to_owned);
-    let particles = section.take("particles").and_then(|value| reader.count("particles", value));
+    let particles = section.take("particles").and_then(|value| reader.count("particles", value, limits::MAX_PARTICLES));
     section.finish(reader);
     EstimateSection { signals, filter, particles }
 }
@@ -655,7 +656,7 @@ fn read_simulate(reader: &mut Reader, root: &mut Section<'_, '_>) -> SimulateOpt
     let start = quantity(reader, "start");
     let stop = quantity(reader, "stop");
     let step = quantity(reader, "step");
-    let rtol = section.take("rtol").and_then(|value| reader.positive("rtol", value));
+    let rtol = section.take("rtol").and_then(|value| reader.tolerance("rtol", value));
     let atol = section.take("atol").and_then(|value| reader.positive("atol", value));
     section.finish(reader);
     SimulateOptions { start, stop, step, rtol, atol }
@@ -673,13 +674,14 @@ fn read_identify(reader: &mut Reader, root: &mut Section<'_, '_>) -> IdentifyOpt
     let interpolation = word(reader, "interpolation", &["linear", "exact"]);
     let solver = word(reader, "solver", &["auto", "explicit", "implicit"]);
     let pairing = word(reader, "pairing", &["none", "antithetic"]);
-    let realizations = section.take("realizations").and_then(|value| reader.count("realizations", value));
+    let mut count = |reader: &mut Reader, key, most| section.take(key).and_then(|value| reader.count(key, value, most));
+    let realizations = count(reader, "realizations", limits::MAX_REALIZATIONS);
+    let starts = count(reader, "starts", limits::MAX_STARTS);
+    let bootstrap = count(reader, "bootstrap", limits::MAX_BOOTSTRAP);
     let noise_step_value = section.take("noise_step");
     let noise_step_span = noise_step_value.map(|value| reader.span(value));
     let noise_step = noise_step_value.and_then(|value| reader.positive("noise_step", value));
     let transient = section.take("transient").and_then(|value| reader.number("transient", value));
-    let starts = section.take("starts").and_then(|value| reader.count("starts", value));
-    let bootstrap = section.take("bootstrap").and_then(|value| reader.count("bootstrap", value));
     section.finish(reader);
     IdentifyOptions {
         method,
@@ -709,12 +711,13 @@ fn read_uq(reader: &mut Reader, root: &mut Section<'_, '_>) -> UqOptions {
     let grid = word(reader, "grid", &["auto", "tensor", "sparse"]);
     let quadrature = word(reader, "quadrature", &["gauss", "nested"]);
     let initial = word(reader, "initial", &["project", "ramp"]);
-    let mut count = |reader: &mut Reader, key| section.take(key).and_then(|value| reader.count(key, value));
-    let degree = count(reader, "degree");
-    let max_degree = count(reader, "max_degree");
-    let samples = count(reader, "samples");
-    let points = count(reader, "points");
-    let validation = section.take("validation").and_then(|value| reader.whole("validation", value));
+    let mut count = |reader: &mut Reader, key, most| section.take(key).and_then(|value| reader.count(key, value, most));
+    let degree = count(reader, "degree", limits::MAX_DEGREE);
+    let max_degree = count(reader, "max_degree", limits::MAX_DEGREE);
+    let samples = count(reader, "samples", limits::MAX_SAMPLES);
+    let points = count(reader, "points", limits::MAX_QUADRATURE_POINTS);
+    let validation =
+        section.take("validation").and_then(|value| reader.whole("validation", value, limits::MAX_SAMPLES));
     let tolerance = section.take("tolerance").and_then(|value| reader.positive("tolerance", value));
     let ramp = section.take("ramp").and_then(|value| reader.positive("ramp", value));
     let variables = section.take("variables").and_then(|value| {

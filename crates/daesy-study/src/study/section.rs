@@ -6,6 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{Quantity, QuantityValue};
+use crate::limits;
 
 /// Collects findings while a study is read.
 pub(super) struct Reader {
@@ -59,27 +60,50 @@ impl Reader {
         None
     }
 
-    /// A count, zero excluded.
-    pub(super) fn count(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<u64> {
-        if let DeValue::Integer(integer) = value.get_ref()
-            && let Ok(count) = u64::from_str_radix(&integer.as_str().replace('_', ""), integer.radix())
-            && count > 0
-        {
-            return Some(count);
-        }
-        self.wrong_type(key, value, "a whole number greater than zero");
-        None
+    /// A count between 1 and `most`.
+    pub(super) fn count(&mut self, key: &str, value: &Spanned<DeValue<'_>>, most: u64) -> Option<u64> {
+        self.whole_between(key, value, 1, most)
     }
 
-    /// A count, zero included.
-    pub(super) fn whole(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<u64> {
-        if let DeValue::Integer(integer) = value.get_ref()
-            && let Ok(count) = u64::from_str_radix(&integer.as_str().replace('_', ""), integer.radix())
-        {
-            return Some(count);
+    /// A count between 0 and `most`.
+    pub(super) fn whole(&mut self, key: &str, value: &Spanned<DeValue<'_>>, most: u64) -> Option<u64> {
+        self.whole_between(key, value, 0, most)
+    }
+
+    fn whole_between(&mut self, key: &str, value: &Spanned<DeValue<'_>>, least: u64, most: u64) -> Option<u64> {
+        let DeValue::Integer(integer) = value.get_ref() else {
+            self.wrong_type(key, value, "a whole number");
+            return None;
+        };
+        let span = self.span(value);
+        // Whole numbers of a study have 64 bits with a sign; one that does not fit is beyond every limit.
+        let number = i128::from_str_radix(&integer.as_str().replace('_', ""), integer.radix()).unwrap_or(i128::MAX);
+        if number < i128::from(least) {
+            let message = format!("`{key}` must be {least} or more, but this is {number}");
+            self.findings.push(Finding::error("out-of-range", span, message).with_names([key]));
+            return None;
         }
-        self.wrong_type(key, value, "a whole number");
-        None
+        let count = u64::try_from(number).unwrap_or(u64::MAX);
+        match limits::at_most(&format!("`{key}`"), count, most) {
+            Ok(()) => Some(count),
+            Err(refusal) => {
+                self.findings.push(refusal.at(span).with_names([key]));
+                None
+            }
+        }
+    }
+
+    /// A relative tolerance.
+    pub(super) fn tolerance(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<f64> {
+        let number = self.positive(key, value)?;
+        match limits::tolerance(&format!("`{key}`"), number) {
+            Ok(()) => Some(number),
+            Err(refusal) => {
+                let span = self.span(value);
+                self.findings.push(refusal.at(span).with_names([key]));
+                None
+            }
+        }
     }
 
     /// A text.

@@ -64,8 +64,8 @@ impl<O: Objective<Refusal = PointRefusal>> Objective for Kept<'_, O> {
 
     fn value(&mut self, theta: &[f64]) -> Result<f64, PointRefusal> {
         let key = key(&format!("{}-value", self.label), theta);
-        if let Some(known) = self.known(&key) {
-            return Ok(known[0]);
+        if let Some([known]) = self.known(&key).as_deref() {
+            return Ok(*known);
         }
         let value = self.inner.value(theta)?;
         self.keep(&key, &[value]);

@@ -3,15 +3,18 @@
 use std::io::{IsTerminal, Write as _};
 use std::path::Path;
 
+use daesy_graph::finding::Level;
+
 use super::{Answer, CostArgs, EstimateArgs, FileArgs, IdentifyArgs, Status, cannot_write, load_file, table_kind};
 use crate::cost::{CostOptions, cost};
 use crate::diagnostic::Diagnostic;
 use crate::estimate::estimate;
 use crate::failure::Failure;
-use crate::identify::{IdentifyOptions, identify};
+use crate::file::write_whole;
+use crate::identify::{Identification, IdentifyOptions, identify};
 use crate::load::Loaded;
 use crate::report::Page;
-use crate::table::{Table, TableKind, to_bytes, write_whole};
+use crate::table::{Table, TableKind, to_bytes};
 
 /// A line on standard error that is written over and over, when that is a terminal.
 struct Line {
@@ -82,7 +85,7 @@ impl Begun {
         };
         let loaded = match load_file(args) {
             Ok(loaded) => loaded,
-            Err(diagnostics) => return Err(Box::new(answer.fail(Status::Fault, diagnostics))),
+            Err(failure) => return Err(Box::new(answer.refused(failure))),
         };
         answer.model = Some(loaded.flat.model.clone());
         answer.diagnostics = loaded.diagnostics.clone();
@@ -91,6 +94,26 @@ impl Begun {
 }
 
 impl Answer {
+    /// A search that did not converge always says so, with how far it came.
+    fn explain_the_end(&mut self, found: &Identification) {
+        if self.diagnostics.iter().any(|diagnostic| diagnostic.level != Level::Note) {
+            return;
+        }
+        let place: Vec<String> =
+            found.parameters.iter().map(|parameter| format!("{} = {}", parameter.name, parameter.estimate)).collect();
+        let message = format!(
+            "the search did not converge: its value is {2:e} at {1} after {0} iterations",
+            found.iterations,
+            place.join(", "),
+            found.cost
+        );
+        let warning = Diagnostic::new(Level::Warning, "not-converged", message);
+        self.diagnostics.push(warning.with_help(
+            "start closer, narrow the bounds, or look at the start values: the measurements may be far from any \
+                 prediction",
+        ));
+    }
+
     pub(super) fn refused(self, failure: Failure) -> Self {
         match failure {
             Failure::Usage(diagnostics) => self.fail(Status::Usage, diagnostics),
@@ -109,10 +132,11 @@ impl Answer {
         mut self,
         args: &'a FileArgs,
         kind: TableKind,
-        table: Table,
+        mut table: Table,
         page: &Page,
         mut files: Vec<(&'a Path, Vec<u8>)>,
     ) -> Self {
+        self.distinct(&mut table);
         if let Some(path) = &args.output {
             files.push((path, to_bytes(&table, kind)));
         }
@@ -149,6 +173,7 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
     found.add_to(&mut page);
     if !found.converged {
         answer.status = Status::GaveUp;
+        answer.explain_the_end(&found);
     }
     let mut files: Vec<(&Path, Vec<u8>)> = Vec::new();
     if let (Some(path), Some(study)) = (&args.save, &loaded.study) {
@@ -196,7 +221,8 @@ pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
     let mut page = Page::new(&format!("Estimates of {}", found.model));
     found.add_to(&mut page);
-    let table = found.table();
+    let mut table = found.table();
+    answer.distinct(&mut table);
     if args.file.output.is_none()
         && !args.file.common.json
         && args.file.report.is_none()

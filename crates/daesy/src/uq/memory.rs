@@ -2,6 +2,7 @@
 
 use daesy_graph::SourceMap;
 use daesy_graph::finding::Finding;
+use daesy_study::limits::{free_memory, size_text};
 
 use super::points::Ensemble;
 use super::request::{Method, Request};
@@ -11,29 +12,6 @@ use crate::load::Loaded;
 
 /// Memory of an expanded model by unknown: expressions, programs, matrices and factors, as measured on ladders of 1e4 to 1e5 unknowns.
 const BYTES_PER_UNKNOWN: f64 = 12_000.0;
-
-/// Bytes that can be had; 8 GB where the system does not say.
-fn available() -> f64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kilobytes = text.lines().find_map(|line| {
-        let rest = line.strip_prefix("MemAvailable:")?;
-        rest.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()
-    });
-    kilobytes.map_or(8e9, |kilobytes| 1024.0 * kilobytes)
-}
-
-/// A number of bytes for people.
-fn size_text(bytes: f64) -> String {
-    const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
-    let mut value = bytes / 1e3;
-    for unit in UNITS {
-        if value < 1000.0 {
-            return format!("{value:.1} {unit}");
-        }
-        value /= 1e3;
-    }
-    format!("{:.1e} EB", value * 1e3)
-}
 
 /// Refuses a basis whose expanded model or coefficients do not fit.
 pub(super) fn check_terms(loaded: &Loaded, request: &Request, sources: &SourceMap) -> Result<(), Failure> {
@@ -45,7 +23,7 @@ pub(super) fn check_terms(loaded: &Loaded, request: &Request, sources: &SourceMa
         _ => 8.0 * 500.0,
     };
     let needed = n_unknowns * per_unknown;
-    let room = available();
+    let room = free_memory();
     if needed <= 0.8 * room && n_terms <= 2e6 {
         return Ok(());
     }
@@ -67,7 +45,7 @@ pub(super) fn check_terms(loaded: &Loaded, request: &Request, sources: &SourceMa
 pub(super) fn check_points(n_points: usize, ensemble: &Ensemble, request: &Request) -> Result<(), Failure> {
     let n_values = n_points as f64 * ensemble.variables().len() as f64 * ensemble.n_rows() as f64;
     let needed = 8.0 * n_values;
-    let room = available();
+    let room = free_memory();
     if needed <= 0.8 * room {
         return Ok(());
     }

@@ -13,9 +13,9 @@ use daesy_system::DaeSystem;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::checkpoint::Checkpoint;
 use super::lanes::{LaneRuns, LaneTask};
 use super::request::Request;
+use crate::checkpoint::{Checkpoint, key};
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::load::{Loaded, quantity_expression};
@@ -36,6 +36,9 @@ enum Change {
     /// The equations were rewritten because structure misleads, which depends on the values: each point goes the whole road.
     Equations,
 }
+
+/// What trajectories are called in a checkpoint.
+const POINT: &str = "uq";
 
 /// A model that is run at many points.
 pub struct Ensemble {
@@ -236,7 +239,9 @@ impl Ensemble {
     pub fn run_all(&self, points: &[Vec<f64>], checkpoint: &mut Checkpoint) -> Result<Values, Failure> {
         let watch = &self.loaded.watch;
         watch.expect(points.len() as u64);
-        let mut found: Vec<Option<Trajectory>> = points.iter().map(|values| checkpoint.take(values)).collect();
+        let n_variables = self.variables().len();
+        let known = |values: &Vec<f64>| Trajectory::from_numbers(checkpoint.get(&key(POINT, values))?, n_variables);
+        let mut found: Vec<Option<Trajectory>> = points.iter().map(known).collect();
         let missing: Vec<usize> = (0..points.len()).filter(|&at| found[at].is_none()).collect();
         watch.advance((points.len() - missing.len()) as u64);
         // Batches, so that a checkpoint is never far behind.
@@ -245,17 +250,20 @@ impl Ensemble {
                 let share: Vec<Vec<f64>> = batch.iter().map(|&at| points[at].clone()).collect();
                 let found = elsewhere.evaluate(&share).ok_or_else(stopped)?;
                 watch.advance(found.len() as u64);
-                found.iter().map(|numbers| Trajectory::from_numbers(numbers).ok_or_else(stopped)).collect()
+                found.iter().map(|numbers| Trajectory::from_numbers(numbers, n_variables).ok_or_else(stopped)).collect()
             } else {
                 let share: Vec<&[f64]> = batch.iter().map(|&at| points[at].as_slice()).collect();
                 self.run_share(&share)
             };
             for (&at, done) in batch.iter().zip(done) {
                 let trajectory = done?;
-                checkpoint.add(&points[at], &trajectory);
+                if checkpoint.is_kept() {
+                    checkpoint
+                        .put(&key(POINT, &points[at]), &trajectory.to_numbers())
+                        .map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
+                }
                 found[at] = Some(trajectory);
             }
-            checkpoint.save()?;
         }
         let all: Vec<Trajectory> = found.into_iter().flatten().collect();
         Ok(self.align(all))
@@ -367,12 +375,13 @@ impl Trajectory {
         std::iter::once(self.times.len() as f64).chain(self.times.iter().chain(&self.columns).copied()).collect()
     }
 
-    /// From plain numbers; nothing when they are too few.
+    /// From plain numbers; `None` if there are not as many as rows and variables make.
     #[must_use]
-    pub fn from_numbers(numbers: &[f64]) -> Option<Self> {
+    pub fn from_numbers(numbers: &[f64], n_variables: usize) -> Option<Self> {
         let (&n_rows, rest) = numbers.split_first()?;
         let (times, columns) = rest.split_at_checked(n_rows as usize)?;
-        Some(Self { times: times.to_vec(), columns: columns.to_vec() })
+        (!times.is_empty() && columns.len() == times.len() * n_variables)
+            .then(|| Self { times: times.to_vec(), columns: columns.to_vec() })
     }
 }
 

@@ -234,7 +234,7 @@ enum Wrong {
 fn distribution(loaded: &Loaded, given: &Named<StudyRandom>) -> Result<Distribution, Wrong> {
     if let Some(samples) = &given.item.samples {
         let path = loaded.folder.join(&samples.file);
-        let text = std::fs::read_to_string(&path).map_err(|error| {
+        let text = daesy_model::file::read_text(&path, daesy_model::file::MAX_DATA_BYTES).map_err(|error| {
             let message = format!("the samples of `{}` cannot be read from `{}`: {error}", given.name, samples.file);
             Wrong::Findings(vec![
                 Finding::error("samples-file", given.span, message).with_help("the path is relative to the study file"),

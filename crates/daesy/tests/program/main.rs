@@ -1,12 +1,15 @@
 //! The program as a user runs it: its verdicts, its words, its exit status and its files.
 
+mod attack;
 mod campbell;
+mod checkpoints;
 mod discontinuities;
 mod estimation;
 mod estimation_starts;
 mod events;
 mod json;
 mod language;
+mod limits;
 mod misled;
 mod prediction;
 mod problems;
@@ -14,6 +17,7 @@ mod session;
 mod starts;
 mod structure;
 mod study_files;
+mod terminal;
 mod tolerances;
 mod traps;
 mod uq;

@@ -37,10 +37,16 @@ fn the_cost_has_the_same_bytes_on_any_number_of_threads_and_after_a_kill() {
     let with_file = [&arguments[..], &["--checkpoint", "run.txt"]].concat();
     assert_eq!(session.run(&with_file).stdout, first.stdout);
     let kept = std::fs::read_to_string(session.path("run.txt")).unwrap();
-    // As if killed in the middle of the fifth result.
+    // As if killed before the fifth result.
     let cut: usize = kept.split_inclusive('\n').take(5).map(str::len).sum();
-    std::fs::write(session.path("run.txt"), &kept[..cut + 20]).unwrap();
+    std::fs::write(session.path("run.txt"), &kept[..cut]).unwrap();
     assert_eq!(session.run(&with_file).stdout, first.stdout);
+    // A line that is not whole is damage, which no kill leaves.
+    std::fs::write(session.path("run.txt"), &kept[..cut + 20]).unwrap();
+    let damaged = session.run(&with_file);
+    assert_eq!(damaged.status, 1, "{}", damaged.stderr);
+    assert_eq!(finding(&damaged.json(), "checkpoint")["line"], 6);
+    std::fs::write(session.path("run.txt"), &kept).unwrap();
     assert_eq!(std::fs::read_to_string(session.path("run.txt")).unwrap().lines().count(), kept.lines().count());
     let other = session.run(&[&with_file[..], &["--seed", "3"]].concat());
     assert_eq!(other.status, 1);
@@ -61,7 +67,8 @@ fn the_length_is_found_with_its_error_and_goes_on_from_a_checkpoint() {
     assert!((estimate - 6.25).abs() < 3.0 * error && error > 0.01 && error < 2.0, "{estimate} {error}");
     finding(&document, "interpolation-error");
     let kept = std::fs::read_to_string(session.path("run.txt")).unwrap();
-    std::fs::write(session.path("run.txt"), &kept[..kept.len() / 2]).unwrap();
+    let half: Vec<&str> = kept.split_inclusive('\n').take(kept.lines().count() / 2).collect();
+    std::fs::write(session.path("run.txt"), half.concat()).unwrap();
     assert_eq!(session.run(&arguments).stdout, run.stdout);
     let by_output = session.run(&["identify", "study.toml", "--json", "--method", "output-error"]);
     assert_eq!(by_output.status, 0, "{}", by_output.stderr);
@@ -116,7 +123,7 @@ fn wrong_input_is_told_with_its_place() {
     code(&|text| text.replace(filter, "num = [1, 2], den = [1, 3]"), "pole-excess", "infinite variance");
     code(&|text| text.replace("C = [[0.2, 0]]", "C = [[0.2, 0], [0, 0.1]]"), "matrix-shape", "one row");
     code(&|text| text.replace("noise_step = 0.01", "noise_step = 0.2"), "noise-step", "longer than the distance");
-    code(&|text| text.replace("realizations = 20", "realizations = 0"), "wrong-type", "realizations");
+    code(&|text| text.replace("realizations = 20", "realizations = 0"), "out-of-range", "realizations");
     code(
         &|text| text.replace("[inputs]", "idle = { start = 1.0 }\n[inputs]"),
         "idle-unknown",

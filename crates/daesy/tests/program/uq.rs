@@ -380,11 +380,9 @@ fn bad_requests_are_refused_with_place_and_remedy() {
     refused("alpha = { triangular = { min = 0, mode = 3, max = 2 } }", "degree = 2", &["mode"]);
     refused("alpha = { uniform = { min = 1, max = 2 } }", "degree = 2\nmehtod = \"auto\"", &["mehtod", "method"]);
     refused("alpha = { uniform = { min = 1, max = 2 } }", "degree = 2\nvariables = [\"y\"]", &["no variable `y`"]);
-    refused(
-        "alpha = { uniform = { min = 1, max = 2 } }",
-        "method = \"galerkin\"\ndegree = 100000000",
-        &["would need about", "lower degree"],
-    );
+    let uniform = "alpha = { uniform = { min = 1, max = 2 } }";
+    refused(uniform, "method = \"galerkin\"\ndegree = 100000000", &["limit is 200"]);
+    refused(uniform, "method = \"monte-carlo\"\nsamples = 100000000", &["would need", "a longer `step`"]);
     let run = Session::with_model(model).run(&["uq", "model.mo"]);
     assert_eq!(run.status, 1);
     assert!(run.stderr.contains("[random]"), "{}", run.stderr);

@@ -1,14 +1,11 @@
-//! Mutation fuzzing of parser, flattener and study reader.
+//! Mutation of texts for the parser, the flattener and the study reader, within this process.
 //!
-//! ```text
-//! cargo run --release -p daesy --example fuzz -- parse|flatten|study SECONDS PATH..
-//! ```
-//!
-//! Takes files (or folders of them) as seeds, `.mo` or for `study` `.toml`, mutates them by bytes and by tokens, and checks what must
-//! hold for every text: no panic, no hang, no explosion of memory. The parser must also give tokens that make up the text, spans that
-//! lie in it on character boundaries, and a printed tree that reads as the same tree. The flattener's results go on through
-//! regularization and compilation. A text that fails is written to `fuzz_failure.mo` in the folder for
-//! temporary files; after an abort the last text is in `fuzz_current.mo` there.
+//! Takes files (or folders of them) as seeds, `.mo` or for `study` `.toml`, mutates them by bytes and by tokens, and
+//! checks what must hold for every text: no panic, no hang, no explosion of memory. The parser must also give tokens
+//! that make up the text, spans that lie in it on character boundaries, and a printed tree that reads as the same
+//! tree. The flattener's results go on through regularization and compilation. A text that fails is written to
+//! `attack_failure.mo` in the folder for temporary files; after an abort the last text is in `attack_current.mo`
+//! there.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -23,21 +20,24 @@ use daesy_model::syntax::ClassKind;
 use daesy_model::{FlattenOptions, Library, flatten, lexer, parser, print};
 use daesy_structure::regularize;
 
+use crate::mutate::{Random, change, window};
+
 /// Texts that take longer are tried again.
 const SLOW: Duration = Duration::from_millis(300);
 
 const NOWHERE: FileId = FileId(u32::MAX);
 
-/// What is fuzzed.
+/// What is attacked.
 #[derive(Clone, Copy, PartialEq)]
-enum Target {
+pub enum Target {
     Parse,
     Flatten,
     Study,
 }
 
 impl Target {
-    fn named(word: &str) -> Option<Self> {
+    /// The target that a word names.
+    pub fn named(word: &str) -> Option<Self> {
         [("parse", Self::Parse), ("flatten", Self::Flatten), ("study", Self::Study)]
             .into_iter()
             .find(|(name, _)| *name == word)
@@ -52,18 +52,8 @@ impl Target {
         match self {
             Self::Parse => check_parser(text),
             Self::Flatten => check_flattener(text),
-            Self::Study => Ok(load_study_text("fuzz.toml", text, Path::new("."), &LoadOptions::default()).is_ok()),
+            Self::Study => Ok(load_study_text("attack.toml", text, Path::new("."), &LoadOptions::default()).is_ok()),
         }
-    }
-}
-
-/// A linear congruential generator with its high bits as output.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % bound.max(1)
     }
 }
 
@@ -80,149 +70,15 @@ fn collect(path: &Path, extension: &str, files: &mut Vec<PathBuf>) {
     }
 }
 
-const PIECES: &[&str] = &[
-    "(",
-    ")",
-    "[",
-    "]",
-    "{",
-    "}",
-    ";",
-    ",",
-    ":",
-    "=",
-    ":=",
-    "==",
-    ".",
-    "..",
-    "\"",
-    "'",
-    "/*",
-    "*/",
-    "//",
-    "\\",
-    "\n",
-    "\r",
-    "-",
-    "not ",
-    "1e",
-    ".5",
-    "1.",
-    "end ",
-    "end if",
-    "end for",
-    "if ",
-    "then ",
-    "else ",
-    "elseif ",
-    "elsewhen ",
-    "when ",
-    "for ",
-    "loop ",
-    "while ",
-    "in ",
-    "model ",
-    "function ",
-    "package ",
-    "extends ",
-    "redeclare ",
-    "replaceable ",
-    "constrainedby ",
-    "annotation",
-    "equation\n",
-    "algorithm\n",
-    "initial ",
-    "external ",
-    "connect(",
-    "der(",
-    "import ",
-    "break ",
-    "each ",
-    "final ",
-    "parameter ",
-    "protected\n",
-    "enumeration(",
-    "pure(",
-    "&&",
-    "||",
-    "!=",
-    "§",
-    "é",
-    "\u{feff}",
-    "\0",
-    "within ",
-    "partial ",
-    "operator ",
-    "((((((((((((((((",
-    "x[",
-    "999999999999999999999999",
-    "a < b < c",
-    "[model]\n",
-    "[linear]\nE = [[1]]\nF = [[-1]]\n",
-    "[unknown]\n",
-    "{ start = ",
-    "nan",
-];
-
 /// A text made from seeds by a few random changes.
 fn mutate(random: &mut Random, seeds: &[String]) -> String {
     let seed = &seeds[random.below(seeds.len())];
     // A window of a large seed is enough, and faster.
     let mut text = window(random, seed, 6_000);
     for _ in 0..=random.below(6) {
-        let at = boundary(&text, random.below(text.len() + 1));
-        match random.below(9) {
-            0 => text.insert_str(at, PIECES[random.below(PIECES.len())]),
-            1 => {
-                let end = boundary(&text, (at + 1 + random.below(12)).min(text.len()));
-                text.replace_range(at.min(end)..end, "");
-            }
-            2 => {
-                let other = &seeds[random.below(seeds.len())];
-                text.insert_str(at, &window(random, other, 300));
-            }
-            3 => text.truncate(at),
-            4 => {
-                let piece = PIECES[random.below(PIECES.len())].repeat(1 + random.below(400));
-                text.insert_str(at, &piece);
-            }
-            5 => {
-                let mut bytes = text.into_bytes();
-                let place = random.below(bytes.len());
-                if let Some(byte) = bytes.get_mut(place) {
-                    *byte ^= 1 << random.below(8);
-                }
-                text = String::from_utf8_lossy(&bytes).into_owned();
-            }
-            _ => {
-                // Replaces, doubles or removes one token.
-                let tokens: Vec<lexer::Token> = lexer::tokens(&text).collect();
-                if let Some(token) = tokens.get(random.below(tokens.len())) {
-                    let range = token.start as usize..token.end as usize;
-                    let replacement = match random.below(4) {
-                        0 => String::new(),
-                        1 => token.text(&text).repeat(2),
-                        2 => tokens[random.below(tokens.len())].text(&text).to_owned(),
-                        _ => format!(" {} ", PIECES[random.below(PIECES.len())]),
-                    };
-                    text.replace_range(range, &replacement);
-                }
-            }
-        }
+        text = change(random, text, seeds);
     }
     text
-}
-
-fn boundary(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
-}
-
-fn window(random: &mut Random, text: &str, length: usize) -> String {
-    if text.len() <= length || random.below(20) == 0 {
-        return text.to_owned();
-    }
-    let start = if random.below(2) == 0 { 0 } else { boundary(text, random.below(text.len())) };
-    text[start..boundary(text, start + length).max(start)].to_owned()
 }
 
 /// What must hold for every text that is parsed.
@@ -263,7 +119,7 @@ fn check_flattener(text: &str) -> Result<bool, String> {
     let is_model = |kind| matches!(kind, ClassKind::Model | ClassKind::Block | ClassKind::Class);
     let Some(class) = definition.classes.iter().rev().find(|class| is_model(class.kind)) else { return Ok(false) };
     let mut library = Library::with_embedded(embedded::FILES);
-    library.add_text("fuzz.mo", text);
+    library.add_text("attack.mo", text);
     let mut options = FlattenOptions::default();
     options.max_scalars = 20_000;
     options.max_work = 2_000_000;
@@ -281,16 +137,11 @@ struct Verdict {
     elapsed: Duration,
 }
 
-fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    let Some(target) = arguments.next().and_then(|word| Target::named(&word)) else {
-        println!("fuzz parse|flatten|study SECONDS PATH..");
-        return ExitCode::FAILURE;
-    };
-    let seconds: u64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(60);
+/// Attacks for so many seconds.
+pub fn attack(target: Target, seconds: u64, seed: u64, given: &[PathBuf]) -> ExitCode {
     let mut paths = Vec::new();
-    for argument in arguments {
-        collect(Path::new(&argument), target.extension(), &mut paths);
+    for path in given {
+        collect(path, target.extension(), &mut paths);
     }
     let mut seeds: Vec<String> = paths.iter().filter_map(|path| std::fs::read_to_string(path).ok()).collect();
     seeds.push(match target {
@@ -329,9 +180,9 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
 
-    let failure = std::env::temp_dir().join("fuzz_failure.mo");
-    let current = std::env::temp_dir().join("fuzz_current.mo");
-    let mut random = Random(seconds ^ 0x5851_f42d_4c95_7f2d);
+    let failure = std::env::temp_dir().join("attack_failure.mo");
+    let current = std::env::temp_dir().join("attack_current.mo");
+    let mut random = Random(seed ^ 0x5851_f42d_4c95_7f2d);
     let start = Instant::now();
     let (mut n_texts, mut n_right, mut n_bytes) = (0_u64, 0_u64, 0_u64);
     let mut slowest = Duration::ZERO;
