@@ -14,7 +14,8 @@ pub struct RandomParameter {
     pub distribution: Distribution,
 }
 
-/// Orthonormal polynomials Phi_0 = 1, Phi_1, .. Phi_m in independent random parameters, each a product of polynomials of the germs.
+/// Orthonormal polynomials Phi_0 = 1, Phi_1, .. Phi_m in independent random parameters, each a product of polynomials
+/// of the germs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Basis {
     /// The parameters.

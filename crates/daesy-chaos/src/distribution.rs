@@ -1,12 +1,13 @@
 //! Distributions of random parameters.
 //!
-//! A parameter is a function of a standard random variable, its germ, in whose polynomials everything is expanded: an affine function for
-//! most distributions, so that polynomials of the parameter are polynomials of the germ. The lognormal distribution is the exception: its
-//! moments do not determine it and its polynomials are not complete [@ernst2012], so its germ is the normal variable behind it.
+//! A parameter is a function of a standard random variable, its germ, in whose polynomials everything is expanded: an
+//! affine function for most distributions, so that polynomials of the parameter are polynomials of the germ. The
+//! lognormal distribution is the exception: its moments do not determine it and its polynomials are not complete
+//! [@ernst2012], so its germ is the normal variable that it is the exponential of.
 
 use crate::error::ChaosError;
 use crate::recurrence::{Recurrence, Rule};
-use crate::special_functions::{
+use daesy_random::special_functions::{
     beta_distribution, gamma_distribution, invert, ln_gamma, normal_distribution, normal_quantile,
 };
 
@@ -164,7 +165,8 @@ impl Distribution {
         }
     }
 
-    /// Mean and scale that make the parameter of its germ: parameter = shift + scale germ, the exponential of that for lognormal.
+    /// Mean and scale that make the parameter of its germ: parameter = shift + scale germ, the exponential of that
+    /// for lognormal.
     fn affine(&self) -> Affine {
         let ends = |min: f64, max: f64| Affine { shift: 0.5 * (min + max), scale: 0.5 * (max - min) };
         match *self {
@@ -289,8 +291,8 @@ impl Distribution {
         }
     }
 
-    /// Recurrence coefficients of the germ's orthonormal polynomials: n of each kind, enough for degree n and Gauss rules of n points.
-    /// Closed forms where there are some, the discretized Stieltjes procedure otherwise.
+    /// Recurrence coefficients of the germ's orthonormal polynomials: n of each kind, enough for degree n and Gauss
+    /// rules of n points. Closed forms where there are some, the discretized Stieltjes procedure otherwise.
     ///
     /// # Errors
     /// When samples have too few different values.
@@ -340,7 +342,7 @@ impl Distribution {
         }
     }
 
-    /// Largest degree of the germ's polynomials; nothing where there is no limit.
+    /// Largest degree of the germ's polynomials; `None` if there is no limit.
     #[must_use]
     pub fn max_degree(&self) -> Option<usize> {
         let Self::Samples(values) = self else { return None };

@@ -1,22 +1,24 @@
 //! The Galerkin expansion of a model: a larger model whose unknowns are the coefficients of the series.
 //!
-//! The series is put into every equation and the residual is made orthogonal to every polynomial [@pulch2008, sec. 2.3]. What is linear in
-//! the unknowns becomes
+//! The series is put into every equation and the residual is made orthogonal to every polynomial
+//! [@pulch2008, sec. 2.3]. What is linear in the unknowns becomes
 //!
 //! ```text
 //! <Phi_l c(xi) x> = sum over k of <c Phi_l Phi_k> x_k
 //! ```
 //!
-//! with coefficients c of any form: without random parameters each x_l keeps its coefficient (the Kronecker product with the identity);
-//! with them the matrix `<c Phi_l Phi_k>` is computed once, over the parameters that c depends on and no others. Gauss quadrature gives it
-//! exactly for polynomials and to rounding for smooth functions (the number of points is doubled until nothing changes). What is not
-//! linear is evaluated at the points of a tensor grid, symbolically:
+//! with coefficients c of any form: without random parameters each x_l keeps its coefficient (the Kronecker product
+//! with the identity); with them the matrix `<c Phi_l Phi_k>` is computed once, over the parameters that c depends on
+//! and no others. Gauss quadrature gives it exactly for polynomials and to rounding for smooth functions (the number
+//! of points is doubled until nothing changes). What is not linear is evaluated at the points of a tensor grid,
+//! symbolically:
 //!
 //! ```text
 //! <Phi_l f(x, xi)> = sum over q of w_q Phi_l(xi_q) f(sum over k of x_k Phi_k(xi_q), xi_q)
 //! ```
 //!
-//! The result is a flat model like any other: it is regularized, compiled and integrated the same way. Its variables are called `x#k`.
+//! The result is a flat model like any other: it is regularized, compiled and integrated the same way. Its variables
+//! are called `x#k`.
 
 mod coefficient;
 mod terms;
@@ -91,7 +93,8 @@ fn refuse<T>(reason: impl Into<String>, name: Option<&str>) -> Result<T, ChaosEr
     Err(ChaosError::NotExpandable { reason: reason.into(), name: name.map(str::to_owned) })
 }
 
-/// Whether all equations are linear in unknowns and inputs whatever the parameters; otherwise the position of one that is not.
+/// Whether all equations are linear in unknowns and inputs whatever the parameters; otherwise the position of one
+/// that is not.
 ///
 /// # Errors
 /// When the model has events, or parameters that initial equations determine.
@@ -189,7 +192,8 @@ fn ramp_expression(graph: &mut Graph, ramp: Ramp) -> ExprId {
     graph.no_event(value)
 }
 
-/// A flat model prepared for splitting: dependent parameters are written out, variables that are known functions put in.
+/// A flat model prepared for splitting: dependent parameters are written out, variables that are known functions put
+/// in.
 struct Model<'a> {
     flat: &'a FlatDae,
     graph: Graph,
@@ -276,8 +280,8 @@ impl<'a> Model<'a> {
         variable.kind == VariableKind::Continuous || self.random_inputs.contains(&var)
     }
 
-    /// Residuals rhs - lhs with dependent parameters written out; where one is not linear, variables that are known functions of
-    /// time and parameters are put in.
+    /// Residuals rhs - lhs with dependent parameters written out; where one is not linear, variables that are known
+    /// functions of time and parameters are put in.
     fn residuals(&mut self, equations: &[Equation]) -> Vec<ExprId> {
         let mut residuals: Vec<ExprId> = equations
             .iter()

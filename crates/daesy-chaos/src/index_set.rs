@@ -12,7 +12,8 @@ pub struct IndexSet {
     place: HashMap<MultiIndex, usize>,
 }
 
-/// Number of terms of total degree at most `degree` in `n` parameters: (n + degree)! / (n! degree!), as a float since it can be huge.
+/// Number of terms of total degree at most `degree` in `n` parameters: (n + degree)! / (n! degree!), as a float since
+/// it can be huge.
 #[must_use]
 pub fn total_degree_terms(n: usize, degree: usize) -> f64 {
     (1..=degree).fold(1.0, |product, k| product * (n + k) as f64 / k as f64)
@@ -42,7 +43,8 @@ impl IndexSet {
         Self::all(n_parameters, degree, &|index| index.iter().map(|&k| usize::from(k)).sum::<usize>() <= degree)
     }
 
-    /// The hyperbolic cross: the product of (k_i + 1) at most degree + 1. Few interactions, high degrees of single parameters.
+    /// The hyperbolic cross: the product of (k_i + 1) at most degree + 1. Few interactions, high degrees of single
+    /// parameters.
     #[must_use]
     pub fn hyperbolic(n_parameters: usize, degree: usize) -> Self {
         Self::all(n_parameters, degree, &|index| {

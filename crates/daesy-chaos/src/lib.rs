@@ -1,14 +1,15 @@
-//! Random parameters: distributions, orthonormal polynomials, quadrature, the Galerkin expansion of models, moments and Sobol indices.
+//! Random parameters: distributions, orthonormal polynomials, quadrature, the Galerkin expansion of models, moments
+//! and Sobol indices.
 //!
-//! A quantity that depends on independent random parameters is written as a series of polynomials that are orthonormal for their
-//! distributions [@pulch2008, sec. 2.3]:
+//! A quantity that depends on independent random parameters is written as a series of polynomials that are
+//! orthonormal for their distributions [@pulch2008, sec. 2.3]:
 //!
 //! ```text
 //! X(xi, t) = v_0(t) Phi_0(xi) + .. + v_m(t) Phi_m(xi)        mean v_0, variance v_1^2 + .. + v_m^2
 //! ```
 //!
-//! The coefficients come from the model itself, expanded into a larger one whose unknowns they are ([`galerkin`]), or from
-//! values of the model at points ([`projection`]).
+//! The coefficients come from the model itself, expanded into a larger one whose unknowns they are ([`galerkin`]), or
+//! from values of the model at points ([`projection`]).
 #![forbid(unsafe_code)]
 
 pub mod basis;
@@ -20,7 +21,6 @@ pub mod projection;
 pub mod recurrence;
 pub mod sampling;
 mod sobol_directions;
-pub mod special_functions;
 pub mod surrogate;
 
 pub use basis::{Basis, RandomParameter};

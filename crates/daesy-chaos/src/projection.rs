@@ -1,8 +1,9 @@
 //! Coefficients from values at points: tensor grids, sparse grids, adaptive grids and regression.
 //!
-//! Every method gives points and, for every polynomial, weights: coefficient = sum over points of weight times value. A sparse grid sums
-//! full tensor projections with the signs of the combination technique, so that no polynomial is aliased by another one of the same tensor
-//! ([@conrad2013]; a sparse quadrature rule applied to every coefficient would do that).
+//! Every method gives points and, for every polynomial, weights: coefficient = sum over points of weight times value.
+//! A sparse grid sums full tensor projections with the signs of the combination technique, so that no polynomial is
+//! aliased by another one of the same tensor ([@conrad2013]; a sparse quadrature rule applied to every coefficient
+//! would do that).
 
 use std::collections::HashMap;
 
@@ -39,7 +40,8 @@ pub struct Projection {
 /// More points than this are refused.
 pub const MAX_POINTS: f64 = 5e6;
 
-/// One-dimensional rules by parameter and level, made when needed. Level k integrates squares of polynomials of degree k.
+/// One-dimensional rules by parameter and level, made when needed. Level k integrates squares of polynomials of
+/// degree k.
 struct Rules<'a> {
     basis: &'a Basis,
     family: RuleFamily,
@@ -180,8 +182,8 @@ fn combination_factor(set: &IndexSet, index: &[u16]) -> f64 {
     descend(set, &mut index.to_vec(), 0, 1.0)
 }
 
-/// Projection on a basis by a sparse grid: for every polynomial of the (downward closed) basis the grid has the differences of
-/// one-dimensional rules of the same degrees.
+/// Projection on a basis by a sparse grid: for every polynomial of the (downward closed) basis the grid has the
+/// differences of one-dimensional rules of the same degrees.
 ///
 /// # Errors
 /// When there would be too many points.
@@ -224,9 +226,9 @@ pub struct AdaptiveOptions {
 /// Values of all variables at a point, variable by variable with `n_rows` each.
 pub type PointValues = std::sync::Arc<Vec<f64>>;
 
-/// Grows a basis and its sparse grid together where the coefficients decay slowest ([@gerstner2003] for the growth, [@conrad2013] for the
-/// projection), from the index set of `start`: interactions of parameters that show in no smaller part must be in it to be seen. `evaluate`
-/// gives the values at points; a point is asked for once.
+/// Grows a basis and its sparse grid together where the coefficients decay slowest ([@gerstner2003] for the growth,
+/// [@conrad2013] for the projection), from the index set of `start`: interactions of parameters that show in no
+/// smaller part must be in it to be seen. `evaluate` gives the values at points; a point is asked for once.
 ///
 /// # Errors
 /// What `evaluate` says, or that the polynomials do not exist.
@@ -371,7 +373,8 @@ pub fn regression(basis: &Basis, points: Vec<Vec<f64>>) -> Result<Projection, Ch
             }
         }
     } else {
-        // Many samples: the normal equations are well conditioned, since the polynomials are nearly orthonormal on them.
+        // Many samples: the normal equations are well conditioned, since the polynomials are nearly orthonormal on
+        // them.
         let gram = matrix.transpose() * &matrix;
         let rows = gram.partial_piv_lu().solve(matrix.transpose().to_owned());
         for (term, row) in weights.iter_mut().enumerate() {

@@ -1,6 +1,7 @@
 //! Three-term recurrences of orthogonal polynomials and Gauss quadrature from them.
 //!
-//! For a probability measure the orthonormal polynomials satisfy, with a_k and b_k of the monic ones [@gautschi2004, sec. 1.3],
+//! For a probability measure the orthonormal polynomials satisfy, with a_k and b_k of the monic ones
+//! [@gautschi2004, sec. 1.3],
 //!
 //! ```text
 //! sqrt(b_(k+1)) p_(k+1)(x) = (x - a_k) p_k(x) - sqrt(b_k) p_(k-1)(x),      p_0 = 1, p_(-1) = 0
@@ -24,8 +25,8 @@ pub struct Rule {
     pub points: Vec<f64>,
     /// Weights; they sum to one.
     pub weights: Vec<f64>,
-    /// Highest degree of the polynomials that the rule can project on without aliasing among themselves: twice this degree is
-    /// integrated exactly.
+    /// Highest degree of the polynomials that the rule can project on without aliasing among themselves: twice this
+    /// degree is integrated exactly.
     pub degree: usize,
 }
 
@@ -59,7 +60,8 @@ impl Recurrence {
         Self::from_monic(a, (1..=n).map(|k| k as f64 * (k as f64 + shape - 1.0)))
     }
 
-    /// Jacobi polynomials: density proportional to (1 + x)^(alpha - 1) (1 - x)^(beta - 1) on [-1, 1], the beta distribution.
+    /// Jacobi polynomials: density proportional to (1 + x)^(alpha - 1) (1 - x)^(beta - 1) on [-1, 1], the beta
+    /// distribution.
     #[must_use]
     pub fn jacobi(n: usize, alpha: f64, beta: f64) -> Self {
         let (p, q) = (beta - 1.0, alpha - 1.0);
@@ -82,8 +84,9 @@ impl Recurrence {
         Self::from_monic(a, b)
     }
 
-    /// Polynomials orthogonal on weighted points, by the Lanczos process with full reorthogonalization: the discretized Stieltjes
-    /// procedure [@gautschi2004, sec. 2.2], stable as long as there are more points than polynomials.
+    /// Polynomials orthogonal on weighted points, by the Lanczos process with full reorthogonalization: the
+    /// discretized Stieltjes procedure [@gautschi2004, sec. 2.2], stable as long as there are more points than
+    /// polynomials.
     ///
     /// # Errors
     /// When there are too few different points.
@@ -140,9 +143,9 @@ impl Recurrence {
 
     /// The Gauss rule of n points: exact for polynomials up to degree 2 n - 1.
     ///
-    /// Points are the eigenvalues of the Jacobi matrix [@golub1969], polished by Newton's method on the polynomial itself; weights are
-    /// the reciprocals of the Christoffel sums p_0^2 + .. + p_(n-1)^2, which are sums of positive numbers, so that the tiny weights of the
-    /// tails keep their relative accuracy.
+    /// Points are the eigenvalues of the Jacobi matrix [@golub1969], polished by Newton's method on the polynomial
+    /// itself; weights are the reciprocals of the Christoffel sums p_0^2 + .. + p_(n-1)^2, which are sums of positive
+    /// numbers, so that the tiny weights of the tails keep their relative accuracy.
     #[must_use]
     pub fn gauss(&self, n: usize) -> Rule {
         let mut points = eigenvalues(self.a[..n].to_vec(), self.root_b[..n.saturating_sub(1)].to_vec());
@@ -185,8 +188,8 @@ impl Recurrence {
         Rule { points, weights, degree: n - 1 }
     }
 
-    /// p_n and its slope at a point, and the sum of squares of the polynomials before, all divided by a common scale so that nothing
-    /// overflows.
+    /// p_n and its slope at a point, and the sum of squares of the polynomials before, all divided by a common scale
+    /// so that nothing overflows.
     fn sums(&self, x: f64, n: usize) -> Sums {
         const BIG: f64 = 1e120;
         let (mut value, mut before) = (1.0, 0.0);
@@ -212,8 +215,9 @@ impl Recurrence {
         Sums { value, slope, christoffel, log_scale }
     }
 
-    /// A rule whose points are among those of every larger one: weighted Leja points [@narayan2014], chosen one after the other to maximize
-    /// sqrt(density) times the distances to those before, with the weights that integrate their interpolant exactly.
+    /// A rule whose points are among those of every larger one: weighted Leja points [@narayan2014], chosen one after
+    /// the other to maximize sqrt(density) times the distances to those before, with the weights that integrate their
+    /// interpolant exactly.
     ///
     /// Candidates are the points of a large Gauss rule, whose weight over spacing is the density.
     #[must_use]
@@ -380,8 +384,8 @@ mod tests {
 
     #[test]
     fn weights_in_the_tails_keep_their_relative_accuracy() {
-        // The outermost point of the 64-point Hermite rule for exp(-x^2) is 10.526.. with weight 5.5357e-49; for the standard
-        // normal the point is times sqrt(2) and the weight over sqrt(pi).
+        // The outermost point of the 64-point Hermite rule for exp(-x^2) is 10.526.. with weight 5.5357e-49; for the
+        // standard normal the point is times sqrt(2) and the weight over sqrt(pi).
         let rule = Recurrence::hermite(64).gauss(64);
         assert!((rule.points[63] / std::f64::consts::SQRT_2 - 10.526_123_167_960_546).abs() < 1e-12);
         let weight = rule.weights[63] * std::f64::consts::PI.sqrt();

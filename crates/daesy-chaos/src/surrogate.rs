@@ -161,7 +161,8 @@ impl Surrogate {
         Quantiles { values: quantiles }
     }
 
-    /// Largest magnitude of a polynomial's coefficient over all rows, relative to the largest standard deviation, by variable.
+    /// Largest magnitude of a polynomial's coefficient over all rows, relative to the largest standard deviation, by
+    /// variable.
     #[must_use]
     pub fn decay(&self, series: &Series) -> Vec<f64> {
         let largest = series.std().into_iter().fold(0.0, f64::max);
@@ -227,7 +228,7 @@ mod tests {
         let below: f64 = (0..n)
             .map(|k| {
                 let x1 = 2.0 * (f64::from(k) + 0.5) / f64::from(n);
-                crate::special_functions::normal_distribution(median / x1 - 1.0) / f64::from(n)
+                daesy_random::special_functions::normal_distribution(median / x1 - 1.0) / f64::from(n)
             })
             .sum();
         assert!((below - 0.5).abs() < 2e-3, "{below}");

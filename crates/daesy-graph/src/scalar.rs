@@ -8,6 +8,8 @@
 //! - `div` truncates towards zero, `mod(a, b) = a - floor(a / b) * b`, `rem(a, b) = a - div(a, b) * b`;
 //! - `min`, `max` and `sign` pass NaN on, relations with NaN are false except `<>`;
 //! - zeros have no sign: `atan2(-0, -1) = pi`, and `atan2(0, 0) = 0` whatever the signs;
+//! - elementary functions are those of the crate `libm`, not of the platform, so that a model has the same
+//!   parameters on every machine;
 //! - `noEvent` and its opposite are the identity, and `homotopy(actual, simplified)` is `actual`.
 
 use crate::node::{BinaryOp, UnaryOp};
@@ -42,18 +44,18 @@ pub fn apply_unary(op: UnaryOp, a: f64) -> f64 {
             }
         }
         UnaryOp::Sqrt => a.sqrt(),
-        UnaryOp::Exp => a.exp(),
-        UnaryOp::Log => a.ln(),
-        UnaryOp::Log10 => a.log10(),
-        UnaryOp::Sin => a.sin(),
-        UnaryOp::Cos => a.cos(),
-        UnaryOp::Tan => a.tan(),
-        UnaryOp::Asin => a.asin(),
-        UnaryOp::Acos => a.acos(),
-        UnaryOp::Atan => a.atan(),
-        UnaryOp::Sinh => a.sinh(),
-        UnaryOp::Cosh => a.cosh(),
-        UnaryOp::Tanh => a.tanh(),
+        UnaryOp::Exp => libm::exp(a),
+        UnaryOp::Log => libm::log(a),
+        UnaryOp::Log10 => libm::log10(a),
+        UnaryOp::Sin => libm::sin(a),
+        UnaryOp::Cos => libm::cos(a),
+        UnaryOp::Tan => libm::tan(a),
+        UnaryOp::Asin => libm::asin(a),
+        UnaryOp::Acos => libm::acos(a),
+        UnaryOp::Atan => libm::atan(a),
+        UnaryOp::Sinh => libm::sinh(a),
+        UnaryOp::Cosh => libm::cosh(a),
+        UnaryOp::Tanh => libm::tanh(a),
         UnaryOp::Ceil => a.ceil(),
         UnaryOp::Floor => a.floor(),
         UnaryOp::NoEvent | UnaryOp::WithEvents => a,
@@ -68,9 +70,9 @@ pub fn apply_binary(op: BinaryOp, a: f64, b: f64) -> f64 {
         BinaryOp::Sub => a - b,
         BinaryOp::Mul => a * b,
         BinaryOp::Div => a / b,
-        BinaryOp::Pow => a.powf(b),
+        BinaryOp::Pow => libm::pow(a, b),
         // Adding zero takes the sign from a zero.
-        BinaryOp::Atan2 => (a + 0.0).atan2(b + 0.0),
+        BinaryOp::Atan2 => libm::atan2(a + 0.0, b + 0.0),
         BinaryOp::Min => {
             if a < b || a.is_nan() {
                 a

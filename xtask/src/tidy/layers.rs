@@ -14,12 +14,13 @@ const LAYERS: &[Layer] = &[
     Layer { name: "daesy-graph", may_use: &[] },
     Layer { name: "daesy-model", may_use: &["daesy-graph"] },
     Layer { name: "daesy-pencil", may_use: &[] },
+    Layer { name: "daesy-random", may_use: &[] },
     Layer { name: "daesy-structure", may_use: &["daesy-graph", "daesy-pencil"] },
     Layer { name: "daesy-system", may_use: &[] },
     Layer { name: "daesy-compile", may_use: &["daesy-graph", "daesy-system"] },
     Layer { name: "daesy-integrate", may_use: &["daesy-system", "daesy-pencil"] },
-    Layer { name: "daesy-estimate", may_use: &["daesy-system", "daesy-integrate", "daesy-pencil"] },
-    Layer { name: "daesy-chaos", may_use: &["daesy-graph", "daesy-system", "daesy-integrate"] },
+    Layer { name: "daesy-estimate", may_use: &["daesy-system", "daesy-integrate", "daesy-pencil", "daesy-random"] },
+    Layer { name: "daesy-chaos", may_use: &["daesy-graph", "daesy-system", "daesy-integrate", "daesy-random"] },
     Layer {
         name: "daesy-transfer",
         may_use: &[
@@ -52,6 +53,7 @@ const LAYERS: &[Layer] = &[
             "daesy-graph",
             "daesy-model",
             "daesy-pencil",
+            "daesy-random",
             "daesy-structure",
             "daesy-system",
             "daesy-compile",

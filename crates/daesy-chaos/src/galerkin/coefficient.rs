@@ -579,7 +579,8 @@ impl<'a> Projector<'a> {
         graph.number(value)
     }
 
-    /// The degree of an expression as a polynomial of random parameters that are polynomials of their germs; nothing otherwise.
+    /// The degree of an expression as a polynomial of random parameters that are polynomials of their germs; `None`
+    /// otherwise.
     fn polynomial_degree(&mut self, graph: &Graph, expr: ExprId) -> Option<usize> {
         let mut degrees: HashMap<ExprId, Option<usize>> = HashMap::new();
         let below = self.reach.below(graph, &[expr]).to_vec();

@@ -88,8 +88,8 @@ pub(super) fn split_residual(
     split
 }
 
-/// Variables that an equation gives as functions of time and parameters alone, such as a resistance at a fixed temperature, one after the
-/// other.
+/// Variables that an equation gives as functions of time and parameters alone, such as a resistance at a fixed
+/// temperature, one after the other.
 pub(super) fn known_variables(
     graph: &mut Graph,
     flat: &FlatDae,

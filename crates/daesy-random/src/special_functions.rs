@@ -1,68 +1,54 @@
-//! The special functions behind distributions: logarithm of the gamma function, incomplete gamma and beta functions, the normal
-//! distribution and its inverse.
+//! The special functions of distributions: logarithm of the gamma function, incomplete gamma and beta functions, the
+//! normal distribution and its inverse.
 //!
 //! Each is accurate to about 1e-14 relative over the range that distributions use.
 
+pub use libm::lgamma as ln_gamma;
 use std::f64::consts::{PI, SQRT_2};
 
-/// Logarithm of the gamma function for positive arguments, by Stirling's series after shifting the argument above 15.
-#[must_use]
-pub fn ln_gamma(x: f64) -> f64 {
-    // Coefficients B_2k / (2k (2k - 1)) of the series.
-    const SERIES: [f64; 7] =
-        [1.0 / 12.0, -1.0 / 360.0, 1.0 / 1260.0, -1.0 / 1680.0, 1.0 / 1188.0, -691.0 / 360_360.0, 1.0 / 156.0];
-    let (mut shifted, mut product) = (x, 1.0);
-    while shifted < 15.0 {
-        product *= shifted;
-        shifted += 1.0;
-    }
-    let inverse = 1.0 / shifted;
-    let square = inverse * inverse;
-    let series = SERIES.iter().rev().fold(0.0, |sum, coefficient| sum * square + coefficient) * inverse;
-    (shifted - 0.5) * shifted.ln() - shifted + 0.5 * (2.0 * PI).ln() + series - product.ln()
-}
-
-/// Regularized lower incomplete gamma function P(a, x): the distribution function of the gamma distribution with unit scale.
+/// Regularized lower incomplete gamma function P(a, x): the distribution function of the gamma distribution with unit
+/// scale.
 #[must_use]
 pub fn gamma_distribution(a: f64, x: f64) -> f64 {
+    if x < a + 1.0 { gamma_series(a, x).clamp(0.0, 1.0) } else { 1.0 - gamma_tail(a, x) }
+}
+
+/// Regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x), accurate where it is small.
+#[must_use]
+pub fn gamma_tail(a: f64, x: f64) -> f64 {
+    if x < a + 1.0 {
+        return (1.0 - gamma_series(a, x)).clamp(0.0, 1.0);
+    }
+    if x == f64::INFINITY {
+        return 0.0;
+    }
+    // Gamma(a, x) = x^a e^-x / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - ..)))
+    // [@press2007, sec. 6.2]
+    let fraction = continued_fraction(x + 1.0 - a, |n| [-n * (n - a), x + 1.0 - a + 2.0 * n]);
+    (gamma_front(a, x) / fraction).clamp(0.0, 1.0)
+}
+
+/// x^a e^-x / Gamma(a)
+fn gamma_front(a: f64, x: f64) -> f64 {
+    (a * x.ln() - x - ln_gamma(a)).exp()
+}
+
+/// P = x^a e^-x / Gamma(a) sum over n of x^n / (a (a + 1) .. (a + n))
+fn gamma_series(a: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }
-    let front = (a * x.ln() - x - ln_gamma(a)).exp();
-    if x < a + 1.0 {
-        // P = x^a e^-x / Gamma(a) sum over n of x^n / (a (a + 1) .. (a + n))
-        let (mut term, mut sum, mut n) = (1.0 / a, 1.0 / a, a);
-        while term > sum * 1e-17 {
-            n += 1.0;
-            term *= x / n;
-            sum += term;
-        }
-        return (front * sum).min(1.0);
+    let (mut term, mut sum, mut n) = (1.0 / a, 1.0 / a, a);
+    while term > sum * 1e-17 {
+        n += 1.0;
+        term *= x / n;
+        sum += term;
     }
-    // 1 - P by Lentz's continued fraction.
-    const TINY: f64 = 1e-300;
-    let mut b = x + 1.0 - a;
-    let mut c = 1.0 / TINY;
-    let mut d = 1.0 / b;
-    let mut fraction = d;
-    for n in 1..10_000 {
-        let n = f64::from(n);
-        let numerator = -n * (n - a);
-        b += 2.0;
-        d = numerator * d + b;
-        d = 1.0 / if d.abs() < TINY { TINY } else { d };
-        c = b + numerator / c;
-        c = if c.abs() < TINY { TINY } else { c };
-        let factor = d * c;
-        fraction *= factor;
-        if (factor - 1.0).abs() < 1e-16 {
-            break;
-        }
-    }
-    (1.0 - front * fraction).max(0.0)
+    gamma_front(a, x) * sum
 }
 
-/// Regularized incomplete beta function I_x(a, b): the distribution function of the beta distribution on [0, 1].
+/// Regularized incomplete beta function I_x(a, b): the distribution function of the beta distribution on [0, 1]
+/// [@press2007, sec. 6.4].
 #[must_use]
 pub fn beta_distribution(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 {
@@ -75,65 +61,42 @@ pub fn beta_distribution(a: f64, b: f64, x: f64) -> f64 {
         return 1.0 - beta_distribution(b, a, 1.0 - x);
     }
     let front = (ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (-x).ln_1p()).exp() / a;
-    const TINY: f64 = 1e-300;
-    let guard = |value: f64| if value.abs() < TINY { TINY } else { value };
-    let (mut c, mut d) = (1.0, 1.0 / guard(1.0 - (a + b) * x / (a + 1.0)));
-    let mut fraction = d;
-    for m in 1..10_000 {
-        let m = f64::from(m);
-        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
-        d = 1.0 / guard(1.0 + even * d);
-        c = guard(1.0 + even / c);
-        fraction *= d * c;
-        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
-        d = 1.0 / guard(1.0 + odd * d);
-        c = guard(1.0 + odd / c);
-        let factor = d * c;
-        fraction *= factor;
+    // 1 + d_1 / (1 + d_2 / (1 + ..)), even and odd d by formulas of their own
+    let fraction = continued_fraction(1.0, |n| {
+        let m = (0.5 * n).floor();
+        let numerator = if 2.0 * m == n {
+            m * (b - m) * x / ((a + n - 1.0) * (a + n))
+        } else {
+            -(a + m) * (a + b + m) * x / ((a + n - 1.0) * (a + n))
+        };
+        [numerator, 1.0]
+    });
+    front / fraction
+}
+
+/// `b_0 + a_1 / (b_1 + a_2 / (b_2 + ..))` by the modified method of Lentz [@press2007, sec. 5.2]; `term(n)` gives
+/// `[a_n, b_n]`.
+fn continued_fraction(first: f64, term: impl Fn(f64) -> [f64; 2]) -> f64 {
+    let guard = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
+    let mut value = guard(first);
+    let (mut c, mut d) = (value, 0.0);
+    for n in 1..10_000 {
+        let [a, b] = term(f64::from(n));
+        d = 1.0 / guard(b + a * d);
+        c = guard(b + a / c);
+        let factor = c * d;
+        value *= factor;
         if (factor - 1.0).abs() < 1e-16 {
             break;
         }
     }
-    front * fraction
+    value
 }
 
 /// Distribution function of the standard normal distribution, accurate in both tails.
 #[must_use]
 pub fn normal_distribution(x: f64) -> f64 {
-    0.5 * complementary_error_function(-x / SQRT_2)
-}
-
-/// erfc(x) through the incomplete gamma function, 1 - erf(x).
-fn complementary_error_function(x: f64) -> f64 {
-    if x < 0.0 {
-        return 2.0 - complementary_error_function(-x);
-    }
-    if x > 30.0 {
-        return 0.0;
-    }
-    if x < 1.0 {
-        return 1.0 - gamma_distribution(0.5, x * x);
-    }
-    // erfc(x) = x e^(-x^2) / sqrt(pi) * 1 / (x^2 + 1/2 - (1/2) / (x^2 + 5/2 - (3) / ..)), by Lentz.
-    const TINY: f64 = 1e-300;
-    let square = x * x;
-    let mut b = square + 0.5;
-    let mut c = 1.0 / TINY;
-    let mut d = 1.0 / b;
-    let mut fraction = d;
-    for n in 1..10_000 {
-        let n = f64::from(n);
-        let numerator = -n * (n - 0.5);
-        b += 2.0;
-        d = 1.0 / (numerator * d + b);
-        c = b + numerator / c;
-        let factor = d * c;
-        fraction *= factor;
-        if (factor - 1.0).abs() < 1e-16 {
-            break;
-        }
-    }
-    x * (-square).exp() / PI.sqrt() * fraction
+    0.5 * libm::erfc(-x / SQRT_2)
 }
 
 /// Inverse of [`normal_distribution`] on (0, 1): a rational start value [@acklam2003] and two steps of Halley's method.
@@ -183,7 +146,8 @@ pub fn normal_quantile(p: f64) -> f64 {
 }
 
 /// Solves F(x) = p for an increasing F on [low, high] by Newton's method kept inside a shrinking bracket.
-pub(crate) fn invert(
+#[must_use]
+pub fn invert(
     p: f64,
     mut low: f64,
     mut high: f64,
