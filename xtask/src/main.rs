@@ -1,10 +1,11 @@
-//! Developer commands of daesy: `cargo xtask test | tidy | book | bench NAME | study NAME`.
+//! Developer commands of daesy: `cargo xtask test | tidy | book | miri | bench NAME | study NAME`.
 #![forbid(unsafe_code)]
 
 mod book;
 mod browser;
 mod conformance;
 mod dependencies;
+mod memory;
 mod problem;
 mod process;
 mod programs;
@@ -24,6 +25,7 @@ Developer commands of daesy.
     cargo xtask test [STEP..]     everything that must hold before a commit
     cargo xtask tidy              the rules of the house that no compiler checks
     cargo xtask book              build the book and run every command in it
+    cargo xtask miri              the portable path of compiled code under Miri
     cargo xtask bench [NAME ..]   a benchmark against peers; without a name, the list
     cargo xtask study [NAME ..]   a long study; without a name, the list
     cargo xtask conformance ..    the examples of a library against its reference results
@@ -35,8 +37,9 @@ cargo xtask test [STEP..]
 
 Runs, in this order, every check that applies to the tree: formatting, tidy, dependencies
 (licences, advisories, yanked versions), clippy with warnings denied, Rust tests and doc tests,
-rustdoc with warnings denied, the demo, Python tests, notebooks, the book, and the pages in a
-browser. Python tests and notebooks appear once the tree has some.
+machine code and memory under valgrind, rustdoc with warnings denied, packages as a registry would
+get them, the demo, Python tests, notebooks, the book, and the pages in a browser. Python tests and
+notebooks appear once the tree has some.
 
 With STEP names only those steps run. A check whose tool is missing is skipped and named; with
 CI=true in the environment it fails instead. The exit status is 0 when nothing failed.";
@@ -63,6 +66,13 @@ Builds book/src into book/output (self-contained pages) and runs what the chapte
 Each chapter runs in a folder of its own that starts as a copy of book/examples, with the
 repository's `problems` beside it, and finds the freshly built `daesy` on its PATH.
 `--no-run` only builds the pages.";
+
+const MIRI_HELP: &str = "\
+cargo xtask miri
+
+Runs the tests of the crate that holds `unsafe` under Miri, on its portable path: Miri knows neither
+vector instructions nor machine code. Needs a nightly toolchain with the component miri, and says so
+where there is none. It takes minutes and is no part of `cargo xtask test`.";
 
 const BENCH_HELP: &str = "\
 cargo xtask bench [NAME [ARGUMENTS..]]
@@ -114,6 +124,7 @@ fn main() -> ExitCode {
         "test" => TEST_HELP,
         "tidy" => TIDY_HELP,
         "book" => BOOK_HELP,
+        "miri" => MIRI_HELP,
         "bench" => BENCH_HELP,
         "study" => STUDY_HELP,
         "conformance" => CONFORMANCE_HELP,
@@ -138,6 +149,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(&workspace),
         "book" => book::run(&workspace, !rest.iter().any(|a| a == "--no-run")),
         "conformance" => conformance::run(&workspace, rest),
+        "miri" => memory::miri(&workspace),
         "bench" => programs::run(&workspace, Shelf::Benchmarks, rest),
         _ => programs::run(&workspace, Shelf::Studies, rest),
     };

@@ -91,7 +91,8 @@ fn has_feature(root: &Path, name: &str) -> bool {
     lines.filter_map(|line| line.split_once('=')).any(|(key, _)| key.trim() == name)
 }
 
-/// Lets builds of peers in C find CMake and libclang where the environment of a benchmark has them, and optimizes them for this machine.
+/// Lets builds of peers in C find CMake and libclang where the environment of a benchmark has them, and optimizes
+/// them for this machine.
 fn build_tools(interpreter: &Path, command: &mut Command) {
     let Some(folder) = interpreter.parent() else { return };
     let paths = std::env::var_os("PATH").unwrap_or_default();

@@ -40,7 +40,8 @@ pub fn environment(workspace: &Workspace, name: &str, packages: &[&str]) -> Resu
 /// What tests and notebooks need beside the package.
 const REQUIREMENTS: &str = "python/tests/requirements.txt";
 
-/// The environment of tests and notebooks, with the extension built like the rest of the tests and put beside the package.
+/// The environment of tests and notebooks, with the extension built like the rest of the tests and put beside the
+/// package.
 fn test_environment(workspace: &Workspace) -> Result<PathBuf, String> {
     let mut build = workspace.cargo();
     // With the features that the tests of the whole workspace have, so that nothing is compiled twice.

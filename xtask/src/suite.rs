@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::workspace::Workspace;
-use crate::{book, browser, dependencies, process, python, tidy};
+use crate::{book, browser, dependencies, memory, process, python, tidy};
 
 /// How a step ended.
 pub enum Outcome {
@@ -44,7 +44,9 @@ fn steps(workspace: &Workspace) -> Vec<Step> {
         Step { name: "dependencies", check: dependencies::check },
         Step { name: "clippy", check: clippy },
         Step { name: "rust", check: rust_tests },
+        Step { name: "memory", check: memory::check },
         Step { name: "rustdoc", check: rustdoc },
+        Step { name: "package", check: package },
         Step { name: "demo", check: demo },
     ];
     if python::has_package(workspace) {
@@ -217,6 +219,24 @@ fn documentation_complaint(line: &str) -> Option<String> {
     let is_citation = text == "unknown disambiguator ``";
     (is_complaint && !is_summary && !is_citation)
         .then(|| message["rendered"].as_str().unwrap_or(text).trim_end().to_owned())
+}
+
+/// Packs every crate that can be published, as a registry would get it. What the packages hold is built by the other
+/// steps.
+fn package(workspace: &Workspace) -> Outcome {
+    let packages = workspace.metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    let publishable: Vec<&str> = packages
+        .iter()
+        .filter(|package| package["publish"].is_null())
+        .filter_map(|package| package["name"].as_str())
+        .collect();
+    let mut command = workspace.cargo();
+    command.args(["package", "--quiet", "--locked", "--no-verify", "--allow-dirty"]);
+    command.args(publishable.iter().flat_map(|name| ["--package", name]));
+    match process::run(&mut command) {
+        Ok(()) => Outcome::Passed(format!("{} packages", publishable.len())),
+        Err(message) => Outcome::Failed(message),
+    }
 }
 
 fn demo(workspace: &Workspace) -> Outcome {

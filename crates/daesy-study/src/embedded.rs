@@ -3,7 +3,7 @@
 /// A file of the component library.
 macro_rules! library_file {
     ($path:literal) => {
-        ($path, include_str!(concat!("../../../library/", $path)))
+        ($path, include_str!(concat!("../library/", $path)))
     };
 }
 

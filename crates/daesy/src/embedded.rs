@@ -4,10 +4,10 @@ pub use daesy_study::embedded::FILES;
 
 /// The files of the demo: names and texts.
 pub const DEMO: &[(&str, &str)] = &[
-    ("model.mo", include_str!("../../../problems/servo/model.mo")),
-    ("study.toml", include_str!("../../../problems/servo/study.toml")),
-    ("identify.toml", include_str!("../../../problems/servo/identify.toml")),
-    ("servo.csv", include_str!("../../../problems/servo/servo.csv")),
+    ("model.mo", include_str!("../demo/model.mo")),
+    ("study.toml", include_str!("../demo/study.toml")),
+    ("identify.toml", include_str!("../demo/identify.toml")),
+    ("servo.csv", include_str!("../demo/servo.csv")),
 ];
 
 /// The study to simulate among them.

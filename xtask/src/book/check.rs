@@ -175,7 +175,7 @@ fn prepare(room: &Room, folder: &Path) -> std::io::Result<()> {
     copy_tree(&room.problems, &folder.join("problems"))
 }
 
-/// Copies a folder with all below it; nothing where there is none.
+/// Copies a folder with all below it; does nothing if there is none.
 pub fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     if !from.is_dir() {
         return Ok(());

@@ -1,7 +1,7 @@
 //! What studies wrote, put into chapters: a line `{{study NAME}}` or `{{study NAME PART}}`.
 //!
-//! A study writes the folder `book/studies/NAME`. PART is `commands`, `comparison`, `numbers` or a picture's file; without one, commands,
-//! pictures and comparison are shown. So no figure of a study is typed by hand.
+//! A study writes the folder `book/studies/NAME`. PART is `commands`, `comparison`, `numbers` or a picture's file;
+//! without one, commands, pictures and comparison are shown. So no figure of a study is typed by hand.
 
 use std::fmt::Write as _;
 use std::fs;

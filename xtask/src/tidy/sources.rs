@@ -5,7 +5,7 @@ use crate::problem::Problem;
 /// Names that say nothing about what a module is for.
 const EMPTY_NAMES: [&str; 8] = ["util", "utils", "misc", "helper", "helpers", "common", "stuff", "extra"];
 
-/// The one crate that may hold `unsafe`: its vector code runs behind a run-time check.
+/// The one crate that may hold `unsafe`: its vector code runs after a run-time check.
 const UNSAFE_CRATE: &str = "daesy-compile";
 
 /// Crates in which files, processes and the terminal live.
