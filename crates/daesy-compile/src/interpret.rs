@@ -1,9 +1,10 @@
-//! Running a tape: the seam between programs and whatever executes them, and the interpreter behind it.
+//! Running a tape: the seam between programs and whatever executes them, and the interpreter.
 //!
-//! The interpreter takes one step after the other over all lanes. A step is an instruction of the tape, or a product or a sum of
-//! products that several instructions compute (`fuse`), and has a function of its own, known when the interpreter is made
-//! (`step`). With a single lane it works on doubles, else on eight lanes at a time, in AVX2 registers where the processor has
-//! them. What has run often becomes machine code (`native`). All ways give the same bits (see `crate::lanes`).
+//! The interpreter takes one step after the other over all lanes. A step is an instruction of the tape, or a product
+//! or a sum of products that several instructions compute (`fuse`), and has a function of its own, known when the
+//! interpreter is made (`step`). With a single lane it works on doubles, else on eight lanes at a time, in AVX2
+//! registers where the processor has them. What has run often becomes machine code (`native`). All ways give the same
+//! bits (see `crate::lanes`).
 #![allow(unsafe_code)]
 
 mod fuse;
@@ -34,6 +35,22 @@ pub enum ExecutionError {
         /// Values given.
         found: usize,
     },
+    /// More values are asked for than there are outputs.
+    #[error("{found} values asked of a program with {available} outputs")]
+    WrongOutputs {
+        /// Outputs of the program.
+        available: usize,
+        /// Values asked for.
+        found: usize,
+    },
+    /// Memory for so many lanes cannot be had.
+    #[error("{n_lanes} lanes of a program with {n_slots} slots do not fit in memory")]
+    TooLarge {
+        /// Slots of the program.
+        n_slots: usize,
+        /// Lanes asked for.
+        n_lanes: usize,
+    },
     /// The processor lacks the instructions asked for.
     #[error("this processor lacks the instructions of the backend {backend:?}")]
     MissingInstructions {
@@ -42,10 +59,10 @@ pub enum ExecutionError {
     },
 }
 
-/// Something that can run a tape: today the interpreter, tomorrow machine code. Callers know no more than this.
+/// Something that can run a tape. Callers know no more than this.
 ///
-/// The result must not depend on the number of lanes, on other lanes, or on the executor: every executor does the operations of
-/// the tape as [`crate::Opcode`] defines them, bit for bit.
+/// The result must not depend on the number of lanes, on other lanes, or on the executor: every executor does the
+/// operations of the tape as [`crate::Opcode`] defines them, bit for bit.
 pub trait Executor: Send + Sync {
     /// The program.
     fn tape(&self) -> &Tape;
@@ -57,6 +74,9 @@ pub trait Executor: Send + Sync {
     fn execute(&self, memory: &mut LaneMemory) -> Result<(), ExecutionError>;
 
     /// Memory for this program.
+    ///
+    /// # Panics
+    /// If the lanes do not fit in memory; [`LaneMemory::try_new`] gives an error instead.
     fn memory(&self, n_lanes: usize) -> LaneMemory {
         LaneMemory::new(self.tape(), n_lanes)
     }
@@ -244,6 +264,7 @@ impl Interpreter {
         }
     }
 
+    /// Both ways to an interpreter end here: no executor of this crate runs a tape that is not sound.
     fn assemble(tape: Arc<Tape>, backend: Backend) -> Self {
         // The loops below rely on this for memory safety; the builder makes no other tapes.
         assert!(tape.is_sound(), "a tape names only slots, constants and calls that exist");
@@ -275,15 +296,13 @@ impl Interpreter {
         None
     }
 
-    /// Runs the program for one trajectory whose inputs are in several slices, one behind the other, and writes the first outputs. Where there is
-    /// machine code, nothing is copied.
+    /// Runs the program for one trajectory whose inputs are in several slices, one after the other, and writes the
+    /// first outputs. Where there is machine code, nothing is copied.
     ///
     /// # Errors
-    /// [`ExecutionError::WrongMemory`] if the memory was made for another tape or for several lanes, [`ExecutionError::WrongInputs`] if the
-    /// number of values differs from the number of inputs.
-    ///
-    /// # Panics
-    /// When more values are asked for than there are outputs.
+    /// [`ExecutionError::WrongMemory`] if the memory was made for another tape or not for one lane,
+    /// [`ExecutionError::WrongInputs`] if the number of values differs from the number of inputs,
+    /// [`ExecutionError::WrongOutputs`] if more values are asked for than there are outputs.
     #[inline]
     pub fn execute_one(
         &self,
@@ -294,15 +313,41 @@ impl Interpreter {
         if !memory.is_for(&self.tape) || memory.n_lanes() != 1 {
             return Err(ExecutionError::WrongMemory);
         }
+        let available = self.tape.n_outputs();
+        if outputs.len() > available {
+            return Err(ExecutionError::WrongOutputs { available, found: outputs.len() });
+        }
         #[cfg(all(target_arch = "x86_64", unix))]
         if self.backend == Backend::Native
             && let Some(code) = self.native.scattered(&self.tape, groups, outputs)
         {
-            // SAFETY: the memory is one of this tape for one lane, and the processor has the instructions of the backend.
+            // SAFETY: the memory is one of this tape for one lane, `scattered` gives code for these groups and
+            // outputs only, and the processor has the instructions of the backend.
             unsafe { code.run(memory.cells_mut(), groups, outputs) };
             return Ok(());
         }
         self.copy_and_execute(memory, groups, outputs)
+    }
+
+    /// [`Interpreter::execute_one`] with memory and slices that fit, which callers inside this crate have.
+    ///
+    /// # Panics
+    /// If they do not.
+    #[inline]
+    pub(crate) fn evaluate_groups(&self, memory: &mut LaneMemory, groups: &[&[f64]], outputs: &mut [f64]) {
+        if let Err(error) = self.execute_one(memory, groups, outputs) {
+            panic!("{error}");
+        }
+    }
+
+    /// [`Executor::execute`] with memory of this program.
+    ///
+    /// # Panics
+    /// If it is that of another.
+    pub(crate) fn run_lanes(&self, memory: &mut LaneMemory) {
+        if let Err(error) = self.execute(memory) {
+            panic!("{error}");
+        }
     }
 
     fn copy_and_execute(
@@ -356,36 +401,44 @@ impl Interpreter {
         true
     }
 
+    /// Hands over what all steps of a run share. The memory must be one of this tape.
     fn with_frame(&self, memory: &mut LaneMemory, run: impl FnOnce(&Frame<'_>)) {
+        debug_assert!(memory.is_for(&self.tape), "memory belongs to its program");
         let (stride, n_lanes, n_computed) = (memory.stride(), memory.n_lanes(), memory.n_computed());
-        let mut scratch = std::mem::take(&mut memory.scratch);
-        let cells = memory.cells_mut().as_mut_ptr();
+        let (cells, scratch) = memory.parts_mut();
+        let first_constant = self.tape.n_slots() * stride;
+        assert!(first_constant <= cells.len(), "memory has room for all slots");
+        let cells = cells.as_mut_ptr();
         run(&Frame {
             cells,
-            // SAFETY: the constants lie behind the slots.
-            constants: unsafe { cells.add(self.tape.n_slots() * stride) },
+            // SAFETY: within the memory, or right after it.
+            constants: unsafe { cells.add(first_constant) },
             stride,
             n_computed,
             n_lanes,
             tape: &self.tape,
-            scratch: RefCell::new(&mut scratch),
+            scratch: RefCell::new(scratch),
         });
-        memory.scratch = scratch;
     }
 
-    /// Takes one step after the other.
+    /// Takes one step after the other. The memory must be one of this tape.
     fn interpret(&self, memory: &mut LaneMemory) {
-        // SAFETY of all calls: `assemble` has checked that the tape is sound, the memory was made for it, and its stride is 1
-        // exactly when it has one lane, else a multiple of 8 that is not less than the lanes to be computed; AVX2 is used only where it is available.
+        // The promises of all runs below: `assemble` has checked that the tape is sound, the memory was made for it,
+        // and its stride is 1 exactly when it has one lane, else a multiple of 8 that is not less than the lanes to
+        // be computed; AVX2 is used only where `Backend::is_available` found it.
         self.with_frame(memory, |frame| match (self.backend, frame.n_lanes) {
             #[cfg(target_arch = "x86_64")]
+            // SAFETY: the promises above, for one lane.
             (Backend::Avx2 | Backend::Native, 1) => unsafe { step::run_single_avx2(self.single_steps(), frame) },
+            // SAFETY: the promises above, for one lane.
             (_, 1) => unsafe { step::run_single_plain(self.single_steps(), frame) },
             _ => match self.native_code(frame.stride) {
                 #[cfg(all(target_arch = "x86_64", unix))]
+                // SAFETY: the promises above.
                 Some(code) => unsafe { code.run(frame) },
                 _ => {
                     for step in self.lane_steps() {
+                        // SAFETY: the promises above.
                         unsafe { step.run(frame) };
                     }
                 }
@@ -409,12 +462,16 @@ impl Executor for Interpreter {
         if !memory.is_for(&self.tape) {
             return Err(ExecutionError::WrongMemory);
         }
+        if memory.n_lanes() == 0 {
+            return Ok(());
+        }
         #[cfg(all(target_arch = "x86_64", unix))]
         if self.backend == Backend::Native
             && memory.n_lanes() == 1
             && let Some(code) = self.native.whole(&self.tape)
         {
-            // SAFETY: the memory is one of this tape for one lane, and the processor has the instructions of the backend.
+            // SAFETY: the memory is one of this tape for one lane, whole code needs no groups or outputs, and the
+            // processor has the instructions of the backend.
             unsafe { code.run(memory.cells_mut(), &[], &mut []) };
             return Ok(());
         }

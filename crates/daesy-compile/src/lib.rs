@@ -1,8 +1,8 @@
 //! From `RegularDae` to a fast `DaeSystem`.
 //!
-//! A model's expressions become a straight-line program ([`Tape`]), built by [`TapeBuilder`] and run by an [`Executor`] for one
-//! trajectory or for many side by side ([`LaneMemory`]). The same inputs give the same bits whatever the number of lanes, the
-//! processor and the [`Backend`].
+//! A model's expressions become a straight-line program ([`Tape`]), built by [`TapeBuilder`] and run by an
+//! [`Executor`] for one trajectory or for many side by side ([`LaneMemory`]). The same inputs give the same bits
+//! whatever the number of lanes, the processor and the [`Backend`].
 #![deny(unsafe_code)]
 
 mod discrete_start;

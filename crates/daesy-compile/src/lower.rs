@@ -1,6 +1,7 @@
 //! From the regular form to a compiled system: one tape for each part that is asked for.
 //!
-//! The inputs of every tape are, in this order: time, states, unknowns, parameters, inputs with their derivatives, modes.
+//! The inputs of every tape are, in this order: time, states, unknowns, parameters, inputs with their derivatives,
+//! modes.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
@@ -99,7 +100,7 @@ pub(crate) struct CompiledPart {
     pub(crate) executor: Interpreter,
 }
 
-/// The expressions behind the vector-valued parts.
+/// The expressions of the vector-valued parts.
 #[derive(Default)]
 pub(crate) struct PartRows {
     pub(crate) residual: Vec<ExprId>,
@@ -124,8 +125,8 @@ enum Relations {
     Held,
 }
 
-/// Compiles a regular form whose relations are evaluated wherever they stand, as lanes need it. Its modes are the discrete variables, which
-/// nothing changes.
+/// Compiles a regular form whose relations are evaluated wherever they stand, as lanes need it. Its modes are the
+/// discrete variables, which nothing changes.
 ///
 /// # Errors
 /// When an expression needs what the regular form does not determine, or a parameter has no value.
@@ -137,7 +138,8 @@ pub fn compile(regular: RegularDae) -> Result<CompiledSystem, CompileError> {
 /// [`daesy_system::Events`].
 ///
 /// # Errors
-/// When an expression needs what the regular form does not determine, a parameter has no value, or `reinit` is about no state.
+/// When an expression needs what the regular form does not determine, a parameter has no value, or `reinit` is about
+/// no state.
 pub fn compile_with_events(regular: RegularDae) -> Result<CompiledSystem, CompileError> {
     compile_as(regular, Relations::Held)
 }
@@ -281,13 +283,14 @@ impl CompiledSystem {
         &self.regular
     }
 
-    /// The program behind a part. Its inputs are time, states, unknowns, parameters, inputs with their derivatives, modes.
+    /// The program of a part. Its inputs are time, states, unknowns, parameters, inputs with their derivatives, modes.
     #[must_use]
     pub fn program(&self, part: Part) -> &Interpreter {
         &self.part(part).executor
     }
 
-    /// The graph that [`CompiledSystem::residual_rows`] and [`CompiledSystem::constraint_rows`] speak of; modes are variables in it.
+    /// The graph that [`CompiledSystem::residual_rows`] and [`CompiledSystem::constraint_rows`] speak of; modes are
+    /// variables in it.
     #[must_use]
     pub fn graph(&self) -> &Graph {
         &self.graph
@@ -356,7 +359,7 @@ impl CompiledSystem {
         }
     }
 
-    /// What a part differentiates by; nothing for the vector-valued parts.
+    /// What a part differentiates by; `None` for the vector-valued parts.
     fn columns(&self, part: Part) -> Option<Vec<Leaf>> {
         let derivative = |derivative: &Derivative| Leaf::der(derivative.var, derivative.order);
         match part {
@@ -619,7 +622,8 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// A user function that could not be inlined runs in the reference evaluator, lane by lane; what it cannot compute is NaN.
+/// A user function that could not be inlined runs in the reference evaluator, lane by lane; what it cannot compute is
+/// NaN.
 fn interpret_function(graph: &Graph, shared: &Arc<Graph>, function: daesy_graph::FunctionId) -> LaneFunction {
     // Derivatives of functions exist only in the graph they were made in.
     let graph = if (function.0 as usize) < shared.functions().len() { shared.clone() } else { Arc::new(graph.clone()) };

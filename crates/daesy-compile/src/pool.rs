@@ -1,4 +1,4 @@
-//! Memory that is lent and comes back: whoever evaluates a system for a while needs some, and the next one can have the same.
+//! Memory that is lent and comes back: an evaluator needs some for a while, and the next one can have the same.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 /// More than so many are not kept.
 const MOST: usize = 16;
 
-/// Values that nobody uses at the moment.
+/// Values that are not in use.
 pub(crate) struct Pool<T> {
     free: Mutex<Vec<T>>,
 }

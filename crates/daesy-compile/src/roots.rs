@@ -1,8 +1,9 @@
 //! Event functions in states, where definitions lead there.
 //!
-//! A relation speaks of variables that may be unknowns: `y > 0` with `y = x1 - x2`. Where such a variable is alone in its block and its
-//! equation gives it as a sum, c y + e = 0 with a number c, it is put in, again and again. The event function then depends on states
-//! and can be followed between steps without solving for unknowns, and its rate exists, on which sliding depends.
+//! A relation speaks of variables that may be unknowns: `y > 0` with `y = x1 - x2`. Where such a variable is alone in
+//! its block and its equation gives it as a sum, c y + e = 0 with a number c, it is put in, again and again. The
+//! event function then depends on states and can be followed between steps without solving for unknowns, and its rate
+//! exists, on which sliding depends.
 
 use daesy_graph::regular::RegularDae;
 use daesy_graph::{ExprId, Graph, Leaf, Reach, Substitution};

@@ -107,9 +107,7 @@ impl Evaluator for PointEvaluator<'_> {
         let memory = self.memories[part as usize].get_or_insert_with(|| executor.memory(1));
         let groups: [&[f64]; 6] =
             [&[point.time], point.states, point.unknowns, point.parameters, point.inputs, point.modes];
-        // The memory was made for this program.
-        let is_done = executor.execute_one(memory, &groups, values).is_ok();
-        debug_assert!(is_done, "memory belongs to its program, and all inputs are given");
+        executor.evaluate_groups(memory, &groups, values);
     }
 }
 
@@ -123,21 +121,25 @@ struct TapeLanes<'s> {
 impl LaneEvaluator for TapeLanes<'_> {
     fn evaluate(&mut self, part: Part, point: &LanePoint<'_>, values: &mut [f64]) {
         let executor = &self.system.part(part).executor;
-        let n_lanes = self.n_lanes;
+        let (n_lanes, n_rows) = (self.n_lanes, executor.tape().n_inputs());
+        assert_eq!(point.n_lanes, n_lanes, "a point has as many lanes as its evaluator");
+        if n_lanes == 0 {
+            return;
+        }
         let memory = self.memories[part as usize].get_or_insert_with(|| executor.memory(n_lanes));
         let stride = memory.stride();
         let inputs = memory.inputs_mut();
         inputs[..n_lanes].fill(point.time);
         let mut row = 1;
         for group in [point.states, point.unknowns, point.parameters, point.inputs, point.modes] {
+            assert!(group.len() % n_lanes == 0, "{} values are no rows of {n_lanes} lanes", group.len());
             for lanes in group.chunks_exact(n_lanes) {
                 inputs[row * stride..][..n_lanes].copy_from_slice(lanes);
                 row += 1;
             }
         }
-        // The memory was made for this program above.
-        let is_done = executor.execute(memory).is_ok();
-        debug_assert!(is_done, "memory belongs to its program");
+        assert_eq!(row, n_rows, "a point has as many rows as the system has inputs");
+        executor.run_lanes(memory);
         let outputs = memory.outputs();
         for (at, lanes) in values.chunks_exact_mut(n_lanes).enumerate() {
             lanes.copy_from_slice(&outputs[at * stride..][..n_lanes]);

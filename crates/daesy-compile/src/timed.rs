@@ -1,7 +1,8 @@
 //! Variables that equations give as functions of time alone.
 //!
-//! `phase = mod(time, period)` and `level = if phase < width then 1 else 0` have values that depend on time, parameters and modes
-//! only. A row in which everything but one variable y is such a value, c y + e = 0 with a number c, makes y another one.
+//! `phase = mod(time, period)` and `level = if phase < width then 1 else 0` have values that depend on time,
+//! parameters and modes only. A row in which everything but one variable y is such a value, c y + e = 0 with a number
+//! c, makes y another one.
 
 use daesy_graph::flat::VariableKind;
 use daesy_graph::regular::RegularDae;
@@ -15,7 +16,8 @@ pub(crate) struct Timed {
 }
 
 impl Timed {
-    /// Finds the definitions among rows that are zero. Nothing is searched in a model without relations and whole numbers.
+    /// Finds the definitions among rows that are zero. Nothing is searched in a model without relations and whole
+    /// numbers.
     pub(crate) fn find(regular: &RegularDae, graph: &mut Graph, rows: impl Iterator<Item = ExprId>) -> Self {
         let rows: Vec<ExprId> = rows.collect();
         if rows.iter().any(|&row| graph.may_make_events(row)) {

@@ -1,4 +1,5 @@
-//! Every transcendental operation against arbitrary-precision arithmetic: at most two units in the last place, everywhere.
+//! Every transcendental operation against arbitrary-precision arithmetic: at most two units in the last place,
+//! everywhere.
 //!
 //! `DAESY_KERNEL_SAMPLES` sets the number of samples per function and range.
 

@@ -15,10 +15,10 @@
 //!   `homotopy(x, x)`, `x and x`, `x or x`, `not not x`, `abs(-x)`, `abs(abs(x))`, `noEvent` around what makes no
 //!   events, `smooth` around a leaf.
 //!
-//! Nothing else is regrouped: `(2 * x) * 3` stays, for `6 * x` rounds differently. Arguments keep the order in which they
-//! were first written, but `b + a` becomes `a + b` when that exists already. Zeros have no sign: `x + 0` and
-//! `0 - x` may give another zero than the raw operation, a folded zero is `+0`, and no operation of
-//! [`crate::scalar`] has a finite result that shows the sign of a zero.
+//! Nothing else is regrouped: `(2 * x) * 3` stays, for `6 * x` rounds differently. Arguments keep the order in which
+//! they were first written, but `b + a` becomes `a + b` when that exists already. Zeros have no sign: `x + 0` and
+//! `0 - x` may give another zero than the raw operation, a folded zero is `+0`, and no operation of [`crate::scalar`]
+//! has a finite result that shows the sign of a zero.
 
 use crate::function::FunctionId;
 use crate::graph::Graph;

@@ -3,9 +3,10 @@
 //! The derivative of an expression is an expression of the same graph. It holds wherever the expression is
 //! differentiable, branch by branch:
 //!
-//! - `if`, `min`, `max`, `abs` and `smooth` are differentiated in the branch that is taken, so that a branch which is not
-//!   taken may be undefined; `abs(x)` at zero, and `min` and `max` at equality, take the derivative from one side. The
-//!   conditions that come new with `abs`, `min` and `max` are in `noEvent`, for these functions make no events;
+//! - `if`, `min`, `max`, `abs` and `smooth` are differentiated in the branch that is taken, so that a branch which
+//!   is not taken may be undefined; `abs(x)` at zero, and `min` and `max` at equality, take the derivative from one
+//!   side. The conditions that come new with `abs`, `min` and `max` are in `noEvent`, for these functions make no
+//!   events;
 //! - relations, `sign`, `floor`, `ceil`, `div` and truth values have the derivative zero;
 //!   `mod(a, b)' = a' - floor(a / b) b'` and `rem(a, b)' = a' - div(a, b) b'`;
 //! - `(a^b)' = b a^(b-1) a' + a^b log(a) b'`, each part only if it is there: a constant or parameter exponent brings no
@@ -23,7 +24,7 @@ use crate::linear::LinearExtractor;
 use crate::node::{BinaryOp, ExprId, Node, UnaryOp, VarId};
 use crate::traverse::{Leaf, Reach};
 
-/// The derivative of an expression, nothing for zero.
+/// The derivative of an expression, `None` for zero.
 pub(crate) type Tangent = Option<ExprId>;
 
 /// Memory for derivatives, reused from call to call. A copy of it is empty.
@@ -75,8 +76,8 @@ impl Graph {
         self.or_zero(tangent)
     }
 
-    /// The derivative of an expression in the direction given by `seed`, which is asked for the derivative of every leaf
-    /// (time, variables, locals and elements of arrays of locals).
+    /// The derivative of an expression in the direction given by `seed`, which is asked for the derivative of every
+    /// leaf (time, variables, locals and elements of arrays of locals).
     pub(crate) fn tangent(&mut self, root: ExprId, seed: &mut dyn FnMut(&mut Self, ExprId) -> Tangent) -> Tangent {
         let mut reach = std::mem::take(&mut self.scratch.reach);
         let mut tangents = std::mem::take(&mut self.scratch.tangents);

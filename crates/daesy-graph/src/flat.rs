@@ -92,7 +92,7 @@ pub enum StateSelect {
 pub struct Variable {
     /// Dotted name with subscripts, such as `motor.p[2].v`.
     pub name: String,
-    /// The comment behind the declaration.
+    /// The comment after the declaration.
     pub description: Option<Arc<str>>,
     /// What it is.
     pub kind: VariableKind,
@@ -237,7 +237,7 @@ pub struct Assertion {
 pub struct FlatDae {
     /// Full name of the class.
     pub model: String,
-    /// The comment behind the class name.
+    /// The comment after the class name.
     pub description: Option<Arc<str>>,
     /// All expressions.
     pub graph: Graph,

@@ -8,9 +8,10 @@
 //! d expr / dx = sum over the ends e of the spine: weight(e) * de / dx
 //! ```
 //!
-//! where the weight of an end is the sum over all ways to it of the products of factors. Branches of `if` are never gone
-//! through backwards: a derivative stays inside its branch, where it is defined. The work for a row is proportional to
-//! what is below it and not yet known from other rows, times the entries of its inner (nonlinear) nodes.
+//! where the weight of an end is the sum over all ways to it of the products of factors. Branches of `if` are never
+//! gone through backwards: a derivative stays inside its branch, where it is defined. The work for a row is
+//! proportional to what is below it and not yet known from other rows, times the entries of its inner (nonlinear)
+//! nodes.
 
 use smallvec::SmallVec;
 

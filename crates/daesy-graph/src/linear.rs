@@ -214,7 +214,7 @@ impl LinearExtractor {
         self.remainders[expr.index()].checked_sub(1).map(ExprId)
     }
 
-    /// What is left of a dependent node when the leaves are zero, nothing for zero. The divisor of a quotient that
+    /// What is left of a dependent node when the leaves are zero, `None` for zero. The divisor of a quotient that
     /// vanishes is not lost: it divides a coefficient.
     fn remainder(&self, graph: &mut Graph, expr: ExprId) -> Option<ExprId> {
         match graph.node(expr) {

@@ -1,7 +1,8 @@
 //! The alphabet of the expression graph.
 //!
-//! All values are doubles. Booleans are 0 and 1, Integers and enumeration literals whole numbers (the first literal is 1);
-//! the type of a variable says which. Operations follow the Modelica Language Specification [@modelica36, ch. 3].
+//! All values are doubles. Booleans are 0 and 1, Integers and enumeration literals whole numbers (the first literal
+//! is 1); the type of a variable says which. Operations follow the Modelica Language Specification
+//! [@modelica36, ch. 3].
 
 use crate::function::FunctionId;
 
@@ -135,8 +136,8 @@ impl BinaryOp {
         matches!(self, Self::Less | Self::LessEqual | Self::Greater | Self::GreaterEqual | Self::Equal | Self::NotEqual)
     }
 
-    /// Whether `a op b` and `b op a` are the same, to the last bit. `and` and `or` are not among them: the left argument
-    /// may guard the right one.
+    /// Whether `a op b` and `b op a` are the same, to the last bit. `and` and `or` are not among them: the left
+    /// argument may guard the right one.
     #[must_use]
     pub const fn is_commutative(self) -> bool {
         matches!(self, Self::Add | Self::Mul | Self::Min | Self::Max | Self::Equal | Self::NotEqual)

@@ -1,7 +1,7 @@
 //! Expressions as Modelica text, with no more parentheses than needed.
 //!
-//! The levels of the grammar [@modelica36, app. A.2.7], loosest first: `if`, `or`, `and`, `not`, relations, sums (a sign
-//! stands only at the start of a sum), products, powers (which do not chain), primaries.
+//! The levels of the grammar [@modelica36, app. A.2.7], loosest first: `if`, `or`, `and`, `not`, relations, sums (a
+//! sign stands only at the start of a sum), products, powers (which do not chain), primaries.
 
 use std::borrow::Cow;
 use std::fmt::Write;

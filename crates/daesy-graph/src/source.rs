@@ -18,7 +18,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The place of things nobody wrote (built-in classes, generated equations).
+    /// The place of what is in no file (built-in classes, generated equations).
     pub const NONE: Self = Self { file: FileId(u32::MAX), start: 0, end: 0 };
 
     /// A range in a file.
@@ -145,7 +145,7 @@ impl SourceMap {
         self.file(span.file).map_or("", |file| &file.text[span.start as usize..span.end as usize])
     }
 
-    /// `file:line:column` of the start of a span, or nothing for [`Span::NONE`].
+    /// `file:line:column` of the start of a span, or `None` for [`Span::NONE`].
     #[must_use]
     pub fn place(&self, span: Span) -> Option<Place> {
         let file = self.file(span.file)?;

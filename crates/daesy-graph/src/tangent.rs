@@ -5,8 +5,8 @@
 //! branches stay as they are, so the result is the derivative along the path that the program takes: an iteration that
 //! starts at its solution and stops at once has not yet passed on all of its derivatives.
 //!
-//! A shadow is kept only for locals that can depend on the active inputs in a differentiable way: a loop counter `i` has
-//! none, and `x ^ i` brings no logarithm. Which inputs are active is part of what a tangent is known by.
+//! A shadow is kept only for locals that can depend on the active inputs in a differentiable way: a loop counter `i`
+//! has none, and `x ^ i` brings no logarithm. Which inputs are active is part of what a tangent is known by.
 //!
 //! Locals of the tangent, for a function with n inputs and N locals:
 //!

@@ -1,15 +1,15 @@
 //! Taylor coefficients of expressions along a curve.
 //!
-//! With x(t + h) = x_0 + x_1 h + x_2 h^2 + .. for every variable, the coefficients of an expression follow from those of its
-//! arguments by recurrences, one for each operation [@griewank2008, ch. 13]:
+//! With x(t + h) = x_0 + x_1 h + x_2 h^2 + .. for every variable, the coefficients of an expression follow from those
+//! of its arguments by recurrences, one for each operation [@griewank2008, ch. 13]:
 //!
 //! ```text
 //! (a b)_k = sum_j a_j b_(k-j)        (a / b)_k = (a_k - sum_(j>0) b_j c_(k-j)) / b_0        k exp(a)_k = sum_(j>0) j a_j c_(k-j)
 //! ```
 //!
-//! so that all derivatives up to order k cost O(k^2) per operation, where differentiating the expression k times would let it grow
-//! without bound. Branches are taken as they are taken at the point; relations and `floor` are constant, as in
-//! [`crate::derivative`].
+//! so that all derivatives up to order k cost O(k^2) per operation, where differentiating the expression k times
+//! would let it grow without bound. Branches are taken as they are taken at the point; relations and `floor` are
+//! constant, as in [`crate::derivative`].
 
 use crate::graph::Graph;
 use crate::node::{BinaryOp, ExprId, Node, UnaryOp, VarId};
@@ -134,7 +134,7 @@ fn pair(a: &[f64], sine: &mut [f64], cosine: &mut [f64], sign: f64) {
 }
 
 fn logarithm(a: &[f64], out: &mut [f64]) {
-    out[0] = a[0].ln();
+    out[0] = libm::log(a[0]);
     for k in 1..out.len() {
         let sum: f64 = (1..k).map(|j| j as f64 * out[j] * a[k - j]).sum();
         out[k] = (a[k] - sum / k as f64) / a[0];
@@ -142,7 +142,7 @@ fn logarithm(a: &[f64], out: &mut [f64]) {
 }
 
 fn exponential(a: &[f64], out: &mut [f64]) {
-    out[0] = a[0].exp();
+    out[0] = libm::exp(a[0]);
     for k in 1..out.len() {
         let sum: f64 = (1..=k).map(|j| j as f64 * a[j] * out[k - j]).sum();
         out[k] = sum / k as f64;

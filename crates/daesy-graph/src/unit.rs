@@ -98,7 +98,7 @@ impl Dimension {
         Self::reduced(exponents, u32::from(self.denominator) * u32::from(other.denominator))
     }
 
-    /// The dimension of a product; nothing if an exponent grows out of all reason.
+    /// The dimension of a product; `None` if an exponent grows out of all reason.
     #[must_use]
     pub fn times(self, other: Self) -> Option<Self> {
         self.combined(other, 1)

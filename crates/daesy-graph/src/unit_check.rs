@@ -1,12 +1,12 @@
 //! Dimensions of expressions, and equations whose sides do not agree.
 //!
-//! Only dimensions are compared: a model may mix `mm` and `m`, or count angles in degrees. Whatever has no unit is silent
-//! about everything it is multiplied with; user functions are silent too.
+//! Only dimensions are compared: a model may mix `mm` and `m`, or count angles in degrees. Whatever has no unit is
+//! silent about everything it is multiplied with; user functions are silent too.
 //!
 //! Numbers need care, for constants with units are folded into the equations. As a term of a sum, or a side of an
-//! equation, a number has any dimension. As a factor it has none if it looks like one that was written out: a multiple of
-//! 1/16 no larger than 100, or one of those times pi. Any other factor (9.81, 8.314, 1e5) may be a physical constant and
-//! silences the product. Time is silent: textbook models write `sin(time)` and mean it.
+//! equation, a number has any dimension. As a factor it has none if it looks like one that was written out: a
+//! multiple of 1/16 no larger than 100, or one of those times pi. Any other factor (9.81, 8.314, 1e5) may be a
+//! physical constant and silences the product. Time is silent: textbook models write `sin(time)` and mean it.
 
 use crate::finding::Finding;
 use crate::flat::FlatDae;

@@ -52,7 +52,8 @@ fn newton_root(g: &mut Graph) -> FunctionId {
     add(g, "newtonRoot", 1, 3, &[1], body)
 }
 
-/// x^n by repeated multiplication, left by break; the value of a polynomial by powers with the loop counter as exponent.
+/// x^n by repeated multiplication, left by break; the value of a polynomial by powers with the loop counter as
+/// exponent.
 fn counting(g: &mut Graph) -> FunctionId {
     // inputs x, n; locals product (2), i (3), sum (4)
     let (x, n, product, i, sum) = (g.local(0), g.local(1), g.local(2), g.local(3), g.local(4));

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p daesy-structure --example scaling [largest number of equations] [part of a family's name]`
 //!
-//! Every system is analysed in the order in which a model declares it and shuffled. Beyond the size of the caches, a shuffled
-//! system pays for each first visit in main memory; its exponent shows the machine more than the algorithms.
+//! Every system is analysed in the order in which a model declares it and shuffled. Beyond the size of the caches, a
+//! shuffled system pays for each first visit in main memory; its exponent shows the machine more than the algorithms.
 
 use std::fs::read_to_string;
 use std::time::Instant;
@@ -20,8 +20,8 @@ struct Family {
     build: fn(usize, &mut fastrand::Rng) -> planted::Plain,
 }
 
-/// Processor seconds of this process where Linux tells them, so that a busy machine does not blur the figures; otherwise the
-/// clock on the wall.
+/// Processor seconds of this process where Linux tells them, so that a busy machine does not blur the figures;
+/// otherwise the clock on the wall.
 struct Stopwatch {
     start: f64,
     wall: Instant,

@@ -1,15 +1,17 @@
 //! Alias elimination: variables that are another variable up to sign, or known from parameters or an input.
 //!
-//! Component models consist mostly of equations such as `a = b` and `a + b = 0` from connections. Each of them removes one
-//! unknown. The eliminated variable stays reportable: [`Elimination::standings`] gives it in terms of what remains.
+//! Component models consist mostly of equations such as `a = b` and `a + b = 0` from connections. Each of them
+//! removes one unknown. The eliminated variable stays reportable: [`Elimination::standings`] gives it in terms of
+//! what remains.
 //!
-//! An equation is used if, after replacing variables already eliminated, it reads `+-a +-b = 0` or `+-a + known = 0` with
-//! `known` a sum of terms that hold only parameters and constants, or a single input. No coefficient is divided by, so that the
-//! domain never changes.
+//! An equation is used if, after replacing variables already eliminated, it reads `+-a +-b = 0` or `+-a + known = 0`
+//! with `known` a sum of terms that hold only parameters and constants, or a single input. No coefficient is divided
+//! by, so that the domain never changes.
 //!
-//! Equal variables are kept in a forest of trees joined by size, with signs along the edges. An equation that cannot be used yet
-//! is filed under each of its unknowns and looked at again when one of them becomes known or joins another; of two trees that
-//! join, only the equations of the smaller one are looked at. The work is O(n log n) in any order of the equations.
+//! Equal variables are kept in a forest of trees joined by size, with signs along the edges. An equation that cannot
+//! be used yet is filed under each of its unknowns and looked at again when one of them becomes known or joins
+//! another; of two trees that join, only the equations of the smaller one are looked at. The work is O(n log n) in
+//! any order of the equations.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -210,8 +212,8 @@ pub fn eliminate_aliases(flat: &mut FlatDae, is_candidate: &[bool]) -> Eliminati
     Elimination { standings, eliminated, is_used }
 }
 
-/// Which of two equal variables should remain: one the user asked to be a state, is differentiated, has a start value, is public,
-/// and stands high in the component tree.
+/// Which of two equal variables should remain: one the user asked to be a state, is differentiated, has a start
+/// value, is public, and stands high in the component tree.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Preference {
     state_select: StateSelect,

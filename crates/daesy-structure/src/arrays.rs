@@ -1,16 +1,16 @@
 //! Derivative arrays of nonlinear models and what their ranks say.
 //!
-//! The array stacks a model and its derivatives, F_l(t, x, x', .., x^(l+1)) = (F, F', .., F^(l)) = 0 [@campbell2011, eq. (8)]. Around a
-//! point of its solution set its Jacobian is that of the array of a linear model with varying coefficients, the linearization along
-//! the curve through the point:
+//! The array stacks a model and its derivatives, F_l(t, x, x', .., x^(l+1)) = (F, F', .., F^(l)) = 0
+//! [@campbell2011, eq. (8)]. Around a point of its solution set its Jacobian is that of the array of a linear model
+//! with varying coefficients, the linearization along the curve through the point:
 //!
 //! ```text
 //! E(t) = dF/dx',  A(t) = -dF/dx  along  x(t) = x_0 + x_1 t + x_2 t^2 + ..
 //! ```
 //!
-//! so that the ranks of hypothesis 1 are found from the Taylor coefficients of the first derivatives of F, which Taylor arithmetic
-//! gives to any order, by the same orthogonal reductions that decide linear models. Models with more or fewer equations than
-//! unknowns are as good as others.
+//! so that the ranks of hypothesis 1 are found from the Taylor coefficients of the first derivatives of F, which
+//! Taylor arithmetic gives to any order, by the same orthogonal reductions that decide linear models. Models with
+//! more or fewer equations than unknowns are as good as others.
 
 mod analyze;
 mod consistent;
@@ -328,7 +328,7 @@ impl ArrayModel {
         self.n_columns
     }
 
-    /// The flat equation of a row of the first-order form; nothing for rows that define a derivative.
+    /// The flat equation of a row of the first-order form; `None` for rows that define a derivative.
     #[must_use]
     pub fn equation(&self, row: usize) -> Option<usize> {
         self.rows.get(row).map(|row| row.source)
@@ -417,7 +417,8 @@ impl ArrayModel {
     }
 }
 
-/// Sets entries to zero that are rounding errors of their row: balancing would take them for coefficients, and blow them up.
+/// Sets entries to zero that are rounding errors of their row: balancing would take them for coefficients, and blow
+/// them up.
 fn sweep(lists: &mut [&mut Vec<Mat<f64>>; 3], columns: &[usize], nominal: &[f64]) {
     /// Rounding errors of a point are below this fraction of a row.
     const DUST: f64 = 1e-13;

@@ -1,8 +1,8 @@
 //! Block-triangular form: the finest sequence of subsystems that can be solved one after the other.
 //!
-//! With equations paired with variables, let equation i need equation k when a variable of i is paired with k. The strongly
-//! connected components of this graph are the irreducible blocks; they do not depend on the pairing. In solve order the matrix
-//! is
+//! With equations paired with variables, let equation i need equation k when a variable of i is paired with k. The
+//! strongly connected components of this graph are the irreducible blocks; they do not depend on the pairing. In
+//! solve order the matrix is
 //!
 //! ```text
 //! [ A_11                ]   block 1, solved first
@@ -10,7 +10,8 @@
 //! [  ..    ..  ..  A_mm ]   block m
 //! ```
 //!
-//! The components come from Tarjan's algorithm [@tarjan1972] with an explicit stack, O(nonzeros), in the order of solution.
+//! The components come from Tarjan's algorithm [@tarjan1972] with an explicit stack, O(nonzeros), in the order of
+//! solution.
 
 use thiserror::Error;
 
@@ -136,8 +137,8 @@ struct Frame {
     next_entry: u32,
 }
 
-/// Strongly connected components of those matched equations that `is_member` names. Entries whose variable is unmatched or
-/// paired with an equation that is not a member are passed over.
+/// Strongly connected components of those matched equations that `is_member` names. Entries whose variable is
+/// unmatched or paired with an equation that is not a member are passed over.
 pub(crate) fn matched_components(
     incidence: &Incidence,
     matching: &Matching,

@@ -1,18 +1,20 @@
 //! Variables that an equation defines: `y = expression`, put in wherever they occur.
 //!
-//! Models name what they compute: a velocity is the derivative of a position, a reaction rate is a product. For a method each of
-//! these names is one more unknown and one more equation, or, where constraints are differentiated, several more states and hidden
-//! constraints. The condensed form puts definitions in; the expression graph shares what occurs many times. The variables
-//! stay reportable like aliases.
+//! Models name what they compute: a velocity is the derivative of a position, a reaction rate is a product. For a
+//! method each of these names is one more unknown and one more equation, or, where constraints are differentiated,
+//! several more states and hidden constraints. The condensed form puts definitions in; the expression graph shares
+//! what occurs many times. The variables stay reportable like aliases.
 //!
-//! An equation defines y if it is a sum of which y, not differentiated, is one term and occurs in no other. There are two cases:
+//! An equation defines y if it is a sum of which y, not differentiated, is one term and occurs in no other. There are
+//! two cases:
 //!
 //! - y = der(x), up to sign: y may be differentiated elsewhere, and its start value becomes that of the derivative.
-//! - any other expression: y must not be differentiated anywhere. A start value of its own would get lost; it may if everything that
-//!   y follows from has one.
+//! - any other expression: y must not be differentiated anywhere. A start value of its own would get lost; it may if
+//!   everything that y follows from has one.
 //!
-//! Nothing is divided by, so that the domain never changes. In large models a definition is put in only if that does not add
-//! entries to the Jacobians, and none of several unknowns into another such one. What relations and `pre` look at keeps its name, so that events are told in the model's words.
+//! Nothing is divided by, so that the domain never changes. In large models a definition is put in only if that does
+//! not add entries to the Jacobians, and none of several unknowns into another such one. What relations and `pre`
+//! look at keeps its name, so that events are told in the model's words.
 
 use daesy_graph::flat::{FlatDae, VariableKind, WhenAction};
 use daesy_graph::substitute::Substitution;
@@ -47,7 +49,8 @@ struct SignedTerm {
     is_negated: bool,
 }
 
-/// Marks defined variables and the equations that define them as eliminated. `residuals` are those with aliases replaced.
+/// Marks defined variables and the equations that define them as eliminated. `residuals` are those with aliases
+/// replaced.
 pub(crate) fn inline_definitions(
     flat: &mut FlatDae,
     residuals: &[ExprId],
@@ -87,8 +90,9 @@ pub(crate) fn inline_definitions(
     let first = candidates.iter().zip(&written).filter(|(_, own)| own.is_some()).map(|(&at, &own)| (at, own));
     let passes: Vec<(u32, Option<ExprId>)> = first.chain(candidates.iter().map(|&at| (at, None))).collect();
     let mut is_spent = vec![false; residuals.len()];
-    // What a variable would become, in large models: unknowns in its place, and whether another one is made of it. Definitions of several
-    // unknowns are not put into each other: along a ladder they would add up to sums over all of it.
+    // What a variable would become, in large models: unknowns in its place, and whether another one is made of it.
+    // Definitions of several unknowns are not put into each other: along a ladder they would add up to sums over all
+    // of it.
     let mut weights = vec![1u32; n_variables];
     let mut is_in_definition = vec![false; n_variables];
     for (at, only) in passes {

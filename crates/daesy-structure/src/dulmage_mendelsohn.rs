@@ -9,9 +9,10 @@
 //!   under    [   *       *      A_u  ]   more variables than equations; every equation has a partner
 //! ```
 //!
-//! An equation is in the over-determined part if some maximum matching leaves it out, a variable is in the under-determined part
-//! if some maximum matching leaves it out. A pattern may have both parts even though it is square: then it is structurally
-//! singular. The parts are found from any maximum matching by alternating paths, O(nonzeros).
+//! An equation is in the over-determined part if some maximum matching leaves it out, a variable is in the
+//! under-determined part if some maximum matching leaves it out. A pattern may have both parts even though it is
+//! square: then it is structurally singular. The parts are found from any maximum matching by alternating paths,
+//! O(nonzeros).
 //!
 //! [`DulmageMendelsohn::culprits`] condenses the two parts to what an engineer has to look at.
 

@@ -1,12 +1,12 @@
 //! Maximum matching of equations with variables.
 //!
-//! A matching pairs equations with variables that occur in them, each at most once; a maximum matching has as many pairs as
-//! possible. Its size is the structural rank of the pattern.
+//! A matching pairs equations with variables that occur in them, each at most once; a maximum matching has as many
+//! pairs as possible. Its size is the structural rank of the pattern.
 //!
-//! The start (`kernel`) follows the rules of Karp and Sipser [@karp1981], which lose nothing, as far as they go. What they leave is
-//! completed by pushing (`push_relabel`). On systems with loops hidden in a triangular order, searching for augmenting paths takes
-//! time that grows nearly with the square of the size, since the paths are long and block one another; pushing does not.
-//! No recursion.
+//! The start (`kernel`) follows the rules of Karp and Sipser [@karp1981], which lose nothing, as far as they go. What
+//! they leave is completed by pushing (`push_relabel`). On systems with loops hidden in a triangular order, searching
+//! for augmenting paths takes time that grows nearly with the square of the size, since the paths are long and block
+//! one another; pushing does not. No recursion.
 
 use crate::incidence::{Incidence, LocalOrder};
 

@@ -1,15 +1,15 @@
 //! The Sigma-method: how often each equation must be differentiated, structural index and degrees of freedom.
 //!
-//! A highest-value transversal T pairs equations with variables such that the sum of sigma_ij over the pairs is largest. The
-//! canonical offsets are the smallest integers c_i, d_j with [@pryce2001]
+//! A highest-value transversal T pairs equations with variables such that the sum of sigma_ij over the pairs is
+//! largest. The canonical offsets are the smallest integers c_i, d_j with [@pryce2001]
 //!
 //! ```text
 //! c_i >= 0,   d_j - c_i >= sigma_ij for all entries,   d_j - c_i = sigma_ij on T.
 //! ```
 //!
 //! Equation i is differentiated c_i times and variable j up to order d_j; the system Jacobian has the entries with
-//! d_j - c_i = sigma_ij. The number of degrees of freedom is sum d_j - sum c_i, which is the value of T. These offsets are
-//! those of Pantelides' algorithm [@pantelides1988], extended to any order.
+//! d_j - c_i = sigma_ij. The number of degrees of freedom is sum d_j - sum c_i, which is the value of T. These
+//! offsets are those of Pantelides' algorithm [@pantelides1988], extended to any order.
 //!
 //! How they are found, near-linear in the nonzeros, after renumbering for locality if need be:
 //!
@@ -42,17 +42,19 @@ pub struct SigmaAnalysis {
     pub variable_offsets: Vec<u32>,
     /// The blocks of the whole pattern, which stay blocks whatever is differentiated.
     pub coarse_blocks: BlockTriangularForm,
-    /// The blocks of the system Jacobian (entries with d_j - c_i = sigma_ij), in the order in which the highest derivatives
-    /// are solved. They refine the coarse ones.
+    /// The blocks of the system Jacobian (entries with d_j - c_i = sigma_ij), in the order in which the highest
+    /// derivatives are solved. They refine the coarse ones.
     pub fine_blocks: BlockTriangularForm,
     /// The index of the Sigma-method: max c_i, plus 1 if some d_j is 0.
     pub structural_index: u32,
-    /// The index without a surcharge for unrelated variables: max over i of c_i, plus 1 only where equation i takes part in
-    /// determining a variable with d_j = 0. At most [`SigmaAnalysis::structural_index`], and equal to it for irreducible models.
+    /// The index without a surcharge for unrelated variables: max over i of c_i, plus 1 only where equation i takes
+    /// part in determining a variable with d_j = 0. At most [`SigmaAnalysis::structural_index`], and equal to it for
+    /// irreducible models.
     pub related_index: u32,
     /// sum d_j - sum c_i, the number of start values that are free.
     pub degrees_of_freedom: u64,
-    /// sum c_i, the number of equations that constrain the start values: each equation and its derivatives below order c_i.
+    /// sum c_i, the number of equations that constrain the start values: each equation and its derivatives below
+    /// order c_i.
     pub n_constraints: u64,
 }
 
@@ -169,9 +171,9 @@ struct Offsets {
 
 /// The smallest offsets for a given transversal, from any optimal offsets inside the blocks.
 ///
-/// Write c_i = c0_i + u_i with the optimal offsets c0, d0 of the block. A demand of i on k through variable j, paired with k,
-/// then reads u_k >= u_i - (d0_j - c0_i - sigma_ij), where the bracket is not negative. So the equation with the largest u has
-/// its final value, and so on downwards: Dijkstra's rule.
+/// Write c_i = c0_i + u_i with the optimal offsets c0, d0 of the block. A demand of i on k through variable j, paired
+/// with k, then reads u_k >= u_i - (d0_j - c0_i - sigma_ij), where the bracket is not negative. So the equation with
+/// the largest u has its final value, and so on downwards: Dijkstra's rule.
 fn smallest_offsets(
     incidence: &Incidence,
     blocks: &BlockTriangularForm,
@@ -277,7 +279,8 @@ fn conclude(
     }
 }
 
-/// max over i of c_i + r_i, where r_i = 1 if a variable with d_j = 0 depends, through the system Jacobian, on equation i.
+/// max over i of c_i + r_i, where r_i = 1 if a variable with d_j = 0 depends, through the system Jacobian, on
+/// equation i.
 fn related_index(
     jacobian: &Incidence,
     transversal: &Matching,

@@ -1,4 +1,5 @@
-//! From the flat model to its regular form: which equations to differentiate, what is solved for what, what constrains the start.
+//! From the flat model to its regular form: which equations to differentiate, what is solved for what, what
+//! constrains the start.
 
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, VariableKind};
@@ -57,8 +58,8 @@ pub fn regularize(flat: FlatDae) -> Result<RegularDae, RegularizeError> {
     regularize_in(flat, Form::Complete)
 }
 
-/// Derives the regular form with definitions put in (module `definitions`): fewer states, unknowns and hidden constraints for the
-/// same solutions, for methods that only need these.
+/// Derives the regular form with definitions put in (module `definitions`): fewer states, unknowns and hidden
+/// constraints for the same solutions, for methods that only need these.
 ///
 /// # Errors
 /// As [`regularize`].
@@ -238,8 +239,9 @@ fn differentiated_variables(whole: &Scope) -> Vec<VarId> {
 
 /// What structure says about the flat model before any elimination.
 ///
-/// The first-order form has as many algebraic equations, explicit and hidden, as unknowns less degrees of freedom; those written
-/// down are the unknowns less the rank of the derivative incidence. Hidden are the rest: rank less degrees of freedom.
+/// The first-order form has as many algebraic equations, explicit and hidden, as unknowns less degrees of freedom;
+/// those written down are the unknowns less the rank of the derivative incidence. Hidden are the rest: rank less
+/// degrees of freedom.
 fn verdict(flat: &FlatDae, whole: &Scope, analysis: &SigmaAnalysis) -> StructuralVerdict {
     let derivatives = whole.incidence.filter(|_, entry| whole.incidence.orders()[entry] > 0);
     let rank = maximum_matching(&derivatives).len();
@@ -316,7 +318,8 @@ fn derivative(elimination: &Elimination, flat: &mut FlatDae, var: VarId, order: 
     }
 }
 
-/// The value of an eliminated variable just before an event. What is known from parameters stays; an input is taken as it is now.
+/// The value of an eliminated variable just before an event. What is known from parameters stays; an input is taken
+/// as it is now.
 fn value_before(elimination: &Elimination, flat: &mut FlatDae, var: VarId) -> ExprId {
     match elimination.standings[var.index()] {
         Standing::Remains => flat.graph.pre(var),

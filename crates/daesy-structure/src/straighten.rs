@@ -1,21 +1,24 @@
 //! Models whose structure misleads, rewritten until it does not.
 //!
-//! The offsets c_i, d_j of the Sigma-method are right if the system Jacobian D_ij = dF_i / dx_j^(d_j - c_i) is nonsingular. Where it is
-//! singular, an equation r depends on others in their leading derivatives: with I the equations it depends on, all differentiated at
-//! least as often as r, and J as many variables with D[I, J] nonsingular, the equations
+//! The offsets c_i, d_j of the Sigma-method are right if the system Jacobian D_ij = dF_i / dx_j^(d_j - c_i) is
+//! nonsingular. Where it is singular, an equation r depends on others in their leading derivatives: with I the
+//! equations it depends on, all differentiated at least as often as r, and J as many variables with D[I, J]
+//! nonsingular, the equations
 //!
 //! ```text
 //! F_i^(c_i - c_r) = 0,  i in I,     can be solved for  x_j^(d_j - c_r),  j in J,
 //! ```
 //!
-//! and put into F_r = 0 they leave an equation without leading derivatives. Replacing F_r by it lowers the number of free start
-//! values that structure promises, so that the process ends [@oki2023]. Three ways to write the new equation, simplest first:
+//! and put into F_r = 0 they leave an equation without leading derivatives. Replacing F_r by it lowers the number of
+//! free start values that structure promises, so that the process ends [@oki2023]. Three ways to write the new
+//! equation, simplest first:
 //!
-//! - F_r and F_i linear in the leading derivatives, the multipliers constant: the combination F_r + sum u_i F_i^(c_i - c_r), from which the
-//!   leading terms are dropped;
+//! - F_r and F_i linear in the leading derivatives, the multipliers constant: the combination F_r + sum u_i F_i^(c_i
+//!   - c_r), from which the leading terms are dropped;
 //! - one equation in I, linear: the same with a multiplier that is an expression;
-//! - otherwise new variables y_j stand for x_j^(d_j - c_r) in copies of the equations in I and r, and the leading derivatives outside
-//!   J, on which the result does not depend, are replaced by their values at the point (augmentation).
+//! - otherwise new variables y_j stand for x_j^(d_j - c_r) in copies of the equations in I and r, and the leading
+//!   derivatives outside J, on which the result does not depend, are replaced by their values at the point
+//!   (augmentation).
 
 mod linear;
 mod redundant;
@@ -88,8 +91,8 @@ const NO_MULTIPLIER: f64 = 1e-8;
 
 const MAX_ROUNDS: usize = 60;
 
-/// Rewrites a model, of which `point` is a consistent point and `expected` the number of free start values, until its system Jacobian
-/// is nonsingular there.
+/// Rewrites a model, of which `point` is a consistent point and `expected` the number of free start values, until its
+/// system Jacobian is nonsingular there.
 ///
 /// # Errors
 /// When the process does not end in a model with as many free start values as expected.
@@ -215,7 +218,8 @@ fn scaled(matrix: &Mat<f64>) -> Mat<f64> {
     scaled
 }
 
-/// Takes the rows of a singular block in the order of their differentiations, most first, until one depends on those before it.
+/// Takes the rows of a singular block in the order of their differentiations, most first, until one depends on those
+/// before it.
 fn dependency(regular: &RegularDae, block: &SolveBlock, matrix: &Mat<f64>) -> Option<Dependency> {
     let len = matrix.nrows();
     let start = block.start as usize;

@@ -1,4 +1,5 @@
-//! Tearing: a few variables of an algebraic loop are guessed, all others follow explicitly, the remaining equations are residuals.
+//! Tearing: a few variables of an algebraic loop are guessed, all others follow explicitly, the remaining equations
+//! are residuals.
 //!
 //! For a block f(z) = 0 the result is an order of the variables z = (t, e) and of the equations such that
 //!
@@ -6,15 +7,15 @@
 //! e_1 = g_1(t),  e_2 = g_2(t, e_1),  ..,  e_m = g_m(t, e_1 .. e_(m-1)),    0 = r(t, e),   dim r = dim t,
 //! ```
 //!
-//! where e_k is taken only from an equation that can be solved for it explicitly. A smallest t is hard to find; the rules here are
-//! greedy, in the manner of [@cellier2006, sec. 7.4]:
+//! where e_k is taken only from an equation that can be solved for it explicitly. A smallest t is hard to find; the
+//! rules here are greedy, in the manner of [@cellier2006, sec. 7.4]:
 //!
 //! 1. an equation with one unknown left, solvable for it, gives that unknown;
 //! 2. a variable that occurs in one remaining equation only, solvable for it, is computed from it at the end;
 //! 3. otherwise tear the variable which leaves most equations with one solvable unknown, among those the one in most equations.
 //!
-//! Counters are kept up to date as variables become known: O(nonzeros log n). Explicit chains may be long and then amplify
-//! errors; the caller must look at the conditioning of the torn system.
+//! Counters are kept up to date as variables become known: O(nonzeros log n). Explicit chains may be long and then
+//! amplify errors; the caller must look at the conditioning of the torn system.
 
 use std::collections::BinaryHeap;
 
@@ -43,7 +44,8 @@ pub struct TornBlock {
 
 /// Tears one block after the other, reusing its work space.
 ///
-/// Inside, equations and variables are numbered by their places in the block-triangular form, so that a block is contiguous.
+/// Inside, equations and variables are numbered by their places in the block-triangular form, so that a block is
+/// contiguous.
 pub struct Tearer<'a> {
     form: &'a BlockTriangularForm,
     /// Entries inside the blocks, with order 1 where the equation can be solved for the variable and 0 elsewhere.
@@ -71,8 +73,9 @@ struct Candidate {
 }
 
 impl<'a> Tearer<'a> {
-    /// `is_solvable` says for each entry of `incidence` whether its equation can be solved explicitly for its variable; entries
-    /// beyond its length cannot. `form` is the block-triangular form of `incidence`, or of a part of it.
+    /// `is_solvable` says for each entry of `incidence` whether its equation can be solved explicitly for its
+    /// variable; entries beyond its length cannot. `form` is the block-triangular form of `incidence`, or of a part
+    /// of it.
     pub fn new(incidence: &Incidence, is_solvable: &[bool], form: &'a BlockTriangularForm) -> Self {
         let order = LocalOrder { equations: form.equations().to_vec(), variables: form.variables().to_vec() };
         let solvable = incidence.with_orders(|entry| u8::from(is_solvable.get(entry).copied().unwrap_or(false)));
@@ -244,7 +247,8 @@ impl<'a> Tearer<'a> {
         }
     }
 
-    /// Counts (or takes back) what an equation with two unknowns promises: knowing one gives the other, if solvable for it.
+    /// Counts (or takes back) what an equation with two unknowns promises: knowing one gives the other, if solvable
+    /// for it.
     fn count_pair(&mut self, equation: u32, is_added: bool) {
         let mut unknowns = self.inner.entries_of(equation as usize).filter(|e| self.is_unknown[e.variable as usize]);
         let (Some(first), Some(second)) = (unknowns.next(), unknowns.next()) else { return };

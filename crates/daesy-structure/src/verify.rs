@@ -1,10 +1,10 @@
 //! The numeric verification of what structure says, at one consistent point.
 //!
-//! Structure decides by where entries are, not by their values. Two things can go wrong: the system Jacobian of the highest derivatives
-//! may be singular although its pattern is not (equations cancel, a loop has no unique solution), and the structural index may be
-//! larger than the index (entries cancel that structure cannot see, [@reissig2000]). The first is seen in the singular values of the
-//! Jacobian's diagonal blocks, the second in the Kronecker structure of the pencil: for constant coefficients always, for others where
-//! the pencil at the point has index 1.
+//! Structure decides by where entries are, not by their values. Two things can go wrong: the system Jacobian of the
+//! highest derivatives may be singular although its pattern is not (equations cancel, a loop has no unique solution),
+//! and the structural index may be larger than the index (entries cancel that structure cannot see, [@reissig2000]).
+//! The first is seen in the singular values of the Jacobian's diagonal blocks, the second in the Kronecker structure
+//! of the pencil: for constant coefficients always, for others where the pencil at the point has index 1.
 
 mod blocks;
 
@@ -92,8 +92,8 @@ pub fn verify(regular: &RegularDae, point: &dyn Environment) -> Verification {
         && (local.is_constant || !blocks.are_regular || structural.structural_index > 1)
         && let Ok(kronecker) = kronecker_structure(&local.pencil, &PencilOptions::default())
     {
-        // Away from constant coefficients only index 1 can be read off the pencil at a point: there it says that the equations
-        // without derivatives determine what the derivatives leave open.
+        // Away from constant coefficients only index 1 can be read off the pencil at a point: there it says that the
+        // equations without derivatives determine what the derivatives leave open.
         if local.is_constant || kronecker.is_regular && kronecker.index <= 1 {
             verification.judge_by_pencil(regular, &first_order, &local, &kronecker);
         }
@@ -236,7 +236,7 @@ impl FirstOrder {
         Self { equations, variable_of, column_of, n_orders, n_columns }
     }
 
-    /// The derivatives of all equations by all variables at the point; nothing where one is not finite.
+    /// The derivatives of all equations by all variables at the point; `None` if one is not finite.
     fn pencil(&self, regular: &RegularDae, point: &dyn Environment) -> Option<LocalPencil> {
         let mut graph = regular.flat.graph.clone();
         let everywhere = Everywhere::new(regular, &mut graph, point);
@@ -288,8 +288,8 @@ impl FirstOrder {
         Some(LocalPencil { pencil: Pencil::new(e, f).ok()?, is_constant })
     }
 
-    /// A choice of free start values: variables whose values tell the directions apart in which solutions may start. What the user
-    /// insists on comes first, then what is differentiated, then what has a start value.
+    /// A choice of free start values: variables whose values tell the directions apart in which solutions may start.
+    /// What the user insists on comes first, then what is differentiated, then what has a start value.
     fn free(&self, regular: &RegularDae, pencil: &Pencil) -> Option<Vec<Derivative>> {
         let split = split_finite_infinite(pencil, &PencilOptions::default()).ok()?;
         let directions = split.finite_basis();

@@ -7,10 +7,11 @@
 //! values before of continuous quantities | one for each clock: whether it ticks | initial | terminal | weight of homotopy
 //! ```
 //!
-//! Held values are relations, `floor` and their like in continuous equations: between events they keep the value of the last event,
-//! so that the equations stay smooth where a step looks a little beyond. [`Part::Modes`](crate::Part::Modes) gives the first three
-//! groups anew from everything else; an event is over when that changes nothing [@modelica36, app. B]. A sign change of a root, or a
-//! scheduled time, is when that must be done.
+//! Held values are relations, `floor` and their like in continuous equations: between events they keep the value of
+//! the last event, so that the equations stay smooth where a step looks a little beyond.
+//! [`Part::Modes`](crate::Part::Modes) gives the first three groups anew from everything else; an event is over when
+//! that changes nothing [@modelica36, app. B]. A sign change of a root, or a scheduled time, is when that must be
+//! done.
 
 /// The fixed facts about events. Everything is empty for a system without.
 #[derive(Clone, PartialEq, Debug, Default)]

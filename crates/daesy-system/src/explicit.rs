@@ -4,7 +4,8 @@
 //! s_i = s_1 + h sum_j a_ij k_j,   k_i = S(s_i, V(t + c_i h, s_i)),   i = 2 .. stages,   s_end = s_1 + h sum_j b_j k_j
 //! ```
 //!
-//! Bit for bit the result is that of the same operations one after the other, sums from the left and without terms whose coefficient is zero.
+//! Bit for bit the result is that of the same operations one after the other, sums from the left and without terms
+//! whose coefficient is zero.
 
 /// Coefficients of an explicit Runge-Kutta method [@hairer1993, sec. II.1].
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -56,7 +57,8 @@ pub trait ExplicitSteps {
     /// - the unknowns of the last stage,
     /// - the sums that are wanted too.
     ///
-    /// Where the unknowns have no value, some of them are not finite. Vectors of other lengths than the system has leave the results as they are.
+    /// Where the unknowns have no value, some of them are not finite. Vectors of other lengths than the system has
+    /// leave the results as they are.
     fn run(&mut self, start: &ExplicitStart<'_>, results: &mut [f64]);
 }
 

@@ -11,8 +11,8 @@
 //! z  = r(t, s, v; p, u, m)         event functions, a sign change is an event              Part::Roots
 //! ```
 //!
-//! with parameters p, inputs and their derivatives u, and modes m (discrete variables and the truth of relations, constant between
-//! events). How modes change at events is in [`events`].
+//! with parameters p, inputs and their derivatives u, and modes m (discrete variables and the truth of relations,
+//! constant between events). How modes change at events is in [`events`].
 #![forbid(unsafe_code)]
 
 pub mod events;
@@ -50,7 +50,8 @@ pub enum Part {
     ResidualByUnknowns,
     /// dF/ds
     ResidualByStates,
-    /// dF/dt, with the inputs held at their given values and derivatives (their own time dependence is in `ResidualByInputs`).
+    /// dF/dt, with the inputs held at their given values and derivatives (their own time dependence is in
+    /// `ResidualByInputs`).
     ResidualByTime,
     /// dF/dp
     ResidualByParameters,
@@ -94,7 +95,8 @@ pub enum Part {
     RootRatesByStates,
     /// New values of the modes that change at events: discrete variables, conditions and held values, see [`Events`].
     Modes,
-    /// Values of the discrete variables before the start: what initial equations say of `pre`, or the `start` attributes.
+    /// Values of the discrete variables before the start: what initial equations say of `pre`, or the `start`
+    /// attributes.
     ModesBefore,
     /// Times of scheduled events, then first tick and interval of each clock, see [`Events`].
     Schedule,
@@ -213,7 +215,7 @@ pub struct Quantity {
 /// Where a start value comes from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum StartOrigin {
-    /// Nobody said anything; zero.
+    /// None was given: zero.
     Default,
     /// A `start` attribute: a guess, to be changed as little as possible.
     Guess,
@@ -299,8 +301,8 @@ pub trait LinearUnknowns {
     /// Writes the unknowns at a point, whose own unknowns are not looked at.
     fn solve(&mut self, point: &Point<'_>, unknowns: &mut [f64]);
 
-    /// The same with the backward error, in units of rounding: the largest residual of an equation relative to the sizes of its terms. A large
-    /// number, or none at all, means that the elimination went wrong.
+    /// The same with the backward error, in units of rounding: the largest residual of an equation relative to the
+    /// sizes of its terms. A large number, or none at all, means that the elimination went wrong.
     fn solve_watched(&mut self, point: &Point<'_>, unknowns: &mut [f64]) -> f64;
 }
 
@@ -346,8 +348,8 @@ pub trait DaeSystem: Send + Sync {
         Ok(tangent)
     }
 
-    /// The unknowns in closed form, where the system is linear in them block by block and not large. The reference is a point where they
-    /// will be asked for; it guides the order of elimination.
+    /// The unknowns in closed form, where the system is linear in them block by block and not large. The reference is
+    /// a point where they will be asked for; it guides the order of elimination.
     fn linear_unknowns(&self, _reference: &Point<'_>) -> Option<Box<dyn LinearUnknowns + '_>> {
         None
     }
@@ -357,8 +359,8 @@ pub trait DaeSystem: Send + Sync {
         None
     }
 
-    /// Steps of an explicit method as one program, where the unknowns have a closed form ([`DaeSystem::linear_unknowns`]). It is made after it
-    /// was asked for some times.
+    /// Steps of an explicit method as one program, where the unknowns have a closed form
+    /// ([`DaeSystem::linear_unknowns`]). It is made after it was asked for some times.
     fn explicit_steps(&self, _method: &ExplicitMethod<'_>) -> Offer<Box<dyn ExplicitSteps + '_>> {
         Offer::Never
     }

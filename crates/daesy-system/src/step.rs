@@ -1,8 +1,9 @@
 //! Steps of many realizations at once: what an ensemble integrator knows of a compiled one-step method.
 //!
-//! A method advances *carried rows*, one value per lane each: the states that are independent of each other, what else the method
-//! takes from step to step, and, for every direction of differentiation, the derivatives of all these. At each node `t + c h` of a
-//! step it reads *signal rows*: every input of the model with the derivatives it needs, then their derivatives by the directions.
+//! A method advances *carried rows*, one value per lane each: the states that are independent of each other, what
+//! else the method takes from step to step, and, for every direction of differentiation, the derivatives of all
+//! these. At each node `t + c h` of a step it reads *signal rows*: every input of the model with the derivatives it
+//! needs, then their derivatives by the directions.
 //!
 //! ```text
 //! carried   [ states | kept from the last step ]          and the same again for each direction
@@ -155,14 +156,15 @@ pub trait LaneSteps: Send {
     /// Sets the step length, the parameters and their derivatives along each direction (`[direction][parameter]`).
     fn prepare(&mut self, step: f64, parameters: &[f64], tangents: &[Vec<f64>]);
 
-    /// Sets the step length and parameters of their own for each lane (`[lane][parameter]`). Programs with directions have no use
-    /// for it: derivatives of parameters are zero.
+    /// Sets the step length and parameters of their own for each lane (`[lane][parameter]`). Programs with directions
+    /// have no use for it: derivatives of parameters are zero.
     fn prepare_each(&mut self, step: f64, parameters: &[&[f64]]);
 
     /// The carried rows.
     fn carried(&self) -> &[f64];
 
-    /// The carried rows, to be set. A start sets the state rows and their derivatives; [`LaneSteps::start`] finds the rest.
+    /// The carried rows, to be set. A start sets the state rows and their derivatives; [`LaneSteps::start`] finds the
+    /// rest.
     fn carried_mut(&mut self) -> &mut [f64];
 
     /// The signal rows of a node.
@@ -180,7 +182,8 @@ pub trait LaneSteps: Send {
     /// The largest estimated error of a state in units of what is allowed, by lane; NaN where a lane broke down.
     fn error(&self) -> &[f64];
 
-    /// How close an elimination came to dividing by zero, by lane: 1 is harmless, large is not. Empty where nothing can.
+    /// How close an elimination came to dividing by zero, by lane: 1 is harmless, large is not. Empty where nothing
+    /// can.
     fn growth(&self) -> &[f64];
 
     /// Makes the result of the step the new carried rows.

@@ -1,7 +1,7 @@
 //! How a caller watches a long computation: a flag that stops it, and a count of what is done.
 //!
-//! Long loops ask [`Watch::is_stopped`] once per step or task and end with an error of their own. Both sides share the watch by
-//! cloning it; a default watch is shared with nobody and never stops.
+//! Long loops ask [`Watch::is_stopped`] once per step or task and end with an error of their own. Both sides share
+//! the watch by cloning it; a default watch is shared with no one and never stops.
 
 use std::fmt;
 use std::sync::Arc;
@@ -43,7 +43,8 @@ impl Watch {
         Self { shared: Some(Arc::default()) }
     }
 
-    /// A watch that also asks a question, in the thread of the computation, whether to stop. The answer must come at once.
+    /// A watch that also asks a question, in the thread of the computation, whether to stop. The answer must come at
+    /// once.
     #[must_use]
     pub fn asking(question: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         let shared = Shared { question: Some(Box::new(question)), ..Shared::default() };

@@ -4,8 +4,8 @@
 //! +-(f0 * f1 * f2) +- (g0 * g1 * g2),   one to three factors each, products from the left
 //! ```
 //!
-//! An interpreter is bound by the rows it loads and stores; what is joined is never stored. Every product and sum is rounded as in
-//! the instructions it stands for, so that not a bit changes.
+//! An interpreter is bound by the rows it loads and stores; what is joined is never stored. Every product and sum is
+//! rounded as in the instructions it stands for, so that not a bit changes.
 
 use crate::operation::Opcode;
 use crate::tape::{Instruction, Operand, Tape};
@@ -198,8 +198,8 @@ struct Join<'a> {
 }
 
 impl Join<'_> {
-    /// The product behind an operand, if all its factors are still where they were. One that the product itself overwrote is:
-    /// once joined, the product is never written.
+    /// The product that an operand is, if all its factors are still where they were. One that the product itself
+    /// overwrote is: once joined, the product is never written.
     fn product(&self, writer: u32) -> Option<Term> {
         let candidate = self.candidates.get(writer as usize).copied().flatten()?;
         let is_there = |(&factor, &before): (&Operand, &u32)| {

@@ -1,7 +1,7 @@
 //! Steps of the interpreter: a function and the places it works on.
 //!
-//! The function is generic over the lanes and over what it computes, and compiled once for each combination. Constants of sums and
-//! products are read once per step, slots once per group of lanes.
+//! The function is generic over the lanes and over what it computes, and compiled once for each combination.
+//! Constants of sums and products are read once per step, slots once per group of lanes.
 
 use super::Backend;
 use super::fuse::{Form, Kind, Term};
@@ -30,8 +30,8 @@ pub(super) struct Frame<'a> {
 const MOST_OPERANDS: usize = 6;
 
 /// # Safety
-/// The frame must belong to the tape of the step, with a stride and lanes to be computed as memory has them: 1 for one lane, else multiples of 8. The
-/// processor must have the instructions the step was made for.
+/// The frame must belong to the tape of the step, with a stride and lanes to be computed as memory has them: 1 for
+/// one lane, else multiples of 8. The processor must have the instructions the step was made for.
 type Run = unsafe fn(&Frame<'_>, &Places);
 
 /// Where a step reads and writes.
@@ -133,29 +133,42 @@ impl Row {
 }
 
 impl Frame<'_> {
-    /// The row of an operand of a sound tape; at width 1 of an operand of the program for one lane.
+    /// The row of an operand; at width 1 of an operand of the program for one lane.
+    ///
+    /// # Safety
+    /// The operand must be one of the tape of the frame, and the width 1 exactly when the frame has one lane.
     #[inline(always)]
-    fn row<L: Lanes>(&self, operand: Operand) -> Row {
-        if L::WIDTH == 1 || !operand.is_constant() {
-            Row { start: self.target::<L>(operand.raw()), mask: usize::MAX }
-        } else {
-            Row { start: self.constant::<L>(operand), mask: 0 }
+    unsafe fn row<L: Lanes>(&self, operand: Operand) -> Row {
+        // SAFETY: the caller's.
+        unsafe {
+            if L::WIDTH == 1 || !operand.is_constant() {
+                Row { start: self.target::<L>(operand.raw()), mask: usize::MAX }
+            } else {
+                Row { start: self.constant::<L>(operand), mask: 0 }
+            }
         }
     }
 
-    /// The row of a slot of a sound tape.
+    /// The row of a slot.
+    ///
+    /// # Safety
+    /// As [`Frame::row`].
     #[inline(always)]
-    fn target<L: Lanes>(&self, slot: u32) -> *mut f64 {
+    unsafe fn target<L: Lanes>(&self, slot: u32) -> *mut f64 {
         let stride = if L::WIDTH == 1 { 1 } else { self.stride };
-        // SAFETY: the tape is sound, so the slot exists.
+        // SAFETY: the tape is sound, so the slot exists, and for one lane the constants follow the slots.
         unsafe { self.cells.add(slot as usize * stride) }
     }
 
-    /// Where a constant of a sound tape is; at width 1 it has a place like a slot.
+    /// Where a constant is; at width 1 it has a place like a slot.
+    ///
+    /// # Safety
+    /// As [`Frame::row`].
     #[inline(always)]
-    fn constant<L: Lanes>(&self, operand: Operand) -> *const f64 {
+    unsafe fn constant<L: Lanes>(&self, operand: Operand) -> *const f64 {
         if L::WIDTH == 1 {
-            return self.target::<L>(operand.raw());
+            // SAFETY: the caller's.
+            return unsafe { self.target::<L>(operand.raw()) };
         }
         let index = (operand.raw() & !Operand::CONSTANT) as usize;
         // SAFETY: the tape is sound, so the constant exists.
@@ -165,8 +178,8 @@ impl Frame<'_> {
 
 /// Stores a value in all lanes of a row, one group of lanes after the other.
 ///
-/// Rows are equal or disjoint and a group is stored after it was read, so a row may be computed from itself. To be used in an
-/// unsafe block, with the promises of `Run`: then all groups lie within their rows.
+/// Rows are equal or disjoint and a group is stored after it was read, so a row may be computed from itself. To be
+/// used in an unsafe block, with the promises of `Run`: then all groups lie within their rows.
 macro_rules! sweep {
     ($lanes:ident, $frame:expr, $target:expr, |$lane:ident| $value:expr) => {
         if $lanes::WIDTH == 1 {
@@ -207,62 +220,73 @@ macro_rules! sweep_pairs {
     };
 }
 
-// SAFETY of all blocks in the bodies below: the caller makes the promises of `Run`.
-
 /// # Safety
 /// As [`Run`].
 #[inline(always)]
 unsafe fn copy_body<L: Lanes>(frame: &Frame<'_>, places: &Places) {
-    let a = frame.row::<L>(places.operands[0]);
-    let target = frame.target::<L>(places.target);
-    unsafe { sweep!(L, frame, target, |lane| a.load::<L>(lane)) }
+    // SAFETY: the caller makes the promises of `Run`.
+    unsafe {
+        let a = frame.row::<L>(places.operands[0]);
+        let target = frame.target::<L>(places.target);
+        sweep!(L, frame, target, |lane| a.load::<L>(lane));
+    }
 }
 
 /// # Safety
 /// As [`Run`].
 #[inline(always)]
 unsafe fn unary_body<L: Lanes, K: UnaryKernel>(frame: &Frame<'_>, places: &Places) {
-    let a = frame.row::<L>(places.operands[0]);
-    let target = frame.target::<L>(places.target);
-    unsafe { sweep!(L, frame, target, |lane| K::apply(a.load::<L>(lane))) }
+    // SAFETY: the caller makes the promises of `Run`.
+    unsafe {
+        let a = frame.row::<L>(places.operands[0]);
+        let target = frame.target::<L>(places.target);
+        sweep!(L, frame, target, |lane| K::apply(a.load::<L>(lane)));
+    }
 }
 
 /// # Safety
 /// As [`Run`].
 #[inline(always)]
 unsafe fn binary_body<L: Lanes, K: BinaryKernel>(frame: &Frame<'_>, places: &Places) {
-    // One by one: `map` of an array is not inlined into functions with instructions of their own.
-    let (a, b) = (frame.row::<L>(places.operands[0]), frame.row::<L>(places.operands[1]));
-    let target = frame.target::<L>(places.target);
-    unsafe { sweep!(L, frame, target, |lane| K::apply(a.load::<L>(lane), b.load::<L>(lane))) }
+    // SAFETY: the caller makes the promises of `Run`.
+    unsafe {
+        // One by one: `map` of an array is not inlined into functions with instructions of their own.
+        let (a, b) = (frame.row::<L>(places.operands[0]), frame.row::<L>(places.operands[1]));
+        let target = frame.target::<L>(places.target);
+        sweep!(L, frame, target, |lane| K::apply(a.load::<L>(lane), b.load::<L>(lane)));
+    }
 }
 
 /// # Safety
 /// As [`Run`].
 #[inline(always)]
 unsafe fn ternary_body<L: Lanes, K: TernaryKernel>(frame: &Frame<'_>, places: &Places) {
-    let (a, b) = (frame.row::<L>(places.operands[0]), frame.row::<L>(places.operands[1]));
-    let c = frame.row::<L>(places.operands[2]);
-    let target = frame.target::<L>(places.target);
-    unsafe { sweep!(L, frame, target, |lane| K::apply(a.load::<L>(lane), b.load::<L>(lane), c.load::<L>(lane))) }
+    // SAFETY: the caller makes the promises of `Run`.
+    unsafe {
+        let (a, b) = (frame.row::<L>(places.operands[0]), frame.row::<L>(places.operands[1]));
+        let c = frame.row::<L>(places.operands[2]);
+        let target = frame.target::<L>(places.target);
+        sweep!(L, frame, target, |lane| K::apply(a.load::<L>(lane), b.load::<L>(lane), c.load::<L>(lane)));
+    }
 }
 
 /// # Safety
 /// As [`Run`].
 #[inline(always)]
 unsafe fn sin_cos_body<L: Lanes>(frame: &Frame<'_>, places: &Places) {
-    let a = frame.row::<L>(places.operands[0]);
-    let sine = frame.target::<L>(places.target);
-    let cosine = frame.target::<L>(places.operands[1].raw());
     let end = if L::WIDTH == 1 { 1 } else { frame.n_computed };
-    let mut lane = 0;
-    while lane < end {
-        unsafe {
+    // SAFETY: the caller makes the promises of `Run`.
+    unsafe {
+        let a = frame.row::<L>(places.operands[0]);
+        let sine = frame.target::<L>(places.target);
+        let cosine = frame.target::<L>(places.operands[1].raw());
+        let mut lane = 0;
+        while lane < end {
             let both = circular::sin_cos(a.load::<L>(lane));
             both.sin.store(sine.add(lane));
             both.cos.store(cosine.add(lane));
+            lane += L::WIDTH;
         }
-        lane += L::WIDTH;
     }
 }
 
@@ -270,19 +294,23 @@ unsafe fn sin_cos_body<L: Lanes>(frame: &Frame<'_>, places: &Places) {
 /// As [`Run`].
 #[inline(always)]
 unsafe fn product_body<L: Lanes, T: Product>(frame: &Frame<'_>, places: &Places) {
-    let term = T::Held::<L>::hold(frame, &places.operands);
-    let target = frame.target::<L>(places.target);
-    unsafe { sweep_pairs!(L, frame, target, |lane| term.value(lane)) }
+    // SAFETY: the caller makes the promises of `Run`.
+    unsafe {
+        let term = T::Held::<L>::hold(frame, &places.operands);
+        let target = frame.target::<L>(places.target);
+        sweep_pairs!(L, frame, target, |lane| term.value(lane));
+    }
 }
 
 /// # Safety
 /// As [`Run`].
 #[inline(always)]
 unsafe fn sum_body<L: Lanes, T: Product, U: Product, const IS_DIFFERENCE: bool>(frame: &Frame<'_>, places: &Places) {
-    let first = T::Held::<L>::hold(frame, &places.operands);
-    let second = U::Held::<L>::hold(frame, &places.operands[T::Held::<L>::N_FACTORS..]);
-    let target = frame.target::<L>(places.target);
+    // SAFETY: the caller makes the promises of `Run`.
     unsafe {
+        let first = T::Held::<L>::hold(frame, &places.operands);
+        let second = U::Held::<L>::hold(frame, &places.operands[T::Held::<L>::N_FACTORS..]);
+        let target = frame.target::<L>(places.target);
         sweep_pairs!(L, frame, target, |lane| if IS_DIFFERENCE {
             first.value(lane) - second.value(lane)
         } else {
@@ -333,7 +361,10 @@ trait Held<L: Lanes>: Copy {
     /// Number of factors.
     const N_FACTORS: usize;
     /// Looks up the factors, with which the operands begin.
-    fn hold(frame: &Frame<'_>, operands: &[Operand]) -> Self;
+    ///
+    /// # Safety
+    /// As [`Frame::row`].
+    unsafe fn hold(frame: &Frame<'_>, operands: &[Operand]) -> Self;
     /// The product in the lanes from `lane` on.
     ///
     /// # Safety
@@ -356,8 +387,9 @@ struct Times<A, B>(A, B);
 impl<L: Lanes> Held<L> for Slot {
     const N_FACTORS: usize = 1;
     #[inline(always)]
-    fn hold(frame: &Frame<'_>, operands: &[Operand]) -> Self {
-        Self(frame.target::<L>(operands[0].raw()))
+    unsafe fn hold(frame: &Frame<'_>, operands: &[Operand]) -> Self {
+        // SAFETY: the caller's.
+        Self(unsafe { frame.target::<L>(operands[0].raw()) })
     }
     #[inline(always)]
     unsafe fn value(self, lane: usize) -> L {
@@ -369,8 +401,8 @@ impl<L: Lanes> Held<L> for Slot {
 impl<L: Lanes> Held<L> for Constant<L> {
     const N_FACTORS: usize = 1;
     #[inline(always)]
-    fn hold(frame: &Frame<'_>, operands: &[Operand]) -> Self {
-        // SAFETY: the tape is sound, so the constant exists.
+    unsafe fn hold(frame: &Frame<'_>, operands: &[Operand]) -> Self {
+        // SAFETY: the caller's; the tape is sound, so the constant exists.
         Self(L::splat(unsafe { frame.constant::<L>(operands[0]).read() }))
     }
     #[inline(always)]
@@ -382,8 +414,9 @@ impl<L: Lanes> Held<L> for Constant<L> {
 impl<L: Lanes, A: Held<L>, B: Held<L>> Held<L> for Times<A, B> {
     const N_FACTORS: usize = A::N_FACTORS + B::N_FACTORS;
     #[inline(always)]
-    fn hold(frame: &Frame<'_>, operands: &[Operand]) -> Self {
-        Self(A::hold(frame, operands), B::hold(frame, &operands[A::N_FACTORS..]))
+    unsafe fn hold(frame: &Frame<'_>, operands: &[Operand]) -> Self {
+        // SAFETY: the caller's.
+        unsafe { Self(A::hold(frame, operands), B::hold(frame, &operands[A::N_FACTORS..])) }
     }
     #[inline(always)]
     unsafe fn value(self, lane: usize) -> L {
@@ -554,7 +587,7 @@ pub(super) struct SingleStep {
     places: Places,
 }
 
-/// The program for one lane: constants are places behind the slots.
+/// The program for one lane: constants have the places after the slots.
 pub(super) fn for_one_lane(forms: &[Form], n_slots: usize) -> Box<[SingleStep]> {
     let place = |operand: Operand| match operand.source() {
         Source::Slot(_) => operand,
@@ -608,7 +641,7 @@ unsafe fn run_single(steps: &[SingleStep], frame: &Frame<'_>) {
         // SAFETY: the caller's; width 1 is right for one lane.
         unsafe {
             match code {
-                SingleCode::Plain(opcode) => visit(*opcode, RunSingle { frame, places }),
+                SingleCode::Plain(opcode) => visit(*opcode, RunSingle::new(frame, places)),
                 SingleCode::Product2 => product_body::<f64, Ss>(frame, places),
                 SingleCode::Product3 => product_body::<f64, Sss>(frame, places),
                 SingleCode::Sum11 => sum_body::<f64, S, S, false>(frame, places),
@@ -651,36 +684,50 @@ pub(super) unsafe fn run_single_avx2(steps: &[SingleStep], frame: &Frame<'_>) {
     unsafe { run_single(steps, frame) }
 }
 
-/// An instruction for one lane on its way to its kernel. Made by `run_single` alone, with its caller's promises.
+/// An instruction for one lane on its way to its kernel.
 struct RunSingle<'r, 'f> {
     frame: &'r Frame<'f>,
     places: &'r Places,
 }
 
+impl<'r, 'f> RunSingle<'r, 'f> {
+    /// # Safety
+    /// The promises of [`run_single`]; what visits the instruction relies on them.
+    #[inline(always)]
+    unsafe fn new(frame: &'r Frame<'f>, places: &'r Places) -> Self {
+        Self { frame, places }
+    }
+}
+
 impl OpcodeVisitor for RunSingle<'_, '_> {
-    // SAFETY of all blocks: the promises of `run_single`; width 1 is right for one lane.
     #[inline(always)]
     fn copy(self) {
+        // SAFETY: the promises of `new`; width 1 is right for one lane.
         unsafe { copy_body::<f64>(self.frame, self.places) }
     }
     #[inline(always)]
     fn unary<K: UnaryKernel>(self) {
+        // SAFETY: the promises of `new`; width 1 is right for one lane.
         unsafe { unary_body::<f64, K>(self.frame, self.places) }
     }
     #[inline(always)]
     fn binary<K: BinaryKernel>(self) {
+        // SAFETY: the promises of `new`; width 1 is right for one lane.
         unsafe { binary_body::<f64, K>(self.frame, self.places) }
     }
     #[inline(always)]
     fn ternary<K: TernaryKernel>(self) {
+        // SAFETY: the promises of `new`; width 1 is right for one lane.
         unsafe { ternary_body::<f64, K>(self.frame, self.places) }
     }
     #[inline(always)]
     fn sin_cos(self) {
+        // SAFETY: the promises of `new`; width 1 is right for one lane.
         unsafe { sin_cos_body::<f64>(self.frame, self.places) }
     }
     #[inline(always)]
     fn call(self) {
+        // SAFETY: the promises of `new`; width 1 is right for one lane.
         unsafe { call(self.frame, self.places) }
     }
 }

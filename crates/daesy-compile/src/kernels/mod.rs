@@ -1,13 +1,14 @@
 //! Elementary functions on lanes, accurate to two units in the last place over the whole range of doubles.
 //!
-//! Each function is written once, generic over the width (`crate::lanes`), without branches except for huge arguments of
-//! the circular functions, and without fused multiply-add: where a product is needed exactly it is split [@dekker1971]. So the
-//! same bits come out at width one, on plain arrays and in vector registers, on any machine. Infinities, NaN, subnormal
-//! numbers and signed zeros are treated as IEEE 754-2019 recommends; results that overflow or underflow do so by rounding.
+//! Each function is written once, generic over the width (`crate::lanes`), without branches except for huge arguments
+//! of the circular functions, and without fused multiply-add: where a product is needed exactly it is split
+//! [@dekker1971]. So the same bits come out at width one, on plain arrays and in vector registers, on any machine.
+//! Infinities, NaN, subnormal numbers and signed zeros are treated as IEEE 754-2019 recommends; results that overflow
+//! or underflow do so by rounding.
 //!
-//! Argument reductions and several approximations follow fdlibm [@fdlibm], rearranged to run without branches: Copyright (C)
-//! 1993, 2004 by Sun Microsystems, Inc. Permission to use, copy, modify, and distribute this software is freely granted,
-//! provided that this notice is preserved.
+//! Argument reductions and several approximations follow fdlibm [@fdlibm], rearranged to run without branches:
+//! Copyright (C) 1993, 2004 by Sun Microsystems, Inc. Permission to use, copy, modify, and distribute this software
+//! is freely granted, provided that this notice is preserved.
 
 pub(crate) mod circular;
 pub(crate) mod elementary;
@@ -20,8 +21,8 @@ mod reduction;
 
 use crate::lanes::{LaneBits, Lanes};
 
-/// 1.5 * 2^52: adding and subtracting it rounds a number below 2^51 to the nearest whole number, and the lowest bits of the sum
-/// are that number in two's complement.
+/// 1.5 * 2^52: adding and subtracting it rounds a number below 2^51 to the nearest whole number, and the lowest bits
+/// of the sum are that number in two's complement.
 pub(crate) const ROUNDER: f64 = 6_755_399_441_055_744.0;
 
 /// c_0 + c_1 x + .. + c_{N-1} x^{N-1}, even and odd powers apart so that the two chains run side by side.

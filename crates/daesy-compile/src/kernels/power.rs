@@ -1,4 +1,5 @@
-//! x^y for real x and y [@fdlibm, e_pow.c]: 2^(y log2 |x|) with log2 |x| to more than 68 bits, then sign and special cases.
+//! x^y for real x and y [@fdlibm, e_pow.c]: 2^(y log2 |x|) with log2 |x| to more than 68 bits, then sign and special
+//! cases.
 
 use super::exponential::{clamp, tail_polynomial};
 use super::{polynomial, round, scale};
@@ -87,7 +88,8 @@ fn binary_logarithm_of_normal<L: Lanes>(x: L, bias: L) -> BinaryLogarithm<L> {
 #[inline(always)]
 fn positive_power<L: Lanes>(x: L, y: L) -> L {
     let c = L::splat;
-    // The logarithm of a double other than 1 exceeds 2^-53: beyond 2^66 the exponent decides nothing but overflow or underflow.
+    // The logarithm of a double other than 1 exceeds 2^-53: beyond 2^66 the exponent decides nothing but overflow or
+    // underflow.
     let y = clamp(y, -73_786_976_294_838_206_464.0, 73_786_976_294_838_206_464.0);
     let log = binary_logarithm(x);
     let y_hi = upper_half(y);

@@ -1,8 +1,8 @@
 //! Reduction of angles: x = n pi/2 + hi + lo with |hi| <= pi/4, n modulo 4.
 //!
-//! Up to 1.6e6 in three steps with pi/2 in pieces of 33 bits, whose products with n < 2^20 are exact [@cody1980]; all steps are
-//! always taken, so hi + lo keeps at least 90 correct bits after the worst cancellation. Beyond that, per lane, the product of
-//! the mantissa with those 192 bits of 2/pi that matter modulo 4 [@payne1983].
+//! Up to 1.6e6 in three steps with pi/2 in pieces of 33 bits, whose products with n < 2^20 are exact [@cody1980]; all
+//! steps are always taken, so hi + lo keeps at least 90 correct bits after the worst cancellation. Beyond that, per
+//! lane, the product of the mantissa with those 192 bits of 2/pi that matter modulo 4 [@payne1983].
 
 use super::{Pair, ROUNDER, fast_two_sum, two_product};
 use crate::lanes::{LaneMask, Lanes, MAX_WIDTH};
@@ -88,9 +88,9 @@ fn reduce_with_large_lanes<L: Lanes>(x: L, angle: Pair<L>, shifted: L) -> Reduce
 
 /// Reduces one argument of magnitude at least 2^20.
 ///
-/// With |x| = M 2^e, M < 2^53, the bits of 2/pi of weight above 2^(1-e) contribute multiples of 4 to M 2^e (2/pi). The 192 bits
-/// from there on, times M and modulo 2^192, are the quarter turns modulo 4 with 190 fraction bits, short by less than 2^-137.
-/// No double comes closer to a multiple of pi/2 than about 2^-62, so 75 correct bits remain.
+/// With |x| = M 2^e, M < 2^53, the bits of 2/pi of weight above 2^(1-e) contribute multiples of 4 to M 2^e (2/pi).
+/// The 192 bits from there on, times M and modulo 2^192, are the quarter turns modulo 4 with 190 fraction bits, short
+/// by less than 2^-137. No double comes closer to a multiple of pi/2 than about 2^-62, so 75 correct bits remain.
 fn reduce_large(x: f64) -> Reduced<f64> {
     if !x.is_finite() {
         return Reduced { angle: Pair { hi: f64::NAN, lo: 0.0 }, quarter_turns: 0 };

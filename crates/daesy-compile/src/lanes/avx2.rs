@@ -1,9 +1,10 @@
 //! Lanes in AVX2 registers.
 //!
-//! Invariant of this module: its types are used only inside functions compiled with `#[target_feature(enable = "avx2,fma")]`,
-//! which in turn are entered only after `is_x86_feature_detected!` said yes (see `interpret::Backend`).
-//! Every `unsafe` block below rests on it; loads and stores rest on their callers in addition. All functions are always inlined,
-//! so that each lands in such a function and becomes the one instruction it names.
+//! Invariant of this module: its types are used only inside functions compiled with
+//! `#[target_feature(enable = "avx2,fma")]`, which in turn are entered only after `is_x86_feature_detected!` said yes
+//! (see `interpret::Backend`). Every `unsafe` block below rests on it; loads and stores rest on their callers in
+//! addition. All functions are always inlined, so that each lands in such a function and becomes the one instruction
+//! it names.
 #![allow(unsafe_code)]
 
 use super::{LaneBits, LaneMask, Lanes, MAX_WIDTH, SIGN_BIT};

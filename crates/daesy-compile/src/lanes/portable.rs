@@ -253,12 +253,14 @@ impl Lanes for Quad {
     }
     #[inline(always)]
     unsafe fn load(source: *const f64) -> Self {
-        // SAFETY: the caller vouches for four readable doubles; an array of doubles needs no more alignment than they do.
+        // SAFETY: the caller vouches for four readable doubles; an array of doubles needs no more alignment than they
+        // do.
         Self(unsafe { source.cast::<[f64; 4]>().read() })
     }
     #[inline(always)]
     unsafe fn store(self, target: *mut f64) {
-        // SAFETY: the caller vouches for four writable doubles; an array of doubles needs no more alignment than they do.
+        // SAFETY: the caller vouches for four writable doubles; an array of doubles needs no more alignment than they
+        // do.
         unsafe { target.cast::<[f64; 4]>().write(self.0) }
     }
     #[inline(always)]

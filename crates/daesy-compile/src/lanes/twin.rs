@@ -4,7 +4,7 @@
 use super::{LaneBits, LaneMask, Lanes, MAX_WIDTH};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
-/// The first group and the one behind it; of lanes, of their bits, or of truth values.
+/// The first group and the next; of lanes, of their bits, or of truth values.
 #[derive(Clone, Copy)]
 pub(crate) struct Twin<T>(T, T);
 

@@ -1,10 +1,13 @@
-//! What all programs of a method share: which states are carried, which unknowns are needed, and how they are solved for.
+//! What all programs of a method share: which states are carried, which unknowns are needed, and how they are solved
+//! for.
+
+use std::ops::Range;
 
 use daesy_graph::regular::{Derivative, Rate as RegularRate};
-use daesy_graph::{Differentiator, ExprId, Graph, Leaf, Node, Reach};
+use daesy_graph::{Differentiator, ExprId, FunctionId, GradientEntry, Graph, Leaf, Node, Reach};
 use daesy_system::{
-    DaeSystem, Evaluator, InputTangent, Part, Point, ReferencePoint, StepLayout, StepMethod, StepProgramError,
-    StepRequest,
+    DaeSystem, Direction, Evaluator, InputTangent, Part, Point, ReferencePoint, StepLayout, StepMethod,
+    StepProgramError, StepRequest,
 };
 use rustc_hash::FxHashMap;
 
@@ -81,8 +84,7 @@ pub(super) struct Blueprint<'a> {
     pub(super) carried_unknowns: Vec<usize>,
     /// Unknowns that a step determines.
     pub(super) step_unknowns: Vec<bool>,
-    blocks: Vec<BlockPlan>,
-    block_of: Vec<usize>,
+    blocks: Blocks,
     constraints: Batch,
     constraint_jacobian: Batch,
     constraint_places: Vec<Place>,
@@ -91,7 +93,7 @@ pub(super) struct Blueprint<'a> {
     pub(super) depends_on_time: bool,
     observed: Batch,
     observed_needs: Vec<usize>,
-    tangent_functions: FxHashMap<daesy_graph::FunctionId, daesy_graph::FunctionId>,
+    tangent_functions: FxHashMap<FunctionId, FunctionId>,
     pub(super) layout: StepLayout,
     /// Positions, among all parameters' tangents, that are inputs of the programs: by direction.
     pub(super) n_parameters: usize,
@@ -103,215 +105,56 @@ fn leaf(derivative: &Derivative) -> Leaf {
 
 impl<'a> Blueprint<'a> {
     pub(super) fn new(system: &'a CompiledSystem, request: &'a StepRequest<'a>) -> Result<Self, StepProgramError> {
+        check(system, request)?;
         let regular = &system.regular;
-        if !regular.discrete.is_empty() || !regular.flat.when_clauses.is_empty() {
-            return Err(StepProgramError::Unsupported {
-                reason: "models with discrete variables or when-clauses cannot be advanced in lanes".to_owned(),
-            });
-        }
         let mut graph = (*system.graph).clone();
         let aliases = find_aliases(system, &mut graph);
-        let states: Vec<Leaf> = regular.states.iter().map(leaf).collect();
-        let unknowns: Vec<Leaf> = regular.unknowns.iter().map(leaf).collect();
-
-        let mut by_unknowns = Differentiator::new(&mut graph, &unknowns);
-        let gradients: Vec<Vec<daesy_graph::GradientEntry>> =
-            system.rows.residual.iter().map(|&row| by_unknowns.gradient(&mut graph, row)).collect();
-        let kept_constraints: Vec<ExprId> = system
-            .rows
-            .constraint
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| !aliases.used[*at])
-            .map(|(_, &constraint)| constraint)
-            .collect();
-        let mut by_states = Differentiator::new(&mut graph, &states);
-        let mut constraint_places = Vec::new();
-        let mut constraint_entries = Vec::new();
-        for (row, &constraint) in kept_constraints.iter().enumerate() {
-            for entry in by_states.gradient(&mut graph, constraint) {
-                constraint_places.push(Place { row, column: entry.column as usize });
-                constraint_entries.push(entry.value);
-            }
-        }
-        let is_implicit = request.method == StepMethod::Implicit3;
-        let state_gradients: Vec<Vec<daesy_graph::GradientEntry>> = if is_implicit {
-            system.rows.residual.iter().map(|&row| by_states.gradient(&mut graph, row)).collect()
-        } else {
-            Vec::new()
-        };
+        let slopes = Slopes::new(system, &mut graph, &aliases, request.method);
         let observed: Vec<ExprId> = request.observed.iter().map(|&at| system.rows.observed[at as usize]).collect();
         let mut tangent_functions = FxHashMap::default();
         if !request.directions.is_empty() {
-            let mut roots = system.rows.residual.clone();
-            roots.extend(&kept_constraints);
-            roots.extend(&observed);
-            roots.extend(gradients.iter().flatten().map(|entry| entry.value));
-            roots.extend(&constraint_entries);
-            roots.extend(state_gradients.iter().flatten().map(|entry| entry.value));
-            let below: Vec<ExprId> = Reach::new().below(&graph, &roots).to_vec();
-            for expr in below {
-                if let Node::Call { function, args, .. } = graph.node(expr)
-                    && !tangent_functions.contains_key(&function)
-                {
-                    let active = vec![true; graph.args(args).len()];
-                    let tangent = graph.differentiate_function(function, &active);
-                    tangent_functions.insert(function, tangent);
-                }
-            }
+            tangent_functions = differentiate_functions(&mut graph, &slopes.roots(system, &observed));
         }
-        let rates: Vec<CarriedRate> = aliases
-            .kept
-            .iter()
-            .map(|&state| match regular.rates[state] {
-                RegularRate::State(of) => CarriedRate::State(aliases.sources[of as usize]),
-                RegularRate::Unknown(unknown) => CarriedRate::Unknown(unknown as usize),
-            })
-            .collect();
-
+        let rates = carried_rates(system, &aliases);
         let samples = sample_points(system, request.reference);
-        let pattern = system.pattern(Part::ResidualByUnknowns);
-        let sampled: Vec<Vec<f64>> = samples
-            .iter()
-            .map(|sample| evaluate(system, Part::ResidualByUnknowns, sample))
-            .filter(|values| values.iter().all(|value| value.is_finite()))
-            .collect();
-        let unknown_at: FxHashMap<Leaf, usize> = unknowns.iter().enumerate().map(|(at, &leaf)| (leaf, at)).collect();
-        let mut blocks = Vec::new();
-        let mut block_of = vec![0; unknowns.len()];
-        for block in &regular.blocks {
-            let (start, len) = (block.start as usize, block.len as usize);
-            block_of[start..start + len].fill(blocks.len());
-            let range = start..start + len;
-            let (mut places, mut entries, mut positions, mut needs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-            for row in range.clone() {
-                for (at, entry) in gradients[row].iter().enumerate() {
-                    let column = entry.column as usize;
-                    if range.contains(&column) {
-                        places.push(Place { row: row - start, column: column - start });
-                        entries.push(entry.value);
-                        positions.push(pattern.row(row).start + at);
-                    }
-                }
-            }
-            // A relation needs its unknowns though no derivative says so.
-            needs.extend(unknowns_in(&graph, &unknown_at, &system.rows.residual[range.clone()]));
-            needs.retain(|need| !range.contains(need));
-            needs.sort_unstable();
-            needs.dedup();
-            let order = if len == 1 {
-                PivotOrder::choose(1, &places, &[], &[])
-            } else {
-                let values: Vec<Vec<f64>> =
-                    sampled.iter().map(|sample| positions.iter().map(|&at| sample[at]).collect()).collect();
-                let is_fixed = |expr: &ExprId| is_parameter_only(&graph, *expr, regular);
-                let uniform: Vec<bool> = entries.iter().map(is_fixed).collect();
-                PivotOrder::choose(len, &places, &values, &uniform)
-            };
-            blocks.push(BlockPlan {
-                start,
-                len,
-                is_linear: block.is_linear,
-                residual: Batch::new(&graph, system.rows.residual[range].to_vec()),
-                jacobian: Batch::new(&graph, entries),
-                places,
-                order,
-                needs,
-            });
-        }
-        let observed_needs = unknowns_in(&graph, &unknown_at, &observed);
+        let blocks = Blocks::new(system, &graph, &slopes.by_unknowns, &samples);
+        let observed_needs = unknowns_in(&graph, &unknown_places(system), &observed);
         let observed = Batch::new(&graph, observed);
-        let mut step_unknowns = vec![false; unknowns.len()];
-        let mut roots: Vec<usize> = rates
-            .iter()
-            .filter_map(|rate| match rate {
-                CarriedRate::Unknown(unknown) => Some(*unknown),
-                CarriedRate::State(_) => None,
-            })
-            .collect();
-        let rate_unknowns = roots.clone();
-        // Unknowns of nonlinear blocks that are observed need a value to start from, and hence a place among the carried rows.
-        let mut seen = vec![false; unknowns.len()];
-        mark(&blocks, &block_of, &observed_needs, &mut seen);
-        roots.extend((0..unknowns.len()).filter(|&at| seen[at] && !blocks[block_of[at]].is_linear));
-        mark(&blocks, &block_of, &roots, &mut step_unknowns);
-        let carried_unknowns: Vec<usize> = (0..unknowns.len())
-            .filter(|&at| {
-                step_unknowns[at] && (is_implicit || rate_unknowns.contains(&at) || !blocks[block_of[at]].is_linear)
-            })
-            .collect();
+        let depends_on_time = depends_on_time(system, &graph);
+        let is_implicit = request.method == StepMethod::Implicit3;
+        let Needed { step_unknowns, carried_unknowns } = blocks.needed(&rates, &observed_needs, is_implicit);
         let implicit = if is_implicit {
-            let plan = implicit::NewtonPlan::new(
-                system,
-                request,
-                &implicit::Parts {
-                    graph: &graph,
-                    sources: &aliases.sources,
-                    rates: &rates,
-                    step_unknowns: &step_unknowns,
-                    by_unknowns: &gradients,
-                    by_states: &state_gradients,
-                    samples: &samples,
-                },
-            )?;
-            Some(plan)
+            let parts = implicit::Parts {
+                graph: &graph,
+                sources: &aliases.sources,
+                rates: &rates,
+                step_unknowns: &step_unknowns,
+                by_unknowns: &slopes.by_unknowns,
+                by_states: &slopes.by_states,
+                samples: &samples,
+            };
+            Some(implicit::NewtonPlan::new(system, request, &parts)?)
         } else {
             None
-        };
-
-        let nominal: Vec<f64> = aliases.kept.iter().map(|&state| system.description.states[state].nominal).collect();
-        let mut input_tangents = Vec::new();
-        for (direction, along) in request.directions.iter().enumerate() {
-            for &input in &along.inputs {
-                let input = &system.description.inputs[input as usize];
-                for slot in input.start..=input.start + usize::from(input.derivatives_needed) {
-                    input_tangents.push(InputTangent { direction: direction as u32, slot: slot as u32 });
-                }
-            }
-        }
-        let depends_on_time = {
-            let (mut reach, mut leaves) = (Reach::new(), Vec::new());
-            reach.leaves(&graph, &system.rows.residual, &mut leaves);
-            leaves.contains(&Leaf::Time)
-        };
-        let (nodes, order, estimate_order) = match request.method {
-            StepMethod::Explicit3 => (explicit::nodes(depends_on_time), 3, 2),
-            StepMethod::Implicit3 => (implicit::NODES.to_vec(), 3, 2),
-            _ => (explicit::nodes(depends_on_time), 4, 3),
-        };
-        let layout = StepLayout {
-            states: aliases.kept.iter().map(|&state| state as u32).collect(),
-            unknowns: carried_unknowns.iter().map(|&unknown| unknown as u32).collect(),
-            nominal,
-            n_carried: aliases.kept.len() + carried_unknowns.len(),
-            n_directions: request.directions.len(),
-            nodes,
-            n_inputs: system.description.n_inputs,
-            input_tangents,
-            n_observed: request.observed.len(),
-            n_operations: 0,
-            order,
-            estimate_order,
         };
         Ok(Self {
             system,
             request,
-            constraints: Batch::new(&graph, kept_constraints),
-            constraint_jacobian: Batch::new(&graph, constraint_entries),
+            constraints: Batch::new(&graph, slopes.constraints),
+            constraint_jacobian: Batch::new(&graph, slopes.constraint_entries),
             graph,
+            layout: layout(system, request, &aliases, &carried_unknowns, depends_on_time),
             sources: aliases.sources,
             rates,
             carried_unknowns,
             step_unknowns,
             blocks,
-            block_of,
-            constraint_places,
+            constraint_places: slopes.constraint_places,
             implicit,
             depends_on_time,
             observed,
             observed_needs,
             tangent_functions,
-            layout,
             n_parameters: regular.parameters.len(),
         })
     }
@@ -321,6 +164,100 @@ impl<'a> Blueprint<'a> {
     }
 }
 
+/// Refuses what no program of this system can do.
+fn check(system: &CompiledSystem, request: &StepRequest<'_>) -> Result<(), StepProgramError> {
+    let refused = |reason: &str| Err(StepProgramError::Unsupported { reason: reason.to_owned() });
+    let (regular, description) = (&system.regular, &system.description);
+    if !regular.discrete.is_empty() || !regular.flat.when_clauses.is_empty() {
+        return refused("models with discrete variables or when-clauses cannot be advanced in lanes");
+    }
+    let have = |positions: &[u32], n: usize| positions.iter().all(|&at| (at as usize) < n);
+    let are_known = |along: &Direction| {
+        have(&along.parameters, regular.parameters.len()) && have(&along.inputs, description.inputs.len())
+    };
+    if !have(request.observed, system.rows.observed.len()) || !request.directions.iter().all(are_known) {
+        return refused("steps are asked for observed variables, parameters or inputs that the model does not have");
+    }
+    Ok(())
+}
+
+/// Derivatives of the rows of a system.
+struct Slopes {
+    /// Those of the residuals with respect to v.
+    by_unknowns: Vec<Vec<GradientEntry>>,
+    /// Those of the residuals with respect to s, for an implicit method.
+    by_states: Vec<Vec<GradientEntry>>,
+    /// Constraints that no alias is spent on, and their derivatives with respect to s.
+    constraints: Vec<ExprId>,
+    constraint_places: Vec<Place>,
+    constraint_entries: Vec<ExprId>,
+}
+
+impl Slopes {
+    fn new(system: &CompiledSystem, graph: &mut Graph, aliases: &Aliases, method: StepMethod) -> Self {
+        let (regular, rows) = (&system.regular, &system.rows);
+        let states: Vec<Leaf> = regular.states.iter().map(leaf).collect();
+        let unknowns: Vec<Leaf> = regular.unknowns.iter().map(leaf).collect();
+        let mut by_unknowns = Differentiator::new(graph, &unknowns);
+        let by_unknowns = rows.residual.iter().map(|&row| by_unknowns.gradient(graph, row)).collect();
+        let kept = rows.constraint.iter().zip(&aliases.used).filter(|&(_, &is_used)| !is_used);
+        let constraints: Vec<ExprId> = kept.map(|(&constraint, _)| constraint).collect();
+        let mut along_states = Differentiator::new(graph, &states);
+        let (mut constraint_places, mut constraint_entries) = (Vec::new(), Vec::new());
+        for (row, &constraint) in constraints.iter().enumerate() {
+            for entry in along_states.gradient(graph, constraint) {
+                constraint_places.push(Place { row, column: entry.column as usize });
+                constraint_entries.push(entry.value);
+            }
+        }
+        let by_states = match method {
+            StepMethod::Implicit3 => rows.residual.iter().map(|&row| along_states.gradient(graph, row)).collect(),
+            _ => Vec::new(),
+        };
+        Self { by_unknowns, by_states, constraints, constraint_places, constraint_entries }
+    }
+
+    /// All expressions that a program may lower.
+    fn roots(&self, system: &CompiledSystem, observed: &[ExprId]) -> Vec<ExprId> {
+        let mut roots = system.rows.residual.clone();
+        roots.extend(&self.constraints);
+        roots.extend(observed);
+        roots.extend(self.by_unknowns.iter().flatten().map(|entry| entry.value));
+        roots.extend(&self.constraint_entries);
+        roots.extend(self.by_states.iter().flatten().map(|entry| entry.value));
+        roots
+    }
+}
+
+/// The tangents of all functions that are called below some expressions.
+fn differentiate_functions(graph: &mut Graph, roots: &[ExprId]) -> FxHashMap<FunctionId, FunctionId> {
+    let mut tangents = FxHashMap::default();
+    let below: Vec<ExprId> = Reach::new().below(graph, roots).to_vec();
+    for expr in below {
+        if let Node::Call { function, args, .. } = graph.node(expr)
+            && !tangents.contains_key(&function)
+        {
+            let active = vec![true; graph.args(args).len()];
+            let tangent = graph.differentiate_function(function, &active);
+            tangents.insert(function, tangent);
+        }
+    }
+    tangents
+}
+
+fn carried_rates(system: &CompiledSystem, aliases: &Aliases) -> Vec<CarriedRate> {
+    let rate = |&state: &usize| match system.regular.rates[state] {
+        RegularRate::State(of) => CarriedRate::State(aliases.sources[of as usize]),
+        RegularRate::Unknown(unknown) => CarriedRate::Unknown(unknown as usize),
+    };
+    aliases.kept.iter().map(rate).collect()
+}
+
+/// The unknowns by their leaves.
+fn unknown_places(system: &CompiledSystem) -> FxHashMap<Leaf, usize> {
+    system.regular.unknowns.iter().enumerate().map(|(at, unknown)| (leaf(unknown), at)).collect()
+}
+
 /// The unknowns that expressions hold.
 fn unknowns_in(graph: &Graph, unknown_at: &FxHashMap<Leaf, usize>, exprs: &[ExprId]) -> Vec<usize> {
     let mut leaves = Vec::new();
@@ -328,16 +265,173 @@ fn unknowns_in(graph: &Graph, unknown_at: &FxHashMap<Leaf, usize>, exprs: &[Expr
     leaves.iter().filter_map(|leaf| unknown_at.get(leaf).copied()).collect()
 }
 
-/// Marks unknowns with all that their blocks need.
-fn mark(blocks: &[BlockPlan], block_of: &[usize], roots: &[usize], is_marked: &mut [bool]) {
-    let mut open = roots.to_vec();
-    while let Some(unknown) = open.pop() {
-        if is_marked[unknown] {
-            continue;
+/// Whether the residuals hold time itself.
+fn depends_on_time(system: &CompiledSystem, graph: &Graph) -> bool {
+    let mut leaves = Vec::new();
+    Reach::new().leaves(graph, &system.rows.residual, &mut leaves);
+    leaves.contains(&Leaf::Time)
+}
+
+/// The blocks of unknowns in the order of solution.
+struct Blocks {
+    plans: Vec<BlockPlan>,
+    /// By unknown, the block that it is in.
+    of: Vec<usize>,
+}
+
+/// Which unknowns a step determines, and which it carries.
+struct Needed {
+    step_unknowns: Vec<bool>,
+    carried_unknowns: Vec<usize>,
+}
+
+impl Blocks {
+    fn new(
+        system: &CompiledSystem,
+        graph: &Graph,
+        gradients: &[Vec<GradientEntry>],
+        samples: &[ReferencePoint],
+    ) -> Self {
+        let regular = &system.regular;
+        let sampled: Vec<Vec<f64>> = samples
+            .iter()
+            .map(|sample| evaluate(system, Part::ResidualByUnknowns, sample))
+            .filter(|values| values.iter().all(|value| value.is_finite()))
+            .collect();
+        let unknown_at = unknown_places(system);
+        let (mut plans, mut of) = (Vec::new(), vec![0; regular.unknowns.len()]);
+        for block in &regular.blocks {
+            let range = block.start as usize..(block.start + block.len) as usize;
+            of[range.clone()].fill(plans.len());
+            plans.push(BlockPlan::new(system, graph, gradients, &sampled, &unknown_at, range, block.is_linear));
         }
-        let block = &blocks[block_of[unknown]];
-        is_marked[block.start..block.start + block.len].fill(true);
-        open.extend(block.needs.iter().copied().filter(|&need| !is_marked[need]));
+        Self { plans, of }
+    }
+
+    fn is_linear(&self, unknown: usize) -> bool {
+        self.plans[self.of[unknown]].is_linear
+    }
+
+    /// What the rates and the observed quantities need.
+    fn needed(&self, rates: &[CarriedRate], observed_needs: &[usize], is_implicit: bool) -> Needed {
+        let rate_unknown = |rate: &CarriedRate| match rate {
+            CarriedRate::Unknown(unknown) => Some(*unknown),
+            CarriedRate::State(_) => None,
+        };
+        let rate_unknowns: Vec<usize> = rates.iter().filter_map(rate_unknown).collect();
+        let n = self.of.len();
+        // Unknowns of nonlinear blocks that are observed need a value to start from, and hence a place among the
+        // carried rows.
+        let mut seen = vec![false; n];
+        self.mark(observed_needs, &mut seen);
+        let mut roots = rate_unknowns.clone();
+        roots.extend((0..n).filter(|&at| seen[at] && !self.is_linear(at)));
+        let mut step_unknowns = vec![false; n];
+        self.mark(&roots, &mut step_unknowns);
+        let is_carried =
+            |&at: &usize| step_unknowns[at] && (is_implicit || rate_unknowns.contains(&at) || !self.is_linear(at));
+        let carried_unknowns = (0..n).filter(is_carried).collect();
+        Needed { step_unknowns, carried_unknowns }
+    }
+
+    /// Marks unknowns with all that their blocks need.
+    fn mark(&self, roots: &[usize], is_marked: &mut [bool]) {
+        let mut open = roots.to_vec();
+        while let Some(unknown) = open.pop() {
+            if is_marked[unknown] {
+                continue;
+            }
+            let block = &self.plans[self.of[unknown]];
+            is_marked[block.start..block.start + block.len].fill(true);
+            open.extend(block.needs.iter().copied().filter(|&need| !is_marked[need]));
+        }
+    }
+}
+
+impl BlockPlan {
+    fn new(
+        system: &CompiledSystem,
+        graph: &Graph,
+        gradients: &[Vec<GradientEntry>],
+        sampled: &[Vec<f64>],
+        unknown_at: &FxHashMap<Leaf, usize>,
+        range: Range<usize>,
+        is_linear: bool,
+    ) -> Self {
+        let pattern = system.pattern(Part::ResidualByUnknowns);
+        let (start, len) = (range.start, range.len());
+        let (mut places, mut entries, mut positions) = (Vec::new(), Vec::new(), Vec::new());
+        for row in range.clone() {
+            for (at, entry) in gradients[row].iter().enumerate() {
+                let column = entry.column as usize;
+                if range.contains(&column) {
+                    places.push(Place { row: row - start, column: column - start });
+                    entries.push(entry.value);
+                    positions.push(pattern.row(row).start + at);
+                }
+            }
+        }
+        // A relation needs its unknowns though no derivative says so.
+        let mut needs = unknowns_in(graph, unknown_at, &system.rows.residual[range.clone()]);
+        needs.retain(|need| !range.contains(need));
+        needs.sort_unstable();
+        needs.dedup();
+        let order = if len == 1 {
+            PivotOrder::choose(1, &places, &[], &[])
+        } else {
+            let values: Vec<Vec<f64>> =
+                sampled.iter().map(|sample| positions.iter().map(|&at| sample[at]).collect()).collect();
+            let is_fixed = |expr: &ExprId| is_parameter_only(graph, *expr, &system.regular);
+            let uniform: Vec<bool> = entries.iter().map(is_fixed).collect();
+            PivotOrder::choose(len, &places, &values, &uniform)
+        };
+        Self {
+            start,
+            len,
+            is_linear,
+            residual: Batch::new(graph, system.rows.residual[range].to_vec()),
+            jacobian: Batch::new(graph, entries),
+            places,
+            order,
+            needs,
+        }
+    }
+}
+
+fn layout(
+    system: &CompiledSystem,
+    request: &StepRequest<'_>,
+    aliases: &Aliases,
+    carried_unknowns: &[usize],
+    depends_on_time: bool,
+) -> StepLayout {
+    let mut input_tangents = Vec::new();
+    for (direction, along) in request.directions.iter().enumerate() {
+        for &input in &along.inputs {
+            let input = &system.description.inputs[input as usize];
+            for slot in input.start..=input.start + usize::from(input.derivatives_needed) {
+                input_tangents.push(InputTangent { direction: direction as u32, slot: slot as u32 });
+            }
+        }
+    }
+    let (nodes, order, estimate_order) = match request.method {
+        StepMethod::Explicit3 => (explicit::nodes(depends_on_time), 3, 2),
+        StepMethod::Implicit3 => (implicit::NODES.to_vec(), 3, 2),
+        _ => (explicit::nodes(depends_on_time), 4, 3),
+    };
+    StepLayout {
+        states: aliases.kept.iter().map(|&state| state as u32).collect(),
+        unknowns: carried_unknowns.iter().map(|&unknown| unknown as u32).collect(),
+        nominal: aliases.kept.iter().map(|&state| system.description.states[state].nominal).collect(),
+        n_carried: aliases.kept.len() + carried_unknowns.len(),
+        n_directions: request.directions.len(),
+        nodes,
+        n_inputs: system.description.n_inputs,
+        input_tangents,
+        n_observed: request.observed.len(),
+        n_operations: 0,
+        order,
+        estimate_order,
     }
 }
 
@@ -602,7 +696,7 @@ impl<'b> Draft<'b> {
         let mut unknowns = guess.to_vec();
         self.bind(around, states, &unknowns);
         let zero = self.builder.constant(0.0);
-        for block in &blueprint.blocks {
+        for block in &blueprint.blocks.plans {
             if !wanted[block.start] {
                 continue;
             }
@@ -756,7 +850,7 @@ impl<'b> Draft<'b> {
         norm.unwrap_or_else(|| self.builder.constant(0.0))
     }
 
-    /// The values with their tangents behind them, direction by direction.
+    /// The values, followed by their tangents direction by direction.
     pub(super) fn with_tangents(&mut self, values: &[Value]) -> Vec<Value> {
         let zero = self.builder.constant(0.0);
         let mut all = values.to_vec();
@@ -777,7 +871,7 @@ impl<'b> Draft<'b> {
         let mut wanted = vec![false; unknowns.len()];
         let needs: Vec<usize> =
             blueprint.observed_needs.iter().copied().filter(|&unknown| !is_carried(unknown)).collect();
-        mark(&blueprint.blocks, &blueprint.block_of, &needs, &mut wanted);
+        blueprint.blocks.mark(&needs, &mut wanted);
         if !needs.is_empty() {
             unknowns = self.solve(&around, &states, &unknowns, &wanted, NEWTON_STEPS);
         }

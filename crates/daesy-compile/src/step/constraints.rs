@@ -4,8 +4,8 @@
 //! ds~ = -G~' (G~ G~' + eps)^-1 D g,      G~ = D G W,   D scales rows to norm one,   W = diag(weights)
 //! ```
 //!
-//! The matrix is symmetric and, with eps at the size of rounding against redundant constraints, positive definite: it is eliminated from the first
-//! row to the last, one triangle alone.
+//! The matrix is symmetric and, with eps at the size of rounding against redundant constraints, positive definite: it
+//! is eliminated from the first row to the last, one triangle alone.
 
 use daesy_graph::{Differentiator, ExprId, Leaf, Reach};
 use daesy_system::{ConstraintStep, Point};
@@ -39,7 +39,8 @@ struct Entry {
 }
 
 impl ConstraintProgram {
-    /// The program, unless there are many constraints or they depend on more than time, states, parameters, inputs and modes.
+    /// The program, unless there are many constraints or they depend on more than time, states, parameters, inputs
+    /// and modes.
     pub(crate) fn new(system: &CompiledSystem) -> Option<Self> {
         let regular = &system.regular;
         let (n_states, n_unknowns, m) = (regular.states.len(), regular.unknowns.len(), regular.constraints.len());
@@ -208,7 +209,6 @@ pub(crate) struct TapeConstraintStep<'s> {
 impl ConstraintStep for TapeConstraintStep<'_> {
     fn run(&mut self, point: &Point<'_>, weights: &[f64], results: &mut [f64]) {
         let groups: [&[f64]; 6] = [&[point.time], point.states, point.parameters, point.inputs, point.modes, weights];
-        let is_done = self.program.executor.execute_one(&mut self.memory, &groups, results).is_ok();
-        debug_assert!(is_done, "memory belongs to its program, and all inputs are given");
+        self.program.executor.evaluate_groups(&mut self.memory, &groups, results);
     }
 }

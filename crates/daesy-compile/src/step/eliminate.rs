@@ -1,8 +1,9 @@
 //! Linear equations in a program: elimination in an order that is fixed when the program is made.
 //!
-//! The order of pivots is chosen on samples of the matrix: a pivot must not be far below the largest entry of its column in
-//! every sample, the same for all lanes if possible, and create little fill [@duff2017]. What the samples cannot promise, the
-//! program watches: for each pivot that varies it reports how much larger another entry of its column is.
+//! The order of pivots is chosen on samples of the matrix: a pivot must not be far below the largest entry of its
+//! column in every sample, the same for all lanes if possible, and create little fill [@duff2017]. What the samples
+//! cannot promise, the program watches: for each pivot that varies it reports how much larger another entry of its
+//! column is.
 
 use crate::operation::{Binary, Unary};
 use crate::tape::{TapeBuilder, Value};
@@ -21,8 +22,8 @@ pub(super) struct PivotOrder {
     pivots: Vec<Place>,
 }
 
-/// A pivot is good enough where it is this fraction of the largest in its column, as in codes for circuits [@davis2010]: rows in
-/// different units make honest pivots look small, and three digits are to spare.
+/// A pivot is good enough where it is this fraction of the largest in its column, as in codes for circuits
+/// [@davis2010]: rows in different units make honest pivots look small, and three digits are to spare.
 const THRESHOLD: f64 = 1e-3;
 
 impl PivotOrder {
@@ -247,8 +248,8 @@ impl Factors {
     }
 }
 
-/// Solves M x = b for a symmetric, positive semidefinite M given by its lower triangle (`lower[i][j]`, j <= i); a direction in which M
-/// is singular to rounding gets x = 0.
+/// Solves M x = b for a symmetric, positive semidefinite M given by its lower triangle (`lower[i][j]`, j <= i); a
+/// direction in which M is singular to rounding gets x = 0.
 pub(super) fn solve_semidefinite(builder: &mut TapeBuilder, lower: &[Vec<Option<Value>>], rhs: &[Value]) -> Vec<Value> {
     /// A pivot below this fraction of its diagonal entry counts as zero.
     const REDUNDANT: f64 = 1e-11;

@@ -1,15 +1,16 @@
 //! Diagonally implicit Runge-Kutta steps for stiff systems.
 //!
-//! The L-stable, stiffly accurate method of order 3 with three stages [@alexander1977, sec. 3.2], gamma the root 0.4358.. of
-//! x^3 - 3 x^2 + 3/2 x - 1/6. A stage solves F(t, s, v) = 0 with s = base + h gamma S(s, v) for the unknowns v alone: every carried
-//! state is `base + (h gamma)^k v_u` for one unknown u, so that the matrix of Newton's method is
+//! The L-stable, stiffly accurate method of order 3 with three stages [@alexander1977, sec. 3.2], gamma the root
+//! 0.4358.. of x^3 - 3 x^2 + 3/2 x - 1/6. A stage solves F(t, s, v) = 0 with s = base + h gamma S(s, v) for the
+//! unknowns v alone: every carried state is `base + (h gamma)^k v_u` for one unknown u, so that the matrix of
+//! Newton's method is
 //!
 //! ```text
 //! J = dF/dv + sum over states of dF/ds (h gamma)^k e_u'
 //! ```
 //!
-//! It is factored once per step. The first stage takes two Newton steps from the values at the start, the others one from values
-//! extrapolated through the earlier stages.
+//! It is factored once per step. The first stage takes two Newton steps from the values at the start, the others one
+//! from values extrapolated through the earlier stages.
 
 use daesy_graph::{GradientEntry, Graph};
 use daesy_system::{DaeSystem, Part, ReferencePoint, StepProgramError, StepRequest};

@@ -175,8 +175,7 @@ impl<'p> Running<'p> {
         self.have_main(&self.program.main);
         self.have_prelude_lanes(1);
         self.prelude.inputs_mut().copy_from_slice(uniform);
-        let is_done = self.program.prelude.execute(&mut self.prelude).is_ok();
-        debug_assert!(is_done, "memory belongs to its program");
+        self.program.prelude.run_lanes(&mut self.prelude);
         for (at, &value) in self.prelude.outputs().iter().enumerate() {
             self.memory.set_constant(self.program.n_constants + at, value);
         }
@@ -202,8 +201,7 @@ impl<'p> Running<'p> {
                 inputs[(1 + at) * stride + lane] = value;
             }
         }
-        let is_done = self.program.prelude.execute(&mut self.prelude).is_ok();
-        debug_assert!(is_done, "memory belongs to its program");
+        self.program.prelude.run_lanes(&mut self.prelude);
         let from = self.program.n_lane_inputs;
         let rows = self.memory.stride();
         let targets = self.memory.inputs_mut()[from * rows..].chunks_exact_mut(rows);
@@ -213,8 +211,7 @@ impl<'p> Running<'p> {
     }
 
     fn run(&mut self) {
-        let is_done = self.main.execute(&mut self.memory).is_ok();
-        debug_assert!(is_done, "memory belongs to its program");
+        self.main.run_lanes(&mut self.memory);
     }
 
     fn rows(&self, first: usize, n: usize) -> &[f64] {
@@ -231,7 +228,8 @@ impl<'p> Running<'p> {
 struct Lanes<'p> {
     programs: &'p CompiledSteps,
     step: Running<'p>,
-    /// Whether the carried rows are where a step writes them: the next one then writes them where it usually reads them.
+    /// Whether the carried rows are where a step writes them: the next one then writes them where it usually reads
+    /// them.
     is_exchanged: bool,
     start: Running<'p>,
     observe: Running<'p>,
@@ -295,6 +293,10 @@ impl LaneSteps for Lanes<'_> {
     }
 
     fn prepare_each(&mut self, step: f64, parameters: &[&[f64]]) {
+        assert_eq!(parameters.len(), self.step.memory.n_lanes(), "there are parameters for each lane");
+        let n_seeds: usize = self.programs.seeds.iter().map(Vec::len).sum();
+        let n_parameters = self.step.program.prelude.tape().n_inputs() - 1 - n_seeds;
+        assert!(parameters.iter().all(|own| own.len() == n_parameters), "each lane has {n_parameters} parameters");
         self.settle();
         for running in [&mut self.step, &mut self.start, &mut self.observe, &mut self.all_states] {
             running.prepare_each(step, parameters);
@@ -313,6 +315,8 @@ impl LaneSteps for Lanes<'_> {
     }
 
     fn signals_mut(&mut self, node: usize) -> &mut [f64] {
+        let n_nodes = self.programs.layout.nodes.len();
+        assert!(node < n_nodes, "node {node} of a method with {n_nodes}");
         let (first, n) = (self.signals_at(node), self.programs.layout.n_signal_rows());
         self.step.rows_mut(first, n)
     }

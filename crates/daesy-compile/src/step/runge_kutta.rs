@@ -1,6 +1,7 @@
 //! A step of an explicit Runge-Kutta method for one trajectory as one program.
 //!
-//! For systems whose unknowns are eliminated (module `unknowns`) all stages follow each other in one tape, whose inputs are
+//! For systems whose unknowns are eliminated (module `unknowns`) all stages follow each other in one tape, whose
+//! inputs are
 //!
 //! ```text
 //! [ t, h, t_end | states | rates | parameters | inputs of stage 2 .. s | modes ]
@@ -154,7 +155,6 @@ impl ExplicitSteps for TapeSteps<'_> {
     fn run(&mut self, start: &ExplicitStart<'_>, results: &mut [f64]) {
         let times = [start.time, start.step, start.end];
         let groups: [&[f64]; 6] = [&times, start.states, start.rates, start.parameters, start.inputs, start.modes];
-        let is_done = self.program.executor.execute_one(&mut self.memory, &groups, results).is_ok();
-        debug_assert!(is_done, "memory belongs to its program, and all inputs are given");
+        self.program.executor.evaluate_groups(&mut self.memory, &groups, results);
     }
 }

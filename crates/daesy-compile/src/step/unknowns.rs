@@ -1,16 +1,17 @@
 //! The unknowns of a system whose blocks are all linear, as one straight-line program.
 //!
-//! Block by block, with the unknowns of earlier blocks known, A v = -F(v = 0) is solved by Gaussian elimination in an order of pivots that
-//! is fixed when the program is made, on samples near a reference point (module `eliminate`). Systems of the size of a mechanism are
-//! solved faster this way than by evaluating residuals and matrix and factoring. A second program also tells how well its result solves
-//! each equation, by the backward error row by row [@higham2002, sec. 7.1]
+//! Block by block, with the unknowns of earlier blocks known, A v = -F(v = 0) is solved by Gaussian elimination in an
+//! order of pivots that is fixed when the program is made, on samples near a reference point (module `eliminate`).
+//! Systems of the size of a mechanism are solved faster this way than by evaluating residuals and matrix and
+//! factoring. A second program also tells how well its result solves each equation, by the backward error row by row
+//! [@higham2002, sec. 7.1]
 //!
 //! ```text
 //! max_i |A v - b|_i / (|A| (|v| + n) + |b|)_i      in units of rounding, n the nominal values
 //! ```
 //!
-//! so that whoever runs it can turn to a factorization with pivots of its own. Units of equations and unknowns do not change that number,
-//! while a pivot may look small against its column only because a mass is small against a length.
+//! so that the caller can turn to a factorization with pivots of its own. Units of equations and unknowns do not
+//! change that number, while a pivot may look small against its column only because a mass is small against a length.
 
 use daesy_graph::{Differentiator, ExprId, Graph, Leaf, Reach};
 use daesy_system::{DaeSystem, Evaluator, LinearUnknowns, Part, Point};
@@ -104,8 +105,8 @@ impl Elimination {
         Lowering::new(&system.places, &self.graph, &system.graph)
     }
 
-    /// Writes the solution into a program, with time, states, parameters, inputs and modes as bound; binds the unknowns to it. The largest
-    /// backward error is watched where that is asked for.
+    /// Writes the solution into a program, with time, states, parameters, inputs and modes as bound; binds the
+    /// unknowns to it. The largest backward error is watched where that is asked for.
     pub(super) fn solve(
         &self,
         builder: &mut TapeBuilder,
@@ -265,9 +266,7 @@ fn run(executor: &Interpreter, memory: &mut LaneMemory, point: &Point<'_>, outpu
     // The unknowns have a place among the inputs, but are not read.
     let groups: [&[f64]; 6] =
         [&[point.time], point.states, point.unknowns, point.parameters, point.inputs, point.modes];
-    // The memory was made for this program.
-    let is_done = executor.execute_one(memory, &groups, outputs).is_ok();
-    debug_assert!(is_done, "memory belongs to its program, and all inputs are given");
+    executor.evaluate_groups(memory, &groups, outputs);
 }
 
 impl LinearUnknowns for TapeUnknowns<'_> {

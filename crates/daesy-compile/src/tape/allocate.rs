@@ -11,9 +11,9 @@ const NONE: u32 = u32::MAX;
 /// How many tapes this process has made.
 static N_TAPES: AtomicU64 = AtomicU64::new(0);
 
-/// A number that no other tape has.
+/// A number that no other tape has. It is never 0, which memory of no tape has.
 pub(super) fn next_identity() -> u64 {
-    N_TAPES.fetch_add(1, Ordering::Relaxed)
+    N_TAPES.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// The values that outputs need, after joining.

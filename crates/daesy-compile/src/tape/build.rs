@@ -16,8 +16,8 @@ pub struct FunctionId(u32);
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct TapeOptions {
-    /// Take a constant zero as structural: `0 * x = 0`, `0 / x = 0`, `0 + x = x`, `0 - x = -x`. Differs from running the
-    /// operation where x is infinite or NaN, and in the sign of zeros.
+    /// Take a constant zero as structural: `0 * x = 0`, `0 / x = 0`, `0 + x = x`, `0 - x = -x`. Differs from running
+    /// the operation where x is infinite or NaN, and in the sign of zeros.
     pub zeros_are_structural: bool,
     /// Round `a * b + c` once where the product has no other use, instead of product and sum each.
     pub contract: bool,
@@ -113,8 +113,12 @@ pub struct TapeBuilder {
 
 impl TapeBuilder {
     /// A builder for a program with this many inputs.
+    ///
+    /// # Panics
+    /// If there are 2^31 inputs or more.
     #[must_use]
     pub fn new(n_inputs: usize, options: TapeOptions) -> Self {
+        assert!(n_inputs < Operand::CONSTANT as usize, "{n_inputs} inputs, but values are numbered with 31 bits");
         let nodes: Vec<Node> = (0..n_inputs as u32).map(Node::Input).collect();
         Self {
             options,
@@ -131,12 +135,13 @@ impl TapeBuilder {
         }
     }
 
-    /// Says that inputs from `n_lane_inputs` on are the same for all lanes. Factors that are the same for all are then gathered outside
-    /// products and sums, so that [`TapeBuilder::finish_split`] computes their products once; that changes roundings.
+    /// Says that inputs from `n_lane_inputs` on are the same for all lanes. Factors that are the same for all are
+    /// then gathered outside products and sums, so that [`TapeBuilder::finish_split`] computes their products once;
+    /// that changes roundings.
     #[must_use]
     pub fn with_uniform_inputs(mut self, n_lane_inputs: usize) -> Self {
         self.n_lane_inputs = n_lane_inputs;
-        for (input, is_uniform) in self.is_uniform.iter_mut().enumerate() {
+        for (input, is_uniform) in self.is_uniform.iter_mut().enumerate().take(self.n_inputs) {
             *is_uniform = input >= n_lane_inputs;
         }
         self
@@ -314,8 +319,8 @@ impl TapeBuilder {
         }
     }
 
-    /// A simpler value for an operation with at most one constant argument, if one gives the same bits (or as the options
-    /// allow).
+    /// A simpler value for an operation with at most one constant argument, if one gives the same bits (or as the
+    /// options allow).
     fn identity(&mut self, op: Binary, a: Value, b: Value, x: Option<f64>, y: Option<f64>) -> Option<Value> {
         let is = |number: Option<f64>, value: f64| number.is_some_and(|n| n.to_bits() == value.to_bits());
         let structural = self.options.zeros_are_structural;
@@ -485,7 +490,11 @@ impl TapeBuilder {
     }
 
     /// Makes a function known that runs per lane. It gets as many arguments as [`TapeBuilder::call`] hands it.
+    ///
+    /// # Panics
+    /// If it has 2^31 results or more.
     pub fn register(&mut self, n_results: usize, body: LaneFunction) -> FunctionId {
+        assert!(n_results < Operand::CONSTANT as usize, "{n_results} results, but values are numbered with 31 bits");
         self.functions.push(Function { body, n_results, tangent: None });
         FunctionId(self.functions.len() as u32 - 1)
     }
@@ -498,7 +507,7 @@ impl TapeBuilder {
         self.functions[function.0 as usize].tangent = Some(tangent);
     }
 
-    /// The tangent of the function behind a call, registered in its turn.
+    /// The tangent of the function of a call, registered in its turn.
     pub(super) fn tangent_of_call(&mut self, call: u32) -> Option<FunctionId> {
         let registered = self.calls[call as usize].registered as usize;
         let Function { n_results, tangent, .. } = &self.functions[registered];
@@ -561,6 +570,9 @@ impl TapeBuilder {
     ///
     /// # Errors
     /// [`TapeError::TooLong`] if there are 2^31 values or more.
+    ///
+    /// # Panics
+    /// If an output belongs to another builder.
     pub fn finish(self, outputs: &[Value]) -> Result<Tape, TapeError> {
         let limit = Operand::CONSTANT as usize;
         let needed = self.nodes.len() + outputs.len();

@@ -1,9 +1,10 @@
 //! Straight-line programs: a builder that folds, shares and prunes, and the finished tape with its slots.
 //!
-//! A [`TapeBuilder`] collects values in static single assignment form. It folds operations on constants with the very kernels
-//! that run later, applies only identities that hold bit for bit, and shares equal expressions. [`TapeBuilder::finish`] drops
-//! what no output needs, joins operations where the result stays the same (a product with the sum that alone uses it; sine and
-//! cosine of one angle), orders the instructions and gives values to slots by their live ranges.
+//! A [`TapeBuilder`] collects values in static single assignment form. It folds operations on constants with the very
+//! kernels that run later, applies only identities that hold bit for bit, and shares equal expressions.
+//! [`TapeBuilder::finish`] drops what no output needs, joins operations where the result stays the same (a product
+//! with the sum that alone uses it; sine and cosine of one angle), orders the instructions and gives values to slots
+//! by their live ranges.
 //!
 //! A [`Tape`] is a list of [`Instruction`]s over slots:
 //!
@@ -11,8 +12,8 @@
 //! slots  [ inputs | outputs | temporaries ]
 //! ```
 //!
-//! Inputs are never overwritten, each output has a slot of its own, temporaries are reused. What a slot is, one double or a
-//! row of lanes, is up to the [`crate::Executor`].
+//! Inputs are never overwritten, each output has a slot of its own, temporaries are reused. What a slot is, one
+//! double or a row of lanes, is up to the [`crate::Executor`].
 
 mod allocate;
 mod build;
@@ -37,6 +38,14 @@ pub enum TapeError {
         needed: usize,
         /// How many there can be.
         limit: usize,
+    },
+    /// A program is to be parted after more inputs than it has.
+    #[error("{n_lane_inputs} inputs that differ between lanes, of a program with {n_inputs} inputs")]
+    TooFewInputs {
+        /// Inputs that are to differ.
+        n_lane_inputs: usize,
+        /// Inputs that there are.
+        n_inputs: usize,
     },
 }
 
@@ -128,7 +137,7 @@ impl Call {
     pub fn arguments(&self) -> &[Operand] {
         &self.arguments
     }
-    /// The slots of its results; none for a result that nobody needs.
+    /// The slots of its results; `None` for a result that is not needed.
     #[must_use]
     pub fn targets(&self) -> &[Option<u32>] {
         &self.targets
@@ -203,8 +212,8 @@ impl Tape {
         is_read
     }
 
-    /// The same program with constants in the place of the inputs from `first` on: input k becomes constant `n + k - first` of a
-    /// program that had n. They are zero until [`crate::LaneMemory::set_constant`] sets them.
+    /// The same program with constants in the place of the inputs from `first` on: input k becomes constant
+    /// `n + k - first` of a program that had n. They are zero until [`crate::LaneMemory::set_constant`] sets them.
     pub(crate) fn with_constants_for_inputs(&self, first: usize) -> Self {
         let mut tape = self.clone();
         let (n_constants, inputs) = (self.constants.len(), first..self.n_inputs);

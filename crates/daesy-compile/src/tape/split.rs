@@ -1,7 +1,8 @@
 //! Parting a program into what is the same for all lanes and what is not.
 //!
-//! Values that depend on uniform inputs only (parameters, the length of a step) are computed once by a *prelude* for a single lane
-//! and handed to the *main* program as further inputs. A division by such a value becomes a product with its reciprocal.
+//! Values that depend on uniform inputs only (parameters, the length of a step) are computed once by a *prelude* for
+//! a single lane and handed to the *main* program as further inputs. A division by such a value becomes a product
+//! with its reciprocal.
 
 use super::build::{Node, TapeBuilder, Value};
 use super::{Tape, TapeError, TapeOptions};
@@ -28,8 +29,15 @@ impl TapeBuilder {
     /// Finishes a program whose first `n_lane_inputs` inputs differ from lane to lane while the others do not.
     ///
     /// # Errors
-    /// [`TapeError::TooLong`] as [`TapeBuilder::finish`].
+    /// [`TapeError::TooFewInputs`] if there are not so many inputs, [`TapeError::TooLong`] as [`TapeBuilder::finish`].
+    ///
+    /// # Panics
+    /// If an output belongs to another builder.
     pub fn finish_split(self, outputs: &[Value], n_lane_inputs: usize) -> Result<SplitTape, TapeError> {
+        let n_inputs = self.n_inputs();
+        if n_lane_inputs > n_inputs {
+            return Err(TapeError::TooFewInputs { n_lane_inputs, n_inputs });
+        }
         let is_uniform = self.uniform_values(n_lane_inputs);
         let n = self.nodes.len();
         let mut is_needed = vec![false; n];

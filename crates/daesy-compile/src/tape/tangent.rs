@@ -1,15 +1,15 @@
 //! Derivatives of a program under construction, by forward accumulation.
 //!
-//! Every value `y = f(a, b)` gets a tangent `y' = f_a a' + f_b b'` [@griewank2008, ch. 3], in the order in which the values were
-//! made. A tangent that is zero by structure takes no operation. The result is the exact derivative of what the program computes:
-//! where a program iterates, of its iterates.
+//! Every value `y = f(a, b)` gets a tangent `y' = f_a a' + f_b b'` [@griewank2008, ch. 3], in the order in which the
+//! values were made. A tangent that is zero by structure takes no operation. The result is the exact derivative of
+//! what the program computes: where a program iterates, of its iterates.
 
 use super::build::{Node, TapeBuilder, Value};
 use crate::operation::{Binary, Opcode, Unary};
 use rustc_hash::FxHashMap;
 
 impl TapeBuilder {
-    /// The tangents of some values, given those of the inputs that have one. Nothing where a tangent is zero by structure.
+    /// The tangents of some values, given those of the inputs that have one; `None` if a tangent is zero by structure.
     pub fn tangents(&mut self, seeds: &FxHashMap<Value, Value>, outputs: &[Value]) -> Vec<Option<Value>> {
         let Some(n) = outputs.iter().map(|value| value.0 as usize + 1).max() else { return Vec::new() };
         let is_needed = self.needed_for(outputs, n);

@@ -1,4 +1,5 @@
-//! Decides by the ranks of hypothesis 1 at a consistent point how many differentiations a model needs, and what is redundant or free in it.
+//! Decides by the ranks of hypothesis 1 at a consistent point how many differentiations a model needs, and what is
+//! redundant or free in it.
 //!
 //! [@campbell2011, hypothesis 1]
 
@@ -75,7 +76,7 @@ pub struct ArrayAnalysis {
 }
 
 impl ArrayAnalysis {
-    /// Differentiations that make an ordinary differential equation; nothing for singular models.
+    /// Differentiations that make an ordinary differential equation; `None` for singular models.
     #[must_use]
     pub fn differentiation_index(&self) -> Option<usize> {
         self.is_regular.then(|| if self.form.a == 0 { 0 } else { self.form.mu + 1 })
@@ -88,7 +89,8 @@ impl ArrayAnalysis {
 /// When no point satisfies the array, or its ranks do not settle.
 pub fn analyze(model: &mut ArrayModel, start: &JetPoint, options: &ArrayOptions) -> Result<ArrayAnalysis, ArrayError> {
     let is_among = |vars: &[VarId]| -> Vec<bool> { model.variables.iter().map(|var| vars.contains(var)).collect() };
-    // Values change only where they must: first none, then those that nobody gave, then guesses, and what is insisted on last.
+    // Values change only where they must: first none, then those that were not given, then guesses, and what is
+    // insisted on last.
     let stages = [vec![true; model.variables.len()], is_among(&options.given), is_among(&options.held)];
     let ease: Vec<f64> =
         model.variables.iter().map(|var| if options.given.contains(var) { 1.0 } else { 10.0 }).collect();
@@ -211,8 +213,8 @@ fn ranks(
     })
 }
 
-/// As many redundant equations as there are, each of which can go without changing d and a: the last written first, those without
-/// derivatives before others.
+/// As many redundant equations as there are, each of which can go without changing d and a: the last written first,
+/// those without derivatives before others.
 fn leave_out(
     model: &ArrayModel,
     point: &JetPoint,

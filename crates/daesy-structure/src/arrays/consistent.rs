@@ -6,9 +6,9 @@
 //! d[F]_i / dx_(j,k) = sum over orders o of [dF / dx_j^(o)]_(i - k + o)  k! / (k - o)!
 //! ```
 //!
-//! The Gauss-Newton step of least change solves the linearized array by singular values. The array may be redundant, and then is
-//! rank deficient on its solution set but not beside it: of the steps that singular values cut off at several thresholds give,
-//! the one that leaves the smallest residual is taken.
+//! The Gauss-Newton step of least change solves the linearized array by singular values. The array may be redundant,
+//! and then is rank deficient on its solution set but not beside it: of the steps that singular values cut off at
+//! several thresholds give, the one that leaves the smallest residual is taken.
 
 use daesy_graph::ExprId;
 use daesy_pencil::{Pencil, Vectors, balance, svd};

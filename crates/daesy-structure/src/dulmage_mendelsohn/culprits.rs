@@ -1,13 +1,14 @@
 //! The smallest sets of equations and variables that explain why a pattern is not well-determined.
 //!
-//! Call a set of equations dependent if they cannot all be paired. A minimal dependent set has k + 1 equations which hold only k
-//! variables, and without any one of them the rest is in order; these sets are the circuits of a transversal matroid
-//! [@krysander2008]. Given a maximum matching, the equations on alternating paths from one unmatched equation are exactly such a
-//! circuit: the only one within the matched equations and that one.
+//! Call a set of equations dependent if they cannot all be paired. A minimal dependent set has k + 1 equations which
+//! hold only k variables, and without any one of them the rest is in order; these sets are the circuits of a
+//! transversal matroid [@krysander2008]. Given a maximum matching, the equations on alternating paths from one
+//! unmatched equation are exactly such a circuit: the only one within the matched equations and that one.
 //!
-//! If one equation is too many, there is no other circuit, and this one is the smallest. If several are, other circuits may be
-//! smaller. Each contains an unmatched equation. So the neighbourhood of each unmatched equation is added ring by ring, equations
-//! with few variables first, until a circuit closes: a circuit that fits in a small neighbourhood is found.
+//! If one equation is too many, there is no other circuit, and this one is the smallest. If several are, other
+//! circuits may be smaller. Each contains an unmatched equation. So the neighbourhood of each unmatched equation is
+//! added ring by ring, equations with few variables first, until a circuit closes: a circuit that fits in a small
+//! neighbourhood is found.
 //!
 //! The same on the transposed pattern gives k + 1 variables that occur in only k equations.
 
@@ -28,9 +29,11 @@ pub struct CulpritSet {
 /// Minimal explanations, smallest first.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Culprits {
-    /// Each set: k + 1 equations that contain only these k variables; with any one equation removed, the others can be paired.
+    /// Each set: k + 1 equations that contain only these k variables; with any one equation removed, the others can
+    /// be paired.
     pub over_determined: Vec<CulpritSet>,
-    /// Each set: k + 1 variables that occur only in these k equations; with any one variable given, the others can be paired.
+    /// Each set: k + 1 variables that occur only in these k equations; with any one variable given, the others can be
+    /// paired.
     pub under_determined: Vec<CulpritSet>,
 }
 
@@ -298,8 +301,8 @@ mod tests {
 
     #[test]
     fn a_small_contradiction_is_found_beside_a_large_one() {
-        // A ring of 40 equations in 40 variables, one more equation across it, and the relation of variables 3 and 4 stated
-        // three times in all: three equations in two variables are the smallest contradiction.
+        // A ring of 40 equations in 40 variables, one more equation across it, and the relation of variables 3 and 4
+        // stated three times in all: three equations in two variables are the smallest contradiction.
         let n = 40u32;
         let mut builder = IncidenceBuilder::new(n as usize).unwrap();
         let mut push = |variables: &[u32]| {

@@ -1,8 +1,9 @@
 //! An order in which neighbours are stored near each other.
 //!
-//! The algorithms of this crate follow entries from equation to variable to equation. If the numbering is arbitrary, each step of
-//! a large system waits for main memory. Renumbering once by a breadth-first search over the pattern, as in the ordering of
-//! Cuthill and McKee [@cuthill1969], makes all later passes run within the caches for anything like a chain, a grid or a network.
+//! The algorithms of this crate follow entries from equation to variable to equation. If the numbering is arbitrary,
+//! each step of a large system waits for main memory. Renumbering once by a breadth-first search over the pattern, as
+//! in the ordering of Cuthill and McKee [@cuthill1969], makes all later passes run within the caches for anything
+//! like a chain, a grid or a network.
 
 use super::Incidence;
 
@@ -143,13 +144,13 @@ impl Rows {
     }
 }
 
-/// From this share of far entries on a pattern counts as scattered. A shuffled pattern has nearly 1; blocks stored together,
-/// with other entries anywhere, have about one half, and a breadth-first search would tear them apart.
+/// From this share of far entries on a pattern counts as scattered. A shuffled pattern has nearly 1; blocks stored
+/// together, with other entries anywhere, have about one half, and a breadth-first search would tear them apart.
 const SCATTERED_SHARE: f64 = 0.6;
 
 impl Incidence {
-    /// Whether most entries, row by row, lie far from all recent ones, so that renumbering may help: counted as the misses of a small
-    /// cache of 512 lines with 16 variables each.
+    /// Whether most entries, row by row, lie far from all recent ones, so that renumbering may help: counted as the
+    /// misses of a small cache of 512 lines with 16 variables each.
     pub fn is_scattered(&self) -> bool {
         const LINES: usize = 512;
         let mut lines = [UNNUMBERED; LINES];

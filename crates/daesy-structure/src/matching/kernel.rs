@@ -6,12 +6,12 @@
 //! 2. who has two possible partners a and b left is taken out, and a and b become one. Whichever of them is paired in the end
 //!    leaves the other to the one taken out.
 //!
-//! Both keep the size of the maximum matching. Where everybody has three or more possible partners, somebody with the fewest is
-//! paired with the partner that has the fewest. Rule 2 is what finds the way through algebraic loops hidden in a triangular
-//! system, where one wrong guess can only be undone along very long paths.
+//! Both keep the size of the maximum matching. Where each has three or more possible partners, one with the fewest is
+//! paired with the partner that has the fewest. Rule 2 is what finds the way through algebraic loops hidden in a
+//! triangular system, where one wrong guess can only be undone along very long paths.
 //!
-//! Equations and variables are the two sides of one graph and are treated alike. Merging is done only while lists are short, so
-//! that the whole costs O(nonzeros) up to the depth of the merge trees, log n.
+//! Equations and variables are the two sides of one graph and are treated alike. Merging is done only while lists are
+//! short, so that the whole costs O(nonzeros) up to the depth of the merge trees, log n.
 
 use crate::incidence::Incidence;
 

@@ -1,11 +1,11 @@
 //! Completion of a matching by pushing.
 //!
-//! Every variable carries a label, a lower bound for the number of exchanges until a free variable is found, beginning with the
-//! equation it is paired with; free variables have 0. An unmatched equation takes the variable of least label l_1 in it and pushes
-//! out the equation that had it; the label of that variable rises to l_2 + 1, with l_2 the second least label in the equation
-//! [@goldberg1988; @kaya2013]. No path is searched, and a wrong way is not walked twice by all. From time to time all labels are
-//! made exact by one breadth-first search from the free variables; an equation with no label left below infinity cannot be
-//! matched any more.
+//! Every variable carries a label, a lower bound for the number of exchanges until a free variable is found,
+//! beginning with the equation it is paired with; free variables have 0. An unmatched equation takes the variable of
+//! least label l_1 in it and pushes out the equation that had it; the label of that variable rises to l_2 + 1, with
+//! l_2 the second least label in the equation [@goldberg1988; @kaya2013]. No path is searched, and a wrong way is not
+//! walked twice by all. From time to time all labels are made exact by one breadth-first search from the free
+//! variables; an equation with no label left below infinity cannot be matched any more.
 
 use std::collections::VecDeque;
 
@@ -35,9 +35,9 @@ impl PushRelabel {
         Self { label: vec![0; n_variables], active: VecDeque::new(), reached: Vec::new() }
     }
 
-    /// Makes `matching` maximum within the entries for which `admissible(equation, entry)` holds. All existing pairs are of that
-    /// kind, `free` lists the unmatched equations and, afterwards, those that remain so, and `scope` lists the variables which
-    /// these equations and the ones they can push out contain.
+    /// Makes `matching` maximum within the entries for which `admissible(equation, entry)` holds. All existing pairs
+    /// are of that kind, `free` lists the unmatched equations and, afterwards, those that remain so, and `scope`
+    /// lists the variables which these equations and the ones they can push out contain.
     pub(crate) fn complete(
         &mut self,
         pattern: BothWays<'_>,

@@ -13,8 +13,8 @@ pub(super) struct Waiting {
 
 const RING: usize = 16;
 
-/// Serves nodes by ascending level and, within a level, in the order of arrival, which keeps searches close to their start. A node
-/// may wait at several levels; the caller skips what is settled.
+/// Serves nodes by ascending level and, within a level, in the order of arrival, which keeps searches close to their
+/// start. A node may wait at several levels; the caller skips what is settled.
 #[derive(Debug)]
 pub(super) struct LevelQueue {
     level: i64,
@@ -57,7 +57,7 @@ impl LevelQueue {
         Some(Waiting { level: self.level, node })
     }
 
-    /// Goes to the next level at which somebody waits.
+    /// Goes to the next level at which something waits.
     fn advance(&mut self) -> Option<()> {
         let next_near = (self.level + 1..self.level + RING as i64).find(|&level| !self.ring[slot(level)].is_empty());
         let next_far = self.far.first_key_value().map(|(&level, _)| level);

@@ -1,18 +1,19 @@
 //! A highest-value transversal with optimal offsets that prove it.
 //!
-//! The linear program behind it: maximise sum sigma_ij over transversals; its dual has offsets c_i, d_j with
-//! d_j - c_i >= sigma_ij and minimises sum d_j - sum c_i. A transversal inside the tight entries (d_j - c_i = sigma_ij) is
+//! As a linear program: maximise sum sigma_ij over transversals; its dual has offsets c_i, d_j with d_j - c_i >=
+//! sigma_ij and minimises sum d_j - sum c_i. A transversal inside the tight entries (d_j - c_i = sigma_ij) is
 //! optimal.
 //!
-//! The primal-dual method starts with c = 0, d_j = max_i sigma_ij and a maximum matching of the tight entries. While equations
-//! are unmatched, one search from all of them together, by levels of accumulated slack, finds the smallest slack D at which an
-//! unmatched variable is reached; the offsets of everything reached at a level l < D rise by D - l, which makes the entries on the
-//! way tight, and the matching of the tight entries is completed. The unmatched equations of a block rise together, so that
-//! D added up times their number is bounded by the value of the transversal: O(sqrt(n k)) rounds for orders up to k, as in
-//! [@gabow1989]. For models of physical systems the number of rounds is about the index.
+//! The primal-dual method starts with c = 0, d_j = max_i sigma_ij and a maximum matching of the tight entries. While
+//! equations are unmatched, one search from all of them together, by levels of accumulated slack, finds the smallest
+//! slack D at which an unmatched variable is reached; the offsets of everything reached at a level l < D rise by D -
+//! l, which makes the entries on the way tight, and the matching of the tight entries is completed. The unmatched
+//! equations of a block rise together, so that D added up times their number is bounded by the value of the
+//! transversal: O(sqrt(n k)) rounds for orders up to k, as in [@gabow1989]. For models of physical systems the number
+//! of rounds is about the index.
 //!
-//! Where a round settles only few equations, each at its own D, searches from single equations with a bounded number of steps settle
-//! those whose variable is close by, at a cost that does not depend on the size of the block.
+//! Where a round settles only few equations, each at its own D, searches from single equations with a bounded number
+//! of steps settle those whose variable is close by, at a cost that does not depend on the size of the block.
 
 use crate::blocks::BlockTriangularForm;
 use crate::incidence::Incidence;
@@ -27,8 +28,8 @@ pub(super) struct Assignment {
     pub(super) variable_offsets: Vec<i64>,
 }
 
-/// Highest-value transversal of a block-diagonal pattern: `inner` has only entries inside the irreducible `blocks`, all of which
-/// have a transversal.
+/// Highest-value transversal of a block-diagonal pattern: `inner` has only entries inside the irreducible `blocks`,
+/// all of which have a transversal.
 pub(super) fn highest_value_transversal(inner: &Incidence, blocks: &BlockTriangularForm) -> Assignment {
     let n = inner.n_equations();
     let mut variable_offsets = vec![0i64; n];
@@ -114,8 +115,8 @@ impl SlackSearch {
         }
     }
 
-    /// Pairs each free equation for which a search of bounded size finds an unmatched variable; the bound doubles as long as all
-    /// searches together stay within a multiple of the block's size. What remains is left in `free`.
+    /// Pairs each free equation for which a search of bounded size finds an unmatched variable; the bound doubles as
+    /// long as all searches together stay within a multiple of the block's size. What remains is left in `free`.
     fn pair_nearby(&mut self, inner: &Incidence, state: &mut Assignment, free: &mut Vec<u32>, block_size: usize) {
         let mut bound = SMALLEST_SEARCH;
         while !free.is_empty() && free.len().saturating_mul(bound) <= EFFORT_NEARBY * block_size.max(SMALLEST_SEARCH) {
@@ -137,7 +138,8 @@ impl SlackSearch {
         self.raise(state, nearest.slack);
     }
 
-    /// Finds the unmatched variable of least accumulated slack; `None` if there is none among the first `bound` equations.
+    /// Finds the unmatched variable of least accumulated slack; `None` if there is none among the first `bound`
+    /// equations.
     fn search(&mut self, inner: &Incidence, state: &Assignment, free: &[u32], bound: usize) -> Option<Nearest> {
         let Assignment { transversal, equation_offsets, variable_offsets } = state;
         let nowhere = Step { equation: UNMATCHED, variable: UNMATCHED };

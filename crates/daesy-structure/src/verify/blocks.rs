@@ -1,12 +1,12 @@
 //! The rank of every diagonal block of the system Jacobian at a point.
 //!
-//! Rows and columns of a block are scaled to largest entry one. Small blocks are decided by singular values, large ones, which are
-//! sparse, by inverse iteration with their LU factors. Where a block is singular, the null vectors say which of its equations
-//! depend on each other and which of its unknowns stay open.
+//! Rows and columns of a block are scaled to largest entry one. Small blocks are decided by singular values, large
+//! ones, which are sparse, by inverse iteration with their LU factors. Where a block is singular, the null vectors
+//! say which of its equations depend on each other and which of its unknowns stay open.
 //!
-//! A root where the Jacobian vanishes need not be hit exactly: x^3 = 0 is "solved" by x = 1e-4 to any usual tolerance, and there
-//! the Jacobian is not zero. Newton's method tells: at a regular root its second step is much smaller than its first,
-//! at a root of multiplicity m the steps shrink by (m - 1) / m only.
+//! A root where the Jacobian vanishes need not be hit exactly: x^3 = 0 is "solved" by x = 1e-4 to any usual
+//! tolerance, and there the Jacobian is not zero. Newton's method tells: at a regular root its second step is much
+//! smaller than its first, at a root of multiplicity m the steps shrink by (m - 1) / m only.
 
 use daesy_graph::finding::Finding;
 use daesy_graph::regular::RegularDae;
@@ -237,16 +237,18 @@ impl BlockMatrix {
         if found.rank == self.len {
             return found;
         }
-        // Units far from each other, such as those of farads and seconds, look like dependence until rows and columns fit.
+        // Units far from each other, such as those of farads and seconds, look like dependence until rows and columns
+        // fit.
         let again = matched.scale_by_matching().map(|matrix| matrix.rank_by_singular_values());
         again.filter(|again| again.rank == self.len).unwrap_or(found)
     }
 
-    /// Scales rows and columns such that the entries of the transversal of largest product become one and no other is larger
-    /// [@duff2001]; nothing where every transversal has a zero. Whatever the units of equations and unknowns, the result is the same.
+    /// Scales rows and columns such that the entries of the transversal of largest product become one and no other is
+    /// larger [@duff2001]; `None` if every transversal has a zero. Whatever the units of equations and unknowns, the
+    /// result is the same.
     ///
-    /// With costs c = -ln|a| the transversal is an assignment of least cost; its potentials, c_ij >= u_i + v_j with equality on it,
-    /// are the logarithms of the factors.
+    /// With costs c = -ln|a| the transversal is an assignment of least cost; its potentials, c_ij >= u_i + v_j with
+    /// equality on it, are the logarithms of the factors.
     fn scale_by_matching(mut self) -> Option<Self> {
         let n = self.len;
         let dense = self.dense();

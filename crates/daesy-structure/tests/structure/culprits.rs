@@ -78,8 +78,8 @@ fn planted_faults_in_a_large_model_are_named_exactly() {
     let mut rng = fastrand::Rng::with_seed(42);
     for round in 0..20 {
         let plain = planted::random_blocks(2000, 50, 2, 2, &mut rng);
-        // A sound model, then: a triangle of equations in two variables of their own; three variables that only two equations
-        // mention, one of which also uses the model.
+        // A sound model, then: a triangle of equations in two variables of their own; three variables that only two
+        // equations mention, one of which also uses the model.
         let n = plain.rows.len() as u32;
         let mut rows: Vec<Vec<u32>> = plain.rows.iter().map(|row| row.iter().map(|e| e.variable).collect()).collect();
         rows.push(vec![n, n + 1]);

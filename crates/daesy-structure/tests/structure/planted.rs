@@ -132,8 +132,8 @@ pub fn differentiator_cascade(n: usize) -> Plain {
     plain
 }
 
-/// One ring of n equations, f_k(x_k, x_(k+1)), whose offsets rise by steps of 1 to a peak and fall back to 0, again and again, the
-/// peaks running through 1 ..= highest. Orders are at most 2.
+/// One ring of n equations, f_k(x_k, x_(k+1)), whose offsets rise by steps of 1 to a peak and fall back to 0, again
+/// and again, the peaks running through 1 ..= highest. Orders are at most 2.
 ///
 /// The step from k to k + 1 demands c_(k+1) >= c_k + sigma_(k,k+1) - sigma_(k+1,k+1).
 pub fn sawtooth_ring(n: usize, highest: u32) -> Plain {
@@ -164,8 +164,8 @@ pub fn sawtooth_ring(n: usize, highest: u32) -> Plain {
     plain
 }
 
-/// A square grid of resistors with capacitors to ground at about half of the nodes: index 1, C v' = sum i or 0 = sum i at nodes,
-/// R i = v_a - v_b on edges. Its blocks are not known beforehand (numbered 0).
+/// A square grid of resistors with capacitors to ground at about half of the nodes: index 1, C v' = sum i or 0 = sum
+/// i at nodes, R i = v_a - v_b on edges. Its blocks are not known beforehand (numbered 0).
 pub fn circuit_grid(side: usize, rng: &mut fastrand::Rng) -> Plain {
     let n_nodes = side * side;
     let horizontal = |row: usize, column: usize| n_nodes + row * (side - 1) + column;
@@ -245,11 +245,11 @@ pub fn rod_grid(side: usize) -> Plain {
     plain
 }
 
-/// Random blocks with random offsets up to `highest`, about `n_extra` further entries per equation, and offsets that are the
-/// canonical ones because every positive one is demanded by a tight entry.
+/// Random blocks with random offsets up to `highest`, about `n_extra` further entries per equation, and offsets that
+/// are the canonical ones because every positive one is demanded by a tight entry.
 ///
-/// Blocks are made from the last solved to the first: equation i of a block has variable i; in a block with ascending offsets
-/// the entries (k, k + 1) are tight, and (last, first) closes the ring.
+/// Blocks are made from the last solved to the first: equation i of a block has variable i; in a block with ascending
+/// offsets the entries (k, k + 1) are tight, and (last, first) closes the ring.
 pub fn random_blocks(n: usize, largest_block: usize, highest: u32, n_extra: usize, rng: &mut fastrand::Rng) -> Plain {
     let mut plain = Plain::with_capacity(n);
     let mut block_starts = Vec::new();

@@ -1,10 +1,11 @@
 //! From a stretch of a tape to machine code: which values are in registers when.
 //!
-//! The code for lanes is a loop over groups of them. Its body does the instructions in the order of the tape, each for several groups of
-//! four lanes side by side, so that none waits for another. The code for one lane is a whole tape without a loop; it calls elementary
-//! functions, before which it stores what is read behind them. A value lives in a register from where it is computed to where it is last read; when
-//! registers run out, the one whose value is read latest goes to the slot that the tape gave it [@belady1966]. What code behind
-//! the stretch needs is stored at once. Operands that are not in registers are read from memory where they are used.
+//! The code for lanes is a loop over groups of them. Its body does the instructions in the order of the tape, each
+//! for several groups of four lanes side by side, so that none waits for another. The code for one lane is a whole
+//! tape without a loop; it calls elementary functions, before which it stores what is read after them. A value lives
+//! in a register from where it is computed to where it is last read; when registers run out, the one whose value is
+//! read latest goes to the slot that the tape gave it [@belady1966]. What code after the stretch needs is stored at
+//! once. Operands that are not in registers are read from memory where they are used.
 
 use super::encode::{Base, Bytes, Code, Fused, Literal, Order, Place, Register, Relation, Rounding};
 use super::function;
@@ -75,7 +76,7 @@ struct Future {
     operands: [u32; 3],
     /// The next one that reads the result.
     target: u32,
-    /// Whether code behind the stretch reads the result.
+    /// Whether code after the stretch reads the result.
     is_stored: bool,
     /// The same for the second result of [`Opcode::SinCos`].
     second: u32,
@@ -121,18 +122,19 @@ pub(super) struct Rows {
     pub(super) exchange: Option<Exchange>,
 }
 
-/// Slots of a single lane as code sees them: inputs in groups and outputs where the caller has them, the rest in memory of its own.
+/// Slots of a single lane as code sees them: inputs in groups and outputs where the caller has them, the rest in
+/// memory of its own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scattered<'a> {
-    /// The first slot of each group of inputs, and the first behind them.
+    /// The first slot of each group of inputs, and the first after them.
     pub(super) starts: &'a [usize],
-    /// Outputs that the caller has, behind the inputs that he has.
+    /// Outputs that the caller has, after the inputs that it has.
     pub(super) n_outputs: usize,
     pub(super) n_slots: usize,
 }
 
 impl Scattered<'_> {
-    /// The address of all slots, behind which are the constants.
+    /// The address of all slots, which the constants follow.
     pub(super) const CELLS: Base = Base(0);
     pub(super) const OUTPUTS: Base = Base(1);
     /// The address of the first group of inputs.
@@ -195,7 +197,7 @@ impl<'b> Emitter<'b> {
     }
 }
 
-/// Appends the loop for a stretch; gives where it begins. `is_needed` says by slot what is read behind it.
+/// Appends the loop for a stretch; gives where it begins. `is_needed` says by slot what is read after it.
 pub(super) fn emit(bytes: &mut Bytes, stretch: &[Instruction], is_needed: &[bool], rows: Rows) -> usize {
     bytes.align();
     let start = bytes.position();
@@ -209,7 +211,8 @@ pub(super) fn emit(bytes: &mut Bytes, stretch: &[Instruction], is_needed: &[bool
     start
 }
 
-/// Appends the function for all instructions of a tape without calls, for one lane. `is_needed` says by slot what is read behind it.
+/// Appends the function for all instructions of a tape without calls, for one lane. `is_needed` says by slot what is
+/// read after it.
 pub(super) fn emit_one(bytes: &mut Bytes, instructions: &[Instruction], is_needed: &[bool], scattered: Scattered<'_>) {
     bytes.begin();
     let mut emitter = Emitter::new(bytes, Storage::One(scattered), is_needed.len());

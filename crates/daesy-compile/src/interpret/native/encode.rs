@@ -11,14 +11,14 @@ pub(super) struct Register(pub(super) u8);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
     Register(Register),
-    /// Bytes behind an address.
+    /// Bytes after an address.
     Memory(Base, i32),
     /// A constant of the code itself.
     Literal(Literal),
 }
 
-/// An address that memory is read or written behind. Code for lanes has the first two as arguments; code for one lane has the address of
-/// a table of them as argument and looks them up when it first needs them.
+/// An address from which memory is read or written. Code for lanes has the first two as arguments; code for one lane
+/// has the address of a table of them as argument and looks them up when it first needs them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Base(pub(super) u8);
 
@@ -35,7 +35,7 @@ pub(super) enum Width {
     One,
 }
 
-/// Constants of the code, four times each behind its last instruction.
+/// Constants of the code, four times each after its last instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Literal {
     SignBit,
@@ -191,8 +191,8 @@ impl Bytes {
         self.instruction(Code::ROUND, target, self.beside(target, source), source, Some(rounding as u8));
     }
 
-    /// The first operand of an instruction with one operand: for one lane the upper part of the result is from it, so that it should be
-    /// one that is there already.
+    /// The first operand of an instruction with one operand: for one lane the upper part of the result is from it, so
+    /// that it should be one that is there already.
     const fn beside(&self, target: Register, source: Place) -> Register {
         match (self.width, source) {
             (Width::Four, _) => Register(0),
@@ -278,7 +278,8 @@ impl Bytes {
         self.code.extend([0x53, 0x48, 0x89, 0xFB]);
     }
 
-    /// Calls a function, which overwrites all registers but rbx. The stack is aligned: `begin` has pushed one register on it.
+    /// Calls a function, which overwrites all registers but rbx. The stack is aligned: `begin` has pushed one
+    /// register on it.
     pub(super) fn call(&mut self, address: usize) {
         // mov rax, address; call rax
         self.code.extend([0x48, 0xB8]);
@@ -309,7 +310,7 @@ impl Bytes {
         self.code.resize(self.code.len().next_multiple_of(64), 0xCC);
     }
 
-    /// The code with its literals behind it.
+    /// The code, followed by its literals.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.align();
         let first = self.code.len();

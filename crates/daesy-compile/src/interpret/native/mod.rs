@@ -1,8 +1,8 @@
 //! Machine code for the arithmetic of a tape.
 //!
-//! Stretches of arithmetic become loops over lanes (`emit`); elementary functions and calls between them are left to the steps of the
-//! interpreter. Code is made for one distance between rows, when the interpreter has run a tape so often that it is worth it. For a single
-//! lane a whole tape becomes one function (`one`).
+//! Stretches of arithmetic become loops over lanes (`emit`); elementary functions and calls between them are left to
+//! the steps of the interpreter. Code is made for one distance between rows, when the interpreter has run a tape so
+//! often that it is worth it. For a single lane a whole tape becomes one function (`one`).
 
 mod emit;
 mod encode;
@@ -14,7 +14,7 @@ pub(super) use one::One;
 
 use super::step::{Frame, Step, for_form};
 use super::{Backend, fuse};
-use crate::memory::Exchange;
+use crate::memory::{Exchange, REPETITIONS};
 use crate::operation::Opcode;
 use crate::tape::{Operand, Tape};
 use emit::Rows;
@@ -28,8 +28,9 @@ const SHORTEST: usize = 3;
 const LONGEST_TAPE: usize = 60_000;
 
 /// # Safety
-/// The arguments are the slots, the constants, and how many groups of four times [`COPIES`] lanes are computed; all must belong to the tape and the
-/// stride that the code was made for. The processor must have AVX2 and FMA.
+/// The arguments are the slots, the constants, and how many groups of four times [`COPIES`] lanes are computed, at
+/// least one; all must belong to the tape and the stride that the code was made for. The processor must have AVX2 and
+/// FMA.
 type Code = unsafe extern "sysv64" fn(*mut f64, *const f64, usize);
 
 /// Groups of four lanes that code works on side by side.
@@ -70,15 +71,20 @@ impl Native {
 
     fn for_rows(tape: &Tape, rows: Rows) -> Option<Self> {
         let instructions = tape.instructions();
-        let reach = tape.n_slots().checked_mul(rows.stride * size_of::<f64>())?;
-        if instructions.len() > LONGEST_TAPE || i32::try_from(reach).is_err() {
+        // Slots and constants are reached by distances of 32 bits.
+        let reaches = [(tape.n_slots(), rows.stride), (tape.constants().len(), REPETITIONS)];
+        let is_near = |(n, distance): (usize, usize)| {
+            let n_bytes = n.checked_mul(distance).and_then(|n_cells| n_cells.checked_mul(size_of::<f64>()));
+            n_bytes.is_some_and(|n_bytes| i32::try_from(n_bytes).is_ok())
+        };
+        if instructions.len() > LONGEST_TAPE || !reaches.into_iter().all(is_near) {
             return None;
         }
         let mut bytes = Bytes::new(Width::Four);
         let mut parts = Vec::new();
         let mut is_needed = vec![false; tape.n_slots()];
         is_needed[tape.n_inputs()..][..tape.n_outputs()].fill(true);
-        // From the end, since what a stretch must store is what is read behind it.
+        // From the end, since what a stretch must store is what is read after it.
         let mut end = instructions.len();
         while end > 0 {
             let is_native = |at: &usize| emit::is_native(instructions[*at].opcode);
@@ -129,13 +135,18 @@ impl Native {
     pub(super) unsafe fn run(&self, frame: &Frame<'_>) {
         let Rows { stride, copies, .. } = self.rows;
         assert_eq!(frame.stride, stride, "code is run with the rows it was made for");
+        let n_groups = frame.n_computed / (4 * copies);
+        if n_groups == 0 {
+            // The loops count down to zero and would not end.
+            return;
+        }
         for part in &self.parts {
             match part {
                 Part::Code(offset) => {
                     // SAFETY: the address is that of a function of this type, which `emit` has written.
                     let code = unsafe { std::mem::transmute::<*const u8, Code>(self.pages.address(*offset)) };
-                    // SAFETY: the caller's, and the stride is the right one.
-                    unsafe { code(frame.cells, frame.constants, frame.n_computed / (4 * copies)) };
+                    // SAFETY: the caller's; the stride is the right one, and there is a group of lanes.
+                    unsafe { code(frame.cells, frame.constants, n_groups) };
                 }
                 // SAFETY: the caller's.
                 Part::Step(step) => unsafe { step.run(frame) },

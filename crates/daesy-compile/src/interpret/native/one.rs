@@ -1,7 +1,7 @@
 //! A whole tape as one function for a single lane.
 //!
-//! It reads its inputs where the caller has them, in a few groups one after the other, and writes its outputs where the caller wants them, so
-//! that nothing is copied.
+//! It reads its inputs where the caller has them, in a few groups one after the other, and writes its outputs where
+//! the caller wants them, so that nothing is copied.
 
 use super::LONGEST_TAPE;
 use super::emit::{Scattered, emit_one};
@@ -14,8 +14,9 @@ use crate::tape::Tape;
 const MOST_GROUPS: usize = N_BASES - Scattered::FIRST_GROUP as usize;
 
 /// # Safety
-/// The argument is a table of addresses: of as many doubles as the tape has slots, with its constants behind them; of its outputs; of each
-/// group of inputs. Slots and outputs are written, so that nothing else may refer to them. The processor must have AVX2 and FMA.
+/// The argument is a table of addresses: of as many doubles as the tape has slots, followed by its constants; of its
+/// outputs; of each group of inputs. Slots and outputs are written, so that nothing else may refer to them. The
+/// processor must have AVX2 and FMA.
 type Code = unsafe extern "sysv64" fn(*const Table);
 
 /// Addresses in the order of [`super::encode::Base`].
@@ -27,15 +28,15 @@ pub(in crate::interpret) struct One {
     pages: Pages,
     /// Lengths of the groups of inputs that the caller has.
     lengths: Vec<usize>,
-    /// Outputs that he has.
+    /// Outputs that the caller has.
     n_outputs: usize,
     /// Doubles that slots and constants take.
     n_cells: usize,
 }
 
 impl One {
-    /// Code for groups of inputs that follow each other, and for outputs elsewhere; none for tapes that are long or call functions, or where the system
-    /// gives no memory.
+    /// Code for groups of inputs that follow each other, and for outputs elsewhere; none for tapes that are long or
+    /// call functions, or where the system gives no memory.
     pub(in crate::interpret) fn scattered(tape: &Tape, lengths: &[usize]) -> Option<Self> {
         let is_fitting = lengths.len() <= MOST_GROUPS && lengths.iter().sum::<usize>() == tape.n_inputs();
         if is_fitting { Self::new(tape, lengths, tape.n_outputs()) } else { None }
@@ -48,10 +49,10 @@ impl One {
 
     fn new(tape: &Tape, lengths: &[usize], n_outputs: usize) -> Option<Self> {
         let instructions = tape.instructions();
-        let n_cells = tape.n_slots() + tape.constants().len();
+        let n_cells = tape.n_slots().checked_add(tape.constants().len())?;
         let has_calls = instructions.iter().any(|instruction| instruction.opcode == Opcode::Call);
-        let reach = i32::try_from(n_cells * size_of::<f64>());
-        if has_calls || instructions.len() > LONGEST_TAPE || reach.is_err() {
+        let is_near = n_cells.checked_mul(size_of::<f64>()).is_some_and(|reach| i32::try_from(reach).is_ok());
+        if has_calls || instructions.len() > LONGEST_TAPE || !is_near {
             return None;
         }
         let mut starts = vec![0];
@@ -74,11 +75,11 @@ impl One {
         have_lengths && outputs.len() >= self.n_outputs
     }
 
-    /// Runs the code. `cells` holds the slots of the tape with its constants behind them.
+    /// Runs the code. `cells` holds the slots of the tape, followed by its constants.
     ///
     /// # Safety
-    /// The cells must be those of a memory of one lane that was made for the tape, groups and outputs such as [`One::is_for`] approves of; the
-    /// processor must have AVX2 and FMA.
+    /// The cells must be those of a memory of one lane that was made for the tape, groups and outputs such as
+    /// [`One::is_for`] approves of; the processor must have AVX2 and FMA.
     #[inline]
     pub(in crate::interpret) unsafe fn run(&self, cells: &mut [f64], groups: &[&[f64]], outputs: &mut [f64]) {
         debug_assert!(cells.len() >= self.n_cells, "slots and constants are there");
@@ -89,8 +90,8 @@ impl One {
             // Nothing is written to the inputs of a tape.
             *address = group.as_ptr().cast_mut();
         }
-        // SAFETY: the address is that of a function of this type, which `emit_one` has written. Slices that are borrowed mutably overlap with
-        // nothing; the rest is the caller's.
+        // SAFETY: the address is that of a function of this type, which `emit_one` has written. Slices that are
+        // borrowed mutably overlap with nothing; the rest is the caller's.
         unsafe {
             let code = std::mem::transmute::<*const u8, Code>(self.pages.address(0));
             code(&raw const table);

@@ -9,7 +9,7 @@ pub(super) struct Pages {
     len: usize,
 }
 
-// SAFETY: nobody writes to the pages once they are made.
+// SAFETY: nothing writes to the pages once they are made.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}
@@ -49,7 +49,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody runs code of pages that are dropped.
+        // SAFETY: the mapping is ours, and code runs only while its pages are borrowed.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
