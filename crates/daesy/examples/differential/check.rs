@@ -1,0 +1,173 @@
+//! The same model down other roads: whatever `simulate` gives, `uq` with a parameter that hardly varies and the cost at the truth on the
+//! simulation's own data must give too, or refuse.
+
+use daesy::cost::{CostOptions, cost};
+use daesy::failure::Failure;
+use daesy::load::{LoadOptions, Loaded, load_source};
+use daesy::simulate::{Trajectory, simulate};
+use daesy::source::{ModelText, Place, Source};
+use daesy::table::Table;
+use daesy::uq::{UqSettings, uq};
+use daesy_graph::flat::{ValueType, Variable, VariableKind};
+
+/// Relative width of the random parameter.
+const WIDTH: f64 = 1e-6;
+
+/// Rows of the data made of a simulation.
+const MAX_SAMPLES: usize = 40;
+
+/// What came of one model.
+#[derive(Debug, PartialEq)]
+pub enum Outcome {
+    /// It does not simulate, or has no parameter to vary.
+    Unusable,
+    /// All roads agree or refuse; how many of them answered.
+    Agree(usize),
+    /// A road gives something else.
+    Differ(String),
+}
+
+/// A model as text, with the name of its class where the text has several.
+pub struct Model<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// The class.
+    pub class: Option<&'a str>,
+}
+
+impl Model<'_> {
+    fn study(&self, rest: &str, data: Vec<Table>) -> Result<Loaded, Failure> {
+        let class = self.class.map_or(String::new(), |class| format!("class = \"{class}\"\n"));
+        let place = Place::Study {
+            name: "study.toml".into(),
+            text: format!("[model]\nfile = \"model.mo\"\n{class}{rest}"),
+            folder: ".".into(),
+            models: vec![ModelText { name: "model.mo".into(), text: self.text.to_owned() }],
+        };
+        Ok(load_source(&Source { place, data }, &LoadOptions::default())?)
+    }
+}
+
+/// Simulates a model and compares all other roads with that.
+#[must_use]
+pub fn compare(model: &Model<'_>) -> Outcome {
+    let Ok(loaded) = model.study("", Vec::new()) else { return Outcome::Unusable };
+    let Ok(trajectory) = simulate(&loaded) else { return Outcome::Unusable };
+    let Some((name, value)) = parameter(&loaded) else { return Outcome::Unusable };
+    let mut n_answers = 0;
+    for method in ["monte-carlo", "collocation", "galerkin"] {
+        match moments(model, &trajectory, &name, value, method) {
+            Ok(None) => {}
+            Ok(Some(())) => n_answers += 1,
+            Err(difference) => return Outcome::Differ(format!("uq by {method} with {name} = {value}: {difference}")),
+        }
+    }
+    for method in ["output-error", "pem"] {
+        match cost_at_truth(model, &trajectory, &name, value, method) {
+            Ok(None) => {}
+            Ok(Some(())) => n_answers += 1,
+            Err(difference) => return Outcome::Differ(format!("cost by {method} of {name} = {value}: {difference}")),
+        }
+    }
+    Outcome::Agree(n_answers)
+}
+
+/// The first real parameter with a value of its own that may be changed.
+fn parameter(loaded: &Loaded) -> Option<(String, f64)> {
+    let values = daesy::linearize::parameter_values(&loaded.flat).ok()?;
+    let is_plain = |variable: &Variable| {
+        variable.kind == VariableKind::Parameter
+            && variable.value_type == ValueType::Real
+            && !variable.is_structural
+            && !variable.is_final
+            && variable.fixed != Some(false)
+    };
+    let all = loaded.flat.variables.iter().zip(&values);
+    all.filter(|(variable, value)| is_plain(variable) && value.is_finite() && **value != 0.0)
+        .map(|(variable, &value)| (variable.name.clone(), value))
+        .next()
+}
+
+/// The largest difference between two curves at common times, in units of the first one's size.
+fn distance(times: &[f64], values: &[f64], other_times: &[f64], other: &[f64]) -> f64 {
+    let size = values.iter().fold(0.0f64, |size, value| size.max(value.abs())).max(1e-6);
+    let mut worst = 0.0f64;
+    for (time, value) in times.iter().zip(values) {
+        // At a jump the row after it counts; both sides of one are left out where the other table has none.
+        let at = other_times.partition_point(|row| row <= time);
+        if at == 0 || other_times[at - 1] != *time || times.iter().filter(|row| *row == time).count() > 1 {
+            continue;
+        }
+        worst = worst.max((other[at - 1] - value).abs() / size);
+    }
+    worst
+}
+
+/// Differences between roads that are no disagreement: tolerances of integration and the width of the parameter.
+const ALIKE: f64 = 2e-3;
+
+fn moments(
+    model: &Model<'_>,
+    trajectory: &Trajectory,
+    name: &str,
+    value: f64,
+    method: &str,
+) -> Result<Option<()>, String> {
+    let random = format!(
+        "[random]\n\"{name}\" = {{ uniform = {{ mean = {value:e}, relative = {WIDTH:e} }} }}\n\
+         [uq]\nmethod = \"{method}\"\ndegree = 1\nsamples = 4\nvalidation = 0\n"
+    );
+    let Ok(loaded) = model.study(&random, Vec::new()) else { return Ok(None) };
+    let Ok(found) = uq(&loaded, &UqSettings::default()) else { return Ok(None) };
+    let times = &trajectory.table.columns[0];
+    for (variable, moments) in found.variables.iter().zip(&found.moments) {
+        let Some(column) = trajectory.table.column(variable) else {
+            return Err(format!("`{variable}` is not in the table of simulate"));
+        };
+        let off = distance(times, column, &found.times, &moments.mean);
+        if off.is_nan() || off > ALIKE {
+            return Err(format!("the mean of `{variable}` is off by {off:.1e} of its size"));
+        }
+    }
+    Ok(Some(()))
+}
+
+fn cost_at_truth(
+    model: &Model<'_>,
+    trajectory: &Trajectory,
+    name: &str,
+    value: f64,
+    method: &str,
+) -> Result<Option<()>, String> {
+    let times = &trajectory.table.columns[0];
+    let is_single = |at: usize| times.iter().filter(|row| **row == times[at]).count() == 1;
+    let stride = times.len().div_ceil(MAX_SAMPLES).max(1);
+    let rows: Vec<usize> = (0..times.len()).step_by(stride).filter(|&at| is_single(at)).collect();
+    let signals: Vec<usize> = (1..trajectory.table.names.len())
+        .filter(|&at| !trajectory.table.names[at].starts_with("der("))
+        .filter(|&at| trajectory.table.columns[at].iter().all(|value| value.is_finite()))
+        .collect();
+    let Some(&signal) = signals.first().filter(|_| rows.len() > 3) else { return Ok(None) };
+    let column: Vec<f64> = rows.iter().map(|&at| trajectory.table.columns[signal][at]).collect();
+    let size = column.iter().fold(0.0f64, |size, value| size.max(value.abs())).max(1e-6);
+    let data = Table {
+        names: vec!["t".into(), "y".into()],
+        columns: vec![rows.iter().map(|&at| times[at]).collect(), column],
+    };
+    let measured = &trajectory.table.names[signal];
+    let rest = format!(
+        "[unknown]\n\"{name}\" = {{ start = {value:e}, min = -inf, max = inf }}\n[measurements]\n\"{measured}\" = {{ column = \"y\", \
+         std = {size:e} }}\n[data]\ntime = \"t\"\nfile = \"data.csv\"\n[simulate]\nstart = {:e}\n",
+        times[0]
+    );
+    let Ok(loaded) = model.study(&rest, vec![data]) else { return Ok(None) };
+    let options = CostOptions { method: Some(method.to_owned()), ..CostOptions::default() };
+    let grid = format!("{name}={value:e}:{value:e}:1");
+    let Ok(found) = cost(&loaded, &[grid], &options, &mut |_| {}) else { return Ok(None) };
+    let Some(&error) = found.values.first() else { return Ok(None) };
+    let off = error.max(0.0).sqrt() / size;
+    if off.is_nan() || off > ALIKE {
+        return Err(format!("`{measured}` is off by {off:.1e} of its size in the mean"));
+    }
+    Ok(Some(()))
+}
