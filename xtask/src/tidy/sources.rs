@@ -12,7 +12,12 @@ const UNSAFE_CRATE: &str = "daesy-compile";
 const CRATES_WITH_DOORS: [&str; 2] = ["daesy", "daesy-py"];
 
 /// Files below the facade that read files because the language says which: packages over folders, MODELICAPATH.
-const FILES_WITH_DOORS: [&str; 1] = ["crates/daesy-model/src/library.rs"];
+const FILES_WITH_DOORS: [&str; 4] = [
+    "crates/daesy-model/src/library.rs",
+    "crates/daesy-study/src/data.rs",
+    "crates/daesy-study/src/linear_model.rs",
+    "crates/daesy-study/src/load.rs",
+];
 
 const DOORS: [&str; 9] = [
     "println!",
