@@ -5,9 +5,9 @@
 
 use std::time::Instant;
 
+use daesy::failure::Failure;
 use daesy::load::{LoadOptions, Loaded, load_source};
 use daesy::source::{ModelText, Place, Source};
-use daesy::failure::Failure;
 use daesy::uq::{UqSettings, run_at, uq};
 use daesy_bench::peer;
 use serde_json::{Value, json};

@@ -286,6 +286,21 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         Ok(FoundStart { start, seen: seen.in_units_of(&first.whitening), delta, covariance })
     }
 
+    /// The start found once more, in units of the information about it.
+    ///
+    /// Derivatives are taken at the best start, where its own derivative does not matter. The first estimate is as far from
+    /// it as rounding in badly scaled units makes it, which sharp measurements magnify: an error of the start by `h` is
+    /// an error of the gradient by `h / variance`.
+    fn refine_start(&self, at: usize, assembled: &Assembled, found: &mut FoundStart) -> Result<(), EstimateError> {
+        let data = self.run_data(at, assembled, &found.start);
+        let sums = run(&assembled.filter, &data, &self.options, RunOptions::default())?;
+        let estimate = StartEstimate::new(&sums.normal_matrix, &sums.normal_vector);
+        found.start = shifted(&found.start, &estimate.delta);
+        let moved = found.seen.delta(&estimate.delta);
+        found.delta.iter_mut().zip(&moved).for_each(|(sum, more)| *sum += more);
+        Ok(())
+    }
+
     /// Adds the sums of an experiment that was run from where its start was found.
     fn count(&self, total: &mut LikelihoodValue, sums: &RunSums, estimate: &StartEstimate, found: &FoundStart) {
         total.add(sums);
@@ -324,7 +339,8 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
                 sums
             } else {
                 // First where the start is, then derivatives with the start there: at the optimum its own derivative does not matter.
-                let found = self.find_start(at, &assembled, start)?;
+                let mut found = self.find_start(at, &assembled, start)?;
+                self.refine_start(at, &assembled, &mut found)?;
                 let moved = self.run_data(at, &assembled, &found.start);
                 let moved = RunData { start_covariance: Some(&found.covariance), ..moved };
                 let mut sums = run(&assembled.filter, &moved, &self.options, options)?;

@@ -539,7 +539,14 @@ impl Answer {
 fn load_file(args: &FileArgs) -> Result<Loaded, Failure> {
     let options = LoadOptions { set: args.set.clone(), class: args.class.clone() };
     let source = args.caller.source.clone().unwrap_or_else(|| Source::file(&args.file));
-    let mut loaded = load_source(&source, &options)?;
+    let mut loaded = load_source(&source, &options).map_err(|diagnostics| {
+        // Values that a type does not have are a matter of usage: the types are known from the model without them.
+        let plain = load_source(&source, &LoadOptions { set: Vec::new(), ..options.clone() });
+        match plain.map(|plain| check_types(&plain.flat, &args.set)) {
+            Ok(Err(usage)) => Failure::Usage(usage),
+            _ => Failure::Input(diagnostics),
+        }
+    })?;
     check_types(&loaded.flat, &args.set).map_err(Failure::Usage)?;
     if !args.data.is_empty() {
         loaded.use_data_files(&args.data)?;

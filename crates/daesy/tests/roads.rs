@@ -76,5 +76,5 @@ fn every_method_searches_the_same_space_and_uses_the_same_samples() {
             }
         }
     }
-    assert!(n_linear > 1 && n_others > 2, "{n_linear} linear studies, {n_others} others");
+    assert!(n_linear > 0 && n_others > 2, "{n_linear} linear studies, {n_others} others");
 }

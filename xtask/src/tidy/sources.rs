@@ -11,10 +11,13 @@ const UNSAFE_CRATE: &str = "daesy-compile";
 /// Crates in which files, processes and the terminal live.
 const CRATES_WITH_DOORS: [&str; 2] = ["daesy", "daesy-py"];
 
-/// Files below the facade that read files because the language says which: packages over folders, MODELICAPATH.
-const FILES_WITH_DOORS: [&str; 4] = [
+/// Files below the facade that read: packages over folders and MODELICAPATH, because the language says which; studies, their data and how much
+/// memory there is.
+const FILES_WITH_DOORS: [&str; 6] = [
+    "crates/daesy-model/src/file.rs",
     "crates/daesy-model/src/library.rs",
     "crates/daesy-study/src/data.rs",
+    "crates/daesy-study/src/limits.rs",
     "crates/daesy-study/src/linear_model.rs",
     "crates/daesy-study/src/load.rs",
 ];

@@ -103,8 +103,9 @@ fn distance(times: &[f64], values: &[f64], other_times: &[f64], other: &[f64]) -
     worst
 }
 
-/// Differences between roads that are no disagreement: tolerances of integration and the width of the parameter.
-const ALIKE: f64 = 2e-3;
+/// Differences between roads that are no disagreement: what tolerances of integration leave of algebraic variables at a row between steps, and
+/// the width of the parameter.
+const ALIKE: f64 = 1e-2;
 
 fn moments(
     model: &Model<'_>,

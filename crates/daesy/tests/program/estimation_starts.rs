@@ -264,7 +264,7 @@ fn a_presampling_filter_with_impossible_numbers_is_refused() {
     for (presampling, code) in [
         ("{ order = 1 }", "presampling"),
         ("{ time_constant = 0, order = 1 }", "out-of-range"),
-        ("{ time_constant = 1, order = 99 }", "out-of-range"),
+        ("{ time_constant = 1, order = 99 }", "too-large"),
         ("\"always\"", "presampling"),
     ] {
         let study = format!(

@@ -123,7 +123,7 @@ fn a_value_that_a_type_does_not_have_is_wrong_usage() {
     let run = session.run(&["simulate", "model.mo", "--set", "n=3", "--set", "e=2", "--set", "b=1"]);
     assert_eq!(run.table().rows[0][1..], [3.0, 2.0]);
     let run = session.run(&["simulate", "study.toml"]);
-    assert!(run.status == 1 && run.stderr.starts_with("study.toml:4:5: error[wrong-type]"), "{}", run.stderr);
+    assert!(run.status == 1 && run.stderr.starts_with("study.toml:4:1: error[wrong-value]"), "{}", run.stderr);
 }
 
 #[test]
