@@ -67,7 +67,7 @@ impl SeenStart {
                     response.extend(columns.iter().map(|column| dot(&row.h, column) / deviation));
                 }
             }
-            if columns.iter().flatten().any(|x| !(x.abs() < HUGE)) {
+            if columns.iter().flatten().any(|x| x.is_nan() || x.abs() >= HUGE) {
                 break;
             }
         }

@@ -130,7 +130,8 @@ impl IndependentRows {
         let mut left: Vec<f64> = row.iter().zip(&self.column_sizes).map(|(x, unit)| x / unit).collect();
         let before = norm(&left);
         // A comparison with NaN refuses.
-        if !(before > NEGLIGIBLE * size) || self.basis.len() == row.len() {
+        let is_seen = before.partial_cmp(&(NEGLIGIBLE * size)) == Some(std::cmp::Ordering::Greater);
+        if !is_seen || self.basis.len() == row.len() {
             return false;
         }
         for _ in 0..2 {

@@ -81,11 +81,11 @@ pub fn run(folder: &Path) -> Result<Told, Vec<Diagnostic>> {
     }
     // From data: parameters with their intervals, and a torque that nobody measured.
     let data_study = folder.join(embedded::DEMO_DATA_STUDY);
-    let mut measured = load(&data_study, &LoadOptions::default())?;
+    let measured = load(&data_study, &LoadOptions::default())?;
     let refused = |failure: Failure| failure.diagnostics().to_vec();
-    let identified = identify(&mut measured, &IdentifyOptions::default(), &mut |_| {}).map_err(refused)?;
+    let identified = identify(&measured, &IdentifyOptions::default(), &mut |_| {}).map_err(refused)?;
     let theta: Vec<f64> = identified.parameters.iter().map(|parameter| parameter.estimate).collect();
-    let estimated = estimate(&mut measured, Some(&theta), 0).map_err(refused)?;
+    let estimated = estimate(&measured, Some(&theta), 0).map_err(refused)?;
     let signals = folder.join("estimates.csv");
     write_whole(&signals, estimated.table().to_csv().as_bytes()).map_err(|error| cannot_write(&signals, error))?;
     page.heading("What are its parameters?");

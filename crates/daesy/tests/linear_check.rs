@@ -14,7 +14,7 @@ fn of_text(text: &str) -> Check {
 
 fn problem(file: &str) -> Check {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/gerdin_ill_posed").join(file);
-    check(&mut load(&path, &LoadOptions::default()).unwrap_or_else(|diagnostics| panic!("{diagnostics:?}")))
+    check(&load(&path, &LoadOptions::default()).unwrap_or_else(|diagnostics| panic!("{diagnostics:?}")))
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn study(text: &str) -> Loaded {
 }
 
 fn run(text: &str) -> Trajectory {
-    simulate(&mut study(text)).unwrap_or_else(|failure| panic!("{failure:?}"))
+    simulate(&study(text)).unwrap_or_else(|failure| panic!("{failure:?}"))
 }
 
 fn jump(event: &Event, name: &str) -> [f64; 2] {

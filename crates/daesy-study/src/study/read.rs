@@ -434,7 +434,7 @@ fn read_presampling(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
         return None;
     };
     let order = order?;
-    if matches!(time_constant.value, QuantityValue::Number(number) if !(number > 0.0)) {
+    if matches!(time_constant.value, QuantityValue::Number(number) if number.is_nan() || number <= 0.0) {
         let message = format!("the time constant of the presampling filter of `{name}` must be greater than zero");
         reader.findings.push(Finding::error("out-of-range", time_constant.span, message).with_names([name]));
         return None;

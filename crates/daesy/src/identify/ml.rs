@@ -69,7 +69,7 @@ pub fn prepare(
     {
         study.signals.clear();
     }
-    let judged = stochastic::judge(&mut asked);
+    let judged = stochastic::judge(&asked);
     let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
     let wrong: Vec<Diagnostic> = judged
         .findings
