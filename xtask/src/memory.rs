@@ -40,7 +40,8 @@ pub fn check(workspace: &Workspace) -> Outcome {
 /// Builds the tests and says where they are.
 fn test_executables(workspace: &Workspace) -> Result<Vec<PathBuf>, String> {
     let mut command = workspace.cargo();
-    command.args(["test", "--package", PACKAGE, "--locked", "--no-run", "--message-format=json", "--lib"]);
+    // With the features that the tests of the whole workspace were built with, so that nothing is built again.
+    command.args(["test", "--workspace", "--locked", "--no-run", "--message-format=json", "--lib"]);
     command.args(TARGETS.iter().flat_map(|target| ["--test", target]));
     let output = command.stderr(std::process::Stdio::inherit()).output();
     let output = output.map_err(|e| format!("cannot run cargo test: {e}"))?;
@@ -58,7 +59,8 @@ fn test_executables(workspace: &Workspace) -> Result<Vec<PathBuf>, String> {
 /// The test program that a message of cargo speaks of.
 fn executable_in(line: &str) -> Option<PathBuf> {
     let message: Value = serde_json::from_str(line).ok()?;
-    let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
+    let is_own = message["package_id"].as_str().is_some_and(|id| id.contains(PACKAGE));
+    let is_test = is_own && message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
     message["executable"].as_str().filter(|_| is_test).map(PathBuf::from)
 }
 
@@ -98,7 +100,9 @@ mod tests {
     #[test]
     fn test_programs_are_found_among_the_messages_of_cargo() {
         let message = |reason: &str, is_test: bool, executable: &str| {
-            format!(r#"{{"reason":"{reason}","profile":{{"test":{is_test}}},"executable":{executable}}}"#)
+            format!(
+                r#"{{"reason":"{reason}","package_id":"path+file:///d/crates/daesy-compile#0.1.0","profile":{{"test":{is_test}}},"executable":{executable}}}"#
+            )
         };
         assert_eq!(
             executable_in(&message("compiler-artifact", true, r#""/t/sizes""#)),

@@ -6,7 +6,7 @@
 //!
 //! with innovations `e` and their variances `s` from the filter. A start that is not known, `x_0 + X_0 delta`, makes `e + E delta` of the
 //! innovations; with `A = sum E^T E / s`, `b = sum E^T e / s` the estimate is `delta = -A^-1 b`, which adds `b^T A^-1 b / 2`; an infinite prior
-//! variance moreover subtracts `log det A / 2`, with `delta` in units of the measurements ([`seen_start`](crate::seen_start)).
+//! variance moreover subtracts `log det A / 2`, with `delta` in units of the measurements (`seen_start`).
 //! [@dejong1991; @durbin2012, sec. 7.2]
 //!
 //! The information is the expected one given the past, `sum ( de^T de / s + ds^T ds / (2 s^2) )`, with `delta` eliminated.

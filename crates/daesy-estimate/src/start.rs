@@ -13,7 +13,7 @@
 //!
 //! Conditions that are insisted on hold with the noise in them, in every realization, as in a simulation. So do wishes of
 //! [`StartMode::Given`]. In all other modes a wish `c z = value` speaks of the free part of `z` only
-//! ([`free_start`](crate::free_start)): `x_s(t_0)` is free and independent of the disturbances, which set `x_a(t_0)`. What is left
+//! (`free_start`): `x_s(t_0)` is free and independent of the disturbances, which set `x_a(t_0)`. What is left
 //! free is then the same whatever wishes are taken; their choice only says in which variables an estimate is reported. Where it is zero,
 //! `x_s(t_0)` is.
 

@@ -1,7 +1,7 @@
 //! Independent evaluations that somebody else may run: in other processes, on other machines.
 //!
 //! A verb that evaluates its model at many points hands the points over as plain numbers and gets plain numbers back, in the same order. What
-//! [`crate::program::evaluate`] gives for a point depends on the study, the arguments and that point only, so that the answer does
+//! `daesy::program::evaluate` gives for a point depends on the study, the arguments and that point only, so that the answer does
 //! not depend on who ran it.
 
 use std::fmt;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Runs evaluations.
 pub trait Distribute: Send + Sync {
-    /// For each point what [`crate::program::evaluate`] gives for it, in the same order; nothing when the run was stopped or failed, which
+    /// For each point what `daesy::program::evaluate` gives for it, in the same order; nothing when the run was stopped or failed, which
     /// whoever hands this over must know himself.
     fn evaluate(&self, points: &[Vec<f64>]) -> Option<Vec<Vec<f64>>>;
 }
