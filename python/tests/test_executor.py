@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
