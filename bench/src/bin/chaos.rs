@@ -57,7 +57,7 @@ struct Found {
 }
 
 fn solve(options: &str, seed: u64) -> Result<Found, String> {
-    let mut loaded = amplifier(options)?;
+    let loaded = amplifier(options)?;
     let settings = UqSettings { seed, threads: Some(1), checkpoint: None };
     let begin = Instant::now();
     let found = uq(&loaded, &settings).map_err(told)?;
@@ -78,7 +78,7 @@ fn chaospy(order: usize) -> Result<Found, String> {
     };
     let grid = ask(json!({ "bounds": bounds, "order": order }))?;
     let points: Vec<Vec<f64>> = serde_json::from_value(grid["points"].clone()).map_err(|error| error.to_string())?;
-    let mut loaded = amplifier("degree = 2")?;
+    let loaded = amplifier("degree = 2")?;
     let begin = Instant::now();
     let settings = UqSettings { threads: Some(1), ..UqSettings::default() };
     let runs = run_at(&loaded, &points, &settings).map_err(told)?;
@@ -108,7 +108,7 @@ fn ladder(n: usize, degree: usize) -> Result<(), String> {
         "[model]\nfile = \"ladder.mo\"\n[random]\n{random}[simulate]\nstop = 1\nstep = 0.5\nrtol = 1e-4\n\
          [uq]\nmethod = \"galerkin\"\ndegree = {degree}\nvalidation = 0\nvariables = [\"v[1]\", \"v[{n}]\"]\n"
     );
-    let mut loaded = load_text(study, "ladder.mo", model)?;
+    let loaded = load_text(study, "ladder.mo", model)?;
     let begin = Instant::now();
     let settings = UqSettings { threads: Some(1), ..UqSettings::default() };
     let found = uq(&loaded, &settings).map_err(told)?;
