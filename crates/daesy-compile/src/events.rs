@@ -150,6 +150,9 @@ pub(crate) fn build(
     let no_spans = vec![Span::NONE; rows.observed.len().max(rows.initial.len())];
     builder.hold_all(graph, &mut rows.observed, &no_spans);
     builder.hold_all(graph, &mut rows.initial, &no_spans);
+    for row in &mut rows.start {
+        *row = builder.literal(graph, *row);
+    }
     let mut assertions = Vec::new();
     for assertion in &flat.assertions {
         assertions.push(AssertionLabel {

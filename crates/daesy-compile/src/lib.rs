@@ -16,6 +16,7 @@ mod memory;
 mod operation;
 mod pool;
 mod roots;
+mod starts;
 mod step;
 mod switches;
 mod system;

@@ -20,6 +20,7 @@ use crate::interpret::Interpreter;
 use crate::memory::LaneMemory;
 use crate::operation::{Binary, Unary};
 use crate::pool::Pool;
+use crate::starts::start_rows;
 use crate::switches::Switches;
 use crate::tape::{LaneFunction, TapeBuilder, TapeError, TapeOptions, Value};
 
@@ -93,7 +94,7 @@ pub struct CompiledSystem {
     pub(crate) memories: Pool<Box<[Option<LaneMemory>]>>,
 }
 
-pub(crate) const N_PARTS: usize = Part::InitialByParameters as usize + 1;
+pub(crate) const N_PARTS: usize = Part::StartByParameters as usize + 1;
 
 pub(crate) struct CompiledPart {
     pub(crate) pattern: Pattern,
@@ -107,6 +108,7 @@ pub(crate) struct PartRows {
     pub(crate) constraint: Vec<ExprId>,
     pub(crate) observed: Vec<ExprId>,
     pub(crate) initial: Vec<ExprId>,
+    pub(crate) start: Vec<ExprId>,
     pub(crate) roots: Vec<ExprId>,
     pub(crate) root_rates: Vec<ExprId>,
     pub(crate) modes: Vec<ExprId>,
@@ -191,26 +193,36 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
         .collect();
     for var in (0..variables.len() as u32).map(VarId) {
         let variable = &variables[var.index()];
-        if let (VariableKind::Continuous, Some(true), Some(start)) = (variable.kind, variable.fixed, variable.start) {
+        if variable.kind == VariableKind::Continuous && variable.fixed == Some(true) {
+            let start = variable.start.unwrap_or_else(|| graph.number(0.0));
             let value = value_of(&mut graph, var);
             initial.push(graph.sub(value, start));
             initial_labels.push(EquationLabel {
-                text: format!("{} = {}", variable.name, regular.flat.text(start)),
+                text: match variable.start {
+                    Some(start) => format!("{} = {}", variable.name, regular.flat.text(start)),
+                    None => format!("{} = 0", variable.name),
+                },
                 place: regular.flat.sources.place(variable.span).map_or(String::new(), |place| place.to_string()),
                 differentiated: 0,
             });
         }
     }
+    let parameters = evaluate_parameters(&regular, &[])?;
+    let starts = {
+        let mut number = attribute_reader(&regular, &parameters);
+        start_rows(&regular, &mut graph, &places, &eliminated, &mut number)
+    };
     let mut rows = PartRows {
+        start: starts.rows,
         residual: regular.equations.iter().map(|equation| equation.residual).collect(),
         constraint: regular.constraints.iter().map(|equation| equation.residual).collect(),
         observed,
         initial,
         ..PartRows::default()
     };
-    let parameters = evaluate_parameters(&regular, &[])?;
     let mut description = describe(&regular, &parameters, observed_names, initial_labels);
     let mut switches = Vec::new();
+    description.start_conditions = starts.conditions;
     let mut mode_variables: Vec<Option<VarId>> = regular.discrete.iter().map(|&var| Some(var)).collect();
     if let Some(discrete_initial) = &discrete_initial {
         let built = crate::events::build(&regular, &mut graph, &mut rows, discrete_initial)?;
@@ -262,6 +274,7 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
         Part::Constraint,
         Part::Observed,
         Part::Initial,
+        Part::Start,
         Part::Roots,
         Part::Modes,
         Part::ModesBefore,
@@ -356,6 +369,7 @@ impl CompiledSystem {
             Part::Initial | Part::InitialByUnknowns | Part::InitialByStates | Part::InitialByParameters => {
                 &self.rows.initial
             }
+            Part::Start | Part::StartByUnknowns | Part::StartByStates | Part::StartByParameters => &self.rows.start,
         }
     }
 
@@ -373,10 +387,12 @@ impl CompiledSystem {
             | Part::Schedule
             | Part::Actions
             | Part::Assertions
-            | Part::Initial => None,
+            | Part::Initial
+            | Part::Start => None,
             Part::ResidualByUnknowns
             | Part::ObservedByUnknowns
             | Part::InitialByUnknowns
+            | Part::StartByUnknowns
             | Part::RootsByUnknowns
             | Part::RootRatesByUnknowns
             | Part::ActionsByUnknowns => Some(self.regular.unknowns.iter().map(derivative).collect()),
@@ -384,6 +400,7 @@ impl CompiledSystem {
             | Part::ConstraintByStates
             | Part::ObservedByStates
             | Part::InitialByStates
+            | Part::StartByStates
             | Part::RootsByStates
             | Part::RootRatesByStates
             | Part::ActionsByStates => Some(self.regular.states.iter().map(derivative).collect()),
@@ -401,7 +418,8 @@ impl CompiledSystem {
             | Part::RootsByParameters
             | Part::ActionsByParameters
             | Part::ScheduleByParameters
-            | Part::InitialByParameters => Some(self.regular.parameters.iter().map(|&var| Leaf::var(var)).collect()),
+            | Part::InitialByParameters
+            | Part::StartByParameters => Some(self.regular.parameters.iter().map(|&var| Leaf::var(var)).collect()),
             Part::ResidualByInputs | Part::ConstraintByInputs | Part::RootsByInputs => {
                 let orders = |input: &daesy_graph::regular::InputUse| {
                     let var = input.var;
@@ -442,7 +460,7 @@ impl CompiledSystem {
                 row_starts: (0..=rows.len() as u32).collect(),
                 columns: vec![0; rows.len()],
             };
-            let executor = self.tape(&self.graph, rows, part == Part::Initial)?;
+            let executor = self.tape(&self.graph, rows, part >= Part::Initial)?;
             return Ok(CompiledPart { pattern, executor });
         };
         let mut graph = (*self.graph).clone();
@@ -457,7 +475,7 @@ impl CompiledSystem {
             }
             pattern.row_starts.push(pattern.columns.len() as u32);
         }
-        let executor = self.tape(&graph, &values, part as usize > Part::Initial as usize)?;
+        let executor = self.tape(&graph, &values, part >= Part::Initial)?;
         Ok(CompiledPart { pattern, executor })
     }
 
@@ -689,6 +707,10 @@ pub(crate) fn evaluate_parameters(regular: &RegularDae, given: &[GivenParameter]
     let mut by_variable = vec![f64::NAN; flat.variables.len()];
     let mut overrides = vec![None; regular.parameters.len()];
     for given in given {
+        let var = regular.parameters[given.parameter as usize];
+        if regular.bound.contains(&var) {
+            return Err(ParameterError::FollowsFromStart { name: flat.variables[var.index()].name.clone() });
+        }
         overrides[given.parameter as usize] = Some(given.value);
     }
     let mut evaluator = daesy_graph::Evaluator::new();
@@ -710,6 +732,28 @@ pub(crate) fn evaluate_parameters(regular: &RegularDae, given: &[GivenParameter]
         values.push(value);
     }
     Ok(values)
+}
+
+/// Gives parameters that are bound to ones which the start determines the values that follow from those.
+pub(crate) fn follow_free_parameters(regular: &RegularDae, parameters: &mut [f64]) {
+    if regular.bound.is_empty() {
+        return;
+    }
+    let flat = &regular.flat;
+    let mut by_variable = vec![f64::NAN; flat.variables.len()];
+    for (&var, &value) in regular.parameters.iter().zip(&*parameters) {
+        by_variable[var.index()] = value;
+    }
+    let mut evaluator = daesy_graph::Evaluator::new();
+    for &var in &regular.bound {
+        if let Some(binding) = flat.variables[var.index()].binding {
+            let environment = |var: VarId, _: u16| by_variable[var.index()];
+            by_variable[var.index()] = evaluator.evaluate_one(&flat.graph, binding, &environment);
+        }
+    }
+    for (&var, value) in regular.parameters.iter().zip(parameters) {
+        *value = by_variable[var.index()];
+    }
 }
 
 /// The derivatives of all parameters by one, through the expressions that give them.
@@ -757,6 +801,24 @@ pub(crate) fn differentiate_parameters(
     tangents
 }
 
+/// Reads attributes of variables, which depend on parameters only; nothing where there is none, or no finite value.
+fn attribute_reader<'r>(
+    regular: &'r RegularDae,
+    parameters: &[f64],
+) -> impl FnMut(Option<ExprId>) -> Option<f64> + use<'r> {
+    let flat = &regular.flat;
+    let mut by_variable = vec![0.0; flat.variables.len()];
+    for (&var, &value) in regular.parameters.iter().zip(parameters) {
+        by_variable[var.index()] = value;
+    }
+    let mut evaluator = daesy_graph::Evaluator::new();
+    move |expr: Option<ExprId>| -> Option<f64> {
+        let environment = |var: VarId, _: u16| by_variable[var.index()];
+        let value = evaluator.evaluate_one(&flat.graph, expr?, &environment);
+        value.is_finite().then_some(value)
+    }
+}
+
 /// A start value with its origin, seen from the variable that remains.
 #[derive(Clone, Copy)]
 struct Start {
@@ -771,16 +833,7 @@ fn describe(
     initial: Vec<EquationLabel>,
 ) -> Description {
     let flat = &regular.flat;
-    let mut by_variable = vec![0.0; flat.variables.len()];
-    for (&var, &value) in regular.parameters.iter().zip(parameters) {
-        by_variable[var.index()] = value;
-    }
-    let mut evaluator = daesy_graph::Evaluator::new();
-    let mut number = |expr: Option<ExprId>| -> Option<f64> {
-        let environment = |var: VarId, _: u16| by_variable[var.index()];
-        let value = evaluator.evaluate_one(&flat.graph, expr?, &environment);
-        value.is_finite().then_some(value)
-    };
+    let mut number = attribute_reader(regular, parameters);
     let mut starts: FxHashMap<Derivative, Start> = FxHashMap::default();
     let mut offer = |derivative: Derivative, start: Start| {
         let known = starts.entry(derivative).or_insert(start);
@@ -882,6 +935,7 @@ fn describe(
         residuals: regular.equations.iter().map(label).collect(),
         constraints: regular.constraints.iter().map(label).collect(),
         initial,
+        start_conditions: Vec::new(),
         parameters: regular.parameters.iter().map(|var| flat.variables[var.index()].name.clone()).collect(),
         free_parameters: (0..regular.parameters.len() as u32)
             .filter(|&at| is_free(&regular.parameters[at as usize]))

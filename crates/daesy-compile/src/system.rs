@@ -9,7 +9,7 @@ use daesy_system::{
 };
 
 use crate::interpret::Executor;
-use crate::lower::{CompiledSystem, N_PARTS, differentiate_parameters, evaluate_parameters};
+use crate::lower::{CompiledSystem, N_PARTS, differentiate_parameters, evaluate_parameters, follow_free_parameters};
 use crate::memory::LaneMemory;
 use crate::pool::Lent;
 use crate::step::{self, ConstraintProgram, ExplicitProgram, UnknownsProgram};
@@ -37,6 +37,10 @@ impl DaeSystem for CompiledSystem {
 
     fn parameter_values(&self, given: &[GivenParameter]) -> Result<Vec<f64>, ParameterError> {
         evaluate_parameters(&self.regular, given)
+    }
+
+    fn follow_free_parameters(&self, parameters: &mut [f64]) {
+        follow_free_parameters(&self.regular, parameters);
     }
 
     fn parameter_tangent(&self, given: &[GivenParameter], by: u32) -> Result<Vec<f64>, ParameterError> {

@@ -1,28 +1,40 @@
-//! Consistent start values: what is insisted on is kept, what the equations demand is solved, the rest changes as little as possible.
+//! Consistent start values: what was written holds, as far as the equations allow it.
 //!
-//! With z = (s, v, free parameters) and r(z) = 0 all of F = 0, g = 0 and the start conditions, each Newton step solves
+//! With z = (s, v, parameters that the start determines) the start satisfies
 //!
 //! ```text
-//! minimize |D (z + dz - z0)|  subject to  J dz = -r(z)        [ D^2  J^T ] [ dz     ]   [ D^2 (z0 - z) ]
-//!                                                             [ J   -eps ] [ lambda ] = [ -r           ]
+//! 1  F = 0, g = 0, initial equations and values that are `fixed`           must hold, or there is no start
+//! 2  `start` written for variables whose derivatives occur                 as many as possible hold exactly,
+//! 3  `start` written for other variables                                   each class within what those before
+//! 4  zero for variables of class 2 without a `start`                       it leave open
+//! 5  all other start values                                                guesses for Newton's method
 //! ```
 //!
-//! where z0 are the given start values and D weighs them: a guess by the user weighs more than the default zero, a state more than an
-//! unknown. The step is damped until the residuals shrink. Before that the unknowns are solved at the given states; where this satisfies
-//! everything, no state changes at all.
+//! Which wishes of the classes 2 to 4 hold is a matter of ranks (`choice`): there is no compromise between two of them, and neither
+//! their sizes nor nominal values take part. Together with what is demanded they make a square system, which Newton's method solves
+//! (`newton`). The choice is made from structure, which is right at all points but special ones, and confirmed by numbers where the
+//! search begins; where these say that the square system is singular, a nearby point that satisfies the equations at a time nearby
+//! decides whether the place is special or the equations are.
 //!
-//! Where nothing is left to choose the step is simply J dz = -r: either r has as many rows as z, or there are no constraints and no
-//! start conditions, so that the states keep their given values and F = 0 determines v. Both are sparse systems of moderate fill,
-//! which the bordered one is not; they are tried first, and left for it if their matrix is singular.
+//! Wishes that are independent may still ask for what no solution has: x = 2 on the unit circle. Then the start with the least change is
+//! taken, and wishes are added to it as long as solutions exist, classes one after the other.
+//!
+//! Most models have states that are free and unknowns that follow from them. There the states keep their start values, and the unknowns
+//! are solved block by block.
 
-use daesy_system::{DaeSystem, Part, Pattern, StartOrigin};
+pub(crate) mod choice;
+pub(crate) mod newton;
+pub(crate) mod problem;
+
+use daesy_system::{DaeSystem, Part, StartClass, StartOrigin};
 
 use crate::block_solve::solve_by_blocks;
 use crate::culprit::{CONDITIONS, CONSTRAINTS, Culprit, RESIDUALS, find_culprit};
 use crate::equations::Surroundings;
 use crate::error::{EquationOff, IntegrateError};
-use crate::linear::LinearSolver;
-use crate::slopes::mend;
+use choice::{Choice, choose_by_numbers, choose_by_structure};
+use newton::{Found, Search, Way, scatter};
+use problem::{Problem, Values};
 
 /// How start values are searched.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -46,7 +58,7 @@ pub struct Initialized {
     pub states: Vec<f64>,
     /// Unknowns.
     pub unknowns: Vec<f64>,
-    /// Parameters, those that the start conditions determine included.
+    /// Parameters, those that the start determines and those bound to them included.
     pub parameters: Vec<f64>,
     /// Newton steps taken.
     pub iterations: usize,
@@ -54,173 +66,29 @@ pub struct Initialized {
     pub residual: f64,
 }
 
-/// Weight of a default start value against a user's guess.
-pub(crate) const DEFAULT_WEIGHT: f64 = 1e-2;
+/// Weight of a default start value against a user's guess, where the least change is searched.
+const DEFAULT_WEIGHT: f64 = 1e-2;
 
 /// Weight of an unknown's start value against a state's.
-pub(crate) const UNKNOWN_WEIGHT: f64 = 1e-3;
-
-/// Regularization against redundant conditions, relative to rows of norm one.
-const REDUNDANCY: f64 = 1e-12;
+const UNKNOWN_WEIGHT: f64 = 1e-3;
 
 /// How often a failed search begins again beside the given values.
 const MAX_REPETITIONS: usize = 3;
 
-/// Larger systems are searched once.
-const MAX_UNKNOWNS_TO_REPEAT: usize = 3000;
+/// In larger systems numbers are not asked about structure, and searches begin once.
+const MAX_REPEATED: usize = 3000;
 
-/// Rows of the start problem: a part of the system with its derivative parts.
-pub(crate) struct Rows {
-    part: Part,
-    by_states: Part,
-    by_unknowns: Option<Part>,
-    pub(crate) by_parameters: Part,
-}
+/// A nearby point is so far away, relative to the sizes of the variables.
+const NEARBY: f64 = 1e-3;
 
-pub(crate) const ROWS: [Rows; 3] = [
-    Rows {
-        part: Part::Residual,
-        by_states: Part::ResidualByStates,
-        by_unknowns: Some(Part::ResidualByUnknowns),
-        by_parameters: Part::ResidualByParameters,
-    },
-    Rows {
-        part: Part::Constraint,
-        by_states: Part::ConstraintByStates,
-        by_unknowns: None,
-        by_parameters: Part::ConstraintByParameters,
-    },
-    Rows {
-        part: Part::Initial,
-        by_states: Part::InitialByStates,
-        by_unknowns: Some(Part::InitialByUnknowns),
-        by_parameters: Part::InitialByParameters,
-    },
-];
+/// Wishes for start values hold if they are off by no more than this, relative to the sizes of their terms.
+const HOLDS: f64 = 1e-11;
 
-pub(crate) struct Problem<'s> {
-    system: &'s dyn DaeSystem,
-    n_states: usize,
-    n_unknowns: usize,
-    pub(crate) free: Vec<u32>,
-    /// Jacobian of all rows by (s, v, free parameters).
-    pub(crate) pattern: Pattern,
-    /// For each of the nine derivative parts the place of each entry in `pattern`; `u32::MAX` for fixed parameters.
-    pub(crate) places: Vec<(Part, Vec<u32>)>,
-}
+/// Searches that may be spent on adding wishes to a start one by one.
+const MAX_ADDITIONS: usize = 400;
 
-impl<'s> Problem<'s> {
-    pub(crate) fn new(system: &'s dyn DaeSystem) -> Self {
-        let description = system.description();
-        let (n_states, n_unknowns) = (description.states.len(), description.unknowns.len());
-        let free = description.free_parameters.clone();
-        let mut column_of_parameter = vec![u32::MAX; description.parameters.len()];
-        for (at, &parameter) in free.iter().enumerate() {
-            column_of_parameter[parameter as usize] = (n_states + n_unknowns + at) as u32;
-        }
-        let n_cols = n_states + n_unknowns + free.len();
-        let n_entries = |part: Part| system.pattern(part).n_entries();
-        let of_rows = |rows: &Rows| n_entries(rows.by_states) + rows.by_unknowns.map_or(0, n_entries);
-        let mut pattern = Pattern {
-            n_rows: 0,
-            n_cols,
-            row_starts: Vec::with_capacity(1 + ROWS.iter().map(|rows| system.pattern(rows.part).n_rows).sum::<usize>()),
-            columns: Vec::with_capacity(ROWS.iter().map(of_rows).sum()),
-        };
-        pattern.row_starts.push(0);
-        let mut places = Vec::with_capacity(3 * ROWS.len());
-        for rows in &ROWS {
-            let n_rows = system.pattern(rows.part).n_rows;
-            let empty = |part: Part| (part, Vec::with_capacity(n_entries(part)));
-            let mut parts: Vec<(Part, Vec<u32>)> = vec![empty(rows.by_states)];
-            parts.extend(rows.by_unknowns.map(empty));
-            if !free.is_empty() {
-                parts.push(empty(rows.by_parameters));
-            }
-            for row in 0..n_rows {
-                for (part, places) in &mut parts {
-                    let source = system.pattern(*part);
-                    for entry in source.row(row) {
-                        let column = source.columns[entry];
-                        let column = if *part == rows.by_states {
-                            column
-                        } else if Some(*part) == rows.by_unknowns {
-                            column + n_states as u32
-                        } else {
-                            column_of_parameter[column as usize]
-                        };
-                        if column == u32::MAX {
-                            places.push(u32::MAX);
-                        } else {
-                            places.push(pattern.columns.len() as u32);
-                            pattern.columns.push(column);
-                        }
-                    }
-                }
-                pattern.row_starts.push(pattern.columns.len() as u32);
-            }
-            pattern.n_rows += n_rows;
-            places.extend(parts);
-        }
-        Self { system, n_states, n_unknowns, free, pattern, places }
-    }
-
-    /// The first column that a square step solves for, where the step is square.
-    fn square_from(&self) -> Option<usize> {
-        let (n_rows, n_cols) = (self.pattern.n_rows, self.pattern.n_cols);
-        if n_rows == n_cols {
-            Some(0)
-        } else if n_rows == self.n_unknowns && self.free.is_empty() {
-            Some(self.n_states)
-        } else {
-            None
-        }
-    }
-
-    /// The entries of the Jacobian from a column on, columns counted from there.
-    fn square_pattern(&self, first_column: usize) -> Pattern {
-        let n = self.pattern.n_rows;
-        let mut pattern = Pattern { n_rows: n, n_cols: n, row_starts: vec![0], columns: Vec::new() };
-        for row in 0..n {
-            let columns = self.pattern.row(row).map(|entry| self.pattern.columns[entry] as usize);
-            pattern
-                .columns
-                .extend(columns.filter(|&column| column >= first_column).map(|column| (column - first_column) as u32));
-            pattern.row_starts.push(pattern.columns.len() as u32);
-        }
-        pattern
-    }
-
-    /// The matrix of the least-change step: diagonal, transpose, rows, diagonal.
-    pub(crate) fn step_pattern(&self) -> Pattern {
-        let (n, m) = (self.pattern.n_cols, self.pattern.n_rows);
-        let mut by_column: Vec<Vec<u32>> = vec![Vec::new(); n];
-        for (row, column) in self.pattern.entries() {
-            by_column[column].push(row as u32);
-        }
-        let mut pattern = Pattern { n_rows: n + m, n_cols: n + m, row_starts: vec![0], columns: Vec::new() };
-        for (column, rows) in by_column.iter().enumerate() {
-            pattern.columns.push(column as u32);
-            pattern.columns.extend(rows.iter().map(|row| n as u32 + row));
-            pattern.row_starts.push(pattern.columns.len() as u32);
-        }
-        for row in 0..m {
-            pattern.columns.extend(self.pattern.row(row).map(|entry| self.pattern.columns[entry]));
-            pattern.columns.push((n + row) as u32);
-            pattern.row_starts.push(pattern.columns.len() as u32);
-        }
-        pattern
-    }
-
-    fn label(&self, row: usize) -> (String, String) {
-        let description = self.system.description();
-        let label = description.residuals.iter().chain(&description.constraints).chain(&description.initial).nth(row);
-        label.map_or_else(Default::default, |label| (label.text.clone(), label.place.clone()))
-    }
-}
-
-/// Finds consistent start values near the given ones. Where the search ends at a point that leads nowhere, it begins again a little
-/// beside the given values.
+/// Finds consistent start values near the given ones, see the module. Where the search ends at a point that leads nowhere, it begins
+/// again a little beside the given values.
 ///
 /// # Errors
 /// When none are found; the error names the equation that is farthest off.
@@ -245,283 +113,368 @@ pub(crate) fn initialize_from(
     options: &InitializeOptions,
     near: Option<&Initialized>,
 ) -> Result<Initialized, IntegrateError> {
-    if let Some(near) = near {
-        let found = initialize_once(system, time, parameters, inputs, modes, options, &Beginning::Near(near));
-        if found.is_ok() {
-            return found;
-        }
-    }
-    let first = initialize_once(system, time, parameters, inputs, modes, options, &Beginning::Given);
-    if first.is_ok() || system.description().unknowns.len() > MAX_UNKNOWNS_TO_REPEAT {
-        return first;
-    }
-    let again = (1..=MAX_REPETITIONS).find_map(|attempt| {
-        initialize_once(system, time, parameters, inputs, modes, options, &Beginning::Beside(attempt)).ok()
-    });
-    again.map_or(first, Ok)
-}
-
-/// Where a search begins.
-enum Beginning<'a> {
-    /// At the given start values.
-    Given,
-    /// A little beside them, each time elsewhere.
-    Beside(usize),
-    /// At values that were consistent under other circumstances.
-    Near(&'a Initialized),
-}
-
-/// States that start conditions such as `x = 1` give directly; true for each of them.
-fn set_states_directly(
-    system: &dyn DaeSystem,
-    time: f64,
-    parameters: &[f64],
-    inputs: &[f64],
-    modes: &[f64],
-    states: &mut [f64],
-) -> Vec<bool> {
-    let by_states = system.pattern(Part::InitialByStates);
-    let by_unknowns = system.pattern(Part::InitialByUnknowns);
-    let unknowns: Vec<f64> = system.description().unknowns.iter().map(|unknown| unknown.start).collect();
-    let mut residual = vec![0.0; by_states.n_rows];
-    let mut derivatives = vec![0.0; by_states.n_entries()];
-    let mut evaluator = system.evaluator();
-    let around = Surroundings { time, parameters, inputs, modes };
-    let point = around.point(states, &unknowns);
-    evaluator.evaluate(Part::Initial, &point, &mut residual);
-    evaluator.evaluate(Part::InitialByStates, &point, &mut derivatives);
-    let mut is_given = vec![false; states.len()];
-    for row in 0..by_states.n_rows {
-        let entries = by_states.row(row);
-        if entries.len() == 1 && by_unknowns.row(row).is_empty() {
-            let step = -residual[row] / derivatives[entries.start];
-            if step.is_finite() {
-                let state = by_states.columns[entries.start] as usize;
-                states[state] += step;
-                is_given[state] = true;
-            }
-        }
-    }
-    is_given
-}
-
-#[allow(clippy::too_many_arguments)]
-fn initialize_once(
-    system: &dyn DaeSystem,
-    time: f64,
-    parameters: &[f64],
-    inputs: &[f64],
-    modes: &[f64],
-    options: &InitializeOptions,
-    beginning: &Beginning<'_>,
-) -> Result<Initialized, IntegrateError> {
     let problem = Problem::new(system);
-    let description = system.description();
-    let (n_states, n_unknowns) = (problem.n_states, problem.n_unknowns);
-    let quantities: Vec<_> = description.states.iter().chain(&description.unknowns).collect();
-    let mut scales: Vec<f64> = quantities.iter().map(|quantity| quantity.nominal).collect();
-    let mut weights: Vec<f64> = quantities
-        .iter()
-        .enumerate()
-        .map(|(at, quantity)| {
-            let weight = if quantity.start_origin == StartOrigin::Default { DEFAULT_WEIGHT } else { 1.0 };
-            if at < n_states { weight } else { weight * UNKNOWN_WEIGHT }
-        })
-        .collect();
-    let mut start: Vec<f64> = quantities.iter().map(|quantity| quantity.start).collect();
-    for &parameter in &problem.free {
-        let value = parameters[parameter as usize];
-        start.push(value);
-        scales.push(if value == 0.0 { 1.0 } else { value.abs() });
-        weights.push(UNKNOWN_WEIGHT);
+    let around = Surroundings { time, parameters, inputs, modes };
+    let mut search = Search::new(Values::new(&problem, &around), *options);
+    let given = search.given();
+    if let Some(near) = near {
+        let free = problem.free.iter().map(|&parameter| near.parameters[parameter as usize]);
+        let begin: Vec<f64> = near.states.iter().chain(&near.unknowns).copied().chain(free).collect();
+        if let Ok(started) = search.start(&given, &begin) {
+            return Ok(search.initialized(started));
+        }
     }
-    let mut parameters = parameters.to_vec();
-    let mut z = start.clone();
-    let mut evaluator = system.evaluator();
-    let n_rows = problem.pattern.n_rows;
-    let n_cols = problem.pattern.n_cols;
-    let mut residual = vec![0.0; n_rows];
-    let mut jacobian = vec![0.0; problem.pattern.n_entries()];
-    let mut scratch = Vec::new();
-    let mut square_from = problem.square_from();
-    let pattern_of = |square_from: Option<usize>| match square_from {
-        Some(first_column) => problem.square_pattern(first_column),
-        None => problem.step_pattern(),
-    };
-    let mut solver: Option<LinearSolver<f64>> = None;
-    let mut values = Vec::new();
-    let mut rhs = vec![0.0; n_cols + n_rows];
-    let mut row_scales = vec![1.0; n_rows];
+    let started = search.start(&given, &given.clone()).or_else(|_| search.repair(&given))?;
+    Ok(search.initialized(started))
+}
 
-    let mut evaluate_residual = |z: &[f64], parameters: &mut [f64], residual: &mut [f64]| {
-        for (at, &parameter) in problem.free.iter().enumerate() {
-            parameters[parameter as usize] = z[n_states + n_unknowns + at];
+/// A start that was found.
+struct Started {
+    z: Vec<f64>,
+    found: Found,
+}
+
+impl Search<'_, '_> {
+    fn initialized(&self, started: Started) -> Initialized {
+        let problem = self.problem();
+        let Started { z, found } = started;
+        let (states, rest) = z.split_at(problem.n_states);
+        let (unknowns, free) = rest.split_at(problem.n_unknowns);
+        let mut parameters = self.values.parameters.clone();
+        for (&parameter, &value) in problem.free.iter().zip(free) {
+            parameters[parameter as usize] = value;
         }
-        let around = Surroundings { time, parameters, inputs, modes };
-        let point = around.point(&z[..n_states], &z[n_states..n_states + n_unknowns]);
-        let mut at = 0;
-        for rows in &ROWS {
-            let n = system.pattern(rows.part).n_rows;
-            evaluator.evaluate(rows.part, &point, &mut residual[at..at + n]);
-            at += n;
-        }
-    };
-    let is_given = set_states_directly(system, time, &parameters, inputs, modes, &mut z[..n_states]);
-    start[..n_states].copy_from_slice(&z[..n_states]);
-    if let Beginning::Near(near) = beginning {
-        z[..n_states].copy_from_slice(&near.states);
-        z[n_states..n_states + n_unknowns].copy_from_slice(&near.unknowns);
-        for (at, &parameter) in problem.free.iter().enumerate() {
-            z[n_states + n_unknowns + at] = near.parameters[parameter as usize];
-        }
-        // States that start conditions give directly have their values from those.
-        set_states_directly(system, time, &parameters, inputs, modes, &mut z[..n_states]);
-    }
-    if let Beginning::Beside(attempt) = *beginning {
-        // What start conditions give is no guess: where equations have no value there, the model is at fault.
-        let is_guess = |at: usize| !is_given.get(at).copied().unwrap_or(false);
-        for (at, value) in z[..n_states + n_unknowns].iter_mut().enumerate().filter(|(at, _)| is_guess(*at)) {
-            // Any direction will do, but the same on every machine.
-            let sign = if (at + attempt).is_multiple_of(2) { -1.0 } else { 1.0 };
-            *value += sign * 0.07 * attempt as f64 * value.abs().max(0.3 * scales[at]);
+        problem.system.follow_free_parameters(&mut parameters);
+        Initialized {
+            states: states.to_vec(),
+            unknowns: unknowns.to_vec(),
+            parameters,
+            iterations: found.iterations,
+            residual: found.residual,
         }
     }
-    {
-        // The given states are kept as they are if nothing speaks against them; if something does, the unknowns that follow from them
-        // are still the best place to search from.
-        let around = Surroundings { time, parameters: &parameters, inputs, modes };
-        let mut unknowns = z[n_states..n_states + n_unknowns].to_vec();
-        if solve_by_blocks(system, &around, &z[..n_states], &mut unknowns) {
-            for (at, quantity) in description.unknowns.iter().enumerate() {
-                z[n_states + at] = unknowns[at];
-                if quantity.start_origin == StartOrigin::Default {
-                    start[n_states + at] = unknowns[at];
+
+    /// The given start values: of each column the first that an initial condition or a wish gives it alone.
+    fn given(&mut self) -> Vec<f64> {
+        let problem = self.problem();
+        let description = problem.system.description();
+        let quantities = description.states.iter().chain(&description.unknowns).map(|quantity| quantity.start);
+        let free = problem.free.iter().map(|&parameter| self.values.parameters[parameter as usize]);
+        let mut z: Vec<f64> = quantities.chain(free).collect();
+        let n_before = problem.n_demanded - problem.system.pattern(Part::Initial).n_rows;
+        let rows: Vec<usize> = (n_before..problem.n_rows()).collect();
+        self.set_single(&mut z, &rows);
+        z
+    }
+
+    /// Gives columns the values that rows give them alone, the first row of each column.
+    fn set_single(&mut self, z: &mut [f64], rows: &[usize]) {
+        let problem = self.problem();
+        let mut is_set = vec![false; problem.n_cols()];
+        let single: Vec<(usize, usize)> = rows
+            .iter()
+            .filter_map(|&row| Some((row, problem.only_column(row)?)))
+            .filter(|&(_, column)| !std::mem::replace(&mut is_set[column], true))
+            .collect();
+        if single.is_empty() {
+            return;
+        }
+        let mut residual = vec![0.0; problem.n_rows()];
+        self.values.conditions_jacobian(z, &mut self.jacobian);
+        // The difference of two numbers is exact when they are close: the second time the value is met exactly.
+        for _ in 0..2 {
+            self.values.conditions(z, &mut residual);
+            for &(row, column) in &single {
+                let step = -residual[row] / self.jacobian[problem.pattern.row(row).start];
+                if step.is_finite() {
+                    z[column] += step;
                 }
             }
         }
     }
-    evaluate_residual(&z, &mut parameters, &mut residual);
-    let mut jacobian_evaluator = system.evaluator();
-    let mut last_size = f64::INFINITY;
-    for iteration in 0..=options.max_iterations {
-        if let Some(row) = residual.iter().position(|value| !value.is_finite()) {
-            return Err(not_finite(&problem, &Surroundings { time, parameters: &parameters, inputs, modes }, &z, row));
+
+    /// A start from some point on: what is given where nothing speaks against it, or what the choice of rows says.
+    fn start(&mut self, given: &[f64], begin: &[f64]) -> Result<Started, IntegrateError> {
+        if let Some(started) = self.start_as_given(given, begin) {
+            return Ok(started);
         }
-        {
-            let around = Surroundings { time, parameters: &parameters, inputs, modes };
-            let point = around.point(&z[..n_states], &z[n_states..n_states + n_unknowns]);
-            for (part, places) in &problem.places {
-                scratch.resize(places.len(), 0.0);
-                jacobian_evaluator.evaluate(*part, &point, &mut scratch);
-                mend(system, &mut *jacobian_evaluator, *part, &point, &mut scratch);
-                for (&place, &value) in places.iter().zip(&scratch) {
-                    if place != u32::MAX {
-                        jacobian[place as usize] = value;
+        let mut begin = begin.to_vec();
+        self.solve_unknowns(&mut begin);
+        let is_entry = self.entries(&begin);
+        let choice = choose_by_structure(self.problem(), &is_entry);
+        if self.problem().n_cols() > MAX_REPEATED {
+            return self.attempt(&choice, &begin, given);
+        }
+        self.evaluate_at_begin(&choice, &begin);
+        if !self.is_regular(&choice) {
+            self.evaluate_nearby(&begin);
+            if !self.is_regular(&choice) {
+                return self.start_by_numbers(&begin, given);
+            }
+        }
+        self.attempts(&choice, &begin, given)
+    }
+
+    /// Keeps states at their given values, where each of them has one and the rest follows.
+    fn start_as_given(&mut self, given: &[f64], begin: &[f64]) -> Option<Started> {
+        let problem = self.problem();
+        let mut z = begin.to_vec();
+        z[..problem.n_states].copy_from_slice(&given[..problem.n_states]);
+        if !problem.free.is_empty() || !self.solve_unknowns(&mut z) {
+            return None;
+        }
+        self.evaluate(&z);
+        let demanded: Vec<bool> = (0..problem.n_rows()).map(|row| row < problem.n_demanded).collect();
+        let residual = self.size(&self.residual, &demanded);
+        (residual <= self.options.tolerance && self.are_wishes_settled(&z))
+            .then_some(Started { z, found: Found { iterations: 0, residual } })
+    }
+
+    /// Solves for the unknowns at the states of a point; false where that fails.
+    fn solve_unknowns(&mut self, z: &mut [f64]) -> bool {
+        let problem = self.problem();
+        let (states, rest) = z.split_at_mut(problem.n_states);
+        let mut unknowns = rest[..problem.n_unknowns].to_vec();
+        let is_solved = solve_by_blocks(problem.system, &self.values.around(), states, &mut unknowns);
+        if is_solved {
+            rest[..problem.n_unknowns].copy_from_slice(&unknowns);
+        }
+        is_solved
+    }
+
+    /// Whether a point where unknowns follow from the states needs no choice among wishes: each that does not hold comes after ones that
+    /// hold its state, or all of them.
+    fn are_wishes_settled(&self, z: &[f64]) -> bool {
+        let problem = self.problem();
+        let n_before = problem.n_demanded - problem.system.pattern(Part::Initial).n_rows;
+        let mut is_held = vec![false; problem.n_states];
+        let mut n_held = 0;
+        for row in n_before..problem.n_rows() {
+            if n_held == problem.n_states {
+                return true;
+            }
+            let holds = row < problem.n_demanded || self.holds(z, row);
+            match problem.only_column(row) {
+                Some(state) if state < problem.n_states => {
+                    if !is_held[state] {
+                        if !holds {
+                            return false;
+                        }
+                        is_held[state] = true;
+                        n_held += 1;
                     }
                 }
+                _ if !holds => return false,
+                _ => {}
             }
         }
-        if let Some(entry) = jacobian.iter().position(|value| !value.is_finite()) {
-            let row = (0..n_rows).find(|&row| problem.pattern.row(row).contains(&entry)).unwrap_or(0);
-            return Err(not_finite(&problem, &Surroundings { time, parameters: &parameters, inputs, modes }, &z, row));
-        }
-        for (row, row_scale) in row_scales.iter_mut().enumerate() {
-            let norm = problem
-                .pattern
-                .row(row)
-                .map(|entry| (jacobian[entry] * scales[problem.pattern.columns[entry] as usize]).powi(2))
-                .sum::<f64>()
-                .sqrt();
-            *row_scale = if norm > 0.0 { 1.0 / norm } else { 1.0 };
-        }
-        let size = scaled_size(&residual, &row_scales);
-        let is_settled = size <= options.tolerance || size <= 1e3 * options.tolerance && size >= 0.5 * last_size;
-        if is_settled || iteration == options.max_iterations {
-            if size <= 1e3 * options.tolerance {
-                let unknowns = z[n_states..n_states + n_unknowns].to_vec();
-                z.truncate(n_states);
-                return Ok(Initialized { states: z, unknowns, parameters, iterations: iteration, residual: size });
-            }
-            return Err(inconsistent(&problem, time, &residual, &row_scales));
-        }
-        last_size = size;
-        let mut analysed = match solver.take() {
-            Some(solver) => solver,
-            None => LinearSolver::new(&pattern_of(square_from)).map_err(|_| singular(&problem, time, None))?,
+        true
+    }
+
+    /// Whether a row holds where rows and derivatives were evaluated.
+    pub(crate) fn holds(&self, z: &[f64], row: usize) -> bool {
+        let pattern = &self.problem().pattern;
+        let size = |entry: usize| {
+            let column = pattern.columns[entry] as usize;
+            (self.jacobian[entry] * z[column].abs().max(self.scales[column])).abs()
         };
-        if let Some(first_column) = square_from {
-            values.clear();
-            let scaled = |row: usize, entry: usize| {
-                let column = problem.pattern.columns[entry] as usize;
-                (column >= first_column).then(|| jacobian[entry] * scales[column] * row_scales[row])
-            };
-            for row in 0..n_rows {
-                values.extend(problem.pattern.row(row).filter_map(|entry| scaled(row, entry)));
+        self.residual[row].abs() <= HOLDS * pattern.row(row).map(size).sum::<f64>()
+    }
+
+    /// The entries of the Jacobian that are not zero at a point or beside it.
+    fn entries(&mut self, z: &[f64]) -> Vec<bool> {
+        self.evaluate(z);
+        let mut is_entry: Vec<bool> = self.jacobian.iter().map(|value| *value != 0.0).collect();
+        if is_entry.iter().all(|is_entry| *is_entry) {
+            return is_entry;
+        }
+        let beside = self.perturbed(z, NEARBY, 1);
+        let time = self.beside_time();
+        self.evaluate(&beside);
+        self.values.time = time;
+        for (is_entry, value) in is_entry.iter_mut().zip(&self.jacobian) {
+            *is_entry |= *value != 0.0;
+        }
+        is_entry
+    }
+
+    /// Moves to a time nearby, and gives the one before.
+    fn beside_time(&mut self) -> f64 {
+        let time = self.values.time;
+        self.values.time = time + NEARBY * time.abs().max(1.0);
+        time
+    }
+
+    /// A point beside another, the same on every machine.
+    fn perturbed(&self, z: &[f64], by: f64, attempt: u32) -> Vec<f64> {
+        let moved = |(at, (value, scale)): (usize, (&f64, &f64))| {
+            value + by * scatter(at as u32, attempt) * value.abs().max(*scale)
+        };
+        z.iter().zip(&self.scales).enumerate().map(moved).collect()
+    }
+
+    /// Evaluates rows and derivatives beside a point, at a time nearby, where what is demanded holds if such a point is found.
+    fn evaluate_nearby(&mut self, z: &[f64]) {
+        let beside = self.perturbed(z, NEARBY, 2);
+        let mut point = beside.clone();
+        let demanded: Vec<bool> = (0..self.problem().n_rows()).map(|row| row < self.problem().n_demanded).collect();
+        let weights = vec![1.0; z.len()];
+        let time = self.beside_time();
+        let way = Way::LeastChange { weights: &weights, target: &beside };
+        let found = self.run(&mut point, &demanded, way);
+        self.evaluate(if found.is_ok() { &point } else { &beside });
+        self.values.time = time;
+    }
+
+    /// Evaluates rows and derivatives where a search with a choice of rows begins.
+    fn evaluate_at_begin(&mut self, choice: &Choice, begin: &[f64]) {
+        let mut z = begin.to_vec();
+        self.set_single(&mut z, &choice.rows);
+        self.evaluate(&z);
+    }
+
+    /// Solves for a choice of rows from a point on.
+    fn attempt(&mut self, choice: &Choice, begin: &[f64], given: &[f64]) -> Result<Started, IntegrateError> {
+        let problem = self.problem();
+        let mut z = begin.to_vec();
+        for &column in &choice.kept {
+            z[column] = given[column];
+        }
+        let conditions: Vec<usize> = self.conditions_of(choice);
+        self.set_single(&mut z, &conditions);
+        self.values.residual(&z, &mut self.residual);
+        let mut choice = choice.clone();
+        choice.keep_given(problem, &self.residual);
+        let found = self.run(&mut z, &choice.is_active.clone(), Way::Square(&choice))?;
+        Ok(Started { z, found })
+    }
+
+    /// Initial conditions and wishes among the rows of a choice.
+    fn conditions_of(&self, choice: &Choice) -> Vec<usize> {
+        let problem = self.problem();
+        let n_before = problem.n_demanded - problem.system.pattern(Part::Initial).n_rows;
+        choice.rows.iter().copied().filter(|&row| row >= n_before).collect()
+    }
+
+    /// The same, and if it fails from points beside: what rows give alone is no guess.
+    fn attempts(&mut self, choice: &Choice, begin: &[f64], given: &[f64]) -> Result<Started, IntegrateError> {
+        let first = self.attempt(choice, begin, given);
+        if first.is_ok() {
+            return first;
+        }
+        let again = (1..=MAX_REPETITIONS).find_map(|attempt| {
+            let beside = self.beside(begin, attempt);
+            self.attempt(choice, &beside, given).ok()
+        });
+        again.map_or(first, Ok)
+    }
+
+    /// A little beside a point, each time elsewhere, unknowns following where they can.
+    fn beside(&mut self, begin: &[f64], attempt: usize) -> Vec<f64> {
+        let problem = self.problem();
+        let mut z = begin.to_vec();
+        for (at, value) in z[..problem.n_states + problem.n_unknowns].iter_mut().enumerate() {
+            // Any direction will do, but the same on every machine.
+            let sign = if (at + attempt).is_multiple_of(2) { -1.0 } else { 1.0 };
+            *value += sign * 0.07 * attempt as f64 * value.abs().max(0.3 * self.scales[at]);
+        }
+        self.solve_unknowns(&mut z);
+        z
+    }
+
+    /// The start where structure does not know which rows are independent: numbers at a nearby point decide, and again at the start that
+    /// was found.
+    /// Rows and derivatives were evaluated nearby.
+    fn start_by_numbers(&mut self, begin: &[f64], given: &[f64]) -> Result<Started, IntegrateError> {
+        let problem = self.problem();
+        let time = self.values.time;
+        let too_large = || problem.singular(time, None);
+        let mut choice = choose_by_numbers(problem, &self.jacobian).ok_or_else(too_large)?;
+        let mut last = None;
+        for _ in 0..=MAX_REPETITIONS {
+            let started = self.attempts(&choice, begin, given)?;
+            self.evaluate_nearby(&started.z);
+            let Some(next) = choose_by_numbers(problem, &self.jacobian) else { return Ok(started) };
+            if next == choice {
+                return Ok(started);
             }
-            rhs.fill(0.0);
-            let solution = &mut rhs[first_column..first_column + n_rows];
-            for (value, (residual, scale)) in solution.iter_mut().zip(residual.iter().zip(&row_scales)) {
-                *value = -residual * scale;
-            }
-            if analysed.factor(&values).and_then(|()| analysed.solve(solution)).is_err() {
-                square_from = None;
-                analysed = LinearSolver::new(&pattern_of(None)).map_err(|_| singular(&problem, time, None))?;
+            choice = next;
+            last = Some(started);
+        }
+        last.ok_or_else(too_large)
+    }
+
+    /// The start with the least change, to which wishes are added as long as there are solutions: all of a class at once where that
+    /// works, halves of them where not.
+    fn repair(&mut self, given: &[f64]) -> Result<Started, IntegrateError> {
+        let problem = self.problem();
+        let weights = start_weights(problem);
+        let mut is_active: Vec<bool> = (0..problem.n_rows()).map(|row| row < problem.n_demanded).collect();
+        let mut target = given.to_vec();
+        self.solve_unknowns(&mut target);
+        let mut started = self.least_change(&target, &is_active, &weights)?;
+        if problem.n_cols() > MAX_REPEATED {
+            return Ok(started);
+        }
+        let mut ranges = Vec::new();
+        for class in [StartClass::Default, StartClass::Other, StartClass::Differential] {
+            let first = problem.classes.partition_point(|known| *known < class);
+            let end = problem.classes.partition_point(|known| *known <= class);
+            if first < end {
+                ranges.push(problem.n_demanded + first..problem.n_demanded + end);
             }
         }
-        if square_from.is_none() {
-            fill_step(&problem, &jacobian, &scales, &weights, &row_scales, &mut values);
-            for column in 0..n_cols {
-                rhs[column] = weights[column].powi(2) * (start[column] - z[column]) / scales[column];
+        for _ in 0..MAX_ADDITIONS {
+            let Some(range) = ranges.pop() else { break };
+            let mut more = is_active.clone();
+            more[range.clone()].fill(true);
+            let mut z = started.z.clone();
+            let way = Way::LeastChange { weights: &weights, target: &target };
+            match self.run(&mut z, &more, way) {
+                Ok(found) => {
+                    is_active = more;
+                    started = Started { z, found };
+                }
+                Err(_) if range.len() > 1 => {
+                    let middle = range.start + range.len() / 2;
+                    ranges.push(middle..range.end);
+                    ranges.push(range.start..middle);
+                }
+                Err(_) => {}
             }
-            for row in 0..n_rows {
-                rhs[n_cols + row] = -residual[row] * row_scales[row];
-            }
-            analysed
-                .factor(&values)
-                .and_then(|()| analysed.solve(&mut rhs))
-                .map_err(|error| singular(&problem, time, error.column))?;
         }
-        solver = Some(analysed);
-        let mut damping = 1.0;
-        let mut trial = z.clone();
-        let mut trial_residual = residual.clone();
-        loop {
-            for column in 0..n_cols {
-                trial[column] = z[column] + damping * rhs[column] * scales[column];
+        Ok(started)
+    }
+
+    /// A start that satisfies what is demanded with the least change from a target, searched from there or from beside.
+    fn least_change(&mut self, target: &[f64], is_active: &[bool], weights: &[f64]) -> Result<Started, IntegrateError> {
+        let mut first = None;
+        for attempt in 0..=MAX_REPETITIONS {
+            let mut z = if attempt == 0 { target.to_vec() } else { self.beside(target, attempt) };
+            match self.run(&mut z, is_active, Way::LeastChange { weights, target }) {
+                Ok(found) => return Ok(Started { z, found }),
+                Err(error) => first = first.or(Some(error)),
             }
-            evaluate_residual(&trial, &mut parameters, &mut trial_residual);
-            let trial_size = scaled_size(&trial_residual, &row_scales);
-            if trial_size <= (1.0 - 0.1 * damping) * size || trial_size <= options.tolerance {
+            if self.problem().n_cols() > MAX_REPEATED {
                 break;
             }
-            if damping < 1e-4 {
-                if size <= 1e3 * options.tolerance {
-                    break;
-                }
-                return Err(inconsistent(&problem, time, &residual, &row_scales));
-            }
-            damping *= 0.5;
         }
-        std::mem::swap(&mut z, &mut trial);
-        std::mem::swap(&mut residual, &mut trial_residual);
+        let time = self.values.time;
+        Err(first.unwrap_or(IntegrateError::TooManySteps { limit: self.options.max_iterations, time }))
     }
-    Err(IntegrateError::TooManySteps { limit: options.max_iterations, time })
 }
 
-fn singular(problem: &Problem<'_>, time: f64, column: Option<usize>) -> IntegrateError {
+/// How much a column resists change where the least change is searched.
+pub(crate) fn start_weights(problem: &Problem<'_>) -> Vec<f64> {
     let description = problem.system.description();
-    let name = column.and_then(|at| description.states.iter().chain(&description.unknowns).nth(at));
-    IntegrateError::Singular { time, variable: name.map_or(String::new(), |quantity| quantity.name.clone()) }
+    let quantities = description.states.iter().chain(&description.unknowns).enumerate();
+    let weight = |(at, quantity): (usize, &daesy_system::Quantity)| {
+        let weight = if quantity.start_origin == StartOrigin::Default { DEFAULT_WEIGHT } else { 1.0 };
+        if at < problem.n_states { weight } else { weight * UNKNOWN_WEIGHT }
+    };
+    quantities.map(weight).chain(problem.free.iter().map(|_| UNKNOWN_WEIGHT)).collect()
 }
 
-fn scaled_size(residual: &[f64], row_scales: &[f64]) -> f64 {
-    residual.iter().zip(row_scales).fold(0.0, |size: f64, (value, scale)| {
-        let scaled = (value * scale).abs();
-        if scaled.is_nan() { f64::INFINITY } else { size.max(scaled) }
-    })
-}
-
-/// The failure of a search, with the equations that are farthest off.
 /// Names the equation of a row and the variable that keeps it from having a value.
 fn not_finite(problem: &Problem<'_>, around: &Surroundings<'_>, z: &[f64], row: usize) -> IntegrateError {
     let (equation, place) = problem.label(row);
@@ -539,9 +492,10 @@ fn not_finite(problem: &Problem<'_>, around: &Surroundings<'_>, z: &[f64], row: 
     IntegrateError::NotFinite { time: around.time, equation, place, variable: culprit.name, value: culprit.value }
 }
 
+/// The failure of a search, with the demanded equations that are farthest off.
 fn inconsistent(problem: &Problem<'_>, time: f64, residual: &[f64], row_scales: &[f64]) -> IntegrateError {
     let size = |row: usize| (residual[row] * row_scales[row]).abs();
-    let mut rows: Vec<usize> = (0..residual.len()).collect();
+    let mut rows: Vec<usize> = (0..problem.n_demanded).collect();
     rows.sort_by(|&a, &b| size(b).total_cmp(&size(a)));
     let worst = rows.first().map_or(0.0, |&row| size(row));
     let mut off = rows.iter().take(3).filter(|&&row| size(row) >= 1e-3 * worst).map(|&row| {
@@ -552,34 +506,4 @@ fn inconsistent(problem: &Problem<'_>, time: f64, residual: &[f64], row_scales: 
     let (equation, place, residual) =
         first.map_or_else(Default::default, |first| (first.equation, first.place, first.residual));
     IntegrateError::NoConsistentStart { time, equation, place, residual, also: off.collect() }
-}
-
-pub(crate) fn fill_step(
-    problem: &Problem<'_>,
-    jacobian: &[f64],
-    scales: &[f64],
-    weights: &[f64],
-    row_scales: &[f64],
-    values: &mut Vec<f64>,
-) {
-    let n = problem.pattern.n_cols;
-    let mut by_column: Vec<Vec<f64>> = vec![Vec::new(); n];
-    for row in 0..problem.pattern.n_rows {
-        for entry in problem.pattern.row(row) {
-            let column = problem.pattern.columns[entry] as usize;
-            by_column[column].push(jacobian[entry] * scales[column] * row_scales[row]);
-        }
-    }
-    values.clear();
-    for (column, entries) in by_column.iter().enumerate() {
-        values.push(weights[column].powi(2));
-        values.extend_from_slice(entries);
-    }
-    for row in 0..problem.pattern.n_rows {
-        for entry in problem.pattern.row(row) {
-            let column = problem.pattern.columns[entry] as usize;
-            values.push(jacobian[entry] * scales[column] * row_scales[row]);
-        }
-        values.push(-REDUNDANCY);
-    }
 }

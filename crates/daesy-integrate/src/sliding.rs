@@ -175,6 +175,10 @@ impl DaeSystem for SlidingSystem<'_> {
     fn parameter_values(&self, given: &[GivenParameter]) -> Result<Vec<f64>, ParameterError> {
         self.base.parameter_values(given)
     }
+
+    fn follow_free_parameters(&self, parameters: &mut [f64]) {
+        self.base.follow_free_parameters(parameters);
+    }
 }
 
 struct SlidingEvaluator<'s> {

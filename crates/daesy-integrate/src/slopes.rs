@@ -42,6 +42,8 @@ fn origin(part: Part) -> Option<(Part, By)> {
         Part::ConstraintByStates => Some((Part::Constraint, By::States)),
         Part::InitialByStates => Some((Part::Initial, By::States)),
         Part::InitialByUnknowns => Some((Part::Initial, By::Unknowns)),
+        Part::StartByStates => Some((Part::Start, By::States)),
+        Part::StartByUnknowns => Some((Part::Start, By::Unknowns)),
         _ => None,
     }
 }

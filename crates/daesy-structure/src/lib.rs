@@ -8,6 +8,7 @@ pub mod alias;
 pub mod array_verdict;
 pub mod arrays;
 pub mod blocks;
+mod bound;
 pub mod chosen_form;
 mod definitions;
 pub mod discrete;

@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use crate::alias::{Elimination, Standing, eliminate_aliases};
+use crate::bound::put_in_bound_parameters;
 use crate::definitions::inline_definitions;
 use crate::discrete::{DiscreteSplit, split_discrete};
 use crate::explain;
@@ -86,6 +87,7 @@ fn regularize_in(mut flat: FlatDae, form: Form) -> Result<RegularDae, Regularize
         Ok(parameters) => parameters,
         Err(finding) => return Err(RegularizeError::Singular { findings: vec![*finding], flat: Box::new(flat) }),
     };
+    let bound = put_in_bound_parameters(&mut flat, &parameters);
     let residuals: Vec<ExprId> = {
         let graph = &mut flat.graph;
         flat.equations.iter().map(|equation| graph.sub(equation.lhs, equation.rhs)).collect()
@@ -166,6 +168,7 @@ fn regularize_in(mut flat: FlatDae, form: Form) -> Result<RegularDae, Regularize
         eliminated,
         inputs,
         parameters,
+        bound,
         discrete_equations,
         discrete: discrete_variables,
         differentiated,

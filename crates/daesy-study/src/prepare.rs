@@ -17,7 +17,7 @@ use daesy_integrate::{HybridStart, InitializeOptions, Inputs, IntegrateError, in
 use daesy_structure::linearize::parameter_values;
 use daesy_structure::words::enumerate;
 use daesy_structure::{RegularizeError, condense, regularize};
-use daesy_system::{DaeSystem, EventLabel, GivenParameter, ParameterError};
+use daesy_system::{DaeSystem, EventLabel, GivenParameter, ParameterError, Part, Point};
 use rustc_hash::FxHashMap;
 
 use crate::data::Data;
@@ -242,6 +242,26 @@ impl Prepared {
         let mut inputs = vec![0.0; description.n_inputs];
         self.inputs.fill(time, true, &mut inputs);
         initialize_with_events(&self.system, time, &self.parameters, &inputs, &InitializeOptions::default())
+    }
+
+    /// All observed quantities at the start.
+    #[must_use]
+    pub fn observed(&self, time: f64, start: &HybridStart) -> Vec<f64> {
+        let HybridStart { initialized: start, modes } = start;
+        let description = self.system.description();
+        let mut inputs = vec![0.0; description.n_inputs];
+        self.inputs.fill(time, true, &mut inputs);
+        let point = Point {
+            time,
+            states: &start.states,
+            unknowns: &start.unknowns,
+            parameters: &start.parameters,
+            inputs: &inputs,
+            modes,
+        };
+        let mut row = vec![0.0; description.observed.len()];
+        self.system.evaluator().evaluate(Part::Observed, &point, &mut row);
+        row
     }
 
     /// The values of all leaves at the start, for the reference evaluator.

@@ -125,6 +125,14 @@ pub enum Part {
     InitialByStates,
     /// Their derivatives with respect to p
     InitialByParameters,
+    /// Start values that are wished for: value less start, for each of [`Description::start_conditions`], in (s, v, p).
+    Start,
+    /// Their derivatives with respect to v
+    StartByUnknowns,
+    /// Their derivatives with respect to s
+    StartByStates,
+    /// Their derivatives with respect to p
+    StartByParameters,
 }
 
 /// Where a matrix has entries: compressed sparse rows, columns ascending in each row.
@@ -223,6 +231,28 @@ pub enum StartOrigin {
     Fixed,
 }
 
+/// How much a start value that is not insisted on counts: a class gives way only to those before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum StartClass {
+    /// A `start` that was written for a variable whose derivative occurs in the model.
+    Differential,
+    /// A `start` that was written for another variable.
+    Other,
+    /// Zero, for a variable whose derivative occurs in the model and for which nothing was written.
+    Default,
+}
+
+/// A start value that is wished for; its row is in [`Part::Start`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct StartCondition {
+    /// The variable.
+    pub name: String,
+    /// How much it counts.
+    pub class: StartClass,
+    /// Typical size of the variable, positive.
+    pub nominal: f64,
+}
+
 /// An input and where its values stand in [`Point::inputs`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Input {
@@ -275,6 +305,9 @@ pub struct Description {
     pub constraints: Vec<EquationLabel>,
     /// Residuals of the start problem in the model's words.
     pub initial: Vec<EquationLabel>,
+    /// Start values that are wished for, by class, in the order of declaration within each. Where there are none, the start values of
+    /// [`Description::states`] and [`Description::unknowns`] are the wishes.
+    pub start_conditions: Vec<StartCondition>,
     /// Names of all parameters.
     pub parameters: Vec<String>,
     /// Positions of parameters that the start problem determines.
@@ -338,6 +371,9 @@ pub trait DaeSystem: Send + Sync {
     /// When a parameter's expression has no finite value.
     fn parameter_values(&self, given: &[GivenParameter]) -> Result<Vec<f64>, ParameterError>;
 
+    /// Gives the parameters that are bound to [`Description::free_parameters`] the values that follow from those.
+    fn follow_free_parameters(&self, _parameters: &mut [f64]) {}
+
     /// Derivatives of all parameter values by one that is given, at given values.
     ///
     /// # Errors
@@ -400,6 +436,14 @@ pub enum ParameterError {
         name: String,
         /// What it gave.
         value: f64,
+    },
+    /// A value was given to a parameter that is bound to one which the start determines.
+    #[error(
+        "parameter `{name}` follows from a parameter that is determined at the start: no other value can be given to it"
+    )]
+    FollowsFromStart {
+        /// Which.
+        name: String,
     },
 }
 

@@ -20,22 +20,12 @@ use crate::linearize::LinearModel;
 use crate::load::Loaded;
 use crate::prepare::{Prepared, Purpose, prepare, start_time};
 use crate::start_point::start_point;
+use crate::start_report::{ChangedStart, StartReport, changed_to_json};
 use crate::stochastic::{self, Stochastic};
 use crate::study::StudyModel;
 use daesy_structure::array_verdict::{self, StructuralClaim, analyze_at};
-use start_values::{StartValues, changed_values, choose_free};
+use start_values::{StartValues, choose_free};
 use text::times;
-
-/// A start value that had to change.
-#[derive(Clone, PartialEq, Debug)]
-pub struct ChangedStart {
-    /// The variable.
-    pub name: String,
-    /// As given.
-    pub given: f64,
-    /// As used.
-    pub used: f64,
-}
 
 /// An equation that is differentiated, in words.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -235,7 +225,12 @@ fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<
             let verification = verify(regular, &point);
             diagnostics.extend(verification.findings.iter().map(|finding| Diagnostic::resolve(finding, &flat.sources)));
             verdict.degrees_of_freedom = verification.d;
-            verdict.changed = changed_values(prepared, &start, time);
+            let row = prepared.observed(time, &start);
+            let report =
+                StartReport::new(&loaded.flat, prepared, &start.initialized.parameters, &description.observed, &row);
+            let changed = report.findings(&loaded.flat);
+            diagnostics.extend(changed.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
+            verdict.changed = report.changed;
             let chosen = choose_free(prepared, &start, time);
             // Where numbers decide against structure, its choice of free values means nothing.
             if let Some(free) = &verification.free {
@@ -416,17 +411,12 @@ impl Check {
             })
             .collect();
         keys.insert("inputs".into(), Value::Object(inputs));
-        let changed: Map<String, Value> = verdict
-            .changed
-            .iter()
-            .map(|changed| (changed.name.clone(), json!([changed.given, changed.used])))
-            .collect();
         keys.insert(
             "initial".into(),
             json!({
                 "consistent": verdict.is_consistent,
                 "free": verdict.free,
-                "changed": changed,
+                "changed": changed_to_json(&verdict.changed),
                 "follow": verdict.following,
             }),
         );

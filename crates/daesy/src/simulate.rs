@@ -160,9 +160,11 @@ impl Simulator {
     /// Diagnostics, when the model is at fault or the method gives up.
     pub fn run(&self, options: &SimulateOptions) -> Result<Trajectory, Failure> {
         let traced = self.trace(options)?;
-        let diagnostics = self.diagnostics(&traced);
+        let mut diagnostics = self.diagnostics(&traced);
         let Transferred { simulation, events, .. } = traced;
         let start = self.start_report(&simulation);
+        let changed = start.findings(&self.original);
+        diagnostics.extend(changed.iter().map(|finding| Diagnostic::resolve(finding, &self.original.sources)));
         let names = self.names();
         let mut columns = vec![simulation.times.clone()];
         columns.extend(self.columns.iter().map(|&at| simulation.rows.iter().map(|row| row[at]).collect()));
@@ -174,8 +176,9 @@ impl Simulator {
     pub fn start_report(&self, simulation: &Simulation) -> StartReport {
         let system = &self.prepared.system;
         let names = &system.description().observed;
+        let parameters = &simulation.start.parameters;
         let first = simulation.rows.first();
-        first.map(|row| StartReport::new(&self.original, &self.prepared, names, row)).unwrap_or_default()
+        first.map(|row| StartReport::new(&self.original, &self.prepared, parameters, names, row)).unwrap_or_default()
     }
 
     /// What is to be told about a trajectory, and about the way it was made.

@@ -1,8 +1,11 @@
-//! Where the values at the start of a simulation come from: insisted on, guessed and kept, or computed.
+//! Where the values at the start of a simulation come from: insisted on, guessed and kept, or computed; and which had to change.
 
+use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, VariableKind};
-use daesy_graph::regular::RegularDae;
-use daesy_graph::{Evaluator, Node, UnaryOp, VarId};
+use daesy_graph::regular::{Derivative, RegularDae};
+use daesy_graph::{Evaluator, ExprId, Node, UnaryOp, VarId};
+use daesy_structure::words::enumerate;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Map, Value, json};
 
 use crate::prepare::Prepared;
@@ -16,6 +19,25 @@ pub struct StartValue {
     pub value: f64,
 }
 
+/// A start value that had to change.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ChangedStart {
+    /// The variable.
+    pub name: String,
+    /// As given.
+    pub given: f64,
+    /// As used.
+    pub used: f64,
+    /// Whether its derivative occurs in the model.
+    pub is_differential: bool,
+}
+
+/// A start value counts as changed if it differs by more than this, relative to its size.
+const CHANGED: f64 = 1e-9;
+
+/// So many changed start values are told one by one, the others together.
+const TOLD: usize = 20;
+
 /// All variables at the start by where their values come from.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StartReport {
@@ -25,37 +47,55 @@ pub struct StartReport {
     pub guessed: Vec<StartValue>,
     /// Everything that followed from the equations.
     pub derived: Vec<StartValue>,
+    /// Variables that do not start where their `start` says.
+    pub changed: Vec<ChangedStart>,
 }
 
-/// Whether a variable is a state, under its own name or as the derivative that it was defined to be.
-fn is_state(regular: &RegularDae, var: VarId) -> bool {
-    let is_state = |var: VarId, order: u16| regular.states.iter().any(|state| state.var == var && state.order == order);
-    let graph = &regular.flat.graph;
-    let eliminated = regular.eliminated.iter().find(|eliminated| eliminated.var == var);
-    match eliminated.map(|eliminated| graph.node(eliminated.value)) {
-        None => is_state(var, 0),
-        Some(Node::Var { var, order: order @ 1.. }) => is_state(var, order),
-        Some(Node::Unary { op: UnaryOp::Neg, arg }) => {
-            matches!(graph.node(arg), Node::Var { var, order: order @ 1.. } if is_state(var, order))
+/// Which variables are states, under their own names or as derivatives that they were defined to be.
+struct States<'m> {
+    regular: &'m RegularDae,
+    states: FxHashSet<Derivative>,
+    eliminated: FxHashMap<VarId, ExprId>,
+}
+
+impl<'m> States<'m> {
+    fn new(regular: &'m RegularDae) -> Self {
+        Self {
+            regular,
+            states: regular.states.iter().copied().collect(),
+            eliminated: regular.eliminated.iter().map(|eliminated| (eliminated.var, eliminated.value)).collect(),
         }
-        Some(_) => false,
+    }
+
+    fn contains(&self, var: VarId) -> bool {
+        let graph = &self.regular.flat.graph;
+        let is_state = |var: VarId, order: u16| self.states.contains(&Derivative { var, order });
+        match self.eliminated.get(&var).map(|&value| graph.node(value)) {
+            None => is_state(var, 0),
+            Some(Node::Var { var, order: order @ 1.. }) => is_state(var, order),
+            Some(Node::Unary { op: UnaryOp::Neg, arg }) => {
+                matches!(graph.node(arg), Node::Var { var, order: order @ 1.. } if is_state(var, order))
+            }
+            Some(_) => false,
+        }
     }
 }
 
 impl StartReport {
-    /// Sorts the values of the first row of a table with the given names.
+    /// Sorts the values of the first row of a table with the given names; `parameters` are those of the start.
     #[must_use]
-    pub fn new(flat: &FlatDae, prepared: &Prepared, names: &[String], row: &[f64]) -> Self {
+    pub fn new(flat: &FlatDae, prepared: &Prepared, parameters: &[f64], names: &[String], row: &[f64]) -> Self {
         let regular = prepared.system.regular();
-        let parameters = &regular.parameters;
         let mut by_variable = vec![0.0; flat.variables.len()];
-        for (&var, &value) in parameters.iter().zip(&prepared.parameters) {
+        for (&var, &value) in regular.parameters.iter().zip(parameters) {
             if let Some(place) = by_variable.get_mut(var.index()) {
                 *place = value;
             }
         }
         let environment = |var: VarId, _: u16| by_variable.get(var.index()).copied().unwrap_or(0.0);
         let mut evaluator = Evaluator::new();
+        let states = States::new(regular);
+        let differentiated: FxHashSet<VarId> = regular.differentiated.iter().copied().collect();
         let mut report = Self::default();
         let mut values = names.iter().zip(row);
         for (at, variable) in flat.variables.iter().enumerate() {
@@ -65,23 +105,47 @@ impl StartReport {
             // Both lists are in the order of the flat model.
             let Some((name, &value)) = values.find(|(name, _)| **name == variable.name) else { break };
             let var = VarId(at as u32);
-            let is_state = is_state(regular, var);
-            let guess = match variable.start {
-                Some(start) => Some(evaluator.evaluate_one(&flat.graph, start, &environment)),
-                None => is_state.then_some(0.0),
+            let start = variable.start.map(|start| evaluator.evaluate_one(&flat.graph, start, &environment));
+            let guess = start.or_else(|| states.contains(var).then_some(0.0));
+            let nominal =
+                variable.nominal.map_or(1.0, |it| evaluator.evaluate_one(&flat.graph, it, &environment).abs());
+            let is_same = |given: f64| {
+                let size = if given == 0.0 { nominal } else { given.abs() };
+                (given - value).abs() <= CHANGED * size
             };
-            let is_kept =
-                guess.is_some_and(|guess| (guess - value).abs() <= 1e-9 * guess.abs().max(value.abs()).max(1e-6));
             let list = if variable.fixed == Some(true) {
                 &mut report.fixed
-            } else if is_kept {
+            } else if guess.is_some_and(is_same) {
                 &mut report.guessed
             } else {
                 &mut report.derived
             };
             list.push(StartValue { name: name.clone(), value });
+            if let Some(given) = start.filter(|&given| !is_same(given)) {
+                let is_differential = differentiated.contains(&var);
+                report.changed.push(ChangedStart { name: name.clone(), given, used: value, is_differential });
+            }
         }
         report
+    }
+
+    /// What is to be told about start values that had to change: one finding each, where there are not too many.
+    #[must_use]
+    pub fn findings(&self, flat: &FlatDae) -> Vec<Finding> {
+        let mut changed: Vec<&ChangedStart> = self.changed.iter().collect();
+        changed.sort_by_key(|changed| !changed.is_differential);
+        let mut findings: Vec<Finding> = changed.iter().take(TOLD).map(|changed| finding(flat, changed)).collect();
+        if let Some(others) = changed.get(TOLD..).filter(|others| !others.is_empty()) {
+            let names: Vec<&str> = others.iter().map(|changed| changed.name.as_str()).collect();
+            let message = format!(
+                "{} more variables do not start where their `start` says: {}",
+                names.len(),
+                enumerate(&names, TOLD)
+            );
+            let note = Finding::note("start-changed", daesy_graph::Span::NONE, message);
+            findings.push(note.with_names(names.iter().copied()));
+        }
+        findings
     }
 
     /// The object of the JSON document.
@@ -94,6 +158,7 @@ impl StartReport {
             "fixed": object(&self.fixed),
             "guessed": object(&self.guessed),
             "derived": object(&self.derived),
+            "changed": changed_to_json(&self.changed),
         })
     }
 
@@ -107,4 +172,26 @@ impl StartReport {
             self.derived.len()
         )
     }
+}
+
+/// By name the value given and the value used.
+#[must_use]
+pub fn changed_to_json(changed: &[ChangedStart]) -> Map<String, Value> {
+    changed.iter().map(|changed| (changed.name.clone(), json!([changed.given, changed.used]))).collect()
+}
+
+/// What is to be told about a start value that had to change.
+fn finding(flat: &FlatDae, changed: &ChangedStart) -> Finding {
+    let ChangedStart { name, given, used, is_differential } = changed;
+    let span = flat.find(name).map_or(daesy_graph::Span::NONE, |var| flat.variables[var.index()].span);
+    let message = format!("`{name}` starts at {used}, not at {given} as its `start` says");
+    let finding = if *is_differential {
+        Finding::warning("start-changed", span, message).with_help(
+            "the equations and the start values that count more determine it: take one of those back, or this one",
+        )
+    } else {
+        Finding::note("start-changed", span, message)
+            .with_help("the equations and the start values that count more determine it: its `start` was a guess")
+    };
+    finding.with_names([name])
 }

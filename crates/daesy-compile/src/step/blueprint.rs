@@ -671,6 +671,9 @@ impl<'b> Draft<'b> {
         bindings.extend_from_slice(unknowns);
         bindings.extend_from_slice(&self.parameters);
         bindings.extend_from_slice(&around.inputs);
+        // Nothing happens in lanes: modes are what they are after the start.
+        let modes = self.blueprint.system.description.events.start_modes();
+        bindings.extend(modes.into_iter().map(|mode| self.builder.constant(mode)));
         self.lowering.bindings = bindings;
     }
 

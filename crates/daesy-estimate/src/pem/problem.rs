@@ -8,7 +8,9 @@ use daesy_integrate::ensemble::{
     reference_point, start_of,
 };
 use daesy_integrate::{Inputs, IntegrateError};
-use daesy_system::{DaeSystem, ParameterError, Part, StepMethod, StepProgram, StepProgramError, StepRequest, Watch};
+use daesy_system::{
+    DaeSystem, ParameterError, Part, StartClass, StepMethod, StepProgram, StepProgramError, StepRequest, Watch,
+};
 use rayon::prelude::*;
 use thiserror::Error;
 
@@ -50,6 +52,18 @@ pub enum PointRefusal {
     /// The model cannot be advanced in lanes.
     #[error(transparent)]
     Program(#[from] StepProgramError),
+    /// A parameter that the start determines has other values in other realizations or experiments.
+    #[error(
+        "the parameter `{name}` is determined at the start, and differs between realizations or experiments: {one} and {other}"
+    )]
+    ParameterOfStart {
+        /// Which.
+        name: String,
+        /// In the first realization of the first experiment.
+        one: f64,
+        /// In another.
+        other: f64,
+    },
     /// A filter needs samples on grid points.
     #[error("the sample at t = {time} is not on the grid of the disturbances")]
     OffGrid {
@@ -57,6 +71,9 @@ pub enum PointRefusal {
         time: f64,
     },
 }
+
+/// Parameters that starts determine are the same if they differ by no more than this, relative to their size.
+const SAME_PARAMETER: f64 = 1e-9;
 
 /// From unknowns to parameters and disturbances.
 pub trait Parameterization: Sync {
@@ -171,8 +188,13 @@ impl<'a> PredictionProblem<'a> {
         let slots = if settings.is_undisturbed { Vec::new() } else { slots };
         let by_inputs = system.pattern(Part::ConstraintByInputs);
         let is_disturbed = |column: usize| slots.contains(&column);
-        let starts_depend_on_lanes = by_inputs.entries().any(|(_, column)| is_disturbed(column))
-            || !slots.is_empty() && system.pattern(Part::InitialByUnknowns).n_entries() > 0;
+        // A start that was written for an unknown may come before the zero of a state, which follows from both then.
+        let conditions = &system.description().start_conditions;
+        let has_class = |class: StartClass| conditions.iter().any(|condition| condition.class == class);
+        let unknowns_decide = system.pattern(Part::InitialByUnknowns).n_entries() > 0
+            || has_class(StartClass::Other) && has_class(StartClass::Default);
+        let starts_depend_on_lanes =
+            by_inputs.entries().any(|(_, column)| is_disturbed(column)) || !slots.is_empty() && unknowns_decide;
         let plain_method = settings.method.unwrap_or(StepMethod::Explicit4);
         let mut problem = Self {
             system,
@@ -295,7 +317,8 @@ impl<'a> PredictionProblem<'a> {
         with_derivatives: bool,
         n_realizations: usize,
     ) -> Result<Prepared, PointRefusal> {
-        let ParameterPoint { parameters, tangents, filters } = self.parameterization.at(theta, with_derivatives)?;
+        let ParameterPoint { mut parameters, mut tangents, filters } =
+            self.parameterization.at(theta, with_derivatives)?;
         let filters = if self.slots.is_empty() { Vec::new() } else { filters };
         let step = self.experiments[0].grid.step;
         let process = Arc::new(DiscreteProcess::new(&filters, step, self.settings.interpolation.depth())?);
@@ -332,7 +355,29 @@ impl<'a> PredictionProblem<'a> {
                 .collect::<Result<Vec<_>, IntegrateError>>()?;
             starts.push(EnsembleStart { lanes });
         }
+        if !self.system.description().free_parameters.is_empty() {
+            (parameters, tangents) = self.parameters_of_starts(&starts)?;
+        }
         Ok(Prepared { point: EnsemblePoint { parameters, tangents, starts }, process })
+    }
+
+    /// Parameters with their tangents where starts determine some of them: one value each for all realizations of all experiments.
+    fn parameters_of_starts(&self, starts: &[EnsembleStart]) -> Result<(Vec<f64>, Vec<Vec<f64>>), PointRefusal> {
+        let mut all = starts.iter().flat_map(|start| &start.lanes);
+        let Some(first) = all.next() else {
+            return Err(PointRefusal::NotFinite { what: "the start of no experiment".to_owned() });
+        };
+        let description = self.system.description();
+        for start in all {
+            for &parameter in &description.free_parameters {
+                let (one, other) = (first.parameters[parameter as usize], start.parameters[parameter as usize]);
+                if (one - other).abs() > SAME_PARAMETER * one.abs().max(other.abs()) {
+                    let name = description.parameters[parameter as usize].clone();
+                    return Err(PointRefusal::ParameterOfStart { name, one, other });
+                }
+            }
+        }
+        Ok((first.parameters.clone(), first.parameter_tangents.clone()))
     }
 
     /// Number of outputs.

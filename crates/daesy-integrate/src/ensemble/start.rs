@@ -1,21 +1,17 @@
 //! Where realizations start, and how that depends on parameters.
 //!
-//! A start z = (s, v) satisfies R(z, p, u) = 0: residuals, constraints, start conditions. Its derivative along a direction in
-//! parameters and inputs is the least change that keeps R at zero,
-//!
-//! ```text
-//! R_z z' = -(R_p p' + R_u u'),     |W^-1 z'| least
-//! ```
-//!
-//! exact where the conditions determine the start, and where start values satisfy them as they are.
+//! A start is solved completely: relations and discrete variables, `homotopy`, parameters that the start determines and those bound to
+//! them (modules `events` and `initialize`). Its derivatives along directions in parameters and inputs are in `start_tangents`.
 
-use daesy_system::{DaeSystem, Part, Point, ReferencePoint};
-use faer::Mat;
-use faer::linalg::solvers::Svd;
+use daesy_system::{DaeSystem, ReferencePoint};
 
 use super::{EnsemblePoint, Experiment};
+use crate::equations::Surroundings;
 use crate::error::IntegrateError;
-use crate::initialize::{InitializeOptions, initialize};
+use crate::events::{HybridStart, initialize_with_events};
+use crate::initialize::problem::Problem;
+use crate::initialize::{InitializeOptions, Initialized};
+use crate::start_tangents::{Changes, StartTangent};
 
 /// The start of an ensemble: one for all lanes, or one for each.
 #[derive(Clone, PartialEq, Debug)]
@@ -31,8 +27,12 @@ pub struct StartSensitivity {
     pub states: Vec<f64>,
     /// Unknowns.
     pub unknowns: Vec<f64>,
+    /// All parameters, those that the start determines included.
+    pub parameters: Vec<f64>,
     /// Derivatives of the states along each direction.
     pub state_tangents: Vec<Vec<f64>>,
+    /// Derivatives of the parameters along each direction.
+    pub parameter_tangents: Vec<Vec<f64>>,
 }
 
 /// A consistent start with its derivatives along directions in parameters (`tangents[direction][parameter]`) and inputs.
@@ -47,96 +47,22 @@ pub fn start_of(
     tangents: &[Vec<f64>],
     input_tangents: &[Vec<f64>],
 ) -> Result<StartSensitivity, IntegrateError> {
-    let modes = vec![0.0; system.description().n_modes];
-    let start = initialize(system, time, parameters, inputs, &modes, &InitializeOptions::default())?;
-    let mut state_tangents = Vec::new();
+    let HybridStart { initialized: start, modes } =
+        initialize_with_events(system, time, parameters, inputs, &InitializeOptions::default())?;
+    let (mut state_tangents, mut parameter_tangents) = (Vec::new(), Vec::new());
     if !tangents.is_empty() {
-        let n_states = start.states.len();
-        let n = n_states + start.unknowns.len();
-        let point = Point {
-            time,
-            states: &start.states,
-            unknowns: &start.unknowns,
-            parameters: &start.parameters,
-            inputs,
-            modes: &modes,
-        };
-        let mut evaluator = system.evaluator();
-        let groups: [(Part, Option<Part>, Part, Option<Part>); 3] = [
-            (
-                Part::ResidualByStates,
-                Some(Part::ResidualByUnknowns),
-                Part::ResidualByParameters,
-                Some(Part::ResidualByInputs),
-            ),
-            (Part::ConstraintByStates, None, Part::ConstraintByParameters, Some(Part::ConstraintByInputs)),
-            (Part::InitialByStates, Some(Part::InitialByUnknowns), Part::InitialByParameters, None),
-        ];
-        let n_rows: usize = groups.iter().map(|group| system.pattern(group.0).n_rows).sum();
-        let mut matrix = Mat::<f64>::zeros(n_rows, n);
-        let mut rhs = Mat::<f64>::zeros(n_rows, tangents.len());
-        let description = system.description();
-        let nominal: Vec<f64> =
-            description.states.iter().chain(&description.unknowns).map(|quantity| quantity.nominal).collect();
-        let mut first = 0;
-        for (by_states, by_unknowns, by_parameters, by_inputs) in groups {
-            let mut entries = |part: Part, each: &mut dyn FnMut(usize, usize, f64)| {
-                let pattern = system.pattern(part);
-                let mut values = vec![0.0; pattern.n_entries()];
-                evaluator.evaluate(part, &point, &mut values);
-                for ((row, column), value) in pattern.entries().zip(values) {
-                    each(row, column, value);
-                }
-            };
-            entries(by_states, &mut |row, column, value| matrix[(first + row, column)] = value * nominal[column]);
-            if let Some(part) = by_unknowns {
-                entries(part, &mut |row, column, value| {
-                    matrix[(first + row, n_states + column)] = value * nominal[n_states + column];
-                });
-            }
-            entries(by_parameters, &mut |row, column, value| {
-                for (direction, tangent) in tangents.iter().enumerate() {
-                    rhs[(first + row, direction)] -= value * tangent[column];
-                }
-            });
-            if let Some(part) = by_inputs {
-                entries(part, &mut |row, column, value| {
-                    for (direction, tangent) in input_tangents.iter().enumerate() {
-                        rhs[(first + row, direction)] -= value * tangent.get(column).copied().unwrap_or(0.0);
-                    }
-                });
-            }
-            first += system.pattern(by_states).n_rows;
+        let problem = Problem::new(system);
+        let around = Surroundings { time, parameters: &start.parameters, inputs, modes: &modes };
+        let mut changes = Changes::new(&problem, &start, &around);
+        for (direction, tangent) in tangents.iter().enumerate() {
+            let of_inputs = input_tangents.get(direction).map_or(&[][..], Vec::as_slice);
+            let StartTangent { states, parameters, .. } = changes.along(tangent, of_inputs)?;
+            state_tangents.push(states);
+            parameter_tangents.push(parameters);
         }
-        for row in 0..n_rows {
-            let size = (0..n).fold(0.0f64, |size, column| size.max(matrix[(row, column)].abs()));
-            if size > 0.0 && size.is_finite() {
-                (0..n).for_each(|column| matrix[(row, column)] /= size);
-                (0..tangents.len()).for_each(|column| rhs[(row, column)] /= size);
-            }
-        }
-        let solution = least_change(&matrix, &rhs);
-        state_tangents = (0..tangents.len())
-            .map(|direction| (0..n_states).map(|state| solution[(state, direction)] * nominal[state]).collect())
-            .collect();
     }
-    Ok(StartSensitivity { states: start.states, unknowns: start.unknowns, state_tangents })
-}
-
-/// The solution of least norm, redundant rows allowed.
-fn least_change(matrix: &Mat<f64>, rhs: &Mat<f64>) -> Mat<f64> {
-    let zeros = || Mat::zeros(matrix.ncols(), rhs.ncols());
-    if matrix.nrows() == 0 || matrix.ncols() == 0 {
-        return zeros();
-    }
-    let Ok(svd) = Svd::new_thin(matrix.as_ref()) else { return zeros() };
-    let singular = svd.S().column_vector();
-    let largest = singular.iter().fold(0.0f64, |largest, &value| largest.max(value));
-    let projected = svd.U().transpose() * rhs;
-    let scaled = Mat::from_fn(projected.nrows(), projected.ncols(), |row, column| {
-        if singular[row] > 1e-11 * largest { projected[(row, column)] / singular[row] } else { 0.0 }
-    });
-    svd.V() * scaled
+    let Initialized { states, unknowns, parameters, .. } = start;
+    Ok(StartSensitivity { states, unknowns, parameters, state_tangents, parameter_tangents })
 }
 
 /// The point near which an ensemble takes its steps.

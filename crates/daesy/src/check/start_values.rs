@@ -1,14 +1,11 @@
-//! Which start values are free, which follow from them, and which had to change.
+//! Which start values are free, and which follow from them.
 
 use std::cmp::Reverse;
 
-use daesy_graph::flat::VariableKind;
-use daesy_graph::{Evaluator, VarId};
 use daesy_integrate::HybridStart;
 use daesy_system::{DaeSystem, Description, Part, Pattern, Point};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
-use super::ChangedStart;
 use crate::prepare::Prepared;
 
 /// States by what the constraints leave open.
@@ -155,57 +152,6 @@ fn pivot_columns(matrix: &mut [Vec<f64>]) -> Vec<usize> {
         pivots.push(column);
     }
     pivots
-}
-
-/// Start values of states that the equations did not let stay. A `start` that is not insisted on counts where the variable is a
-/// state or equal to one; for other unknowns it is a guess for the search.
-pub(super) fn changed_values(prepared: &Prepared, start: &HybridStart, time: f64) -> Vec<ChangedStart> {
-    let regular = prepared.system.regular();
-    let mut is_state: FxHashSet<VarId> = FxHashSet::default();
-    is_state.extend(regular.states.iter().filter(|state| state.order == 0).map(|state| state.var));
-    let point = prepared.point(time, start);
-    let mut evaluator = Evaluator::new();
-    let graph = &regular.flat.graph;
-    let mut reach = daesy_graph::Reach::new();
-    let mut leaves = Vec::new();
-    let mut changed = Vec::new();
-    let mut value_of: Vec<Option<daesy_graph::ExprId>> = vec![None; regular.flat.variables.len()];
-    for eliminated in &regular.eliminated {
-        value_of[eliminated.var.index()] = Some(eliminated.value);
-    }
-    for (at, variable) in regular.flat.variables.iter().enumerate() {
-        let (VariableKind::Continuous, Some(start)) = (variable.kind, variable.start) else { continue };
-        let var = VarId(at as u32);
-        let stands_for_state = match value_of[at] {
-            None => is_state.contains(&var),
-            Some(value) => {
-                reach.leaves(graph, &[value], &mut leaves);
-                leaves.iter().any(|leaf| matches!(leaf, daesy_graph::Leaf::Var { var, .. } if is_state.contains(var)))
-            }
-        };
-        if !stands_for_state && variable.fixed != Some(true) {
-            continue;
-        }
-        // A value that is insisted on comes before the guess of a variable that equals it: no change anybody would wonder at.
-        let is_insisted = |leaf: &daesy_graph::Leaf| match leaf {
-            daesy_graph::Leaf::Var { var, .. } => regular.flat.variables[var.index()].fixed == Some(true),
-            _ => false,
-        };
-        if value_of[at].is_some() && variable.fixed != Some(true) && leaves.iter().any(is_insisted) {
-            continue;
-        }
-        let given = evaluator.evaluate_one(graph, start, &point);
-        let used = match value_of[at] {
-            Some(value) => evaluator.evaluate_one(graph, value, &point),
-            None => daesy_graph::Environment::value(&point, var, 0),
-        };
-        let nominal = variable.nominal.map_or(1.0, |nominal| evaluator.evaluate_one(graph, nominal, &point).abs());
-        let is_kept = (used - given).abs() <= 1e-6 * nominal.max(given.abs());
-        if !is_kept {
-            changed.push(ChangedStart { name: variable.name.clone(), given, used });
-        }
-    }
-    changed
 }
 
 #[cfg(test)]

@@ -130,5 +130,5 @@ fn member(task: &LaneTask<'_>, parameters: Vec<f64>, time: f64) -> Option<Member
     let mut inputs = vec![0.0; task.system.description().n_inputs];
     task.inputs.fill(time, true, &mut inputs);
     let start = start_of(task.system, time, &parameters, &inputs, &[], &[]).ok()?;
-    Some(Member { parameters, start })
+    Some(Member { parameters: start.parameters.clone(), start })
 }
