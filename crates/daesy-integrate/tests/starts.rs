@@ -68,7 +68,7 @@ impl Start {
         let (n_states, n_unknowns) = (2 + dice.below(4), 1 + dice.below(3));
         let n = n_states + n_unknowns;
         let truth: Vec<f64> = (0..n).map(|_| 2.0 * dice.number()).collect();
-        let mut row = |columns: &[usize], dice: &mut Dice| {
+        let row = |columns: &[usize], dice: &mut Dice| {
             let mut row = Row::linear(vec![0.0; n], 0.0);
             for &column in columns {
                 row.a[column] = dice.number() + 0.3 * dice.number().signum();

@@ -115,3 +115,99 @@ fn defined_variables_are_reported_like_all_others() {
     let fixed: Vec<&String> = document["initial"]["fixed"].as_object().unwrap().keys().collect();
     assert_eq!(fixed, ["x", "v"]);
 }
+
+/// The first row of a simulation by name, and its JSON document.
+fn started(model: &str) -> (impl Fn(&str) -> f64, Value) {
+    let session = Session::with_model(model);
+    let run = session.run(&["simulate", "model.mo", "--json", "-o", "out.csv"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    let table = session.run(&["simulate", "model.mo"]).table();
+    (move |name: &str| table.column(name)[0], document)
+}
+
+/// Given starts that are consistent stay, whatever an auxiliary variable without a start is guessed to be.
+#[test]
+fn a_guess_moves_no_start_value_that_was_written() {
+    let (value, document) = started(
+        "model M Real x(start=1), y(start=2), z(start=3); Real g;
+         equation g = 0.5 + 100*((x - y) + 1); der(x) - der(y) - x = -1 + 0*g; -der(y) + g - 0.5*time = 0.5; der(z) - der(x) = 0.1*g - z;
+         end M;",
+    );
+    for (name, start) in [("x", 1.0), ("y", 2.0), ("z", 3.0)] {
+        assert_eq!(value(name), start, "{name}");
+    }
+    assert_eq!(document["initial"]["changed"], serde_json::json!({}));
+}
+
+/// Two starts for one quantity: the first holds exactly, the other is told with both values; nothing is averaged.
+#[test]
+fn of_two_start_values_that_contradict_each_other_one_holds_and_the_other_is_told() {
+    let (value, document) =
+        started("model M Real x(start=1), y(start=3); Real a; equation der(x) = -x; der(y) = a; y = x^2 + 1; end M;");
+    assert_eq!(value("x"), 1.0);
+    assert!((value("y") - 2.0).abs() < 1e-12);
+    let changed = &document["initial"]["changed"];
+    assert_eq!(changed["y"][0], 3.0);
+    assert!((changed["y"][1].as_f64().unwrap() - 2.0).abs() < 1e-12);
+    assert!(changed.get("x").is_none());
+    let finding = document["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == "start-changed");
+    assert_eq!(finding.unwrap()["names"][0], "y");
+}
+
+/// A start that was written for an unknown comes before the zero that nobody wrote.
+#[test]
+fn a_written_start_of_an_unknown_counts_more_than_a_default_zero() {
+    let (value, document) = started("model M Real x; Real y(start=4); equation der(x) = -y; y = 2*x; end M;");
+    assert!((value("x") - 2.0).abs() < 1e-12 && (value("y") - 4.0).abs() < 1e-12);
+    assert_eq!(document["initial"]["changed"], serde_json::json!({}));
+}
+
+/// Parameters bound to one that the start determines follow it, through modifiers too.
+#[test]
+fn parameters_follow_the_one_that_the_start_determines() {
+    let table = Session::with_model(
+        "model M model B parameter Real k = 1; Real x(start = 1, fixed = true); equation der(x) = -k*x; end B;
+         parameter Real p(fixed = false); parameter Real q = 2*p; B b(k = p); Real y(start = q, fixed = true); Real w(start = q + 1);
+         initial equation p = 3; equation der(y) = q; der(w) = 0; end M;",
+    )
+    .run(&["simulate", "model.mo"])
+    .table();
+    let last = table.rows.len() - 1;
+    assert!((table.column("b.x")[last] - (-3f64).exp()).abs() < 1e-5);
+    assert!((table.column("y")[last] - 12.0).abs() < 1e-9);
+    assert!((table.column("w")[0] - 7.0).abs() < 1e-12);
+}
+
+/// Monte Carlo methods solve the start as a simulation does: here k is all but certain, so that both give the same.
+#[test]
+fn samples_start_where_a_simulation_does() {
+    for (name, body, expected) in [
+        (
+            "bound",
+            "parameter Real p(fixed=false, start=1); parameter Real q = p + 0; Real x(start=1, fixed=true);
+             initial equation p = 2*k; equation der(x) = -q*x;",
+            (-2f64).exp(),
+        ),
+        (
+            "algorithm",
+            "parameter Real p(fixed=false); Real x(start=0, fixed=true); initial algorithm p := 10; equation der(x) = k*p;",
+            10.0,
+        ),
+        ("initial homotopy", "Real x; initial equation homotopy(x^2 - 4, x - 3) = 0; equation der(x) = 0*k;", 2.0),
+        ("homotopy", "Real x(start=0, fixed=true); equation der(x) = homotopy(k*x + 1, 0);", 1f64.exp() - 1.0),
+    ] {
+        let session = Session::with_model(&format!("model M parameter Real k = 1; {body} end M;")).with(
+            "u.toml",
+            "[model]\nfile = \"model.mo\"\n[random]\nk = { uniform = { min = 1, max = 1.0000001 } }\n[simulate]\nstop = 1\nstep = 1\n\
+             [uq]\nmethod = \"monte-carlo\"\nsamples = 8\n",
+        );
+        let run = session.run(&["uq", "u.toml", "-o", "o.csv"]);
+        assert_eq!(run.status, 0, "{name}: {}", run.stderr);
+        let text = std::fs::read_to_string(session.path("o.csv")).unwrap();
+        let mut lines = text.lines();
+        let column = lines.next().unwrap().split(',').position(|column| column == "x.mean").unwrap();
+        let mean: f64 = lines.last().unwrap().split(',').nth(column).unwrap().parse().unwrap();
+        assert!((mean - expected).abs() < 1e-5, "{name}: {mean} instead of {expected}");
+    }
+}
