@@ -56,6 +56,23 @@ impl Basis {
         Self::new(self.parameters.clone(), indices)
     }
 
+    /// Polynomials of the same degrees that are orthonormal on samples instead: those of each parameter with respect
+    /// to the values that it takes there. What is fitted to samples has its variance with respect to them; far out,
+    /// where there are none, a fit says nothing, though a distribution with long tails has weight there.
+    ///
+    /// # Errors
+    /// When the samples have too few values for the degrees.
+    pub fn on_samples(&self, germs: &[Vec<f64>]) -> Result<Self, ChaosError> {
+        let weights = vec![1.0; germs.len()];
+        let recurrence = |(at, degree): (usize, usize)| {
+            let values: Vec<f64> = germs.iter().map(|germ| germ[at]).collect();
+            Recurrence::of_points(degree + 1, &values, &weights)
+        };
+        let recurrences =
+            self.indices.max_degrees().into_iter().enumerate().map(recurrence).collect::<Result<_, _>>()?;
+        Ok(Self { parameters: self.parameters.clone(), recurrences, indices: self.indices.clone() })
+    }
+
     /// Number of polynomials, m + 1.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -25,13 +25,13 @@ mod terms;
 
 use std::collections::HashMap;
 
-use daesy_graph::flat::{Equation, FlatDae, Origin, Variable, VariableKind};
-use daesy_graph::{Evaluator, ExprId, Graph, Leaf, LinearExtractor, Reach, Substitution, VarId};
+use daesy_graph::flat::{Equation, FlatDae, Origin, StateSelect, Variable, VariableKind};
+use daesy_graph::{Evaluator, ExprId, Graph, Leaf, LinearExtractor, Reach, Span, Substitution, VarId};
 
 use crate::basis::Basis;
 use crate::error::ChaosError;
 use coefficient::{Coefficient, Projector};
-use terms::{LinearTerm, NonlinearTerm, SplitEquation, known_variables, split_residual};
+use terms::{KnownVariable, LinearTerm, NonlinearTerm, SplitEquation, known_variables, split_residual};
 
 /// A smooth transition from the mean parameters to the random ones at the start [@pulch2008, eq. (19)]:
 /// 3 s^2 - 2 s^3 with s = (t - start) / duration.
@@ -46,13 +46,13 @@ pub struct Ramp {
 /// How a model is expanded.
 #[derive(Clone, Debug)]
 pub struct ExpandOptions {
-    /// Variables of the flat model behind the basis' parameters, in its order.
+    /// Variables of the flat model that the basis' parameters are, in its order.
     pub random: Vec<VarId>,
     /// Inputs that depend on random parameters: they get coefficients like unknowns, to be given from outside.
     pub random_inputs: Vec<VarId>,
     /// Start values where the model does not insist on some: by variable, coefficients of its series.
     pub guesses: HashMap<VarId, Vec<f64>>,
-    /// Points per parameter for what is not linear; nothing chooses by the degree.
+    /// Points per parameter for what is not linear; `None` chooses by the degree.
     pub points: Option<usize>,
     /// Times at which the accuracy of quadrature is judged.
     pub times: Vec<f64>,
@@ -82,6 +82,8 @@ pub struct Expanded {
     pub flat: FlatDae,
     /// By variable of the original model: the variables of its coefficients; empty for parameters and plain inputs.
     pub terms: Vec<Vec<VarId>>,
+    /// How many variables and equations at the end only keep derivatives that are to be read.
+    pub n_kept: usize,
     /// How it was done.
     pub facts: ExpansionFacts,
 }
@@ -100,7 +102,7 @@ fn refuse<T>(reason: impl Into<String>, name: Option<&str>) -> Result<T, ChaosEr
 /// When the model has events, or parameters that initial equations determine.
 pub fn first_nonlinear(flat: &FlatDae, random: &[VarId]) -> Result<Option<usize>, ChaosError> {
     let mut model = Model::new(flat, random, &[])?;
-    let residuals = model.residuals(&flat.equations);
+    let residuals = model.residuals(&flat.equations, When::Always);
     for (row, residual) in residuals.into_iter().enumerate() {
         let split = model.split(residual);
         if !split.nonlinear.is_empty() {
@@ -116,12 +118,12 @@ pub fn first_nonlinear(flat: &FlatDae, random: &[VarId]) -> Result<Option<usize>
 /// When the model has events or when quadrature would need too many points.
 pub fn expand(flat: &FlatDae, basis: &Basis, options: &ExpandOptions) -> Result<Expanded, ChaosError> {
     let mut model = Model::new(flat, &options.random, &options.random_inputs)?;
-    let residuals = model.residuals(&flat.equations);
+    let residuals = model.residuals(&flat.equations, When::Always);
     let equations: Vec<SplitEquation> = residuals.into_iter().map(|residual| model.split(residual)).collect();
-    let residuals = model.residuals(&flat.initial_equations);
+    let residuals = model.residuals(&flat.initial_equations, When::AtStart);
     let initial: Vec<SplitEquation> = residuals.into_iter().map(|residual| model.split(residual)).collect();
     let n_terms = basis.len();
-    // The variable itself becomes the first coefficient; the others are added behind all variables.
+    // The variable itself becomes the first coefficient; the others are added after all variables.
     let mut variables = flat.variables.clone();
     let mut terms: Vec<Vec<VarId>> = vec![Vec::new(); flat.variables.len()];
     for (at, variable) in flat.variables.iter().enumerate() {
@@ -160,6 +162,9 @@ pub fn expand(flat: &FlatDae, basis: &Basis, options: &ExpandOptions) -> Result<
     assembly.assemble(&mut graph, &flat.initial_equations, &initial, options.ramp.is_some(), &mut made_initial)?;
     assembly.set_starts(&mut graph, &mut variables)?;
     let facts = assembly.facts;
+    let n_made = made.len();
+    keep_derivatives(flat, &mut graph, &terms, &mut variables, &mut made);
+    let n_kept = made.len() - n_made;
     let flat = FlatDae {
         model: flat.model.clone(),
         description: flat.description.clone(),
@@ -173,7 +178,110 @@ pub fn expand(flat: &FlatDae, basis: &Basis, options: &ExpandOptions) -> Result<
         findings: Vec::new(),
         sources: flat.sources.clone(),
     };
-    Ok(Expanded { flat, terms, facts })
+    Ok(Expanded { flat, terms, n_kept, facts })
+}
+
+/// The model itself with the transition at the start of an expansion, to compare both: what is linear in the unknowns,
+/// or known, is mixed, `(1 - r) c(mean) + r c(p)` with the ramp r; what is not linear takes `mean + r (p - mean)` for
+/// p. Start values and initial equations are those at the means.
+///
+/// # Errors
+/// As [`expand`].
+pub fn ramped(flat: &FlatDae, random: &[VarId], means: &[f64], ramp: Ramp) -> Result<FlatDae, ChaosError> {
+    let mut model = Model::new(flat, random, &[])?;
+    let residuals = model.residuals(&flat.equations, When::Always);
+    let equations: Vec<SplitEquation> = residuals.into_iter().map(|residual| model.split(residual)).collect();
+    let Model { mut graph, mut written_out, .. } = model;
+    let ramp = ramp_expression(&mut graph, ramp);
+    let (mut at_means, mut on_ramp) = (Substitution::new(), Substitution::new());
+    for (&var, &mean) in random.iter().zip(means) {
+        let (leaf, value) = (Leaf::var(var), graph.var(var));
+        let mean = graph.number(mean);
+        at_means.replace_leaf(&mut graph, leaf, mean);
+        let change = graph.sub(value, mean);
+        let scaled = graph.mul(ramp, change);
+        let between = graph.add(mean, scaled);
+        on_ramp.replace_leaf(&mut graph, leaf, between);
+    }
+    let mut made = flat.clone();
+    let zero = graph.number(0.0);
+    for (equation, split) in made.equations.iter_mut().zip(&equations) {
+        let mut sum = Vec::new();
+        let mut mixed = |graph: &mut Graph, value: ExprId| {
+            let mean = at_means.apply(graph, value);
+            let change = graph.sub(value, mean);
+            let scaled = graph.mul(ramp, change);
+            graph.add(mean, scaled)
+        };
+        for LinearTerm { leaf, coefficient } in &split.linear {
+            let Leaf::Var { var, order } = *leaf else { continue };
+            let (coefficient, unknown) = (mixed(&mut graph, *coefficient), graph.der(var, order));
+            sum.push(graph.mul(coefficient, unknown));
+        }
+        for &remainder in &split.remainders {
+            sum.push(mixed(&mut graph, remainder));
+        }
+        for NonlinearTerm { factor, expr } in &split.nonlinear {
+            let (factor, expr) = (on_ramp.apply(&mut graph, *factor), on_ramp.apply(&mut graph, *expr));
+            sum.push(graph.mul(factor, expr));
+        }
+        (equation.lhs, equation.rhs) = (zero, graph.sum(&sum));
+    }
+    let mut constant = |expr: ExprId| {
+        let expr = written_out.apply(&mut graph, expr);
+        at_means.apply(&mut graph, expr)
+    };
+    for equation in &mut made.initial_equations {
+        (equation.lhs, equation.rhs) = (constant(equation.lhs), constant(equation.rhs));
+    }
+    for variable in made.variables.iter_mut().filter(|variable| variable.kind == VariableKind::Continuous) {
+        variable.start = variable.start.map(&mut constant);
+    }
+    made.graph = graph;
+    Ok(made)
+}
+
+/// Derivatives of the original equations that the expanded ones do not hold, since known functions were put in their
+/// place, get variables of their own, `der(x)#k = der(x#k)`: who reads the model's derivatives finds them.
+fn keep_derivatives(
+    flat: &FlatDae,
+    graph: &mut Graph,
+    terms: &[Vec<VarId>],
+    variables: &mut Vec<Variable>,
+    made: &mut Vec<Equation>,
+) {
+    let (mut reach, mut before, mut after) = (Reach::new(), Vec::new(), Vec::new());
+    let sides = |equations: &[Equation]| -> Vec<ExprId> {
+        equations.iter().flat_map(|equation| [equation.lhs, equation.rhs]).collect()
+    };
+    reach.leaves(&flat.graph, &sides(&flat.equations), &mut before);
+    reach.leaves(graph, &sides(made), &mut after);
+    before.sort_unstable();
+    for leaf in before {
+        let Leaf::Var { var, order } = leaf else { continue };
+        if order == 0 || terms[var.index()].is_empty() || after.contains(&leaf) {
+            continue;
+        }
+        let name = (0..order).fold(flat.variables[var.index()].name.clone(), |name, _| format!("der({name})"));
+        for (k, &term) in terms[var.index()].iter().enumerate() {
+            let kept = VarId(variables.len() as u32);
+            variables.push(Variable {
+                name: format!("{name}#{k}"),
+                start: None,
+                fixed: None,
+                min: None,
+                max: None,
+                nominal: None,
+                unit: None,
+                display_unit: None,
+                state_select: StateSelect::default(),
+                is_output: false,
+                ..flat.variables[var.index()].clone()
+            });
+            let (lhs, rhs) = (graph.var(kept), graph.der(term, order));
+            made.push(Equation { lhs, rhs, origin: Origin::Equation, component: "".into(), span: Span::NONE });
+        }
+    }
 }
 
 fn ramp_expression(graph: &mut Graph, ramp: Ramp) -> ExprId {
@@ -190,6 +298,13 @@ fn ramp_expression(graph: &mut Graph, ramp: Ramp) -> ExprId {
     let is_inside = graph.less(time, end);
     let value = graph.select(is_inside, inside, one);
     graph.no_event(value)
+}
+
+/// When equations hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum When {
+    Always,
+    AtStart,
 }
 
 /// A flat model prepared for splitting: dependent parameters are written out, variables that are known functions put
@@ -282,7 +397,7 @@ impl<'a> Model<'a> {
 
     /// Residuals rhs - lhs with dependent parameters written out; where one is not linear, variables that are known
     /// functions of time and parameters are put in.
-    fn residuals(&mut self, equations: &[Equation]) -> Vec<ExprId> {
+    fn residuals(&mut self, equations: &[Equation], when: When) -> Vec<ExprId> {
         let mut residuals: Vec<ExprId> = equations
             .iter()
             .map(|equation| {
@@ -290,28 +405,41 @@ impl<'a> Model<'a> {
                 self.written_out.apply(&mut self.graph, residual)
             })
             .collect();
-        let is_nonlinear: Vec<bool> =
-            residuals.iter().map(|&residual| self.extractor.extract(&mut self.graph, residual).is_err()).collect();
-        if is_nonlinear.iter().any(|&nonlinear| nonlinear) {
-            let known = known_variables(&mut self.graph, self.flat, &residuals, &mut self.reach);
-            if !known.is_empty() {
-                let mut put_in = Substitution::new();
-                let mut leaves = Vec::new();
-                self.reach.leaves(&self.graph, &residuals, &mut leaves);
-                for leaf in leaves {
-                    if let Leaf::Var { var, order } = leaf
-                        && let Some(&value) = known.get(&var)
-                    {
-                        let value = (0..order).fold(value, |value, _| self.graph.partial(value, Leaf::Time));
-                        put_in.replace_leaf(&mut self.graph, leaf, value);
-                    }
-                }
-                for (residual, _) in residuals.iter_mut().zip(is_nonlinear).filter(|(_, nonlinear)| *nonlinear) {
-                    *residual = put_in.apply(&mut self.graph, *residual);
-                }
-            }
+        let nonlinear: Vec<usize> = (0..residuals.len())
+            .filter(|&row| self.extractor.extract(&mut self.graph, residuals[row]).is_err())
+            .collect();
+        if nonlinear.is_empty() {
+            return residuals;
+        }
+        let known = known_variables(&mut self.graph, self.flat, &residuals, &mut self.reach);
+        for row in nonlinear {
+            residuals[row] = self.with_known(residuals[row], row, &known, when);
         }
         residuals
+    }
+
+    /// A residual with known variables put in, but for the one that it is the equation of.
+    fn with_known(
+        &mut self,
+        residual: ExprId,
+        row: usize,
+        known: &HashMap<VarId, KnownVariable>,
+        when: When,
+    ) -> ExprId {
+        let mut leaves = Vec::new();
+        self.reach.leaves(&self.graph, &[residual], &mut leaves);
+        let mut put_in = Substitution::new();
+        for leaf in leaves {
+            // What holds at the start only says nothing about derivatives.
+            if let Leaf::Var { var, order } = leaf
+                && let Some(known) = known.get(&var).filter(|known| known.row != row)
+                && (order == 0 || when == When::Always)
+            {
+                let value = (0..order).fold(known.value, |value, _| self.graph.partial(value, Leaf::Time));
+                put_in.replace_leaf(&mut self.graph, leaf, value);
+            }
+        }
+        put_in.apply(&mut self.graph, residual)
     }
 
     fn split(&mut self, residual: ExprId) -> SplitEquation {

@@ -12,11 +12,36 @@ pub struct IndexSet {
     place: HashMap<MultiIndex, usize>,
 }
 
+/// The highest degree that polynomials are made for: beyond it, rules of quadrature lose their accuracy.
+pub const MAX_DEGREE: usize = 200;
+
 /// Number of terms of total degree at most `degree` in `n` parameters: (n + degree)! / (n! degree!), as a float since
 /// it can be huge.
 #[must_use]
 pub fn total_degree_terms(n: usize, degree: usize) -> f64 {
-    (1..=degree).fold(1.0, |product, k| product * (n + k) as f64 / k as f64)
+    // Symmetric in both, and as long as the smaller one.
+    let (few, many) = (n.min(degree), n.max(degree) as f64);
+    (1..=few).fold(1.0, |product, k| product * (many + k as f64) / k as f64)
+}
+
+/// Number of terms of the hyperbolic cross of degrees up to [`MAX_DEGREE`] in `n` parameters: the ways to write each
+/// number up to degree + 1 as a product of n ordered factors, summed. Factor by factor: d_n(m) = sum of d_(n-1)(m /
+/// f) over divisors f of m.
+#[must_use]
+pub fn hyperbolic_terms(n: usize, degree: usize) -> f64 {
+    let most = degree.min(MAX_DEGREE) + 1;
+    let mut ways = vec![0.0; most + 1];
+    ways[1] = 1.0;
+    for _ in 0..n {
+        let mut more = vec![0.0; most + 1];
+        for factor in 1..=most {
+            for rest in 1..=most / factor {
+                more[factor * rest] += ways[rest];
+            }
+        }
+        ways = more;
+    }
+    ways.iter().sum()
 }
 
 impl IndexSet {
@@ -58,7 +83,7 @@ impl IndexSet {
         for parameter in 0..n_parameters {
             for at in 0..indices.len() {
                 let mut index = indices[at].clone();
-                for k in 1..=degree as u16 {
+                for k in 1..=u16::try_from(degree).unwrap_or(u16::MAX) {
                     index[parameter] = k;
                     if !admits(&index) {
                         break;
@@ -155,6 +180,7 @@ mod tests {
     fn sizes_are_the_known_ones() {
         for (n, degree) in [(1, 5), (2, 3), (3, 4), (8, 3)] {
             assert_eq!(IndexSet::total(n, degree).len() as f64, total_degree_terms(n, degree).round());
+            assert_eq!(IndexSet::hyperbolic(n, degree).len() as f64, hyperbolic_terms(n, degree));
         }
         let set = IndexSet::total(2, 2);
         assert_eq!(set.indices(), [vec![0, 0], vec![1, 0], vec![0, 1], vec![2, 0], vec![1, 1], vec![0, 2]]);
@@ -162,6 +188,13 @@ mod tests {
         assert_eq!(cross.len(), 8);
         assert!(cross.position(&[1, 1]).is_some() && cross.position(&[2, 1]).is_none());
         assert_eq!(cross.max_degrees(), [3, 3]);
+    }
+
+    #[test]
+    fn huge_sets_are_counted_at_once() {
+        assert_eq!(total_degree_terms(1, usize::MAX - 1), usize::MAX as f64);
+        assert_eq!(total_degree_terms(2, 1_000_000_000), 500_000_001_500_000_001.0);
+        assert!(hyperbolic_terms(40, MAX_DEGREE) > 1e6);
     }
 
     #[test]

@@ -26,8 +26,8 @@ pub mod surrogate;
 pub use basis::{Basis, RandomParameter};
 pub use distribution::Distribution;
 pub use error::ChaosError;
-pub use galerkin::{ExpandOptions, Expanded, ExpansionFacts, Ramp, expand, first_nonlinear};
-pub use index_set::{IndexSet, MultiIndex, total_degree_terms};
+pub use galerkin::{ExpandOptions, Expanded, ExpansionFacts, Ramp, expand, first_nonlinear, ramped};
+pub use index_set::{IndexSet, MAX_DEGREE, MultiIndex, hyperbolic_terms, total_degree_terms};
 pub use projection::{
     AdaptiveOptions, PointValues, Projection, RuleFamily, adaptive_projection, regression, sparse_projection,
     tensor_projection,

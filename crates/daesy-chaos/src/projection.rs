@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 
 use faer::Mat;
-use faer::prelude::{Solve, SolveLstsq};
 
 use crate::basis::Basis;
 use crate::distribution::Distribution;
@@ -361,28 +360,11 @@ pub fn regression(basis: &Basis, points: Vec<Vec<f64>>) -> Result<Projection, Ch
             matrix[(row, column)] = value;
         }
     }
-    // coefficient = R^-1 Q^T value, row by row of the pseudo-inverse: (Phi^T Phi)^-1 Phi^T by the QR factorization.
+    // coefficients = R^-1 Q^T values with Phi = Q R, so that the weights are the rows of R^-1 Q^T.
     let qr = matrix.qr();
-    let identity = Mat::<f64>::identity(n, n.min(4096));
-    let mut weights = vec![vec![0.0; n]; m];
-    if n <= 4096 {
-        let inverse = qr.solve_lstsq(&identity);
-        for (term, row) in weights.iter_mut().enumerate() {
-            for (point, weight) in row.iter_mut().enumerate() {
-                *weight = inverse[(term, point)];
-            }
-        }
-    } else {
-        // Many samples: the normal equations are well conditioned, since the polynomials are nearly orthonormal on
-        // them.
-        let gram = matrix.transpose() * &matrix;
-        let rows = gram.partial_piv_lu().solve(matrix.transpose().to_owned());
-        for (term, row) in weights.iter_mut().enumerate() {
-            for (point, weight) in row.iter_mut().enumerate() {
-                *weight = rows[(term, point)];
-            }
-        }
-    }
+    let mut inverse = qr.compute_thin_Q().transpose().to_owned();
+    qr.thin_R().solve_upper_triangular_in_place(&mut inverse);
+    let weights = (0..m).map(|term| (0..n).map(|point| inverse[(term, point)]).collect()).collect();
     Ok(Projection { basis: basis.clone(), points, weights })
 }
 
@@ -467,5 +449,35 @@ mod tests {
         let at = [0.3, -0.8, 0.1];
         let value: f64 = projection.basis.evaluate(&at).iter().zip(&coefficients).map(|(p, c)| p * c).sum();
         assert!((value - function(&at)).abs() < 1e-4);
+    }
+
+    #[test]
+    fn what_is_fitted_to_samples_has_the_variance_of_the_samples() {
+        // sqrt(k) c with k of a gamma distribution of shape 3/2 and scale 1/2, which has a long tail and a root at
+        // zero: E k = 3/4, E sqrt(k) = sqrt(1/2) Gamma(2) / Gamma(3/2), so that the total index of k is 0.69836.
+        let parameters = vec![
+            RandomParameter { name: "k".into(), distribution: Distribution::Gamma { shape: 1.5, scale: 0.5 } },
+            RandomParameter { name: "c".into(), distribution: Distribution::Uniform { min: 0.5, max: 1.5 } },
+        ];
+        let sequence = crate::SobolSequence::new(2, 1).unwrap();
+        for degree in [3, 6, 10] {
+            let basis = Basis::new(parameters.clone(), IndexSet::total(2, degree)).unwrap();
+            let germs: Vec<Vec<f64>> = (0..4000).map(|sample| basis.germ_of_unit(&sequence.point(sample))).collect();
+            let value = |germ: &Vec<f64>| {
+                let p = basis.parameter_values(germ);
+                p[0].sqrt() * p[1]
+            };
+            let fitted = regression(&basis.on_samples(&germs).unwrap(), germs.clone()).unwrap();
+            let values: Vec<f64> = germs.iter().map(value).collect();
+            let coefficients = fitted
+                .weights
+                .iter()
+                .map(|weights| vec![weights.iter().zip(&values).map(|(weight, value)| weight * value).sum()])
+                .collect();
+            let series = crate::Series { name: "y".into(), coefficients };
+            let surrogate = crate::Surrogate { basis: fitted.basis, times: vec![0.0], series: vec![series] };
+            let total = surrogate.sobol(&surrogate.series[0])[0][0].total;
+            assert!((total - 0.698_36).abs() < 5e-3, "degree {degree}: {total}");
+        }
     }
 }

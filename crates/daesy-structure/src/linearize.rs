@@ -278,7 +278,7 @@ impl LinearModel {
             let residual = graph.sub(equation.rhs, equation.lhs);
             let extracted = match extractor.extract(&mut graph, residual) {
                 Ok(form) => Ok(form),
-                Err(nonlinear) => known.extract(&mut graph, &mut extractor, residual).ok_or(nonlinear),
+                Err(nonlinear) => known.extract(&mut graph, &mut extractor, row, residual).ok_or(nonlinear),
             };
             match extracted {
                 Ok(form) => forms.push(form),
@@ -634,8 +634,15 @@ struct KnownVariables<'a> {
     /// By variable: parameters that stay symbols.
     is_free: &'a [bool],
     /// Found when first asked for.
-    values: Option<FxHashMap<VarId, ExprId>>,
+    values: Option<FxHashMap<VarId, KnownValue>>,
     reach: Reach,
+}
+
+/// A known function, and the equation that gives it: there the variable stays, or nothing would determine it.
+#[derive(Clone, Copy)]
+struct KnownValue {
+    value: ExprId,
+    row: usize,
 }
 
 impl<'a> KnownVariables<'a> {
@@ -644,22 +651,28 @@ impl<'a> KnownVariables<'a> {
     }
 
     /// The linear form of a residual with known variables and parameters put in, if it has one.
-    fn extract(&mut self, graph: &mut Graph, extractor: &mut LinearExtractor, residual: ExprId) -> Option<LinearForm> {
+    fn extract(
+        &mut self,
+        graph: &mut Graph,
+        extractor: &mut LinearExtractor,
+        row: usize,
+        residual: ExprId,
+    ) -> Option<LinearForm> {
         if self.values.is_none() {
             let values = self.find(graph);
             self.values = Some(values);
         }
-        let replaced = self.replace(graph, residual);
+        let replaced = self.replace(graph, row, residual);
         extractor.extract(graph, replaced).ok()
     }
 
-    /// The expression with known variables and parameters put in.
-    fn replace(&mut self, graph: &mut Graph, expr: ExprId) -> ExprId {
+    /// The expression of an equation with known variables and parameters put in.
+    fn replace(&mut self, graph: &mut Graph, row: usize, expr: ExprId) -> ExprId {
         let mut images: FxHashMap<ExprId, ExprId> = FxHashMap::default();
         let below = self.reach.below(graph, &[expr]).to_vec();
         for node in below {
             let image = match graph.as_leaf(node) {
-                Some(leaf) => self.value_of(graph, leaf).unwrap_or(node),
+                Some(leaf) => self.value_of(graph, row, leaf).unwrap_or(node),
                 None => {
                     let children = graph.children(node);
                     let replaced: Vec<ExprId> = children.iter().map(|child| images[child]).collect();
@@ -671,7 +684,7 @@ impl<'a> KnownVariables<'a> {
         images[&expr]
     }
 
-    fn value_of(&self, graph: &mut Graph, leaf: Leaf) -> Option<ExprId> {
+    fn value_of(&self, graph: &mut Graph, row: usize, leaf: Leaf) -> Option<ExprId> {
         let Leaf::Var { var, order } = leaf else { return None };
         if self.is_free[var.index()] {
             return None;
@@ -679,14 +692,14 @@ impl<'a> KnownVariables<'a> {
         match self.flat.variables[var.index()].kind {
             VariableKind::Parameter | VariableKind::Constant => Some(graph.number(self.parameter_of[var.index()])),
             _ => {
-                let value = *self.values.as_ref()?.get(&var)?;
-                Some((0..order).fold(value, |value, _| graph.partial(value, Leaf::Time)))
+                let known = self.values.as_ref()?.get(&var).filter(|known| known.row != row)?;
+                Some((0..order).fold(known.value, |value, _| graph.partial(value, Leaf::Time)))
             }
         }
     }
 
     /// Finds, one after the other, the variables that an equation gives in terms of time, parameters and variables found before.
-    fn find(&mut self, graph: &mut Graph) -> FxHashMap<VarId, ExprId> {
+    fn find(&mut self, graph: &mut Graph) -> FxHashMap<VarId, KnownValue> {
         self.values = Some(FxHashMap::default());
         let flat = self.flat;
         let mut unknowns_of: Vec<Vec<VarId>> = Vec::with_capacity(flat.equations.len());
@@ -717,7 +730,7 @@ impl<'a> KnownVariables<'a> {
             let &[var] = &unknowns_of[row][..] else { continue };
             let equation = &flat.equations[row];
             let residual = graph.sub(equation.rhs, equation.lhs);
-            let residual = self.replace(graph, residual);
+            let residual = self.replace(graph, row, residual);
             let Ok(form) = graph.linear_coefficients(residual, &[Leaf::var(var)]) else { continue };
             let Some(entry) = form.coefficients.first() else { continue };
             let environment = AtTime { time: 0.0, parameter_of: self.parameter_of };
@@ -738,7 +751,7 @@ impl<'a> KnownVariables<'a> {
                 graph.neg(quotient)
             };
             if let Some(values) = &mut self.values {
-                values.insert(var, value);
+                values.insert(var, KnownValue { value, row });
             }
             for &other in equations_of.get(&var).into_iter().flatten() {
                 unknowns_of[other].retain(|&unknown| unknown != var);

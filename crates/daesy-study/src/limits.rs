@@ -22,7 +22,7 @@ pub const MAX_NOISE_INTERVALS: f64 = 1e9;
 /// Most points of a parameter grid, all axes together.
 pub const MAX_GRID_POINTS: u64 = 1_000_000;
 /// Highest degree of a polynomial basis: beyond it, rules of quadrature lose their accuracy.
-pub const MAX_DEGREE: u64 = 200;
+pub const MAX_DEGREE: u64 = daesy_chaos::MAX_DEGREE as u64;
 /// Most points per parameter of a grid of quadrature.
 pub const MAX_QUADRATURE_POINTS: u64 = 1000;
 /// Most samples of a Monte Carlo method.

@@ -12,9 +12,9 @@ mod surrogate_file;
 use std::path::PathBuf;
 
 use daesy_chaos::{
-    AdaptiveOptions, Basis, ChaosError, PointValues, Projection, Purpose, RuleFamily, Series, SobolSequence, Surrogate,
-    adaptive_projection, empirical_quantile, first_nonlinear, random_point, regression, sparse_projection,
-    tensor_projection,
+    AdaptiveOptions, Basis, ChaosError, PointValues, Projection, Purpose, RuleFamily, Series, SobolIndices,
+    SobolSequence, Surrogate, adaptive_projection, empirical_quantile, first_nonlinear, random_point, regression,
+    sparse_projection, tensor_projection,
 };
 use daesy_graph::finding::{Finding, Level};
 use daesy_integrate::ensemble::BLOCK_LANES;
@@ -27,7 +27,7 @@ use crate::failure::Failure;
 use crate::load::Loaded;
 use expansion::Galerkin;
 pub use inheritance::Condition;
-use points::{Ensemble, Values};
+use points::{Ensemble, Values, with_derivatives};
 use request::{BasisKind, GridKind, Request, read_request};
 pub use request::{Method, StartKind};
 pub use surrogate_file::{SurrogateFile, read_surrogate};
@@ -79,6 +79,8 @@ pub struct ErrorEstimate {
     pub n_samples: usize,
     /// By variable: root of the mean square of the error over samples and rows, relative to that of the standard deviation.
     pub relative: Vec<f64>,
+    /// By variable: the error itself, in units of what the tolerances of the simulations allow.
+    pub tolerances: Vec<f64>,
 }
 
 /// The answer.
@@ -94,6 +96,8 @@ pub struct Uq {
     pub degree: usize,
     /// The series of every variable; nothing where samples were too few to fit one.
     pub surrogate: Option<Surrogate>,
+    /// Sobol indices by variable, parameter and row; of samples with respect to the samples.
+    pub sobol: Option<Vec<Vec<Vec<SobolIndices>>>>,
     /// Names of the variables.
     pub variables: Vec<String>,
     /// Names of the random parameters.
@@ -134,6 +138,7 @@ pub fn uq(loaded: &Loaded, settings: &UqSettings) -> Result<Uq, Failure> {
 }
 
 fn answer(loaded: &Loaded, request: &Request, settings: &UqSettings) -> Result<Uq, Failure> {
+    let loaded = &*with_derivatives(loaded, request)?;
     let study_sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
     memory::check_terms(loaded, request, &study_sources)?;
     let basis = request.make_basis()?;
@@ -154,13 +159,15 @@ fn answer(loaded: &Loaded, request: &Request, settings: &UqSettings) -> Result<U
     };
     let start_time = ensemble.options().start;
     let mut index = IndexFacts { original: None, expanded: None, conditions: Vec::new() };
-    index.original = expansion::index_at_start(ensemble.loaded(), ensemble.prepared(), start_time);
+    let original = expansion::kind_at_start(ensemble.loaded(), ensemble.prepared(), start_time);
+    index.original = original.map(|kind| kind.index);
     let mut answer = Uq {
         model: loaded.flat.model.clone(),
         method,
         reason,
         degree: request.degree,
         surrogate: None,
+        sobol: None,
         variables: ensemble.variables(),
         parameters: request.parameters.iter().map(|parameter| parameter.name.clone()).collect(),
         times: Vec::new(),
@@ -185,7 +192,16 @@ fn answer(loaded: &Loaded, request: &Request, settings: &UqSettings) -> Result<U
         }
     }
     if let Some(surrogate) = &answer.surrogate {
-        answer.error = validate(request, surrogate, &ensemble, &mut checkpoint)?;
+        let compared = match method {
+            Method::Galerkin => Galerkin { loaded, request, basis: &basis, ensemble: &ensemble }.compared()?,
+            _ => None,
+        };
+        match validate(request, surrogate, compared.as_ref().unwrap_or(&ensemble), &mut checkpoint) {
+            Ok(error) => answer.error = error,
+            // The answer of an expanded model stands without it.
+            Err(Failure::Method(why)) if method == Method::Galerkin => answer.diagnostics.extend(not_compared(&why)),
+            Err(failure) => return Err(failure),
+        }
         answer.n_simulations += answer.error.as_ref().map_or(0, |error| error.n_samples);
         if let Some(warning) = doubtful_series(&answer) {
             answer.diagnostics.push(Diagnostic::resolve(&warning, &study_sources));
@@ -213,6 +229,7 @@ pub struct PointRuns {
 /// Diagnostics, when the model or study is at fault or the method gives up at a point.
 pub fn run_at(loaded: &Loaded, points: &[Vec<f64>], settings: &UqSettings) -> Result<PointRuns, Failure> {
     let request = read_request(loaded, settings.seed).map_err(Failure::Input)?;
+    let loaded = &*with_derivatives(loaded, &request)?;
     let basis = Basis::new(request.parameters.clone(), daesy_chaos::IndexSet::constant(request.parameters.len()))?;
     let ensemble = Ensemble::new(loaded, &request, &basis.means()?)?;
     let found = ensemble.run_all(points, &mut Checkpoint::none())?;
@@ -225,6 +242,7 @@ pub fn run_at(loaded: &Loaded, points: &[Vec<f64>], settings: &UqSettings) -> Re
 /// As [`run_at`].
 pub fn evaluate_at(loaded: &Loaded, points: &[Vec<f64>], settings: &UqSettings) -> Result<Vec<Vec<f64>>, Failure> {
     let request = read_request(loaded, settings.seed).map_err(Failure::Input)?;
+    let loaded = &*with_derivatives(loaded, &request)?;
     let basis = request.make_basis()?;
     let (method, _) = choose(loaded, &request, &basis)?;
     let ensemble = ensemble_for(loaded, &request, &basis, method)?;
@@ -550,7 +568,11 @@ fn monte_carlo(
     (answer.moments, answer.bands) = statistics.into_iter().unzip();
     // A series fitted to the samples gives Sobol indices; it needs clearly more samples than coefficients.
     if n >= 2 * basis.len() {
+        let on_samples = basis.on_samples(&germs).and_then(|basis| regression(&basis, germs.clone()));
         let projection = regression(basis, germs)?;
+        // Samples that repeat too few values for polynomials of their own leave those of the distributions.
+        let fitted = on_samples.as_ref().unwrap_or(&projection);
+        answer.sobol = Some(sobol_indices(&project(fitted, &values, &answer.variables)));
         answer.surrogate = Some(project(&projection, &values, &answer.variables));
     } else {
         let message = format!(
@@ -561,6 +583,11 @@ fn monte_carlo(
         answer.diagnostics.push(Diagnostic::note("few-samples", message));
     }
     Ok(())
+}
+
+/// Sobol indices by variable, parameter and row.
+fn sobol_indices(surrogate: &Surrogate) -> Vec<Vec<Vec<SobolIndices>>> {
+    surrogate.series.iter().map(|series| surrogate.sobol(series)).collect()
 }
 
 impl Uq {
@@ -587,6 +614,7 @@ impl Uq {
             })
             .collect();
         (self.moments, self.bands) = statistics.into_iter().unzip();
+        self.sobol = Some(sobol_indices(&surrogate));
         self.surrogate = Some(surrogate);
     }
 }
@@ -615,7 +643,8 @@ fn validate(
     if n_rows != surrogate.times.len() {
         return Ok(None);
     }
-    let relative = surrogate
+    let options = ensemble.options();
+    let (relative, tolerances) = surrogate
         .series
         .iter()
         .enumerate()
@@ -631,11 +660,25 @@ fn validate(
             let size = series.size();
             // Where nothing varies, relative to the variable itself.
             let scale = if variance.sqrt() > 1e-9 * size { variance.sqrt() } else { size };
-            if scale > 0.0 { mean_square.sqrt() / scale } else { mean_square.sqrt() }
+            let error = mean_square.sqrt();
+            let allowed = options.rtol * size.max(variance.sqrt()) + options.atol;
+            (if scale > 0.0 { error / scale } else { error }, error / allowed)
         })
-        .collect();
-    Ok(Some(ErrorEstimate { n_samples: n, relative }))
+        .unzip();
+    Ok(Some(ErrorEstimate { n_samples: n, relative, tolerances }))
 }
+
+/// A warning where the model has no solution at a held-out sample.
+fn not_compared(why: &[Diagnostic]) -> Option<Diagnostic> {
+    let first = why.first()?;
+    let message = format!("the series could not be compared with the model at held-out samples: {}", first.message);
+    let help = "narrow the supports of the random parameters to where the model has solutions; `validation = 0` \
+                compares nothing";
+    Some(Diagnostic::new(Level::Warning, "uq-error", message).with_help(help))
+}
+
+/// Errors below so many tolerances may be those of the simulations.
+const SIMULATION_ERROR: f64 = 20.0;
 
 /// A warning where held-out samples say that the series is poor.
 fn doubtful_series(answer: &Uq) -> Option<Finding> {
@@ -645,10 +688,9 @@ fn doubtful_series(answer: &Uq) -> Option<Finding> {
         .iter()
         .enumerate()
         .filter(|(at, _)| {
-            let largest = answer.moments[*at].std.iter().copied().fold(0.0, f64::max);
-            let size = answer.moments[*at].mean.iter().fold(0.0f64, |most, value| most.max(value.abs()));
-            // Derivatives are rougher than what they are derivatives of; they show in the table of errors.
-            largest > 1e-6 * size && !answer.variables[*at].starts_with("der(")
+            // What the simulations themselves may be off by says nothing about the series. Derivatives are rougher than what they are
+            // derivatives of; they show in the table of errors.
+            error.tolerances[*at] > SIMULATION_ERROR && !answer.variables[*at].starts_with("der(")
         })
         .max_by(|a, b| a.1.total_cmp(b.1))?;
     if *share <= 0.1 {

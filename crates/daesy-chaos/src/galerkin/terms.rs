@@ -88,6 +88,14 @@ pub(super) fn split_residual(
     split
 }
 
+/// A known function of time and parameters, and the equation that gives it: there the variable stays, or nothing would
+/// determine it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct KnownVariable {
+    pub(super) value: ExprId,
+    pub(super) row: usize,
+}
+
 /// Variables that an equation gives as functions of time and parameters alone, such as a resistance at a fixed
 /// temperature, one after the other.
 pub(super) fn known_variables(
@@ -95,7 +103,7 @@ pub(super) fn known_variables(
     flat: &FlatDae,
     residuals: &[ExprId],
     reach: &mut Reach,
-) -> HashMap<VarId, ExprId> {
+) -> HashMap<VarId, KnownVariable> {
     let mut unknowns_of: Vec<Vec<VarId>> = Vec::with_capacity(residuals.len());
     let mut equations_of: HashMap<VarId, Vec<usize>> = HashMap::new();
     let mut leaves = Vec::new();
@@ -119,7 +127,7 @@ pub(super) fn known_variables(
         }
         unknowns_of.push(unknowns);
     }
-    let mut known: HashMap<VarId, ExprId> = HashMap::new();
+    let mut known: HashMap<VarId, KnownVariable> = HashMap::new();
     let mut queue: Vec<usize> = (0..unknowns_of.len()).filter(|&row| unknowns_of[row].len() == 1).collect();
     while let Some(row) = queue.pop() {
         let &[var] = &unknowns_of[row][..] else { continue };
@@ -127,9 +135,9 @@ pub(super) fn known_variables(
         let mut put_in = daesy_graph::Substitution::new();
         for &leaf in &leaves {
             if let Leaf::Var { var, order: 0 } = leaf
-                && let Some(&value) = known.get(&var)
+                && let Some(known) = known.get(&var)
             {
-                put_in.replace_leaf(graph, leaf, value);
+                put_in.replace_leaf(graph, leaf, known.value);
             }
         }
         let residual = put_in.apply(graph, residuals[row]);
@@ -142,7 +150,7 @@ pub(super) fn known_variables(
         }
         let scale = graph.number(-1.0 / coefficient);
         let value = graph.mul(scale, form.remainder);
-        known.insert(var, value);
+        known.insert(var, KnownVariable { value, row });
         for &other in equations_of.get(&var).into_iter().flatten() {
             unknowns_of[other].retain(|&unknown| unknown != var);
             if unknowns_of[other].len() == 1 {

@@ -12,6 +12,7 @@ use daesy_graph::{ExprId, Finding, Node, Span, VarId, VariableKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+use super::budget::PASS;
 use super::expr::{Chosen, Ctx, Variability};
 use super::function::{builtin_scope, first_result};
 use super::instance::{NodeKind, PrimId};
@@ -174,7 +175,7 @@ impl<'a> Flattener<'a> {
                 if known == 0.0 {
                     break;
                 }
-                self.spend(1, statement.span)?;
+                self.spend(PASS, statement.span)?;
                 match self.run_block(&branch.body, ctx)? {
                     Flow::Next => {}
                     Flow::Break => break,

@@ -6,6 +6,7 @@ use daesy_graph::flat::{LARGEST_INTEGER, ValueType};
 use daesy_graph::{BinaryOp, ExprId, Node, Span, UnaryOp, VariableKind};
 use smallvec::SmallVec;
 
+use super::budget::PASS;
 use super::value::{Dims, Scalars, Text, Type, Value, count, offsets};
 use super::{ClassId, Flattener, NodeId, Res};
 use crate::name::Name;
@@ -492,7 +493,7 @@ impl<'a> Flattener<'a> {
         let mut failed = false;
         let mut inner = None;
         for at in 0..n {
-            self.spend(1, first.name.span)?;
+            self.spend(PASS, first.name.span)?;
             let value = values.pick(&[at], 1, &[]);
             ctx.locals.push(Local { name: first.name.name, value, is_assignable: false, is_set: true });
             let result = self.for_each_of(rest, fallback, ctx, body);

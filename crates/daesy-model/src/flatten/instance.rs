@@ -9,6 +9,7 @@ use std::sync::Arc;
 use daesy_graph::{Finding, Span, VarId};
 use smallvec::SmallVec;
 
+use super::budget::COMPONENT;
 use super::class::{ClassUse, Core, Elem, ElemKind};
 use super::expr::{Ctx, Variability};
 use super::modifier::{Access, Layer, Layers};
@@ -330,7 +331,7 @@ impl<'a> Flattener<'a> {
     }
 
     fn make_component(&mut self, node: NodeId, elem_at: u32) -> Res<()> {
-        self.spend(1, Span::NONE)?;
+        self.spend(COMPONENT, Span::NONE)?;
         let parent_id = self.node(node).parent;
         let Some(parent) = self.complex(parent_id) else { return Err(Refused) };
         let elem = self.class(parent.class).elements[elem_at as usize].clone();

@@ -116,7 +116,7 @@ impl Default for FlattenOptions {
             max_scalars: 10_000_000,
             max_depth: 150,
             max_recursion: 100,
-            max_work: 100_000_000,
+            max_work: 50_000_000,
             max_memory: 1_500_000_000,
             max_text: 1_000_000,
             values: FxHashMap::default(),

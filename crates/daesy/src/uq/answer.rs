@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use daesy_chaos::SobolIndices;
 use serde_json::{Map, Value, json};
 
 use super::{Method, Uq};
@@ -29,12 +28,6 @@ fn short(value: f64) -> String {
 }
 
 impl Uq {
-    /// Sobol indices by variable, parameter and row.
-    fn sobol(&self) -> Option<Vec<Vec<Vec<SobolIndices>>>> {
-        let surrogate = self.surrogate.as_ref()?;
-        Some(surrogate.series.iter().map(|series| surrogate.sobol(series)).collect())
-    }
-
     /// `t`, then mean, standard deviation and quantiles of every variable, then the Sobol indices of every variable.
     #[must_use]
     pub fn table(&self) -> Table {
@@ -49,7 +42,7 @@ impl Uq {
             push(format!("{name}.q05"), band.low.clone());
             push(format!("{name}.q95"), band.high.clone());
         }
-        for (name, by_parameter) in self.variables.iter().zip(self.sobol().iter().flatten()) {
+        for (name, by_parameter) in self.variables.iter().zip(self.sobol.iter().flatten()) {
             for (parameter, rows) in self.parameters.iter().zip(by_parameter) {
                 push(format!("{name}.first.{parameter}"), rows.iter().map(|row| row.first).collect());
                 push(format!("{name}.total.{parameter}"), rows.iter().map(|row| row.total).collect());
@@ -89,7 +82,7 @@ impl Uq {
         keys.insert("start".into(), json!(self.start));
         keys.insert("simulations".into(), json!(self.n_simulations));
         keys.insert("unknowns".into(), json!(self.n_unknowns));
-        let sobol = self.sobol();
+        let sobol = &self.sobol;
         let mut by_variable = Map::new();
         let mut finals = Map::new();
         for (at, name) in self.variables.iter().enumerate() {
@@ -103,7 +96,7 @@ impl Uq {
                     "q95": last(&self.bands[at].high),
                 }),
             );
-            let Some(sobol) = &sobol else { continue };
+            let Some(sobol) = sobol else { continue };
             let mut by_parameter = Map::new();
             for (parameter, rows) in self.parameters.iter().zip(&sobol[at]) {
                 if let Some(last) = rows.last() {
@@ -134,7 +127,7 @@ impl Uq {
         let mut text = self.head();
         let last = self.times.last().copied().unwrap_or(0.0);
         let _ = writeln!(text, "\nAt t = {last}:");
-        let sobol = self.sobol();
+        let sobol = &self.sobol;
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut head = vec!["variable".to_owned(), "mean".into(), "std".into(), "q05".into(), "q95".into()];
         head.extend(self.parameters.iter().map(|parameter| format!("total {parameter}")));
@@ -149,7 +142,7 @@ impl Uq {
                 last(&self.bands[at].low),
                 last(&self.bands[at].high),
             ];
-            if let Some(sobol) = &sobol {
+            if let Some(sobol) = sobol {
                 let indices = sobol[at].iter().take(n_shown_parameters);
                 row.extend(indices.map(|rows| rows.last().map_or_else(String::new, |last| share(last.total))));
             }
@@ -305,7 +298,7 @@ impl Uq {
     }
 
     fn add_sobol(&self, page: &mut Page, pictured: &[usize]) {
-        let Some(sobol) = self.sobol() else { return };
+        let Some(sobol) = &self.sobol else { return };
         if self.parameters.len() < 2 {
             return;
         }
@@ -404,7 +397,7 @@ impl Uq {
 
     fn add_final(&self, page: &mut Page) {
         page.heading("At the end");
-        let sobol = self.sobol();
+        let sobol = &self.sobol;
         let mut head = vec!["variable", "mean", "std", "q05", "q95"];
         let labels: Vec<String> =
             self.parameters.iter().flat_map(|name| [format!("first {name}"), format!("total {name}")]).collect();
@@ -425,7 +418,7 @@ impl Uq {
                     last(&self.bands[at].low),
                     last(&self.bands[at].high),
                 ];
-                if let Some(sobol) = &sobol {
+                if let Some(sobol) = sobol {
                     for rows in &sobol[at] {
                         let last = rows.last();
                         row.push(last.map_or_else(String::new, |last| share(last.first)));

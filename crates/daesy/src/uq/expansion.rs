@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use daesy_chaos::{Basis, ExpandOptions, Expanded, Ramp, Series, Surrogate, expand};
+use daesy_chaos::{Basis, ExpandOptions, Expanded, Ramp, Series, Surrogate, expand, ramped};
 use daesy_graph::finding::Level;
 use daesy_graph::flat::{Equation, FlatDae, Origin, VariableKind};
 use daesy_graph::{Graph, Span, VarId};
@@ -45,18 +45,28 @@ pub(super) struct Solved {
 /// Expanded models up to this size are also started from (x_0, 0, .. 0) to see whether that is consistent.
 const MAX_SIZE_FOR_START_TEST: usize = 4000;
 
-/// The differentiation index of a model at its start: by matrices for linear models that are not too large, by structure and its numeric
-/// verification otherwise.
-pub(super) fn index_at_start(loaded: &Loaded, prepared: &Prepared, time: f64) -> Option<usize> {
+/// What kind of problem a model is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Kind {
+    /// The differentiation index.
+    pub(super) index: usize,
+    /// Differential equations: free start values.
+    pub(super) d: usize,
+}
+
+/// The kind of a model at its start: by matrices for linear models that are not too large, by structure and its numeric verification
+/// otherwise.
+pub(super) fn kind_at_start(loaded: &Loaded, prepared: &Prepared, time: f64) -> Option<Kind> {
     if loaded.flat.size().unknowns <= DENSE
         && let Ok(model) = LinearModel::new(&loaded.flat)
         && let Ok(verdict) = linear_verdict::judge(&model, time)
     {
-        return verdict.differentiation_index;
+        return verdict.differentiation_index.map(|index| Kind { index, d: verdict.d });
     }
     let start = prepared.start(time).ok()?;
     let point = prepared.point(time, &start);
-    Some(verify(prepared.system.regular(), &point).differentiation_index as usize)
+    let verification = verify(prepared.system.regular(), &point);
+    Some(Kind { index: verification.differentiation_index as usize, d: verification.d })
 }
 
 /// Why inputs that depend on random parameters keep a model from being expanded, if they do.
@@ -119,13 +129,7 @@ impl Galerkin<'_> {
             .map(|share| start_time + share * (self.ensemble.options().stop - start_time))
             .collect();
         let means = self.basis.means()?;
-        let ramp = match self.request.start {
-            StartKind::Project => None,
-            StartKind::Ramp(duration) => {
-                let span = self.ensemble.options().stop - start_time;
-                Some(Ramp { start: start_time, duration: if duration > 0.0 { duration } else { 0.01 * span } })
-            }
-        };
+        let ramp = self.ramp();
         let mean_start = self.ensemble.start(&means)?;
         let simple_guesses = self.simple_guesses(&loaded, &mean_start);
         let guesses = match ramp {
@@ -152,27 +156,9 @@ impl Galerkin<'_> {
             ramp.map(|_| true)
         };
         let conditions = conditions(self.loaded, self.request, &means, start_time).unwrap_or_default();
-        let original = index_at_start(self.ensemble.loaded(), self.ensemble.prepared(), start_time);
-        if let (Some(original), Some(found)) = (original, solution.index)
-            && original != found
-        {
-            let violated: Vec<String> = conditions
-                .iter()
-                .filter(|condition| !condition.holds)
-                .map(|condition| {
-                    let witness = condition.witness.as_deref().unwrap_or("its condition is violated");
-                    format!("theorem {}: {witness}", condition.theorem)
-                })
-                .collect();
-            let why = if violated.is_empty() { String::new() } else { format!(" ({})", violated.join("; ")) };
-            let message = format!(
-                "the expanded model has index {found}, the model at the means has index {original}: the solution is that of a different \
-                 kind of problem{why}"
-            );
-            diagnostics.push(
-                Diagnostic::new(Level::Warning, "index-changed", message)
-                    .with_help("check that the model has the same index for all values of its random parameters; narrow their supports"),
-            );
+        let original = kind_at_start(self.ensemble.loaded(), self.ensemble.prepared(), start_time);
+        if let (Some(original), Some(found)) = (original, solution.kind) {
+            diagnostics.extend(changed_kind(original, found, self.basis.len(), &conditions));
         }
         let start = match (ramp, simple) {
             (Some(_), _) => "ramp",
@@ -194,13 +180,29 @@ impl Galerkin<'_> {
         let surrogate = self.read_series(&solution.names, &solution.times, &solution.rows);
         Ok(Solved {
             surrogate,
-            index: solution.index,
+            index: solution.kind.map(|kind| kind.index),
             conditions,
             simple_start_is_consistent: simple,
             start,
             n_unknowns: expanded.flat.size().unknowns,
             diagnostics,
         })
+    }
+
+    /// The transition at the start, where the study wants one.
+    fn ramp(&self) -> Option<Ramp> {
+        let StartKind::Ramp(duration) = self.request.start else { return None };
+        let (start, stop) = (self.ensemble.options().start, self.ensemble.options().stop);
+        Some(Ramp { start, duration: if duration > 0.0 { duration } else { 0.01 * (stop - start) } })
+    }
+
+    /// The model with the same transition at the start, where there is one: what the series is to be compared with.
+    pub(super) fn compared(&self) -> Result<Option<Ensemble>, Failure> {
+        let Some(ramp) = self.ramp() else { return Ok(None) };
+        let mut loaded = self.with_written_inputs()?;
+        let means = self.basis.means()?;
+        loaded.flat = ramped(&loaded.flat, &self.request.random, &means, ramp)?;
+        Ensemble::new(&loaded, self.request, &means).map(Some)
     }
 
     /// The model with inputs that depend on random parameters written as equations.
@@ -303,7 +305,11 @@ impl Galerkin<'_> {
         let in_words = |failure: Failure| failure.within("the expanded model");
         let simulator = Simulator::new(&larger).map_err(in_words)?;
         let prepared = simulator.prepared();
-        let index = index_at_start(&larger, prepared, start_time);
+        // What merely keeps derivatives to be read belongs to no kind of problem.
+        let mut judged = larger.clone();
+        judged.flat.equations.truncate(judged.flat.equations.len() - expanded.n_kept);
+        judged.flat.variables.truncate(judged.flat.variables.len() - expanded.n_kept);
+        let kind = kind_at_start(&judged, prepared, start_time);
         let traced = simulator.trace(&simulator.options).map_err(in_words)?;
         let diagnostics = simulator.diagnostics(&traced);
         let simulation = traced.simulation;
@@ -311,7 +317,7 @@ impl Galerkin<'_> {
             names: prepared.system.description().observed.clone(),
             times: simulation.times,
             rows: simulation.rows,
-            index,
+            kind,
             diagnostics,
         })
     }
@@ -355,10 +361,10 @@ impl Galerkin<'_> {
             .variables()
             .into_iter()
             .map(|name| {
-                let inner = name.strip_prefix("der(").and_then(|rest| rest.strip_suffix(')'));
-                let column = |term: usize| match inner {
-                    Some(inner) => place.get(format!("der({inner}#{term})").as_str()).copied(),
-                    None => place.get(format!("{name}#{term}").as_str()).copied(),
+                // A derivative that the expanded equations do not hold has variables of its own.
+                let column = |term: usize| {
+                    let names = [term_name(&name, term), format!("{name}#{term}")];
+                    names.iter().find_map(|name| place.get(name.as_str()).copied())
                 };
                 let coefficients = (0..n_terms)
                     .map(|term| {
@@ -379,6 +385,51 @@ impl Galerkin<'_> {
     }
 }
 
+/// A warning where the expanded model is another kind of problem than the model at the means: every one of its polynomials should have
+/// the same index and as many free start values [@pulch2008, sec. 3].
+fn changed_kind(original: Kind, found: Kind, n_terms: usize, conditions: &[Condition]) -> Option<Diagnostic> {
+    let message = if original.index != found.index {
+        let violated: Vec<String> = conditions
+            .iter()
+            .filter(|condition| !condition.holds)
+            .map(|condition| {
+                let witness = condition.witness.as_deref().unwrap_or("its condition is violated");
+                format!("theorem {}: {witness}", condition.theorem)
+            })
+            .collect();
+        let why = if violated.is_empty() { String::new() } else { format!(" ({})", violated.join("; ")) };
+        format!(
+            "the expanded model has index {}, the model at the means has index {}: the solution is that of a different kind of \
+             problem{why}",
+            found.index, original.index
+        )
+    } else if found.d != n_terms * original.d {
+        format!(
+            "the expanded model has {} differential equations, but {n_terms} polynomials with {} each make {}: ranks were decided \
+             differently, and the solution may be wrong",
+            found.d,
+            original.d,
+            n_terms * original.d
+        )
+    } else {
+        return None;
+    };
+    let help = if original.index == found.index {
+        "take a lower degree, or `method = \"collocation\"`, which solves the model itself at parameter values"
+    } else {
+        "check that the model has the same index for all values of its random parameters; narrow their supports"
+    };
+    Some(Diagnostic::new(Level::Warning, "index-changed", message).with_help(help))
+}
+
+/// The name of a coefficient's variable, or of its derivative: `der(x#2)` for the third coefficient of `der(x)`.
+fn term_name(name: &str, term: usize) -> String {
+    match name.strip_prefix("der(").and_then(|rest| rest.strip_suffix(')')) {
+        Some(inner) => format!("der({})", term_name(inner, term)),
+        None => format!("{name}#{term}"),
+    }
+}
+
 /// Whether start values differ by no more than rounding.
 fn are_alike(one: &HashMap<VarId, Vec<f64>>, other: &HashMap<VarId, Vec<f64>>) -> bool {
     one.iter().all(|(var, values)| {
@@ -392,7 +443,7 @@ struct Solution {
     names: Vec<String>,
     times: Vec<f64>,
     rows: Vec<Vec<f64>>,
-    index: Option<usize>,
+    kind: Option<Kind>,
     diagnostics: Vec<Diagnostic>,
 }
 

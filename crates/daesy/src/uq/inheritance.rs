@@ -47,6 +47,9 @@ const RANK: f64 = 1e-11;
 /// A product below this share of its factors is zero.
 const ZERO: f64 = 1e-9;
 
+/// A mean below this share of what it is a mean of is rounding of a zero.
+const ROUNDING: f64 = 1e-12;
+
 /// The conditions for a linear model with constant coefficients; nothing for others, and for models too large for dense matrices.
 #[must_use]
 pub fn conditions(loaded: &Loaded, request: &Request, means: &[f64], time: f64) -> Option<Vec<Condition>> {
@@ -184,29 +187,84 @@ fn does_not_apply(theorem: u8, why: &str) -> Condition {
 fn mean_matrices(at: &AtValues<'_>, request: &Request, means: &[f64]) -> Option<LinearMatrices> {
     let (_, center) = at(means)?;
     let mut mean = center.clone();
+    let mut floors = [&center.e, &center.f, &center.g].map(|matrix| Mat::<f64>::zeros(matrix.nrows(), matrix.ncols()));
     for (index, parameter) in request.parameters.iter().enumerate() {
         let n = parameter.distribution.max_degree().map_or(7, |most| (most + 1).min(7));
         let rule = parameter.distribution.recurrence(n).ok()?.gauss(n);
+        let mut ends = Ends::default();
         for (&germ, &weight) in rule.points.iter().zip(&rule.weights) {
             let mut values = means.to_vec();
             values[index] = parameter.distribution.parameter(germ);
             let (_, there) = at(&values)?;
-            let add = |sum: &mut Mat<f64>, there: &Mat<f64>, center: &Mat<f64>| {
-                for column in 0..sum.ncols() {
-                    for row in 0..sum.nrows() {
-                        sum[(row, column)] += weight * (there[(row, column)] - center[(row, column)]);
-                    }
-                }
-            };
-            add(&mut mean.e, &there.e, &center.e);
-            add(&mut mean.f, &there.f, &center.f);
-            add(&mut mean.g, &there.g, &center.g);
+            add_change(&mut mean.e, weight, &there.e, &center.e);
+            add_change(&mut mean.f, weight, &there.f, &center.f);
+            add_change(&mut mean.g, weight, &there.g, &center.g);
             for (sum, (there, center)) in mean.forcing.iter_mut().zip(there.forcing.iter().zip(&center.forcing)) {
                 *sum += weight * (there - center);
             }
+            ends.meet(values[index], there);
         }
+        ends.raise(&mut floors);
+    }
+    for (mean, floor) in [&mut mean.e, &mut mean.f, &mut mean.g].into_iter().zip(&floors) {
+        remove_rounding(mean, floor);
     }
     Some(mean)
+}
+
+fn add_change(sum: &mut Mat<f64>, weight: f64, there: &Mat<f64>, center: &Mat<f64>) {
+    for column in 0..sum.ncols() {
+        for row in 0..sum.nrows() {
+            sum[(row, column)] += weight * (there[(row, column)] - center[(row, column)]);
+        }
+    }
+}
+
+/// The matrices at the least and the greatest of some values of a parameter.
+#[derive(Default)]
+struct Ends {
+    low: Option<(f64, LinearMatrices)>,
+    high: Option<(f64, LinearMatrices)>,
+}
+
+impl Ends {
+    fn meet(&mut self, value: f64, matrices: LinearMatrices) {
+        if self.low.as_ref().is_none_or(|(low, _)| value < *low) {
+            self.low = Some((value, matrices.clone()));
+        }
+        if self.high.as_ref().is_none_or(|(high, _)| value > *high) {
+            self.high = Some((value, matrices));
+        }
+    }
+
+    /// What is rounding in a mean: a share of the largest value, and what an error of the parameter itself in its last
+    /// digits makes of it, `|p| |dM / dp|`, which is more where p varies little: p - 1 with p around 1.
+    fn raise(&self, floors: &mut [Mat<f64>; 3]) {
+        let (Some((low, at_low)), Some((high, at_high))) = (&self.low, &self.high) else { return };
+        let reach = if high > low { low.abs().max(high.abs()) / (high - low) } else { 0.0 };
+        let pairs = [(&at_low.e, &at_high.e), (&at_low.f, &at_high.f), (&at_low.g, &at_high.g)];
+        for (floor, (low, high)) in floors.iter_mut().zip(pairs) {
+            for column in 0..floor.ncols() {
+                for row in 0..floor.nrows() {
+                    let (low, high) = (low[(row, column)], high[(row, column)]);
+                    let rounding =
+                        ROUNDING * low.abs().max(high.abs()) + 16.0 * f64::EPSILON * reach * (high - low).abs();
+                    floor[(row, column)] = floor[(row, column)].max(rounding);
+                }
+            }
+        }
+    }
+}
+
+/// Means that are zero up to the rounding of what they are means of become zero: p - 1 with p around 1 has no mean.
+fn remove_rounding(mean: &mut Mat<f64>, floor: &Mat<f64>) {
+    for column in 0..mean.ncols() {
+        for row in 0..mean.nrows() {
+            if mean[(row, column)].abs() <= floor[(row, column)] {
+                mean[(row, column)] = 0.0;
+            }
+        }
+    }
 }
 
 /// A_0 and B_0 with rows and columns scaled to similar size.

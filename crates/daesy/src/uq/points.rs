@@ -3,10 +3,11 @@
 //! The model is compiled once. Where its equations were rewritten because structure misleads, which depends on values of parameters,
 //! each point goes the whole road from the flat model on.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use daesy_chaos::PointValues;
-use daesy_graph::flat::FlatDae;
+use daesy_graph::flat::{Equation, FlatDae, Origin, StateSelect, Variable};
 use daesy_graph::{ExprId, Graph, Leaf, Node, Reach, VarId};
 use daesy_integrate::{Inputs as _, IntegrateError, SimulateOptions, Simulation, simulate as integrate};
 use daesy_system::DaeSystem;
@@ -387,6 +388,63 @@ impl Trajectory {
 
 fn stopped() -> Failure {
     Failure::Method(vec![Diagnostic::error("stopped", "the run was stopped")])
+}
+
+/// The model with variables `der(x)`, and equations for them, for derivatives that are asked for and that its solution
+/// does not hold: x is no state, or the equations were rewritten because structure misleads.
+///
+/// # Errors
+/// As [`Simulator::new`].
+pub fn with_derivatives<'l>(loaded: &'l Loaded, request: &Request) -> Result<Cow<'l, Loaded>, Failure> {
+    let wanted: Vec<&String> = request.variables.iter().flatten().filter(|name| derivative(name).order > 0).collect();
+    if wanted.is_empty() {
+        return Ok(Cow::Borrowed(loaded));
+    }
+    let simulator = Simulator::new(loaded)?;
+    let observed = &simulator.prepared().system.description().observed;
+    let mut larger = loaded.clone();
+    let flat = &mut larger.flat;
+    for name in wanted.into_iter().filter(|name| !observed.contains(name)) {
+        let Derivative { of, order } = derivative(name);
+        let Some(var) = flat.find(of).filter(|_| flat.find(name).is_none()) else { continue };
+        let added = VarId(flat.variables.len() as u32);
+        flat.variables.push(Variable {
+            name: name.clone(),
+            start: None,
+            fixed: None,
+            min: None,
+            max: None,
+            nominal: None,
+            unit: None,
+            display_unit: None,
+            state_select: StateSelect::default(),
+            is_output: false,
+            ..flat.variables[var.index()].clone()
+        });
+        let (lhs, rhs) = (flat.graph.var(added), flat.graph.der(var, order));
+        let span = flat.variables[var.index()].span;
+        flat.equations.push(Equation { lhs, rhs, origin: Origin::Equation, component: "".into(), span });
+    }
+    Ok(Cow::Owned(larger))
+}
+
+/// What `der(der(x))` is.
+pub(super) struct Derivative<'n> {
+    /// x
+    pub(super) of: &'n str,
+    /// 2
+    pub(super) order: u16,
+}
+
+/// Reads the name of a variable or of a derivative.
+pub(super) fn derivative(name: &str) -> Derivative<'_> {
+    match name.strip_prefix("der(").and_then(|rest| rest.strip_suffix(')')) {
+        Some(inner) => {
+            let Derivative { of, order } = derivative(inner);
+            Derivative { of, order: order.saturating_add(1) }
+        }
+        None => Derivative { of: name, order: 0 },
+    }
 }
 
 /// Gives parameters of the flat model fixed values.

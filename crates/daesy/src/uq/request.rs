@@ -1,10 +1,13 @@
 //! What a study says about random parameters and asks about them, checked.
 
-use daesy_chaos::{Basis, ChaosError, Distribution, IndexSet, RandomParameter, RuleFamily, total_degree_terms};
+use daesy_chaos::{
+    Basis, ChaosError, Distribution, IndexSet, RandomParameter, RuleFamily, hyperbolic_terms, total_degree_terms,
+};
 use daesy_graph::finding::{Finding, nearest};
-use daesy_graph::flat::FlatDae;
+use daesy_graph::flat::{FlatDae, VariableKind};
 use daesy_graph::{Graph, Span, VarId};
 
+use super::points::derivative;
 use crate::data::Data;
 use crate::diagnostic::Diagnostic;
 use crate::linearize::parameter_values;
@@ -169,7 +172,13 @@ pub fn read_request(loaded: &Loaded, seed: u64) -> Result<Request, Vec<Diagnosti
         }
     }
     for variable in study.uq.variables.iter().flatten() {
-        if loaded.flat.find(&variable.name).is_none() && !variable.name.starts_with("der(") {
+        let of = loaded.flat.find(derivative(&variable.name).of).map(|var| loaded.flat.variables[var.index()].kind);
+        let is_there = match of {
+            Some(VariableKind::Continuous) => true,
+            Some(_) => derivative(&variable.name).order == 0,
+            None => false,
+        };
+        if !is_there {
             let names = loaded.flat.variables.iter().map(|variable| variable.name.as_str());
             let finding =
                 Finding::error("unknown-name", variable.span, format!("the model has no variable `{}`", variable.name))
@@ -329,11 +338,7 @@ impl Request {
     pub fn n_terms(&self) -> f64 {
         let n = self.parameters.len();
         match self.basis {
-            BasisKind::Hyperbolic => {
-                // Few enough to be counted as long as the degree is moderate.
-                let bound = total_degree_terms(n, self.degree);
-                if bound < 1e6 { IndexSet::hyperbolic(n, self.degree).len() as f64 } else { bound.min(1e6) }
-            }
+            BasisKind::Hyperbolic => hyperbolic_terms(n, self.degree),
             BasisKind::Total | BasisKind::Adaptive => total_degree_terms(n, self.degree),
         }
     }

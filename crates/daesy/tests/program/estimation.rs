@@ -614,3 +614,26 @@ fn measured_processes_are_explained_by_small_models() {
         assert!(fit > least, "{file}: {fit} %");
     }
 }
+
+#[test]
+fn an_unknown_in_the_equation_of_a_known_variable_is_not_idle() {
+    let factors = [
+        ("if m > 0 then 10 else 99", [99.0, 10.0, 10.0]),
+        ("abs(m)", [0.95, 0.05, 1.05]),
+        ("m*m", [0.9025, 0.0025, 1.1025]),
+        ("w*m", [0.95 * 1.95, -0.05 * 0.95, 1.05 * 0.05]),
+    ];
+    for (factor, values) in factors {
+        let model = format!(
+            "model A parameter Real k = 1; Real m = time - 0.95; Real w = m - 1; Real y = k*({factor}); end A;"
+        );
+        let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 1.0, min = 0.1, max = 3.0 }\n\
+                     [measurements]\ny = { column = \"y\", std = 0.01 }\n[data]\nfile = \"data.csv\"\n";
+        let data = format!("t,y\n0,{}\n1,{}\n2,{}\n", 2.0 * values[0], 2.0 * values[1], 2.0 * values[2]);
+        let session = Session::with_model(&model).with("study.toml", study).with("data.csv", &data);
+        let run = session.run(&["identify", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let found = run.json()["parameters"][0]["estimate"].as_f64().unwrap();
+        assert!((found - 2.0).abs() < 1e-6, "{factor}: {found}");
+    }
+}

@@ -301,6 +301,134 @@ fn the_amplifier_of_the_paper() {
 }
 
 #[test]
+fn a_mean_that_is_zero_but_for_rounding_is_zero_to_the_theorems() {
+    // E = diag(1, p - 1) with p around 1: at the mean the second equation is algebraic, and p acts on its direction.
+    for (around, factor, width) in
+        [("1", "", 0.5), ("0.1", " / 3", 0.5), ("0.7", " * 1e5", 0.5), ("0.7", " * 5e6", 1e-7)]
+    {
+        let e = format!("[[1, 0], [0, \"(p - {around}){factor}\"]]");
+        let center: f64 = around.parse().unwrap();
+        let random = format!("{{ uniform = {{ min = {}, max = {} }} }}", center - width, center + width);
+        let study = linear(&e, "[[-1, 1], [1, -2]]", "[[1], [0]]", &random, "method = \"galerkin\"\ndegree = 3");
+        let answer = ask(&study.replace("p = 0.5", &format!("p = {around}")));
+        assert!(!answer.holds(2) && !answer.holds(3), "{}", answer.document["index"]);
+    }
+}
+
+#[test]
+fn derivatives_of_known_functions_are_reported_by_an_expansion() {
+    let model = "model A parameter Real k = 1; Real x = time; Real z = k*der(x^3); end A;";
+    let study = "[model]\nfile = \"model.mo\"\n[random]\nk = { uniform = { min = 1, max = 1.2 } }\n\
+                 [simulate]\nstop = 2\nstep = 1\n[uq]\nmethod = \"galerkin\"\ndegree = 2\n";
+    let session = Session::with_model(model).with("study.toml", study);
+    let run = session.run(&["uq", "study.toml", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    close(number(&document, &["final", "der(x)", "mean"]), 1.0, 1e-9);
+    close(number(&document, &["final", "z", "mean"]), 1.1 * 12.0, 1e-9);
+    assert!(number(&document, &["final", "der(x)", "std"]).abs() < 1e-9);
+}
+
+#[test]
+fn sobol_indices_of_samples_do_not_depend_on_the_tail_that_no_sample_meets() {
+    // sqrt(k) c with k of a gamma distribution of shape 3/2 and scale 1/2: the total index of k is 0.69836.
+    let model = "model A parameter Real k = 1; parameter Real c = 1; Real y = sqrt(k)*c*(1 + 0*time); end A;";
+    for method in ["quasi-monte-carlo", "monte-carlo"] {
+        for degree in [3, 8] {
+            let study = format!(
+                "[model]\nfile = \"model.mo\"\n[random]\nk = {{ gamma = {{ shape = 1.5, scale = 0.5 }} }}\n\
+                 c = {{ uniform = {{ min = 0.5, max = 1.5 }} }}\n[simulate]\nstop = 1\n[uq]\nmethod = \"{method}\"\n\
+                 samples = 4000\ndegree = {degree}\nvalidation = 0\n"
+            );
+            let run = Session::with_model(model).with("study.toml", &study).run(&["uq", "study.toml", "--json"]);
+            assert_eq!(run.status, 0, "{}", run.stderr);
+            let total = number(&run.json(), &["sobol", "y", "k", "total"]);
+            assert!((total - 0.698_36).abs() < 0.02, "{method} of degree {degree}: {total}");
+        }
+    }
+}
+
+#[test]
+fn a_series_that_is_right_gets_no_warning_where_hardly_anything_varies() {
+    let study = |width: &str, degree: u32| {
+        format!(
+            "[model]\nfile = \"model.mo\"\n[random]\nk = {{ uniform = {{ min = 1, max = {width} }} }}\n\
+             [simulate]\nstop = 5\nstep = 0.5\n[uq]\nmethod = \"collocation\"\ndegree = {degree}\n"
+        )
+    };
+    let warned = |model: &str, study: &str| {
+        let run = Session::with_model(model).with("study.toml", study).run(&["uq", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        run.json()["findings"].as_array().unwrap().iter().any(|finding| finding["code"] == "uq-error")
+    };
+    let decay = "model A parameter Real k = 1; Real x(start = 1, fixed = true), y; \
+                 equation der(x) = -x + 1e-7*k*sin(time); y = x - x*x; end A;";
+    assert!(!warned(decay, &study("1.0000001", 2)));
+    let resonance = "model A parameter Real k = 1; Real x(start = 1, fixed = true), v(start = 0, fixed = true); \
+                     equation der(x) = v; der(v) = -k*k*x; end A;";
+    assert!(!warned(resonance, &study("1.1", 4)));
+    assert!(warned(resonance, &study("9", 2)), "a series of degree 2 cannot follow phases that differ by turns");
+}
+
+#[test]
+fn products_of_known_variables_keep_the_equation_that_gives_them() {
+    let model = "model A parameter Real k = 1; Real a = 1; Real b = 2*time; Real c = a*b; Real d = c*c + b; \
+                 Real y = k*d; end A;";
+    for method in ["galerkin", "collocation"] {
+        let study = format!(
+            "[model]\nfile = \"model.mo\"\n[random]\nk = {{ uniform = {{ min = 1, max = 2 }} }}\n[simulate]\nstop = 2\n\
+             [uq]\nmethod = \"{method}\"\n"
+        );
+        let run = Session::with_model(model).with("study.toml", &study).run(&["uq", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let document = run.json();
+        close(number(&document, &["final", "c", "mean"]), 4.0, 1e-9);
+        close(number(&document, &["final", "d", "mean"]), 20.0, 1e-9);
+        close(number(&document, &["final", "y", "mean"]), 30.0, 1e-9);
+    }
+}
+
+#[test]
+fn derivatives_that_the_solution_does_not_hold_are_computed_when_asked_for() {
+    // a = c - time, though both equations with der(a) look like differential ones.
+    let rewritten = "model P parameter Real p = 1; Real a, b, c(start = 0, fixed = true); equation der(c) = -p*c + time; \
+                     der(a) - der(c) = -a - b + c; der(a) - der(c) = -b + time; end P;";
+    let algebraic = "model P parameter Real p = 1; Real a = -exp(-time)*(1 + 0*p); end P;";
+    for model in [rewritten, algebraic] {
+        for method in ["collocation", "galerkin", "monte-carlo"] {
+            let study = format!(
+                "[model]\nfile = \"model.mo\"\n[random]\np = {{ uniform = {{ min = 0.999999, max = 1.000001 }} }}\n\
+                 [simulate]\nstop = 0.2\nstep = 0.1\n[uq]\nmethod = \"{method}\"\nsamples = 40\nvariables = [\"der(a)\"]\n"
+            );
+            let run = Session::with_model(model).with("study.toml", &study).run(&["uq", "study.toml", "--json"]);
+            assert_eq!(run.status, 0, "{}", run.stderr);
+            let expected = if model == rewritten { -(-0.2f64).exp() } else { (-0.2f64).exp() };
+            close(number(&run.json(), &["final", "der(a)", "mean"]), expected, 1e-5);
+        }
+    }
+    let study = "[model]\nfile = \"model.mo\"\n[random]\np = { uniform = { min = 0.9, max = 1.1 } }\n[uq]\n\
+                 variables = [\"der(z)\"]\n";
+    let run = Session::with_model(algebraic).with("study.toml", study).run(&["uq", "study.toml"]);
+    assert_eq!(run.status, 1);
+    assert!(run.stderr.contains("no variable `der(z)`"), "{}", run.stderr);
+}
+
+#[test]
+fn a_ramp_is_compared_with_the_model_on_the_same_ramp() {
+    let model = "model R parameter Real p = 1; parameter Real q = 1; Real x(start = 0, fixed = true), y(start = q); \
+                 equation der(x) = p - x; der(y) = -q*y + sqrt(p)*x; end R;";
+    let study = "[model]\nfile = \"model.mo\"\n[random]\np = { uniform = { min = 1, max = 3 } }\n\
+                 q = { normal = { mean = 1, std = 0.1 } }\n[simulate]\nstop = 2\nstep = 0.1\nrtol = 1e-9\natol = 1e-11\n\
+                 [uq]\nmethod = \"galerkin\"\ndegree = 4\ninitial = \"ramp\"\nramp = 0.5\n";
+    let run = Session::with_model(model).with("study.toml", study).run(&["uq", "study.toml", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    assert!(document["findings"].as_array().unwrap().iter().all(|finding| finding["code"] != "uq-error"));
+    assert!(number(&document, &["error", "relative", "x"]) < 1e-6, "{}", document["error"]);
+    assert!(number(&document, &["error", "relative", "y"]) < 1e-2, "{}", document["error"]);
+}
+
+#[test]
 fn results_are_the_same_on_any_number_of_threads_and_after_a_stop() {
     let model = "model D parameter Real a = 1; Real x(start = 1, fixed = true); equation der(x) = -a*x; end D;";
     let study = "[model]\nfile = \"model.mo\"\n[random]\na = { lognormal = { mean = 1, std = 0.3 } }\n[simulate]\nstop = 1\nstep = 0.5\n\
