@@ -135,6 +135,9 @@ pub fn reinterpret(
     let s = svd(square.as_ref(), Vectors::None)?.s;
     let question = RankQuestion::StateChoice;
     let rank_decision = decide(&s, needed, needed, norm(square.as_ref()), tolerance, question);
+    if rank_decision.rank < needed {
+        return Err(PencilError::WishesImpossible { missing: needed - rank_decision.rank });
+    }
 
     // Algebraic states: independent in A_2, those without derivatives first.
     let A2_scaled = normalized(&A2, &unit);
@@ -193,16 +196,21 @@ fn column_size(a: &Mat<f64>, j: usize, r0: usize, r1: usize) -> f64 {
 struct ColumnBasis {
     rest: Mat<f64>,
     original: Vec<f64>,
+    /// The size of the largest column.
+    whole: f64,
     chosen: Vec<usize>,
 }
 
 impl ColumnBasis {
     /// Columns whose independent part is smaller than this fraction of themselves count as dependent.
     const INDEPENDENT: f64 = 1e-8;
+    /// Columns smaller than this fraction of the largest are rounding errors, which are independent of everything.
+    const NOTHING: f64 = 1e-11;
 
     fn new(a: &Mat<f64>) -> Self {
-        let original = (0..a.ncols()).map(|j| column_size(a, j, 0, a.nrows())).collect();
-        Self { rest: a.clone(), original, chosen: Vec::new() }
+        let original: Vec<f64> = (0..a.ncols()).map(|j| column_size(a, j, 0, a.nrows())).collect();
+        let whole = original.iter().fold(0.0f64, |largest, &size| largest.max(size));
+        Self { rest: a.clone(), original, whole, chosen: Vec::new() }
     }
 
     fn extend(&mut self, candidates: &[usize], limit: usize) {
@@ -214,9 +222,8 @@ impl ColumnBasis {
                 .copied()
                 .filter(|j| !self.chosen.contains(j))
                 .max_by(|&a, &b| size(a).total_cmp(&size(b)));
-            let Some(pivot) = best.filter(|&j| size(j) > Self::INDEPENDENT * self.original[j].max(1e-300)) else {
-                return;
-            };
+            let bar = |j: usize| (Self::INDEPENDENT * self.original[j]).max(Self::NOTHING * self.whole).max(1e-300);
+            let Some(pivot) = best.filter(|&j| size(j) > bar(j)) else { return };
             let length = size(pivot);
             let direction: Vec<f64> = (0..rows).map(|i| self.rest[(i, pivot)] / length).collect();
             for j in 0..self.rest.ncols() {

@@ -117,6 +117,10 @@ pub struct StrangenessFree {
     pub f3: Vec<f64>,
     /// Size of `f_3` relative to the forcing that enters it.
     pub contradiction: f64,
+    /// The sum of the sizes of the terms of `f_3`.
+    pub f3_size: Vec<f64>,
+    /// Coefficients of `u, u', ..` in the redundant combinations; empty unless the inputs are given functions.
+    pub b3: Vec<Mat<f64>>,
     /// Equations (from 0) that take part in redundant combinations.
     pub redundant_equations: Vec<usize>,
     /// `Z_1^T`: how the differential equations are made of the original ones, `d x L`.
@@ -138,6 +142,19 @@ impl StrangenessFree {
     /// Number of inputs.
     pub fn n_inputs(&self) -> usize {
         self.b1.ncols()
+    }
+
+    /// Size of `f_3 + sum over k of B_3,k u^(k)` relative to its terms, for given `u, u', ..`: zero up to rounding if the redundant
+    /// equations agree.
+    pub fn contradiction_with(&self, inputs: &[Vec<f64>]) -> f64 {
+        let (mut value, mut size) = (self.f3.clone(), self.f3_size.clone());
+        for (b, u) in self.b3.iter().zip(inputs) {
+            let magnitude: Vec<f64> = u.iter().map(|x| x.abs()).collect();
+            value.iter_mut().zip(times(b, u)).for_each(|(sum, term)| *sum += term);
+            size.iter_mut().zip(times(&crate::standard_form::absolute(b), &magnitude)).for_each(|(sum, t)| *sum += t);
+        }
+        let largest = |x: &[f64]| x.iter().fold(0.0f64, |s, v| s.max(v.abs()));
+        if largest(&size) > 0.0 { largest(&value) / largest(&size) } else { 0.0 }
     }
 
     /// The nearest values `(x, u)` to a guess that satisfy all constraints.   [@campbell2011, eq. (25)]
@@ -517,6 +534,12 @@ fn finish(
             list
         }
     };
+    let b3 = match options.inputs {
+        InputRole::Behaviour => Vec::new(),
+        InputRole::Given => {
+            (0..=array.mu).map(|k| clean(combine_matrices(&redundant, &jet.input, k, L, m), &redundant, jet)).collect()
+        }
+    };
     let g0 = derivative(&jet.input, 0, L, m);
     Ok(StrangenessFree {
         mu: array.mu,
@@ -532,6 +555,8 @@ fn finish(
         b2_derivatives,
         f2,
         f3,
+        f3_size,
+        b3,
         contradiction,
         redundant_equations,
         differential_multipliers: differential,

@@ -6,8 +6,9 @@ use crate::parameters::order_parameters;
 use crate::words::{enumerate, equation_text};
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, Origin, VariableKind};
-use daesy_graph::regular::RegularDae;
+use daesy_graph::regular::{Derivative, RegularDae};
 use daesy_graph::{Environment, Evaluator, Span, TaylorEvaluator, VarId};
+use daesy_pencil::{Mat, Vectors, svd};
 
 /// Models with more unknowns than this, without those that are mere aliases, are not looked at by arrays.
 pub const MAX_UNKNOWNS: usize = 220;
@@ -114,6 +115,41 @@ impl StartPoint {
         moved
     }
 
+    /// A point that is nobody's: all values moved by some hundredths, those that are zero away from it. Where a consistent point is
+    /// known, its values move along the constraints, A_2 dx = 0: what is redundant only where the constraints hold stays so.
+    #[must_use]
+    pub fn aside(&self, flat: &FlatDae, consistent: Option<&ArrayAnalysis>, seed: u32) -> Self {
+        let mut moved = self.clone();
+        (moved.held, moved.given) = (Vec::new(), Vec::new());
+        let mut state = seed.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
+        let mut random = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f64::from(state >> 8) / f64::from(1u32 << 24)
+        };
+        if let Some(known) = consistent {
+            for var in (0..flat.variables.len() as u32).map(VarId) {
+                if flat.variables[var.index()].kind == VariableKind::Continuous {
+                    moved.point.set(var, 0, known.point.derivative(var, 0));
+                }
+            }
+            let value = |column: &Derivative| known.point.derivative(column.var, usize::from(column.order));
+            let sizes: Vec<f64> = known.columns.iter().map(|column| 0.1 * value(column).abs().max(0.5)).collect();
+            let wish: Vec<f64> = sizes.iter().map(|_| 2.0 * random() - 1.0).collect();
+            for (column, change) in known.columns.iter().zip(tangent(&known.form.a2, &sizes, &wish)) {
+                moved.point.set(column.var, usize::from(column.order), value(column) + change);
+            }
+            return moved;
+        }
+        for var in (0..flat.variables.len() as u32).map(VarId) {
+            if flat.variables[var.index()].kind == VariableKind::Continuous {
+                let value = moved.point.derivative(var, 0);
+                let value = if value == 0.0 { 0.05 + 0.1 * random() } else { value * (0.93 + 0.14 * random()) };
+                moved.point.set(var, 0, value);
+            }
+        }
+        moved
+    }
+
     /// The same with the values that nobody gave moved away from zero.
     #[must_use]
     pub fn stirred(&self, flat: &FlatDae, seed: u32) -> Self {
@@ -130,6 +166,68 @@ impl StartPoint {
     }
 }
 
+/// The part of diag(sizes) wish that changes nothing in A_2 dx: with A_2 diag(sizes) = U S V^T, what is left without the rows of V^T that
+/// belong to singular values which are not zero.
+fn tangent(a2: &Mat<f64>, sizes: &[f64], wish: &[f64]) -> Vec<f64> {
+    /// Singular values below this fraction of the largest are zero.
+    const ZERO: f64 = 1e-9;
+    let n = sizes.len();
+    let scaled = Mat::from_fn(a2.nrows(), n.min(a2.ncols()), |row, column| a2[(row, column)] * sizes[column]);
+    let mut left = wish.to_vec();
+    if let Ok(parts) = svd(scaled.as_ref(), Vectors::Right) {
+        let largest = parts.s.first().copied().unwrap_or(0.0);
+        for at in (0..parts.s.len()).filter(|&at| parts.s[at] > ZERO * largest) {
+            let along: f64 = (0..scaled.ncols()).map(|column| parts.v[(column, at)] * left[column]).sum();
+            (0..scaled.ncols()).for_each(|column| left[column] -= along * parts.v[(column, at)]);
+        }
+    }
+    left.iter().zip(sizes).map(|(value, size)| value * size).collect()
+}
+
+/// The model of the arrays of a flat model; large ones without aliases.
+fn array_model(flat: &FlatDae, regular: Option<&RegularDae>, inputs: ArrayInputs) -> Result<ArrayModel, ArrayError> {
+    let n = flat.size().unknowns - regular.map_or(0, |regular| regular.eliminated.len());
+    if n > MAX_UNKNOWNS {
+        return Err(ArrayError::TooLarge { rows: n, limit: MAX_UNKNOWNS });
+    }
+    let Some(regular) = regular else {
+        return ArrayModel::new(flat, &ArrayScope { inputs, ..ArrayScope::default() });
+    };
+    let mut residuals = vec![None; regular.flat.equations.len()];
+    for equation in regular.equations.iter().chain(&regular.constraints) {
+        if equation.differentiated == 0 {
+            residuals[equation.source as usize] = Some(equation.residual);
+        }
+    }
+    let without: Vec<VarId> = regular.eliminated.iter().map(|eliminated| eliminated.var).collect();
+    let scope = ArrayScope { inputs, residuals: Some(&residuals), without: &without };
+    ArrayModel::new(&regular.flat, &scope)
+}
+
+/// Looks at a model by its derivative arrays near points at which nothing is insisted on, one answer for each.
+#[must_use]
+pub fn analyze_aside(
+    flat: &FlatDae,
+    regular: Option<&RegularDae>,
+    points: &[StartPoint],
+) -> Vec<Result<ArrayAnalysis, ArrayError>> {
+    let regular = regular.filter(|_| flat.size().unknowns > WHOLE);
+    let mut model = match array_model(flat, regular, ArrayInputs::Given) {
+        Ok(model) => model,
+        Err(error) => return vec![Err(error)],
+    };
+    model.forget_initial();
+    let look = |aside: &StartPoint| {
+        model.set_nominal(flat, &aside.point);
+        let mut analysis = analyze(&mut model, &aside.point, &ArrayOptions::default())?;
+        if let Some(regular) = regular {
+            restore(regular, &mut analysis);
+        }
+        Ok(analysis)
+    };
+    points.iter().map(look).collect()
+}
+
 /// Looks at a model by its derivative arrays, from several starts if need be.
 ///
 /// # Errors
@@ -141,24 +239,7 @@ pub fn analyze_at(
     inputs: ArrayInputs,
 ) -> Result<ArrayAnalysis, ArrayError> {
     let regular = regular.filter(|_| flat.size().unknowns > WHOLE);
-    let n = flat.size().unknowns - regular.map_or(0, |regular| regular.eliminated.len());
-    if n > MAX_UNKNOWNS {
-        return Err(ArrayError::TooLarge { rows: n, limit: MAX_UNKNOWNS });
-    }
-    let mut model = match regular {
-        None => ArrayModel::new(flat, &ArrayScope { inputs, ..ArrayScope::default() })?,
-        Some(regular) => {
-            let mut residuals = vec![None; regular.flat.equations.len()];
-            for equation in regular.equations.iter().chain(&regular.constraints) {
-                if equation.differentiated == 0 {
-                    residuals[equation.source as usize] = Some(equation.residual);
-                }
-            }
-            let without: Vec<VarId> = regular.eliminated.iter().map(|eliminated| eliminated.var).collect();
-            let scope = ArrayScope { inputs, residuals: Some(&residuals), without: &without };
-            ArrayModel::new(&regular.flat, &scope)?
-        }
-    };
+    let mut model = array_model(flat, regular, inputs)?;
     let mut first = None;
     for seed in 0..3 {
         for start in starts {

@@ -341,6 +341,11 @@ impl ArrayModel {
         (self.variables[at], column - self.columns[at])
     }
 
+    /// Leaves the initial equations out.
+    pub fn forget_initial(&mut self) {
+        self.initial.clear();
+    }
+
     /// Leaves an equation out.
     pub fn remove(&mut self, equation: usize) {
         self.rows.retain(|row| row.source != equation);

@@ -543,6 +543,26 @@ struct Culprit {
     leaf: Leaf,
 }
 
+impl Culprit {
+    fn finding(&self, flat: &FlatDae) -> Finding {
+        let name = match self.leaf {
+            Leaf::Var { var, .. } => flat.variables[var.index()].name.as_str(),
+            Leaf::Time => "time",
+        };
+        let message = format!("`{name}` enters nonlinearly in {}", equation_text(flat, self.row));
+        Finding::error("nonlinear", flat.equations[self.row].span, message).with_names([name])
+    }
+}
+
+/// Whether the derivative of an equation by a variable depends on derivatives.
+fn has_moving_slope(flat: &FlatDae, row: usize, var: VarId) -> bool {
+    let mut graph = flat.graph.clone();
+    let equation = &flat.equations[row];
+    let residual = graph.sub(equation.rhs, equation.lhs);
+    let slope = graph.partial(residual, Leaf::der(var, 0));
+    Reach::new().depends_on(&graph, slope, |leaf| matches!(leaf, Leaf::Var { order, .. } if order > 0))
+}
+
 /// A variable that an equation computes and nothing else needs.
 struct Computed {
     row: usize,
@@ -552,7 +572,8 @@ struct Computed {
 /// The variables that nonlinear equations compute and nothing depends on, together with what is in turn computed from them.
 ///
 /// Variables that occur in one equation only are taken away together with it until none is left; of these the nonlinear equations, and
-/// those that need what they compute, stay away.
+/// those that need what they compute, stay away. An equation computes nothing if derivatives decide whether it does (x1 + x2 x1' = 0), or
+/// if it alone says how a variable moves (x' = x^2 + y with a free y): the derivative array needs it.
 fn computed_variables(flat: &FlatDae, culprits: &[Culprit]) -> Result<Vec<Computed>, Box<Finding>> {
     if culprits.is_empty() {
         return Ok(Vec::new());
@@ -560,6 +581,7 @@ fn computed_variables(flat: &FlatDae, culprits: &[Culprit]) -> Result<Vec<Comput
     let mut variables_of: Vec<Vec<VarId>> = Vec::with_capacity(flat.equations.len());
     let mut rows_of: FxHashMap<VarId, Vec<usize>> = FxHashMap::default();
     let mut is_differentiated = vec![false; flat.variables.len()];
+    let mut rates_of: Vec<Vec<VarId>> = vec![Vec::new(); flat.equations.len()];
     let (mut reach, mut leaves) = (Reach::new(), Vec::new());
     for (row, equation) in flat.equations.iter().enumerate() {
         reach.leaves(&flat.graph, &[equation.lhs, equation.rhs], &mut leaves);
@@ -569,6 +591,9 @@ fn computed_variables(flat: &FlatDae, culprits: &[Culprit]) -> Result<Vec<Comput
                 && flat.variables[var.index()].kind == VariableKind::Continuous
             {
                 is_differentiated[var.index()] |= order > 0;
+                if order > 0 {
+                    rates_of[row].push(var);
+                }
                 if !variables.contains(&var) {
                     variables.push(var);
                     rows_of.entry(var).or_default().push(row);
@@ -586,6 +611,9 @@ fn computed_variables(flat: &FlatDae, culprits: &[Culprit]) -> Result<Vec<Comput
             continue;
         }
         let Some(&row) = rows_of[&var].iter().find(|&&row| taken[row].is_none()) else { continue };
+        if !rates_of[row].is_empty() && has_moving_slope(flat, row, var) {
+            continue;
+        }
         taken[row] = Some(var);
         for other in &variables_of[row] {
             if let Some(n) = n_left.get_mut(other) {
@@ -600,15 +628,7 @@ fn computed_variables(flat: &FlatDae, culprits: &[Culprit]) -> Result<Vec<Comput
     let mut todo = Vec::new();
     for culprit in culprits {
         if taken[culprit.row].is_none() {
-            let name = match culprit.leaf {
-                Leaf::Var { var, .. } => flat.variables[var.index()].name.as_str(),
-                Leaf::Time => "time",
-            };
-            let text = equation_text(flat, culprit.row);
-            let message = format!("`{name}` enters nonlinearly in {text}");
-            return Err(Box::new(
-                Finding::error("nonlinear", flat.equations[culprit.row].span, message).with_names([name]),
-            ));
+            return Err(Box::new(culprit.finding(flat)));
         }
         todo.push(culprit.row);
     }
@@ -616,6 +636,13 @@ fn computed_variables(flat: &FlatDae, culprits: &[Culprit]) -> Result<Vec<Comput
         let Some(var) = taken[row].filter(|_| !is_away[row]) else { continue };
         is_away[row] = true;
         todo.extend(rows_of[&var].iter().copied().filter(|&other| other != row));
+    }
+    let moves_elsewhere = |var: &VarId| (0..is_away.len()).any(|row| !is_away[row] && rates_of[row].contains(var));
+    let is_motion = |row: usize| is_away[row] && !rates_of[row].iter().all(moves_elsewhere);
+    if (0..is_away.len()).any(is_motion)
+        && let Some(culprit) = culprits.iter().find(|culprit| is_motion(culprit.row)).or(culprits.first())
+    {
+        return Err(Box::new(culprit.finding(flat)));
     }
     Ok((0..is_away.len())
         .filter(|&row| is_away[row])

@@ -1,43 +1,52 @@
 //! Models whose structure misleads, rewritten until it does not.
 //!
-//! The offsets c_i, d_j of the Sigma-method are right if the system Jacobian D_ij = dF_i / dx_j^(d_j - c_i) is
-//! nonsingular. Where it is singular, an equation r depends on others in their leading derivatives: with I the
-//! equations it depends on, all differentiated at least as often as r, and J as many variables with D[I, J]
-//! nonsingular, the equations
+//! The offsets c_i, d_j of the Sigma-method are right if the system Jacobian D_ij = dF_i / dx_j^(d_j - c_i) is nonsingular. Where it is
+//! singular, an equation r depends on others in their leading derivatives: with I the equations it depends on, all differentiated at
+//! least as often as r, and J as many variables with D[I, J] nonsingular, the equations
 //!
 //! ```text
 //! F_i^(c_i - c_r) = 0,  i in I,     can be solved for  x_j^(d_j - c_r),  j in J,
 //! ```
 //!
-//! and put into F_r = 0 they leave an equation without leading derivatives. Replacing F_r by it lowers the number of
-//! free start values that structure promises, so that the process ends [@oki2023]. Three ways to write the new
-//! equation, simplest first:
+//! and put into F_r = 0 they leave an equation without leading derivatives. Replacing F_r by it lowers the number of free start
+//! values that structure promises, so that the process ends [@oki2023]. The new equation holds on the whole run because nothing of it
+//! belongs to one point:
 //!
-//! - F_r and F_i linear in the leading derivatives, the multipliers constant: the combination F_r + sum u_i F_i^(c_i
-//!   - c_r), from which the leading terms are dropped;
-//! - one equation in I, linear: the same with a multiplier that is an expression;
-//! - otherwise new variables y_j stand for x_j^(d_j - c_r) in copies of the equations in I and r, and the leading
-//!   derivatives outside J, on which the result does not depend, are replaced by their values at the point
-//!   (augmentation).
+//! - whether equations depend on each other is decided at several points at once, at other times and other values: a block is singular
+//!   only if it is singular at all of them, and pivots are chosen such that they vanish at none of them, if that is possible
+//!   (`dependency`). A rank that drops at one point only, such as that of t x = t^2 at t = 0, is no reason to rewrite anything;
+//! - where F_r and F_i are linear in the leading derivatives, Gaussian elimination on their coefficients as expressions in time and
+//!   states gives the combination F_r + sum u_i(t, x) F_i^(c_i - c_r), from which the leading terms are dropped;
+//! - otherwise new variables y_j stand for x_j^(d_j - c_r) in copies of the equations in I and r, and the leading derivatives outside
+//!   J, on which the result does not depend, are replaced by numbers (augmentation).
+//!
+//! The leading coefficients of F_r outside J vanish with the rank on solutions, and are dropped with the leading terms. What was written
+//! is watched along the run nevertheless (`watch`).
 
+mod dependency;
+mod generic;
 mod linear;
 mod redundant;
+mod watch;
 
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{Equation, FlatDae, Origin, StateSelect, ValueType, Variable, VariableKind};
-use daesy_graph::regular::{RegularDae, SolveBlock};
+use daesy_graph::regular::RegularDae;
 use daesy_graph::substitute::Substitution;
 use daesy_graph::traverse::Leaf;
-use daesy_graph::{Differentiator, Evaluator, ExprId, Graph, Span, VarId};
-use faer::Mat;
+use daesy_graph::{ExprId, Graph, Span, VarId};
 use thiserror::Error;
 
 use crate::arrays::JetPoint;
 use crate::regularize::{RegularizeError, regularize};
 use crate::words::{enumerate, equation_text};
 
+use dependency::{Dependency, find_dependencies};
+
+pub use generic::{GenericVerdict, generic_verdict};
 pub use linear::{Straightened, straighten_linear};
-pub use redundant::{Rewritten, rewrite};
+pub use redundant::{Rewritten, rewrite, special_start};
+pub use watch::{allowed_residual, watch, watched_equation};
 
 /// Why a model could not be rewritten.
 #[derive(Clone, Debug, Error)]
@@ -56,9 +65,17 @@ pub enum StraightenError {
         /// What the array says.
         expected: usize,
     },
-    /// A leading derivative has no finite value at the point.
+    /// A leading derivative has no finite value at any of the points.
     #[error("the leading derivatives are not finite at the start")]
     NotFinite,
+    /// The equations became too long.
+    #[error("the rewritten equations have {nodes} nodes, more than {limit}")]
+    TooLong {
+        /// Nodes of all expressions.
+        nodes: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// It did not end.
     #[error("the structure still misleads after {rounds} rounds of rewriting")]
     Endless {
@@ -74,8 +91,8 @@ pub struct StraightModel {
     pub flat: FlatDae,
     /// Its regular form.
     pub regular: RegularDae,
-    /// The point, with the new variables.
-    pub point: JetPoint,
+    /// The points, with the new variables.
+    pub points: Vec<JetPoint>,
     /// Equations of the flat model that were replaced, in order.
     pub replaced: Vec<usize>,
 }
@@ -83,40 +100,40 @@ pub struct StraightModel {
 /// Marks names of variables that were added.
 pub const ADDED: char = '$';
 
-/// Blocks with a singular value below this fraction of the largest are singular, after scaling rows and columns.
-const SINGULAR: f64 = 1e-9;
-
-/// Multipliers below this fraction of the largest are rounding errors.
-const NO_MULTIPLIER: f64 = 1e-8;
-
 const MAX_ROUNDS: usize = 60;
 
-/// Rewrites a model, of which `point` is a consistent point and `expected` the number of free start values, until its
-/// system Jacobian is nonsingular there.
+/// Rewritten models with more nodes than this are given up.
+const MAX_NODES: usize = 40_000;
+
+/// Rewrites a model, of which `points` are consistent points and `expected` the number of free start values, until its system Jacobian
+/// is nonsingular at one of them. The first point gives the values at which new variables start.
 ///
 /// # Errors
 /// When the process does not end in a model with as many free start values as expected.
-pub fn straighten(flat: &FlatDae, point: &JetPoint, expected: usize) -> Result<StraightModel, StraightenError> {
+pub fn straighten(flat: &FlatDae, points: &[JetPoint], expected: usize) -> Result<StraightModel, StraightenError> {
     let mut flat = flat.clone();
-    let mut point = point.clone();
+    let mut points = points.to_vec();
     let mut replaced = Vec::new();
     for _ in 0..MAX_ROUNDS {
         let regular = regularize(flat.clone())?;
-        let dependencies = find_dependencies(&regular, &point)?;
+        let dependencies = find_dependencies(&regular, &points)?;
         if dependencies.is_empty() {
             let structural = regular.verdict.degrees_of_freedom;
             if structural != expected {
                 return Err(StraightenError::Mismatch { structural, expected });
             }
-            return Ok(StraightModel { flat, regular, point, replaced });
+            return Ok(StraightModel { flat, regular, points, replaced });
         }
-        let mut rewriter = Rewriter { graph: regular.flat.graph.clone(), flat, regular: &regular, point };
+        let mut rewriter = Rewriter { graph: regular.flat.graph.clone(), flat, regular: &regular, points };
         for dependency in &dependencies {
             replaced.push(regular.equations[dependency.row].source as usize);
-            rewriter.rewrite(dependency)?;
+            rewriter.rewrite(dependency);
+        }
+        if rewriter.graph.len() > MAX_NODES {
+            return Err(StraightenError::TooLong { nodes: rewriter.graph.len(), limit: MAX_NODES });
         }
         rewriter.flat.graph = rewriter.graph;
-        (flat, point) = (rewriter.flat, rewriter.point);
+        (flat, points) = (rewriter.flat, rewriter.points);
     }
     Err(StraightenError::Endless { rounds: MAX_ROUNDS })
 }
@@ -146,173 +163,11 @@ pub fn straightened_finding(flat: &FlatDae, structural: usize, actual: usize, re
     finding
 }
 
-/// An equation that depends on others in the leading derivatives of a block.
-struct Dependency {
-    /// The equation r, as a position in the regular form.
-    row: usize,
-    /// The equations I.
-    others: Vec<usize>,
-    /// The unknowns J.
-    pivots: Vec<usize>,
-    /// All unknowns of the block.
-    block: std::ops::Range<usize>,
-}
-
-/// At most one dependency in each singular block.
-fn find_dependencies(regular: &RegularDae, point: &JetPoint) -> Result<Vec<Dependency>, StraightenError> {
-    let mut graph = regular.flat.graph.clone();
-    let leaves: Vec<Leaf> = regular.unknowns.iter().map(|unknown| Leaf::der(unknown.var, unknown.order)).collect();
-    let mut differentiator = Differentiator::new(&mut graph, &leaves);
-    let mut evaluator = Evaluator::new();
-    let mut found = Vec::new();
-    for block in &regular.blocks {
-        let matrix = block_matrix(regular, block, &mut graph, &mut differentiator, &mut evaluator, point)?;
-        found.extend(dependency(regular, block, &matrix));
-    }
-    Ok(found)
-}
-
-fn block_matrix(
-    regular: &RegularDae,
-    block: &SolveBlock,
-    graph: &mut Graph,
-    differentiator: &mut Differentiator,
-    evaluator: &mut Evaluator,
-    point: &JetPoint,
-) -> Result<Mat<f64>, StraightenError> {
-    let (start, len) = (block.start as usize, block.len as usize);
-    let mut matrix = Mat::<f64>::zeros(len, len);
-    for row in 0..len {
-        for entry in differentiator.gradient(graph, regular.equations[start + row].residual) {
-            let column = entry.column as usize;
-            if (start..start + len).contains(&column) {
-                let value = evaluator.evaluate_one(graph, entry.value, point);
-                if !value.is_finite() {
-                    return Err(StraightenError::NotFinite);
-                }
-                matrix[(row, column - start)] += value;
-            }
-        }
-    }
-    Ok(matrix)
-}
-
-/// Scales rows and columns to largest entry one.
-fn scaled(matrix: &Mat<f64>) -> Mat<f64> {
-    let (m, n) = matrix.shape();
-    let mut scaled = matrix.clone();
-    for _ in 0..3 {
-        for row in 0..m {
-            let size = (0..n).fold(0.0f64, |size, column| size.max(scaled[(row, column)].abs()));
-            if size > 0.0 {
-                (0..n).for_each(|column| scaled[(row, column)] /= size);
-            }
-        }
-        for column in 0..n {
-            let size = (0..m).fold(0.0f64, |size, row| size.max(scaled[(row, column)].abs()));
-            if size > 0.0 {
-                (0..m).for_each(|row| scaled[(row, column)] /= size);
-            }
-        }
-    }
-    scaled
-}
-
-/// Takes the rows of a singular block in the order of their differentiations, most first, until one depends on those
-/// before it.
-fn dependency(regular: &RegularDae, block: &SolveBlock, matrix: &Mat<f64>) -> Option<Dependency> {
-    let len = matrix.nrows();
-    let start = block.start as usize;
-    let matrix = scaled(matrix);
-    let is_singular = match daesy_pencil::svd(matrix.as_ref(), daesy_pencil::Vectors::None) {
-        Ok(parts) => {
-            let largest = parts.s.first().copied().unwrap_or(0.0);
-            parts.s.last().is_none_or(|&smallest| smallest <= SINGULAR * largest)
-        }
-        Err(_) => false,
-    };
-    if !is_singular {
-        return None;
-    }
-    let mut order: Vec<usize> = (0..len).collect();
-    order.sort_by_key(|&row| std::cmp::Reverse(regular.equations[start + row].differentiated));
-    let mut elimination = Elimination::new(len);
-    for &row in &order {
-        let line: Vec<f64> = (0..len).map(|column| matrix[(row, column)]).collect();
-        if let Some(multipliers) = elimination.add(row, line) {
-            let others: Vec<usize> = multipliers.iter().map(|&(other, _)| other).collect();
-            let mut inner = Elimination::new(len);
-            for &other in &others {
-                let line: Vec<f64> = (0..len).map(|column| matrix[(other, column)]).collect();
-                inner.add(other, line);
-            }
-            return Some(Dependency {
-                row: start + row,
-                others: others.iter().map(|&other| start + other).collect(),
-                pivots: inner.rows.iter().map(|row| start + row.pivot).collect(),
-                block: start..start + len,
-            });
-        }
-    }
-    None
-}
-
-/// Rows reduced one after the other, with the multipliers that made them.
-struct Elimination {
-    rows: Vec<ReducedRow>,
-    n: usize,
-}
-
-struct ReducedRow {
-    line: Vec<f64>,
-    pivot: usize,
-    /// The line as a combination of original rows.
-    multipliers: Vec<(usize, f64)>,
-}
-
-impl Elimination {
-    const fn new(n: usize) -> Self {
-        Self { rows: Vec::new(), n }
-    }
-
-    /// Adds a row, or says which earlier rows it is a combination of.
-    fn add(&mut self, row: usize, mut line: Vec<f64>) -> Option<Vec<(usize, f64)>> {
-        let size = line.iter().fold(0.0f64, |size, value| size.max(value.abs()));
-        let mut own = vec![0.0; 0];
-        let mut known: Vec<(usize, f64)> = vec![(row, 1.0)];
-        for reduced in &self.rows {
-            let factor = line[reduced.pivot] / reduced.line[reduced.pivot];
-            if factor != 0.0 {
-                line.iter_mut().zip(&reduced.line).for_each(|(value, pivot)| *value -= factor * pivot);
-                line[reduced.pivot] = 0.0;
-                known.extend(reduced.multipliers.iter().map(|&(of, multiplier)| (of, -factor * multiplier)));
-            }
-        }
-        known.sort_by_key(|&(of, _)| of);
-        let mut merged: Vec<(usize, f64)> = Vec::new();
-        for (of, multiplier) in known {
-            match merged.last_mut() {
-                Some(last) if last.0 == of => last.1 += multiplier,
-                _ => merged.push((of, multiplier)),
-            }
-        }
-        own.extend(line.iter().map(|value| value.abs()));
-        let pivot = (0..self.n).max_by(|&a, &b| own[a].total_cmp(&own[b]))?;
-        if own[pivot] <= SINGULAR * size.max(f64::MIN_POSITIVE) {
-            let largest = merged.iter().fold(0.0f64, |size, (_, multiplier)| size.max(multiplier.abs()));
-            merged.retain(|&(of, multiplier)| of != row && multiplier.abs() > NO_MULTIPLIER * largest);
-            return Some(merged);
-        }
-        self.rows.push(ReducedRow { line, pivot, multipliers: merged });
-        None
-    }
-}
-
 struct Rewriter<'a> {
     graph: Graph,
     flat: FlatDae,
     regular: &'a RegularDae,
-    point: JetPoint,
+    points: Vec<JetPoint>,
 }
 
 /// An equation as a linear function of leading derivatives.
@@ -323,7 +178,7 @@ struct LeadingForm {
 }
 
 impl Rewriter<'_> {
-    fn rewrite(&mut self, dependency: &Dependency) -> Result<(), StraightenError> {
+    fn rewrite(&mut self, dependency: &Dependency) {
         let target = &self.regular.equations[dependency.row];
         let lowest = target.differentiated;
         let residual = self.derivative(dependency.row, 0);
@@ -349,7 +204,6 @@ impl Rewriter<'_> {
         self.flat.equations[source].lhs = new;
         self.flat.equations[source].rhs = zero;
         self.flat.equations[source].origin = Origin::Equation;
-        Ok(())
     }
 
     /// A derivative of an equation of the regular form.
@@ -374,7 +228,8 @@ impl Rewriter<'_> {
         Some(LeadingForm { coefficients, remainder: form.remainder })
     }
 
-    /// The new equation without new variables, where the leading derivatives enter linearly.
+    /// The new equation without new variables, where the leading derivatives enter linearly: Gaussian elimination with the pivots in the
+    /// order in which they were found, which do not vanish at the points. None if an equation is not linear.
     fn combination(
         &mut self,
         dependency: &Dependency,
@@ -382,65 +237,40 @@ impl Rewriter<'_> {
         others: &[ExprId],
         leading: &[Option<Leaf>],
     ) -> Option<ExprId> {
-        let own = self.leading_form(residual, leading)?;
-        let forms: Vec<LeadingForm> =
-            others.iter().map(|&other| self.leading_form(other, leading)).collect::<Option<_>>()?;
+        let mut own = self.leading_form(residual, leading)?;
+        let mut forms: Vec<LeadingForm> = Vec::with_capacity(others.len());
         let pivots: Vec<usize> = dependency.pivots.iter().map(|at| at - dependency.block.start).collect();
-        if others.is_empty() {
-            return Some(own.remainder);
-        }
-        let here = self.multipliers(&own, &forms, &pivots, &self.point.clone())?;
-        let is_constant = (1..=2).all(|seed| {
-            let beside = beside(&self.point, seed);
-            let there = self.multipliers(&own, &forms, &pivots, &beside);
-            there.is_some_and(|there| {
-                here.iter().zip(&there).all(|(a, b)| (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1e-3))
-            })
-        });
-        let is_number = |form: &LeadingForm, graph: &Graph| {
-            pivots.iter().all(|&at| form.coefficients[at].is_none_or(|value| graph.as_number(value).is_some()))
-        };
-        let is_plain = here.iter().all(|value| (value.abs() - 1.0).abs() < 1e-12)
-            || is_number(&own, &self.graph) && forms.iter().all(|form| is_number(form, &self.graph));
-        if is_constant && (is_plain || others.len() > 1) {
-            let mut terms = vec![own.remainder];
-            for (form, value) in forms.iter().zip(&here) {
-                let rounded = value.round();
-                let value = if (value - rounded).abs() < 1e-12 * value.abs() { rounded } else { *value };
-                let factor = self.graph.number(value);
-                terms.push(self.graph.mul(factor, form.remainder));
+        for &other in others {
+            let mut form = self.leading_form(other, leading)?;
+            for (at, reduced) in forms.iter().enumerate() {
+                self.reduce(&mut form, reduced, &pivots[at..])?;
             }
-            return Some(self.graph.sum(&terms));
+            forms.push(form);
         }
-        if let ([form], [pivot]) = (&forms[..], &pivots[..]) {
-            // coefficient_i F_r - coefficient_r F_i
-            let (below, above) = (form.coefficients[*pivot]?, own.coefficients[*pivot]?);
-            let ratio = self.graph.div(above, below);
-            let other = self.graph.mul(ratio, form.remainder);
-            return Some(self.graph.sub(own.remainder, other));
+        for (at, reduced) in forms.iter().enumerate() {
+            self.reduce(&mut own, reduced, &pivots[at..])?;
         }
-        None
+        Some(own.remainder)
     }
 
-    /// The u with F_r + sum u_i F_i free of leading derivatives at a point.
-    fn multipliers(
-        &mut self,
-        own: &LeadingForm,
-        forms: &[LeadingForm],
-        pivots: &[usize],
-        point: &JetPoint,
-    ) -> Option<Vec<f64>> {
-        use faer::linalg::solvers::Solve;
-        let mut evaluator = Evaluator::new();
-        let mut value = |form: &LeadingForm, column: usize| {
-            form.coefficients[column].map_or(0.0, |expr| evaluator.evaluate_one(&self.graph, expr, point))
-        };
-        let n = forms.len();
-        let matrix = Mat::from_fn(n, n, |column, row| value(&forms[row], pivots[column]));
-        let rhs = Mat::from_fn(n, 1, |column, _| -value(own, pivots[column]));
-        let solution = matrix.full_piv_lu().solve(&rhs);
-        let found: Vec<f64> = (0..n).map(|row| solution[(row, 0)]).collect();
-        found.iter().all(|value| value.is_finite()).then_some(found)
+    /// Subtracts the multiple of an equation that removes the first of the pivots.
+    fn reduce(&mut self, form: &mut LeadingForm, by: &LeadingForm, pivots: &[usize]) -> Option<()> {
+        let (pivot, later) = pivots.split_first()?;
+        let Some(above) = form.coefficients[*pivot].take() else { return Some(()) };
+        let factor = self.graph.div(above, by.coefficients[*pivot]?);
+        for &column in later {
+            if let Some(value) = by.coefficients[column] {
+                let product = self.graph.mul(factor, value);
+                let left = match form.coefficients[column] {
+                    Some(known) => self.graph.sub(known, product),
+                    None => self.graph.neg(product),
+                };
+                form.coefficients[column] = Some(left).filter(|&left| self.graph.as_number(left) != Some(0.0));
+            }
+        }
+        let product = self.graph.mul(factor, by.remainder);
+        form.remainder = self.graph.sub(form.remainder, product);
+        Some(())
     }
 
     /// The new equation with new variables for leading derivatives.
@@ -455,7 +285,7 @@ impl Rewriter<'_> {
         for (offset, leaf) in leading.iter().enumerate() {
             let Some(Leaf::Var { var, order }) = *leaf else { continue };
             let at = dependency.block.start + offset;
-            let value = self.point.derivative(var, usize::from(order));
+            let value = self.points.first().map_or(0.0, |point| point.derivative(var, usize::from(order)));
             let replacement = if dependency.pivots.contains(&at) {
                 let added = VarId(self.flat.variables.len() as u32);
                 let start = self.graph.number(value);
@@ -465,9 +295,11 @@ impl Rewriter<'_> {
                 let n_same = self.flat.variables.iter().filter(|known| known.name.starts_with(&name)).count();
                 let name = if n_same == 0 { name } else { format!("{name}.{n_same}") };
                 self.flat.variables.push(added_variable(name, start, nominal, span));
-                let series = self.point.shifted(var, usize::from(order));
-                self.point.coefficients.resize(self.flat.variables.len(), Vec::new());
-                self.point.coefficients[added.index()] = series;
+                for point in &mut self.points {
+                    let series = point.shifted(var, usize::from(order));
+                    point.coefficients.resize(self.flat.variables.len(), Vec::new());
+                    point.coefficients[added.index()] = series;
+                }
                 self.graph.var(added)
             } else {
                 self.graph.number(value)
@@ -509,16 +341,4 @@ fn added_variable(name: String, start: ExprId, nominal: Option<ExprId>, span: Sp
         state_select: StateSelect::Never,
         span,
     }
-}
-
-/// A point a little aside, the same for the same seed.
-fn beside(point: &JetPoint, seed: u32) -> JetPoint {
-    let mut moved = point.clone();
-    let mut state = 0x9E37_79B9u32.wrapping_mul(seed);
-    for value in moved.coefficients.iter_mut().filter(|series| series.len() > 1).flatten() {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let random = f64::from(state >> 8) / f64::from(1u32 << 24) - 0.5;
-        *value += 0.02 * random * value.abs().max(0.1);
-    }
-    moved
 }

@@ -22,7 +22,7 @@ pub mod problem;
 pub mod source;
 pub mod start_point;
 pub mod stochastic;
-mod straighten;
+pub mod straighten;
 pub mod structure_map;
 pub mod study;
 pub mod table;

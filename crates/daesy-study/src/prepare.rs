@@ -109,7 +109,7 @@ pub fn prepare(loaded: &Loaded, purpose: Purpose) -> Result<Prepared, Failure> {
 /// A way from a flat model on.
 pub(crate) struct Road<'a> {
     pub(crate) loaded: &'a Loaded,
-    purpose: Purpose,
+    pub(crate) purpose: Purpose,
     pub(crate) data: Option<Arc<Data>>,
 }
 

@@ -2,15 +2,23 @@
 //! others say the same. How is in [`daesy_structure::straighten`]; here is decided whether.
 
 use daesy_graph::finding::Finding;
-use daesy_structure::array_verdict::{MAX_UNKNOWNS, analyze_at};
-use daesy_structure::arrays::ArrayInputs;
-use daesy_structure::straighten::{Rewritten, rewrite, straighten_linear};
+use daesy_graph::flat::FlatDae;
+use daesy_graph::regular::RegularDae;
+use daesy_integrate::{SimulateOptions, Simulation};
+use daesy_structure::array_verdict::{MAX_UNKNOWNS, analyze_aside, analyze_at};
+use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs};
+use daesy_structure::straighten::{
+    GenericVerdict, Rewritten, allowed_residual, generic_verdict, rewrite, special_start, straighten_linear, watch,
+    watched_equation,
+};
 use daesy_structure::verify::is_leading_regular;
 
+use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::load::Loaded;
-use crate::prepare::{Prepared, Road, start_time};
+use crate::prepare::{Prepared, Relations, Road, start_time};
 use crate::start_point::start_point;
+use crate::study::QuantityValue;
 
 /// A model that can be solved.
 pub(crate) struct Straight {
@@ -26,8 +34,11 @@ pub(crate) struct Straight {
 /// Diagnostics in the model's words.
 pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
     let flat = &road.loaded.flat;
+    // Only trajectories are compared with what was written.
+    let is_watched = road.purpose.relations == Relations::Held;
+    let watched = |new: FlatDae| if is_watched { watch(&new, flat) } else { new };
     if let Some(straightened) = straighten_linear(flat) {
-        let prepared = road.compiled(&straightened.flat)?;
+        let prepared = road.compiled(&watched(straightened.flat))?;
         return Ok(Straight { prepared, findings: vec![straightened.finding] });
     }
     let prepared = road.compiled(flat);
@@ -37,6 +48,7 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
         Err(_) => rewrite_unbalanced(road.loaded, time),
     };
     let straight = rewritten.and_then(|Rewritten { flat, findings }| {
+        let flat = if findings.is_empty() { flat } else { watched(flat) };
         road.compiled(&flat).ok().map(|prepared| Straight { prepared, findings })
     });
     match straight {
@@ -60,11 +72,51 @@ fn rewrite_prepared(loaded: &Loaded, prepared: &Prepared, time: f64) -> Option<R
         starts.push(starts[0].with_values(regular, &point));
     }
     let is_started = starts.len() > 1;
-    let analysis = analyze_at(&loaded.flat, Some(regular), &starts, ArrayInputs::Given).ok()?;
-    let rewritten = rewrite(&loaded.flat, &analysis, regular.verdict.degrees_of_freedom)?;
-    // Without anything rewritten only the start is new, which is of use where none was found.
+    let structural = regular.verdict.degrees_of_freedom;
+    let at_start = analyze_at(&loaded.flat, Some(regular), &starts, ArrayInputs::Given).ok();
+    let generic = beside_start(loaded, Some(regular), time, at_start.as_ref())?;
+    let mut rewritten = rewrite(&loaded.flat, at_start.as_ref(), &generic, Some(structural))?;
+    // Without anything rewritten only the start is new, which is of use where none was found or where it is special.
     let has_events = !loaded.flat.when_clauses.is_empty() || !regular.discrete.is_empty();
-    if rewritten.findings.is_empty() && (is_started || has_events) { None } else { Some(rewritten) }
+    if rewritten.findings.is_empty() {
+        if has_events {
+            return None;
+        }
+        if is_started {
+            rewritten.findings.push(special_start(&loaded.flat, time));
+        }
+    }
+    Some(rewritten)
+}
+
+/// Times at which the verdict of the start is confirmed, as fractions of the run: none that a model is likely to single out.
+const ASIDE: [f64; 4] = [0.0173, 0.2718, 0.6137, 0.9391];
+
+/// What derivative arrays say at other times and values than those of the start.
+fn beside_start(
+    loaded: &Loaded,
+    regular: Option<&RegularDae>,
+    time: f64,
+    at_start: Option<&ArrayAnalysis>,
+) -> Option<GenericVerdict> {
+    let structural = regular.map(|regular| regular.verdict.degrees_of_freedom);
+    let stop = study_stop_time(loaded, time);
+    let mut points = Vec::new();
+    for (seed, fraction) in ASIDE.into_iter().enumerate() {
+        let point = start_point(loaded, time + fraction * (stop - time))?;
+        points.push(point.aside(&loaded.flat, at_start, seed as u32 + 1));
+    }
+    generic_verdict(analyze_aside(&loaded.flat, regular, &points), structural)
+}
+
+/// The time at which a study or an `experiment` annotation stops, where it is a number.
+fn study_stop_time(loaded: &Loaded, start: f64) -> f64 {
+    let asked = loaded.study.as_ref().and_then(|study| study.simulate.stop.as_ref());
+    let stop = match asked.map(|quantity| &quantity.value) {
+        Some(QuantityValue::Number(stop)) => Some(*stop),
+        _ => loaded.flat.experiment.stop,
+    };
+    stop.filter(|stop| stop.is_finite() && *stop > start).unwrap_or(start + 1.0)
 }
 
 /// Rewrites a model with more equations than unknowns, if those that are too many follow from the others.
@@ -77,5 +129,39 @@ fn rewrite_unbalanced(loaded: &Loaded, time: f64) -> Option<Rewritten> {
     if !analysis.free.is_empty() || analysis.form.v == 0 {
         return None;
     }
-    rewrite(&loaded.flat, &analysis, analysis.form.d)
+    let generic = beside_start(loaded, None, time, Some(&analysis))?;
+    rewrite(&loaded.flat, Some(&analysis), &generic, None)
+}
+
+/// Compares a trajectory with the equations as they were written ([`watch`]): `constraint_residual_max` becomes the largest residual.
+///
+/// # Errors
+/// When an equation is violated by more than the tolerances allow.
+pub fn compare_with_original(
+    original: &FlatDae,
+    observed: &[String],
+    simulation: &mut Simulation,
+    options: &SimulateOptions,
+) -> Result<(), Diagnostic> {
+    let allowed = allowed_residual(options.rtol, options.atol);
+    for (column, name) in observed.iter().enumerate() {
+        let Some(equation) = watched_equation(name).and_then(|at| original.equations.get(at)) else { continue };
+        for (&time, row) in simulation.times.iter().zip(&simulation.rows) {
+            let residual = row[column].abs();
+            simulation.constraint_residual_max = simulation.constraint_residual_max.max(residual);
+            if residual > allowed {
+                let message = format!(
+                    "at t = {time} the solution of the rewritten equations does not satisfy `{}`: its residual is {residual:.1e} of its \
+                     terms",
+                    original.equation_text(equation)
+                );
+                let finding = Finding::error("equation-violated", equation.span, message).with_help(
+                    "the way equations depend on each other changes on the way; end the simulation before, write the equations so \
+                     that they stay independent, or tighten rtol",
+                );
+                return Err(Diagnostic::resolve(&finding, &original.sources));
+            }
+        }
+    }
+    Ok(())
 }

@@ -275,7 +275,7 @@ fn equations_of(loaded: &Loaded, start: &StartPoint, analysis: &ArrayAnalysis) -
         .ok()
         .filter(|regular| !daesy_structure::verify::is_leading_regular(regular, &point))
         .and_then(|_| array_verdict::analyze_at(&flat, None, std::slice::from_ref(start), ArrayInputs::Given).ok())
-        .and_then(|given| straighten(&flat, &given.point, given.form.d).ok());
+        .and_then(|given| straighten(&flat, &[given.point], given.form.d).ok());
     match straight {
         Some(straight) if !straight.flat.variables.iter().any(|variable| variable.name.starts_with(ADDED)) => {
             Written { flat: straight.flat, point }

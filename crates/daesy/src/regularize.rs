@@ -6,11 +6,12 @@
 
 use std::fmt::Write as _;
 
-use daesy_graph::Span;
 use daesy_graph::finding::{Finding, Level, nearest};
+use daesy_graph::{CoefficientKind, ExprId, FlatDae, Leaf, Reach, Span, VarId, VariableKind};
 use daesy_pencil::{
-    InputRole, Mat, OutputEquation, PencilError, RankTolerance, RedundantEquations, Reinterpretation, StrangenessFree,
-    StrangenessOptions, Wishes, regularizing_feedback, reinterpret, remove_feedthrough, strangeness_free,
+    FeedthroughFree, InputRole, Mat, OutputEquation, PencilError, RankTolerance, RedundantEquations, Reinterpretation,
+    StrangenessFree, StrangenessOptions, Wishes, regularizing_feedback, reinterpret, remove_feedthrough,
+    strangeness_free,
 };
 use daesy_structure::chosen_form::{DUST, Matrices, in_chosen};
 use daesy_structure::linearize::{LinearKind, LinearModel, SeparateOutput};
@@ -21,6 +22,7 @@ use serde_json::{Map, Value, json};
 use crate::diagnostic::Diagnostic;
 use crate::load::Loaded;
 use crate::prepare::start_time;
+use crate::start_point::start_point;
 use crate::study::StudyModel;
 
 /// What to regularize and how.
@@ -70,6 +72,8 @@ pub struct Feedthrough {
     pub g: Vec<f64>,
     /// Names of the outputs.
     pub outputs: Vec<String>,
+    /// Coefficients of the derivatives of the inputs beside `E`, where some enter.
+    pub input_rates: Option<Mat<f64>>,
 }
 
 /// A regularizing feedback `u = K x + w`.
@@ -148,7 +152,12 @@ pub fn regularize(loaded: &Loaded, options: &RegularizeOptions) -> Result<Regula
     let mut diagnostics = loaded.diagnostics.clone();
     let form = strangeness_free(&model, time, &strangeness_options(&model, options))
         .map_err(|error| vec![resolve(&explain(&model, &error))])?;
-    diagnostics.extend(redundancy(&model, &form, options).iter().map(resolve));
+    let contradiction = contradiction(loaded, &model, &form, options, time);
+    diagnostics.extend(redundancy(&model, &form, contradiction, options).iter().map(resolve));
+    diagnostics.extend(changing_ranks(&model, &form, options, time).iter().map(resolve));
+    if options.remove_feedthrough {
+        nonlinear_feedthrough(loaded, &model).map_or(Ok(()), |finding| Err(vec![resolve(&finding)]))?;
+    }
     if diagnostics.iter().any(|diagnostic| diagnostic.level == Level::Error) {
         return Err(diagnostics);
     }
@@ -202,7 +211,8 @@ pub fn regularize(loaded: &Loaded, options: &RegularizeOptions) -> Result<Regula
     } else {
         None
     };
-    let text = Writer { names: &names, states: &states, inputs: &inputs };
+    let forcing = Forcing::new(flat, &model, &form);
+    let text = Writer { names: &names, states: &states, inputs: &inputs, forcing: &forcing };
     let smallest_gap = form.rank_decisions.iter().map(|decision| decision.gap).fold(f64::INFINITY, f64::min);
     Ok(Regularized {
         model: flat.model.clone(),
@@ -266,8 +276,150 @@ fn own(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
+/// Times beside the one that was asked for, at which forcing and inputs are looked at too: what cancels at one time need not at others.
+const OTHER_TIMES: [f64; 3] = [0.0, 0.3719, 1.137];
+
+/// By how much redundant equations contradict each other, relative to their terms, at the worst of several times.
+fn contradiction(
+    loaded: &Loaded,
+    model: &LinearModel,
+    form: &StrangenessFree,
+    options: &RegularizeOptions,
+    time: f64,
+) -> f64 {
+    if form.v == 0 {
+        return 0.0;
+    }
+    let at = |offset: f64| {
+        let time = time + offset;
+        let inputs = if options.given_inputs { given_inputs(loaded, model, time, form.mu) } else { Vec::new() };
+        let there = strangeness_free(model, time, &strangeness_options(model, options)).ok()?;
+        (there.v > 0).then(|| there.contradiction_with(&inputs))
+    };
+    OTHER_TIMES.into_iter().filter_map(at).fold(0.0, f64::max)
+}
+
+/// The inputs of the study and their derivatives at a time; nothing if one has no value.
+fn given_inputs(loaded: &Loaded, model: &LinearModel, time: f64, n_derivatives: usize) -> Vec<Vec<f64>> {
+    let Some(start) = start_point(loaded, time) else { return Vec::new() };
+    let vars: Option<Vec<VarId>> = model.inputs.iter().map(|name| loaded.flat.find(name)).collect();
+    let Some(vars) = vars else { return Vec::new() };
+    (0..=n_derivatives).map(|k| vars.iter().map(|&var| start.point.derivative(var, k)).collect()).collect()
+}
+
+/// The note that ranks differ just beside the time.
+fn changing_ranks(
+    model: &LinearModel,
+    form: &StrangenessFree,
+    options: &RegularizeOptions,
+    time: f64,
+) -> Option<Finding> {
+    if model.kind == LinearKind::Constant {
+        return None;
+    }
+    let step = 7.31e-4 * time.abs().max(1.0);
+    [time + step, time - step].into_iter().find_map(|beside| {
+        let other = strangeness_free(model, beside, &strangeness_options(model, options)).ok()?;
+        if (other.mu, other.d, other.a, other.v) == (form.mu, form.d, form.a, form.v) {
+            return None;
+        }
+        let message = format!(
+            "ranks change near t = {time}: beside it, at t = {beside}, there are {} differential and {} algebraic equations with \
+             strangeness index {}, so that the form given here holds at t = {time} alone",
+            other.d, other.a, other.mu
+        );
+        let help = "choose another --time for the form that holds around it";
+        Some(Finding::warning("ranks-change", Span::NONE, message).with_help(help))
+    })
+}
+
+/// An output that depends nonlinearly on the states, and on an input.
+fn nonlinear_feedthrough(loaded: &Loaded, model: &LinearModel) -> Option<Finding> {
+    let flat = &loaded.flat;
+    let (mut reach, mut leaves) = (Reach::new(), Vec::new());
+    model.computed.iter().find_map(|computed| {
+        let var = flat.find(&computed.name).filter(|var| flat.variables[var.index()].is_output)?;
+        flat.equations.iter().find_map(|equation| {
+            reach.leaves(&flat.graph, &[equation.lhs, equation.rhs], &mut leaves);
+            let is_input = |var: VarId| flat.variables[var.index()].kind == VariableKind::Input;
+            let has = |is_meant: &dyn Fn(VarId) -> bool| {
+                leaves.iter().find_map(|leaf| match *leaf {
+                    Leaf::Var { var, .. } if is_meant(var) => Some(var),
+                    _ => None,
+                })
+            };
+            has(&|found| found == var)?;
+            let input = &flat.variables[has(&is_input)?.index()].name;
+            let message = format!(
+                "the input `{input}` feeds through to the output `{}`, which is nonlinear: {}",
+                computed.name,
+                flat.equation_text(equation)
+            );
+            let help =
+                "--remove-feedthrough makes states of linear outputs; write the linear part as an output of its own";
+            let names = [computed.name.as_str(), input.as_str()];
+            Some(Finding::error("feedthrough", equation.span, message).with_names(names).with_help(help))
+        })
+    })
+}
+
+/// The forcing of each equation of a form with constant coefficients as a text, where it depends on time.
+struct Forcing {
+    differential: Vec<Option<String>>,
+    algebraic: Vec<Option<String>>,
+}
+
+impl Forcing {
+    fn new(flat: &FlatDae, model: &LinearModel, form: &StrangenessFree) -> Self {
+        if model.kind != LinearKind::Constant {
+            return Self { differential: vec![None; form.d], algebraic: vec![None; form.a] };
+        }
+        let mut flat = flat.clone();
+        let derivatives = model.forcing_expressions(&mut flat.graph, form.mu);
+        let own = std::slice::from_ref(&form.differential_multipliers);
+        let mut texts = |levels: &[Mat<f64>], n: usize| -> Vec<Option<String>> {
+            (0..n).map(|row| forcing_text(&mut flat, &derivatives, levels, row)).collect()
+        };
+        Self { differential: texts(own, form.d), algebraic: texts(&form.algebraic_multipliers, form.a) }
+    }
+}
+
+/// `sum over k of multipliers[k] f^(k)` for a row, as a text; None if it does not depend on time.
+fn forcing_text(
+    flat: &mut FlatDae,
+    derivatives: &[Vec<ExprId>],
+    multipliers: &[Mat<f64>],
+    row: usize,
+) -> Option<String> {
+    let largest =
+        multipliers.iter().map(|level| (0..level.ncols()).fold(0.0f64, |size, at| size.max(level[(row, at)].abs())));
+    let largest = largest.fold(0.0, f64::max);
+    let mut terms = Vec::new();
+    let mut varies = false;
+    for (order, level) in multipliers.iter().enumerate() {
+        for (at, list) in derivatives.iter().enumerate() {
+            let factor = level[(row, at)];
+            let Some(&expr) = list.get(order).filter(|_| factor.abs() > DUST * largest) else { continue };
+            let kinds = &flat.variables;
+            let kind = Reach::new().coefficient_kind(&flat.graph, expr, &|var| kinds[var.index()].kind);
+            varies |= kind > CoefficientKind::Parameter;
+            let nearest = factor.round();
+            let factor = if (factor - nearest).abs() <= DUST * nearest.abs() { nearest } else { factor };
+            let factor = flat.graph.number(factor);
+            terms.push(flat.graph.mul(factor, expr));
+        }
+    }
+    let sum = flat.graph.sum(&terms);
+    varies.then(|| flat.text(sum))
+}
+
 /// What is to be said about redundant equations.
-fn redundancy(model: &LinearModel, form: &StrangenessFree, options: &RegularizeOptions) -> Option<Finding> {
+fn redundancy(
+    model: &LinearModel,
+    form: &StrangenessFree,
+    contradiction: f64,
+    options: &RegularizeOptions,
+) -> Option<Finding> {
     if form.v == 0 {
         return None;
     }
@@ -275,7 +427,7 @@ fn redundancy(model: &LinearModel, form: &StrangenessFree, options: &RegularizeO
     let texts: Vec<&str> = form.redundant_equations.iter().map(|&at| model.equations[at].text.as_str()).collect();
     let listed = enumerate(&texts, 8);
     let n = form.v;
-    let is_contradiction = form.contradiction > StrangenessOptions::default().contradiction;
+    let is_contradiction = contradiction > StrangenessOptions::default().contradiction;
     let mut finding = if !is_contradiction {
         let message = format!("{n} of these equations can be left out, since they follow from each other: {listed}");
         Finding::note("redundant-equations", first, message)
@@ -360,6 +512,7 @@ fn without_feedthrough(
     let a = stack(Some(&matrices.a1), Some(&matrices.a2), n);
     let b = stack(Some(&matrices.b1), Some(&matrices.b2), matrices.b1.ncols());
     let f: Vec<f64> = matrices.f1.iter().chain(&matrices.f2).copied().collect();
+    let rates = matrices.input_rates.as_ref().map(|rates| stack(Some(rates), None, rates.ncols()));
     let free = remove_feedthrough(&e, &a, &b, &f, output, tolerance)
         .map_err(|error| vec![Diagnostic::error("feedthrough", error.to_string())])?;
     let names: Vec<String> = outputs.iter().map(|output| output.name.clone()).collect();
@@ -372,7 +525,12 @@ fn without_feedthrough(
             combination_text(&terms)
         })
         .collect();
-    Ok(Feedthrough { added, e: free.e, a: free.a, b: free.b, f: free.f, c: free.c, g: free.g, outputs: names })
+    let input_rates = rates.map(|rates| {
+        let known = |row: usize, column: usize| if row < rates.nrows() { rates[(row, column)] } else { 0.0 };
+        Mat::from_fn(rates.nrows() + free.n_added, rates.ncols(), known)
+    });
+    let FeedthroughFree { e, a, b, f, c, g, .. } = free;
+    Ok(Feedthrough { added, e, a, b, f, c, g, outputs: names, input_rates })
 }
 
 fn derivative_name(name: &str, order: usize) -> String {
@@ -405,6 +563,22 @@ struct Writer<'a> {
     names: &'a [&'a str],
     states: &'a [usize],
     inputs: &'a [usize],
+    forcing: &'a Forcing,
+}
+
+/// A sum with the forcing at its end: a number, or a text where it depends on time.
+fn with_forcing(mut terms: Vec<Term>, number: f64, text: Option<&String>) -> String {
+    let Some(text) = text else {
+        terms.push(Term { factor: number, name: String::new() });
+        return combination_text(&terms);
+    };
+    match terms.iter().all(|term| term.factor == 0.0) {
+        true => text.clone(),
+        false => match text.strip_prefix('-') {
+            Some(rest) if !rest.contains(['+', '-']) => format!("{} - {rest}", combination_text(&terms)),
+            _ => format!("{} + {text}", combination_text(&terms)),
+        },
+    }
 }
 
 impl Writer<'_> {
@@ -423,8 +597,8 @@ impl Writer<'_> {
         }
         self.terms(&matrices.a1, row, self.states, 0, &mut right);
         self.terms(&matrices.b1, row, self.inputs, 0, &mut right);
-        right.push(Term { factor: matrices.f1[row], name: String::new() });
-        format!("{} = {}", combination_text(&left), combination_text(&right))
+        let right = with_forcing(right, matrices.f1[row], self.forcing.differential[row].as_ref());
+        format!("{} = {right}", combination_text(&left))
     }
 
     fn algebraic(&self, matrices: &Matrices, row: usize) -> String {
@@ -434,8 +608,7 @@ impl Writer<'_> {
         for (order, matrix) in matrices.b2_derivatives.iter().enumerate() {
             self.terms(matrix, row, self.inputs, order + 1, &mut terms);
         }
-        terms.push(Term { factor: matrices.f2[row], name: String::new() });
-        format!("0 = {}", combination_text(&terms))
+        format!("0 = {}", with_forcing(terms, matrices.f2[row], self.forcing.algebraic[row].as_ref()))
     }
 }
 
@@ -494,7 +667,7 @@ impl Regularized {
             .collect();
         keys.insert("variables".into(), json!({ "states": self.states, "inputs": self.inputs, "moved": moved }));
         if let Some(free) = &self.feedthrough {
-            let value = json!({
+            let mut value = json!({
                 "removed": true,
                 "outputs_added_as_states": free.added,
                 "outputs": free.outputs,
@@ -503,6 +676,9 @@ impl Regularized {
                     "C": rows_of(&free.c), "g": free.g,
                 },
             });
+            if let Some(rates) = &free.input_rates {
+                value["matrices"]["E13"] = rows_of(rates);
+            }
             keys.insert("feedthrough".into(), value);
         }
         if let Some(feedback) = &self.feedback {

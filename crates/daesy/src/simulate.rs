@@ -5,6 +5,7 @@ use daesy_graph::finding::Level;
 use daesy_graph::flat::FlatDae;
 use daesy_integrate::{IntegrateError, SimulateOptions, Simulation, Slide};
 use daesy_structure::straighten::ADDED;
+use daesy_study::straighten::compare_with_original;
 use daesy_system::DaeSystem;
 use serde_json::{Map, Value, json};
 
@@ -221,14 +222,17 @@ fn run_prepared(
     inputs: &StudyInputs,
     options: &SimulateOptions,
 ) -> Result<Transferred, Attempt> {
-    simulate_with_transfer(flat, &prepared.system, parameters, inputs, inputs.impulses(), options).map_err(|failure| {
-        match failure {
-            TransferFailure::Integration(error) => Attempt::Integration(error),
-            TransferFailure::Refused(finding) => {
-                Attempt::Failed(Failure::Input(vec![Diagnostic::resolve(&finding, &flat.sources)]))
-            }
+    let run = simulate_with_transfer(flat, &prepared.system, parameters, inputs, inputs.impulses(), options);
+    let mut traced = run.map_err(|failure| match failure {
+        TransferFailure::Integration(error) => Attempt::Integration(error),
+        TransferFailure::Refused(finding) => {
+            Attempt::Failed(Failure::Input(vec![Diagnostic::resolve(&finding, &flat.sources)]))
         }
-    })
+    })?;
+    let observed = &prepared.system.description().observed;
+    compare_with_original(flat, observed, &mut traced.simulation, options)
+        .map_err(|diagnostic| Attempt::Failed(Failure::Method(vec![diagnostic])))?;
+    Ok(traced)
 }
 
 /// Intervals of sliding that are told one by one.

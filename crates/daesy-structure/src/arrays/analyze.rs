@@ -63,6 +63,8 @@ pub struct ArrayAnalysis {
     pub free_starts: Vec<Derivative>,
     /// Columns of the first-order form.
     pub n_columns: usize,
+    /// What each of them is.
+    pub columns: Vec<Derivative>,
     /// Variables left out of the array, each with an equation of its own.
     pub n_eliminated: usize,
     /// Whether solutions are unique.
@@ -207,6 +209,12 @@ fn ranks(
         undetermined,
         free_starts,
         n_columns,
+        columns: (0..n_columns)
+            .map(|column| {
+                let (var, order) = model.column(column);
+                Derivative { var, order: order as u16 }
+            })
+            .collect(),
         n_eliminated: 0,
         rank_decisions,
         form,

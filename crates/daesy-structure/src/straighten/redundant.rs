@@ -1,12 +1,15 @@
-//! Models that their derivative arrays show to be redundant or misled by structure, rewritten at the point of the analysis.
+//! Models that their derivative arrays show to be redundant or misled by structure, rewritten.
+//!
+//! What is done follows from the verdict beside the start ([`GenericVerdict`]); the start itself gives start values only. An equation is
+//! left out if the same one is redundant at all points, at other times too, and nothing contradicts there.
 
-use daesy_graph::VarId;
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{Equation, FlatDae, Origin, VariableKind};
+use daesy_graph::{Span, VarId};
 
-use super::{straighten, straightened_finding};
+use super::{GenericVerdict, straighten, straightened_finding};
 use crate::array_verdict;
-use crate::arrays::ArrayAnalysis;
+use crate::arrays::{ArrayAnalysis, JetPoint};
 use crate::words::enumerate;
 
 /// A model that was rewritten by its derivative arrays.
@@ -19,43 +22,82 @@ pub struct Rewritten {
 }
 
 /// Leaves out the equations that the arrays show to be redundant, holds what nothing determines, and replaces those that depend
-/// on others; None if what is left open is no matter of taste.
+/// on others; None if what is left open is no matter of taste, or if the start differs from what holds beside it. `structural` is the
+/// number of free start values that structure promises, where equations and unknowns fit.
+///
+/// If structure is right beside the start, the start is a special point: the equations stay, and what nobody gave starts at the limit
+/// that the differentiated equations determine.
 #[must_use]
-pub fn rewrite(flat: &FlatDae, analysis: &ArrayAnalysis, structural: usize) -> Option<Rewritten> {
+pub fn rewrite(
+    flat: &FlatDae,
+    start: Option<&ArrayAnalysis>,
+    generic: &GenericVerdict,
+    structural: Option<usize>,
+) -> Option<Rewritten> {
+    if structural.is_some_and(|structural| generic.confirms(structural)) {
+        let point = &start?.point;
+        return Some(Rewritten { flat: started(flat, flat, point), findings: Vec::new() });
+    }
+    let analysis = generic.analyses.first()?;
     let mut findings = Vec::new();
     let mut whole = flat.clone();
     if !analysis.is_regular {
+        let start = start.filter(|start| generic.bears_out(start))?;
         // What is left open must be a matter of taste, such as how redundant joints share a force.
-        if analysis.left_out.len() != analysis.form.v
-            || analysis.free.iter().any(|&var| array_verdict::is_potential(flat, var))
-            || analysis.free.len() != analysis.n_columns - analysis.form.d - analysis.form.a
+        if start.left_out.len() != start.form.v
+            || start.free.iter().any(|&var| array_verdict::is_potential(flat, var))
+            || start.free.len() != start.n_columns - start.form.d - start.form.a
         {
             return None;
         }
-        findings.push(array_verdict::redundant(flat, analysis));
-        findings.extend(held_finding(flat, &analysis.free));
-        for &at in analysis.left_out.iter().rev() {
+        findings.push(array_verdict::redundant(flat, start));
+        findings.extend(held_finding(flat, &start.free));
+        for &at in start.left_out.iter().rev() {
             whole.equations.remove(at);
         }
-        for &var in &analysis.free {
+        for &var in &start.free {
             let lhs = whole.graph.var(var);
-            let rhs = whole.graph.number(analysis.point.derivative(var, 0));
+            let rhs = whole.graph.number(start.point.derivative(var, 0));
             let span = flat.variables[var.index()].span;
             whole.equations.push(Equation { lhs, rhs, origin: Origin::Equation, component: "".into(), span });
         }
     }
-    let straight = straighten(&whole, &analysis.point, analysis.form.d).ok()?;
+    // The start counts among the points even if it is special: pivots should not vanish there.
+    let points: Vec<JetPoint> = start.into_iter().chain(&generic.analyses).map(|it| it.point.clone()).collect();
+    let straight = straighten(&whole, &points, analysis.form.d).ok()?;
     if !straight.replaced.is_empty() {
+        let structural = structural.unwrap_or(analysis.form.d);
         findings.push(straightened_finding(&whole, structural, analysis.form.d, &straight.replaced));
     }
-    let mut new = straight.flat;
+    let new = match (start, straight.points.first()) {
+        (Some(_), Some(point)) => started(&straight.flat, flat, point),
+        _ => straight.flat,
+    };
+    Some(Rewritten { flat: new, findings })
+}
+
+/// The model with the values of a point as start values of what nobody gave one.
+fn started(new: &FlatDae, original: &FlatDae, point: &JetPoint) -> FlatDae {
+    let mut new = new.clone();
     for at in 0..new.variables.len() {
-        if new.variables[at].kind == VariableKind::Continuous && new.variables[at].fixed != Some(true) {
-            let value = straight.point.derivative(VarId(at as u32), 0);
+        let is_given = original.variables.get(at).is_some_and(|variable| variable.start.is_some());
+        if new.variables[at].kind == VariableKind::Continuous && !is_given {
+            let value = point.derivative(VarId(at as u32), 0);
             new.variables[at].start = Some(new.graph.number(value));
         }
     }
-    Some(Rewritten { flat: new, findings })
+    new
+}
+
+/// The note that the start is a special point.
+#[must_use]
+pub fn special_start(flat: &FlatDae, time: f64) -> Finding {
+    let message = format!(
+        "at the start, t = {time}, the equations do not determine all unknowns, but beside it they do: the equations are kept, and the \
+         start is where solutions beside it lead"
+    );
+    let first = flat.equations.iter().map(|equation| equation.span).min().unwrap_or(Span::NONE);
+    Finding::note("special-start", first, message)
 }
 
 fn held_finding(flat: &FlatDae, free: &[VarId]) -> Option<Finding> {

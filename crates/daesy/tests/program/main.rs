@@ -7,6 +7,7 @@ mod discontinuities;
 mod estimation;
 mod estimation_starts;
 mod events;
+mod hidden_structure;
 mod json;
 mod language;
 mod limits;
