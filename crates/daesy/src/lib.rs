@@ -1,4 +1,23 @@
-//! Facade and program: studies, data files, reports.
+//! Models of physical systems as components and equations: check them, simulate them, identify their unknown
+//! parameters, estimate what nobody measured, and say how uncertain it all is.
+//!
+//! [`Model`] is the door; [`prelude`] brings in what most programs need.
+//!
+//! ```
+//! use daesy::prelude::*;
+//!
+//! let tank = "model Tank
+//!   parameter Real area = 2;
+//!   Real level(start = 1, fixed = true), outflow;
+//! equation
+//!   area*der(level) = -outflow;
+//!   outflow = 0.5*sqrt(level);
+//! end Tank;";
+//! let run = Model::parse(tank)?.simulate_to(4.0)?;
+//! let level = run.table.column("level").expect("the model has a variable `level`");
+//! assert!((level[level.len() - 1] - 0.25).abs() < 1e-5);
+//! # Ok::<(), Failure>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod check;
@@ -11,6 +30,8 @@ pub mod file;
 pub mod flat_text;
 pub mod identify;
 pub mod json;
+pub mod model;
+pub mod prelude;
 pub mod program;
 pub mod reduced;
 pub mod regularize;
@@ -20,6 +41,8 @@ pub mod simulate;
 pub mod start_report;
 pub mod table;
 pub mod uq;
+
+pub use model::Model;
 
 pub use daesy_integrate as integrate;
 pub use daesy_pencil as pencil;
