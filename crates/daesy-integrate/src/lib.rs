@@ -24,6 +24,7 @@ pub mod linear;
 mod model;
 mod project;
 mod radau;
+pub mod residual;
 mod root;
 mod rosenbrock;
 mod saltation;

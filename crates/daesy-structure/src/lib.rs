@@ -20,6 +20,7 @@ pub mod linearize;
 pub mod matching;
 pub mod offsets;
 pub mod parameters;
+pub mod reduction;
 pub mod regularize;
 pub mod straighten;
 pub mod tearing;

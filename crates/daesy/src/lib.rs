@@ -36,7 +36,6 @@ pub mod program;
 pub mod reduced;
 pub mod regularize;
 pub mod report;
-pub mod residual;
 pub mod simulate;
 pub mod start_report;
 pub mod table;
@@ -45,6 +44,7 @@ pub mod uq;
 pub use model::Model;
 
 pub use daesy_integrate as integrate;
+pub use daesy_integrate::residual;
 pub use daesy_pencil as pencil;
 pub use daesy_structure::{linear_verdict, linearize};
 pub use daesy_study::{

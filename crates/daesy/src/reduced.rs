@@ -1,11 +1,9 @@
 //! `daesy regularize` for nonlinear models: the strangeness-free form (9) in the model's own words, with its states and inputs.
 //!
 //! The integers mu, d, a, v come from the derivative array at a consistent point [@campbell2011, hypothesis 1]; the equations come from
-//! `symbolic`, which differentiates and eliminates until there are as many constraints as the array has found. What cannot be written
+//! `daesy_structure::reduction`, which differentiates and eliminates until there are as many constraints as the array has found. What cannot be written
 //! down that way is given by its linearization at the point. States and inputs are chosen anew where the user's own choice gives no
 //! regular system (sec. 2.2), or a feedback is found that makes it regular (sec. 2.3).
-
-mod symbolic;
 
 use std::fmt::Write as _;
 
@@ -13,8 +11,8 @@ use daesy_graph::finding::{Finding, Level};
 use daesy_graph::regular::Derivative;
 use daesy_graph::{Environment, Span, VarId};
 use daesy_pencil::{Mat, Wishes, regularizing_feedback, reinterpret};
-use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs, ArrayModel, ArrayOptions, ArrayScope, JetPoint, analyze};
-use daesy_structure::straighten::{ADDED, straighten};
+use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs, ArrayModel, ArrayOptions, ArrayScope, analyze};
+use daesy_structure::reduction::{Reduction, Written, reduce};
 use daesy_structure::words::{Term, combination_text, derivative_name, enumerate};
 use serde_json::{Map, Value, json};
 
@@ -27,7 +25,6 @@ use crate::regularize::{
 };
 use crate::start_point::start_point;
 use daesy_structure::array_verdict::{self, MAX_UNKNOWNS, StartPoint};
-use symbolic::{Reduction, reduce};
 
 /// The strangeness-free form of a nonlinear model.
 #[derive(Clone, Debug)]
@@ -188,7 +185,7 @@ fn reduced_form(loaded: &Loaded, options: &RegularizeOptions) -> Result<Reduced,
         choose_roles(&analysis, options, &shown)?
     };
     let feedback = if options.feedback { Some(feedback_law(&analysis, &columns, &names)?) } else { None };
-    let reduction = reduce(&equations_of(loaded, &start, &analysis), &analysis, &columns, role);
+    let reduction = reduce(&Written::new(&loaded.flat, &start, &analysis), &analysis, &columns, role);
     if reduction.n_linearized > 0 {
         let message = format!(
             "{} of the algebraic equations could not be written in closed form; their linearization at t = {time} is given",
@@ -251,37 +248,6 @@ fn look(loaded: &Loaded, start: &StartPoint, role: ArrayInputs) -> Result<Looked
         }
     }
     Err(first.map_or_else(Vec::new, |error| explain(&error)))
-}
-
-/// The equations to write down: those of the model without redundant ones, straightened where that needs no new variables.
-struct Written {
-    flat: daesy_graph::FlatDae,
-    point: JetPoint,
-}
-
-fn equations_of(loaded: &Loaded, start: &StartPoint, analysis: &ArrayAnalysis) -> Written {
-    let mut flat = loaded.flat.clone();
-    for &at in analysis.left_out.iter().rev() {
-        flat.equations.remove(at);
-    }
-    let mut point = analysis.point.clone();
-    // Inputs keep the derivatives they are given with.
-    for var in (0..flat.variables.len() as u32).map(VarId) {
-        if point.coefficients[var.index()].is_empty() {
-            point.coefficients[var.index()].clone_from(&start.point.coefficients[var.index()]);
-        }
-    }
-    let straight = daesy_structure::regularize(flat.clone())
-        .ok()
-        .filter(|regular| !daesy_structure::verify::is_leading_regular(regular, &point))
-        .and_then(|_| array_verdict::analyze_at(&flat, None, std::slice::from_ref(start), ArrayInputs::Given).ok())
-        .and_then(|given| straighten(&flat, &[given.point], given.form.d).ok());
-    match straight {
-        Some(straight) if !straight.flat.variables.iter().any(|variable| variable.name.starts_with(ADDED)) => {
-            Written { flat: straight.flat, point }
-        }
-        _ => Written { flat, point },
-    }
 }
 
 struct Roles {

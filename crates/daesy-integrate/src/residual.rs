@@ -4,11 +4,12 @@
 //! v = (s', algebraic variables) the residuals are those of a system in regular form without constraints, which is solvable if
 //! dF/dv is nonsingular: index 1, with the derivatives of the differential variables independent.
 
-use daesy_integrate::{Inputs, IntegrateError, SimulateOptions, Simulation, simulate};
 use daesy_system::{
     Block, DaeSystem, Description, EquationLabel, Evaluator, GivenParameter, LaneEvaluator, LanePoint, ParameterError,
     Part, Pattern, Point, Quantity, Rate, StartOrigin,
 };
+
+use crate::{Inputs, IntegrateError, SimulateOptions, Simulation, simulate};
 
 /// Derivatives of a residual function, both `n x n` row by row.
 #[derive(Clone, PartialEq, Debug)]

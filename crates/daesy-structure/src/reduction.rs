@@ -13,20 +13,24 @@ use daesy_graph::regular::Derivative;
 use daesy_graph::substitute::Substitution;
 use daesy_graph::{Environment, Evaluator, ExprId, Leaf, Reach, VarId};
 use daesy_pencil::{Mat, Vectors, svd};
-use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs, JetPoint};
-use daesy_structure::words::equation_text;
 use rustc_hash::FxHashMap;
 
-use super::Written;
-use daesy_structure::words::{Term, combination_text};
+use crate::array_verdict::{self, StartPoint};
+use crate::arrays::{ArrayAnalysis, ArrayInputs, JetPoint};
+use crate::straighten::{ADDED, straighten};
+use crate::words::{Term, combination_text, derivative_name, equation_text};
 
 /// The equations of the reduced system.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reduction {
-    pub(super) differential: Vec<String>,
-    pub(super) algebraic: Vec<String>,
-    pub(super) n_hidden: usize,
-    pub(super) n_linearized: usize,
+pub struct Reduction {
+    /// Differential equations.
+    pub differential: Vec<String>,
+    /// Algebraic equations, hidden ones last.
+    pub algebraic: Vec<String>,
+    /// How many of them are hidden.
+    pub n_hidden: usize,
+    /// How many hold at the point only, to first order.
+    pub n_linearized: usize,
 }
 
 /// An equation that gives a derivative.
@@ -66,13 +70,43 @@ struct Reducer<'a> {
     reach: Reach,
 }
 
+/// The equations to write down: those of the model without redundant ones, straightened where that needs no new variables.
+pub struct Written {
+    flat: FlatDae,
+    point: JetPoint,
+}
+
+impl Written {
+    /// What is written of a model whose derivative array was analysed at a point.
+    #[must_use]
+    pub fn new(flat: &FlatDae, start: &StartPoint, analysis: &ArrayAnalysis) -> Self {
+        let mut flat = flat.clone();
+        for &at in analysis.left_out.iter().rev() {
+            flat.equations.remove(at);
+        }
+        let mut point = analysis.point.clone();
+        // Inputs keep the derivatives they are given with.
+        for var in (0..flat.variables.len() as u32).map(VarId) {
+            if point.coefficients[var.index()].is_empty() {
+                point.coefficients[var.index()].clone_from(&start.point.coefficients[var.index()]);
+            }
+        }
+        let straight = crate::regularize(flat.clone())
+            .ok()
+            .filter(|regular| !crate::verify::is_leading_regular(regular, &point))
+            .and_then(|_| array_verdict::analyze_at(&flat, None, std::slice::from_ref(start), ArrayInputs::Given).ok())
+            .and_then(|given| straighten(&flat, &[given.point], given.form.d).ok());
+        match straight {
+            Some(straight) if !straight.flat.variables.iter().any(|variable| variable.name.starts_with(ADDED)) => {
+                Self { flat: straight.flat, point }
+            }
+            _ => Self { flat, point },
+        }
+    }
+}
+
 /// Writes the reduced system down.
-pub(super) fn reduce(
-    written: &Written,
-    analysis: &ArrayAnalysis,
-    columns: &[Derivative],
-    role: ArrayInputs,
-) -> Reduction {
+pub fn reduce(written: &Written, analysis: &ArrayAnalysis, columns: &[Derivative], role: ArrayInputs) -> Reduction {
     let form = &analysis.form;
     let units = (0..columns.len()).map(|at| form.units.get(at).copied().unwrap_or(1.0)).collect();
     let mut reducer = Reducer {
@@ -321,7 +355,7 @@ impl Reducer<'_> {
                 let factor = value / self.units[at];
                 let column = self.columns[at];
                 offset -= factor * self.point.value(column.var, column.order);
-                terms.push(Term { factor, name: daesy_structure::words::derivative_name(&self.flat, column) });
+                terms.push(Term { factor, name: derivative_name(&self.flat, column) });
             }
             terms.push(Term { factor: offset, name: String::new() });
             texts.push(format!("0 = {}", combination_text(&terms)));
