@@ -92,6 +92,10 @@ pub struct CompiledSystem {
     pub(crate) constraints: OnceLock<Option<crate::step::ConstraintProgram>>,
     /// Memory of evaluators for one trajectory, by part.
     pub(crate) memories: Pool<Box<[Option<LaneMemory>]>>,
+    /// Whether relations are evaluated wherever they stand.
+    pub(crate) is_literal: bool,
+    /// The model with relations held, for its start, where there are any.
+    pub(crate) start: OnceLock<Option<Box<CompiledSystem>>>,
 }
 
 pub(crate) const N_PARTS: usize = Part::StartByParameters as usize + 1;
@@ -144,6 +148,21 @@ pub fn compile(regular: RegularDae) -> Result<CompiledSystem, CompileError> {
 /// no state.
 pub fn compile_with_events(regular: RegularDae) -> Result<CompiledSystem, CompileError> {
     compile_as(regular, Relations::Held)
+}
+
+/// The model of a system whose relations are evaluated wherever they stand, compiled for its start: with relations held
+/// and `homotopy` followed. Nothing where it has neither, or cannot be compiled so.
+pub(crate) fn compile_start(system: &CompiledSystem) -> Option<Box<CompiledSystem>> {
+    let decides = |node: Node| {
+        use BinaryOp::{Greater, GreaterEqual, Homotopy, Less, LessEqual};
+        matches!(node, Node::Binary { op: Homotopy | Less | LessEqual | Greater | GreaterEqual, .. })
+    };
+    if !system.regular.flat.graph.nodes().any(decides) {
+        return None;
+    }
+    let held = compile_with_events(system.regular.clone()).ok()?;
+    let is_needed = held.description.events.has_homotopy || held.description.n_roots > 0;
+    is_needed.then(|| Box::new(held))
 }
 
 fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSystem, CompileError> {
@@ -267,6 +286,8 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
         constraints: OnceLock::new(),
         n_explicit_asked: AtomicU32::new(0),
         memories: Pool::new(),
+        is_literal: relations == Relations::Literal,
+        start: OnceLock::new(),
         regular,
     };
     for part in [

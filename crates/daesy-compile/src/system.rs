@@ -9,7 +9,9 @@ use daesy_system::{
 };
 
 use crate::interpret::Executor;
-use crate::lower::{CompiledSystem, N_PARTS, differentiate_parameters, evaluate_parameters, follow_free_parameters};
+use crate::lower::{
+    CompiledSystem, N_PARTS, compile_start, differentiate_parameters, evaluate_parameters, follow_free_parameters,
+};
 use crate::memory::LaneMemory;
 use crate::pool::Lent;
 use crate::step::{self, ConstraintProgram, ExplicitProgram, UnknownsProgram};
@@ -41,6 +43,13 @@ impl DaeSystem for CompiledSystem {
 
     fn follow_free_parameters(&self, parameters: &mut [f64]) {
         follow_free_parameters(&self.regular, parameters);
+    }
+
+    fn start_system(&self) -> Option<&dyn DaeSystem> {
+        if !self.is_literal {
+            return None;
+        }
+        self.start.get_or_init(|| compile_start(self)).as_deref().map(|system| system as &dyn DaeSystem)
     }
 
     fn parameter_tangent(&self, given: &[GivenParameter], by: u32) -> Result<Vec<f64>, ParameterError> {

@@ -186,7 +186,9 @@ impl StartPlan {
         }
         let wished = projector.map(|projector| projector.rows(&coefficients.wished));
         let wished = state_rows(wished.as_ref().unwrap_or(&coefficients.wished), space);
-        for threshold in [3e-2, 1e-4, 1e-9] {
+        // Where the values count, they hold in their order; where they are free, well-conditioned ones are taken first.
+        let thresholds: &[f64] = if layout.start == StartMode::Given { &[1e-9] } else { &[3e-2, 1e-4, 1e-9] };
+        for &threshold in thresholds {
             for at in 0..wished.nrows() {
                 let size = chosen.size(&coefficients.wished, at, &space.sizes);
                 if chosen.add(&row_of(&wished, at), size, threshold) {

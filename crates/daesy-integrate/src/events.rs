@@ -225,6 +225,12 @@ pub fn initialize_with_events(
     inputs: &[f64],
     options: &InitializeOptions,
 ) -> Result<HybridStart, IntegrateError> {
+    if let Some(of_start) = system.start_system() {
+        let mut start = initialize_with_events(of_start, time, parameters, inputs, options)?;
+        // Discrete variables come first among the modes.
+        start.modes.truncate(system.description().n_modes);
+        return Ok(start);
+    }
     let events = &system.description().events;
     let mut modes = events.start_modes();
     if !events.has_layout {

@@ -289,7 +289,9 @@ impl FirstOrder {
     }
 
     /// A choice of free start values: variables whose values tell the directions apart in which solutions may start.
-    /// What the user insists on comes first, then what is differentiated, then what has a start value.
+    /// What the user insists on comes first, then start values that were written, those of variables that are
+    /// differentiated before others, then what is differentiated. A variable that an equation determines has no part in
+    /// the directions but rounding: rows far below the largest are looked at last.
     fn free(&self, regular: &RegularDae, pencil: &Pencil) -> Option<Vec<Derivative>> {
         let split = split_finite_infinite(pencil, &PencilOptions::default()).ok()?;
         let directions = split.finite_basis();
@@ -301,23 +303,28 @@ impl FirstOrder {
         order.sort_by_key(|&column| {
             let var = self.variable_of[column];
             let variable = &regular.flat.variables[var.index()];
-            let rank = (variable.fixed == Some(true), is_differentiated[var.index()], variable.start.is_some());
+            let rank = (variable.fixed == Some(true), variable.start.is_some(), is_differentiated[var.index()]);
             (Reverse(rank), column)
         });
+        let row_of = |column: usize| (0..directions.ncols()).map(|at| directions[(column, at)]).collect::<Vec<f64>>();
+        let largest = (0..self.n_columns).map(|column| norm(&row_of(column))).fold(0.0, f64::max);
         let mut chosen: Vec<usize> = Vec::new();
         let mut basis: Vec<Vec<f64>> = Vec::new();
-        for column in order {
-            let mut row: Vec<f64> = (0..directions.ncols()).map(|at| directions[(column, at)]).collect();
-            let before = norm(&row);
-            for known in basis.iter().chain(&basis) {
-                let product: f64 = known.iter().zip(&row).map(|(known, value)| known * value).sum();
-                row.iter_mut().zip(known).for_each(|(value, known)| *value -= product * known);
-            }
-            let after = norm(&row);
-            if before > 0.0 && after > 1e-8 * before {
-                row.iter_mut().for_each(|value| *value /= after);
-                basis.push(row);
-                chosen.push(column);
+        for smallest in [1e-8, 1e-13] {
+            for &column in &order {
+                let mut row = row_of(column);
+                let before = norm(&row);
+                for known in basis.iter().chain(&basis) {
+                    let product: f64 = known.iter().zip(&row).map(|(known, value)| known * value).sum();
+                    row.iter_mut().zip(known).for_each(|(value, known)| *value -= product * known);
+                }
+                let after = norm(&row);
+                let is_new = basis.len() < directions.ncols() && !chosen.contains(&column);
+                if is_new && before > smallest * largest && after > 1e-8 * before {
+                    row.iter_mut().for_each(|value| *value /= after);
+                    basis.push(row);
+                    chosen.push(column);
+                }
             }
         }
         chosen.sort_unstable();

@@ -179,6 +179,18 @@ impl Prepared {
         Ok(values.map_err(|error| vec![parameter_diagnostic(&self.system.regular().flat, &error)])?)
     }
 
+    /// Takes data and inputs from another experiment of the study, counted from 0.
+    ///
+    /// # Errors
+    /// When its data cannot be read.
+    pub fn use_experiment(&mut self, loaded: &Loaded, at: usize) -> Result<(), Failure> {
+        let data = Some(Arc::new(loaded.experiment(at)?));
+        let road = Road { loaded, purpose: Purpose::TRAJECTORY, data };
+        self.inputs = road.inputs(&self.system, &self.parameters)?;
+        self.data = road.data;
+        Ok(())
+    }
+
     /// Inputs at other values of the parameters.
     ///
     /// # Errors

@@ -5,8 +5,8 @@
 
 use daesy_estimate::search::SearchSpace;
 use daesy_graph::finding::{Finding, nearest};
-use daesy_graph::flat::FlatDae;
-use daesy_graph::{ExprId, Graph, Span, VarId};
+use daesy_graph::flat::{FlatDae, VariableKind};
+use daesy_graph::{ExprId, Graph, Leaf, LinearExtractor, Reach, Span, VarId};
 use daesy_structure::linearize::{LinearKind, LinearModel, parameter_values};
 
 use crate::data::Data;
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::linear_study::with_computed;
 use crate::load::Loaded;
 use crate::prepare::{start_time, study_number};
-use crate::study::{Measurement, Named, Quantity, Study};
+use crate::study::{InitialMode, Measurement, Named, Quantity, Study};
 
 /// An unknown of a study.
 #[derive(Clone, PartialEq, Debug)]
@@ -99,7 +99,15 @@ impl Problem {
         let measured = measured(study).map_err(resolve)?;
         let records = records(loaded, study, &measured)?;
         let vars: Vec<VarId> = unknowns.iter().map(|unknown| unknown.var).collect();
-        let linearity = linearity(&loaded.flat, &vars, &measured);
+        let linearity = match linearity(&loaded.flat, &vars, &measured) {
+            Linearity::Constant(model) if study.initial.mode == InitialMode::Model => {
+                match nonlinear_start(&loaded.flat, &vars, &model) {
+                    Some(finding) => Linearity::Nonlinear(Box::new(finding)),
+                    None => Linearity::Constant(model),
+                }
+            }
+            other => other,
+        };
         Ok(Self { unknowns, space, measured, records, linearity })
     }
 
@@ -335,4 +343,53 @@ pub fn linearity(flat: &FlatDae, unknowns: &[VarId], measured: &[MeasuredSignal]
         LinearKind::Constant => Linearity::Constant(Box::new(model)),
         LinearKind::TimeVarying => Linearity::TimeVarying(Box::new(model)),
     }
+}
+
+/// What makes the start of a linear model nonlinear: an initial equation, or a start value that was written for a variable
+/// which is computed nonlinearly from the others, and counts: it is insisted on, or a zero that nobody wrote gives way to
+/// it.
+fn nonlinear_start(flat: &FlatDae, unknowns: &[VarId], model: &LinearModel) -> Option<Finding> {
+    let bound = with_computed(flat, unknowns).ok()?;
+    let is_computed = |name: &str| model.computed.iter().any(|computed| computed.name == name);
+    let has_default = has_default_start(&bound);
+    for variable in bound.variables.iter().filter(|variable| is_computed(&variable.name)) {
+        if variable.fixed == Some(true) || variable.start.is_some() && has_default {
+            let message = format!("`{}` has a start value and is computed nonlinearly from others", variable.name);
+            return Some(Finding::error("nonlinear", variable.span, message).with_names([&variable.name]));
+        }
+    }
+    let is_variable = |leaf: Leaf| match leaf {
+        Leaf::Var { var, .. } => bound.variables[var.index()].kind == VariableKind::Continuous,
+        Leaf::Time => false,
+    };
+    let leaves: Vec<Leaf> = (0..bound.variables.len() as u32)
+        .map(VarId)
+        .filter(|var| !is_computed(&bound.variables[var.index()].name))
+        .flat_map(|var| [Leaf::var(var), Leaf::der(var, 1)])
+        .filter(|&leaf| is_variable(leaf))
+        .collect();
+    let mut graph = bound.graph.clone();
+    let mut extractor = LinearExtractor::new(&mut graph, &leaves);
+    let mut reach = Reach::new();
+    let nonlinear = bound.initial_equations.iter().find(|equation| {
+        let residual = graph.sub(equation.lhs, equation.rhs);
+        let Ok(form) = extractor.extract(&mut graph, residual) else {
+            return reach.depends_on(&graph, residual, is_variable);
+        };
+        let parts = form.coefficients.iter().map(|entry| entry.value).chain([form.remainder]);
+        parts.into_iter().any(|part| reach.depends_on(&graph, part, is_variable))
+    })?;
+    let message = format!("the initial equation {} is not linear", bound.equation_text(nonlinear));
+    Some(Finding::error("nonlinear", nonlinear.span, message))
+}
+
+/// Whether a variable whose derivative occurs has no start value of its own.
+fn has_default_start(flat: &FlatDae) -> bool {
+    let (mut reach, mut leaves) = (Reach::new(), Vec::new());
+    let sides: Vec<ExprId> = flat.equations.iter().flat_map(|equation| [equation.lhs, equation.rhs]).collect();
+    reach.leaves(&flat.graph, &sides, &mut leaves);
+    leaves.iter().any(|leaf| match *leaf {
+        Leaf::Var { var, order } => order > 0 && flat.variables[var.index()].start.is_none(),
+        Leaf::Time => false,
+    })
 }

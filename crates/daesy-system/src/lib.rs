@@ -374,6 +374,12 @@ pub trait DaeSystem: Send + Sync {
     /// Gives the parameters that are bound to [`Description::free_parameters`] the values that follow from those.
     fn follow_free_parameters(&self, _parameters: &mut [f64]) {}
 
+    /// The same equations with relations held between events and `homotopy` followed, where this system has neither and a
+    /// start may depend on them.
+    fn start_system(&self) -> Option<&dyn DaeSystem> {
+        None
+    }
+
     /// Derivatives of all parameter values by one that is given, at given values.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use daesy_graph::VarId;
 use daesy_graph::finding::Level;
 use daesy_graph::source::Place;
 use daesy_study::limits;
@@ -26,6 +27,7 @@ use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
 use crate::simulate::Trajectory;
 use crate::source::Source;
+use crate::start_report::{StartReport, changed_to_json};
 use crate::table::{Table, TableKind, to_bytes};
 use crate::uq::{SurrogateFile, UqSettings, read_surrogate};
 use crate::{check, cost, demo, flat_text, identify, simulate, uq};
@@ -526,6 +528,19 @@ impl Answer {
         edge::print(&edge::json_text(&self.document()), self.status)
     }
 
+    /// Tells which start values had to change, at other values of some parameters. A document that has estimated start
+    /// values under `initial` keeps them.
+    fn tell_start(&mut self, loaded: &Loaded, values: &[(&str, f64)]) {
+        let given: Vec<(VarId, f64)> =
+            values.iter().filter_map(|&(name, value)| Some((loaded.flat.find(name)?, value))).collect();
+        let Some(report) = StartReport::of_study(loaded, &given) else { return };
+        let told = report.findings(&loaded.flat);
+        self.diagnostics.extend(told.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
+        if !self.keys.contains_key("initial") {
+            self.keys.insert("initial".into(), json!({ "changed": changed_to_json(&report.changed) }));
+        }
+    }
+
     /// Gives columns that would be found under the name of another one names of their own, and says so.
     fn distinct(&mut self, table: &mut Table) {
         for (old, new) in table.make_names_distinct() {
@@ -660,6 +675,7 @@ fn uq_verb(args: &UqArgs) -> Answer {
     answer.keys = found.to_json();
     answer.text = found.to_text();
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
+    answer.tell_start(&loaded, &[]);
     let mut table = found.table();
     answer.distinct(&mut table);
     let mut files: Vec<(&Path, Vec<u8>)> = Vec::new();

@@ -332,6 +332,7 @@ impl Trajectory {
         keys.insert("evaluations".into(), json!(self.simulation.evaluations));
         keys.insert("events".into(), self.events.iter().map(|event| event.to_json()).collect());
         keys.insert("initial".into(), self.start.to_json());
+        keys.insert("parameters".into(), Value::Object(self.start.parameters.iter().cloned().collect()));
         keys.insert("constraint_residual_max".into(), json!(self.simulation.constraint_residual_max));
         keys
     }

@@ -1,14 +1,17 @@
 //! Where the values at the start of a simulation come from: insisted on, guessed and kept, or computed; and which had to change.
 
 use daesy_graph::finding::Finding;
-use daesy_graph::flat::{FlatDae, VariableKind};
+use daesy_graph::flat::{FlatDae, ValueType, VariableKind};
 use daesy_graph::regular::{Derivative, RegularDae};
 use daesy_graph::{Evaluator, ExprId, Node, UnaryOp, VarId};
 use daesy_structure::words::enumerate;
+use daesy_system::DaeSystem as _;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Map, Value, json};
 
-use crate::prepare::Prepared;
+use crate::load::Loaded;
+use crate::prepare::{DataUse, Prepared, Purpose, prepare, start_time};
+use crate::study::InitialMode;
 
 /// A variable with its value at the start.
 #[derive(Clone, PartialEq, Debug)]
@@ -49,6 +52,8 @@ pub struct StartReport {
     pub derived: Vec<StartValue>,
     /// Variables that do not start where their `start` says.
     pub changed: Vec<ChangedStart>,
+    /// Parameters with the values that were used, computed ones included.
+    pub parameters: Vec<(String, Value)>,
 }
 
 /// Which variables are states, under their own names or as derivatives that they were defined to be.
@@ -96,7 +101,8 @@ impl StartReport {
         let mut evaluator = Evaluator::new();
         let states = States::new(regular);
         let differentiated: FxHashSet<VarId> = regular.differentiated.iter().copied().collect();
-        let mut report = Self::default();
+        let parameters = used_parameters(flat, &by_variable);
+        let mut report = Self { parameters, ..Self::default() };
         let mut values = names.iter().zip(row);
         for (at, variable) in flat.variables.iter().enumerate() {
             if variable.kind != VariableKind::Continuous {
@@ -127,6 +133,43 @@ impl StartReport {
             }
         }
         report
+    }
+
+    /// Where all experiments of a study start, as every verb starts them, at other values of some parameters; the values
+    /// are those of the first experiment, with what changes in any. `None` where the study estimates its start, or has
+    /// none: whoever needs it says why.
+    #[must_use]
+    pub fn of_study(loaded: &Loaded, given: &[(VarId, f64)]) -> Option<Self> {
+        let mode = loaded.study.as_ref().map(|study| study.initial.mode);
+        if matches!(mode, Some(InitialMode::Estimate | InitialMode::Diffuse)) {
+            return None;
+        }
+        let purpose = Purpose { data: DataUse::Optional, ..Purpose::TRAJECTORY };
+        let mut prepared = prepare(loaded, purpose).ok()?;
+        prepared.parameters = prepared.parameters_at(given).ok()?;
+        let mut all: Option<Self> = None;
+        let n_experiments = if loaded.has_data() { loaded.n_experiments() } else { 0 };
+        for experiment in 0..n_experiments.max(1) {
+            if n_experiments > 0 {
+                prepared.use_experiment(loaded, experiment).ok()?;
+            }
+            let time = start_time(loaded, prepared.data.as_deref());
+            let start = prepared.start(time).ok()?;
+            let row = prepared.observed(time, &start);
+            let names = &prepared.system.description().observed;
+            let report = Self::new(&loaded.flat, &prepared, &start.initialized.parameters, names, &row);
+            match &mut all {
+                None => all = Some(report),
+                Some(all) => all.add_changed(report.changed),
+            }
+        }
+        all
+    }
+
+    /// Adds start values that had to change elsewhere.
+    fn add_changed(&mut self, changed: Vec<ChangedStart>) {
+        let known: FxHashSet<String> = self.changed.iter().map(|changed| changed.name.clone()).collect();
+        self.changed.extend(changed.into_iter().filter(|changed| !known.contains(&changed.name)));
     }
 
     /// What is to be told about start values that had to change: one finding each, where there are not too many.
@@ -172,6 +215,21 @@ impl StartReport {
             self.derived.len()
         )
     }
+}
+
+/// Parameters of a model with the values that were used.
+fn used_parameters(flat: &FlatDae, values: &[f64]) -> Vec<(String, Value)> {
+    let parameters = flat.variables.iter().zip(values).filter(|(variable, _)| variable.kind == VariableKind::Parameter);
+    parameters
+        .map(|(variable, &value)| {
+            let shown = match variable.value_type {
+                ValueType::Boolean => json!(value != 0.0),
+                ValueType::String => json!(variable.text.as_deref()),
+                _ => json!(value),
+            };
+            (variable.name.clone(), shown)
+        })
+        .collect()
 }
 
 /// By name the value given and the value used.

@@ -21,6 +21,12 @@ const REDUNDANCY: f64 = 1e-12;
 /// Residuals within so many units of rounding of their terms are zero.
 const ROUNDING: f64 = 32.0;
 
+/// Limited steps that are not counted.
+const MAX_LIMITED_STEPS: usize = 60;
+
+/// Rows count as linear along a step if their residuals are as foreseen but for this fraction.
+const LINEAR: f64 = 0.1;
+
 /// How a step is found.
 #[derive(Clone, Copy)]
 pub(crate) enum Way<'a> {
@@ -113,39 +119,91 @@ impl<'p, 's> Search<'p, 's> {
     }
 
     /// Searches a point where the active rows hold, from `z`, which has it then.
+    ///
+    /// Of several solutions the one near `z` is meant: where the matrix is nearly singular, Newton's step leads far away.
+    /// Columns at most double, or move by their nominal value, in one step, unless the rows are as good as linear along
+    /// it; they go wherever the step leads only if that finds nothing.
     pub(crate) fn run(&mut self, z: &mut Vec<f64>, is_active: &[bool], way: Way<'_>) -> Result<Found, IntegrateError> {
+        let begin = z.clone();
+        let mut n_limited = 0;
+        let near = self.settle(z, is_active, way, &mut n_limited, MAX_LIMITED_STEPS);
+        if near.is_ok() || n_limited == 0 {
+            return near;
+        }
+        *z = begin;
+        self.settle(z, is_active, way, &mut n_limited, 0)
+    }
+
+    /// Newton's method with at most so many steps that are made shorter.
+    fn settle(
+        &mut self,
+        z: &mut Vec<f64>,
+        is_active: &[bool],
+        way: Way<'_>,
+        n_limited: &mut usize,
+        most_limited: usize,
+    ) -> Result<Found, IntegrateError> {
         let problem = self.problem();
         let time = self.values.time;
         let mut steps = Steps::new(problem, way).map_err(|column| problem.singular(time, column))?;
         let tolerance = self.options.tolerance;
         let mut last_size = f64::INFINITY;
         let mut step = vec![0.0; problem.n_cols()];
+        let mut iteration = 0;
         self.values.residual(z, &mut self.residual);
-        for iteration in 0..=self.options.max_iterations {
+        loop {
             self.linearize(z);
             self.check_finite(z, is_active)?;
             let size = self.size(&self.residual, is_active);
             let is_settled = size <= tolerance || size <= 1e3 * tolerance && size >= 0.5 * last_size;
-            if is_settled || iteration == self.options.max_iterations {
+            let is_over = is_settled || iteration == self.options.max_iterations;
+            let mut share = 1.0;
+            if !is_over {
+                steps.step(self, z, is_active, &mut step).map_err(|column| problem.singular(time, column))?;
+                if *n_limited < most_limited {
+                    share = self.limit(z, &mut step, size, is_active);
+                }
+            }
+            if is_over || !self.damp(z, &step, size, share, is_active) {
                 if size <= 1e3 * tolerance || self.is_rounding(z, is_active) {
                     return Ok(Found { iterations: iteration, residual: size });
                 }
                 return Err(inconsistent(problem, time, &self.residual, &self.row_scales));
             }
-            last_size = size;
-            steps.step(self, z, is_active, &mut step).map_err(|column| problem.singular(time, column))?;
-            if !self.damp(z, &step, size, is_active) {
-                if size <= 1e3 * tolerance || self.is_rounding(z, is_active) {
-                    return Ok(Found { iterations: iteration, residual: size });
-                }
-                return Err(inconsistent(problem, time, &self.residual, &self.row_scales));
-            }
+            *n_limited += usize::from(share < 1.0);
+            iteration += usize::from(share == 1.0);
+            last_size = if share < 1.0 { f64::INFINITY } else { size };
         }
-        Err(IntegrateError::TooManySteps { limit: self.options.max_iterations, time })
     }
 
-    /// Takes as much of a step as makes residuals shrink; false, and nothing taken, where nothing does.
-    fn damp(&mut self, z: &mut Vec<f64>, step: &[f64], size: f64, is_active: &[bool]) -> bool {
+    /// Makes a step shorter that moves columns by more than their sizes, unless the rows follow it as linear ones do at
+    /// its end and at the end of the short one; gives the share that is left.
+    fn limit(&mut self, z: &[f64], step: &mut [f64], size: f64, is_active: &[bool]) -> f64 {
+        let relative = |(column, value): (usize, &f64)| value.abs() / z[column].abs().max(self.scales[column]);
+        let excess = step.iter().enumerate().map(relative).fold(1.0, f64::max);
+        if excess == 1.0 || !excess.is_finite() {
+            return 1.0;
+        }
+        let share = 1.0 / excess;
+        let is_linear = [share, 1.0].into_iter().all(|share| {
+            let trial: Vec<f64> = z.iter().zip(&*step).map(|(value, step)| value + share * step).collect();
+            let mut off = vec![0.0; self.residual.len()];
+            self.values.residual(&trial, &mut off);
+            for (off, before) in off.iter_mut().zip(&self.residual) {
+                *off -= (1.0 - share) * before;
+            }
+            self.size(&off, is_active) <= LINEAR * share * size
+        });
+        if is_linear {
+            return 1.0;
+        }
+        step.iter_mut().for_each(|step| *step *= share);
+        share
+    }
+
+    /// Takes as much of a step, which is a share of Newton's, as makes residuals shrink; false, and nothing taken, where
+    /// nothing does.
+    fn damp(&mut self, z: &mut Vec<f64>, step: &[f64], size: f64, share: f64, is_active: &[bool]) -> bool {
         let mut damping = 1.0;
         let mut trial = z.clone();
         let mut trial_residual = self.residual.clone();
@@ -155,7 +213,7 @@ impl<'p, 's> Search<'p, 's> {
             }
             self.values.residual(&trial, &mut trial_residual);
             let trial_size = self.size(&trial_residual, is_active);
-            if trial_size <= (1.0 - 0.1 * damping) * size || trial_size <= self.options.tolerance {
+            if trial_size <= (1.0 - 0.1 * damping * share) * size || trial_size <= self.options.tolerance {
                 std::mem::swap(z, &mut trial);
                 std::mem::swap(&mut self.residual, &mut trial_residual);
                 return true;

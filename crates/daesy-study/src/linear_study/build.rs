@@ -609,11 +609,13 @@ impl<'a> Builder<'a> {
                     insisted.push((column, start, variable.name.clone()));
                 }
                 None => {
+                    // The order of a simulation's start: a default zero gives way to everything that was written.
                     let is_state = self.expressions.e.iter().any(|entry| entry.column == column);
                     let rank = match (is_state, variable.start.is_some()) {
                         (true, true) => 0,
-                        (true, false) => 1,
-                        (false, _) => 2,
+                        (false, true) => 1,
+                        (true, false) => 2,
+                        (false, false) => 3,
                     };
                     let value = if mode == InitialMode::Zero { zero } else { start };
                     wished.push((rank, column, value, variable.name.clone()));
@@ -623,7 +625,7 @@ impl<'a> Builder<'a> {
         // Derivatives that became variables have no start value of their own.
         for (column, variable) in self.model.variables.iter().enumerate() {
             if flat.find(&variable.name).is_none() {
-                wished.push((1, column, zero, variable.name.clone()));
+                wished.push((2, column, zero, variable.name.clone()));
             }
         }
         wished.sort_by_key(|entry| entry.0);

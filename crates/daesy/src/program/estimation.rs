@@ -169,6 +169,9 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
     answer.keys = found.to_json();
     answer.text = found.to_text();
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
+    let estimates: Vec<(&str, f64)> =
+        found.parameters.iter().map(|parameter| (parameter.name.as_str(), parameter.estimate)).collect();
+    answer.tell_start(&loaded, &estimates);
     let mut page = Page::new(&format!("Identification of {}", found.model));
     found.add_to(&mut page);
     if !found.converged {
@@ -219,6 +222,8 @@ pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
     answer.keys = found.to_json();
     answer.text = found.to_text();
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
+    let unknowns = loaded.study.iter().flat_map(|study| &study.unknown).map(|unknown| unknown.name.as_str());
+    answer.tell_start(&loaded, &unknowns.zip(theta.into_iter().flatten()).collect::<Vec<_>>());
     let mut page = Page::new(&format!("Estimates of {}", found.model));
     found.add_to(&mut page);
     let mut table = found.table();
@@ -248,6 +253,8 @@ pub(super) fn cost_verb(args: &CostArgs) -> Answer {
     answer.keys = found.to_json();
     answer.text = found.to_text();
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
+    let first = found.axes.iter().filter_map(|axis| Some((axis.name.as_str(), *axis.values.first()?)));
+    answer.tell_start(&loaded, &first.collect::<Vec<_>>());
     let mut page = Page::new(&format!("Cost of {}", found.model));
     found.add_to(&mut page);
     answer.write_outputs(&args.file, kind, found.table(), &page)
