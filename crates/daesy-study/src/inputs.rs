@@ -2,7 +2,7 @@
 
 use daesy_graph::finding::{Finding, Level, nearest};
 use daesy_graph::flat::{FlatDae, Variable, VariableKind};
-use daesy_graph::{BinaryOp, Environment, Evaluator, ExprId, Graph, Leaf, Node, Reach, VarId};
+use daesy_graph::{BinaryOp, Environment, Evaluator, ExprId, Graph, Leaf, Node, Reach, SourceMap, Span, VarId};
 use daesy_integrate::Inputs;
 use daesy_system::{Description, Input};
 
@@ -63,6 +63,46 @@ pub fn derivatives_available(study: Option<&Study>, name: &str) -> Option<u16> {
     }
 }
 
+/// A parameter of an expression that is known only when the start is solved: `fixed = false`, or bound to such a one.
+fn late_parameter<'f>(flat: &'f FlatDae, graph: &Graph, expr: ExprId) -> Option<&'f str> {
+    let mut is_late: Vec<bool> = (flat.variables.iter())
+        .map(|variable| variable.kind == VariableKind::Parameter && variable.fixed == Some(false))
+        .collect();
+    if !is_late.contains(&true) {
+        return None;
+    }
+    let mut reach = Reach::new();
+    loop {
+        let follows = |(at, variable): (usize, &Variable)| {
+            let binding = variable.binding.filter(|_| !is_late[at])?;
+            let late = |leaf: Leaf| matches!(leaf, Leaf::Var { var, .. } if is_late[var.index()]);
+            reach.depends_on(&flat.graph, binding, late).then_some(at)
+        };
+        let more: Vec<usize> = flat.variables.iter().enumerate().filter_map(follows).collect();
+        if more.is_empty() {
+            break;
+        }
+        more.into_iter().for_each(|at| is_late[at] = true);
+    }
+    let mut leaves = Vec::new();
+    reach.leaves(graph, &[expr], &mut leaves);
+    leaves.iter().find_map(|leaf| match *leaf {
+        Leaf::Var { var, .. } if is_late.get(var.index()) == Some(&true) => {
+            Some(flat.variables[var.index()].name.as_str())
+        }
+        _ => None,
+    })
+}
+
+fn known_late(input: &str, parameter: &str, sources: &SourceMap, span: Span) -> Diagnostic {
+    let message =
+        format!("the input `{input}` needs the parameter `{parameter}`, which is known only when the start is");
+    let finding = Finding::error("input-parameter", span, message)
+        .with_names([input, parameter])
+        .with_help("write what gives the input as an equation of the model, or give the parameter a value");
+    Diagnostic::resolve(&finding, sources)
+}
+
 impl StudyInputs {
     /// Prepares the inputs of a system of which all parameters are given.
     ///
@@ -101,6 +141,10 @@ impl StudyInputs {
                         };
                         let Ok(value) = read(expression) else { continue };
                         let times: Vec<ExprId> = given_breaks.iter().filter_map(|time| read(time).ok()).collect();
+                        if let Some(name) = late_parameter(flat, &graph, value) {
+                            diagnostics.push(known_late(&input.name, name, sources, expression.span));
+                            continue;
+                        }
                         for time in times {
                             breaks.push(evaluate(&graph, time, 0.0, &parameter_of));
                         }

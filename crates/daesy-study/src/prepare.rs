@@ -481,8 +481,12 @@ impl Prepared {
     /// # Errors
     /// Diagnostics with places in the study.
     pub fn study_number(&self, loaded: &Loaded, quantity: &Quantity) -> Result<f64, Vec<Diagnostic>> {
-        let known = &self.system.regular().parameters;
-        let value = |var| known.iter().position(|&one| one == var).map_or(f64::NAN, |at| self.parameters[at]);
+        let regular = self.system.regular();
+        // What is known only when the start is has no value yet.
+        let is_late =
+            |var: VarId| regular.bound.contains(&var) || regular.flat.variables[var.index()].fixed == Some(false);
+        let place = |var: VarId| regular.parameters.iter().position(|&one| one == var).filter(|_| !is_late(var));
+        let value = |var| place(var).map_or(f64::NAN, |at| self.parameters[at]);
         study_number(loaded, quantity, &value)
     }
 }

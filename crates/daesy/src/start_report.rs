@@ -31,8 +31,19 @@ pub struct ChangedStart {
     pub given: f64,
     /// As used.
     pub used: f64,
-    /// Whether its derivative occurs in the model.
-    pub is_differential: bool,
+    /// What it is about.
+    pub kind: ChangedKind,
+}
+
+/// What a value that had to change is about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum ChangedKind {
+    /// A parameter that the start determines, though a value was given to it.
+    Parameter,
+    /// A variable whose derivative occurs in the model.
+    Differential,
+    /// Another variable.
+    Other,
 }
 
 /// A start value counts as changed if it differs by more than this, relative to its size.
@@ -101,8 +112,9 @@ impl StartReport {
         let mut evaluator = Evaluator::new();
         let states = States::new(regular);
         let differentiated: FxHashSet<VarId> = regular.differentiated.iter().copied().collect();
-        let parameters = used_parameters(flat, &by_variable);
-        let mut report = Self { parameters, ..Self::default() };
+        let used = used_parameters(flat, &by_variable);
+        let mut report = Self { parameters: used, ..Self::default() };
+        report.changed = changed_parameters(flat, prepared, parameters);
         let mut values = names.iter().zip(row);
         for (at, variable) in flat.variables.iter().enumerate() {
             if variable.kind != VariableKind::Continuous {
@@ -128,8 +140,8 @@ impl StartReport {
             };
             list.push(StartValue { name: name.clone(), value });
             if let Some(given) = start.filter(|&given| !is_same(given)) {
-                let is_differential = differentiated.contains(&var);
-                report.changed.push(ChangedStart { name: name.clone(), given, used: value, is_differential });
+                let kind = if differentiated.contains(&var) { ChangedKind::Differential } else { ChangedKind::Other };
+                report.changed.push(ChangedStart { name: name.clone(), given, used: value, kind });
             }
         }
         report
@@ -176,7 +188,7 @@ impl StartReport {
     #[must_use]
     pub fn findings(&self, flat: &FlatDae) -> Vec<Finding> {
         let mut changed: Vec<&ChangedStart> = self.changed.iter().collect();
-        changed.sort_by_key(|changed| !changed.is_differential);
+        changed.sort_by_key(|changed| changed.kind);
         let mut findings: Vec<Finding> = changed.iter().take(TOLD).map(|changed| finding(flat, changed)).collect();
         if let Some(others) = changed.get(TOLD..).filter(|others| !others.is_empty()) {
             let names: Vec<&str> = others.iter().map(|changed| changed.name.as_str()).collect();
@@ -217,6 +229,20 @@ impl StartReport {
     }
 }
 
+/// Parameters that were given a value, and have another because the start determines them (`fixed = false`).
+fn changed_parameters(flat: &FlatDae, prepared: &Prepared, used: &[f64]) -> Vec<ChangedStart> {
+    let values = prepared.parameters.iter().zip(used);
+    let changed = prepared.system.regular().parameters.iter().zip(values).filter_map(|(&var, (&given, &used))| {
+        let variable = flat.variables.get(var.index())?;
+        let is_given = variable.fixed == Some(false) && variable.binding.is_some();
+        let size = if given == 0.0 { 1.0 } else { given.abs() };
+        let has_changed = is_given && (given - used).abs() > CHANGED * size;
+        let kind = ChangedKind::Parameter;
+        has_changed.then(|| ChangedStart { name: variable.name.clone(), given, used, kind })
+    });
+    changed.collect()
+}
+
 /// Parameters of a model with the values that were used.
 fn used_parameters(flat: &FlatDae, values: &[f64]) -> Vec<(String, Value)> {
     let parameters = flat.variables.iter().zip(values).filter(|(variable, _)| variable.kind == VariableKind::Parameter);
@@ -240,16 +266,21 @@ pub fn changed_to_json(changed: &[ChangedStart]) -> Map<String, Value> {
 
 /// What is to be told about a start value that had to change.
 fn finding(flat: &FlatDae, changed: &ChangedStart) -> Finding {
-    let ChangedStart { name, given, used, is_differential } = changed;
+    let ChangedStart { name, given, used, kind } = changed;
     let span = flat.find(name).map_or(daesy_graph::Span::NONE, |var| flat.variables[var.index()].span);
     let message = format!("`{name}` starts at {used}, not at {given} as its `start` says");
-    let finding = if *is_differential {
-        Finding::warning("start-changed", span, message).with_help(
+    let finding = match kind {
+        ChangedKind::Parameter => {
+            let message =
+                format!("the start determines the parameter `{name}`: it is {used}, not {given} as was given");
+            Finding::warning("start-changed", span, message)
+                .with_help("take back `fixed = false`, or the value, which is only a guess")
+        }
+        ChangedKind::Differential => Finding::warning("start-changed", span, message).with_help(
             "the equations and the start values that count more determine it: take one of those back, or this one",
-        )
-    } else {
-        Finding::note("start-changed", span, message)
-            .with_help("the equations and the start values that count more determine it: its `start` was a guess")
+        ),
+        ChangedKind::Other => Finding::note("start-changed", span, message)
+            .with_help("the equations and the start values that count more determine it: its `start` was a guess"),
     };
     finding.with_names([name])
 }

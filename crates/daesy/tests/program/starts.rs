@@ -211,3 +211,135 @@ fn samples_start_where_a_simulation_does() {
         assert!((mean - expected).abs() < 1e-5, "{name}: {mean} instead of {expected}");
     }
 }
+
+/// A study that fits k to the column `y`, and one that spreads it a little.
+fn with_studies(model: &str, y: impl Fn(f64) -> f64) -> Session {
+    let data: String = (0..=20).map(|at| f64::from(at) * 0.1).map(|t| format!("{t},{}\n", y(t))).collect();
+    Session::with_model(model)
+        .with("d.csv", &format!("t,y\n{data}"))
+        .with(
+            "s.toml",
+            "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 0.7, min = 0.1, max = 3 }\n\
+             [measurements]\ny = { column = \"y\", std = 0.1 }\n[data]\nfile = \"d.csv\"\n[estimate]\nsignals = [\"x\"]\n",
+        )
+        .with(
+            "u.toml",
+            "[model]\nfile = \"model.mo\"\n[random]\nk = { uniform = { min = 1, max = 1.001 } }\n\
+             [simulate]\nstop = 1\nstep = 1\n[uq]\nmethod = \"collocation\"\n",
+        )
+}
+
+/// What is told about a start does not depend on what is asked of the model.
+#[test]
+fn every_verb_tells_the_same_about_a_start() {
+    let session = with_studies(
+        "model M parameter Real k = 1; Real x(start = 1), y(start = 3), a;
+         equation der(x) = -k*x; der(y) = a; y = x + 1; end M;",
+        |t| (-t).exp() + 1.0,
+    );
+    let questions: [&[&str]; 8] = [
+        &["check", "model.mo"],
+        &["simulate", "model.mo"],
+        &["simulate", "s.toml"],
+        &["identify", "s.toml"],
+        &["identify", "s.toml", "--method", "pem"],
+        &["cost", "s.toml", "--grid", "k=1:2:2"],
+        &["estimate", "s.toml"],
+        &["uq", "u.toml"],
+    ];
+    for question in questions {
+        let arguments: Vec<&str> = question.iter().copied().chain(["--json"]).collect();
+        let document = session.run(&arguments).json();
+        assert_eq!(
+            document["initial"]["changed"],
+            serde_json::json!({ "y": [3.0, 2.0] }),
+            "{question:?}: {document:#}"
+        );
+        let told = document["findings"].as_array().unwrap().iter().filter(|finding| finding["code"] == "start-changed");
+        assert_eq!(told.count(), 1, "{question:?}");
+    }
+}
+
+/// The start y = 4 that was written holds before the zero of x that was not, on every road: y = 4 exp(-k t).
+#[test]
+fn fits_start_where_a_simulation_does() {
+    let models = [
+        "Real x, y(start = 4); equation der(x) = -k*x; y = 2*x;",
+        "parameter Real p(fixed = false, start = 1); parameter Real q = 2*p; Real x(start = q, fixed = true), y;
+         initial equation p^2 = 1; equation der(x) = -k*x; y = 2*x;",
+        // The simplified equation leads to x = 2, not to x = -2.
+        "Real x, y; initial equation homotopy(x^2 - 4, x - 3) = 0; equation der(x) = -k*x; y = 2*x;",
+        "Real x(start = 2, fixed = true), y; equation der(x) = -k*homotopy(x, x^3); y = 2*x;",
+        "Real x(start = 1, fixed = true), y, z(start = -3); equation der(x) = -k*x;
+         z = if z > 0 then 2*x else -x; y = 4*x + 0*z;",
+    ];
+    for model in models {
+        let session = with_studies(&format!("model M parameter Real k = 1; {model} end M;"), |t| 4.0 * (-t).exp());
+        for method in ["ml", "pem", "output-error"] {
+            let run = session.run(&["identify", "s.toml", "--method", method, "--json"]);
+            assert_eq!(run.status, 0, "{model} {method}: {}", run.stderr);
+            let k = run.json()["parameters"][0]["estimate"].as_f64().unwrap();
+            assert!((k - 1.0).abs() < 1e-4, "{model} {method}: {k}");
+        }
+    }
+}
+
+/// Parameters are told with the values that were used, those that the start determines and those bound to them included.
+#[test]
+fn a_simulation_tells_its_parameters() {
+    let (_, document) = started(
+        "model M parameter Real p(fixed = false); parameter Real q = 2*p; parameter Integer n = 3; parameter Boolean b = n > 2;
+         parameter String s = \"text\"; Real x(start = q, fixed = true);
+         initial equation p = 3; equation der(x) = if b then -x else x; end M;",
+    );
+    let parameters = &document["parameters"];
+    assert_eq!(parameters["q"].as_f64().unwrap(), 2.0 * parameters["p"].as_f64().unwrap());
+    assert!((parameters["p"].as_f64().unwrap() - 3.0).abs() < 1e-12);
+    assert_eq!(parameters["n"].as_f64(), Some(3.0));
+    assert_eq!((&parameters["b"], &parameters["s"]), (&serde_json::json!(true), &serde_json::json!("text")));
+}
+
+/// The matrix of cos(x) = time is nearly singular at the start that was written: Newton's first step leads to x = 100.
+#[test]
+fn of_many_solutions_the_start_takes_the_near_one() {
+    for equations in ["cos(x) = time; y = x; z = y;", "der(x) = y; der(y) = z; cos(x) = time;"] {
+        let model = format!(
+            "model M Real x(start = 0.01), y, z; equation {equations} annotation(experiment(StopTime = 0.5)); end M;"
+        );
+        let (value, _) = started(&model);
+        assert!((value("x") - std::f64::consts::FRAC_PI_2).abs() < 1e-9, "{equations}: {}", value("x"));
+    }
+}
+
+/// With E = [1 1; 1 1] structure leaves two start values free; the equations leave one, and z1 = u determines the other.
+#[test]
+fn a_start_value_that_an_equation_determines_is_not_free() {
+    for (f, g, free) in [("[[0, -1], [1, -1]]", "[[0], [-1]]", "z2"), ("[[-1, 0], [-1, 1]]", "[[0], [-1]]", "z1")] {
+        let session = Session::new().with(
+            "s.toml",
+            &format!(
+                "[linear]\nE = [[1, 1], [1, 1]]\nF = {f}\nG = {g}\n[inputs]\nu1 = {{ expression = \"1 + time\" }}\n"
+            ),
+        );
+        let document = session.run(&["check", "s.toml", "--json"]).json();
+        assert_eq!(document["initial"]["free"], serde_json::json!([free]));
+    }
+}
+
+/// A value given to a parameter that initial equations determine has no effect: that is told, and where it is an input of
+/// the study that needs the parameter, refused.
+#[test]
+fn a_value_for_a_parameter_that_the_start_determines_is_not_lost_in_silence() {
+    let session = Session::with_model(
+        "model M parameter Real p(fixed = false); parameter Real q = 2*p; Real x(start = q, fixed = true); input Real u;
+         initial equation p = 3; equation der(x) = u - x; end M;",
+    )
+    .with("s.toml", "[model]\nfile = \"model.mo\"\n[inputs]\nu = { expression = \"q*time\" }\n");
+    let document = session.run(&["simulate", "model.mo", "--set", "p=5", "--json"]).json();
+    assert_eq!(document["initial"]["changed"]["p"], serde_json::json!([5.0, 3.0]));
+    let finding = crate::session::finding(&document, "start-changed");
+    assert_eq!((&finding["level"], &finding["names"][0]), (&serde_json::json!("warning"), &serde_json::json!("p")));
+    let run = session.run(&["simulate", "s.toml", "--json"]);
+    assert_eq!(run.status, 1);
+    assert_eq!(run.json()["findings"][0]["code"], "input-parameter", "{}", run.stderr);
+}
