@@ -344,7 +344,7 @@ impl<'a> Model<'a> {
                 let reason = format!("`{}` is discrete: solutions are not smooth in the parameters", variable.name);
                 return refuse(reason, Some(&variable.name));
             }
-            if variable.kind == VariableKind::Parameter && variable.fixed == Some(false) && variable.binding.is_none() {
+            if variable.kind == VariableKind::Parameter && variable.fixed == Some(false) {
                 let reason = format!("`{}` is determined by initial equations", variable.name);
                 return refuse(reason, Some(&variable.name));
             }

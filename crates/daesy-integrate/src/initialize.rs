@@ -75,6 +75,12 @@ const UNKNOWN_WEIGHT: f64 = 1e-3;
 /// How often a failed search begins again beside the given values.
 const MAX_REPETITIONS: usize = 3;
 
+/// Searches that begin farther and farther away, where those from beside the given values fail.
+const FAR_SEARCHES: u32 = 8;
+
+/// In larger systems no searches begin far away.
+const MAX_SEARCHED_AROUND: usize = 200;
+
 /// In larger systems numbers are not asked about structure, and searches begin once.
 const MAX_REPEATED: usize = 3000;
 
@@ -356,17 +362,26 @@ impl Search<'_, '_> {
         choice.rows.iter().copied().filter(|&row| row >= n_before).collect()
     }
 
-    /// The same, and if it fails from points beside: what rows give alone is no guess.
+    /// The same, and if it fails from points beside and then farther and farther away: what rows give alone is no guess,
+    /// and a solution elsewhere comes before one that drops what was written.
     fn attempts(&mut self, choice: &Choice, begin: &[f64], given: &[f64]) -> Result<Started, IntegrateError> {
         let first = self.attempt(choice, begin, given);
         if first.is_ok() {
             return first;
         }
-        let again = (1..=MAX_REPETITIONS).find_map(|attempt| {
+        let near = (1..=MAX_REPETITIONS).find_map(|attempt| {
             let beside = self.beside(begin, attempt);
             self.attempt(choice, &beside, given).ok()
         });
-        again.map_or(first, Ok)
+        let n_far = if self.problem().n_cols() <= MAX_SEARCHED_AROUND { FAR_SEARCHES } else { 0 };
+        let found = near.or_else(|| {
+            (1..=n_far).find_map(|attempt| {
+                let mut far = self.perturbed(begin, 0.5 * f64::from(attempt), attempt);
+                self.solve_unknowns(&mut far);
+                self.attempt(choice, &far, given).ok()
+            })
+        });
+        found.map_or(first, Ok)
     }
 
     /// A little beside a point, each time elsewhere, unknowns following where they can.

@@ -17,7 +17,7 @@ use daesy_graph::{ExprId, Span};
 
 use crate::problem::{MeasuredSignal, Unknown};
 pub use build::{SignalsWanted, build_linear_study};
-pub(crate) use computed::with_computed;
+pub use computed::with_computed;
 use parametric::{ParametricMatrix, Symbols, Values};
 use timeline::Timeline;
 

@@ -23,7 +23,7 @@ struct Row {
 ///
 /// # Errors
 /// What keeps them from being computed.
-pub(crate) fn with_computed<'f>(flat: &'f FlatDae, unknowns: &[VarId]) -> Result<Cow<'f, FlatDae>, Vec<Finding>> {
+pub fn with_computed<'f>(flat: &'f FlatDae, unknowns: &[VarId]) -> Result<Cow<'f, FlatDae>, Vec<Finding>> {
     if flat.variables.iter().all(|variable| variable.fixed != Some(false)) {
         return Ok(Cow::Borrowed(flat));
     }

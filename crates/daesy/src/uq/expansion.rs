@@ -16,6 +16,7 @@ use super::request::{Request, StartKind};
 use super::{grid, remove_rounding};
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
+use crate::linear_study::with_computed;
 use crate::linear_verdict::{self, DENSE};
 use crate::linearize::LinearModel;
 use crate::load::{Loaded, quantity_expression};
@@ -212,6 +213,16 @@ impl Galerkin<'_> {
             return Err(Failure::Input(vec![diagnostic.with_help("`method = \"collocation\"` can do that")]));
         }
         let mut loaded = self.loaded.clone();
+        // Parameters that initial equations give in terms of others are series like these.
+        if let Ok(bound) = with_computed(&loaded.flat, &self.request.random) {
+            let mut bound = bound.into_owned();
+            let computed = bound
+                .variables
+                .iter_mut()
+                .filter(|variable| variable.kind == VariableKind::Parameter && variable.fixed == Some(false));
+            computed.for_each(|variable| variable.fixed = None);
+            loaded.flat = bound;
+        }
         let Some(study) = loaded.study.clone() else { return Ok(loaded) };
         for input in &study.inputs {
             if let InputSource::Expression { expression, .. } = &input.item
