@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -60,3 +62,9 @@ def fall_data() -> dict[str, np.ndarray]:
 def die(*arguments: object) -> None:
     """A task that ends its process at once."""
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def slowly(function: Callable[..., object], *arguments: object) -> object:
+    """A task that takes its time. Workers import it from here: they do not know the modules of the tests themselves."""
+    time.sleep(0.3)
+    return function(*arguments)

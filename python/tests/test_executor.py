@@ -11,7 +11,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, Thre
 
 import numpy as np
 import pytest
-from studies import die, fall_data, fall_study, lag_data, lag_study
+from studies import die, fall_data, fall_study, lag_data, lag_study, slowly
 
 import daesy
 
@@ -146,3 +146,53 @@ def test_an_interrupt_ends_the_waiting():
     with pytest.raises(KeyboardInterrupt):
         random_study().uq(executor=Stuck())
     timer.join()
+
+
+def within(seconds, question):
+    """The answer to a question that must not take longer."""
+    answer = Future()
+
+    def ask():
+        try:
+            answer.set_result(question())
+        except BaseException as wrong:
+            answer.set_exception(wrong)
+
+    threading.Thread(target=ask, daemon=True).start()
+    return answer.result(timeout=seconds)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.filterwarnings("default")
+def test_a_dask_cluster_that_loses_a_worker(local, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    import dask
+
+    dask.config.set({"distributed.admin.tick.limit": "60s", "distributed.scheduler.allowed-failures": 10})
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, local_directory=str(tmp_path)
+    ) as cluster, distributed.Client(cluster) as client:
+        pids = list(client.run(os.getpid).values())
+        assert len(pids) == 2
+
+        class Slowed:
+            """The cluster, with tasks slow enough that one can be lost in the middle."""
+
+            def __init__(self):
+                self._executor = client.get_executor(pure=False)
+                self._max_workers = 2
+
+            def submit(self, function, *arguments):
+                return self._executor.submit(slowly, function, *arguments)
+
+        victim = threading.Timer(0.5, os.kill, (pids[0], signal.SIGKILL))
+        victim.start()
+        assert_same(within(120, lambda: random_study().uq(executor=Slowed())), local)
+        victim.join()
+        client.wait_for_workers(2, timeout=60)
+        assert pids[0] not in client.run(os.getpid).values()
+
+        def cost(**how):
+            return fall_study(method="pem").cost({"c": (0.8, 1.2, 5)}, fall_data(), **how)
+
+        assert_same(within(120, lambda: cost(executor=client.get_executor(pure=False))), cost())
