@@ -4,8 +4,8 @@ use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::FlatDae;
 use daesy_pencil::{
-    InputRole, KroneckerStructure, PencilError, PencilOptions, RankDecision, RedundantEquations, StrangenessFree,
-    StrangenessOptions, kronecker_structure, strangeness_free,
+    DescriptorSystem, InputRole, KroneckerStructure, PencilError, PencilOptions, RankDecision, RedundantEquations,
+    StrangenessFree, StrangenessOptions, kronecker_structure, standard_form, strangeness_free,
 };
 
 use crate::RankRow;
@@ -42,6 +42,23 @@ pub struct LinearVerdict {
 
 /// Models up to this size are judged by dense matrices.
 pub const DENSE: usize = 240;
+
+/// How often the solution of a linear model with constant coefficients differentiates each input, in the order of its
+/// inputs: the highest k with `D_k != 0` in `z = C x + sum of D_k u^(k)` [@gerdin2007, eq. (11)]. Structure may
+/// differentiate more, where derivatives cancel.
+#[must_use]
+pub fn input_derivatives(model: &LinearModel, time: f64) -> Option<Vec<usize>> {
+    if model.kind != LinearKind::Constant || !model.computed.is_empty() || model.n_variables() > DENSE {
+        return None;
+    }
+    let matrices = model.matrices(time);
+    let n_inputs = matrices.g.ncols();
+    let system = DescriptorSystem::new(matrices.pencil().ok()?).with_input(matrices.g).ok()?;
+    let form = standard_form(&system, &PencilOptions::default()).ok()?;
+    let needed = form.variables.input_derivatives_needed();
+    // An ordinary differential equation has no direct terms at all.
+    Some((0..n_inputs).map(|input| needed.get(input).copied().flatten().unwrap_or(0)).collect())
+}
 
 /// What matrices add to the verdict of structure and start values: for coefficients that depend on time, which structure and the
 /// start values alone cannot judge, and where no consistent start was found (`is_verified` is false).

@@ -100,6 +100,18 @@ pub fn noise_grid(step: f64, span: f64, n_inputs: usize) -> Result<(), Refusal> 
     fits(&format!("{what}: that"), bytes, "take a larger `noise_step`, or shorter data")
 }
 
+/// The rows of a simulation: as many numbers as variables each, once by row, once by column and once as text.
+///
+/// # Errors
+/// When they do not fit into memory.
+pub fn output_rows(n_rows: f64, n_variables: usize) -> Result<(), Refusal> {
+    const OF_NUMBER: f64 = 8.0 + 8.0 + 20.0;
+    const OF_ROW: f64 = 48.0;
+    let bytes = n_rows * (OF_NUMBER * n_variables as f64 + OF_ROW);
+    let what = format!("{n_rows:.0} output rows of {n_variables} variables");
+    fits(&what, bytes, "take a longer `step` in `[simulate]` (`Interval` of the model), or an earlier end")
+}
+
 /// The realizations of an ensemble: each has its states and their derivatives at the start, and the values of its
 /// outputs.
 ///

@@ -190,10 +190,10 @@ fn place_in_study(errors: &mut [Diagnostic], study: &Study) {
     for error in errors.iter_mut().filter(|error| error.place.is_none()) {
         let given = study.parameters.iter().find(|parameter| error.names.contains(&parameter.name));
         if let Some(parameter) = given {
-            let code = if error.code == "wrong-value" { "wrong-value" } else { "unknown-parameter" };
-            let mut finding = Finding::error(code, parameter.span, error.message.clone());
+            let mut finding = Finding::error("wrong-value", parameter.span, error.message.clone());
             finding.help.clone_from(&error.help);
-            *error = Diagnostic::resolve(&finding.with_names(&error.names), &study.sources);
+            let placed = Diagnostic::resolve(&finding.with_names(&error.names), &study.sources);
+            *error = Diagnostic { code: std::mem::take(&mut error.code), ..placed };
         }
     }
 }
@@ -202,6 +202,32 @@ impl Loaded {
     fn new(flat: FlatDae, study: Option<Study>, folder: PathBuf, mut diagnostics: Vec<Diagnostic>) -> Self {
         diagnostics.extend(flat.findings.iter().map(|finding| Diagnostic::resolve(finding, &flat.sources)));
         Self { flat, study, folder, diagnostics, data: Vec::new(), watch: Watch::default(), elsewhere: None }
+    }
+
+    /// A note for the inputs of the model that a study says nothing about: who forgets one asks about another experiment.
+    #[must_use]
+    pub fn held_inputs(&self) -> Option<Diagnostic> {
+        let (flat, study) = (&self.flat, self.study.as_ref()?);
+        let is_given = |name: &String| {
+            study.input(name).is_some() || study.disturbances.iter().any(|given| given.item.signals.contains(name))
+        };
+        let inputs = flat.variables.iter().filter(|variable| variable.kind == VariableKind::Input);
+        let held: Vec<&Variable> = inputs.filter(|variable| !is_given(&variable.name)).collect();
+        if held.is_empty() {
+            return None;
+        }
+        let value = |variable: &Variable| match variable.start.map(|start| flat.graph.as_number(start)) {
+            None => "0".to_owned(),
+            Some(Some(value)) => value.to_string(),
+            Some(None) => "its start value".to_owned(),
+        };
+        let texts: Vec<String> = held.iter().take(8).map(|one| format!("`{}` at {}", one.name, value(one))).collect();
+        let more = if held.len() > 8 { format!(" and {} more", held.len() - 8) } else { String::new() };
+        let message = format!("inputs that the study does not give are held: {}{more}", texts.join(", "));
+        let note = Finding::note("input-held", Span::NONE, message)
+            .with_names(held.iter().map(|held| &held.name))
+            .with_help("give them in `[inputs]`, or as `[disturbances]`, if they are not constant");
+        Some(Diagnostic::resolve(&note, &study.sources))
     }
 }
 

@@ -417,6 +417,12 @@ pub struct Study {
 }
 
 impl Study {
+    /// How an input is given, if it is.
+    #[must_use]
+    pub fn input(&self, name: &str) -> Option<&InputSource> {
+        self.inputs.iter().find(|input| input.name == name).map(|input| &input.item)
+    }
+
     /// Whether an expression of the study's inputs, disturbances, accuracies or parameters holds this name.
     #[must_use]
     pub fn mentions(&self, name: &str) -> bool {

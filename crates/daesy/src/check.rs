@@ -8,7 +8,7 @@ use daesy_graph::flat::{Origin, Size};
 use daesy_structure::arrays::ArrayInputs;
 use daesy_structure::words::{derivative_name, equation_text};
 use daesy_structure::{Verification, verify};
-use daesy_system::DaeSystem;
+use daesy_system::{DaeSystem, Input};
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
@@ -22,7 +22,7 @@ use crate::prepare::{Prepared, Purpose, prepare, start_time};
 use crate::start_point::start_point;
 use crate::start_report::{ChangedStart, StartReport, changed_to_json};
 use crate::stochastic::{self, Stochastic};
-use crate::study::StudyModel;
+use crate::study::{InputSource, StudyModel};
 use daesy_structure::array_verdict::{self, StructuralClaim, analyze_at};
 use start_values::{StartValues, choose_free};
 use text::times;
@@ -123,6 +123,7 @@ pub fn check(loaded: &Loaded) -> Check {
                 check.linear = judge_by_arrays(loaded, &prepared, time, &mut verdict, &mut check.diagnostics);
             }
             check.verdict = Some(verdict);
+            check.diagnostics.extend(loaded.held_inputs());
         }
         Err(unprepared) => match judge_matrices(loaded) {
             Some(linear) => {
@@ -165,16 +166,7 @@ fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<
             differentiated.push(Differentiated { text: equation_text(flat, at), place, times });
         }
     }
-    let inputs: Vec<InputFacts> = description
-        .inputs
-        .iter()
-        .map(|input| InputFacts {
-            name: input.name.clone(),
-            derivatives_needed: input.derivatives_needed,
-            derivatives_available: derivatives_available(loaded.study.as_ref(), &input.name)
-                .or_else(|| prepared.inputs.smoothness_at_breaks(input)),
-        })
-        .collect();
+    let inputs = input_facts(loaded, prepared, time);
     for input in &inputs {
         if let Some(available) = input.derivatives_available
             && available < input.derivatives_needed
@@ -253,6 +245,28 @@ fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<
         }
     }
     verdict
+}
+
+/// What the model asks of its inputs: by numbers where it is linear with constant coefficients, by structure elsewhere.
+fn input_facts(loaded: &Loaded, prepared: &Prepared, time: f64) -> Vec<InputFacts> {
+    let linear =
+        Some(&loaded.flat).filter(|flat| flat.size().unknowns <= DENSE).and_then(|flat| LinearModel::new(flat).ok());
+    let by_numbers = linear.as_ref().and_then(|model| linear_verdict::input_derivatives(model, time));
+    let needed = |input: &Input| {
+        let column = linear.as_ref()?.inputs.iter().position(|name| *name == input.name)?;
+        u16::try_from(by_numbers.as_ref()?[column]).ok()
+    };
+    let study = loaded.study.as_ref();
+    let facts = |input: &Input| InputFacts {
+        name: input.name.clone(),
+        derivatives_needed: needed(input).unwrap_or(input.derivatives_needed),
+        derivatives_available: match study.and_then(|study| study.input(&input.name)) {
+            // Breaks say where something may jump, the expression says what does.
+            Some(InputSource::Expression { .. }) => prepared.inputs.smoothness_at_breaks(input),
+            _ => derivatives_available(study, &input.name),
+        },
+    };
+    prepared.system.description().inputs.iter().map(facts).collect()
 }
 
 /// A structural index that numbers do not contradict is compared with the derivative array for models up to this size.

@@ -17,7 +17,7 @@ use crate::diagnostic::Diagnostic;
 use crate::distribute::Elsewhere;
 use crate::estimate::filter_kind;
 use crate::failure::Failure;
-use crate::identify::pem::rewritten;
+use crate::identify::pem::{note_interpolation, rewritten};
 use crate::identify::refusal::{failure, finding};
 use crate::identify::{Method, ProgressLine, Route, route};
 use crate::linear_study::LinearStudy;
@@ -426,6 +426,9 @@ fn prediction_cost(
     }
     let values = values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect();
     let mut diagnostics = rewritten(loaded, &study);
+    if kind == CostKind::PredictionError && !study.disturbances.is_empty() {
+        note_interpolation(loaded, &study, &problem, &start, &mut diagnostics);
+    }
     if failures > 0 {
         let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
         let message = format!("{failures} realizations broke down and were left out");

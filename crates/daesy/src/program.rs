@@ -674,6 +674,7 @@ fn uq_verb(args: &UqArgs) -> Answer {
     };
     answer.keys = found.to_json();
     answer.text = found.to_text();
+    answer.diagnostics.extend(loaded.held_inputs());
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
     answer.tell_start(&loaded, &[]);
     let mut table = found.table();
@@ -764,6 +765,7 @@ fn simulate_verb(args: &FileArgs) -> Answer {
     };
     answer.keys = trajectory.to_json();
     answer.text = trajectory.to_text(&loaded.flat.model);
+    answer.diagnostics.extend(loaded.held_inputs());
     answer.diagnostics.extend(trajectory.diagnostics.iter().cloned());
     answer.distinct(&mut trajectory.table);
     if let Some(path) = &args.output {

@@ -81,10 +81,8 @@ pub fn regularize_model(loaded: &Loaded, options: &RegularizeOptions) -> Result<
         Ok(model) if !model.computed.is_empty() && size.equations != size.unknowns => {
             reduced_form(loaded, options).map(|form| RegularForm::Nonlinear(Box::new(form)))
         }
-        Err(finding) if finding.code == "nonlinear" => {
-            reduced_form(loaded, options).map(|form| RegularForm::Nonlinear(Box::new(form)))
-        }
-        _ => regularize(loaded, options).map(|form| RegularForm::Linear(Box::new(form))),
+        Err(_) => reduced_form(loaded, options).map(|form| RegularForm::Nonlinear(Box::new(form))),
+        Ok(_) => regularize(loaded, options).map(|form| RegularForm::Linear(Box::new(form))),
     }
 }
 

@@ -1,10 +1,11 @@
 //! `daesy simulate`: trajectories of a model.
 
-use daesy_graph::VarId;
 use daesy_graph::finding::Level;
 use daesy_graph::flat::FlatDae;
+use daesy_graph::{Span, VarId};
 use daesy_integrate::{IntegrateError, SimulateOptions, Simulation, Slide};
 use daesy_structure::straighten::ADDED;
+use daesy_study::limits;
 use daesy_study::straighten::compare_with_original;
 use daesy_system::DaeSystem;
 use serde_json::{Map, Value, json};
@@ -309,6 +310,14 @@ pub(crate) fn options(loaded: &Loaded, prepared: &Prepared) -> Result<SimulateOp
     let start = number(&asked.start)?.or(data_span.map(|span| span.0)).or(experiment.start).unwrap_or(0.0);
     let stop = number(&asked.stop)?.or(data_span.map(|span| span.1)).or(experiment.stop).unwrap_or(start + 1.0);
     let step = number(&asked.step)?.or(experiment.interval).unwrap_or((stop - start) / DEFAULT_ROWS);
+    let n_rows = (stop - start) / step;
+    if n_rows.is_finite() {
+        let n_variables = prepared.system.description().observed.len();
+        limits::output_rows(n_rows, n_variables).map_err(|refusal| {
+            let sources = loaded.study.as_ref().map_or(&*loaded.flat.sources, |study| &study.sources);
+            Failure::Input(vec![Diagnostic::resolve(&refusal.at(Span::NONE), sources)])
+        })?;
+    }
     let output_times = output_times(start, stop, step)?;
     Ok(SimulateOptions {
         start,

@@ -327,7 +327,7 @@ fn grow(
 }
 
 /// Says how far straight lines between grid points are from the disturbances.
-fn note_interpolation(
+pub(crate) fn note_interpolation(
     loaded: &Loaded,
     study: &PredictionStudy,
     problem: &PredictionProblem<'_>,

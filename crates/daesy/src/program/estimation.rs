@@ -168,6 +168,7 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
     };
     answer.keys = found.to_json();
     answer.text = found.to_text();
+    answer.diagnostics.extend(loaded.held_inputs());
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
     let estimates: Vec<(&str, f64)> =
         found.parameters.iter().map(|parameter| (parameter.name.as_str(), parameter.estimate)).collect();
@@ -221,6 +222,7 @@ pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
     };
     answer.keys = found.to_json();
     answer.text = found.to_text();
+    answer.diagnostics.extend(loaded.held_inputs());
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
     let unknowns = loaded.study.iter().flat_map(|study| &study.unknown).map(|unknown| unknown.name.as_str());
     answer.tell_start(&loaded, &unknowns.zip(theta.into_iter().flatten()).collect::<Vec<_>>());
@@ -252,6 +254,7 @@ pub(super) fn cost_verb(args: &CostArgs) -> Answer {
     };
     answer.keys = found.to_json();
     answer.text = found.to_text();
+    answer.diagnostics.extend(loaded.held_inputs());
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
     let first = found.axes.iter().filter_map(|axis| Some((axis.name.as_str(), *axis.values.first()?)));
     answer.tell_start(&loaded, &first.collect::<Vec<_>>());

@@ -116,3 +116,18 @@ fn what_is_no_file_is_not_waited_for() {
     let kept = ["cost", "study.toml", "--grid", "k=1:2:2", "--checkpoint", "/dev/zero"];
     assert!(refused(&session, &kept, 1, "checkpoint").contains("not a file"));
 }
+
+#[test]
+fn rows_that_do_not_fit_are_refused_before_they_are_made() {
+    let model = |stop: &str| {
+        format!(
+            "model M Real x[400](each start = 1, each fixed = true); equation der(x) = -x; \
+             annotation (experiment(StopTime = {stop}, Interval = 0.01)); end M;"
+        )
+    };
+    for stop in ["1e6", "9.9e5"] {
+        let run = Session::with_model(&model(stop)).run(&["simulate", "model.mo", "--json"]);
+        assert_eq!(run.status, 1, "{}", run.stderr);
+        assert!(run.stderr.contains("output rows") && run.stderr.contains("Interval"), "{}", run.stderr);
+    }
+}

@@ -28,6 +28,7 @@ fn the_cost_has_the_same_bytes_on_any_number_of_threads_and_after_a_kill() {
     assert_eq!(first.json()["kind"], "prediction-error");
     let values: Vec<f64> =
         first.json()["values"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
+    finding(&first.json(), "interpolation-error");
     let lowest = (0..9).min_by(|&a, &b| values[a].total_cmp(&values[b])).unwrap();
     assert!((2..=5).contains(&lowest), "{values:?}");
     for threads in ["1", "2", "5"] {

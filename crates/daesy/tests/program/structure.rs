@@ -298,3 +298,54 @@ fn the_report_speaks_of_index_constraints_start_values_and_inputs() {
         assert!(run.stdout.contains(words), "`{words}` is not in\n{}", run.stdout);
     }
 }
+
+#[test]
+fn inputs_that_a_study_forgets_are_told() {
+    let model = "model M input Real u; input Real w(start = 3); parameter Real a = 1; Real x(start = 0, fixed = true); \
+                 equation der(x) = -a*x + u + w; end M;";
+    let held = |study: &str, verb: &str| {
+        let run = Session::with_model(model).with("study.toml", study).run(&[verb, "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let document = run.json();
+        let finding = document["findings"].as_array().unwrap().iter().find(|one| one["code"] == "input-held").cloned();
+        finding.map(|finding| finding["message"].as_str().unwrap().to_owned())
+    };
+    let empty = "[model]\nfile = \"model.mo\"\n";
+    for verb in ["check", "simulate"] {
+        let told = held(empty, verb).unwrap();
+        assert!(told.contains("`u` at 0") && told.contains("`w` at 3"), "{told}");
+        let one = held(&format!("{empty}[inputs]\nu = {{ expression = \"sin(time)\" }}\n"), verb).unwrap();
+        assert!(!one.contains("`u`") && one.contains("`w` at 3"), "{one}");
+        let both = "[inputs]\nu = { expression = \"sin(time)\" }\n[disturbances]\nw = { white = 0.1 }\n";
+        assert_eq!(held(&format!("{empty}{both}"), verb), None);
+    }
+}
+
+#[test]
+fn derivatives_of_inputs_are_counted_by_numbers_and_smoothness_by_the_expression() {
+    // Both equations with der(a) seem to differentiate u; their difference does not hold its derivative.
+    let model = "model M input Real u; Real a, b; equation der(a) + a + b = u; der(a) + b = time; end M;";
+    let needed = |study: &str, key: &str| {
+        let run = Session::with_model(model).with("study.toml", study).run(&["check", "study.toml", "--json"]);
+        let document = run.json();
+        (document["inputs"]["u"][key].clone(), document["findings"].to_string())
+    };
+    let given = |expression: &str, breaks: &str| {
+        format!(
+            "[model]\nfile = \"model.mo\"\n[inputs]\nu = {{ expression = \"{expression}\", breaks = [{breaks}] }}\n"
+        )
+    };
+    // a = u - time, b = time - der(u) + 1.
+    let smooth = given("if time < 1 then 0 else (time - 1)^2", "1.0");
+    assert_eq!(needed(&smooth, "derivatives_needed").0, 1);
+    assert!(!needed(&smooth, "derivatives_needed").1.contains("input-not-smooth"));
+    let step = given("if time < 1 then 0 else 1", "1.0");
+    assert_eq!(needed(&step, "derivatives_available").0, 0);
+    assert!(needed(&step, "derivatives_needed").1.contains("input-not-smooth"));
+    // x2 = 2 x1 = 2 u: structure differentiates both for the third equation, where the derivatives cancel.
+    let model =
+        "model M input Real u; Real x1, x2, x3; equation x1 = u; x2 - 2*x1 = 0; x3 = 2*der(x1) - der(x2) + u; end M;";
+    let study = "[model]\nfile = \"model.mo\"\n[inputs]\nu = { expression = \"sin(time)\" }\n";
+    let run = Session::with_model(model).with("study.toml", study).run(&["check", "study.toml", "--json"]);
+    assert_eq!(run.json()["inputs"]["u"]["derivatives_needed"], 0, "{}", run.stdout);
+}
