@@ -261,16 +261,12 @@ impl Search<'_, '_> {
             }
             let holds = row < problem.n_demanded || self.holds(z, row);
             match problem.only_column(row) {
-                Some(state) if state < problem.n_states => {
-                    if !is_held[state] {
-                        if !holds {
-                            return false;
-                        }
-                        is_held[state] = true;
-                        n_held += 1;
-                    }
-                }
+                Some(state) if state < problem.n_states && is_held[state] => {}
                 _ if !holds => return false,
+                Some(state) if state < problem.n_states => {
+                    is_held[state] = true;
+                    n_held += 1;
+                }
                 _ => {}
             }
         }

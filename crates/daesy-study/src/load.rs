@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use daesy_graph::finding::{Finding, Level, nearest};
 use daesy_graph::flat::{Equation, FlatDae, Origin, ValueType, Variable, VariableKind};
-use daesy_graph::{ExprId, Graph, Span, VarId};
+use daesy_graph::{ExprId, Graph, Leaf, Reach, Span, VarId};
 use daesy_model::file::{MAX_TEXT_BYTES, read_text};
 use daesy_model::flatten::{FlattenError, FlattenOptions, flatten_library};
 use daesy_model::library::Library;
@@ -467,6 +467,11 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
     }
     for random in &study.random {
         match flat.find(&random.name) {
+            Some(var) if is_computed_at_start(flat, var) => {
+                let message = format!("the start determines `{}` (`fixed = false`): it cannot be random", random.name);
+                let finding = Finding::error("computed-parameter", random.span, message).with_names([&random.name]);
+                findings.push(finding.with_help("make what determines it random, or take back `fixed = false`"));
+            }
             Some(var) if flat.variables[var.index()].kind == VariableKind::Parameter => {}
             Some(_) => findings.push(not_a(flat, &random.name, random.span, "parameter")),
             None => findings.push(unknown_name(flat, &random.name, random.span, "parameter", |kind| {
@@ -490,6 +495,18 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
         }
     }
     findings
+}
+
+/// Whether initial equations may determine a parameter.
+fn is_computed_at_start(flat: &FlatDae, var: VarId) -> bool {
+    let variable = &flat.variables[var.index()];
+    let is_it = |leaf: Leaf| matches!(leaf, Leaf::Var { var: of, .. } if of == var);
+    let mut reach = Reach::new();
+    variable.kind == VariableKind::Parameter
+        && variable.fixed == Some(false)
+        && flat.initial_equations.iter().any(|equation| {
+            reach.depends_on(&flat.graph, equation.lhs, is_it) || reach.depends_on(&flat.graph, equation.rhs, is_it)
+        })
 }
 
 /// Makes a signal an input of the model: it is one already, or it is an unknown whose value only its declaration gives, or whose

@@ -342,4 +342,11 @@ fn a_value_for_a_parameter_that_the_start_determines_is_not_lost_in_silence() {
     let run = session.run(&["simulate", "s.toml", "--json"]);
     assert_eq!(run.status, 1);
     assert_eq!(run.json()["findings"][0]["code"], "input-parameter", "{}", run.stderr);
+    let session = session.with(
+        "u.toml",
+        "[model]\nfile = \"model.mo\"\n[random]\np = { uniform = { min = 1, max = 2 } }\n[uq]\nmethod = \"collocation\"\n",
+    );
+    let run = session.run(&["uq", "u.toml", "--json"]);
+    assert_eq!(run.status, 1);
+    assert_eq!(run.json()["findings"][0]["code"], "computed-parameter", "{}", run.stderr);
 }
