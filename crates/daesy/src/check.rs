@@ -217,13 +217,14 @@ fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<
             let verification = verify(regular, &point);
             diagnostics.extend(verification.findings.iter().map(|finding| Diagnostic::resolve(finding, &flat.sources)));
             verdict.degrees_of_freedom = verification.d;
-            // Where equations are replaced by others before they are solved, the start is theirs.
+            // Where equations are replaced by others before they are solved, the start is theirs; experiments start apart.
             let row = prepared.observed(time, &start);
             let of_written = || {
                 let parameters = &start.initialized.parameters;
                 StartReport::new(&loaded.flat, prepared, parameters, &description.observed, &row)
             };
-            let of_solved = if verification.agrees_with_structure { None } else { StartReport::of_study(loaded, &[]) };
+            let is_plain = verification.agrees_with_structure && loaded.n_experiments() <= 1;
+            let of_solved = if is_plain { None } else { StartReport::of_study(loaded, &[]) };
             let report = of_solved.unwrap_or_else(of_written);
             let changed = report.findings(&loaded.flat);
             diagnostics.extend(changed.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));

@@ -350,3 +350,28 @@ fn a_value_for_a_parameter_that_the_start_determines_is_not_lost_in_silence() {
     assert_eq!(run.status, 1);
     assert_eq!(run.json()["findings"][0]["code"], "computed-parameter", "{}", run.stderr);
 }
+
+/// y = 2 x + u starts where its `start` says in the first experiment only.
+#[test]
+fn a_start_value_that_changes_in_one_of_several_experiments_is_told() {
+    let data = |u: f64| -> String {
+        let rows = (0..=10).map(|at| f64::from(at) * 0.1).map(|t| format!("{t},{u},{}\n", 2.0 * (-t).exp() + u));
+        std::iter::once("t,u,y\n".to_owned()).chain(rows).collect()
+    };
+    let session = Session::with_model(
+        "model M parameter Real k = 1; input Real u; Real x(start = 1), y(start = 2), a;
+         equation der(x) = -k*x; der(y) = a; y = 2*x + u; end M;",
+    )
+    .with("one.csv", &data(0.0))
+    .with("two.csv", &data(1.0))
+    .with(
+        "s.toml",
+        "[model]\nfile = \"model.mo\"\n[inputs]\nu = { column = \"u\", hold = \"foh\" }\n\
+         [unknown]\nk = { start = 0.7, min = 0.1, max = 3 }\n[measurements]\ny = { column = \"y\", std = 0.1 }\n\
+         [data]\nfiles = [\"one.csv\", \"two.csv\"]\n",
+    );
+    for verb in ["check", "identify"] {
+        let document = session.run(&[verb, "s.toml", "--json"]).json();
+        assert_eq!(document["initial"]["changed"], serde_json::json!({ "y": [2.0, 3.0] }), "{verb}: {document:#}");
+    }
+}
