@@ -6,7 +6,9 @@
 //! unknown that still has its default value zero) and those that need them wait for the next step, when what they need
 //! has its value.
 
-use daesy_system::{Block, DaeSystem, Part, Pattern, Quantity};
+use std::ops::Range;
+
+use daesy_system::{Block, DaeSystem, Evaluator, Part, Pattern, Quantity};
 
 use crate::equations::Surroundings;
 use crate::linear::{LinearSolver, SingularMatrix};
@@ -44,6 +46,98 @@ pub(crate) fn solve_by_blocks(
     search.was_limited && search_by_blocks(system, around, states, unknowns, Stride::Free).is_found
 }
 
+/// Newton steps to a root of higher order, each of which leaves a fixed share of the distance.
+const MAX_PATIENT_STEPS: usize = 200;
+
+/// How often unknowns are moved aside where the matrix is singular.
+const MAX_ASIDE: usize = 3;
+
+/// How far, as a fraction of the nominal value.
+const ASIDE: f64 = 1e-3;
+
+/// A root of higher order farther away than this, in sizes of the unknowns, is that of a step too long.
+const NEAR: f64 = 1.0;
+
+/// Solves F(t, s, v) = 0 near the given unknowns where the matrix is singular there or at the root, as in x^3 = t around
+/// t = 0. Gives one of the unknowns that the equations do not determine to first order; `None` where there is no such
+/// root nearby.
+///
+/// At a root of order m Newton's steps shrink by 1 - 1/m only, and the root is known to the m-th part of the digits.
+/// The search therefore ends where the residuals are below what rounding of time and states makes of them, or where steps
+/// vanish; where the matrix itself vanishes, the unknowns are moved aside by a little first, towards larger values.
+pub(crate) fn solve_patiently(
+    system: &dyn DaeSystem,
+    around: &Surroundings<'_>,
+    states: &[f64],
+    unknowns: &mut [f64],
+) -> Option<usize> {
+    let guess = unknowns.to_vec();
+    let quantities = &system.description().unknowns;
+    let mut flat = None;
+    for _ in 0..=MAX_ASIDE {
+        match settle_patiently(system, around, states, unknowns) {
+            Settled::At(slow) => {
+                let is_near = unknowns.iter().zip(&guess).zip(quantities).all(|((value, guess), quantity)| {
+                    (value - guess).abs() <= NEAR * guess.abs().max(quantity.nominal)
+                });
+                return flat.or(slow).filter(|_| is_near);
+            }
+            Settled::Singular(range) => {
+                flat = flat.or(Some(range.start));
+                for at in range {
+                    unknowns[at] += ASIDE * unknowns[at].abs().max(quantities[at].nominal);
+                }
+            }
+            Settled::Nowhere => return None,
+        }
+    }
+    None
+}
+
+/// Where patient steps lead.
+enum Settled {
+    /// To a root; with an unknown that crept there.
+    At(Option<usize>),
+    /// Where the matrix of these unknowns is singular.
+    Singular(Range<usize>),
+    Nowhere,
+}
+
+fn settle_patiently(
+    system: &dyn DaeSystem,
+    around: &Surroundings<'_>,
+    states: &[f64],
+    unknowns: &mut [f64],
+) -> Settled {
+    let mut newton = BlockNewton::new(system);
+    let mut last_size = f64::INFINITY;
+    let mut slow = None;
+    for _ in 0..MAX_PATIENT_STEPS {
+        match newton.step(around, states, unknowns) {
+            Ok(false) => {}
+            Ok(true) => return Settled::Nowhere,
+            Err(range) if newton.is_at_rounding(around, states, unknowns) && slow.is_some() => {
+                return Settled::At(slow.or(Some(range.start)));
+            }
+            Err(range) => return Settled::Singular(range),
+        }
+        let description = system.description();
+        limit_steps(&description.blocks, &description.unknowns, unknowns, &mut newton.step);
+        let (size, largest) = newton.advance(unknowns);
+        if !size.is_finite() {
+            return Settled::Nowhere;
+        }
+        if size > 0.3 * last_size {
+            slow = Some(largest);
+        }
+        if size <= GOAL || slow.is_some() && newton.is_at_rounding(around, states, unknowns) {
+            return Settled::At(slow);
+        }
+        last_size = size;
+    }
+    Settled::Nowhere
+}
+
 /// How far a step may lead.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stride {
@@ -79,72 +173,17 @@ fn settle_blocks(
     n_limited: &mut usize,
 ) -> bool {
     let description = system.description();
-    let pattern = system.pattern(Part::ResidualByUnknowns);
-    let mut evaluator = system.evaluator();
-    let mut residual = vec![0.0; pattern.n_rows];
-    let mut jacobian = vec![0.0; pattern.n_entries()];
-    let mut step = vec![0.0; unknowns.len()];
-    let mut is_waiting = vec![false; unknowns.len()];
-    let mut blocks: Vec<Option<DiagonalBlock>> = description.blocks.iter().map(|_| None).collect();
+    let mut newton = BlockNewton::new(system);
     let (mut last_size, mut n_slow) = (f64::INFINITY, 0);
     let mut n_steps = 0;
     while n_steps < MAX_STEPS {
-        let point = around.point(states, unknowns);
-        evaluator.evaluate(Part::Residual, &point, &mut residual);
-        evaluator.evaluate(Part::ResidualByUnknowns, &point, &mut jacobian);
-        let mut has_waiting = false;
-        for (block, known) in description.blocks.iter().zip(&mut blocks) {
-            let (start, end) = (block.start as usize, (block.start + block.len) as usize);
-            let mut waits = false;
-            for row in start..end {
-                let mut sum = -residual[row];
-                waits |= !residual[row].is_finite();
-                for entry in pattern.row(row) {
-                    let column = pattern.columns[entry] as usize;
-                    waits |= !jacobian[entry].is_finite() || column < start && is_waiting[column];
-                    if column < start {
-                        sum -= jacobian[entry] * step[column];
-                    }
-                }
-                step[row] = sum;
-            }
-            if waits {
-                has_waiting = true;
-                step[start..end].fill(0.0);
-                is_waiting[start..end].fill(true);
-                continue;
-            }
-            is_waiting[start..end].fill(false);
-            if end - start == 1 {
-                let inside = pattern.row(start).filter(|&entry| pattern.columns[entry] as usize == start);
-                let diagonal: f64 = inside.map(|entry| jacobian[entry]).sum();
-                step[start] /= diagonal;
-                if diagonal == 0.0 || !step[start].is_finite() {
-                    return false;
-                }
-                continue;
-            }
-            let made = match known.take() {
-                Some(made) => made,
-                None => match DiagonalBlock::new(pattern, start, end) {
-                    Ok(made) => made,
-                    Err(_) => return false,
-                },
-            };
-            if known.insert(made).solve(&jacobian, &mut step[start..end]).is_err() {
-                return false;
-            }
-        }
+        let Ok(has_waiting) = newton.step(around, states, unknowns) else { return false };
         let is_limited = stride == Stride::Limited
             && *n_limited < MAX_LIMITED_STEPS
-            && limit_steps(&description.blocks, &description.unknowns, unknowns, &mut step);
+            && limit_steps(&description.blocks, &description.unknowns, unknowns, &mut newton.step);
         *n_limited += usize::from(is_limited);
         n_steps += usize::from(!is_limited);
-        let mut size = 0.0f64;
-        for ((value, step), quantity) in unknowns.iter_mut().zip(&step).zip(&description.unknowns) {
-            *value += step;
-            size = size.max(step.abs() / value.abs().max(quantity.nominal));
-        }
+        let (size, _) = newton.advance(unknowns);
         if !size.is_finite() {
             return false;
         }
@@ -160,6 +199,113 @@ fn settle_blocks(
     }
     false
 }
+
+/// Newton's steps through the blocks, with what they need.
+struct BlockNewton<'s> {
+    system: &'s dyn DaeSystem,
+    evaluator: Box<dyn Evaluator + 's>,
+    residual: Vec<f64>,
+    jacobian: Vec<f64>,
+    step: Vec<f64>,
+    is_waiting: Vec<bool>,
+    blocks: Vec<Option<DiagonalBlock>>,
+}
+
+impl<'s> BlockNewton<'s> {
+    fn new(system: &'s dyn DaeSystem) -> Self {
+        let description = system.description();
+        let pattern = system.pattern(Part::ResidualByUnknowns);
+        Self {
+            system,
+            evaluator: system.evaluator(),
+            residual: vec![0.0; pattern.n_rows],
+            jacobian: vec![0.0; pattern.n_entries()],
+            step: vec![0.0; description.unknowns.len()],
+            is_waiting: vec![false; description.unknowns.len()],
+            blocks: description.blocks.iter().map(|_| None).collect(),
+        }
+    }
+
+    /// Finds the next step; true where a block waits for others, an error with the unknowns of a singular block.
+    fn step(&mut self, around: &Surroundings<'_>, states: &[f64], unknowns: &[f64]) -> Result<bool, Range<usize>> {
+        let pattern = self.system.pattern(Part::ResidualByUnknowns);
+        let point = around.point(states, unknowns);
+        self.evaluator.evaluate(Part::Residual, &point, &mut self.residual);
+        self.evaluator.evaluate(Part::ResidualByUnknowns, &point, &mut self.jacobian);
+        let (residual, jacobian, step) = (&self.residual, &self.jacobian, &mut self.step);
+        let mut has_waiting = false;
+        for (block, known) in self.system.description().blocks.iter().zip(&mut self.blocks) {
+            let (start, end) = (block.start as usize, (block.start + block.len) as usize);
+            let mut waits = false;
+            for row in start..end {
+                let mut sum = -residual[row];
+                waits |= !residual[row].is_finite();
+                for entry in pattern.row(row) {
+                    let column = pattern.columns[entry] as usize;
+                    waits |= !jacobian[entry].is_finite() || column < start && self.is_waiting[column];
+                    if column < start {
+                        sum -= jacobian[entry] * step[column];
+                    }
+                }
+                step[row] = sum;
+            }
+            self.is_waiting[start..end].fill(waits);
+            if waits {
+                has_waiting = true;
+                step[start..end].fill(0.0);
+                continue;
+            }
+            if end - start == 1 {
+                let inside = pattern.row(start).filter(|&entry| pattern.columns[entry] as usize == start);
+                let diagonal: f64 = inside.map(|entry| jacobian[entry]).sum();
+                step[start] /= diagonal;
+                if diagonal == 0.0 || !step[start].is_finite() {
+                    return Err(start..end);
+                }
+                continue;
+            }
+            let made = match known.take() {
+                Some(made) => made,
+                None => DiagonalBlock::new(pattern, start, end).map_err(|_| start..end)?,
+            };
+            known.insert(made).solve(jacobian, &mut step[start..end]).map_err(|_| start..end)?;
+        }
+        Ok(has_waiting)
+    }
+
+    /// Goes along the step; gives its size relative to the unknowns, and the unknown that moves most.
+    fn advance(&self, unknowns: &mut [f64]) -> (f64, usize) {
+        let (mut size, mut largest) = (0.0f64, 0);
+        let quantities = &self.system.description().unknowns;
+        for (at, ((value, step), quantity)) in unknowns.iter_mut().zip(&self.step).zip(quantities).enumerate() {
+            *value += step;
+            let relative = step.abs() / value.abs().max(quantity.nominal);
+            if relative > size || relative.is_nan() {
+                (size, largest) = (relative, at);
+            }
+        }
+        (size, largest)
+    }
+
+    /// Whether the residuals are no larger than what rounding of time and states makes of them.
+    fn is_at_rounding(&mut self, around: &Surroundings<'_>, states: &[f64], unknowns: &[f64]) -> bool {
+        self.evaluator.evaluate(Part::Residual, &around.point(states, unknowns), &mut self.residual);
+        let mut noise = vec![0.0f64; self.residual.len()];
+        let mut moved = vec![0.0; self.residual.len()];
+        let rounded: Vec<f64> = states.iter().map(|state| state * (1.0 + ROUNDING)).collect();
+        let later = Surroundings { time: around.time * (1.0 + ROUNDING), ..*around };
+        for point in [later.point(states, unknowns), around.point(&rounded, unknowns)] {
+            self.evaluator.evaluate(Part::Residual, &point, &mut moved);
+            for ((noise, moved), residual) in noise.iter_mut().zip(&moved).zip(&self.residual) {
+                *noise += (moved - residual).abs();
+            }
+        }
+        self.residual.iter().zip(&noise).all(|(residual, noise)| residual.abs() <= *noise)
+    }
+}
+
+/// Relative change of time and states by rounding.
+const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
 /// Shortens steps of nonlinear blocks that are longer than the unknowns are large; true where one was.
 fn limit_steps(blocks: &[Block], quantities: &[Quantity], unknowns: &[f64], step: &mut [f64]) -> bool {

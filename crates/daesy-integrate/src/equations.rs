@@ -55,6 +55,13 @@ pub(crate) struct SingularRow {
     pub(crate) row: usize,
 }
 
+/// An unknown that the equations do not determine to first order.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct FlatUnknown {
+    pub(crate) time: f64,
+    pub(crate) unknown: usize,
+}
+
 /// A system, an evaluator of it, and its Jacobians at some point.
 pub(crate) struct Equations<'s> {
     pub(crate) system: &'s dyn DaeSystem,
@@ -72,6 +79,8 @@ pub(crate) struct Equations<'s> {
     pub(crate) work: Work,
     /// Where a derivative was first found to be infinite though the residual has a value.
     pub(crate) singular_slope: Option<SingularRow>,
+    /// Where an unknown was first found at a root of higher order.
+    pub(crate) multiple_root: Option<FlatUnknown>,
     /// Operations of evaluating the residuals, about.
     residual_cost: f64,
 }
@@ -111,6 +120,7 @@ impl<'s> Equations<'s> {
             system,
             work: Work::default(),
             singular_slope: None,
+            multiple_root: None,
         }
     }
 

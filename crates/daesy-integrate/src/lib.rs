@@ -43,8 +43,8 @@ pub use events::{HybridStart, initialize_with_events};
 pub use initialize::{InitializeOptions, Initialized, initialize};
 pub use sensitivity::{SensitiveSimulation, simulate_with_sensitivities};
 pub use simulate::{
-    Inputs, Rules, SimulateOptions, Simulation, SingularSlope, Slide, StateEvent, Termination, Warned, simulate,
-    simulate_with,
+    Inputs, MultipleRoot, Rules, SimulateOptions, Simulation, SingularSlope, Slide, StateEvent, Termination, Warned,
+    simulate, simulate_with,
 };
 pub use start_tangents::{Direction, StartTangent, parameter_direction, start_tangents};
 pub use transfer::{Crossed, Crossing, Transfer, TransferError};

@@ -71,6 +71,8 @@ pub struct Simulation {
     pub slides: Vec<Slide>,
     /// An equation with an infinite derivative, where one was met.
     pub singular_slope: Option<SingularSlope>,
+    /// An unknown that was found at a root of higher order, where one was.
+    pub multiple_root: Option<MultipleRoot>,
     /// Assertions that only warn, each when it first did not hold.
     pub warnings: Vec<Warned>,
     /// What ended the simulation before its time.
@@ -93,6 +95,7 @@ impl Simulation {
             events: Vec::new(),
             slides: Vec::new(),
             singular_slope: None,
+            multiple_root: None,
             warnings: Vec::new(),
             termination: None,
         }
@@ -107,6 +110,7 @@ impl Simulation {
         self.evaluations = work.evaluations;
         self.constraint_residual_max = stepper.constraint_residual_max;
         self.singular_slope = stepper.singular_slope();
+        self.multiple_root = stepper.multiple_root();
     }
 }
 
@@ -119,6 +123,15 @@ pub struct SingularSlope {
     pub equation: String,
     /// Where it was written.
     pub place: String,
+}
+
+/// An unknown that the equations do not determine to first order, as x^3 = t does not determine x at t = 0.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MultipleRoot {
+    /// When this was first met.
+    pub time: f64,
+    /// The unknown.
+    pub variable: String,
 }
 
 /// An event that the model made.

@@ -20,7 +20,7 @@ use crate::model::{Model, Moment, Trial};
 use crate::project::{Projected, Projector};
 use crate::radau::{Attempt, Radau};
 use crate::rosenbrock::Rosenbrock;
-use crate::simulate::{Inputs, SimulateOptions, SingularSlope};
+use crate::simulate::{Inputs, MultipleRoot, SimulateOptions, SingularSlope};
 use crate::spectral::Spectral;
 use crate::unknowns::Care;
 
@@ -174,6 +174,13 @@ impl<'s, 'i> Stepper<'s, 'i> {
         let found = self.model.equations.singular_slope?;
         let label = self.model.equations.system.description().residuals.get(found.row)?;
         Some(SingularSlope { time: found.time, equation: label.text.clone(), place: label.place.clone() })
+    }
+
+    /// The first unknown found at a root of higher order.
+    pub(crate) fn multiple_root(&self) -> Option<MultipleRoot> {
+        let found = self.model.equations.multiple_root?;
+        let unknown = self.model.equations.system.description().unknowns.get(found.unknown)?;
+        Some(MultipleRoot { time: found.time, variable: unknown.name.clone() })
     }
 
     pub(crate) fn work(&self) -> StepperWork {

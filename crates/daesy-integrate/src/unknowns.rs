@@ -8,7 +8,8 @@
 
 use daesy_system::{LinearUnknowns, Part};
 
-use crate::equations::{Equations, Surroundings};
+use crate::block_solve::solve_patiently;
+use crate::equations::{Equations, FlatUnknown, Surroundings};
 use crate::error::IntegrateError;
 use crate::linear::LinearSolver;
 
@@ -161,6 +162,29 @@ impl<'s> UnknownSolver<'s> {
         reason = "one kernel; a struct would be made anew for each of millions of calls"
     )]
     pub(crate) fn solve(
+        &mut self,
+        equations: &mut Equations<'_>,
+        around: &Surroundings<'_>,
+        states: &[f64],
+        unknowns: &mut [f64],
+        scales: &[f64],
+        goal: f64,
+        care: Care,
+    ) -> Result<(), IntegrateError> {
+        let result = self.iterate(equations, around, states, unknowns, scales, goal, care);
+        let is_singular = matches!(result, Err(IntegrateError::Singular { .. }));
+        if !is_singular || self.dependence != Dependence::Nonlinear {
+            return result;
+        }
+        unknowns.copy_from_slice(&self.guess);
+        let Some(flat) = solve_patiently(equations.system, around, states, unknowns) else { return result };
+        self.has_matrix = false;
+        equations.multiple_root.get_or_insert(FlatUnknown { time: around.time, unknown: flat });
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "as `solve`")]
+    fn iterate(
         &mut self,
         equations: &mut Equations<'_>,
         around: &Surroundings<'_>,

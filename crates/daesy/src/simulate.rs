@@ -202,6 +202,14 @@ impl Simulator {
             diagnostics
                 .push(Diagnostic::error("singular-slope", message).with_level(Level::Note).at_place(&singular.place));
         }
+        if let Some(root) = &traced.simulation.multiple_root {
+            let message = format!(
+                "at t = {} the equations do not determine `{}` to first order; of the solutions that may meet there, one \
+                 near the values before was followed",
+                root.time, root.variable
+            );
+            diagnostics.push(Diagnostic::error("multiple-root", message).with_level(Level::Note));
+        }
         if let Some(end) = &traced.simulation.termination {
             let message = format!("the model ended the simulation at t = {}: {}", end.time, end.message);
             diagnostics.push(Diagnostic::error("terminated", message).with_level(Level::Note).at_place(&end.place));

@@ -552,3 +552,25 @@ fn a_constraint_that_is_off_by_rounding_is_satisfied() {
     .run(&["simulate", "model.mo"]);
     assert_eq!(run.status, 0, "{}", run.stderr);
 }
+
+/// At a root of higher order the matrix of the equations vanishes while the solution goes on.
+#[test]
+fn roots_of_higher_order_are_followed_and_told() {
+    let cases = [
+        ("x^3 = time", "0", 1.0),
+        ("x^2 = time", "0", 1.0),
+        ("x*abs(x) = time", "0", 1.0),
+        ("x^3 = sin(time)", "0", 0.944_089_241_2),
+        ("x^3 = time^3", "0", 1.0),
+        ("x^3 = time - 0.5", "-1", 0.793_700_526_0),
+        ("x^5 = time - 0.5", "-1", 0.870_550_563_3),
+    ];
+    for (equation, start, last) in cases {
+        let model = format!("model M Real x(start = {start}); equation {equation}; end M;");
+        let run = Session::with_model(&model).run(&["simulate", "model.mo"]);
+        assert_eq!(run.status, 0, "{equation}: {}", run.stderr);
+        assert!(run.stderr.contains("multiple-root"), "{equation}: {}", run.stderr);
+        let found = *run.table().column("x").last().expect("rows");
+        assert!((found - last).abs() < 1e-6, "{equation}: {found} instead of {last}");
+    }
+}
