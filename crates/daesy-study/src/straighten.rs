@@ -93,7 +93,8 @@ fn rewrite_prepared(loaded: &Loaded, prepared: &Prepared, time: f64) -> Option<R
 const ASIDE: [f64; 4] = [0.0173, 0.2718, 0.6137, 0.9391];
 
 /// What derivative arrays say at other times and values than those of the start.
-fn beside_start(
+#[must_use]
+pub fn beside_start(
     loaded: &Loaded,
     regular: Option<&RegularDae>,
     time: f64,

@@ -24,6 +24,8 @@ use crate::start_report::{ChangedStart, StartReport, changed_to_json};
 use crate::stochastic::{self, Stochastic};
 use crate::study::{InputSource, StudyModel};
 use daesy_structure::array_verdict::{self, StructuralClaim, analyze_at};
+use daesy_structure::straighten::special_start;
+use daesy_study::straighten::beside_start;
 use start_values::{StartValues, choose_free};
 use text::times;
 
@@ -312,6 +314,18 @@ fn judge_by_arrays(
             }
             return None;
         }
+    };
+    // What holds at the start alone is no verdict about the model.
+    let beside = if analysis.is_regular { None } else { beside_start(loaded, Some(regular), time, Some(&analysis)) };
+    let regular_beside =
+        beside.filter(|beside| !beside.is_contradicted && beside.analyses.first().is_some_and(|it| it.is_regular));
+    let analysis = match regular_beside {
+        Some(mut beside) => {
+            let finding = special_start(&loaded.flat, time);
+            diagnostics.push(Diagnostic::resolve(&finding, &loaded.flat.sources));
+            beside.analyses.swap_remove(0)
+        }
+        None => analysis,
     };
     let found = array_verdict::verdict(&loaded.flat, &analysis, Some(claim));
     let is_as_said = found.agrees_with_structure || is_confirmed && analysis.is_doubtful;

@@ -375,3 +375,23 @@ fn a_start_value_that_changes_in_one_of_several_experiments_is_told() {
         assert_eq!(document["initial"]["changed"], serde_json::json!({ "y": [2.0, 3.0] }), "{verb}: {document:#}");
     }
 }
+
+/// At t = 0 nothing tells a and b apart, at any other time they are determined: that is said about the start, not about
+/// the model, and one of the two starts holds.
+#[test]
+fn equations_that_degenerate_at_the_start_only_are_no_fault_of_the_model() {
+    let session = Session::with_model(
+        "model M Real x(start = 1), y(start = 2), a, b;
+         equation der(x) = a*time; der(y) = b*time; x = a + b; y = x^2; end M;",
+    );
+    for verb in ["check", "simulate"] {
+        let run = session.run(&[verb, "model.mo", "--json"]);
+        let document = run.json();
+        assert_eq!(run.status, 0, "{verb}: {}", run.stderr);
+        crate::session::finding(&document, "special-start");
+        let codes = crate::session::codes(&document);
+        assert!(!codes.contains(&"redundant-equations") && !codes.contains(&"free-variables"), "{verb}: {codes:?}");
+        let changed = document["initial"]["changed"].as_object().unwrap();
+        assert_eq!(changed.keys().collect::<Vec<_>>(), ["y"], "{verb}");
+    }
+}
