@@ -51,6 +51,13 @@ pub enum Intrinsic {
     /// One step of a generator of random numbers: the inputs are its state as signed 32-bit integers; the outputs are a
     /// number in (0, 1] and the new state.
     Random(Generator),
+    /// Amplitudes and phases of a real signal at `n` points of one period, `n` even. With
+    /// `X_k = sum over j of u_j exp(-2 pi i j k / n)`, `k` from 0 to `n / 2`, the outputs are `|X_0| / n` and `2 |X_k| / n`,
+    /// then the angles of `X_k`.
+    Fourier {
+        /// Number of points.
+        n: usize,
+    },
 }
 
 /// Generators of the xorshift family [@vigna2016].
@@ -117,6 +124,48 @@ impl Generator {
     }
 }
 
+/// Amplitudes and phases; see [`Intrinsic::Fourier`].
+fn fourier(signal: &[f64], out: &mut [f64]) {
+    let n = signal.len();
+    let roots: Vec<[f64; 2]> = (0..n)
+        .map(|k| {
+            let angle = -2.0 * std::f64::consts::PI * k as f64 / n as f64;
+            [libm::cos(angle), libm::sin(angle)]
+        })
+        .collect();
+    let spectrum = transform(signal, 0, 1, n, &roots);
+    let n_out = n / 2 + 1;
+    for (k, [re, im]) in spectrum.into_iter().take(n_out).enumerate() {
+        let size = libm::hypot(re, im) / n as f64;
+        out[k] = if k == 0 { size } else { 2.0 * size };
+        out[n_out + k] = libm::atan2(im, re);
+    }
+}
+
+/// The transform of the points `from, from + stride, ..`, `n` of them, by the smallest prime factor of `n` at a time
+/// [@cooley1965]. `roots` are the powers of the root of unity for all points.
+fn transform(signal: &[f64], from: usize, stride: usize, n: usize, roots: &[[f64; 2]]) -> Vec<[f64; 2]> {
+    if n <= 1 {
+        return (0..n).map(|_| [signal[from], 0.0]).collect();
+    }
+    let prime = (2..n).find(|factor| n % factor == 0).unwrap_or(n);
+    let part = n / prime;
+    let parts: Vec<Vec<[f64; 2]>> =
+        (0..prime).map(|at| transform(signal, from + at * stride, stride * prime, part, roots)).collect();
+    let step = roots.len() / n;
+    (0..n)
+        .map(|k| {
+            let mut sum = [0.0; 2];
+            for (at, part_values) in parts.iter().enumerate() {
+                let [c, s] = roots[(at * k * step) % roots.len()];
+                let [re, im] = part_values[k % part];
+                sum = [sum[0] + c * re - s * im, sum[1] + c * im + s * re];
+            }
+            sum
+        })
+        .collect()
+}
+
 /// Two integers as one word, the first of them with the low bits.
 const fn join(low: i32, high: i32) -> u64 {
     (low as u32 as u64) | ((high as u32 as u64) << 32)
@@ -140,6 +189,7 @@ impl Intrinsic {
             Self::Curve { .. } | Self::NextEvent { .. } => 1,
             Self::Surface { .. } | Self::Signal { .. } => 2,
             Self::Random(generator) => generator.n_state(),
+            Self::Fourier { n } => *n,
         }
     }
 
@@ -148,6 +198,7 @@ impl Intrinsic {
     pub const fn n_outputs(&self) -> usize {
         match self {
             Self::Random(generator) => generator.n_state() + 1,
+            Self::Fourier { n } => 2 * (*n / 2 + 1),
             _ => 1,
         }
     }
@@ -161,6 +212,7 @@ impl Intrinsic {
             Self::Signal { .. } => "timeTable",
             Self::NextEvent { .. } => "nextTimeEvent",
             Self::Random(_) => "random",
+            Self::Fourier { .. } => "fourier",
         }
     }
 
@@ -177,11 +229,13 @@ impl Intrinsic {
             }
             Self::NextEvent { table } => outputs[0] = table.next_event(inputs[0]),
             Self::Random(generator) => generator.step(inputs, outputs),
+            Self::Fourier { n } => fourier(&inputs[..*n], outputs),
         }
         Ok(())
     }
 
-    /// The partial derivative by an input; nothing where it is zero wherever it exists.
+    /// The partial derivative by an input; nothing where it is zero wherever it exists, or is not known: that of random
+    /// numbers, and that of amplitudes and phases, which only ever change at events.
     #[must_use]
     pub fn partial(&self, input: usize) -> Option<Self> {
         match (self, input) {
@@ -237,6 +291,21 @@ impl Graph {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn amplitudes_and_phases_of_known_waves() {
+        // 1.5 + 2 cos(2 pi j / 12) + 0.5 cos(2 pi 3 j / 12 - pi / 2) at twelve points.
+        let turn = 2.0 * std::f64::consts::PI / 12.0;
+        let signal: Vec<f64> = (0..12)
+            .map(|j| 1.5 + 2.0 * (turn * f64::from(j)).cos() + 0.5 * (3.0 * turn * f64::from(j)).sin())
+            .collect();
+        let mut out = [0.0; 14];
+        Intrinsic::Fourier { n: 12 }.evaluate(&signal, &mut out).unwrap();
+        for (k, wanted) in [1.5, 2.0, 0.0, 0.5, 0.0, 0.0, 0.0].into_iter().enumerate() {
+            assert!((out[k] - wanted).abs() < 1e-14, "{k}: {}", out[k]);
+        }
+        assert!(out[8].abs() < 1e-14 && (out[10] + std::f64::consts::FRAC_PI_2).abs() < 1e-14);
+    }
 
     #[test]
     fn a_step_of_xorshift64_star_by_hand() {

@@ -762,8 +762,12 @@ impl TimeTable {
         match ends_at {
             // Before the table, or after it.
             Some(0) | None if extrapolation == Extrapolation::Hold => {
-                let u = if ends_at.is_some() { first } else { last };
-                if order > 0 { Ok(0.0) } else { self.end_value(curve, u) }
+                // Where the table begins with a jump, its first row counts before it.
+                match (order, ends_at) {
+                    (0, Some(_)) => Ok(curve.pieces[0][0]),
+                    (0, None) => curve.value(0, last),
+                    _ => Ok(0.0),
+                }
             }
             Some(0) => curve.value(order, local.min(first)),
             None => curve.value(order, local.max(last)),
@@ -772,10 +776,6 @@ impl TimeTable {
                 Ok(self.left_value(curve, order, u, self.events[at]))
             }
         }
-    }
-
-    fn end_value(&self, curve: &TableCurve, u: f64) -> Result<f64, TableError> {
-        curve.value(0, u)
     }
 
     /// The value in the stretch that ends at `end`: pieces from there on do not count.
@@ -874,6 +874,22 @@ mod tests {
         }
         assert!((smooth.value([0, 0], [9.0, 2.0]).unwrap() - 29.0).abs() < 1e-12);
         assert_eq!(smooth.value([1, 0], [9.0, 2.0]).unwrap(), 0.0);
+    }
+
+    #[test]
+    fn before_a_table_that_begins_with_a_jump_its_first_row_holds() {
+        let options = TimeTableOptions {
+            start: f64::MIN,
+            shift: 0.0,
+            smoothness: Smoothness::Constant,
+            extrapolation: Extrapolation::Hold,
+            events: TimeEvents::Always,
+        };
+        let rows: &[&[f64]] = &[&[2.0, 0.0], &[2.0, 1.0], &[4.0, 0.0]];
+        let table = TimeTable::new(&matrix(rows), &[1], options).unwrap();
+        assert_eq!(table.value(0, 0, 0.5, 2.0).unwrap(), 0.0);
+        assert_eq!(table.value(0, 0, 2.5, 4.0).unwrap(), 1.0);
+        assert_eq!(table.value(0, 0, 5.0, NEVER).unwrap(), 0.0);
     }
 
     #[test]

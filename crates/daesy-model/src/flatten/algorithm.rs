@@ -723,9 +723,14 @@ impl<'a> Flattener<'a> {
     /// The conditions of a when-clause: one Boolean, or a vector of them.
     pub(crate) fn when_conditions(&mut self, condition: &'a Expr, ctx: &mut Ctx) -> Res<Vec<ExprId>> {
         let value = self.expr(condition, ctx)?;
-        let scalars = self.boolean(value, "the condition of `when`", condition.span)?;
+        self.when_items(value, condition.span)
+    }
+
+    /// The conditions that a value is.
+    pub(crate) fn when_items(&mut self, value: Value, span: Span) -> Res<Vec<ExprId>> {
+        let scalars = self.boolean(value, "the condition of `when`", span)?;
         if scalars.dims.len() > 1 {
-            return Err(self.error("wrong-size", condition.span, "the condition of `when` is a scalar or a vector"));
+            return Err(self.error("wrong-size", span, "the condition of `when` is a scalar or a vector"));
         }
         Ok(scalars.items.to_vec())
     }

@@ -139,8 +139,6 @@ fn unsupported_operator(name: &str) -> Option<&'static str> {
     Some(match name {
         "delay" => "delay",
         "spatialDistribution" => "spatialDistribution",
-        "previous" | "hold" | "subSample" | "superSample" | "shiftSample" | "backSample" | "noClock" | "interval"
-        | "firstTick" | "Clock" => "synchronous clocks",
         "transition" | "initialState" | "activeState" | "ticksInState" | "timeInState" => "state machines",
         _ => return None,
     })
@@ -163,7 +161,7 @@ impl<'a> Flattener<'a> {
 
     /// Evaluates the arguments of a built-in function, which has the given argument names.
     #[allow(clippy::too_many_arguments, reason = "a call with its place")]
-    fn arguments(
+    pub(crate) fn arguments(
         &mut self,
         function: &str,
         names: &[&str],
@@ -256,6 +254,9 @@ impl<'a> Flattener<'a> {
             }
             "String" => self.string_call(args, named, span, ctx),
             "der" => self.der_call(args, named, span, ctx),
+            "previous" | "hold" | "subSample" | "superSample" | "shiftSample" | "backSample" | "noClock"
+            | "interval" | "firstTick" | "Clock" => self.clock_call(name, args, named, span, ctx),
+            "sample" if self.is_clocked_sample(args, named, ctx)? => self.clock_call(name, args, named, span, ctx),
             "pre" | "edge" | "change" | "initial" | "terminal" | "sample" | "noEvent" | "smooth" => {
                 self.event_call(name, args, named, span, ctx)
             }
@@ -426,7 +427,7 @@ impl<'a> Flattener<'a> {
     }
 
     /// The value of an argument that must be a variable.
-    fn variable_argument(
+    pub(crate) fn variable_argument(
         &mut self,
         name: &str,
         args: &'a [Expr],

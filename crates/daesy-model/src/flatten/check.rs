@@ -654,6 +654,7 @@ impl<'a> Flattener<'a> {
             if let daesy_graph::Node::Var { var, order } = node
                 && order > 0
                 && self.variables[var.index()].kind == VariableKind::Discrete
+                && !self.marks.discretized.contains(&var)
             {
                 bad = Some(var);
             }

@@ -260,6 +260,7 @@ impl<'a> Flattener<'a> {
         let mut root = Class::new(Name::new(""), Arc::from(""), ClassKind::Package, Core::Long, ClassId::ROOT);
         root.state = State::Expanded;
         self.push_class(root);
+        let clock_type = self.marks.clock_type.clone();
         let mut builtin = |name: &str, core: Core| {
             let class = Class::new(Name::new(name), Arc::from(name), ClassKind::Type, core, ClassId::ROOT);
             let id = self.push_class(class);
@@ -277,7 +278,7 @@ impl<'a> Flattener<'a> {
         };
         enumeration("StateSelect", &["never", "avoid", "default", "prefer", "always"]);
         enumeration("AssertionLevel", &["warning", "error"]);
-        builtin("Clock", Core::Unsupported("synchronous clocks"));
+        builtin("Clock", Core::Enumeration(clock_type));
         builtin("ExternalObject", Core::ExternalObject);
         (self.real, self.integer, self.boolean, self.string) = (real, integer, boolean, string);
         // The user's classes: those without `within` at the top, the others when their package is met.

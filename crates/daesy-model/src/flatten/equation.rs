@@ -242,7 +242,11 @@ impl<'a> Flattener<'a> {
                 let mut clause =
                     WhenClause { branches: Vec::new(), component: self.component_path(ctx), span: equation.span };
                 for branch in branches {
-                    let conditions = self.when_conditions(&branch.condition, ctx)?;
+                    let condition = self.expr(&branch.condition, ctx)?;
+                    if let Some(clock) = self.clock_condition(&condition, branch.condition.span)? {
+                        return self.clocked_when(branches, clock, equation.span, ctx, sink);
+                    }
+                    let conditions = self.when_items(condition, branch.condition.span)?;
                     ctx.in_when = true;
                     let actions = self.when_actions(&branch.body, ctx);
                     ctx.in_when = false;
@@ -254,6 +258,27 @@ impl<'a> Flattener<'a> {
             }
             EquationKind::Call(call) => self.call_equation(call, ctx, sink),
         }
+    }
+
+    /// A when-equation of a clock: its equations hold at the ticks, and there may be any.
+    fn clocked_when(
+        &mut self,
+        branches: &'a [EquationBranch],
+        clock: ExprId,
+        span: Span,
+        ctx: &mut Ctx,
+        sink: &mut Output,
+    ) -> Res<()> {
+        let [branch] = branches else {
+            return Err(self.error("misplaced-when", span, "the when-equation of a clock has no `elsewhen`"));
+        };
+        let n_before = sink.equations.len();
+        for equation in &branch.body {
+            self.equation(equation, ctx, sink)?;
+        }
+        let sides = sink.equations[n_before..].iter().flat_map(|equation| [equation.lhs, equation.rhs]).collect();
+        self.marks.ties.push(super::clock::Tie { clock, sides });
+        Ok(())
     }
 
     fn call_equation(&mut self, call: &'a Expr, ctx: &mut Ctx, sink: &mut Output) -> Res<()> {
@@ -687,6 +712,52 @@ impl<'a> Flattener<'a> {
             }
         }
         Ok(joined)
+    }
+
+    /// Parameters with `fixed = false` whose initial equation gives them in terms of known parameters get that as their
+    /// value: what is computed from them can then be computed too, and no guess of zero gets in between.
+    pub(crate) fn bind_initial_parameters(&mut self) {
+        loop {
+            let n_before = self.out.initial_equations.len();
+            let mut kept = Vec::with_capacity(n_before);
+            for equation in std::mem::take(&mut self.out.initial_equations) {
+                let bound = self
+                    .known_parameter(equation.lhs, equation.rhs)
+                    .or_else(|| self.known_parameter(equation.rhs, equation.lhs));
+                match bound {
+                    Some((var, value)) => {
+                        self.variables[var.index()].binding = Some(value);
+                        self.variables[var.index()].fixed = None;
+                    }
+                    None => kept.push(equation),
+                }
+            }
+            let is_done = kept.len() == n_before;
+            self.out.initial_equations = kept;
+            if is_done {
+                return;
+            }
+        }
+    }
+
+    /// The parameter that an initial equation gives, if all in its value is known.
+    fn known_parameter(&mut self, side: ExprId, value: ExprId) -> Option<(VarId, ExprId)> {
+        let is_free = |variable: &daesy_graph::Variable| {
+            variable.kind == VariableKind::Parameter && variable.fixed == Some(false) && variable.binding.is_none()
+        };
+        let Node::Var { var, order: 0 } = self.graph.node(side) else { return None };
+        if !is_free(&self.variables[var.index()]) || self.variability_of(value) > Variability::Parameter {
+            return None;
+        }
+        let mut leaves = Vec::new();
+        let mut reach = std::mem::take(&mut self.reach);
+        reach.leaves(&self.graph, &[value], &mut leaves);
+        self.reach = reach;
+        let waits = |leaf: &Leaf| match leaf {
+            Leaf::Time => true,
+            Leaf::Var { var, .. } => is_free(&self.variables[var.index()]),
+        };
+        (!leaves.iter().any(waits)).then_some((var, value))
     }
 
     /// Derivatives that only when-clauses and assertions use, such as that of an algebraic variable, get an equation `$der(y) = der(y)`, so that

@@ -725,6 +725,9 @@ impl<'a> Flattener<'a> {
                     if op.is_relation() || op == BinaryOp::Quotient { both.at_events() } else { both }
                 }
                 Node::Select { condition, then, otherwise } => known(condition).max(known(then)).max(known(otherwise)),
+                Node::Call { function, .. } if self.marks.of_function(function).is_some() => {
+                    Changes::of(Variability::Discrete)
+                }
                 Node::Call { args, .. } => {
                     let args = self.graph.args(args).iter().map(|&arg| known(arg).as_written);
                     Changes::of(args.max().unwrap_or(Variability::Constant))

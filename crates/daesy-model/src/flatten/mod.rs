@@ -10,6 +10,7 @@
 //! | `value`, `expr`, `array`, `builtin`, `text` | expressions as arrays of scalar graph nodes |
 //! | `function`, `external`, `native`, `table_file`, `record`, `program` | calls: run symbolically, or kept as programs |
 //! | `equation`, `iterate`, `algorithm`, `assign`, `connect`, `overconstrained`, `expandable`, `stream` | equations in the end |
+//! | `clock`, `partition`, `tick` | clocks: operators as marks, what ticks together, when-clauses in the end |
 //! | `check` | restrictions of the class kinds |
 //! | `budget` | how much work and memory all this may take |
 
@@ -22,6 +23,7 @@ mod builtin;
 mod check;
 mod class;
 mod class_use;
+mod clock;
 mod connect;
 mod equation;
 mod expandable;
@@ -35,12 +37,14 @@ mod modifier;
 mod native;
 mod operator;
 mod overconstrained;
+mod partition;
 mod program;
 mod record;
 mod reference;
 mod stream;
 mod table_file;
 mod text;
+mod tick;
 mod value;
 mod variable;
 
@@ -216,6 +220,7 @@ pub(crate) struct Flattener<'a> {
     pub(crate) folded_units: Vec<Span>,
     pub(crate) folded_into: FxHashSet<String>,
     shadowed: HashMap<(ClassId, Name), bool, FxBuildHasher>,
+    marks: clock::Marks,
 }
 
 impl<'a> Flattener<'a> {
@@ -274,6 +279,7 @@ impl<'a> Flattener<'a> {
             folded_units: Vec::new(),
             folded_into: FxHashSet::default(),
             shadowed: HashMap::default(),
+            marks: clock::Marks::default(),
         };
         flattener.make_root();
         flattener
@@ -537,6 +543,11 @@ impl<'a> Flattener<'a> {
         self.collect_equations();
         self.close_connections();
         self.finish_attributes();
+        if self.n_errors > 0 {
+            return Err(Refused);
+        }
+        self.resolve_clocks()?;
+        self.bind_initial_parameters();
         self.check_variables();
         self.determine_derivatives();
         self.check_values();

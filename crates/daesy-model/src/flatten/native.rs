@@ -11,9 +11,9 @@ use daesy_graph::intrinsic::{Generator, Intrinsic};
 use daesy_graph::table::{
     Extrapolation, Matrix, Smoothness, TableCurve, TableError, TableSurface, TimeEvents, TimeTable, TimeTableOptions,
 };
-use daesy_graph::{ExprId, Finding, Span};
+use daesy_graph::{ExprId, Finding, Leaf, Span, VariableKind};
 
-use super::value::{Dims, Scalars, Type, Value, count};
+use super::value::{Dims, Scalars, Text, Type, Value, count};
 use super::{Flattener, Res};
 use crate::library::FileKind;
 
@@ -65,6 +65,15 @@ pub(crate) fn is_known(name: &str) -> bool {
                 | "ModelicaIO_readMatrixSizes"
                 | "ModelicaIO_readRealMatrix"
                 | "ModelicaRandom_automaticGlobalSeed"
+                | "ModelicaStrings_scanInteger"
+                | "ModelicaStrings_scanReal"
+                | "ModelicaStrings_scanString"
+                | "ModelicaStrings_scanIdentifier"
+                | "ModelicaInternal_readFile"
+                | "ModelicaInternal_removeFile"
+                | "ModelicaIO_writeRealMatrix"
+                | "ModelicaFFT_kiss_fftr"
+                | "ModelicaRandom_setInternalState_xorshift1024star"
                 | "ModelicaRandom_xorshift64star"
                 | "ModelicaRandom_xorshift128plus"
                 | "ModelicaRandom_xorshift1024star"
@@ -79,12 +88,30 @@ impl Flattener<'_> {
         if let Some(rest) = name.strip_prefix("ModelicaStandardTables_") {
             return self.table_function(rest, args, span);
         }
+        if let Some(rest) = name.strip_prefix("ModelicaStrings_scan") {
+            return self.scan(rest, args, span);
+        }
         if let Some(rest) = name.strip_prefix("ModelicaStrings_") {
             return self.text_function(rest, args, span);
         }
         match name {
             // Nothing is printed while a model is laid out or run.
             "ModelicaInternal_print" | "ModelicaStreams_closeFile" => Ok(Done::default()),
+            // Only `impureRandom` would read this state, and that is refused.
+            "ModelicaRandom_setInternalState_xorshift1024star" => Ok(Done::default()),
+            "ModelicaInternal_removeFile" | "ModelicaIO_writeRealMatrix" => {
+                let message = "a model does not write or remove files: what this call would write is left out";
+                self.report(Finding::note("file-not-written", span, message));
+                Ok(Done::returned(self.integer_value(1.0)))
+            }
+            "ModelicaInternal_readFile" => {
+                let lines = self.file_lines(args, span)?;
+                let items: Vec<Text> =
+                    lines.iter().map(|line| Text { text: Arc::from(line.as_str()), is_known: true }).collect();
+                let lines = Value::Texts { dims: Dims::from_slice(&[items.len()]), items };
+                Ok(Done { returned: None, written: vec![(1, lines)] })
+            }
+            "ModelicaFFT_kiss_fftr" => self.fourier(args, span),
             "ModelicaInternal_countLines" => {
                 let n_lines = self.file_lines(args, span)?.len();
                 Ok(Done::returned(self.integer_value(n_lines as f64)))
@@ -449,6 +476,79 @@ impl Flattener<'_> {
         Ok(Done { returned: None, written: vec![(1, Value::Scalars(new)), (2, Value::scalar(Type::Real, number))] })
     }
 
+    /// `info = fftr(u, n, work, n_work, amplitudes, phases)`: see [`Intrinsic::Fourier`].
+    fn fourier(&mut self, args: &[Value], span: Span) -> Res<Done> {
+        let Some(Value::Scalars(signal)) = args.first() else { return Err(self.wrong_call("fftr", span)) };
+        let n = signal.items.len();
+        if n % 2 == 1 || n == 0 {
+            return Ok(Done::returned(self.integer_value(1.0)));
+        }
+        let inputs: Vec<ExprId> = signal.items.to_vec();
+        let mut reach = std::mem::take(&mut self.reach);
+        let is_continuous = |leaf: Leaf| match leaf {
+            Leaf::Time => true,
+            Leaf::Var { var, .. } => self.variables[var.index()].kind == VariableKind::Continuous,
+        };
+        let varies = inputs.iter().any(|&input| reach.depends_on(&self.graph, input, is_continuous));
+        self.reach = reach;
+        if varies {
+            return Err(self.unsupported(
+                "Fourier transforms",
+                span,
+                "the transform of signals that vary continuously",
+            ));
+        }
+        let n_out = n / 2 + 1;
+        let intrinsic = Intrinsic::Fourier { n };
+        let items: Vec<ExprId> = (0..2 * n_out)
+            .map(|at| {
+                let call = self.graph.call_intrinsic(&intrinsic, at as u16, &inputs);
+                self.folded(call)
+            })
+            .collect();
+        let half = |items: &[ExprId]| {
+            let items = items.iter().copied().collect();
+            Value::Scalars(Scalars { ty: Type::Real, dims: Dims::from_slice(&[n_out]), items })
+        };
+        let written = vec![(4, half(&items[..n_out])), (5, half(&items[n_out..]))];
+        Ok(Done { returned: Some(self.integer_value(0.0)), written })
+    }
+
+    /// Reads a token of a text, after spaces: a number, a text in quotes, an identifier. The position after it is
+    /// written, or the one at the beginning where there is no such token.
+    fn scan(&mut self, what: &str, args: &[Value], span: Span) -> Res<Done> {
+        let text = self.known_text(args, 0, span)?;
+        let from = self.known_scalar(args, 1, span)?.max(1.0) as usize;
+        let rest: Vec<char> = text.chars().skip(from - 1).collect();
+        let n_spaces = rest.iter().take_while(|letter| letter.is_whitespace()).count();
+        let token = &rest[n_spaces..];
+        // Numbers have one more argument: whether a sign is not allowed.
+        let is_unsigned = matches!(what, "Integer" | "Real") && self.known_scalar(args, 2, span)? != 0.0;
+        let n = match what {
+            "Integer" => integer_length(token, is_unsigned),
+            "Real" => real_length(token, is_unsigned),
+            "String" => quoted_length(token),
+            "Identifier" => identifier_length(token),
+            _ => return Err(self.wrong_call(what, span)),
+        };
+        let next = self.integer_value((if n == 0 { from } else { from + n_spaces + n }) as f64);
+        let found: String = token[..n].iter().collect();
+        let place = if matches!(what, "Integer" | "Real") { 3 } else { 2 };
+        let value = match what {
+            "Integer" | "Real" => {
+                let number = found.parse::<f64>().unwrap_or(0.0);
+                if what == "Integer" {
+                    self.integer_value(number)
+                } else {
+                    Value::scalar(Type::Real, self.graph.number(number))
+                }
+            }
+            "String" if n > 0 => Value::text(&found[1..found.len() - 1]),
+            _ => Value::text(&found),
+        };
+        Ok(Done { returned: None, written: vec![(place, next), (place + 1, value)] })
+    }
+
     /// A call of numbers as a number.
     fn folded(&mut self, expr: ExprId) -> ExprId {
         let daesy_graph::Node::Call { args, .. } = self.graph.node(expr) else { return expr };
@@ -529,6 +629,63 @@ impl Flattener<'_> {
         let path = path.strip_prefix("file://").unwrap_or(path);
         std::path::absolute(path).map_or_else(|_| path.to_owned(), |full| full.display().to_string())
     }
+}
+
+fn digits(letters: &[char]) -> usize {
+    letters.iter().take_while(|letter| letter.is_ascii_digit()).count()
+}
+
+/// Letters of an integer at the beginning; none if it goes on as a Real does.
+fn integer_length(letters: &[char], is_unsigned: bool) -> usize {
+    let sign = usize::from(!is_unsigned && matches!(letters.first(), Some('+' | '-')));
+    let n = digits(&letters[sign..]);
+    let goes_on = matches!(letters.get(sign + n), Some('.' | 'e' | 'E'));
+    if n == 0 || goes_on { 0 } else { sign + n }
+}
+
+/// Letters of a number at the beginning.
+fn real_length(letters: &[char], is_unsigned: bool) -> usize {
+    let sign = usize::from(!is_unsigned && matches!(letters.first(), Some('+' | '-')));
+    let mut n = sign + digits(&letters[sign..]);
+    let mut n_digits = n - sign;
+    if letters.get(n) == Some(&'.') {
+        let after = digits(&letters[n + 1..]);
+        n_digits += after;
+        n += 1 + after;
+    }
+    if n_digits == 0 {
+        return 0;
+    }
+    if matches!(letters.get(n), Some('e' | 'E')) {
+        let sign = usize::from(matches!(letters.get(n + 1), Some('+' | '-')));
+        let power = digits(&letters[n + 1 + sign..]);
+        if power > 0 {
+            n += 1 + sign + power;
+        }
+    }
+    n
+}
+
+/// Letters of a text in double quotes, which are among them.
+fn quoted_length(letters: &[char]) -> usize {
+    if letters.first() != Some(&'"') {
+        return 0;
+    }
+    let mut is_escaped = false;
+    for (at, letter) in letters.iter().enumerate().skip(1) {
+        match letter {
+            '"' if !is_escaped => return at + 1,
+            _ => is_escaped = *letter == '\\' && !is_escaped,
+        }
+    }
+    0
+}
+
+fn identifier_length(letters: &[char]) -> usize {
+    if !letters.first().is_some_and(|letter| letter.is_alphabetic()) {
+        return 0;
+    }
+    letters.iter().take_while(|letter| letter.is_alphanumeric() || **letter == '_').count()
 }
 
 fn as_integers(value: Value) -> Value {
@@ -665,6 +822,19 @@ mod tests {
         let found = least_norm(&a, &[2.0], 0.0);
         assert_eq!(found.rank, 1);
         assert!((found.x[0] - 1.0).abs() < 1e-12 && (found.x[1] - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn tokens_end_where_they_should() {
+        let letters = |text: &str| text.chars().collect::<Vec<char>>();
+        assert_eq!(integer_length(&letters("-12 x"), false), 3);
+        assert_eq!(integer_length(&letters("-12"), true), 0);
+        assert_eq!(integer_length(&letters("1.5"), false), 0);
+        assert_eq!(real_length(&letters("1.5e-3,"), false), 6);
+        assert_eq!(real_length(&letters("2e"), false), 1);
+        assert_eq!(real_length(&letters("."), false), 0);
+        assert_eq!(quoted_length(&letters(r#""a\"b" c"#)), 6);
+        assert_eq!(identifier_length(&letters("a_1 = 2")), 3);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod attack;
 mod campbell;
 mod checkpoints;
+mod clocks;
 mod discontinuities;
 mod estimation;
 mod estimation_starts;
