@@ -86,7 +86,7 @@ fn compare(workspace: &Workspace, arguments: &[String]) -> Result<Vec<Outcome>, 
     let program = match &options.program {
         Some(program) => program.clone(),
         None => {
-            process::run(process::cargo().args(["build", "--release", "-p", "daesy"]).current_dir(&workspace.root))?;
+            process::run(process::cargo().args(["build", "--release", "--bin", "daesy"]).current_dir(&workspace.root))?;
             workspace.target.join("release/daesy")
         }
     };
@@ -106,7 +106,7 @@ fn compare(workspace: &Workspace, arguments: &[String]) -> Result<Vec<Outcome>, 
     write(&options.output, &outcome::to_text(&outcomes))?;
     println!("results are in {}", options.output.display());
     if let Some(page) = &options.page {
-        write(page, &summary)?;
+        write(page, &book_page(&outcomes, n_without, &options.library))?;
     }
     Ok(outcomes)
 }
@@ -204,6 +204,44 @@ fn children_seconds() -> Option<f64> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     // User and system time of children, in hundredths of a second on every Linux in use.
     Some((fields.get(13)?.parse::<f64>().ok()? + fields.get(14)?.parse::<f64>().ok()?) / 100.0)
+}
+
+/// A page of the book: what agrees by package, and one entry for each example that does not, with its reason.
+fn book_page(outcomes: &[Outcome], n_without: usize, library: &Path) -> String {
+    let mut text = format!(
+        "# Conformance\n\nThis page was written by `cargo xtask conformance`. It simulates the examples of a library and compares\n\
+         their signals with the reference results that the makers of the library publish: all of them must stay in a tube of\n\
+         2e-3 of the time span by 2e-3 of the range of the reference. The library here is `{}`, version {}.\n\n",
+        outcomes.first().map_or("", |one| one.name.split('.').next().unwrap_or_default()),
+        version(library, outcomes).unwrap_or_else(|| "unknown".to_owned()),
+    );
+    text.push_str(&outcome::table(outcomes));
+    let n_agree = outcomes.iter().filter(|one| one.verdict == Verdict::Agrees).count();
+    text.push_str(&format!(
+        "\n{n_agree} of {} examples agree; {n_without} more have no stored table. All took {:.0} s of processor time.\n",
+        outcomes.len(),
+        outcomes.iter().map(|one| one.seconds).sum::<f64>()
+    ));
+    text.push_str("\n## Those that do not agree\n\n");
+    for one in outcomes.iter().filter(|one| one.verdict != Verdict::Agrees) {
+        text.push_str(&format!("- `{}`: {}\n", one.name, one.verdict.word()));
+        let reason: String = one.reason.chars().take(110).collect();
+        if !reason.is_empty() {
+            let cut = if reason.len() < one.reason.len() { " .." } else { "" };
+            // A cut may fall into a quotation.
+            let close = if reason.matches('`').count() % 2 == 1 { "`" } else { "" };
+            text.push_str(&format!("  {reason}{cut}{close}\n"));
+        }
+    }
+    text
+}
+
+/// The version that the annotation of the package says.
+fn version(library: &Path, outcomes: &[Outcome]) -> Option<String> {
+    let top = outcomes.first()?.name.split('.').next()?;
+    let text = std::fs::read_to_string(library.join(top).join("package.mo")).ok()?;
+    let at = text.find("\nversion=\"").or_else(|| text.find(" version=\""))?;
+    text[at..].split('"').nth(1).map(str::to_owned)
 }
 
 fn summary(outcomes: &[Outcome], n_without: usize) -> String {

@@ -11,6 +11,8 @@
 //! | `function`, `external`, `native`, `table_file`, `record`, `program` | calls: run symbolically, or kept as programs |
 //! | `equation`, `iterate`, `algorithm`, `assign`, `connect`, `overconstrained`, `expandable`, `stream` | equations in the end |
 //! | `clock`, `partition`, `tick` | clocks: operators as marks, what ticks together, when-clauses in the end |
+//! | `delay` | delayed signals as queues of changes |
+//! | `vanish` | derivatives that a parameter of zero takes out |
 //! | `check` | restrictions of the class kinds |
 //! | `budget` | how much work and memory all this may take |
 
@@ -25,6 +27,7 @@ mod class;
 mod class_use;
 mod clock;
 mod connect;
+mod delay;
 mod equation;
 mod expandable;
 mod expr;
@@ -46,6 +49,7 @@ mod table_file;
 mod text;
 mod tick;
 mod value;
+mod vanish;
 mod variable;
 
 use std::sync::Arc;
@@ -221,6 +225,7 @@ pub(crate) struct Flattener<'a> {
     pub(crate) folded_into: FxHashSet<String>,
     shadowed: HashMap<(ClassId, Name), bool, FxBuildHasher>,
     marks: clock::Marks,
+    delays: delay::Delays,
 }
 
 impl<'a> Flattener<'a> {
@@ -280,6 +285,7 @@ impl<'a> Flattener<'a> {
             folded_into: FxHashSet::default(),
             shadowed: HashMap::default(),
             marks: clock::Marks::default(),
+            delays: delay::Delays::default(),
         };
         flattener.make_root();
         flattener
@@ -547,7 +553,9 @@ impl<'a> Flattener<'a> {
             return Err(Refused);
         }
         self.resolve_clocks()?;
+        self.resolve_delays()?;
         self.bind_initial_parameters();
+        self.drop_vanishing_derivatives();
         self.check_variables();
         self.determine_derivatives();
         self.check_values();

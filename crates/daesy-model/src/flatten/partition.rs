@@ -206,7 +206,7 @@ impl Flattener<'_> {
     }
 
     /// Expressions of when-clauses, assertions and initial equations.
-    fn exprs_beside_equations(&self) -> Vec<ExprId> {
+    pub(crate) fn exprs_beside_equations(&self) -> Vec<ExprId> {
         let mut exprs: Vec<ExprId> = self.out.assertions.iter().map(|assertion| assertion.condition).collect();
         exprs.extend(self.out.initial_equations.iter().flat_map(|equation| [equation.lhs, equation.rhs]));
         for branch in self.out.when_clauses.iter().flat_map(|clause| &clause.branches) {

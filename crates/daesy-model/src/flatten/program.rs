@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::expr::{Chosen, Ctx, Local};
 use super::function::{FunctionInfo, first_result};
 use super::modifier::Layers;
-use super::value::{Dims, Scalars, Type, Value};
+use super::value::{Dims, Field, FunctionValue, Scalars, Type, Value};
 use super::{Flattener, NodeId, Refused, Res};
 use crate::syntax::{ComponentRef, ExprKind, Iterator, Statement, StatementBranch, StatementKind};
 
@@ -53,7 +53,7 @@ impl<'a> Flattener<'a> {
         };
         let mut args = Vec::new();
         for value in &values {
-            value.flat_items(&mut args);
+            input_items(value, &mut args);
         }
         let mut at = 0u16;
         let results: Vec<Value> = program
@@ -85,11 +85,7 @@ impl<'a> Flattener<'a> {
         inner.in_function = true;
         inner.in_program = true;
         for (elem, value) in info.inputs.iter().zip(values) {
-            if matches!(value, Value::Function(_) | Value::Texts { .. } | Value::Object(_)) {
-                inner.locals.push(Local { name: elem.name, value: value.clone(), is_assignable: false, is_set: true });
-                continue;
-            }
-            let value = self.new_locals(&mut writer, value);
+            let value = self.new_inputs(&mut writer, value);
             inner.locals.push(Local { name: elem.name, value, is_assignable: false, is_set: true });
         }
         let n_inputs = writer.n_locals;
@@ -152,6 +148,22 @@ impl<'a> Flattener<'a> {
         };
         self.graph.set_function(id, function);
         Ok(program)
+    }
+
+    /// New locals for an input; what a function given as an argument was bound to are inputs too.
+    fn new_inputs(&mut self, writer: &mut Writer, shape: &Value) -> Value {
+        match shape {
+            Value::Texts { .. } | Value::Object(_) => shape.clone(),
+            Value::Function(function) => {
+                let bound = function
+                    .bound
+                    .iter()
+                    .map(|field| Field { name: field.name, value: self.new_inputs(writer, &field.value) })
+                    .collect();
+                Value::Function(Box::new(FunctionValue { class: function.class, bound }))
+            }
+            _ => self.new_locals(writer, shape),
+        }
     }
 
     /// New locals in the shape of a value.
@@ -465,9 +477,22 @@ impl<'a> Flattener<'a> {
     }
 }
 
+/// The scalars of an input in the order of its locals.
+fn input_items(value: &Value, items: &mut Vec<ExprId>) {
+    match value {
+        Value::Function(function) => function.bound.iter().for_each(|field| input_items(&field.value, items)),
+        _ => value.flat_items(items),
+    }
+}
+
 /// The shape of a value as text.
 fn shape(value: &Value) -> String {
     match value {
+        Value::Function(function) => {
+            let bound: Vec<String> =
+                function.bound.iter().map(|field| format!("{}={}", field.name, shape(&field.value))).collect();
+            format!("function{}({})", function.class.0, bound.join(","))
+        }
         Value::Scalars(scalars) => format!("{}{:?}", scalars.ty.word(), scalars.dims.as_slice()),
         Value::Texts { items, .. } => format!("{items:?}"),
         Value::Record(record) => {
@@ -475,7 +500,6 @@ fn shape(value: &Value) -> String {
             format!("record{:?}({})", record.dims.as_slice(), fields.join(","))
         }
         Value::Tuple(items) => items.iter().map(shape).collect::<Vec<_>>().join(","),
-        Value::Function(function) => format!("{function:?}"),
         Value::Object(object) => format!("{:p}", std::sync::Arc::as_ptr(object)),
     }
 }

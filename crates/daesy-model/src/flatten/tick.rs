@@ -589,6 +589,11 @@ impl Flattener<'_> {
     fn replace_marks(&mut self, sets: &Sets) {
         let mut substitution = Substitution::new();
         self.add_held(sets, &mut substitution);
+        self.apply_everywhere(&mut substitution);
+    }
+
+    /// Puts replacements into all equations, when-clauses and assertions.
+    pub(crate) fn apply_everywhere(&mut self, substitution: &mut Substitution) {
         let mut out = std::mem::take(&mut self.out);
         let graph = &mut self.graph;
         for equation in out.equations.iter_mut().chain(&mut out.initial_equations) {

@@ -770,3 +770,61 @@ fn a_loop_without_a_solution_is_told_by_name() {
     let message = finding["message"].as_str().unwrap();
     assert!(message.contains("`a`") && message.contains("`b`"), "{message}");
 }
+
+/// A pulse that rises at 0.3, 1.3, .. and falls 0.1 later, delayed by 0.25 and by 2.25: two changes are under way, or six.
+#[test]
+fn changes_of_a_signal_arrive_late() {
+    let run = Session::with_model(
+        "model M Real u, y, late;
+         equation u = if mod(time + 0.7, 1) < 0.1 then 3 else 1; y = delay(u, 0.25); late = delay(u, 2.25);
+         annotation(experiment(StopTime=4, Interval=0.05)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    let (t, y, late) = (table.column("t"), table.column("y"), table.column("late"));
+    let pulse = |t: f64| if t > 0.0 && (t + 0.7).rem_euclid(1.0) < 0.1 { 3.0 } else { 1.0 };
+    for (row, &t) in t.iter().enumerate() {
+        // At the instants of change both sides are right.
+        let is_change = |lag: f64| ((t - lag + 0.7) * 10.0).fract().min(1.0 - ((t - lag + 0.7) * 10.0).fract()) < 1e-6;
+        if !is_change(0.25) {
+            assert_eq!(y[row], pulse(t - 0.25), "t = {t}");
+        }
+        if !is_change(2.25) {
+            assert_eq!(late[row], pulse(t - 2.25), "t = {t}");
+        }
+    }
+}
+
+/// A capacitor of no capacity: v = u, and no state is left.
+#[test]
+fn a_factor_of_zero_takes_a_derivative_out() {
+    let run = Session::with_model(
+        "model M parameter Real C = k*0.0; parameter Real k = 2; Real v, i, c;
+         equation c = C*(1 + v^2); i = c*der(v); sin(3*time) - v = 10*i;
+         annotation(experiment(StopTime=1, Interval=0.25)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    for (t, v) in table.column("t").iter().zip(table.column("v")) {
+        assert_close(v, (3.0 * t).sin(), 1e-9, "voltage");
+    }
+}
+
+/// R = 1/G with G = 2 + phi^2/100 in a loop with phi = 6/R: a guess of zero for G has no reciprocal.
+#[test]
+fn a_loop_through_a_reciprocal_starts_from_zero() {
+    let run = Session::with_model(
+        "model M Real R, G, phi; equation R = 1/G; G = 2 + (phi/10)^2*time; phi*R = 6;
+         annotation(experiment(StopTime=0.3, Interval=0.1)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    for (t, phi) in table.column("t").iter().zip(table.column("phi")) {
+        // phi = 6 (2 + phi^2 t / 100): the smaller root.
+        let expected = if *t == 0.0 { 12.0 } else { (1.0 - (1.0 - 2.88 * t).sqrt()) / (0.12 * t) };
+        assert_close(phi, expected, 1e-6, "flux");
+    }
+}

@@ -127,3 +127,24 @@ fn an_enumeration_changes_once_in_an_algorithm() {
          algorithm when s == T.off and time > 0.4 then s := T.on; end when; end M;";
     assert_eq!(last(model, "s"), 2.0);
 }
+
+/// r^2 = c by halving an interval: what a function given as an argument is bound to changes while the model runs.
+#[test]
+fn a_function_given_as_an_argument_keeps_what_it_is_bound_to() {
+    let run = Session::with_model(
+        "partial function Scalar input Real u; output Real y; end Scalar;
+         function square extends Scalar; input Real c; algorithm y := u*u - c; end square;
+         function root input Scalar f; input Real a; input Real b; output Real r;
+           protected Real low = a; Real high = b;
+           algorithm while high - low > 1e-13 loop r := (low + high)/2;
+             if f(r) > 0 then high := r; else low := r; end if; end while; end root;
+         model M Real c = 2 + time; Real r = root(function square(c = c), 0, 10);
+         annotation(experiment(StopTime=7, Interval=1)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    for (t, r) in table.column("t").iter().zip(table.column("r")) {
+        assert!((r - (2.0 + t).sqrt()).abs() < 1e-11, "{r} at {t}");
+    }
+}
