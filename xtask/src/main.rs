@@ -102,12 +102,13 @@ table NAME.csv. LIBRARY is the folder that holds the packages. Neither is part o
 a line for each example, a table by package, reasons of refusal by count, and the ten slowest. The
 exit status is 0 when no example differs from its reference or crashes.
 
-    --only PART       examples whose name has PART in it
+    --only PARTS      examples whose name has one of the PARTS in it, with commas between; the others keep what
+                      became of them earlier
     --limit SECONDS   for one example (60)
     --output FILE     where results go (target/conformance/results.tsv)
     --earlier FILE    results of an earlier run: says what got better and what broke
     --program FILE    the program; without it, it is built in release mode
-    --page FILE       also writes the tables there";
+    --page FILE       also writes a page of the book: the table, and those that do not agree with their reasons";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

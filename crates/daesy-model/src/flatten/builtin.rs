@@ -400,12 +400,21 @@ impl<'a> Flattener<'a> {
         for value in values.into_iter().flatten() {
             parts.push(self.numeric(value, "`semiLinear`", span)?);
         }
-        self.semi_linear(&parts, span)
+        self.semi_linear(&parts, ctx.in_function, span)
     }
 
     /// `semiLinear(x, p, n)`: `p x` where `x` is not negative, else `n x`; arrays element by element
     /// [@modelica36, sec. 3.7.4 and 12.4.6].
-    fn semi_linear(&mut self, parts: &[Scalars], span: Span) -> Res<Value> {
+    ///
+    /// Where `x` is zero it says nothing of slopes that are unknowns, such as what a fluid at rest carries with it. For
+    /// those the specification lets tools choose, and here a term is added that joins the two slopes,
+    ///
+    /// ```text
+    /// e^3 / (e^2 + x^2) (p - n),     e = 1e-9
+    /// ```
+    ///
+    /// so that a point between two flows takes the mean at rest; for flows that matter it is below rounding.
+    fn semi_linear(&mut self, parts: &[Scalars], in_function: bool, span: Span) -> Res<Value> {
         let dims = parts.iter().map(|part| &part.dims).find(|dims| !dims.is_empty()).cloned().unwrap_or_default();
         if let Some(other) = parts.iter().find(|part| !part.dims.is_empty() && part.dims != dims) {
             let message = format!("`semiLinear` cannot join sizes {} and {}", dims_text(&dims), dims_text(&other.dims));
@@ -420,10 +429,25 @@ impl<'a> Flattener<'a> {
                 let then = self.graph.mul(positive, x);
                 let otherwise = self.graph.mul(negative, x);
                 let select = self.graph.select(condition, then, otherwise);
-                self.graph.smooth(0, select)
+                let exact = self.graph.smooth(0, select);
+                let is_known = in_function
+                    || self.variability_of(positive).max(self.variability_of(negative)) < Variability::Continuous;
+                if is_known { exact } else { self.joined_at_rest(exact, x, positive, negative) }
             })
             .collect();
         Ok(Value::Scalars(Scalars { ty: Type::Real, dims, items }))
+    }
+
+    /// `exact + e^3 / (e^2 + x^2) (p - n)`
+    fn joined_at_rest(&mut self, exact: ExprId, x: ExprId, positive: ExprId, negative: ExprId) -> ExprId {
+        const REST: f64 = 1e-9;
+        let (cube, square) = (self.graph.number(REST.powi(3)), self.graph.number(REST.powi(2)));
+        let x_square = self.graph.mul(x, x);
+        let sum = self.graph.add(square, x_square);
+        let weight = self.graph.div(cube, sum);
+        let difference = self.graph.sub(positive, negative);
+        let joint = self.graph.mul(weight, difference);
+        self.graph.add(exact, joint)
     }
 
     /// The value of an argument that must be a variable.

@@ -125,8 +125,7 @@ impl<'a> Flattener<'a> {
 
     fn queue(&mut self, value: ExprId, lag: ExprId, span: Span) -> Queue {
         let name = format!("$delay{}", self.variables.len());
-        let real =
-            |this: &mut Self, part: String| this.clock_variable(format!("{name}.{part}"), ValueType::Real, span);
+        let real = |this: &mut Self, part: String| this.clock_variable(format!("{name}.{part}"), ValueType::Real, span);
         let (signal, output) = (real(self, "u".to_owned()), real(self, "y".to_owned()));
         let at: Vec<VarId> = (1..=CAPACITY).map(|place| real(self, format!("at[{place}]"))).collect();
         let values = (1..=CAPACITY).map(|place| real(self, format!("value[{place}]"))).collect();

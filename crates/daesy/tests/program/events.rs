@@ -828,3 +828,27 @@ fn a_loop_through_a_reciprocal_starts_from_zero() {
         assert_close(phi, expected, 1e-6, "flux");
     }
 }
+
+/// Two ports with enthalpies 3 and 5 and a flow of 1 - t between them: the port upstream gives the value, and at rest there is one too.
+#[test]
+fn what_a_flow_carries_is_known_at_rest() {
+    let run = Session::with_model(
+        "model M Real m, h, H1, H2;
+         equation m = max(1 - time, 0) - max(time - 2, 0);
+           H1 = semiLinear(m, h, 3); H2 = semiLinear(-m, h, 5); H1 + H2 = 0;
+         annotation(experiment(StopTime=3, Interval=0.25)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    for (t, h) in table.column("t").iter().zip(table.column("h")) {
+        let expected = if *t < 0.99 {
+            5.0
+        } else if *t > 2.01 {
+            3.0
+        } else {
+            4.0
+        };
+        assert_close(h, expected, 1e-6, "enthalpy");
+    }
+}
