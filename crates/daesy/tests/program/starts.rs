@@ -334,7 +334,12 @@ fn a_value_for_a_parameter_that_the_start_determines_is_not_lost_in_silence() {
         "model M parameter Real p(fixed = false); parameter Real q = 2*p; Real x(start = q, fixed = true); input Real u;
          initial equation p = 3; equation der(x) = u - x; end M;",
     )
-    .with("s.toml", "[model]\nfile = \"model.mo\"\n[inputs]\nu = { expression = \"q*time\" }\n");
+    .with(
+        "n.mo",
+        "model N parameter Real p(fixed = false); parameter Real q = 2*p; Real x(start = q, fixed = true); input Real u;
+         initial equation p + p^3 = 30; equation der(x) = u - x; end N;",
+    )
+    .with("s.toml", "[model]\nfile = \"n.mo\"\n[inputs]\nu = { expression = \"q*time\" }\n");
     let document = session.run(&["simulate", "model.mo", "--set", "p=5", "--json"]).json();
     assert_eq!(document["initial"]["changed"]["p"], serde_json::json!([5.0, 3.0]));
     let finding = crate::session::finding(&document, "start-changed");
