@@ -812,23 +812,6 @@ fn a_factor_of_zero_takes_a_derivative_out() {
     }
 }
 
-/// R = 1/G with G = 2 + phi^2/100 in a loop with phi = 6/R: a guess of zero for G has no reciprocal.
-#[test]
-fn a_loop_through_a_reciprocal_starts_from_zero() {
-    let run = Session::with_model(
-        "model M Real R, G, phi; equation R = 1/G; G = 2 + (phi/10)^2*time; phi*R = 6;
-         annotation(experiment(StopTime=0.3, Interval=0.1)); end M;",
-    )
-    .run(&["simulate", "model.mo"]);
-    assert_eq!(run.status, 0, "{}", run.stderr);
-    let table = run.table();
-    for (t, phi) in table.column("t").iter().zip(table.column("phi")) {
-        // phi = 6 (2 + phi^2 t / 100): the smaller root.
-        let expected = if *t == 0.0 { 12.0 } else { (1.0 - (1.0 - 2.88 * t).sqrt()) / (0.12 * t) };
-        assert_close(phi, expected, 1e-6, "flux");
-    }
-}
-
 /// Two ports with enthalpies 3 and 5 and a flow of 1 - t between them: the port upstream gives the value, and at rest there is one too.
 #[test]
 fn what_a_flow_carries_is_known_at_rest() {
