@@ -1,4 +1,4 @@
-//! What most programs need: `use daesy::prelude::*;`
+//! What most programs need, brought in by `use daesy::prelude::*`.
 
 pub use crate::check::Check;
 pub use crate::cost::{CostGrid, CostOptions};

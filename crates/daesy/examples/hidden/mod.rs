@@ -3,6 +3,8 @@
 //! A system in canonical form, E_0 x' = A_0 x + h(t) with E_0 = diag(I, N), A_0 = diag(J, I) and N nilpotent, has the index of N. With a
 //! chosen solution x*(t), h = E_0 x*' - A_0 x*. New variables z with x = phi(t, z) and combinations of the equations by a nonsingular
 //! matrix P(t, z) hide the structure: every equation has all derivatives, and only their values tell the index.
+// Sums over several arrays at once read best with the index of the formula.
+#![allow(clippy::needless_range_loop)]
 
 use std::fmt::Write as _;
 
