@@ -35,8 +35,8 @@ pub fn best_of<T>(n_runs: usize, mut run: impl FnMut() -> T) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// Nanoseconds of one call of each, from the fastest of many short bursts, by turns: the best ones were not interrupted, and a
-/// processor that changes its speed does so for all.
+/// Nanoseconds of one call of each, from the fastest of many short bursts, by turns: the best ones were not
+/// interrupted, and a processor that changes its speed does so for all.
 pub fn race<const N: usize>(mut calls: [&mut dyn FnMut(); N]) -> [f64; N] {
     const BURST: f64 = 20e3;
     const N_ROUNDS: usize = 800;

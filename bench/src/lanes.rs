@@ -59,8 +59,8 @@ impl Mathematics for Standard {
     }
 }
 
-/// Short polynomials for moderate arguments without NaN or infinity, a few units in the last place: the compiler inlines and
-/// vectorizes them. Faster than anything that must be right everywhere.
+/// Short polynomials for moderate arguments without NaN or infinity, a few units in the last place: the compiler
+/// inlines and vectorizes them. Faster than anything that must be right everywhere.
 pub struct Inline;
 
 /// 1.5 * 2^52: adding it leaves the nearest whole number in the lowest bits.

@@ -1,7 +1,7 @@
 //! Pictures from SVG to PNG, byte for byte the same on every machine: `raster FILE.svg..` writes FILE.png beside each.
 //!
-//! The font is DejaVu Sans, from a crate; fonts of the machine are not looked at. Pictures of daesy carry their colours as custom properties with
-//! one set for light and one for dark; the light one is put in before drawing.
+//! The font is DejaVu Sans, from a crate; fonts of the machine are not looked at. Pictures of daesy carry their colours
+//! as custom properties with one set for light and one for dark; the light one is put in before drawing.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -42,7 +42,8 @@ fn convert(file: &Path) -> Result<(), String> {
     std::fs::write(file.with_extension("png"), png).map_err(|error| format!("PNG cannot be written: {error}"))
 }
 
-/// The drawing with `var(--name)` replaced by the value that `--name` is given first, without rules for dark screens, and in the font at hand.
+/// The drawing with `var(--name)` replaced by the value that `--name` is given first, without rules for dark screens,
+/// and in the font at hand.
 fn in_light(text: &str) -> String {
     let mut text = without_media(text);
     while let Some(start) = text.find("var(--") {

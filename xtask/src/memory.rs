@@ -64,7 +64,8 @@ fn executable_in(line: &str) -> Option<PathBuf> {
     message["executable"].as_str().filter(|_| is_test).map(PathBuf::from)
 }
 
-/// `cargo xtask miri`: the portable path of the compiled code under Miri, where a nightly toolchain with Miri is at hand.
+/// `cargo xtask miri`: the portable path of the compiled code under Miri, where a nightly toolchain with Miri is at
+/// hand.
 pub fn miri(workspace: &Workspace) -> bool {
     let mut version = Command::new("cargo");
     version.current_dir(&workspace.root).args(["+nightly", "miri", "--version"]);

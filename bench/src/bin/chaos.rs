@@ -1,7 +1,9 @@
-//! Random parameters: the linearized amplifier with three random capacitors and five random resistors by Galerkin expansion, sparse collocation,
-//! Monte Carlo, and by chaospy's sparse collocation on simulations of the same integrator; and the growth of the expansion of an RC ladder.
+//! Random parameters: the linearized amplifier with three random capacitors and five random resistors by Galerkin
+//! expansion, sparse collocation, Monte Carlo, and by chaospy's sparse collocation on simulations of the same
+//! integrator; and the growth of the expansion of an RC ladder.
 //!
-//! Errors are of the standard deviation of the output over time, relative to its largest value, against a sparse grid of degree 5.
+//! Errors are of the standard deviation of the output over time, relative to its largest value, against a sparse grid
+//! of degree 5.
 
 use std::time::Instant;
 

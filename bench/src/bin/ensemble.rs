@@ -1,10 +1,11 @@
 //! Ensembles of the disturbed pendulum against SUNDIALS IDA.
 //!
-//! The model comes through the front end in its index-3 form; IDA gets it by hand, reduced to index 1 with stabilized constraints
-//! [@abdalmoaty2021, eq. (8)], dense, with an analytic Jacobian. Both read the same disturbances and the same known force, linear between
-//! points of a grid of 0.01 s, and give the angle every 0.1 s. Errors are against a fine-step solution in the angle alone. Times are those of one
-//! core. IDA reads ready-made disturbances and its time contains nothing of their making; those of the ensemble contain it in full, by itself or, in
-//! lines that say so, shared by a grid of parameter points, as a cost curve does.
+//! The model comes through the front end in its index-3 form; IDA gets it by hand, reduced to index 1 with stabilized
+//! constraints [@abdalmoaty2021, eq. (8)], dense, with an analytic Jacobian. Both read the same disturbances and the
+//! same known force, linear between points of a grid of 0.01 s, and give the angle every 0.1 s. Errors are against a
+//! fine-step solution in the angle alone. Times are those of one core. IDA reads ready-made disturbances and its time
+//! contains nothing of their making; those of the ensemble contain it in full, by itself or, in lines that say so,
+//! shared by a grid of parameter points, as a cost curve does.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};

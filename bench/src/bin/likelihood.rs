@@ -1,7 +1,8 @@
 //! Log-likelihood of linear stochastic models, with and without gradient, against statsmodels and a NumPy filter.
 //!
-//! `cargo xtask bench likelihood` prints processor nanoseconds per sample. The servo comes from its components; the models with 10 and 30
-//! states are random and stable, with two measurements and four unknowns. All peers filter the same samples and must agree on the value.
+//! `cargo xtask bench likelihood` prints processor nanoseconds per sample. The servo comes from its components; the
+//! models with 10 and 30 states are random and stable, with two measurements and four unknowns. All peers filter the
+//! same samples and must agree on the value.
 #![forbid(unsafe_code)]
 
 use std::path::Path;

@@ -2,9 +2,9 @@
 //!
 //! `cargo xtask bench pencil`
 //!
-//! The peer does what gerdin2007 (appendix C) says: a generalized Schur form whose finite eigenvalues are moved to the front, then
-//! the generalized Sylvester equation that decouples the two parts. It needs a threshold for "infinite"; it gets the one that
-//! serves it best, which no user knows.
+//! The peer does what gerdin2007 (appendix C) says: a generalized Schur form whose finite eigenvalues are moved to the
+//! front, then the generalized Sylvester equation that decouples the two parts. It needs a threshold for "infinite"; it
+//! gets the one that serves it best, which no user knows.
 #![allow(unsafe_code)]
 
 use daesy_bench::clock::best_of;

@@ -2,10 +2,10 @@
 //!
 //! `cargo xtask bench scale [--largest N]`
 //!
-//! A circuit ladder and a square grid of resistors and capacitors, built from components, go through the whole path: flatten, structure,
-//! compile, simulate, each size in a process of its own whose largest memory is read at the end. The growth exponent between two sizes
-//! is log(t2/t1)/log(n2/n1). Then matrices of both patterns are analysed, factored, factored anew along the known pattern, and solved
-//! with, by daesy and by KLU in the same run.
+//! A circuit ladder and a square grid of resistors and capacitors, built from components, go through the whole path:
+//! flatten, structure, compile, simulate, each size in a process of its own whose largest memory is read at the end.
+//! The growth exponent between two sizes is log(t2/t1)/log(n2/n1). Then matrices of both patterns are analysed,
+//! factored, factored anew along the known pattern, and solved with, by daesy and by KLU in the same run.
 
 use std::hint::black_box;
 use std::process::Command;

@@ -1,12 +1,13 @@
-//! Work and precision of single trajectories: daesy on problems in their original form against SUNDIALS IDA and diffsol on
-//! hand-reduced ones with analytic Jacobians, all in one run.
+//! Work and precision of single trajectories: daesy on problems in their original form against SUNDIALS IDA and diffsol
+//! on hand-reduced ones with analytic Jacobians, all in one run.
 //!
 //! `cargo xtask bench solve [problem ..] [--instructions]`
 //!
-//! Every solver runs at several tolerances; the error achieved at the end of the interval is measured against reference values.
-//! Times are processor times of the fastest of several runs, with everything from the start values on. At each of some errors the time of
-//! each solver is read from its curve (straight lines between the logarithms), and ratios are printed. With `--instructions` the
-//! instructions of one run at each tolerance are counted by valgrind and compared the same way.
+//! Every solver runs at several tolerances; the error achieved at the end of the interval is measured against reference
+//! values. Times are processor times of the fastest of several runs, with everything from the start values on. At each
+//! of some errors the time of each solver is read from its curve (straight lines between the logarithms), and ratios
+//! are printed. With `--instructions` the instructions of one run at each tolerance are counted by valgrind and
+//! compared the same way.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -64,7 +65,8 @@ fn measured_solve(solver: Solver, problem: &Problem, models: &Models, rtol: f64)
     solve(solver, problem, models, rtol)
 }
 
-/// Runs before the one whose instructions are counted, where what is made once for all runs is made. Times are those of the fastest of nine.
+/// Runs before the one whose instructions are counted, where what is made once for all runs is made. Times are those of
+/// the fastest of nine.
 const N_WARM_UP: usize = 8;
 
 /// One run whose instructions are not counted.

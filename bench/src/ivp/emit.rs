@@ -1,5 +1,5 @@
-//! Peers get their functions as C, compiled with all optimizations: right sides, Jacobians and products with Jacobians of a
-//! hand-reduced model M y' = f(t, y), written from the expression graph with common parts shared.
+//! Peers get their functions as C, compiled with all optimizations: right sides, Jacobians and products with Jacobians
+//! of a hand-reduced model M y' = f(t, y), written from the expression graph with common parts shared.
 
 #![allow(unsafe_code)]
 

@@ -17,7 +17,7 @@ pub struct NativeModel {
     parameters: Vec<f64>,
 }
 
-/// The known force of the pendulum's study; nothing for the others.
+/// The known force of the pendulum's study; `None` for the others.
 struct StudyInputs;
 
 impl Inputs for StudyInputs {

@@ -1,4 +1,5 @@
-//! The transistor amplifier [@hairer1996, sec. VI.1], as in the Test Set for IVP Solvers: eight node voltages, five capacitors, two transistors.
+//! The transistor amplifier [@hairer1996, sec. VI.1], as in the Test Set for IVP Solvers: eight node voltages, five
+//! capacitors, two transistors.
 
 use super::{Model, rows, rows_mut};
 use crate::expression::{Expression, FlatBuilder};

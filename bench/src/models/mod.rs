@@ -1,7 +1,7 @@
 //! Models twice: as equations for daesy, and written by hand as lane loops over `[variable][lane]`.
 //!
-//! Hand-written residuals are those of the regular form: constraints differentiated twice where the model has index 3. Their
-//! states are all derivatives below the highest, variable by variable; their unknowns the highest ones.
+//! Hand-written residuals are those of the regular form: constraints differentiated twice where the model has index 3.
+//! Their states are all derivatives below the highest, variable by variable; their unknowns the highest ones.
 
 pub mod amplifier;
 pub mod ladder;

@@ -1,4 +1,5 @@
-//! Andrews' squeezing mechanism [@hairer1996, sec. VII.7], as in the Test Set for IVP Solvers: seven bodies in the plane, index 3.
+//! Andrews' squeezing mechanism [@hairer1996, sec. VII.7], as in the Test Set for IVP Solvers: seven bodies in the
+//! plane, index 3.
 
 use super::{Model, rows, rows_mut};
 use crate::expression::{Expression, FlatBuilder};

@@ -1,13 +1,16 @@
-//! What a model does at events, as expressions: held relations, event functions, schedules, new values of discrete variables.
+//! What a model does at events, as expressions: held relations, event functions, schedules, new values of discrete
+//! variables.
 //!
-//! Every relation between numbers that vary continuously, and every `floor`, `ceil`, `div`, `mod` and `rem` of such, outside of
-//! `noEvent` and `smooth`, is replaced by a mode that keeps its value between events [@modelica36, sec. 8.5]. A relation that is affine
-//! in time with coefficients that change at events only is scheduled, all others have an event function. `abs`, `sign`, `min` and `max`
-//! make no events; they are evaluated as they stand. Event functions of time alone are searched beforehand too (module `switches`), so
-//! that no step passes over a change. Variables that equations give as functions of time alone are put into relations:
-//! where `phase = mod(time, period)` jumps, `phase < width` follows before anything is solved in a mode that is over.
+//! Every relation between numbers that vary continuously, and every `floor`, `ceil`, `div`, `mod` and `rem` of such,
+//! outside of `noEvent` and `smooth`, is replaced by a mode that keeps its value between events [@modelica36, sec.
+//! 8.5]. A relation that is affine in time with coefficients that change at events only is scheduled, all others have
+//! an event function. `abs`, `sign`, `min` and `max` make no events; they are evaluated as they stand. Event functions
+//! of time alone are searched beforehand too (module `switches`), so that no step passes over a change. Variables that
+//! equations give as functions of time alone are put into relations: where `phase = mod(time, period)` jumps,
+//! `phase < width` follows before anything is solved in a mode that is over.
 //!
-//! `when c then x = e` becomes x = if (c and not pre(c)) then e else pre(x), with a mode for c [@modelica36, sec. 8.3.5.2].
+//! `when c then x = e` becomes x = if (c and not pre(c)) then e else pre(x), with a mode for c [@modelica36, sec.
+//! 8.3.5.2].
 
 use std::borrow::Cow;
 
@@ -228,7 +231,8 @@ pub(crate) fn build(
     Ok(Built { events, modes, switches: builder.switches })
 }
 
-/// Values of the discrete variables before the start: `pre(d) = value` among the initial equations, or the `start` attribute.
+/// Values of the discrete variables before the start: `pre(d) = value` among the initial equations, or the `start`
+/// attribute.
 fn values_before(
     builder: &mut Builder<'_>,
     graph: &mut Graph,

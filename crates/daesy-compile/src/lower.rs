@@ -151,7 +151,7 @@ pub fn compile_with_events(regular: RegularDae) -> Result<CompiledSystem, Compil
 }
 
 /// The model of a system whose relations are evaluated wherever they stand, compiled for its start: with relations held
-/// and `homotopy` followed. Nothing where it has neither, or cannot be compiled so.
+/// and `homotopy` followed. `None` where it has neither, or cannot be compiled so.
 pub(crate) fn compile_start(system: &CompiledSystem) -> Option<Box<CompiledSystem>> {
     let decides = |node: Node| {
         use BinaryOp::{Greater, GreaterEqual, Homotopy, Less, LessEqual};
@@ -822,7 +822,7 @@ pub(crate) fn differentiate_parameters(
     tangents
 }
 
-/// Reads attributes of variables, which depend on parameters only; nothing where there is none, or no finite value.
+/// Reads attributes of variables, which depend on parameters only; `None` where there is none, or no finite value.
 fn attribute_reader<'r>(
     regular: &'r RegularDae,
     parameters: &[f64],

@@ -1,9 +1,9 @@
 //! Start values that are wished for, as rows `value - start`.
 //!
-//! Each `start` that was written is a row of its own, also where its variable was eliminated: two names of the same quantity may wish
-//! for different values. Variables whose derivative of order k occurs start at zero with all derivatives below k unless something else
-//! was written. The rows come by class, in the order of declaration within each; who solves the start lets a class give way only to
-//! those before it.
+//! Each `start` that was written is a row of its own, also where its variable was eliminated: two names of the same
+//! quantity may wish for different values. Variables whose derivative of order k occurs start at zero with all
+//! derivatives below k unless something else was written. The rows come by class, in the order of declaration within
+//! each; who solves the start lets a class give way only to those before it.
 
 use daesy_graph::flat::{Variable, VariableKind};
 use daesy_graph::regular::RegularDae;
@@ -84,7 +84,7 @@ pub(crate) fn start_rows(
     made
 }
 
-/// What is wished for a derivative of a variable; nothing where it is insisted on, or no wish at all.
+/// What is wished for a derivative of a variable; `None` where it is insisted on, or no wish at all.
 fn wish(graph: &mut Graph, variable: &Variable, order: u16, is_differential: bool) -> Option<(StartClass, ExprId)> {
     match variable.start {
         _ if order == 0 && variable.fixed == Some(true) => None,

@@ -207,8 +207,8 @@ pub(crate) fn find(regular: &RegularDae, graph: &mut Graph, rows: &[ExprId]) -> 
     found
 }
 
-/// Times after `from` and not after `until` at which an expression of time jumps or bends, ascending, with all variables in it constant; no
-/// more than `limit`.
+/// Times after `from` and not after `until` at which an expression of time jumps or bends, ascending, with all
+/// variables in it constant; no more than `limit`.
 #[must_use]
 pub fn breaks_in_time(
     graph: &mut Graph,

@@ -8,8 +8,8 @@ fn same(a: f64, b: f64) -> bool {
     a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
 }
 
-/// Whether valgrind simulates the processor, as `cargo xtask test memory` says. It gives some zeros of fused products the
-/// wrong sign, which quotients turn into infinities of the wrong sign and so on: such a run looks at memory, and
+/// Whether valgrind simulates the processor, as `cargo xtask test memory` says. It gives some zeros of fused products
+/// the wrong sign, which quotients turn into infinities of the wrong sign and so on: such a run looks at memory, and
 /// comparisons of bits that fused products enter are left out of it.
 fn is_under_valgrind() -> bool {
     std::env::var_os("DAESY_UNDER_VALGRIND").is_some()

@@ -1,5 +1,6 @@
-//! Every safe function with sizes that are zero, huge or do not match: an error, a panic that its documentation promises, or
-//! nothing computed; never memory that is not ours. `cargo xtask test memory` runs these tests under valgrind too.
+//! Every safe function with sizes that are zero, huge or do not match: an error, a panic that its documentation
+//! promises, or nothing computed; never memory that is not ours. `cargo xtask test memory` runs these tests under
+//! valgrind too.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -4,7 +4,8 @@
 //! E z' = F z + G u + J v,      y_k = H z(t_k) + H_u u(t_k) + e_k,      signals = M z + M_u u
 //! ```
 //!
-//! `v` is white noise, its components independent and each of its own intensity. The states of shaping filters are variables like all others and stand at the end of `z`.
+//! `v` is white noise, its components independent and each of its own intensity. The states of shaping filters are
+//! variables like all others and stand at the end of `z`.
 
 use std::ops::Range;
 

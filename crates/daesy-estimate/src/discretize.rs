@@ -8,9 +8,10 @@
 //! ```
 //!
 //! The three are summed as Taylor series over a step so short that `|A| h / 2^k <= 1/4`, and doubled `k` times:
-//! `Phi <- Phi Phi`, `G_j <- Phi G_j + sum over i <= j of h^(j - i) / (j - i)! G_i`, `Q_d <- Q_d + Phi Q_d Phi^T`. Unlike the exponential of
-//! the block matrix of [@vanloan1978], which holds `-A`, this neither overflows nor cancels for stiff systems, and `Q_d` stays positive
-//! semidefinite. Sums and products are differentiated by the product rule, so that derivatives are exact.
+//! `Phi <- Phi Phi`, `G_j <- Phi G_j + sum over i <= j of h^(j - i) / (j - i)! G_i`, `Q_d <- Q_d + Phi Q_d Phi^T`.
+//! Unlike the exponential of the block matrix of [@vanloan1978], which holds `-A`, this neither overflows nor cancels
+//! for stiff systems, and `Q_d` stays positive semidefinite. Sums and products are differentiated by the product rule,
+//! so that derivatives are exact.
 //!
 //! `A` is balanced by powers of two first, so that units do not matter.
 
@@ -283,7 +284,8 @@ fn double(jet: &mut DiscreteJet, h: f64) {
     }
 }
 
-/// `sum over i <= j of h^(j - i) / (j - i)! G_i` for every `j`: the polynomial of the input seen from the middle of the double step.
+/// `sum over i <= j of h^(j - i) / (j - i)! G_i` for every `j`: the polynomial of the input seen from the middle of the
+/// double step.
 fn shift(inputs: &[Mat<f64>], h: f64) -> Vec<Mat<f64>> {
     (0..inputs.len())
         .map(|j| {
@@ -309,7 +311,8 @@ pub struct StationaryJet {
 
 /// The stationary covariance of a stable model, `A X + X A^T + Q = 0`; `None` if `A` is not stable.
 ///
-/// `X` is the integral of `e^(A s) Q e^(A^T s)` over all `s >= 0`, by doubling the span until nothing is added.   [@smith1968]
+/// `X` is the integral of `e^(A s) Q e^(A^T s)` over all `s >= 0`, by doubling the span until nothing is added.
+/// [@smith1968]
 #[must_use]
 pub fn stationary_covariance(model: &ContinuousModel, derivatives: &[ContinuousModel]) -> Option<StationaryJet> {
     let n = model.dynamics.nrows();

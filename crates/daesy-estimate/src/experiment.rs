@@ -9,10 +9,11 @@ pub struct Experiment {
     pub measurements: Vec<f64>,
     /// Stretches over which every input is one polynomial, from the start of the experiment to the last sample.
     pub segments: Vec<Segment>,
-    /// For every sample, the segment that begins there; the last sample has a segment of length zero. Segments before the first
-    /// sample's lead from the start of the experiment to it.
+    /// For every sample, the segment that begins there; the last sample has a segment of length zero. Segments before
+    /// the first sample's lead from the start of the experiment to it.
     pub segment_of: Vec<usize>,
-    /// `[segment][power][input]`: coefficients `c_j` of `u(s) = sum c_j s^j / j!`, with `s` from the beginning of the segment.
+    /// `[segment][power][input]`: coefficients `c_j` of `u(s) = sum c_j s^j / j!`, with `s` from the beginning of the
+    /// segment.
     pub inputs: Vec<f64>,
     /// Number of inputs.
     pub n_inputs: usize,

@@ -1,7 +1,7 @@
 //! The Kalman filter in square-root form, with forward derivatives.
 //!
-//! The covariance of the state is kept as `P = S S^T`. Measurements are taken one by one, so that a missing one is simply left out; for
-//! `y = h x + feed + e` with variance `r` [@bierman1977, ch. II, Potter's method]
+//! The covariance of the state is kept as `P = S S^T`. Measurements are taken one by one, so that a missing one is
+//! simply left out; for `y = h x + feed + e` with variance `r` [@bierman1977, ch. II, Potter's method]
 //!
 //! ```text
 //! f = S^T h    s = f^T f + r    K = S f / s    x <- x + K (y - h x - feed)    S <- S - K f^T / (1 + sqrt(r / s))
@@ -16,12 +16,12 @@
 //! dP <- Phi dP Phi^T + dPhi P Phi^T + Phi P dPhi^T + dQ_d
 //! ```
 //!
-//! A state that is not known at the start, `x + X delta`, runs as further columns `X`; every innovation is then `e + E delta`, and
-//! `delta` follows by least squares [@dejong1991].
+//! A state that is not known at the start, `x + X delta`, runs as further columns `X`; every innovation is then
+//! `e + E delta`, and `delta` follows by least squares [@dejong1991].
 //!
-//! When step, pattern of measurements and variances stay the same, gain and innovation variance converge; the filter goes on with
-//! constant ones once what is left of their change is below [`FilterOptions::steady_tolerance`]. Where only the value of the likelihood is
-//! wanted, long stretches of such samples are taken as a whole (`stretch`).
+//! When step, pattern of measurements and variances stay the same, gain and innovation variance converge; the filter
+//! goes on with constant ones once what is left of their change is below [`FilterOptions::steady_tolerance`]. Where
+//! only the value of the likelihood is wanted, long stretches of such samples are taken as a whole (`stretch`).
 
 use std::f64::consts::PI;
 use std::sync::OnceLock;
@@ -38,7 +38,8 @@ use crate::stretch::{Block, BlockSums, Steady, predict_factor, shrink};
 /// How the filter runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FilterOptions {
-    /// The gain is taken as constant when the rest of its change, relative to its largest possible value, is below this; 0 never does it.
+    /// The gain is taken as constant when the rest of its change, relative to its largest possible value, is below
+    /// this; 0 never does it.
     pub steady_tolerance: f64,
 }
 
@@ -134,7 +135,8 @@ pub(crate) struct RunData<'a> {
     pub is_diffuse: bool,
 }
 
-/// For every sample the first one from it on that is not complete, or not a single step before the next one, or whose step is another.
+/// For every sample the first one from it on that is not complete, or not a single step before the next one, or whose
+/// step is another.
 pub(crate) fn ends_of_stretches(experiment: &Experiment, step_of: &[Option<usize>]) -> Vec<usize> {
     let n_samples = experiment.times.len();
     let m = experiment.measurements.len().checked_div(n_samples).unwrap_or(0);
@@ -362,7 +364,8 @@ pub(crate) fn run(
     pulp::Arch::new().dispatch(Run { model, data, filter, options })
 }
 
-/// A run as something that can be compiled for several sets of instructions. A closure would not do: it is compiled once, for the least of them.
+/// A run as something that can be compiled for several sets of instructions. A closure would not do: it is compiled
+/// once, for the least of them.
 struct Run<'a> {
     model: &'a FilterModel,
     data: &'a RunData<'a>,
@@ -788,8 +791,8 @@ fn coast(
     first + n_samples
 }
 
-/// Nothing is lost in the steady state: `S` and `dP` stay as predicted when it was reached, and take the measurements of the sample that was
-/// left out of them.
+/// Nothing is lost in the steady state: `S` and `dP` stay as predicted when it was reached, and take the measurements
+/// of the sample that was left out of them.
 fn restore(state: &mut State<'_>, gains: &Gains, model: &FilterModel) {
     let n = model.n;
     let m = model.measurements.len();

@@ -1,15 +1,17 @@
 //! What of a start can be chosen freely: the state of the model's own standard form.
 //!
-//! With `P E Q = diag(I, N)`, `P F Q = diag(A, I)` of the model alone, without the filters of its disturbances [@gerdin2007, eq. (14)],
+//! With `P E Q = diag(I, N)`, `P F Q = diag(A, I)` of the model alone, without the filters of its disturbances
+//! [@gerdin2007, eq. (14)],
 //!
 //! ```text
 //! z(t_0) = Q_s x_s(t_0) + Q_a x_a(t_0),        x_s = P_s E z
 //! ```
 //!
-//! `x_s(t_0)` is free, and `x_a(t_0) = -sum over k of N^k (G_a u^(k) + J_a w^(k))` is set by inputs and disturbances. The projector
-//! `Pi = Q_s P_s E` takes the free part out of a value of `z`; it depends neither on the choice of `P` and `Q`, nor, but for the
-//! obvious permutation and scaling, on the order and the units of variables and equations. A start value that is written for a
-//! variable with noise in its algebraic part is hence a condition on `(Pi z)_i`; the noise comes on top of it.
+//! `x_s(t_0)` is free, and `x_a(t_0) = -sum over k of N^k (G_a u^(k) + J_a w^(k))` is set by inputs and disturbances.
+//! The projector `Pi = Q_s P_s E` takes the free part out of a value of `z`; it depends neither on the choice of `P`
+//! and `Q`, nor, but for the obvious permutation and scaling, on the order and the units of variables and equations. A
+//! start value that is written for a variable with noise in its algebraic part is hence a condition on `(Pi z)_i`; the
+//! noise comes on top of it.
 //!
 //! With the transformations of [`state_space`](crate::state_space), `dQ = Q V` and `d(Q^-1) = -V Q^-1`, so that
 //!
@@ -32,8 +34,8 @@ pub(crate) struct FreeProjector {
 }
 
 impl FreeProjector {
-    /// The projector; `None` if start conditions need none: they are to hold with the noise in them, there are no filters, or nothing
-    /// is algebraic.
+    /// The projector; `None` if start conditions need none: they are to hold with the noise in them, there are no
+    /// filters, or nothing is algebraic.
     pub fn new(
         layout: &ModelLayout,
         structure: &Structure,

@@ -1,5 +1,5 @@
-//! Small dense kernels on column-major slices, for the inner loop of the filter. They are inlined everywhere, so that what calls them
-//! decides which instructions they may use; sums are taken in a fixed order, whatever these are.
+//! Small dense kernels on column-major slices, for the inner loop of the filter. They are inlined everywhere, so that
+//! what calls them decides which instructions they may use; sums are taken in a fixed order, whatever these are.
 
 use faer::Mat;
 
@@ -101,8 +101,9 @@ pub(crate) fn triangularize(w: &mut [f64], rows: usize, n: usize) {
     }
 }
 
-/// A factor `l` of a positive semidefinite matrix, `l l^T = a`, by Cholesky's method with pivots on the matrix of correlations; directions
-/// of relative variance below `1e-14` count as certain. Column-major, `n` rows, as many columns as the rank.
+/// A factor `l` of a positive semidefinite matrix, `l l^T = a`, by Cholesky's method with pivots on the matrix of
+/// correlations; directions of relative variance below `1e-14` count as certain. Column-major, `n` rows, as many
+/// columns as the rank.
 pub(crate) fn semidefinite_factor(a: &Mat<f64>) -> Vec<f64> {
     let n = a.nrows();
     let sizes: Vec<f64> = (0..n).map(|i| a[(i, i)].max(0.0).sqrt()).collect();

@@ -4,12 +4,13 @@
 //! log L = -1/2 sum over all values of ( log(2 pi s) + e^2 / s )          [@gerdin2007, eq. (12)]
 //! ```
 //!
-//! with innovations `e` and their variances `s` from the filter. A start that is not known, `x_0 + X_0 delta`, makes `e + E delta` of the
-//! innovations; with `A = sum E^T E / s`, `b = sum E^T e / s` the estimate is `delta = -A^-1 b`, which adds `b^T A^-1 b / 2`; an infinite prior
-//! variance moreover subtracts `log det A / 2`, with `delta` in units of the measurements (`seen_start`).
-//! [@dejong1991; @durbin2012, sec. 7.2]
+//! with innovations `e` and their variances `s` from the filter. A start that is not known, `x_0 + X_0 delta`, makes
+//! `e + E delta` of the innovations; with `A = sum E^T E / s`, `b = sum E^T e / s` the estimate is `delta = -A^-1 b`,
+//! which adds `b^T A^-1 b / 2`; an infinite prior variance moreover subtracts `log det A / 2`, with `delta` in units of
+//! the measurements (`seen_start`). [@dejong1991; @durbin2012, sec. 7.2]
 //!
-//! The information is the expected one given the past, `sum ( de^T de / s + ds^T ds / (2 s^2) )`, with `delta` eliminated.
+//! The information is the expected one given the past, `sum ( de^T de / s + ds^T ds / (2 s^2) )`, with `delta`
+//! eliminated.
 
 use faer::Mat;
 
@@ -276,8 +277,8 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         let sums = run(&assembled.filter, &data, &self.options, RunOptions::default())?;
         let first = StartEstimate::new(&sums.normal_matrix, &sums.normal_vector);
         let delta = seen.delta(&first.delta);
-        // What data say about the start may differ by many orders between directions, as where disturbances are much larger than errors of
-        // measurements: in units of the information itself, all of it is seen well.
+        // What data say about the start may differ by many orders between directions, as where disturbances are much
+        // larger than errors of measurements: in units of the information itself, all of it is seen well.
         let mut start = shifted(&transformed, &first.delta);
         for state in std::iter::once(&mut start.value).chain(&mut start.derivatives) {
             state.directions = &state.directions * &first.whitening;
@@ -288,9 +289,9 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
 
     /// The start found once more, in units of the information about it.
     ///
-    /// Derivatives are taken at the best start, where its own derivative does not matter. The first estimate is as far from
-    /// it as rounding in badly scaled units makes it, which sharp measurements magnify: an error of the start by `h` is
-    /// an error of the gradient by `h / variance`.
+    /// Derivatives are taken at the best start, where its own derivative does not matter. The first estimate is as far
+    /// from it as rounding in badly scaled units makes it, which sharp measurements magnify: an error of the start by
+    /// `h` is an error of the gradient by `h / variance`.
     fn refine_start(&self, at: usize, assembled: &Assembled, found: &mut FoundStart) -> Result<(), EstimateError> {
         let data = self.run_data(at, assembled, &found.start);
         let sums = run(&assembled.filter, &data, &self.options, RunOptions::default())?;
@@ -338,7 +339,8 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
                 total.start.push(Vec::new());
                 sums
             } else {
-                // First where the start is, then derivatives with the start there: at the optimum its own derivative does not matter.
+                // First where the start is, then derivatives with the start there: at the optimum its own derivative
+                // does not matter.
                 let mut found = self.find_start(at, &assembled, start)?;
                 self.refine_start(at, &assembled, &mut found)?;
                 let moved = self.run_data(at, &assembled, &found.start);

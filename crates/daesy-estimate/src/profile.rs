@@ -1,16 +1,17 @@
 //! Profile intervals: which values of one variable are compatible with the data, whatever the others are.
 //!
-//! With `l(v)` the least negative log-likelihood over all other variables when one is held at `v`, the 95 % interval reaches from the lowest to the
-//! highest `v` with
+//! With `l(v)` the least negative log-likelihood over all other variables when one is held at `v`, the 95 % interval
+//! reaches from the lowest to the highest `v` with
 //!
 //! ```text
 //! excess(v) = l(v) - l(estimate) - chi-square(0.95, 1) / 2 < 0
 //! ```
 //!
-//! Its ends are found by going outwards until the excess is positive and then by bracketing. `l` is itself the result of a search, which may
-//! end in the wrong valley: it starts from what was best at both ends of the bracket and from the estimate, and, before a value is taken to be
-//! outside, from points spread over the bounds. Other minima are looked for as well, by searches for all variables from points spread over the
-//! bounds: where data are compatible with two separate ranges, the interval holds both.
+//! Its ends are found by going outwards until the excess is positive and then by bracketing. `l` is itself the result
+//! of a search, which may end in the wrong valley: it starts from what was best at both ends of the bracket and from
+//! the estimate, and, before a value is taken to be outside, from points spread over the bounds. Other minima are
+//! looked for as well, by searches for all variables from points spread over the bounds: where data are compatible with
+//! two separate ranges, the interval holds both.
 
 use crate::chi_square::CHI_SQUARE_95;
 use crate::search::{Objective, SearchOptions, SearchSpace, minimize};
@@ -114,7 +115,8 @@ impl<O: Objective> Profile<'_, O> {
         if other.excess < found.excess { other } else { found }
     }
 
-    /// Goes outwards from a value inside; gives the last one inside and, unless the bound was met or nothing found, the first outside.
+    /// Goes outwards from a value inside; gives the last one inside and, unless the bound was met or nothing found, the
+    /// first outside.
     fn bracket(&mut self, from: Tried, direction: f64, first: f64) -> (Tried, Result<Tried, ProfileEnd>) {
         let bound = if direction < 0.0 { self.space.lower[self.at] } else { self.space.upper[self.at] };
         let mut inner = from;
@@ -135,8 +137,8 @@ impl<O: Objective> Profile<'_, O> {
         (inner, Err(ProfileEnd::NotFound))
     }
 
-    /// The crossing between a value inside and one outside. The square root of the drop is almost linear in the distance; every other step
-    /// halves the bracket, so that it ends in any case.
+    /// The crossing between a value inside and one outside. The square root of the drop is almost linear in the
+    /// distance; every other step halves the bracket, so that it ends in any case.
     fn crossing(&mut self, mut inner: Tried, mut outer: Tried) -> (f64, ProfileEnd) {
         let half = 0.5 * CHI_SQUARE_95;
         let root = |excess: f64| (excess + half).max(0.0).sqrt();
@@ -169,7 +171,8 @@ impl<O: Objective> Profile<'_, O> {
         beyond.max_by(|a, b| distance(a).total_cmp(&distance(b))).cloned()
     }
 
-    /// Minima that searches for all variables find from points spread over the bounds, as far as they are compatible with the data.
+    /// Minima that searches for all variables find from points spread over the bounds, as far as they are compatible
+    /// with the data.
     fn find_minima(&mut self, estimate: &[f64]) {
         for start in self.space.starts(estimate, MINIMA, 7).iter().skip(1) {
             let Ok(found) = minimize(&mut *self.objective, start, self.space, self.options, &mut |_| {}) else {

@@ -7,7 +7,8 @@ use crate::chi_square::chi_square_tail;
 /// What residuals of one measurement say about the model.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ResidualTests {
-    /// Probability of such large correlations between successive residuals if they were white; NaN with too few of them. [@ljung1978]
+    /// Probability of such large correlations between successive residuals if they were white; NaN with too few of
+    /// them. [@ljung1978]
     pub whiteness: f64,
     /// Mean.
     pub mean: f64,
@@ -33,7 +34,8 @@ pub fn residual_tests(standardized: &[f64], plain: &[f64]) -> ResidualTests {
     ResidualTests { whiteness: whiteness(standardized), mean, std, n }
 }
 
-/// Ljung and Box's test: `n (n + 2) sum over lags of r_k^2 / (n - k)` is chi-square with as many degrees of freedom as lags.
+/// Ljung and Box's test: `n (n + 2) sum over lags of r_k^2 / (n - k)` is chi-square with as many degrees of freedom as
+/// lags.
 fn whiteness(values: &[f64]) -> f64 {
     let n = values.iter().filter(|x| x.is_finite()).count();
     let n_lags = lags(n);
@@ -65,8 +67,9 @@ fn whiteness(values: &[f64]) -> f64 {
 
 /// Probability of such large correlations of residuals with present and earlier values of an input if there were none.
 ///
-/// With `c_k = sum of e_t u_(t - k)` and the matrix `U` of the input's own correlations, `c^T U^-1 c` over the power of the residuals is
-/// chi-square; degrees of freedom are the directions in which the input moves. NaN for inputs that do not move.
+/// With `c_k = sum of e_t u_(t - k)` and the matrix `U` of the input's own correlations, `c^T U^-1 c` over the power of
+/// the residuals is chi-square; degrees of freedom are the directions in which the input moves. NaN for inputs that do
+/// not move.
 #[must_use]
 pub fn input_correlation(standardized: &[f64], input: &[f64]) -> f64 {
     let n = standardized.len().min(input.len());

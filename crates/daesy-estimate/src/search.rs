@@ -1,15 +1,16 @@
 //! Search for a minimum within bounds, by Levenberg-Marquardt steps on a quadratic model.
 //!
-//! At a point the objective gives its value `f`, gradient `g` and an approximation `H` of its curvature: the Gauss-Newton matrix of a sum of
-//! squares, or the Fisher information of a log-likelihood. In units of nominal values the step solves, on the variables that no
-//! bound stops,
+//! At a point the objective gives its value `f`, gradient `g` and an approximation `H` of its curvature: the
+//! Gauss-Newton matrix of a sum of squares, or the Fisher information of a log-likelihood. In units of nominal values
+//! the step solves, on the variables that no bound stops,
 //!
 //! ```text
 //! (H + lambda D) p = -g,     D = the diagonal of H, slow to shrink       [@more1978]
 //! ```
 //!
-//! `lambda` follows the ratio of actual to predicted decrease [@nielsen1999]. Points that the objective refuses, because the structure of the
-//! model is different there, count as infinitely bad, so that a step towards them is shortened; what was refused is kept.
+//! `lambda` follows the ratio of actual to predicted decrease [@nielsen1999]. Points that the objective refuses,
+//! because the structure of the model is different there, count as infinitely bad, so that a step towards them is
+//! shortened; what was refused is kept.
 
 use faer::Mat;
 use faer::linalg::solvers::Solve;
@@ -74,9 +75,10 @@ impl SearchSpace {
         }
     }
 
-    /// Further points to start from: the given one first, then points spread over the bounds, every variable's range cut into as many
-    /// parts as there are points and each part used once. Ranges of one sign that span more than a decade are cut logarithmically; where
-    /// a bound is missing, ten times the start (or the nominal value) takes its place.   [@mckay1979]
+    /// Further points to start from: the given one first, then points spread over the bounds, every variable's range
+    /// cut into as many parts as there are points and each part used once. Ranges of one sign that span more than a
+    /// decade are cut logarithmically; where a bound is missing, ten times the start (or the nominal value) takes its
+    /// place. [@mckay1979]
     #[must_use]
     pub fn starts(&self, start: &[f64], n_starts: usize, seed: u64) -> Vec<Vec<f64>> {
         let mut starts = vec![self.clamp(start)];
@@ -350,7 +352,8 @@ impl QuadraticModel {
         (0..self.gradient.len()).map(|i| self.curvature[(i, i)]).collect()
     }
 
-    /// The step that minimizes the damped model within bounds: variables that run into a bound are set there, and the others again.
+    /// The step that minimizes the damped model within bounds: variables that run into a bound are set there, and the
+    /// others again.
     fn step(&self, lambda: f64, weights: &[f64]) -> Vec<f64> {
         let n = self.gradient.len();
         let largest = weights.iter().fold(0.0f64, |a, &b| a.max(b));

@@ -1,20 +1,21 @@
 //! An unknown start as the measurements see it.
 //!
-//! With `x(t_0) = x_0 + D delta`, the noise-free measured values are `y_0 + X delta`. Weighted by the accuracies of the measurements,
-//! `W X = U R^T` with orthonormal columns `U`; `delta = R^-T eta` gives unknowns `eta` that data determine equally well and leaves out what they do
-//! not determine at all. Likelihoods depend on `eta` through `U` alone, hence neither on the choice of `D` nor on units of variables.
+//! With `x(t_0) = x_0 + D delta`, the noise-free measured values are `y_0 + X delta`. Weighted by the accuracies of the
+//! measurements, `W X = U R^T` with orthonormal columns `U`; `delta = R^-T eta` gives unknowns `eta` that data
+//! determine equally well and leaves out what they do not determine at all. Likelihoods depend on `eta` through `U`
+//! alone, hence neither on the choice of `D` nor on units of variables.
 //!
-//! An infinite prior variance of `delta` needs a unit, for `-log det A / 2` with the information `A` about `delta` changes when
-//! `delta` is measured otherwise, possibly in dependence on the parameters. The unit is taken from the measurements: with `r`
-//! independent rows `X_1` of `X`, the first in time,
+//! An infinite prior variance of `delta` needs a unit, for `-log det A / 2` with the information `A` about `delta`
+//! changes when `delta` is measured otherwise, possibly in dependence on the parameters. The unit is taken from the
+//! measurements: with `r` independent rows `X_1` of `X`, the first in time,
 //!
 //! ```text
 //! log L = (all terms of a known start) - log det A / 2 + log |det X_1|
 //! ```
 //!
-//! is, but for `r log(2 pi) / 2`, the log-density of the `N - r` values `y_2 - X_2 X_1^-1 y_1`, whose distribution has no unknown start in it. It is
-//! the same for every choice of `D`, of order and of units; and it is the usual exact diffuse likelihood where the start itself is what
-//! the first samples measure.   [@dejong1991; @francke2010]
+//! is, but for `r log(2 pi) / 2`, the log-density of the `N - r` values `y_2 - X_2 X_1^-1 y_1`, whose distribution has
+//! no unknown start in it. It is the same for every choice of `D`, of order and of units; and it is the usual exact
+//! diffuse likelihood where the start itself is what the first samples measure. [@dejong1991; @francke2010]
 
 use faer::Mat;
 use faer::linalg::solvers::Solve;
@@ -100,8 +101,8 @@ impl SeenStart {
         (0..t.nrows()).map(|i| eta.iter().enumerate().map(|(j, eta)| t[(i, j)] * eta).sum()).collect()
     }
 
-    /// The rows that set the unit: going through the samples, at each the ones that are most accurately measured and independent of
-    /// those before.
+    /// The rows that set the unit: going through the samples, at each the ones that are most accurately measured and
+    /// independent of those before.
     pub fn anchors(&self) -> Vec<Present> {
         let r = self.seen.ncols();
         let row = |at: usize| -> Vec<f64> { (0..r).map(|j| self.seen[(at, j)]).collect() };
@@ -137,8 +138,8 @@ impl SeenStart {
         chosen
     }
 
-    /// `log |det X_1|` in terms of `eta`, with its derivatives at a fixed transformation. Anchors that do not fit, because data determine
-    /// more or less here, are chosen anew.
+    /// `log |det X_1|` in terms of `eta`, with its derivatives at a fixed transformation. Anchors that do not fit,
+    /// because data determine more or less here, are chosen anew.
     pub fn unit(&self, model: &FilterModel, data: &RunData<'_>, anchors: &[Present], lanes: usize) -> StartUnit {
         let r = self.seen.ncols();
         let own;
@@ -230,7 +231,8 @@ fn log_determinant(square: &Mat<f64>) -> f64 {
     (0..square.nrows()).map(|i| triangle.R()[(i, i)].abs().ln()).sum()
 }
 
-/// Standard deviations of values that are there; one thousandth of their size for values that are measured without error.
+/// Standard deviations of values that are there; one thousandth of their size for values that are measured without
+/// error.
 fn deviations<'a>(model: &'a FilterModel, data: &'a RunData<'_>) -> impl Fn(usize, usize) -> Option<f64> + 'a {
     let m = model.measurements.len();
     let values = &data.experiment.measurements;

@@ -1,7 +1,7 @@
 //! Estimates of signals: filtered, from the data up to now, and smoothed, from all data.
 //!
-//! The backward pass needs no inverse of a covariance, so that singular ones do no harm [@durbin2012, sec. 4.4]: with the innovations of
-//! a sample taken one by one, from the last to the first, and `L = I - K h`,
+//! The backward pass needs no inverse of a covariance, so that singular ones do no harm [@durbin2012, sec. 4.4]: with
+//! the innovations of a sample taken one by one, from the last to the first, and `L = I - K h`,
 //!
 //! ```text
 //! r <- h e / s + L^T r    N <- h^T h / s + L^T N L        over a step: r <- Phi^T r    N <- Phi^T N Phi
@@ -253,7 +253,8 @@ impl<M: ParametricModel> Likelihood<'_, M> {
     }
 }
 
-/// Whether a combination of the unknown start is determined by the data: it has no part in the kernel of their normal matrix.
+/// Whether a combination of the unknown start is determined by the data: it has no part in the kernel of their normal
+/// matrix.
 fn is_seen(known: &SemidefiniteInverse, normal: &Mat<f64>, along: &[f64]) -> bool {
     let q = along.len();
     let unit = |i: usize| if normal[(i, i)] > 0.0 { 1.0 / normal[(i, i)].sqrt() } else { 0.0 };

@@ -1,9 +1,10 @@
 //! The distribution of the state at the start of an experiment, with its derivatives.
 //!
-//! As many conditions as there are degrees of freedom determine the state: `R x = rho`. They are, in this order, the states of shaping
-//! filters, the conditions that are insisted on, and, where freedom is left, conditions that are wished for. Which ones are taken is
-//! decided once, by the independence of their rows, and kept for the whole search, so that what is estimated has the same meaning at
-//! all parameters. With `T = R^-1`, filters of covariance `Pi` and free conditions `delta`:
+//! As many conditions as there are degrees of freedom determine the state: `R x = rho`. They are, in this order, the
+//! states of shaping filters, the conditions that are insisted on, and, where freedom is left, conditions that are
+//! wished for. Which ones are taken is decided once, by the independence of their rows, and kept for the whole search,
+//! so that what is estimated has the same meaning at all parameters. With `T = R^-1`, filters of covariance `Pi` and
+//! free conditions `delta`:
 //!
 //! ```text
 //! x = T rho + T_filter w_0 + T_free delta,     w_0 ~ N(0, Pi)
@@ -11,10 +12,10 @@
 //!
 //! `delta` is zero, an unknown vector, or has infinite prior variance.   [@gerdin2007, sec. 5; @dejong1991]
 //!
-//! Conditions that are insisted on hold with the noise in them, in every realization, as in a simulation. So do wishes of
-//! [`StartMode::Given`]. In all other modes a wish `c z = value` speaks of the free part of `z` only
-//! (`free_start`): `x_s(t_0)` is free and independent of the disturbances, which set `x_a(t_0)`. What is left
-//! free is then the same whatever wishes are taken; their choice only says in which variables an estimate is reported. Where it is zero,
+//! Conditions that are insisted on hold with the noise in them, in every realization, as in a simulation. So do wishes
+//! of [`StartMode::Given`]. In all other modes a wish `c z = value` speaks of the free part of `z` only (`free_start`):
+//! `x_s(t_0)` is free and independent of the disturbances, which set `x_a(t_0)`. What is left free is then the same
+//! whatever wishes are taken; their choice only says in which variables an estimate is reported. Where it is zero,
 //! `x_s(t_0)` is.
 
 use faer::Mat;
@@ -92,8 +93,8 @@ impl StartModel<'_> {
 
 /// Rows on the state that are independent of each other, by orthogonalization.
 ///
-/// The columns of `Q_s`, balanced, are scaled to unit length, so that a row of ordinary size is about as large as the sizes of its
-/// variables, and a row that is zero but for rounding is told from a small one.
+/// The columns of `Q_s`, balanced, are scaled to unit length, so that a row of ordinary size is about as large as the
+/// sizes of its variables, and a row that is zero but for rounding is told from a small one.
 struct IndependentRows {
     column_sizes: Vec<f64>,
     /// Size of the rates of the state, in its scaled units.
@@ -263,7 +264,8 @@ impl StartPlan {
         Ok(StartJet { value, derivatives })
     }
 
-    /// A filter whose states are no free states of the model is too fast for its equations to be told from algebraic ones.
+    /// A filter whose states are no free states of the model is too fast for its equations to be told from algebraic
+    /// ones.
     fn check_filters(&self, layout: &ModelLayout) -> Result<(), EstimateError> {
         let is_state = |variable: usize| self.conditions.contains(&StartCondition::Filter(variable));
         match layout.filters.iter().position(|filter| !filter.states.clone().all(is_state)) {

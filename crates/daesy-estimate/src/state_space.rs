@@ -1,22 +1,24 @@
 //! The state-space form of a descriptor model with its derivatives with respect to parameters.
 //!
-//! At given parameters `P E Q = diag(I, N)`, `P F Q = diag(A, I)` [@gerdin2007, eq. (C.2)]. When `E` and `F` change by `dE` and `dF`,
-//! transformations `P + U P` and `Q + Q V` keep the form to first order if, with `e = P dE Q`, `f = P dF Q`,
+//! At given parameters `P E Q = diag(I, N)`, `P F Q = diag(A, I)` [@gerdin2007, eq. (C.2)]. When `E` and `F` change by
+//! `dE` and `dF`, transformations `P + U P` and `Q + Q V` keep the form to first order if, with `e = P dE Q`,
+//! `f = P dF Q`,
 //!
 //! ```text
 //! U diag(I, N) + e + diag(I, N) V = diag(0, dN)        U diag(A, I) + f + diag(A, I) V = diag(dA, 0)
 //! ```
 //!
-//! The diagonal blocks of `V` may be chosen zero: `U_11 = -e_11`, `U_22 = -f_22`, `dA = f_11 - e_11 A`, `dN = e_22 - f_22 N`. The others solve
-//! generalized Sylvester equations, which end after `index` terms since `N` is nilpotent:
+//! The diagonal blocks of `V` may be chosen zero: `U_11 = -e_11`, `U_22 = -f_22`, `dA = f_11 - e_11 A`,
+//! `dN = e_22 - f_22 N`. The others solve generalized Sylvester equations, which end after `index` terms since `N` is
+//! nilpotent:
 //!
 //! ```text
 //! V_12 = sum over k of A^k (f_12 N - e_12) N^k,   U_12 = -f_12 - A V_12
 //! V_21 = sum over k of N^k (e_21 A - f_21) A^k,   U_21 = -e_21 - N V_21
 //! ```
 //!
-//! The state is then `x' = A x + B u + L v` with `z = Q_s x - sum over k of Q_a N^k G_a u^(k)`; likelihoods do not depend on the choice of
-//! its basis.
+//! The state is then `x' = A x + B u + L v` with `z = Q_s x - sum over k of Q_a N^k G_a u^(k)`; likelihoods do not
+//! depend on the choice of its basis.
 
 use daesy_pencil::{DescriptorSystem, FiniteInfiniteSplit, Pencil, PencilOptions, StandardForm, standard_form};
 use faer::{Mat, MatRef};
@@ -50,7 +52,8 @@ pub struct StateSpace {
     pub estimated: SignalTerms,
     /// All variables.
     pub variables: SignalTerms,
-    /// Sizes of the variables by which the pencil was balanced: entries of a variable's row are right to rounding relative to its size.
+    /// Sizes of the variables by which the pencil was balanced: entries of a variable's row are right to rounding
+    /// relative to its size.
     pub sizes: Vec<f64>,
 }
 
@@ -63,7 +66,8 @@ pub struct Structure {
     pub index: usize,
     /// Sizes of the Jordan blocks at infinity.
     pub infinite_blocks: Vec<usize>,
-    /// Sign of the leading coefficient of `det(s E - F)`: it is continuous in the parameters and zero where degrees of freedom are lost.
+    /// Sign of the leading coefficient of `det(s E - F)`: it is continuous in the parameters and zero where degrees of
+    /// freedom are lost.
     pub orientation: f64,
 }
 

@@ -1,33 +1,35 @@
 //! Long stretches of complete samples at a constant step, without a covariance for every sample.
 //!
-//! With the covariance `P` to which the prediction's covariance converges, all gains are constant and the filter is a linear map from one
-//! sample to the next. Several samples are put together to one map (lifting): with the state `x` before a block of samples and
-//! `w = (y, u)` of all of them
+//! With the covariance `P` to which the prediction's covariance converges, all gains are constant and the filter is a
+//! linear map from one sample to the next. Several samples are put together to one map (lifting): with the state `x`
+//! before a block of samples and `w = (y, u)` of all of them
 //!
 //! ```text
 //! (e_1 .. e_p, x^+) = M (x, w_1 .. w_p)           innovations e divided by their standard deviations
 //! ```
 //!
-//! which costs `n^2 / p` operations a sample for the state and is a long product instead of many short ones that wait for each other.
+//! which costs `n^2 / p` operations a sample for the state and is a long product instead of many short ones that wait
+//! for each other.
 //!
-//! The covariance `P_0` at the beginning of the stretch differs from `P`. That changes the joint covariance of the scaled innovations from
-//! `I` to `I + T D T^T`, where `D = P_0 - P` and `T` is what a change of the first state makes of them. Hence, exactly
-//! [@woodbury1950; @dejong1991],
+//! The covariance `P_0` at the beginning of the stretch differs from `P`. That changes the joint covariance of the
+//! scaled innovations from `I` to `I + T D T^T`, where `D = P_0 - P` and `T` is what a change of the first state makes
+//! of them. Hence, exactly [@woodbury1950; @dejong1991],
 //!
 //! ```text
 //! log L = log L_P - 1/2 log det(I + W) + 1/2 (t^T t - t^T (I + W)^-1 t),       W = C^T D C,   C C^T = T^T T,   C t = T^T e
 //! ```
 //!
-//! `T^T T` is the sum over all samples of the stretch; powers of the filter's own dynamics make it converge, and it is found by doubling, as is
-//! `P` itself: after `k` steps of the structure-preserving doubling algorithm [@chu2004]
+//! `T^T T` is the sum over all samples of the stretch; powers of the filter's own dynamics make it converge, and it is
+//! found by doubling, as is `P` itself: after `k` steps of the structure-preserving doubling algorithm [@chu2004]
 //!
 //! ```text
 //! A <- A V A     G <- G + A V G A^T     H <- H + A^T H V A     V = (I + G H)^-1     A_0 = Phi^T   G_0 = h^T R^-1 h   H_0 = Q
 //! ```
 //!
-//! `H` is the covariance of the prediction `2^k` samples after an exactly known state. What it gives is tried on the square-root filter
-//! itself and refused when its gains do not stay constant; `I + W` is refused when it is too close to singular. The filter then goes on sample
-//! by sample, which it does as well when measurements without noise are there.
+//! `H` is the covariance of the prediction `2^k` samples after an exactly known state. What it gives is tried on the
+//! square-root filter itself and refused when its gains do not stay constant; `I + W` is refused when it is too close
+//! to singular. The filter then goes on sample by sample, which it does as well when measurements without noise are
+//! there.
 
 use faer::linalg::solvers::{PartialPivLu, Solve};
 use faer::{Mat, Scale};
@@ -66,8 +68,8 @@ pub(crate) struct Steady {
     sensitivity: Vec<f64>,
 }
 
-/// The map of a block of samples. Rows are the scaled innovations, then the state after the block; columns the state before the block, then the
-/// measurements of all samples, then their inputs.
+/// The map of a block of samples. Rows are the scaled innovations, then the state after the block; columns the state
+/// before the block, then the measurements of all samples, then their inputs.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     n: usize,
@@ -115,7 +117,8 @@ impl Steady {
         predict_factor(model, step_at, &mut factor, &mut Vec::new());
         let block = Block::new(model, step_at, &gains.s, &gains.k);
         let (sensitivity, memory) = block.sensitivity(&sizes)?;
-        // What a square-root step changes is what the doubling got wrong; it adds up for as long as the filter remembers.
+        // What a square-root step changes is what the doubling got wrong; it adds up for as long as the filter
+        // remembers.
         let before = gains;
         let settled = factor.clone();
         gains = constant_gains(model, &mut factor);
@@ -136,7 +139,8 @@ impl Steady {
         })
     }
 
-    /// What changes when the covariance at the beginning is `S S^T` instead of the one it converges to; `None` if that cannot be had safely.
+    /// What changes when the covariance at the beginning is `S S^T` instead of the one it converges to; `None` if that
+    /// cannot be had safely.
     #[inline(always)]
     pub fn correction(&self, s: &[f64]) -> Option<Correction<'_>> {
         let n = self.block.n;
@@ -371,8 +375,8 @@ impl Block {
         Self { n, n_measured: m, width, n_samples, of_state: matrix, strips }
     }
 
-    /// Filters whole blocks of the samples from `first` to before `end`, and goes on with the state; `kept` gets the scaled innovations of the
-    /// first blocks, as many as fit.
+    /// Filters whole blocks of the samples from `first` to before `end`, and goes on with the state; `kept` gets the
+    /// scaled innovations of the first blocks, as many as fit.
     #[inline(always)]
     pub fn filter(&self, data: &RunData<'_>, first: usize, end: usize, x: &mut [f64], kept: &mut [f64]) -> BlockSums {
         let Self { n, n_measured: m, width, n_samples: p, .. } = *self;

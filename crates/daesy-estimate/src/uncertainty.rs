@@ -18,11 +18,13 @@ pub struct Uncertainty {
     pub robust_std: Vec<f64>,
     /// Number of directions that data determine.
     pub rank: usize,
-    /// Directions that data do not determine, as changes of the variables in their own units; see [`separate_directions`].
+    /// Directions that data do not determine, as changes of the variables in their own units; see
+    /// [`separate_directions`].
     pub flat_directions: Vec<Vec<f64>>,
 }
 
-/// A direction is flat when its information in nominal units is below this fraction of the largest, or below [`FLAT_ABSOLUTE`].
+/// A direction is flat when its information in nominal units is below this fraction of the largest, or below
+/// [`FLAT_ABSOLUTE`].
 const FLAT_RELATIVE: f64 = 1e-13;
 /// Information in nominal units below which a change by a thousand nominal values would not be noticed.
 const FLAT_ABSOLUTE: f64 = 1e-6;
@@ -100,11 +102,12 @@ impl Uncertainty {
 /// Weights below this, relative to the largest of a direction, are none.
 const NEGLIGIBLE_WEIGHT: f64 = 1e-3;
 
-/// Other directions that span the same space, as few variables in each as possible, and as changes in the units of the variables.
+/// Other directions that span the same space, as few variables in each as possible, and as changes in the units of the
+/// variables.
 ///
-/// Weights in nominal units are brought to reduced echelon form, with the largest weights as pivots. Combinations that have no variable in
-/// common come apart: if data see `a b` and `c k` only, one direction changes `a` and `b`, the other `c` and `k`. A direction is as long
-/// as the nominal size of the variable that it changes most.
+/// Weights in nominal units are brought to reduced echelon form, with the largest weights as pivots. Combinations that
+/// have no variable in common come apart: if data see `a b` and `c k` only, one direction changes `a` and `b`, the
+/// other `c` and `k`. A direction is as long as the nominal size of the variable that it changes most.
 #[must_use]
 pub fn separate_directions(mut directions: Vec<Vec<f64>>, sizes: &[f64]) -> Vec<Vec<f64>> {
     let n_rows = directions.len();
@@ -175,9 +178,9 @@ impl<O: Objective> Objective for Held<'_, O> {
     }
 }
 
-/// The 95 % interval of an estimate by the normal law: of the estimate itself or, for what only the size or the time constants of
-/// noise depend on and cannot be negative, of its logarithm. Variances estimated from finitely many samples are skewed to the right
-/// (chi-square, where they are independent); their logarithms much less.
+/// The 95 % interval of an estimate by the normal law: of the estimate itself or, for what only the size or the time
+/// constants of noise depend on and cannot be negative, of its logarithm. Variances estimated from finitely many
+/// samples are skewed to the right (chi-square, where they are independent); their logarithms much less.
 #[must_use]
 pub fn normal_interval(estimate: f64, std: f64, is_noise_scale: bool) -> [f64; 2] {
     if is_noise_scale && estimate > 0.0 && std.is_finite() {

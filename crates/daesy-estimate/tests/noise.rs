@@ -43,7 +43,8 @@ fn noise(sigma: f64, frequency: f64, interpolation: Interpolation) -> ShapedNois
     }
 }
 
-/// Values `[time][row * n_lanes + lane]` of w1, w1', w2 at times in grid steps, asked for in the order given within each interval.
+/// Values `[time][row * n_lanes + lane]` of w1, w1', w2 at times in grid steps, asked for in the order given within
+/// each interval.
 fn sample(noise: &ShapedNoise, first: usize, n_lanes: usize, times: &[f64], direction: Option<usize>) -> Vec<Vec<f64>> {
     let rows: Vec<DisturbanceRow> = (0..3).map(|signal| DisturbanceRow { row: signal, signal, direction }).collect();
     let mut lanes = noise.block(0, first, n_lanes, 0..1).remove(0);

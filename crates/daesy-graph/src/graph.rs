@@ -68,8 +68,8 @@ struct Endless {
     n_met: AtomicU32,
 }
 
-/// After so many evaluations that met the limit on statements, functions are not run any more: every one of them takes long, and a search that
-/// strays to where a loop does not end may come back from there, but not time and again.
+/// After so many evaluations that met the limit on statements, functions are not run any more: every one of them takes
+/// long, and a search that strays to where a loop does not end may come back from there, but not time and again.
 const MAX_ENDLESS: u32 = 5;
 
 fn hash_of_args(args: &[ExprId]) -> u64 {
@@ -305,7 +305,8 @@ impl Graph {
         self.endless.n_met.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Why functions are not evaluated any more: too many evaluations met the limit on statements. In this graph or a copy of it.
+    /// Why functions are not evaluated any more: too many evaluations met the limit on statements. In this graph or a
+    /// copy of it.
     #[must_use]
     pub fn endless(&self) -> Option<&EvaluationError> {
         self.endless.first.get().filter(|_| self.endless.n_met.load(Ordering::Relaxed) >= MAX_ENDLESS)

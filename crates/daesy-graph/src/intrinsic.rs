@@ -1,7 +1,8 @@
 //! Functions that are neither expressions nor programs: lookups in tables and generators of random numbers.
 //!
 //! An intrinsic is called like a user function (a [`crate::Node::Call`] of a function whose body is one
-//! [`crate::function::Statement::Intrinsic`]). Its partial derivatives are intrinsics again, so that the tangent of a call is
+//! [`crate::function::Statement::Intrinsic`]). Its partial derivatives are intrinsics again, so that the tangent of a
+//! call is
 //!
 //! ```text
 //! dy = sum over inputs i of (d f / d u_i)(u) du_i
@@ -52,8 +53,8 @@ pub enum Intrinsic {
     /// number in (0, 1] and the new state.
     Random(Generator),
     /// Amplitudes and phases of a real signal at `n` points of one period, `n` even. With
-    /// `X_k = sum over j of u_j exp(-2 pi i j k / n)`, `k` from 0 to `n / 2`, the outputs are `|X_0| / n` and `2 |X_k| / n`,
-    /// then the angles of `X_k`.
+    /// `X_k = sum over j of u_j exp(-2 pi i j k / n)`, `k` from 0 to `n / 2`, the outputs are `|X_0| / n` and
+    /// `2 |X_k| / n`, then the angles of `X_k`.
     Fourier {
         /// Number of points.
         n: usize,
@@ -234,7 +235,7 @@ impl Intrinsic {
         Ok(())
     }
 
-    /// The partial derivative by an input; nothing where it is zero wherever it exists, or is not known: that of random
+    /// The partial derivative by an input; `None` where it is zero wherever it exists, or is not known: that of random
     /// numbers, and that of amplitudes and phases, which only ever change at events.
     #[must_use]
     pub fn partial(&self, input: usize) -> Option<Self> {

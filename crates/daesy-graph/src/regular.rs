@@ -125,8 +125,8 @@ pub struct RegularDae {
     pub inputs: Vec<InputUse>,
     /// Parameters and constants in an order in which each needs only earlier ones.
     pub parameters: Vec<VarId>,
-    /// Those of them that follow from parameters which the start determines. No equation, start value or event holds them: their
-    /// expressions stand in their places.
+    /// Those of them that follow from parameters which the start determines. No equation, start value or event holds
+    /// them: their expressions stand in their places.
     pub bound: Vec<VarId>,
     /// Discrete variables given by equations, in the order of evaluation.
     pub discrete_equations: Vec<DiscreteEquation>,

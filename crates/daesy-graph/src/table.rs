@@ -8,11 +8,12 @@
 //! ```
 //!
 //! with `h_k = x_(k+1) - x_k` and `d_k = (y_(k+1) - y_k) / h_k` (cubic Hermite interpolation). The kinds of smoothness
-//! differ in the slopes `s_k` alone: Akima [@akima1970], its modification with weights that also look at the size of the
-//! slopes [@ionita2019], and two that keep monotone data monotone [@fritsch1984; @steffen1990]. A surface has one bicubic
-//! for each cell, from values, slopes and twists at the corners [@akima1974].
+//! differ in the slopes `s_k` alone: Akima [@akima1970], its modification with weights that also look at the size of
+//! the slopes [@ionita2019], and two that keep monotone data monotone [@fritsch1984; @steffen1990]. A surface has one
+//! bicubic for each cell, from values, slopes and twists at the corners [@akima1974].
 //!
-//! A derivative of such a function is the derivative of the piece that is taken; at a corner that of the piece to the right.
+//! A derivative of such a function is the derivative of the piece that is taken; at a corner that of the piece to the
+//! right.
 
 use std::sync::Arc;
 
@@ -261,7 +262,8 @@ impl TableCurve {
     /// The curve through the points of two columns of a matrix (from 0), the first of them with the abscissae.
     ///
     /// # Errors
-    /// When the matrix is too small or the abscissae do not increase. Lines and steps may jump: the same abscissa twice.
+    /// When the matrix is too small or the abscissae do not increase. Lines and steps may jump: the same abscissa
+    /// twice.
     pub fn new(
         table: &Matrix,
         column: usize,
@@ -371,8 +373,8 @@ pub struct TableSurface {
 }
 
 impl TableSurface {
-    /// The surface over a grid: the first column of the matrix has the abscissae of the first variable, the first row those
-    /// of the second.
+    /// The surface over a grid: the first column of the matrix has the abscissae of the first variable, the first row
+    /// those of the second.
     ///
     /// # Errors
     /// When the matrix is too small, the abscissae do not increase, or the smoothness is none of surfaces.
@@ -574,8 +576,8 @@ impl<'z> Corners<'z> {
         cell
     }
 
-    /// The tensor product of two cubic Hermite interpolations: `A F B^T`, where the rows of `F` hold values and slopes at the
-    /// two ends and `A` turns values and slopes into coefficients.
+    /// The tensor product of two cubic Hermite interpolations: `A F B^T`, where the rows of `F` hold values and slopes
+    /// at the two ends and `A` turns values and slopes into coefficients.
     fn bicubic(&self, i: usize, j: usize) -> [f64; 16] {
         let (h, k) = (self.x[i + 1] - self.x[i], self.y[j + 1] - self.y[j]);
         let f = |a: usize, b: usize| {
@@ -643,9 +645,9 @@ pub struct TimeTableOptions {
 
 /// Columns over time, which may jump, with the times of their events.
 ///
-/// The value at time `t` is that of the stretch between two events in which `t` lies. Which stretch that is, the time of
-/// the *next* event says, a discrete variable of the model: at an event the value just before it is still that of the old
-/// stretch, whatever rounding does to `t`, and the value after it that of the new one.
+/// The value at time `t` is that of the stretch between two events in which `t` lies. Which stretch that is, the time
+/// of the *next* event says, a discrete variable of the model: at an event the value just before it is still that of
+/// the old stretch, whatever rounding does to `t`, and the value after it that of the new one.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TimeTable {
     curves: Vec<Arc<TableCurve>>,
@@ -823,8 +825,8 @@ mod tests {
 
     #[test]
     fn a_parabola_is_met_by_akima_and_its_slope_at_an_inner_point_is_right() {
-        // For equidistant points of a parabola all second differences are equal, so Akima's slope is the mean of the two
-        // neighbouring differences, which is the derivative of the parabola.
+        // For equidistant points of a parabola all second differences are equal, so Akima's slope is the mean of the
+        // two neighbouring differences, which is the derivative of the parabola.
         let rows: Vec<[f64; 2]> = (0..6).map(|k| [f64::from(k), f64::from(k * k)]).collect();
         let rows: Vec<&[f64]> = rows.iter().map(|row| &row[..]).collect();
         let smooth = curve(&rows, Smoothness::Akima, Extrapolation::Line);

@@ -92,8 +92,8 @@ impl Graph {
 }
 
 impl Graph {
-    /// Whether the value of an expression may change between events, given the leaves that do. Relations, `ceil`, `floor`, `div` and `sample`
-    /// change at events only, unless they are inside `noEvent` or `smooth`.
+    /// Whether the value of an expression may change between events, given the leaves that do. Relations, `ceil`,
+    /// `floor`, `div` and `sample` change at events only, unless they are inside `noEvent` or `smooth`.
     pub fn varies_between_events(&self, root: ExprId, mut is_continuous: impl FnMut(Leaf) -> bool) -> bool {
         let mut seen = rustc_hash::FxHashSet::default();
         let mut waiting = vec![(root, false)];

@@ -58,13 +58,14 @@ const ASIDE: f64 = 1e-3;
 /// A root of higher order farther away than this, in sizes of the unknowns, is that of a step too long.
 const NEAR: f64 = 1.0;
 
-/// Solves F(t, s, v) = 0 near the given unknowns where the matrix is singular there or at the root, as in x^3 = t around
-/// t = 0. Gives one of the unknowns that the equations do not determine to first order; `None` where there is no such
-/// root nearby.
+/// Solves F(t, s, v) = 0 near the given unknowns where the matrix is singular there or at the root, as in x^3 = t
+/// around t = 0. Gives one of the unknowns that the equations do not determine to first order; `None` where there is no
+/// such root nearby.
 ///
 /// At a root of order m Newton's steps shrink by 1 - 1/m only, and the root is known to the m-th part of the digits.
-/// The search therefore ends where the residuals are below what rounding of time and states makes of them, or where steps
-/// vanish; where the matrix itself vanishes, the unknowns are moved aside by a little first, towards larger values.
+/// The search therefore ends where the residuals are below what rounding of time and states makes of them, or where
+/// steps vanish; where the matrix itself vanishes, the unknowns are moved aside by a little first, towards larger
+/// values.
 pub(crate) fn solve_patiently(
     system: &dyn DaeSystem,
     around: &Surroundings<'_>,

@@ -1,17 +1,20 @@
 //! Events that come faster and faster, or faster than anything in the model.
 //!
-//! A ball that loses a part of its speed at each bounce has infinitely many bounces before a finite time; a relation that pushes its
-//! own event function back from both sides switches at every step. Neither can be simulated on: both are told, with the relation at fault.
+//! A ball that loses a part of its speed at each bounce has infinitely many bounces before a finite time; a relation
+//! that pushes its own event function back from both sides switches at every step. Neither can be simulated on: both
+//! are told, with the relation at fault.
 //!
-//! An event function that comes to rest at zero is another matter: rounding makes it cross again and again, as the voltage of a transistor
-//! that has been switched off does, while nothing depends on its side. Where it never was farther from zero than the error of
-//! the states lets it be, and the equations give the same rates on both sides, it counts as crossed only when it leaves that band.
+//! An event function that comes to rest at zero is another matter: rounding makes it cross again and again, as the
+//! voltage of a transistor that has been switched off does, while nothing depends on its side. Where it never was
+//! farther from zero than the error of the states lets it be, and the equations give the same rates on both sides, it
+//! counts as crossed only when it leaves that band.
 
 use daesy_system::EventLabel;
 
 use crate::error::IntegrateError;
 
-/// So many crossings of one event function within [`TINY`] of the time span are chattering; many functions may cross once at a time.
+/// So many crossings of one event function within [`TINY`] of the time span are chattering; many functions may cross
+/// once at a time.
 const MANY: usize = 40;
 
 /// See [`MANY`].
@@ -77,8 +80,8 @@ impl History {
         }
     }
 
-    /// Notes a crossing that made no difference to the rates, of a function known to within `noise`. True where the function is to be
-    /// dulled.
+    /// Notes a crossing that made no difference to the rates, of a function known to within `noise`. True where the
+    /// function is to be dulled.
     pub(crate) fn note_idle(&mut self, root: usize, noise: f64) -> bool {
         let is_noisy = std::mem::replace(&mut self.peaks[root], 0.0) <= noise;
         self.n_noisy[root] = if is_noisy { self.n_noisy[root] + 1 } else { 0 };

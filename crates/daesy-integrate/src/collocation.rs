@@ -1,8 +1,8 @@
 //! Coefficients of the Radau IIA methods: collocation at the right Radau points, order 2 s - 1 with s stages, L-stable.
 //!
 //! With p_j the Legendre polynomials on [0, 1] and c the zeros of p_s - p_(s-1), the coefficients are A = I P^-1 with
-//! P_ij = p_j(c_i) and I_ij the integral of p_j from 0 to c_i. The eigenvectors of A part the s stages of an implicit step into
-//! one real and (s - 1)/2 complex systems of the size of one stage [@hairer1996, sec. IV.8].
+//! P_ij = p_j(c_i) and I_ij the integral of p_j from 0 to c_i. The eigenvectors of A part the s stages of an implicit
+//! step into one real and (s - 1)/2 complex systems of the size of one stage [@hairer1996, sec. IV.8].
 
 use faer::Mat;
 use faer::c64;
@@ -39,7 +39,8 @@ pub(crate) struct Collocation {
     pub(crate) probe: Probe,
 }
 
-/// Where within a step the polynomial through its nodes is worst, and the weights of its value and of its derivative there.
+/// Where within a step the polynomial through its nodes is worst, and the weights of its value and of its derivative
+/// there.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
     pub(crate) at: f64,

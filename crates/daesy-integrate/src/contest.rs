@@ -1,8 +1,8 @@
 //! Which method goes on: the one that advances further for the same work.
 //!
-//! Work is counted, not timed, so that the same run takes the same steps everywhere. An explicit method that comes near the border
-//! of its stability lets the implicit one try a few steps; an implicit one lets the explicit one try now and then, more and more
-//! rarely where that never pays.
+//! Work is counted, not timed, so that the same run takes the same steps everywhere. An explicit method that comes near
+//! the border of its stability lets the implicit one try a few steps; an implicit one lets the explicit one try now and
+//! then, more and more rarely where that never pays.
 
 /// The method at work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,7 +41,8 @@ const PATIENCE: usize = 4;
 /// Steps after which the pace of the leading method is measured anew.
 const WINDOW: usize = 8;
 
-/// Steps of the implicit method so many times longer than those at which the explicit one met its border leave that no chance ..
+/// Steps of the implicit method so many times longer than those at which the explicit one met its border leave that no
+/// chance ..
 const HOPELESS: f64 = 30.0;
 
 /// .. unless so many times the usual number of steps has gone by.
@@ -131,7 +132,8 @@ impl Contest {
         self.leader_step = None;
     }
 
-    /// After a trial that did not pay. A model that is not stiff yet may become so, which is seen early enough this way.
+    /// After a trial that did not pay. A model that is not stiff yet may become so, which is seen early enough this
+    /// way.
     fn lengthen_wait(&mut self) {
         let longest = if self.kind == Kind::Implicit { LONGEST_WAIT } else { usize::MAX / 8 };
         self.wait = (4 * self.wait).clamp(FIRST_WAIT, longest);

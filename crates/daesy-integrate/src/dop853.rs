@@ -1,5 +1,5 @@
-//! Coefficients of the explicit Runge-Kutta method of order 8 by Dormand and Prince with error estimates of order 5 and 3 and
-//! continuous values of order 7 [@hairer1993, sec. II.5 and II.6; code DOP853].
+//! Coefficients of the explicit Runge-Kutta method of order 8 by Dormand and Prince with error estimates of order 5 and
+//! 3 and continuous values of order 7 [@hairer1993, sec. II.5 and II.6; code DOP853].
 
 /// Stages of a step.
 pub(crate) const STAGES: usize = 12;

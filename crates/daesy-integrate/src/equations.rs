@@ -167,7 +167,8 @@ impl<'s> Equations<'s> {
         is_finite
     }
 
-    /// Takes slopes of chords where derivatives of residuals are infinite, see module `slopes`; false where the residuals have no values.
+    /// Takes slopes of chords where derivatives of residuals are infinite, see module `slopes`; false where the
+    /// residuals have no values.
     pub(crate) fn mend_slopes(&mut self, part: Part, point: &Point<'_>, values: &mut [f64]) -> bool {
         match mend(self.system, &mut *self.evaluator, part, point, values) {
             Slopes::Finite => true,
@@ -220,8 +221,8 @@ impl<'s> Equations<'s> {
         }
     }
 
-    /// Solves s = base + eta * rate(s, v) and F_s s + F_v v = -residual with the Jacobians at hand and their factored matrix. The
-    /// residual is overwritten by v.
+    /// Solves s = base + eta * rate(s, v) and F_s s + F_v v = -residual with the Jacobians at hand and their factored
+    /// matrix. The residual is overwritten by v.
     pub(crate) fn solve_stage(
         &mut self,
         matrix: &mut StageMatrix<f64>,
@@ -250,8 +251,8 @@ impl<'s> Equations<'s> {
         self.chain.iter().map(|link| (link.state as usize, link.rate))
     }
 
-    /// By what a change of each unknown is judged: by what it does to the states that hang on it when it lasts for `eta`, or by
-    /// itself where no state does.
+    /// By what a change of each unknown is judged: by what it does to the states that hang on it when it lasts for
+    /// `eta`, or by itself where no state does.
     pub(crate) fn scales(&self, eta: f64, state_weights: &[f64], unknown_weights: &[f64], scales: &mut [f64]) {
         scales.fill(0.0);
         for (state, hanging) in self.hanging.iter().enumerate() {
@@ -282,7 +283,8 @@ impl<'s> Equations<'s> {
         IntegrateError::Singular { time, variable: name.map_or(String::new(), |unknown| unknown.name.clone()) }
     }
 
-    /// Names the first residual without a finite value, or the first row of dF/dv or dF/ds where all residuals have one.
+    /// Names the first residual without a finite value, or the first row of dF/dv or dF/ds where all residuals have
+    /// one.
     pub(crate) fn not_finite(&mut self, around: &Surroundings<'_>, states: &[f64], unknowns: &[f64]) -> IntegrateError {
         let point = around.point(states, unknowns);
         let mut residual = vec![0.0; unknowns.len()];
@@ -311,10 +313,11 @@ impl<'s> Equations<'s> {
     }
 }
 
-/// Where dF/dv + sum of eta^m dF/ds has entries, a state that is the m-fold integral of an unknown counted for that unknown.
+/// Where dF/dv + sum of eta^m dF/ds has entries, a state that is the m-fold integral of an unknown counted for that
+/// unknown.
 ///
-/// With eta the step size times a coefficient of the method, this is the matrix of an implicit stage: its size is that of v
-/// whatever the order of the derivatives.
+/// With eta the step size times a coefficient of the method, this is the matrix of an implicit stage: its size is that
+/// of v whatever the order of the derivatives.
 pub(crate) struct StagePattern {
     pattern: Pattern,
     /// For each entry of dF/dv, then of dF/ds, its place in `pattern`.

@@ -1,10 +1,11 @@
 //! What happens at events: discrete variables and held relations get new values until nothing changes any more.
 //!
-//! An event is settled by two nested iterations [@modelica36, app. B]. The inner one keeps the values before the event fixed and
-//! computes m := M(t, s, v, m) with v from F(t, s, v, m) = 0 until neither changes. Then states are given their new values where a
-//! when-clause says so, the present values become the values before, and the inner iteration is done again, until that too changes
-//! nothing. Where several relations disturb each other the inner iteration changes only the first of them at a time, which ends for
-//! the complementarity problems that ideal diodes and their like make (the least-index rule of [@murty1974]).
+//! An event is settled by two nested iterations [@modelica36, app. B]. The inner one keeps the values before the event
+//! fixed and computes m := M(t, s, v, m) with v from F(t, s, v, m) = 0 until neither changes. Then states are given
+//! their new values where a when-clause says so, the present values become the values before, and the inner iteration
+//! is done again, until that too changes nothing. Where several relations disturb each other the inner iteration
+//! changes only the first of them at a time, which ends for the complementarity problems that ideal diodes and their
+//! like make (the least-index rule of [@murty1974]).
 
 use daesy_system::{ActionKind, Before, DaeSystem, Evaluator, Events, Part, Pattern, Quantity, Root};
 
@@ -34,7 +35,8 @@ const SAME_TICK: f64 = 1e-9;
 /// Values before the start that follow from it are the same if they differ by less, relative to their size.
 const SAME_START: f64 = 1e-12;
 
-/// Rounds of an iteration after which discrete variables in a loop are solved for together: with the unknowns, and among themselves.
+/// Rounds of an iteration after which discrete variables in a loop are solved for together: with the unknowns, and
+/// among themselves.
 const JOINT_ROUNDS: usize = 4;
 const JOINT_INNER_ROUNDS: usize = 16;
 
@@ -214,7 +216,8 @@ pub struct HybridStart {
     pub modes: Vec<f64>,
 }
 
-/// Consistent start values with the modes that go with them: relations, discrete variables and start values are found together.
+/// Consistent start values with the modes that go with them: relations, discrete variables and start values are found
+/// together.
 ///
 /// # Errors
 /// When there are none; the error names the equation or the relations that do not settle.
@@ -317,8 +320,8 @@ impl<'s> EventLoop<'s> {
         self.updated.clone()
     }
 
-    /// Gives the modes their wanted values; with `is_one_at_a_time` only the first held value that wants to change does. True where
-    /// something changed. Numbers stay that differ by less than `tolerance`, relative to their size.
+    /// Gives the modes their wanted values; with `is_one_at_a_time` only the first held value that wants to change
+    /// does. True where something changed. Numbers stay that differ by less than `tolerance`, relative to their size.
     fn adopt(&self, modes: &mut [f64], wanted: &[f64], is_one_at_a_time: bool, tolerance: f64) -> bool {
         let n_switched = self.events.n_switched();
         let mut has_changed = false;
@@ -374,8 +377,8 @@ impl<'s> EventLoop<'s> {
         }
     }
 
-    /// Refuses values that the modes want and that do not exist or are not exact, once the others have settled: `adopt` leaves the old value
-    /// in their place.
+    /// Refuses values that the modes want and that do not exist or are not exact, once the others have settled: `adopt`
+    /// leaves the old value in their place.
     fn check_wanted(&self, time: f64, wanted: &[f64]) -> Result<(), IntegrateError> {
         let events = self.events;
         for (discrete, &value) in events.discrete.iter().zip(wanted) {
@@ -439,7 +442,8 @@ impl<'s> EventLoop<'s> {
         }
     }
 
-    /// Sets the values before of continuous quantities to those at hand; called before inputs or states change at an event.
+    /// Sets the values before of continuous quantities to those at hand; called before inputs or states change at an
+    /// event.
     pub(crate) fn mark_before(&self, stepper: &mut Stepper<'_, '_>) {
         if self.events.has_layout {
             self.set_before(
@@ -451,8 +455,8 @@ impl<'s> EventLoop<'s> {
         }
     }
 
-    /// Settles an event at the point at hand. The clocks that tick now are asked for; `is_end` says that this is the end. Where modes change,
-    /// the rule for transfers gives the states that follow.
+    /// Settles an event at the point at hand. The clocks that tick now are asked for; `is_end` says that this is the
+    /// end. Where modes change, the rule for transfers gives the states that follow.
     pub(crate) fn settle(
         &mut self,
         stepper: &mut Stepper<'_, '_>,
@@ -558,7 +562,8 @@ impl<'s> EventLoop<'s> {
         Err(self.unsettled_here(stepper))
     }
 
-    /// Discrete values follow each other with the unknowns as they are, which costs no solution of the equations. True where one changed.
+    /// Discrete values follow each other with the unknowns as they are, which costs no solution of the equations. True
+    /// where one changed.
     fn follow(
         &mut self,
         stepper: &mut Stepper<'_, '_>,
@@ -594,8 +599,9 @@ impl<'s> EventLoop<'s> {
     /// z - M(t, s, v, z) = 0,     F(t, s, v, z) = 0
     /// ```
     ///
-    /// with v from the second for given z, all other modes as they are, and the derivatives by differences; a loop of assignments such as
-    /// a = b + 1, b = 2 a - 5 has a solution that following one by the other never reaches. The values at hand stay where that fails.
+    /// with v from the second for given z, all other modes as they are, and the derivatives by differences; a loop of
+    /// assignments such as a = b + 1, b = 2 a - 5 has a solution that following one by the other never reaches. The
+    /// values at hand stay where that fails.
     fn solve_together(&mut self, stepper: &mut Stepper<'_, '_>, loops: &mut Loops) -> bool {
         let moving: Vec<usize> = (0..loops.is_moving.len()).filter(|&at| loops.is_moving[at]).collect();
         let n = moving.len();
@@ -661,8 +667,8 @@ impl<'s> EventLoop<'s> {
         self.unsettled(stepper.now.time, &stepper.model.modes, &wanted)
     }
 
-    /// Keeps relations as they are whose event functions are zero as far as anyone can tell: with continuous equations such as those
-    /// of a diode with two slopes, rounding alone would turn them again and again.
+    /// Keeps relations as they are whose event functions are zero as far as anyone can tell: with continuous equations
+    /// such as those of a diode with two slopes, rounding alone would turn them again and again.
     fn leave_undecided(&mut self, stepper: &Stepper<'_, '_>, wanted: &mut [f64]) {
         let noise = self.noise(stepper);
         self.values_here(stepper);
@@ -767,8 +773,9 @@ impl<'s> EventLoop<'s> {
         }
     }
 
-    /// Whether relations at the point at hand differ from what is held though their event functions seem to be on the side they were: at an
-    /// event a function may be zero but for rounding, on either side. Such functions count as on the side of what is held.
+    /// Whether relations at the point at hand differ from what is held though their event functions seem to be on the
+    /// side they were: at an event a function may be zero but for rounding, on either side. Such functions count as on
+    /// the side of what is held.
     pub(crate) fn contradict(&mut self, stepper: &Stepper<'_, '_>) -> bool {
         let around = stepper.surroundings();
         let wanted = self.wanted(&around, &stepper.now.states, &stepper.now.unknowns);
@@ -822,7 +829,8 @@ impl<'s> EventLoop<'s> {
         Some(turned)
     }
 
-    /// Whether the rates at the point at hand, discrete variables or conditions of when-clauses depend on the relation of an event function.
+    /// Whether the rates at the point at hand, discrete variables or conditions of when-clauses depend on the relation
+    /// of an event function.
     pub(crate) fn makes_difference(&mut self, root: usize, stepper: &mut Stepper<'_, '_>) -> bool {
         let Some(turned) = self.turned(root, &stepper.model.modes) else { return true };
         let (states, unknowns) = (&stepper.now.states, &stepper.now.unknowns);
@@ -863,7 +871,8 @@ impl<'s> EventLoop<'s> {
         self.evaluator.evaluate(Part::Schedule, &point, &mut self.schedule);
     }
 
-    /// The next time at which something is scheduled, later than now; what changes with time alone is searched up to `until`.
+    /// The next time at which something is scheduled, later than now; what changes with time alone is searched up to
+    /// `until`.
     pub(crate) fn next_scheduled(&mut self, stepper: &Stepper<'_, '_>, until: f64) -> f64 {
         let time = stepper.now.time;
         let resolution = SAME_TIME * (2.0 * time.abs());

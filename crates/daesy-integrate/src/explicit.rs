@@ -1,8 +1,8 @@
 //! Explicit steps of order 8 for systems that are not stiff.
 //!
-//! The states follow s' = S(s, V(t, s)) with the unknowns V solved from F(t, s, V) = 0 at every stage, which for mechanics is one
-//! linear system. The method is that of Dormand and Prince (module `dop853`), its error estimate the combination of two embedded
-//! ones [@hairer1993, sec. II.10]:
+//! The states follow s' = S(s, V(t, s)) with the unknowns V solved from F(t, s, V) = 0 at every stage, which for
+//! mechanics is one linear system. The method is that of Dormand and Prince (module `dop853`), its error estimate the
+//! combination of two embedded ones [@hairer1993, sec. II.10]:
 //!
 //! ```text
 //! error = h |e5|^2 / sqrt(|e5|^2 + 0.01 |e3|^2)
@@ -10,8 +10,8 @@
 //!
 //! A step comes near the border of the region of stability where h times the largest rate is large: the estimate
 //! |k13 - k12| / |y13 - y12| [@hairer1996, sec. IV.2], which costs nothing but sees only what moves, and the spectral radius (module
-//! `spectral`), which sees all. Steps beyond the border are not tried: what grows there is seen by the estimate of the error only once it
-//! has reached the tolerance, and between the ends of steps it is larger than at the ends.
+//! `spectral`), which sees all. Steps beyond the border are not tried: what grows there is seen by the estimate of the
+//! error only once it has reached the tolerance, and between the ends of steps it is larger than at the ends.
 
 use std::sync::LazyLock;
 
@@ -33,7 +33,8 @@ pub(crate) const NEAR_BORDER: f64 = 1.0;
 /// h times the largest rate that no step goes beyond: a little within the border of stability.
 const LARGEST_RATE: f64 = 4.0;
 
-/// 8!: a smooth solution of rate r has steps of about (8! tol)^(1/8) / r by accuracy alone, which loose tolerances bring near the border.
+/// 8!: a smooth solution of rate r has steps of about (8! tol)^(1/8) / r by accuracy alone, which loose tolerances
+/// bring near the border.
 const FACTORIAL_OF_ORDER: f64 = 40_320.0;
 
 /// Slopes of the polynomial between step ends are differences over this part of a step.
@@ -236,7 +237,8 @@ impl<'s> Explicit<'s> {
         Ok(())
     }
 
-    /// Takes all stages of a step at once, which gives the same bits; false where there is no program for it, or a value is not finite.
+    /// Takes all stages of a step at once, which gives the same bits; false where there is no program for it, or a
+    /// value is not finite.
     fn run_program(
         &mut self,
         model: &mut Model<'s, '_>,
@@ -322,8 +324,9 @@ impl<'s> Explicit<'s> {
         step * self.stiffness(new).max(radius) > borders(rtol).near
     }
 
-    /// How far the polynomial of a step that came near the border of stability is from the solution in the middle, in units of the tolerance: stages
-    /// are off there though their sums at the end are not. The defect of the slope over the largest rate is the distance.
+    /// How far the polynomial of a step that came near the border of stability is from the solution in the middle, in
+    /// units of the tolerance: stages are off there though their sums at the end are not. The defect of the slope over
+    /// the largest rate is the distance.
     pub(crate) fn gap(
         &mut self,
         model: &mut Model<'_, '_>,
@@ -348,7 +351,8 @@ impl<'s> Explicit<'s> {
         Ok(model.size_of_error(rates.iter().zip(slopes).map(|(rate, slope)| (rate - slope) / fastest), &states).error)
     }
 
-    /// The states at a fraction `x` of the last step from `old` to `new`, to order 7; the inputs at hand are those of some stage.
+    /// The states at a fraction `x` of the last step from `old` to `new`, to order 7; the inputs at hand are those of
+    /// some stage.
     pub(crate) fn between(
         &mut self,
         model: &mut Model<'_, '_>,

@@ -1,8 +1,8 @@
 //! How far a polynomial within an implicit step is from the solution.
 //!
-//! Stiff states that follow what drives them have tiny errors at the ends of steps of any length, and so have the estimates made of them;
-//! between the ends a long step may miss all that happens. From a point (s, v) of the polynomial with slope s', a Newton step
-//! towards the solution,
+//! Stiff states that follow what drives them have tiny errors at the ends of steps of any length, and so have the
+//! estimates made of them; between the ends a long step may miss all that happens. From a point (s, v) of the
+//! polynomial with slope s', a Newton step towards the solution,
 //!
 //! ```text
 //! ds - h gamma R(ds, dv) = h gamma (R(s, v) - s'),     F_s ds + F_v dv = -F(t, s, v),
@@ -39,7 +39,8 @@ impl Gauge {
         }
     }
 
-    /// The distance from the solution at a fraction `x` of a step, in units of the tolerance of steps; infinite where the equations have no value.
+    /// The distance from the solution at a fraction `x` of a step, in units of the tolerance of steps; infinite where
+    /// the equations have no value.
     pub(crate) fn distance(
         &mut self,
         model: &mut Model<'_, '_>,

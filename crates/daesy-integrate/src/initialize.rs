@@ -10,17 +10,17 @@
 //! 5  all other start values                                                guesses for Newton's method
 //! ```
 //!
-//! Which wishes of the classes 2 to 4 hold is a matter of ranks (`choice`): there is no compromise between two of them, and neither
-//! their sizes nor nominal values take part. Together with what is demanded they make a square system, which Newton's method solves
-//! (`newton`). The choice is made from structure, which is right at all points but special ones, and confirmed by numbers where the
-//! search begins; where these say that the square system is singular, a nearby point that satisfies the equations at a time nearby
-//! decides whether the place is special or the equations are.
+//! Which wishes of the classes 2 to 4 hold is a matter of ranks (`choice`): there is no compromise between two of them,
+//! and neither their sizes nor nominal values take part. Together with what is demanded they make a square system,
+//! which Newton's method solves (`newton`). The choice is made from structure, which is right at all points but special
+//! ones, and confirmed by numbers where the search begins; where these say that the square system is singular, a nearby
+//! point that satisfies the equations at a time nearby decides whether the place is special or the equations are.
 //!
-//! Wishes that are independent may still ask for what no solution has: x = 2 on the unit circle. Then the start with the least change is
-//! taken, and wishes are added to it as long as solutions exist, classes one after the other.
+//! Wishes that are independent may still ask for what no solution has: x = 2 on the unit circle. Then the start with
+//! the least change is taken, and wishes are added to it as long as solutions exist, classes one after the other.
 //!
-//! Most models have states that are free and unknowns that follow from them. There the states keep their start values, and the unknowns
-//! are solved block by block.
+//! Most models have states that are free and unknowns that follow from them. There the states keep their start values,
+//! and the unknowns are solved block by block.
 
 pub(crate) mod choice;
 pub(crate) mod newton;
@@ -93,8 +93,8 @@ const HOLDS: f64 = 1e-11;
 /// Searches that may be spent on adding wishes to a start one by one.
 const MAX_ADDITIONS: usize = 400;
 
-/// Finds consistent start values near the given ones, see the module. Where the search ends at a point that leads nowhere, it begins
-/// again a little beside the given values.
+/// Finds consistent start values near the given ones, see the module. Where the search ends at a point that leads
+/// nowhere, it begins again a little beside the given values.
 ///
 /// # Errors
 /// When none are found; the error names the equation that is farthest off.
@@ -248,8 +248,8 @@ impl Search<'_, '_> {
         is_solved
     }
 
-    /// Whether a point where unknowns follow from the states needs no choice among wishes: each that does not hold comes after ones that
-    /// hold its state, or all of them.
+    /// Whether a point where unknowns follow from the states needs no choice among wishes: each that does not hold
+    /// comes after ones that hold its state, or all of them.
     fn are_wishes_settled(&self, z: &[f64]) -> bool {
         let problem = self.problem();
         let n_before = problem.n_demanded - problem.system.pattern(Part::Initial).n_rows;
@@ -315,7 +315,8 @@ impl Search<'_, '_> {
         z.iter().zip(&self.scales).enumerate().map(moved).collect()
     }
 
-    /// Evaluates rows and derivatives beside a point, at a time nearby, where what is demanded holds if such a point is found.
+    /// Evaluates rows and derivatives beside a point, at a time nearby, where what is demanded holds if such a point is
+    /// found.
     fn evaluate_nearby(&mut self, z: &[f64]) {
         let beside = self.perturbed(z, NEARBY, 2);
         let mut point = beside.clone();
@@ -358,8 +359,8 @@ impl Search<'_, '_> {
         choice.rows.iter().copied().filter(|&row| row >= n_before).collect()
     }
 
-    /// The same, and if it fails from points beside and then farther and farther away: what rows give alone is no guess,
-    /// and a solution elsewhere comes before one that drops what was written.
+    /// The same, and if it fails from points beside and then farther and farther away: what rows give alone is no
+    /// guess, and a solution elsewhere comes before one that drops what was written.
     fn attempts(&mut self, choice: &Choice, begin: &[f64], given: &[f64]) -> Result<Started, IntegrateError> {
         let first = self.attempt(choice, begin, given);
         if first.is_ok() {
@@ -393,9 +394,8 @@ impl Search<'_, '_> {
         z
     }
 
-    /// The start where structure does not know which rows are independent: numbers at a nearby point decide, and again at the start that
-    /// was found.
-    /// Rows and derivatives were evaluated nearby.
+    /// The start where structure does not know which rows are independent: numbers at a nearby point decide, and again
+    /// at the start that was found. Rows and derivatives were evaluated nearby.
     fn start_by_numbers(&mut self, begin: &[f64], given: &[f64]) -> Result<Started, IntegrateError> {
         let problem = self.problem();
         let time = self.values.time;
@@ -415,8 +415,8 @@ impl Search<'_, '_> {
         last.ok_or_else(too_large)
     }
 
-    /// The start with the least change, to which wishes are added as long as there are solutions: all of a class at once where that
-    /// works, halves of them where not.
+    /// The start with the least change, to which wishes are added as long as there are solutions: all of a class at
+    /// once where that works, halves of them where not.
     fn repair(&mut self, given: &[f64]) -> Result<Started, IntegrateError> {
         let problem = self.problem();
         let weights = start_weights(problem);

@@ -1,8 +1,8 @@
 //! Consistent start values and adaptive integration of systems in regular form.
 //!
-//! A system is handed over as a [`daesy_system::DaeSystem`]: states s whose rates are other states or unknowns v, residuals
-//! F(t, s, v) = 0 that determine v, and constraints g(t, s) = 0. Integration treats it as an ordinary differential equation on the
-//! manifold g = 0 and returns to the manifold after every step.
+//! A system is handed over as a [`daesy_system::DaeSystem`]: states s whose rates are other states or unknowns v,
+//! residuals F(t, s, v) = 0 that determine v, and constraints g(t, s) = 0. Integration treats it as an ordinary
+//! differential equation on the manifold g = 0 and returns to the manifold after every step.
 #![forbid(unsafe_code)]
 // Sums over several arrays at once read best with the index of the formula.
 #![allow(clippy::needless_range_loop)]

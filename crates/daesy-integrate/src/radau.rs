@@ -6,12 +6,13 @@
 //! F(t + c_i h, S_i, V_i) = 0,     S_i = s + h sum_j a_ij S'(S_j, V_j),     i = 1 .. stages
 //! ```
 //!
-//! for V by simplified Newton iterations. As rates are states or unknowns, S follows from V without solving anything, chain by
-//! chain, and the eigenvectors of A part the iteration into systems with the matrices dF/dv + sum of (h alpha)^m dF/ds, alpha an
-//! eigenvalue of A (module `collocation`); they have the size of v and the pattern of the model. The last stage is the step.
+//! for V by simplified Newton iterations. As rates are states or unknowns, S follows from V without solving anything,
+//! chain by chain, and the eigenvectors of A part the iteration into systems with the matrices dF/dv + sum of (h
+//! alpha)^m dF/ds, alpha an eigenvalue of A (module `collocation`); they have the size of v and the pattern of the
+//! model. The last stage is the step.
 //!
-//! The error is estimated by the difference to an embedded method of order s, through the filter (1 - h alpha_0 J)^-1 that
-//! keeps it small for stiff components. That order is lower than the method's, so that the tolerance of steps is
+//! The error is estimated by the difference to an embedded method of order s, through the filter (1 - h alpha_0 J)^-1
+//! that keeps it small for stiff components. That order is lower than the method's, so that the tolerance of steps is
 //! 0.1 tol^((s+1)/(2 s)) for the error asked for [@hairer1996, sec. IV.8; @hairer1999].
 
 use daesy_system::Rate;

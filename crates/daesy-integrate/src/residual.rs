@@ -1,8 +1,8 @@
 //! Equations given as a function F(t, x, x') = 0 instead of a model, for callers who only want the solver.
 //!
-//! Variables are differential, their derivatives occur in F, or algebraic. With s the differential variables and
-//! v = (s', algebraic variables) the residuals are those of a system in regular form without constraints, which is solvable if
-//! dF/dv is nonsingular: index 1, with the derivatives of the differential variables independent.
+//! Variables are differential, their derivatives occur in F, or algebraic. With s the differential variables and v =
+//! (s', algebraic variables) the residuals are those of a system in regular form without constraints, which is solvable
+//! if dF/dv is nonsingular: index 1, with the derivatives of the differential variables independent.
 
 use daesy_system::{
     Block, DaeSystem, Description, EquationLabel, Evaluator, GivenParameter, LaneEvaluator, LanePoint, ParameterError,

@@ -1,10 +1,11 @@
 //! When an event happens within a step.
 //!
-//! Event functions are looked at on the polynomial that the step leaves behind: at its end, at points within that are no farther apart
-//! than a small part of the time span, and where a cubic through values and slopes at both ends or a parabola through three points
-//! has an extremum, so that two crossings within one step are seen. The first crossing is then
-//! closed in by the secant rule with bisection as its guard (the Illinois rule [@dowell1971]) on points that satisfy all equations, until
-//! two neighbouring times are left; the event happens at the later one, where the function is beyond zero for certain.
+//! Event functions are looked at on the polynomial that the step leaves behind: at its end, at points within that are
+//! no farther apart than a small part of the time span, and where a cubic through values and slopes at both ends or a
+//! parabola through three points has an extremum, so that two crossings within one step are seen. The first crossing is
+//! then closed in by the secant rule with bisection as its guard (the Illinois rule [@dowell1971]) on points that
+//! satisfy all equations, until two neighbouring times are left; the event happens at the later one, where the function
+//! is beyond zero for certain.
 
 use daesy_system::Part;
 
@@ -86,8 +87,8 @@ pub(crate) fn crossed_roots(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_
     Watched::at(events, stepper, place).crossed(events).into_iter().filter(|&at| at < n_roots).collect()
 }
 
-/// The first crossing within the last step. The step is taken again up to a little beyond it, so that the crossing is near its end,
-/// where values between step ends are most accurate.
+/// The first crossing within the last step. The step is taken again up to a little beyond it, so that the crossing is
+/// near its end, where values between step ends are most accurate.
 pub(crate) fn locate(
     events: &mut EventLoop<'_>,
     stepper: &mut Stepper<'_, '_>,
@@ -114,8 +115,8 @@ pub(crate) fn locate(
     Ok(found)
 }
 
-/// Dulls event functions that were at rest at zero, to within the error of the states, throughout the last step, where their side makes
-/// no difference. True where one was.
+/// Dulls event functions that were at rest at zero, to within the error of the states, throughout the last step, where
+/// their side makes no difference. True where one was.
 fn dull_resting(events: &mut EventLoop<'_>, stepper: &mut Stepper<'_, '_>, crossing: &Crossing) -> bool {
     let (start, end) = (stepper.step_start(), stepper.now.time);
     let mut largest = vec![0.0f64; events.sides.len()];
@@ -195,8 +196,8 @@ fn find_crossing(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>) -> Optio
     Some(Crossing { place: late, roots, broken })
 }
 
-/// Values at a time within the last step. Where equations are defined on one side of a crossing only, those that are interpolated have to
-/// do; the event solves the equations of the other side.
+/// Values at a time within the last step. Where equations are defined on one side of a crossing only, those that are
+/// interpolated have to do; the event solves the equations of the other side.
 fn at_or_near(stepper: &mut Stepper<'_, '_>, time: f64) -> Place {
     match stepper.between(time) {
         Ok(place) => place,
@@ -253,7 +254,8 @@ fn look(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>, start: f64, step:
     crossed
 }
 
-/// A fraction of the step between points seen where a parabola through three of them touches zero, if the function has crossed there.
+/// A fraction of the step between points seen where a parabola through three of them touches zero, if the function has
+/// crossed there.
 fn hidden_extremum(
     events: &EventLoop<'_>,
     at: &mut impl FnMut(f64) -> Watched,

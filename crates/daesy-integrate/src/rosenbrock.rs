@@ -1,7 +1,8 @@
 //! Linearly implicit steps for stiff systems at loose tolerances: Rosenbrock methods of order 4 and 5.
 //!
-//! A step needs one Jacobian, one factorization and as many solutions as it has stages, and no iteration. With R(s, v) the rates of the
-//! states, which are states or unknowns themselves, the increments (S_i, V_i) of the stages satisfy [@hairer1996, sec. VI.4]
+//! A step needs one Jacobian, one factorization and as many solutions as it has stages, and no iteration. With R(s, v)
+//! the rates of the states, which are states or unknowns themselves, the increments (S_i, V_i) of the stages satisfy
+//! [@hairer1996, sec. VI.4]
 //!
 //! ```text
 //! S_i / (gamma h) - R(S_i, V_i)  =  R(s_i, v_i) + (1/h) sum_j c_ij S_j
@@ -9,13 +10,14 @@
 //! (s_i, v_i) = (s, v) + sum_j a_ij (S_j, V_j)
 //! ```
 //!
-//! As R only picks components, the first line gives S_i from V_i chain by chain, and what is left is a system with the matrix
-//! dF/dv + sum of (h gamma)^m dF/ds of the implicit stages of module `radau`. The last two points of a step belong to two methods of
-//! neighbouring order, both stiffly accurate, so that the last increment is the error estimate.
+//! As R only picks components, the first line gives S_i from V_i chain by chain, and what is left is a system with the
+//! matrix dF/dv + sum of (h gamma)^m dF/ds of the implicit stages of module `radau`. The last two points of a step
+//! belong to two methods of neighbouring order, both stiffly accurate, so that the last increment is the error
+//! estimate.
 //!
-//! The coefficients are those of the methods Rodas4P [@steinebach1995] and Rodas5P [@steinebach2023], which keep their order for
-//! stiff problems whose solution is slow, with their polynomials between step ends. F_t is the derivative along the inputs too,
-//! whose rates are taken from a difference.
+//! The coefficients are those of the methods Rodas4P [@steinebach1995] and Rodas5P [@steinebach2023], which keep their
+//! order for stiff problems whose solution is slow, with their polynomials between step ends. F_t is the derivative
+//! along the inputs too, whose rates are taken from a difference.
 
 use daesy_system::Part;
 
@@ -28,7 +30,8 @@ use crate::radau::Attempt;
 /// Rates of inputs are differences over this part of a step.
 const INPUT_DIFFERENCE: f64 = 1e-6;
 
-/// Where within a step its polynomial is compared with the solution: twice, since the polynomial crosses what it misses.
+/// Where within a step its polynomial is compared with the solution: twice, since the polynomial crosses what it
+/// misses.
 const PROBES: [f64; 2] = [0.3, 0.75];
 
 /// Stages of the longest method: rows of coefficients and of increments are filled up with zeros to this length.
@@ -439,7 +442,8 @@ mod tests {
         Step { end, middle: mixed(start, end, polynomial(&rows, &increments, 0.5).value, 0.5) }
     }
 
-    /// y' = y^2 cos(t) has the solution 1 / (1 / y(0) - sin(t)): errors of one step fall as its order says, also in its middle.
+    /// y' = y^2 cos(t) has the solution 1 / (1 / y(0) - sin(t)): errors of one step fall as its order says, also in its
+    /// middle.
     #[test]
     fn single_steps_have_their_order() {
         for tableau in [&RODAS_4P, &RODAS_5P] {
@@ -457,7 +461,8 @@ mod tests {
         }
     }
 
-    /// y' = -1e6 (y - g(t)) + g'(t), whose stiff part an accurate method does not feel, with g' and g'' other than zero at the start.
+    /// y' = -1e6 (y - g(t)) + g'(t), whose stiff part an accurate method does not feel, with g' and g'' other than zero
+    /// at the start.
     #[test]
     fn stiff_forcing_costs_no_order() {
         let forcing = |time: f64| (1.0 + time).sin();

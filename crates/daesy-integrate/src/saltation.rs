@@ -1,15 +1,15 @@
 //! How changes of a trajectory cross events.
 //!
-//! An event at a time t that is itself the solution of g(t, s(t), v(t); p) = 0 moves with the parameters. With f- and f+ the rates just
-//! before and after it, R what it does to the states, and (ds, dv) the change just before,
+//! An event at a time t that is itself the solution of g(t, s(t), v(t); p) = 0 moves with the parameters. With f- and
+//! f+ the rates just before and after it, R what it does to the states, and (ds, dv) the change just before,
 //!
 //! ```text
 //! dt  = -(g_s ds + g_v dv + g_p dp) / g'-             g' = the rate of g along the trajectory
 //! ds+ = R_s (ds + f- dt) + R_b (d before) + R_t dt + R_p dp - f+ dt
 //! ```
 //!
-//! so that a relation that changes nothing but the rates makes a jump (f- - f+) dt (the saltation matrix [@leine2004]). The time of a scheduled
-//! event follows the parameters directly; that of a break of the inputs does not.
+//! so that a relation that changes nothing but the rates makes a jump (f- - f+) dt (the saltation matrix [@leine2004]).
+//! The time of a scheduled event follows the parameters directly; that of a break of the inputs does not.
 
 use daesy_system::{ActionKind, Before, DaeSystem, Part};
 
@@ -186,7 +186,8 @@ impl Verge {
         tangents.iter().map(change).collect()
     }
 
-    /// Carries the change of the states over an event that has settled; the unknowns' follow from the equations afterwards.
+    /// Carries the change of the states over an event that has settled; the unknowns' follow from the equations
+    /// afterwards.
     pub(crate) fn cross(
         &self,
         stepper: &mut Stepper<'_, '_>,

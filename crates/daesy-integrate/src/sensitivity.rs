@@ -7,14 +7,14 @@
 //! ```
 //!
 //! It is integrated after each accepted step by the method of that step at its own stages (the staggered direct method
-//! [@feehery1997]): at explicit stages dv follows from the factors of F_v there; the stages of an implicit step are iterated with
-//! the factors the step itself used. So the result is, up to the tolerance of iterations, the exact derivative of the
-//! numerical solution with its steps held fixed. The error of a step is estimated for the changes as for the trajectory, by the same embedded
-//! methods; a step too long for them is taken again. The tolerance is relative to each change, and absolute to what the
-//! trajectory's is over the size of the parameter [@feehery1997].
+//! [@feehery1997]): at explicit stages dv follows from the factors of F_v there; the stages of an implicit step are
+//! iterated with the factors the step itself used. So the result is, up to the tolerance of iterations, the exact
+//! derivative of the numerical solution with its steps held fixed. The error of a step is estimated for the changes as
+//! for the trajectory, by the same embedded methods; a step too long for them is taken again. The tolerance is relative
+//! to each change, and absolute to what the trajectory's is over the size of the parameter [@feehery1997].
 //!
-//! At a break of the inputs states are continuous and return to the constraints by the least change; their changes do the same. How they cross
-//! events is in module `saltation`.
+//! At a break of the inputs states are continuous and return to the constraints by the least change; their changes do
+//! the same. How they cross events is in module `saltation`.
 
 use daesy_system::{DaeSystem, Part, Rate};
 use faer::c64;
@@ -51,11 +51,12 @@ const MAX_ITERATIONS: usize = 40;
 
 /// Integrates a system from its consistent start together with its derivatives in the given directions.
 ///
-/// Steps end at the output times and at events, which the derivatives cross as their times follow the parameters (module
-/// `saltation`).
+/// Steps end at the output times and at events, which the derivatives cross as their times follow the parameters
+/// (module `saltation`).
 ///
 /// # Errors
-/// As [`crate::simulate()`]; also where an event has no derivative, and where the solution slides along the border of a relation.
+/// As [`crate::simulate()`]; also where an event has no derivative, and where the solution slides along the border of a
+/// relation.
 pub fn simulate_with_sensitivities(
     system: &dyn DaeSystem,
     parameters: &[f64],

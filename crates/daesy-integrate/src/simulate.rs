@@ -1,8 +1,9 @@
 //! Adaptive integration with output on a given grid: from event to event, step by step, row by row.
 //!
-//! Events are breaks of the inputs, scheduled times (relations of time alone, clocks), and sign changes of event functions, which are
-//! located within steps. Where both sides of a relation lead to its border, the solution slides along it (`slide`). Where something
-//! jumps, the table has a row before and a row after. Every row satisfies all equations.
+//! Events are breaks of the inputs, scheduled times (relations of time alone, clocks), and sign changes of event
+//! functions, which are located within steps. Where both sides of a relation lead to its border, the solution slides
+//! along it (`slide`). Where something jumps, the table has a row before and a row after. Every row satisfies all
+//! equations.
 
 mod slide;
 
@@ -221,7 +222,8 @@ pub fn simulate(
     simulate_with(system, parameters, inputs, Rules::default(), options)
 }
 
-/// Integrates a system from its consistent start; at every break of the inputs `rules.transfer` gives the states that follow.
+/// Integrates a system from its consistent start; at every break of the inputs `rules.transfer` gives the states that
+/// follow.
 ///
 /// # Errors
 /// When no consistent start is found or the method gives up; the error says when and where.
@@ -370,9 +372,10 @@ impl Run<'_, '_> {
         if is_scheduled { self.happen(simulation, false, true) } else { Ok(Course::Continues) }
     }
 
-    /// Where equations are defined on one side of a relation only, as sqrt(h) in `if h > 0 then sqrt(h) else 0`, no step leads beyond: the
-    /// solution is followed along its tangent until the relation changes, if that is near. Where the rates are smaller than what they
-    /// are computed to, a relation that changes within the tolerance of a state changes now.
+    /// Where equations are defined on one side of a relation only, as sqrt(h) in `if h > 0 then sqrt(h) else 0`, no
+    /// step leads beyond: the solution is followed along its tangent until the relation changes, if that is near. Where
+    /// the rates are smaller than what they are computed to, a relation that changes within the tolerance of a state
+    /// changes now.
     fn cross_edge(&mut self, error: IntegrateError, simulation: &mut Simulation) -> Result<Course, IntegrateError> {
         if !self.has_events || matches!(error, IntegrateError::Stopped { .. } | IntegrateError::TooManySteps { .. }) {
             return Err(error);

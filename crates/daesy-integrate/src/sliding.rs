@@ -1,7 +1,8 @@
 //! Sliding along the surface where a relation changes [@filippov1988].
 //!
-//! Where the equations with a relation false, F0, and with it true, F1, both lead to the surface g = 0 of the relation, no solution in the
-//! usual sense goes on. Filippov's does: on the surface, with the rates of both sides mixed so that it stays there,
+//! Where the equations with a relation false, F0, and with it true, F1, both lead to the surface g = 0 of the relation,
+//! no solution in the usual sense goes on. Filippov's does: on the surface, with the rates of both sides mixed so that
+//! it stays there,
 //!
 //! ```text
 //! (1 - w) F0(t, s, v) + w F1(t, s, v) = 0        n equations for v
@@ -10,10 +11,10 @@
 //! ```
 //!
 //! until w leaves its interval and the solution the surface, to the side whose equations are left alone [@dieci2012;
-//! @acary2008]. Where F0 and F1 have the same dF/dv, as forces that jump do in mechanics, mixed residuals are
-//! mixed rates. The mixture is a system like any other, with one unknown more and one constraint more, so that every method goes on as
-//! it is; a second surface on the way is a mixture of the mixture. A surface that both sides reach with a finite rate is needed:
-//! the relation must depend on states, and its rate on the unknowns that the relation changes.
+//! @acary2008]. Where F0 and F1 have the same dF/dv, as forces that jump do in mechanics, mixed residuals are mixed
+//! rates. The mixture is a system like any other, with one unknown more and one constraint more, so that every method
+//! goes on as it is; a second surface on the way is a mixture of the mixture. A surface that both sides reach with a
+//! finite rate is needed: the relation must depend on states, and its rate on the unknowns that the relation changes.
 
 use std::collections::BTreeMap;
 
@@ -308,7 +309,8 @@ pub(crate) struct Approach {
 }
 
 impl Approach {
-    /// The weight of the equations with the relation true that keeps the event function at zero, where both sides lead to the surface.
+    /// The weight of the equations with the relation true that keeps the event function at zero, where both sides lead
+    /// to the surface.
     pub(crate) fn weight(self) -> Option<f64> {
         let (below, above) =
             if self.is_true_above { (self.rate_false, self.rate_true) } else { (self.rate_true, self.rate_false) };

@@ -1,17 +1,17 @@
 //! How consistent start values follow parameters, inputs and given start values.
 //!
-//! With z = (s, v, parameters that the start determines) and r(z; p, u) = 0 the rows of the start that hold (module `initialize`: what is
-//! demanded, and the wishes for start values that were granted),
+//! With z = (s, v, parameters that the start determines) and r(z; p, u) = 0 the rows of the start that hold (module
+//! `initialize`: what is demanded, and the wishes for start values that were granted),
 //!
 //! ```text
 //! r_z z' = -(r_p p' + r_u u')
 //! ```
 //!
-//! which is exact: as many rows as columns. A wish that happens to hold though it was not granted does not count, as the ones before it
-//! determine the start. Where the rows leave something open the change is the least one.
+//! which is exact: as many rows as columns. A wish that happens to hold though it was not granted does not count, as
+//! the ones before it determine the start. Where the rows leave something open the change is the least one.
 //!
-//! A start value of a state moves alone as far as what is demanded lets it: the conditions that contain it are set aside, and the other
-//! states follow by the least change.
+//! A start value of a state moves alone as far as what is demanded lets it: the conditions that contain it are set
+//! aside, and the other states follow by the least change.
 
 use daesy_system::{DaeSystem, Part};
 
@@ -28,8 +28,8 @@ use crate::linear::LinearSolver;
 pub enum Direction {
     /// A change of all parameters at once, one entry each; see [`parameter_direction`].
     Parameters(Vec<f64>),
-    /// The start value of the state at this position. Start conditions that contain it are set aside, the others are kept, and the
-    /// remaining states follow by the least change.
+    /// The start value of the state at this position. Start conditions that contain it are set aside, the others are
+    /// kept, and the remaining states follow by the least change.
     Start(u32),
 }
 
@@ -242,7 +242,8 @@ impl Rule {
     }
 }
 
-/// How all parameters change with one of them, dependent ones included: by central differences of two step sizes, extrapolated.
+/// How all parameters change with one of them, dependent ones included: by central differences of two step sizes,
+/// extrapolated.
 ///
 /// # Errors
 /// When parameters have no finite values beside the given ones.

@@ -1,9 +1,11 @@
-//! One step after the other: the choice of method and step size, the return to the constraints, and values between step ends.
+//! One step after the other: the choice of method and step size, the return to the constraints, and values between step
+//! ends.
 //!
-//! Systems that are not stiff take explicit steps of order 8 (module `explicit`), stiff ones linearly implicit steps of order 4 or 5 where
-//! the tolerance is loose (module `rosenbrock`) and implicit ones of order 9 or 13 else (module `radau`); a contest decides which (module `contest`). Every accepted step ends on the constraints. Between step ends the states
-//! follow the polynomial of the method and are moved onto the constraints, after which the unknowns are solved from their
-//! equations.
+//! Systems that are not stiff take explicit steps of order 8 (module `explicit`), stiff ones linearly implicit steps of
+//! order 4 or 5 where the tolerance is loose (module `rosenbrock`) and implicit ones of order 9 or 13 else (module
+//! `radau`); a contest decides which (module `contest`). Every accepted step ends on the constraints. Between step ends
+//! the states follow the polynomial of the method and are moved onto the constraints, after which the unknowns are
+//! solved from their equations.
 
 use daesy_system::{DaeSystem, Part, Rate};
 use faer::c64;
@@ -537,9 +539,9 @@ impl<'s, 'i> Stepper<'s, 'i> {
         self.restart_holding(None)
     }
 
-    /// Goes on from states of which some were given new values. Those are kept; what they are derivatives of is kept too, since a force
-    /// of any size changes no position at once; all others follow by the least change. Where the constraints leave no other choice,
-    /// only the given values are kept.
+    /// Goes on from states of which some were given new values. Those are kept; what they are derivatives of is kept
+    /// too, since a force of any size changes no position at once; all others follow by the least change. Where the
+    /// constraints leave no other choice, only the given values are kept.
     pub(crate) fn restart_keeping(&mut self, given: &[usize]) -> Result<(), IntegrateError> {
         if self.projector.is_none() {
             return self.restart();
@@ -650,8 +652,8 @@ impl<'s, 'i> Stepper<'s, 'i> {
         }
     }
 
-    /// Goes on from where another stepper is, which had the unknowns of this one and perhaps more, and takes over its counts.
-    /// [`Stepper::restart`] follows.
+    /// Goes on from where another stepper is, which had the unknowns of this one and perhaps more, and takes over its
+    /// counts. [`Stepper::restart`] follows.
     pub(crate) fn absorb(&mut self, other: &Stepper<'_, '_>) {
         self.now.time = other.now.time;
         self.now.states.copy_from_slice(&other.now.states);
@@ -872,7 +874,8 @@ impl<'s, 'i> Stepper<'s, 'i> {
         }
     }
 
-    /// An error of what was carried along the last step, which was implicit, through the filter of the step's own error.
+    /// An error of what was carried along the last step, which was implicit, through the filter of the step's own
+    /// error.
     pub(crate) fn filter_error(&mut self, raw_error: &mut [f64]) -> Result<(), IntegrateError> {
         let step = self.now.time - self.old.time;
         if let Some(Implicit::Radau(radau)) = &mut self.implicit {
@@ -891,8 +894,8 @@ impl<'s, 'i> Stepper<'s, 'i> {
         self.next_step = self.next_step.min(longest);
     }
 
-    /// Returns to the linearized constraints G ds + g_p dp = 0 by the least change, with given states and what they are derivatives of
-    /// kept as they are.
+    /// Returns to the linearized constraints G ds + g_p dp = 0 by the least change, with given states and what they are
+    /// derivatives of kept as they are.
     pub(crate) fn project_tangent_keeping(
         &mut self,
         given: &[usize],

@@ -1,8 +1,9 @@
 //! What becomes of the states where an input, or a derivative of it that matters, is not continuous.
 //!
-//! Integration stops at every break of the inputs. Without a [`Transfer`] the states go on as they are and are moved onto the
-//! constraints of the new inputs by the least change, which is right where no constraint is hidden. Which states follow in general
-//! is a question about the model, not about the method [@barton2002, sec. 2]: whoever knows the answer gives it here.
+//! Integration stops at every break of the inputs. Without a [`Transfer`] the states go on as they are and are moved
+//! onto the constraints of the new inputs by the least change, which is right where no constraint is hidden. Which
+//! states follow in general is a question about the model, not about the method [@barton2002, sec. 2]: whoever knows
+//! the answer gives it here.
 
 /// A moment at which inputs are not continuous or modes change.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,11 @@
 //! The unknowns at given states: Newton's method on F(t, s, v) = 0 for v.
 //!
-//! In mechanics F is linear in v, and for many models dF/dv is constant; one step of Newton's method is then exact. Whether this
-//! is so is tried out at points beside the start, and looked at again whenever a solve is checked: a model that is linear at the
-//! start only is found out there and treated as nonlinear from then on.
+//! In mechanics F is linear in v, and for many models dF/dv is constant; one step of Newton's method is then exact.
+//! Whether this is so is tried out at points beside the start, and looked at again whenever a solve is checked: a model
+//! that is linear at the start only is found out there and treated as nonlinear from then on.
 //!
-//! Where the system itself has its unknowns in closed form ([`daesy_system::LinearUnknowns`]), that is used as long as it solves the equations to rounding.
+//! Where the system itself has its unknowns in closed form ([`daesy_system::LinearUnknowns`]), that is used as long as
+//! it solves the equations to rounding.
 
 use daesy_system::{LinearUnknowns, Part};
 

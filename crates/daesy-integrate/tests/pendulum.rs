@@ -125,7 +125,8 @@ impl Inputs for NoInputs {
     }
 }
 
-/// The angle equation phi'' = -g sin(phi) by a classical Runge-Kutta method with tiny steps: another formulation of the same thing.
+/// The angle equation phi'' = -g sin(phi) by a classical Runge-Kutta method with tiny steps: another formulation of the
+/// same thing.
 fn angle_reference(stop: f64) -> (f64, f64) {
     let n = 200_000;
     let h = stop / f64::from(n);

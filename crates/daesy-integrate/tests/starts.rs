@@ -1,4 +1,5 @@
-//! Which start values hold: random systems with explicit, hidden and nonlinear constraints against an exhaustive search over ranks.
+//! Which start values hold: random systems with explicit, hidden and nonlinear constraints against an exhaustive search
+//! over ranks.
 
 use std::collections::HashMap;
 
@@ -154,8 +155,8 @@ impl Start {
         self.wishes.iter().map(|(_, row)| row.value(z).abs() <= 1e-9 * (1.0 + row.c.abs())).collect()
     }
 
-    /// Which wishes can hold at a point: of each class the largest set that is independent together with what comes before, by trying
-    /// all of them; of several the first in the order of the wishes.
+    /// Which wishes can hold at a point: of each class the largest set that is independent together with what comes
+    /// before, by trying all of them; of several the first in the order of the wishes.
     fn possible(&self, z: &[f64]) -> Vec<bool> {
         let mut taken: Vec<Vec<f64>> = self.demanded().map(|row| row.gradient(z)).collect();
         let mut is_possible = vec![false; self.wishes.len()];

@@ -139,7 +139,7 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
-    /// The text of a keyword or sign; nothing for tokens whose text varies.
+    /// The text of a keyword or sign; `None` for tokens whose text varies.
     #[must_use]
     pub const fn text(self) -> Option<&'static str> {
         Some(match self {

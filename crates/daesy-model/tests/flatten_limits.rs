@@ -1,11 +1,13 @@
-//! Texts that ask for more than there is: each is refused with a finding that names the limit, soon and in little memory.
+//! Texts that ask for more than there is: each is refused with a finding that names the limit, soon and in little
+//! memory.
 
 mod support;
 
 use daesy_model::{FlattenError, FlattenOptions, Library, flatten};
 use support::{assert_balanced, flat};
 
-/// The findings of a text that is refused with little work and memory allowed: the limits themselves are the same, only nearer.
+/// The findings of a text that is refused with little work and memory allowed: the limits themselves are the same, only
+/// nearer.
 fn refused(text: &str, class: &str) -> FlattenError {
     let mut library = Library::new();
     library.add_text("test.mo", text);

@@ -1,6 +1,6 @@
 //! Recovers hidden structures many times and reports how often all integers are right:
-//! `hidden_structures [draws] [largest n] [first seed] [hard]`, where `hard` takes condition 1e4 and scaling 1e8 every time.
-//! Every miss is printed with the rank decisions behind it.
+//! `hidden_structures [draws] [largest n] [first seed] [hard]`, where `hard` takes condition 1e4 and scaling 1e8 every
+//! time. Every miss is printed with the rank decisions behind it.
 
 #[path = "../tests/hidden/mod.rs"]
 mod hidden;

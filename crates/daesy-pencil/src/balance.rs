@@ -4,9 +4,10 @@
 //! E_b = 2^t D_r E D_c,    F_b = D_r F D_c,    D_r, D_c diagonal powers of two
 //! ```
 //!
-//! First the logarithms of all nonzero entries are brought near zero in least squares [@curtis1972], which undoes any row,
-//! column and time scaling whatever the pattern; then a few rounds of row and column normalization of `|E_b|^2 + |F_b|^2`
-//! make the large entries comparable [@lemonnier2006]. Scaling by powers of two is free of rounding errors.
+//! First the logarithms of all nonzero entries are brought near zero in least squares [@curtis1972], which undoes any
+//! row, column and time scaling whatever the pattern; then a few rounds of row and column normalization of
+//! `|E_b|^2 + |F_b|^2` make the large entries comparable [@lemonnier2006]. Scaling by powers of two is free of rounding
+//! errors.
 
 use crate::pencil::Pencil;
 use faer::Mat;
@@ -109,8 +110,8 @@ pub(crate) fn balanced(pencil: &Pencil) -> Balanced {
     balance(pencil).scale(pencil)
 }
 
-/// Rounds of row and column normalization of `|E|^2 + |F|^2`; stops when all sums are within a factor of two of each other
-/// or no longer improve (patterns without a perfect matching have no balanced form).
+/// Rounds of row and column normalization of `|E|^2 + |F|^2`; stops when all sums are within a factor of two of each
+/// other or no longer improve (patterns without a perfect matching have no balanced form).
 fn equilibrate(pencil: &Pencil, rows: &mut [f64], cols: &mut [f64], time: f64) {
     let (m, n) = (rows.len(), cols.len());
     if m == 0 || n == 0 {
@@ -263,7 +264,8 @@ impl LogFit {
         let mut direction = scaled.clone();
         let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
         let mut rho = dot(&gradient, &scaled);
-        // The gradient in units of its preconditioner is the mean shift still due per line: a tenth of a power of two is enough.
+        // The gradient in units of its preconditioner is the mean shift still due per line: a tenth of a power of two
+        // is enough.
         let stop = 1e-2 * self.logs.len() as f64;
         for _ in 0..(m + n + 1).min(400) {
             if rho <= stop {

@@ -48,7 +48,8 @@ pub(crate) struct ReducedRows {
     pub multiplier: Mat<f64>,
 }
 
-/// Gauss-Jordan elimination with the leftmost acceptable pivots; entries that are zero up to rounding become exactly zero.
+/// Gauss-Jordan elimination with the leftmost acceptable pivots; entries that are zero up to rounding become exactly
+/// zero.
 ///
 /// `scales` are the units of the columns: column `j` is judged after multiplication by `scales[j]`.
 pub(crate) fn reduce_rows(a: &Mat<f64>, scales: &[f64]) -> ReducedRows {

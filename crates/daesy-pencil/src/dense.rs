@@ -1,7 +1,7 @@
 //! Dense kernels on top of faer: decompositions with safe settings, products, selections, triangular solves.
 //!
-//! faer's divide-and-conquer SVD is wrong on clustered spectra of order 250 and above, and its blocked QZ can stall on pencils
-//! with singular `E`; both are used here with the unblocked variants only.
+//! faer's divide-and-conquer SVD is wrong on clustered spectra of order 250 and above, and its blocked QZ can stall on
+//! pencils with singular `E`; both are used here with the unblocked variants only.
 
 use crate::error::PencilError;
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};

@@ -116,8 +116,8 @@ pub fn nearest_consistent(
 }
 
 impl FiniteInfiniteSplit {
-    /// The projector on `R(Ebar^n)` along `N(Ebar^n)`: what it keeps of an initial value can be chosen freely, the rest is
-    /// determined by the inputs.   [@gerdin2007, eq. (9), (14)]
+    /// The projector on `R(Ebar^n)` along `N(Ebar^n)`: what it keeps of an initial value can be chosen freely, the rest
+    /// is determined by the inputs. [@gerdin2007, eq. (9), (14)]
     pub fn free_projector(&self) -> Mat<f64> {
         self.finite_basis() * self.finite_coordinates()
     }
@@ -155,8 +155,8 @@ impl FiniteInfiniteSplit {
         Ok(out)
     }
 
-    /// The value the solution takes right after `t_0` when started from a possibly inconsistent `value`: its free part is kept,
-    /// the rest follows from the inputs.   [@gerdin2007, remark 4]
+    /// The value the solution takes right after `t_0` when started from a possibly inconsistent `value`: its free part
+    /// is kept, the rest follows from the inputs. [@gerdin2007, remark 4]
     pub fn continue_from(
         &self,
         value: &[f64],

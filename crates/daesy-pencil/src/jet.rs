@@ -4,8 +4,8 @@ use crate::dense::{check_finite, check_shape, check_vector};
 use crate::error::PencilError;
 use faer::Mat;
 
-/// `E, F, G` and the known forcing `f` of `E z' = F z + G u + f` with their derivatives at one time:
-/// entry `k` of each list is the `k`-th derivative. Lists may be shorter than asked for; the missing derivatives are zero.
+/// `E, F, G` and the known forcing `f` of `E z' = F z + G u + f` with their derivatives at one time: entry `k` of each
+/// list is the `k`-th derivative. Lists may be shorter than asked for; the missing derivatives are zero.
 #[derive(Debug, Clone, Default)]
 pub struct CoefficientJet {
     /// Derivatives of `E`; at least one entry.

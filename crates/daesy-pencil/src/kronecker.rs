@@ -9,7 +9,8 @@ use crate::split::{Eigenvalue, PencilOptions};
 use crate::staircase::{Staircase, infinite_blocks, minimal_indices, reduce};
 use faer::Mat;
 
-/// The structure of `s E - F` under strict equivalence, with the answer in terms of the caller's equations and variables.
+/// The structure of `s E - F` under strict equivalence, with the answer in terms of the caller's equations and
+/// variables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KroneckerStructure {
     /// Number of equations.
@@ -166,7 +167,8 @@ struct Participation {
 }
 
 impl Participation {
-    /// Lines whose entry in some null vector is nonzero, and a well conditioned choice of as many lines as there are vectors.
+    /// Lines whose entry in some null vector is nonzero, and a well conditioned choice of as many lines as there are
+    /// vectors.
     fn of(basis: &Mat<f64>) -> Self {
         let (n, k) = basis.shape();
         if k == 0 {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! so that a small `|R_22|` beside a large `sigma_min(R_11)` proves the rank without any singular value of `A`.
-//! `sigma_min(R_11)` comes from a few steps of inverse iteration with the triangle. What is not clear is left to the singular
-//! values: pivoting alone can hide a small one.   [@golub2013, sec. 5.4]
+//! `sigma_min(R_11)` comes from a few steps of inverse iteration with the triangle. What is not clear is left to the
+//! singular values: pivoting alone can hide a small one. [@golub2013, sec. 5.4]
 
 use crate::dense::norm;
 use crate::rank::{RankDecision, RankQuestion, RankTolerance, describe};
@@ -25,7 +25,8 @@ pub(crate) struct PivotedQr {
     pub decision: RankDecision,
 }
 
-/// What makes a decision clear: kept singular values above `kept`, dropped ones below `dropped`, relative to the reference.
+/// What makes a decision clear: kept singular values above `kept`, dropped ones below `dropped`, relative to the
+/// reference.
 #[derive(Clone, Copy)]
 pub(crate) struct Clear {
     pub kept: f64,
@@ -46,7 +47,7 @@ impl Clear {
 }
 
 impl PivotedQr {
-    /// Factors `a`; nothing if its rank is not clear.
+    /// Factors `a`; `None` if its rank is not clear.
     pub fn of(
         a: MatRef<'_, f64>,
         reference: f64,

@@ -1,7 +1,7 @@
 //! Rank decisions by singular values, each recorded with the gap that supports it.
 //!
-//! Singular values are compared with a reference norm that belongs to the whole (balanced) matrix, not to the block at hand:
-//! the rounding error of an orthogonal reduction is of the size of the whole.
+//! Singular values are compared with a reference norm that belongs to the whole (balanced) matrix, not to the block at
+//! hand: the rounding error of an orthogonal reduction is of the size of the whole.
 
 use std::fmt;
 
@@ -116,8 +116,8 @@ pub struct RankDecision {
     pub smallest_kept: f64,
     /// Largest singular value that does not count, relative to the reference norm (rounding level if none).
     pub largest_dropped: f64,
-    /// Safety factor of the decision: the smallest of `smallest_kept / largest_dropped` and the two distances, squared, to
-    /// the threshold. Large is good.
+    /// Safety factor of the decision: the smallest of `smallest_kept / largest_dropped` and the two distances, squared,
+    /// to the threshold. Large is good.
     pub gap: f64,
     /// Whether the gap is below [`RankTolerance::doubtful_gap`].
     pub is_doubtful: bool,

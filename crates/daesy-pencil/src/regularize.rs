@@ -30,7 +30,7 @@ pub struct OutputEquation {
 }
 
 /// A strangeness-free system with states and inputs chosen so that it is regular and strangeness-free as a free system:
-/// `E_1 x' + E_13 u' = A_1 x + B_1 u + f_1`, `0 = A_2 x + B_2 u + f_2`, square in `x`.   [@campbell2011, eq. (26), (27)]
+/// `E_1 x' + E_13 u' = A_1 x + B_1 u + f_1`, `0 = A_2 x + B_2 u + f_2`, square in `x`. [@campbell2011, eq. (26), (27)]
 #[derive(Debug, Clone)]
 pub struct Reinterpretation {
     /// Positions chosen as states, ascending: `d + a` of them.
@@ -71,8 +71,9 @@ pub struct Reinterpretation {
 
 /// Chooses `d + a` of all variables and inputs as states.
 ///
-/// The choice is a basis of the columns of `[E_1 0; A_2 B_2]` that respects, in this order: the wishes; no derivatives of
-/// inputs (columns of `E_1` go to the states); the caller's own roles. Among equals the better conditioned column wins.
+/// The choice is a basis of the columns of `[E_1 0; A_2 B_2]` that respects, in this order: the wishes; no derivatives
+/// of inputs (columns of `E_1` go to the states); the caller's own roles. Among equals the better conditioned column
+/// wins.
 pub fn reinterpret(
     form: &StrangenessFree,
     output: Option<&OutputEquation>,
@@ -192,7 +193,8 @@ fn column_size(a: &Mat<f64>, j: usize, r0: usize, r1: usize) -> f64 {
     (r0..r1).map(|i| a[(i, j)].powi(2)).sum::<f64>().sqrt()
 }
 
-/// Greedy selection of independent columns by Gram-Schmidt with pivoting; earlier candidates have priority over later ones.
+/// Greedy selection of independent columns by Gram-Schmidt with pivoting; earlier candidates have priority over later
+/// ones.
 struct ColumnBasis {
     rest: Mat<f64>,
     original: Vec<f64>,
@@ -263,9 +265,9 @@ pub struct FeedthroughFree {
 
 /// Removes the feed-through of `E x' = A x + B u + f`, `y = C x + D u + g` by making outputs states.
 ///
-/// With `P^T D = [D_1; 0]`, `D_1` of full row rank, the combinations `y_1 = P_1^T y` are added as states with the equation
-/// `0 = P_1^T C x - y_1 + D_1 u + g_1`; then `y = P_1 y_1 + P_2 P_2^T (C x + g)`. All inputs and all outputs stay: the printed
-/// (28) drops those that belong to `D_1`.
+/// With `P^T D = [D_1; 0]`, `D_1` of full row rank, the combinations `y_1 = P_1^T y` are added as states with the
+/// equation `0 = P_1^T C x - y_1 + D_1 u + g_1`; then `y = P_1 y_1 + P_2 P_2^T (C x + g)`. All inputs and all outputs
+/// stay: the printed (28) drops those that belong to `D_1`.
 pub fn remove_feedthrough(
     e: &Mat<f64>,
     a: &Mat<f64>,
@@ -334,7 +336,7 @@ pub struct Feedback {
 /// Finds a regularizing feedback for a strangeness-free form with `d + a = n`.
 ///
 /// With `T` a basis of the kernel of `E_1` and `A_2 T = U diag(S, 0) V^T`, `U_2^T B_2` has full row rank, and
-/// `K = |A_2 T| (U_2^T B_2)^+ V_2^T T^T` gives `U^T (A_2 + B_2 K) T V = [S *; 0 |A_2 T| I]`.   [@campbell2011, eq. (29)]
+/// `K = |A_2 T| (U_2^T B_2)^+ V_2^T T^T` gives `U^T (A_2 + B_2 K) T V = [S *; 0 |A_2 T| I]`. [@campbell2011, eq. (29)]
 pub fn regularizing_feedback(form: &StrangenessFree, tolerance: &RankTolerance) -> Result<Feedback, PencilError> {
     let (n, m) = (form.n_variables(), form.n_inputs());
     if form.d + form.a != n {
@@ -347,7 +349,8 @@ pub fn regularizing_feedback(form: &StrangenessFree, tolerance: &RankTolerance) 
             reason: "the constraints hold derivatives of inputs; analyse the inputs as variables",
         });
     }
-    // Balanced units for states and inputs and rows of unit length, so that rank decisions and the size of K make sense.
+    // Balanced units for states and inputs and rows of unit length, so that rank decisions and the size of K make
+    // sense.
     let unit = |p: usize| form.units.get(p).copied().unwrap_or(1.0);
     let E1 = normalized(&form.e1, &unit);
     let both = normalized(&beside(&form.a2, &form.b2), &unit);

@@ -13,7 +13,8 @@
 //! E_f R + L E_i = -E_c,      F_f R + L F_i = -F_c             [@gerdin2007, eq. (C.4)]
 //! ```
 //!
-//! which is solved by substitution: `E_i` is strictly block upper triangular and `F_i` upper triangular after the staircase.
+//! which is solved by substitution: `E_i` is strictly block upper triangular and `F_i` upper triangular after the
+//! staircase.
 
 use crate::balance::{Balanced, Balancing, balance, power_of_two};
 use crate::dense::{beside, block, clear_block, norm, rotate_columns, rotate_rows, set_block, solve_upper};
@@ -56,7 +57,8 @@ impl Default for PencilOptions {
 pub struct BackwardErrors {
     /// `|U^T (E, F) Z - (TE, TF)| / |(E, F)|` of the orthogonal staircase, over the entries that were kept.
     pub staircase: f64,
-    /// Norm of the entries that rank decisions set to zero, over `|(E, F)|`: the distance to the pencil with this structure.
+    /// Norm of the entries that rank decisions set to zero, over `|(E, F)|`: the distance to the pencil with this
+    /// structure.
     pub dropped: f64,
     /// Residual of the generalized Sylvester equation over `|(E_f, F_f)| |R| + |L| |(E_i, F_i)| + |(E_c, F_c)|`.
     pub decoupling: f64,

@@ -3,22 +3,24 @@
 //!
 //! Letters: `U`, `Z` orthogonal, `TE = U^T E Z`, `TF = U^T F Z`.
 //!
-//! Row phase, on the leading block that is still active: a left null space of `E` gives `s` equations without derivatives,
-//! whose rows of `F` have rank `t`; `s - t` of them are redundant, and `t` variables are determined and leave the block
-//! together with the `s` equations. It ends when `E` has full row rank:
+//! Row phase, on the leading block that is still active: a left null space of `E` gives `s` equations without
+//! derivatives, whose rows of `F` have rank `t`; `s - t` of them are redundant, and `t` variables are determined and
+//! leave the block together with the `s` equations. It ends when `E` has full row rank:
 //!
 //! ```text
 //! U^T (s E - F) Z = [ s E_r - F_r     *      ]   E_r of full row rank
 //!                   [     0       s E_i - F_i ]   E_i strictly block upper triangular, F_i block upper triangular
 //! ```
 //!
-//! The counts of round `k` (from 1) tell the structure: `s_k - t_k` left blocks of minimal index `k - 1`, `t_k - s_(k+1)`
-//! infinite blocks of size `k`. For a regular pencil `s_k = t_k`, `F_i` is upper triangular, and `E_r` is square.
+//! The counts of round `k` (from 1) tell the structure: `s_k - t_k` left blocks of minimal index `k - 1`,
+//! `t_k - s_(k+1)` infinite blocks of size `k`. For a regular pencil `s_k = t_k`, `F_i` is upper triangular, and `E_r`
+//! is square.
 //!
 //! Ranks that are beyond doubt are decided by a pivoted QR factorization, the others by singular values.
 //!
-//! Column phase, only if `E_r` has more columns than rows: the transposed step on `E_r`; in round `k`, `c_k - t_k` right blocks
-//! of minimal index `k - 1`. What remains is square with `E_f` nonsingular: the finite part.   [@vandooren1979], [@barton2002, sec. 4.1]
+//! Column phase, only if `E_r` has more columns than rows: the transposed step on `E_r`; in round `k`, `c_k - t_k`
+//! right blocks of minimal index `k - 1`. What remains is square with `E_f` nonsingular: the finite part.
+//! [@vandooren1979], [@barton2002, sec. 4.1]
 
 use crate::dense::{
     Vectors, block, clear_block, norm, permute_columns, permute_rows, pick_columns, rotate_columns, rotate_rows, svd,
@@ -28,8 +30,8 @@ use crate::pivoted::{Clear, PivotedQr};
 use crate::rank::{RankDecision, RankQuestion, RankTolerance, decide};
 use faer::Mat;
 
-/// Noise in the leading block of `E`, relative to its norm. Eliminating variables by algebraic rows of size `p` magnifies the
-/// noise seen so far by up to `1 / p`; singular values below that are not told apart from zero.
+/// Noise in the leading block of `E`, relative to its norm. Eliminating variables by algebraic rows of size `p`
+/// magnifies the noise seen so far by up to `1 / p`; singular values below that are not told apart from zero.
 struct Noise {
     seen: f64,
     expected: f64,
@@ -50,8 +52,8 @@ impl Noise {
         self.worst = self.worst.max(self.seen / (weakest_pivot * smallest_differential));
     }
 
-    /// Lowers the gap of a decision whose last kept singular value is within reach of the noise and stands apart from the
-    /// others that count.
+    /// Lowers the gap of a decision whose last kept singular value is within reach of the noise and stands apart from
+    /// the others that count.
     fn judge(&self, decision: &mut RankDecision, singular_values: &[f64], tolerance: &RankTolerance) {
         let Some(last) = decision.rank.checked_sub(1) else { return };
         let before =
@@ -224,8 +226,8 @@ impl Reduction<'_> {
                 if t > 0 {
                     self.noise.magnify(smallest_differential, decision.smallest_kept);
                 }
-                // Independent rows and their variables go last, so that F_i is upper triangular with the singular values on
-                // its diagonal; the largest comes last.
+                // Independent rows and their variables go last, so that F_i is upper triangular with the singular
+                // values on its diagonal; the largest comes last.
                 let order = |size: usize| -> Vec<usize> { (t..size).chain((0..t).rev()).collect() };
                 let left = pick_columns(&dec.u, &order(s));
                 let right = pick_columns(&dec.v, &order(cols));

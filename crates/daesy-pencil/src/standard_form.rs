@@ -6,7 +6,7 @@
 //! ```
 //!
 //! From the canonical form, `x_a = -(I + N d/dt + .. + N^(m-1) d^(m-1)/dt^(m-1)) (G_a u + J_a w)`, hence
-//! `D_k = -H Q_a N^k G_a`; the minus sign is lost in the printed (B.14b).   [@gerdin2007, eq. (11), (19), (B.11)-(B.14)]
+//! `D_k = -H Q_a N^k G_a`; the minus sign is lost in the printed (B.14b). [@gerdin2007, eq. (11), (19), (B.11)-(B.14)]
 
 use crate::balance::power_of_two;
 use crate::dense::{block, times};
@@ -38,7 +38,8 @@ impl SignalMap {
         highest_orders(&self.disturbance_terms)
     }
 
-    /// Value of the signals for a state and the derivatives `u, u', ..` of the inputs; missing derivatives count as zero.
+    /// Value of the signals for a state and the derivatives `u, u', ..` of the inputs; missing derivatives count as
+    /// zero.
     pub fn evaluate(&self, state: &[f64], input_derivatives: &[Vec<f64>]) -> Vec<f64> {
         let mut out = times(&self.state, state);
         for (d, u) in self.input_terms.iter().zip(input_derivatives) {
@@ -99,8 +100,8 @@ pub fn standard_form(system: &DescriptorSystem, options: &PencilOptions) -> Resu
     })
 }
 
-/// The terms `-Q_a N^k P_a b` for `k = 0 .. index - 1`, each with a bound made of absolute values, so that what is zero up to
-/// rounding can be told from what is small in its units.
+/// The terms `-Q_a N^k P_a b` for `k = 0 .. index - 1`, each with a bound made of absolute values, so that what is zero
+/// up to rounding can be told from what is small in its units.
 pub(crate) struct Chain {
     terms: Vec<Mat<f64>>,
     bounds: Vec<Mat<f64>>,
@@ -141,7 +142,8 @@ impl Chain {
     }
 }
 
-/// Entries smaller than this fraction of their line are judged by the line: they may be rounding errors of the factorization.
+/// Entries smaller than this fraction of their line are judged by the line: they may be rounding errors of the
+/// factorization.
 const GRADING: f64 = 1e-2;
 
 impl FiniteInfiniteSplit {
@@ -207,8 +209,8 @@ impl ShapingFilter {
         Ok(Self { dynamics, noise, output, direct })
     }
 
-    /// `num / den`, highest power first, in companion form: `x_n' = -a x + v`, `w = c x + d v`. `None` if the denominator is zero or of
-    /// lower degree than the numerator.
+    /// `num / den`, highest power first, in companion form: `x_n' = -a x + v`, `w = c x + d v`. `None` if the
+    /// denominator is zero or of lower degree than the numerator.
     pub fn from_factor(num: &[f64], den: &[f64]) -> Option<Self> {
         let strip = |list: &[f64]| -> Vec<f64> { list.iter().copied().skip_while(|x| *x == 0.0).collect() };
         let (num, den) = (strip(num), strip(den));
@@ -261,8 +263,8 @@ impl ShapingFilter {
         }
     }
 
-    /// Pole excess `2 p` of the spectrum of each disturbance: twice the relative degree of its row of the transfer function.
-    /// A disturbance that is identically zero has `None`.
+    /// Pole excess `2 p` of the spectrum of each disturbance: twice the relative degree of its row of the transfer
+    /// function. A disturbance that is identically zero has `None`.
     pub fn pole_excess(&self) -> Vec<Option<i32>> {
         let n = self.dynamics.nrows();
         (0..self.output.nrows())
@@ -291,7 +293,8 @@ impl ShapingFilter {
     }
 }
 
-/// The system with its disturbances made by a shaping filter: variables `(z, z_w)`, disturbance `v`.  [@gerdin2007, eq. (B.9)]
+/// The system with its disturbances made by a shaping filter: variables `(z, z_w)`, disturbance `v`. [@gerdin2007, eq.
+/// (B.9)]
 pub fn with_shaping_filter(system: &DescriptorSystem, filter: &ShapingFilter) -> Result<DescriptorSystem, PencilError> {
     use crate::dense::{check_shape, set_block};
     let (m, n) = (system.pencil.n_equations(), system.pencil.n_variables());

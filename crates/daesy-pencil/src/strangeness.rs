@@ -1,8 +1,8 @@
 //! The strangeness-free form of a linear system with constant or time-varying coefficients, from its derivative array.
 #![allow(non_snake_case)]
 //!
-//! The system is read as `E z' = A z + phi`, where `z` holds the variables and, unless they are given functions, the inputs.
-//! Its derivative array in Taylor coefficients is `M zeta_(1..mu+1) = N z + phi_(0..mu)` with
+//! The system is read as `E z' = A z + phi`, where `z` holds the variables and, unless they are given functions, the
+//! inputs. Its derivative array in Taylor coefficients is `M zeta_(1..mu+1) = N z + phi_(0..mu)` with
 //!
 //! ```text
 //! M_(i,j) = (j + 1) E_(i-j) - A_(i-j-1),     N_i = A_i,      i, j = 0 .. mu,      X_k = X^(k) / k!
@@ -18,9 +18,9 @@
 //!      0 =         f_3      redundant equations
 //! ```
 //!
-//! For constant coefficients the ranks are taken from the Kronecker structure, which is decided more safely than those of an
-//! array. `mu` is the smallest number with `d = L - a - v`, where `v` is the growth of the number of redundant combinations from
-//! `mu - 1` to `mu`.   [@campbell2011, hypotheses 1 and 2, theorem 8]
+//! For constant coefficients the ranks are taken from the Kronecker structure, which is decided more safely than those
+//! of an array. `mu` is the smallest number with `d = L - a - v`, where `v` is the growth of the number of redundant
+//! combinations from `mu - 1` to `mu`. [@campbell2011, hypotheses 1 and 2, theorem 8]
 
 use crate::balance::{Balancing, balance, power_of_two};
 use crate::combination::reduce_rows;
@@ -67,8 +67,8 @@ pub struct StrangenessOptions {
     pub contradiction: f64,
     /// Largest number of differentiations tried.
     pub max_differentiations: usize,
-    /// Whether the differential equations are made of original ones and all rows are combined to a reduced form that people can
-    /// read.
+    /// Whether the differential equations are made of original ones and all rows are combined to a reduced form that
+    /// people can read.
     pub readable: bool,
 }
 
@@ -125,7 +125,8 @@ pub struct StrangenessFree {
     pub redundant_equations: Vec<usize>,
     /// `Z_1^T`: how the differential equations are made of the original ones, `d x L`.
     pub differential_multipliers: Mat<f64>,
-    /// How the constraints are made of the original equations and their derivatives: entry `k` multiplies derivative `k`.
+    /// How the constraints are made of the original equations and their derivatives: entry `k` multiplies derivative
+    /// `k`.
     pub algebraic_multipliers: Vec<Mat<f64>>,
     /// All rank decisions with their gaps.
     pub rank_decisions: Vec<RankDecision>,
@@ -144,8 +145,8 @@ impl StrangenessFree {
         self.b1.ncols()
     }
 
-    /// Size of `f_3 + sum over k of B_3,k u^(k)` relative to its terms, for given `u, u', ..`: zero up to rounding if the redundant
-    /// equations agree.
+    /// Size of `f_3 + sum over k of B_3,k u^(k)` relative to its terms, for given `u, u', ..`: zero up to rounding if
+    /// the redundant equations agree.
     pub fn contradiction_with(&self, inputs: &[Vec<f64>]) -> f64 {
         let (mut value, mut size) = (self.f3.clone(), self.f3_size.clone());
         for (b, u) in self.b3.iter().zip(inputs) {
@@ -159,8 +160,8 @@ impl StrangenessFree {
 
     /// The nearest values `(x, u)` to a guess that satisfy all constraints.   [@campbell2011, eq. (25)]
     ///
-    /// The guess holds the variables and then the inputs; inputs that are given functions belong among the insisted ones, and
-    /// `input_derivatives` holds `u', u'', ..` as far as the constraints need them.
+    /// The guess holds the variables and then the inputs; inputs that are given functions belong among the insisted
+    /// ones, and `input_derivatives` holds `u', u'', ..` as far as the constraints need them.
     pub fn consistent_values(
         &self,
         input_derivatives: &[Vec<f64>],
@@ -213,8 +214,8 @@ pub fn strangeness_over(
 
 /// Computes the strangeness-free form at one time.
 ///
-/// Guarantees: the same solutions as the original system wherever the decided ranks hold in a neighbourhood of `time`; over-
-/// and underdetermined systems included; no variable is transformed.
+/// Guarantees: the same solutions as the original system wherever the decided ranks hold in a neighbourhood of `time`;
+/// over- and underdetermined systems included; no variable is transformed.
 pub fn strangeness_free(
     coefficients: &dyn LinearCoefficients,
     time: f64,
@@ -248,9 +249,9 @@ pub fn strangeness_free(
     Err(PencilError::NotSettled { tried: options.max_differentiations })
 }
 
-/// Ranks of the array of a system with constant coefficients, known from its Kronecker structure: an infinite block of size
-/// `k` takes `k - 1` differentiations and gives `k` constraints, a left block of minimal index `k` takes `k` and gives `k`
-/// constraints and one redundancy, a right block of minimal index `k` gives `k` differential equations.
+/// Ranks of the array of a system with constant coefficients, known from its Kronecker structure: an infinite block of
+/// size `k` takes `k - 1` differentiations and gives `k` constraints, a left block of minimal index `k` takes `k` and
+/// gives `k` constraints and one redundancy, a right block of minimal index `k` gives `k` differential equations.
 struct KnownRanks {
     mu: usize,
     constraints: usize,

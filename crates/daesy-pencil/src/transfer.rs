@@ -61,7 +61,8 @@ impl Discontinuity {
         Ok(())
     }
 
-    /// First order at which input `c` is not smooth, counted so that an impulse `delta^(k)` is `-1 - k`; `None` if it is smooth.
+    /// First order at which input `c` is not smooth, counted so that an impulse `delta^(k)` is `-1 - k`; `None` if it
+    /// is smooth.
     pub(crate) fn first_order(&self, c: usize) -> Option<isize> {
         if let Some(k) = self.impulses.iter().rposition(|v| v[c] != 0.0) {
             return Some(-1 - k as isize);

@@ -9,8 +9,9 @@
 //! sum_i C(k, i) ( E^(i) w_(k-i+1) - F^(i) w_(k-i) ) = f_k       for all k,
 //! ```
 //!
-//! with generalized binomials. The levels `-Q-1 .. K` form a derivative array that reaches below zero; `w_k`, `k <= 0`, are the
-//! impulses and the jump. They are unique as soon as `K` reaches the index minus one, which a rank decision recognizes.
+//! with generalized binomials. The levels `-Q-1 .. K` form a derivative array that reaches below zero; `w_k`, `k <= 0`,
+//! are the impulses and the jump. They are unique as soon as `K` reaches the index minus one, which a rank decision
+//! recognizes.
 
 use crate::balance::{Balancing, balance, power_of_two};
 use crate::combination::annihilator;
@@ -321,8 +322,8 @@ impl TransferArray {
         }
         let scaled = Mat::from_fn(wanted, 1, |i, _| projected[(i, 0)] / self.s[i]);
         let x = &self.v * &scaled;
-        // Rounding errors reach entry p as |V_p,c| (|f| + s_0 |x|) / s_c; entries below that are zero, if they are also small
-        // next to the largest.
+        // Rounding errors reach entry p as |V_p,c| (|f| + s_0 |x|) / s_c; entries below that are zero, if they are also
+        // small next to the largest.
         let largest = x.norm_max();
         let source = 16.0 * f64::EPSILON * (size + self.s.first().copied().unwrap_or(0.0) * largest);
         let reach = |p: usize| (0..wanted).map(|c| self.v[(p, c)].abs() * source / self.s[c]).sum::<f64>();

@@ -1,7 +1,7 @@
 //! Well-posedness of parameter and state estimation under disturbances of any pole excess.
 //!
-//! A disturbance `w_l` whose spectrum has pole excess `2 p_l` has finite variance if it is differentiated at most `p_l - 1`
-//! times. A signal `h z` therefore has finite variance if and only if
+//! A disturbance `w_l` whose spectrum has pole excess `2 p_l` has finite variance if it is differentiated at most
+//! `p_l - 1` times. A signal `h z` therefore has finite variance if and only if
 //!
 //! ```text
 //! h Q_a N^j J_a,l = 0      for all j >= p_l and all l
@@ -134,13 +134,15 @@ pub fn well_posedness(
     })
 }
 
-/// How fast white noise `v_l` falls off on its way to every measured signal: `s^-r` for large `s`. `r >= 1` is a relative degree, `r = 0`
-/// white noise itself, `r < 0` its derivative of order `-r`; `None` if the noise does not reach the signal.
+/// How fast white noise `v_l` falls off on its way to every measured signal: `s^-r` for large `s`. `r >= 1` is a
+/// relative degree, `r = 0` white noise itself, `r < 0` its derivative of order `-r`; `None` if the noise does not
+/// reach the signal.
 ///
-/// A signal has finite variance if and only if all `r` are positive. With the shaping filters of all disturbances in the system
-/// ([`with_shaping_filter`](crate::with_shaping_filter)) this judges their joint spectrum: what cancels between correlated disturbances counts as cancelled.
-/// From the standard form, `h z = C x + sum_k K_k v^(k)`, `x' = A x + L v`: the highest `k` with `K_k != 0` gives `r = -k`, else the
-/// lowest `k` with `C A^k L != 0` gives `r = k + 1`.   [@gerdin2007, theorem 5]
+/// A signal has finite variance if and only if all `r` are positive. With the shaping filters of all disturbances in
+/// the system ([`with_shaping_filter`](crate::with_shaping_filter)) this judges their joint spectrum: what cancels
+/// between correlated disturbances counts as cancelled. From the standard form, `h z = C x + sum_k K_k v^(k)`,
+/// `x' = A x + L v`: the highest `k` with `K_k != 0` gives `r = -k`, else the lowest `k` with `C A^k L != 0` gives
+/// `r = k + 1`. [@gerdin2007, theorem 5]
 pub fn relative_degrees(
     system: &DescriptorSystem,
     options: &PencilOptions,

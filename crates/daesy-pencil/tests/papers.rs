@@ -279,7 +279,8 @@ fn consistent_initial_values_keep_what_is_insisted_on() {
 
 #[test]
 fn nearest_values_are_nearest_in_the_given_scales() {
-    // x1 + x2 + x3 = 3 from (0, 0, 0): plain distance gives (1, 1, 1); x3 a hundred times stiffer gives nearly nothing to it.
+    // x1 + x2 + x3 = 3 from (0, 0, 0): plain distance gives (1, 1, 1); x3 a hundred times stiffer gives nearly nothing
+    // to it.
     let c = matrix(&[&[1., 1., 1.]]);
     let request = ConsistencyRequest { guess: &[0.0; 3], ..Default::default() };
     let z = daesy_pencil::nearest_consistent(&c, &[3.0], &request).expect("consistent");

@@ -87,8 +87,8 @@ fn constraints_hold_on_exact_time_varying_solutions() {
         };
         matrix(&[&[c, -s, 0.], &[s, c, 0.], &[0., 0., last]])
     };
-    // y = S z with S = [cos, sin; -sin, cos] and 1 / (1 + t); multiply the last column's use out: use y3 (1 + t) = z3, that is
-    // write the system for x = (y1, y2, z3) and rotate only the first two. Constraint: z3 / (1 + t) = -g3.
+    // y = S z with S = [cos, sin; -sin, cos] and 1 / (1 + t); multiply the last column's use out: use y3 (1 + t) = z3,
+    // that is write the system for x = (y1, y2, z3) and rotate only the first two. Constraint: z3 / (1 + t) = -g3.
     let e0 = matrix(&[&[1., 0., 0.], &[0., 0., 1.], &[0., 0., 0.]]);
     let coefficients = |t: f64, order: usize| {
         // x' where y3 = z3 / (1 + t): multiply equation 2 by (1 + t): z3' - z3 / (1 + t) = (1 + t)(y2 + g2);

@@ -261,7 +261,8 @@ fn read_matrix(v: &serde_json::Value) -> Mat<f64> {
     Mat::from_fn(rows.len(), rows[0].as_array().expect("row").len(), |i, j| rows[i][j].as_f64().expect("number"))
 }
 
-/// Kronecker structure of `[A - s E; C]`, `[A - s E, B]` and `[A - s E, B; C, D]` where the reference program states it.
+/// Kronecker structure of `[A - s E; C]`, `[A - s E, B]` and `[A - s E, B; C, D]` where the reference program states
+/// it.
 fn singular_extensions_agree(id: &str, case: &serde_json::Value, pencil: &Pencil) {
     let says = &case["slicot_says"];
     let sizes = |key: &str| -> Vec<usize> {

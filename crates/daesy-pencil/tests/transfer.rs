@@ -260,7 +260,8 @@ fn time_varying_transfer_agrees_with_known_transformations() {
         let jump_y = [0.0, 0.0, 0.0, 0.0, -1.0];
         let delta_y = [0.0, 0.0, bc * dab - ac, -bc, 0.0];
         let slope_y = [0.0, 0.0, -ab * bc, 0.0, 0.0];
-        // z = Q(t) y with Q delta' = Q0 delta' - Q1 delta; the jump of y_c also meets the impulses through nothing else.
+        // z = Q(t) y with Q delta' = Q0 delta' - Q1 delta; the jump of y_c also meets the impulses through nothing
+        // else.
         let jump_z = times(&q0, &jump_y);
         let first = times(&q0, &delta_y);
         let second = times(&q1, &slope_y);

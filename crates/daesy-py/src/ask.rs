@@ -65,7 +65,8 @@ pub struct PyAnswer<'py> {
     values: Option<Bound<'py, PyArray2<f64>>>,
 }
 
-/// A function of Python that runs evaluations: it gets points and a function that says whether to stop, and gives lists of numbers.
+/// A function of Python that runs evaluations: it gets points and a function that says whether to stop, and gives lists
+/// of numbers.
 struct Callback {
     function: Py<PyAny>,
     watch: Watch,
@@ -103,7 +104,8 @@ impl Distribute for Callback {
     }
 }
 
-/// One share of the evaluations behind a question: for each point its numbers, or the status and findings of what went wrong.
+/// One share of the evaluations behind a question: for each point its numbers, or the status and findings of what went
+/// wrong.
 #[pyfunction]
 pub fn evaluate<'py>(
     py: Python<'py>,
@@ -125,7 +127,8 @@ pub fn evaluate<'py>(
     }
 }
 
-/// Asks one verb; a dict with the exit status, the JSON document, the text, the findings as text, and the table as (columns, rows).
+/// Asks one verb; a dict with the exit status, the JSON document, the text, the findings as text, and the table as
+/// (columns, rows).
 #[pyfunction]
 #[pyo3(signature = (source, verb, arguments, progress=None, distribute=None))]
 pub fn ask<'py>(

@@ -10,8 +10,9 @@ use pyo3::prelude::*;
 /// How often a waiting thread looks for signals.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Runs `work` in a thread of its own, without the interpreter's lock, while this one waits, looks for signals and tells how far
-/// the work is. A signal, or an exception of `tell`, stops the watch; the exception is raised when the work has ended.
+/// Runs `work` in a thread of its own, without the interpreter's lock, while this one waits, looks for signals and
+/// tells how far the work is. A signal, or an exception of `tell`, stops the watch; the exception is raised when the
+/// work has ended.
 pub fn watched<T: Send>(
     py: Python<'_>,
     watch: &Watch,

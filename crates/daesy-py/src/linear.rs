@@ -179,7 +179,8 @@ impl LinearSystem {
         Ok(PyArray1::from_vec(py, after))
     }
 
-    /// Jumps and impulses of all variables: `jumps[k][c]` of derivative k of input c, `impulses[k][c]` of derivative k of delta.
+    /// Jumps and impulses of all variables: `jumps[k][c]` of derivative k of input c, `impulses[k][c]` of derivative k
+    /// of delta.
     fn state_transfer<'py>(
         &self,
         py: Python<'py>,

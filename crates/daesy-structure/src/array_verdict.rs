@@ -115,8 +115,9 @@ impl StartPoint {
         moved
     }
 
-    /// A point that is nobody's: all values moved by some hundredths, those that are zero away from it. Where a consistent point is
-    /// known, its values move along the constraints, A_2 dx = 0: what is redundant only where the constraints hold stays so.
+    /// A point that is nobody's: all values moved by some hundredths, those that are zero away from it. Where a
+    /// consistent point is known, its values move along the constraints, A_2 dx = 0: what is redundant only where the
+    /// constraints hold stays so.
     #[must_use]
     pub fn aside(&self, flat: &FlatDae, consistent: Option<&ArrayAnalysis>, seed: u32) -> Self {
         let mut moved = self.clone();
@@ -166,8 +167,8 @@ impl StartPoint {
     }
 }
 
-/// The part of diag(sizes) wish that changes nothing in A_2 dx: with A_2 diag(sizes) = U S V^T, what is left without the rows of V^T that
-/// belong to singular values which are not zero.
+/// The part of diag(sizes) wish that changes nothing in A_2 dx: with A_2 diag(sizes) = U S V^T, what is left without
+/// the rows of V^T that belong to singular values which are not zero.
 fn tangent(a2: &Mat<f64>, sizes: &[f64], wish: &[f64]) -> Vec<f64> {
     /// Singular values below this fraction of the largest are zero.
     const ZERO: f64 = 1e-9;

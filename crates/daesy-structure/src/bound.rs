@@ -1,8 +1,8 @@
 //! Parameters that follow from ones which the start determines.
 //!
-//! With `parameter Real p(fixed = false); parameter Real q = 2*p;` the value of q is known when that of p is: at the start, not
-//! before. Wherever q is used its expression is put in, so that the equations hold p alone, with exact derivatives by it, and
-//! whoever evaluates them needs no second look at q.
+//! With `parameter Real p(fixed = false); parameter Real q = 2*p;` the value of q is known when that of p is: at the
+//! start, not before. Wherever q is used its expression is put in, so that the equations hold p alone, with exact
+//! derivatives by it, and whoever evaluates them needs no second look at q.
 
 use daesy_graph::flat::{FlatDae, VariableKind, WhenAction};
 use daesy_graph::substitute::Substitution;
@@ -34,8 +34,8 @@ fn bound_to_free(flat: &FlatDae, parameters: &[VarId]) -> Vec<VarId> {
     bound
 }
 
-/// Puts the expressions of parameters that follow from the start in their places, and gives these parameters. Their own bindings stay as
-/// they were.
+/// Puts the expressions of parameters that follow from the start in their places, and gives these parameters. Their own
+/// bindings stay as they were.
 pub(crate) fn put_in_bound_parameters(flat: &mut FlatDae, parameters: &[VarId]) -> Vec<VarId> {
     let bound = bound_to_free(flat, parameters);
     if bound.is_empty() {

@@ -2,7 +2,8 @@
 
 use daesy_pencil::{Mat, Reinterpretation, StrangenessFree};
 
-/// Coefficients in the chosen states and inputs: `E1 x' + E13 u' = A1 x + B1 u + f1`, `0 = A2 x + B2 u + sum B2k u^(k) + f2`.
+/// Coefficients in the chosen states and inputs: `E1 x' + E13 u' = A1 x + B1 u + f1`,
+/// `0 = A2 x + B2 u + sum B2k u^(k) + f2`.
 #[derive(Clone, Debug)]
 pub struct Matrices {
     /// `E1`.

@@ -1,7 +1,8 @@
 //! Separates what changes at events only from what varies continuously.
 //!
-//! A discrete variable is assigned in a when-clause or given by an equation of its own, `variable = expression` (either side), unless that
-//! equation determines a continuous variable. Between events it is constant, so that the continuous equations see it as they see a parameter.
+//! A discrete variable is assigned in a when-clause or given by an equation of its own, `variable = expression` (either
+//! side), unless that equation determines a continuous variable. Between events it is constant, so that the continuous
+//! equations see it as they see a parameter.
 
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{Equation, FlatDae, ValueType, VariableKind, WhenAction};
@@ -126,8 +127,8 @@ fn continuous_value(flat: &FlatDae, equation: &DiscreteEquation) -> Option<Findi
     })
 }
 
-/// Whether an equation with a discrete variable on a side determines a continuous one: `x = n` or `der(x) = a`, or `2*x = a` where `a` is a
-/// number that a when-clause assigns.
+/// Whether an equation with a discrete variable on a side determines a continuous one: `x = n` or `der(x) = a`, or
+/// `2*x = a` where `a` is a number that a when-clause assigns.
 fn is_about_continuous(flat: &FlatDae, is_assigned: &[bool], equation: &Equation, reach: &mut Reach) -> bool {
     let sides = [equation.lhs, equation.rhs];
     let variable = |expr: ExprId| match flat.graph.node(expr) {

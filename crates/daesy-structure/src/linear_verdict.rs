@@ -1,4 +1,5 @@
-//! What matrices say about a linear model: index, and for singular models which equations are redundant and which variables free.
+//! What matrices say about a linear model: index, and for singular models which equations are redundant and which
+//! variables free.
 
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
@@ -18,7 +19,7 @@ use crate::words::enumerate;
 pub struct LinearVerdict {
     /// Whether the solution exists and is unique.
     pub is_regular: bool,
-    /// Number of differentiations that make an ordinary differential equation; nothing for singular models.
+    /// Number of differentiations that make an ordinary differential equation; `None` for singular models.
     pub differentiation_index: Option<usize>,
     /// Strangeness index.
     pub strangeness_index: usize,
@@ -60,8 +61,8 @@ pub fn input_derivatives(model: &LinearModel, time: f64) -> Option<Vec<usize>> {
     Some((0..n_inputs).map(|input| needed.get(input).copied().flatten().unwrap_or(0)).collect())
 }
 
-/// What matrices add to the verdict of structure and start values: for coefficients that depend on time, which structure and the
-/// start values alone cannot judge, and where no consistent start was found (`is_verified` is false).
+/// What matrices add to the verdict of structure and start values: for coefficients that depend on time, which
+/// structure and the start values alone cannot judge, and where no consistent start was found (`is_verified` is false).
 #[must_use]
 pub fn complete(flat: &FlatDae, claim: StructuralClaim, is_verified: bool, time: f64) -> Option<LinearVerdict> {
     if flat.size().unknowns > DENSE {

@@ -1,9 +1,9 @@
 //! The matrices of a model that is linear in its unknowns and inputs: `E z' = F z + G u + f`.
 //!
-//! The coefficients are read off the expression graph, so that "linear" is a fact and not a guess: parameters may enter in any
-//! way, time only in the coefficients and in `f`. Derivatives of time-varying coefficients are symbolic, hence exact to any order.
-//! A derivative of order two or more becomes a variable of its own, called `der(x)`, with the equation `der(x) = x'`: this is the
-//! first-order form that `d`, `a` and `v` speak of.
+//! The coefficients are read off the expression graph, so that "linear" is a fact and not a guess: parameters may enter
+//! in any way, time only in the coefficients and in `f`. Derivatives of time-varying coefficients are symbolic, hence
+//! exact to any order. A derivative of order two or more becomes a variable of its own, called `der(x)`, with the
+//! equation `der(x) = x'`: this is the first-order form that `d`, `a` and `v` speak of.
 
 use std::cell::RefCell;
 
@@ -31,7 +31,7 @@ pub enum LinearKind {
 pub struct LinearEquation {
     /// As written, or as it follows from a connection.
     pub text: String,
-    /// Its position in the flat model; nothing for the equation of a derivative that became a variable.
+    /// Its position in the flat model; `None` for the equation of a derivative that became a variable.
     pub flat_row: Option<usize>,
     /// Where it was written.
     pub span: Span,
@@ -254,8 +254,8 @@ impl LinearModel {
         Self::with_unknowns(flat, &[])
     }
 
-    /// Reads the coefficients of a flat model, as expressions in the unknown parameters and all that depends on them: these are never
-    /// replaced by their values.
+    /// Reads the coefficients of a flat model, as expressions in the unknown parameters and all that depends on them:
+    /// these are never replaced by their values.
     ///
     /// # Errors
     /// As [`LinearModel::new`].
@@ -351,8 +351,8 @@ impl LinearModel {
         self.variables.iter().map(|variable| variable.name.as_str()).collect()
     }
 
-    /// The known forcing of every equation with its time derivatives up to `order`, written into a graph of the model; nothing where there
-    /// is none. Known variables that were put in are gone from it.
+    /// The known forcing of every equation with its time derivatives up to `order`, written into a graph of the model;
+    /// nothing where there is none. Known variables that were put in are gone from it.
     #[must_use]
     pub fn forcing_expressions(&self, graph: &mut Graph, order: usize) -> Vec<Vec<ExprId>> {
         let coefficients = self.coefficients.borrow();
@@ -393,7 +393,8 @@ impl LinearModel {
         }
     }
 
-    /// The model with every output that occurs in one equation only, undifferentiated, taken out together with that equation.
+    /// The model with every output that occurs in one equation only, undifferentiated, taken out together with that
+    /// equation.
     #[must_use]
     pub fn separate_outputs(&self, time: f64) -> WithoutOutputs {
         let matrices = self.matrices(time);
@@ -569,11 +570,13 @@ struct Computed {
     variable: ComputedVariable,
 }
 
-/// The variables that nonlinear equations compute and nothing depends on, together with what is in turn computed from them.
+/// The variables that nonlinear equations compute and nothing depends on, together with what is in turn computed from
+/// them.
 ///
-/// Variables that occur in one equation only are taken away together with it until none is left; of these the nonlinear equations, and
-/// those that need what they compute, stay away. An equation computes nothing if derivatives decide whether it does (x1 + x2 x1' = 0), or
-/// if it alone says how a variable moves (x' = x^2 + y with a free y): the derivative array needs it.
+/// Variables that occur in one equation only are taken away together with it until none is left; of these the nonlinear
+/// equations, and those that need what they compute, stay away. An equation computes nothing if derivatives decide
+/// whether it does (x1 + x2 x1' = 0), or if it alone says how a variable moves (x' = x^2 + y with a free y): the
+/// derivative array needs it.
 fn computed_variables(flat: &FlatDae, culprits: &[Culprit]) -> Result<Vec<Computed>, Box<Finding>> {
     if culprits.is_empty() {
         return Ok(Vec::new());
@@ -653,8 +656,8 @@ fn computed_variables(flat: &FlatDae, culprits: &[Culprit]) -> Result<Vec<Comput
         .collect())
 }
 
-/// Variables that equations of their own give as functions of time, such as the resistance of a resistor at a fixed temperature, and the
-/// values of parameters: with these put in, an equation that looks nonlinear may be linear.
+/// Variables that equations of their own give as functions of time, such as the resistance of a resistor at a fixed
+/// temperature, and the values of parameters: with these put in, an equation that looks nonlinear may be linear.
 struct KnownVariables<'a> {
     flat: &'a FlatDae,
     parameter_of: &'a [f64],
@@ -725,7 +728,8 @@ impl<'a> KnownVariables<'a> {
         }
     }
 
-    /// Finds, one after the other, the variables that an equation gives in terms of time, parameters and variables found before.
+    /// Finds, one after the other, the variables that an equation gives in terms of time, parameters and variables
+    /// found before.
     fn find(&mut self, graph: &mut Graph) -> FxHashMap<VarId, KnownValue> {
         self.values = Some(FxHashMap::default());
         let flat = self.flat;

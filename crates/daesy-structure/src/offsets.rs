@@ -13,12 +13,13 @@
 //!
 //! How they are found, near-linear in the nonzeros, after renumbering for locality if need be:
 //!
-//! 1. The block-triangular form of the whole pattern: a transversal never leaves a block, so that each block is on its own.
+//! 1. The block-triangular form of the whole pattern: a transversal never leaves a block, so that each block is on its
+//!    own.
 //! 2. Inside, a transversal and some optimal offsets (module `transversal`).
-//! 3. Given T, the smallest offsets solve a longest-path problem: c_k >= c_i + sigma_ij - sigma_kj for every entry (i, j) with j
-//!    paired with k. Blocks are lifted from the last solved to the first, because a block only makes demands on those solved
-//!    before it. Within a block the offsets of step 2 turn all path lengths to one sign, so that a queue ordered by
-//!    level settles every equation once instead of sweeping until nothing changes.
+//! 3. Given T, the smallest offsets solve a longest-path problem: c_k >= c_i + sigma_ij - sigma_kj for every entry (i,
+//!    j) with j paired with k. Blocks are lifted from the last solved to the first, because a block only makes demands
+//!    on those solved before it. Within a block the offsets of step 2 turn all path lengths to one sign, so that a
+//!    queue ordered by level settles every equation once instead of sweeping until nothing changes.
 
 use thiserror::Error;
 

@@ -1,10 +1,12 @@
-//! The reduced system in symbols: derivatives are solved for and put into differentiated constraints until all constraints are found.
+//! The reduced system in symbols: derivatives are solved for and put into differentiated constraints until all
+//! constraints are found.
 //!
-//! Every equation is first looked at with the derivatives that are known replaced. What then holds a derivative linearly is solved for
-//! it (a rule); what holds none is a constraint and, if independent of the constraints before it, is differentiated and looked at
-//! again. Rules from equations of the model are its differential equations in explicit form [@campbell2011, eq. (13)]; rules from
-//! differentiated constraints give derivatives of algebraic variables. Where derivatives remain, as with large mass matrices, they
-//! stay in the equations as additional unknowns: the minimal extension of Example 5.
+//! Every equation is first looked at with the derivatives that are known replaced. What then holds a derivative
+//! linearly is solved for it (a rule); what holds none is a constraint and, if independent of the constraints before
+//! it, is differentiated and looked at again. Rules from equations of the model are its differential equations in
+//! explicit form [@campbell2011, eq. (13)]; rules from differentiated constraints give derivatives of algebraic
+//! variables. Where derivatives remain, as with large mass matrices, they stay in the equations as additional unknowns:
+//! the minimal extension of Example 5.
 
 use std::collections::VecDeque;
 
@@ -70,7 +72,8 @@ struct Reducer<'a> {
     reach: Reach,
 }
 
-/// The equations to write down: those of the model without redundant ones, straightened where that needs no new variables.
+/// The equations to write down: those of the model without redundant ones, straightened where that needs no new
+/// variables.
 pub struct Written {
     flat: FlatDae,
     point: JetPoint,
@@ -228,7 +231,8 @@ impl Reducer<'_> {
         }
     }
 
-    /// Solves for the derivative with the largest coefficient; where all vanish, the equation is a constraint after all.
+    /// Solves for the derivative with the largest coefficient; where all vanish, the equation is a constraint after
+    /// all.
     fn add_rule(&mut self, work: Work, leaves: &[Leaf], queue: &mut VecDeque<Work>) {
         let Ok(form) = self.flat.graph.linear_coefficients(work.residual, leaves) else { return };
         let best = form
@@ -301,7 +305,8 @@ impl Reducer<'_> {
         sizes.get(&expr).copied().unwrap_or(0) > MAX_WRITTEN
     }
 
-    /// A constraint in words: as the equation it is, written out, or as the derivative of an equation where that would be too long.
+    /// A constraint in words: as the equation it is, written out, or as the derivative of an equation where that would
+    /// be too long.
     fn constraint_text(&mut self, written: &FlatDae, work: &Work) -> String {
         let equation = &self.flat.equations[work.source];
         let (lhs, rhs) = (equation.lhs, equation.rhs);
@@ -424,7 +429,7 @@ fn norm(vector: &[f64]) -> f64 {
     vector.iter().map(|value| value * value).sum::<f64>().sqrt()
 }
 
-/// The direction of a row beside a basis; nothing if less than a fraction of it is left.
+/// The direction of a row beside a basis; `None` if less than a fraction of it is left.
 fn orthogonalized(row: Vec<f64>, basis: &[Vec<f64>], fraction: f64) -> Option<Vec<f64>> {
     let before = norm(&row);
     orthogonalized_absolute(row, basis, fraction * before)

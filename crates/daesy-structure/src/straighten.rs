@@ -1,27 +1,30 @@
 //! Models whose structure misleads, rewritten until it does not.
 //!
-//! The offsets c_i, d_j of the Sigma-method are right if the system Jacobian D_ij = dF_i / dx_j^(d_j - c_i) is nonsingular. Where it is
-//! singular, an equation r depends on others in their leading derivatives: with I the equations it depends on, all differentiated at
-//! least as often as r, and J as many variables with D[I, J] nonsingular, the equations
+//! The offsets c_i, d_j of the Sigma-method are right if the system Jacobian D_ij = dF_i / dx_j^(d_j - c_i) is
+//! nonsingular. Where it is singular, an equation r depends on others in their leading derivatives: with I the
+//! equations it depends on, all differentiated at least as often as r, and J as many variables with D[I, J]
+//! nonsingular, the equations
 //!
 //! ```text
 //! F_i^(c_i - c_r) = 0,  i in I,     can be solved for  x_j^(d_j - c_r),  j in J,
 //! ```
 //!
-//! and put into F_r = 0 they leave an equation without leading derivatives. Replacing F_r by it lowers the number of free start
-//! values that structure promises, so that the process ends [@oki2023]. The new equation holds on the whole run because nothing of it
-//! belongs to one point:
+//! and put into F_r = 0 they leave an equation without leading derivatives. Replacing F_r by it lowers the number of
+//! free start values that structure promises, so that the process ends [@oki2023]. The new equation holds on the whole
+//! run because nothing of it belongs to one point:
 //!
-//! - whether equations depend on each other is decided at several points at once, at other times and other values: a block is singular
-//!   only if it is singular at all of them, and pivots are chosen such that they vanish at none of them, if that is possible
-//!   (`dependency`). A rank that drops at one point only, such as that of t x = t^2 at t = 0, is no reason to rewrite anything;
-//! - where F_r and F_i are linear in the leading derivatives, Gaussian elimination on their coefficients as expressions in time and
-//!   states gives the combination F_r + sum u_i(t, x) F_i^(c_i - c_r), from which the leading terms are dropped;
-//! - otherwise new variables y_j stand for x_j^(d_j - c_r) in copies of the equations in I and r, and the leading derivatives outside
-//!   J, on which the result does not depend, are replaced by numbers (augmentation).
+//! - whether equations depend on each other is decided at several points at once, at other times and other values: a
+//!   block is singular only if it is singular at all of them, and pivots are chosen such that they vanish at none of
+//!   them, if that is possible (`dependency`). A rank that drops at one point only, such as that of t x = t^2 at t = 0,
+//!   is no reason to rewrite anything;
+//! - where F_r and F_i are linear in the leading derivatives, Gaussian elimination on their coefficients as expressions
+//!   in time and states gives the combination F_r + sum u_i(t, x) F_i^(c_i - c_r), from which the leading terms are
+//!   dropped;
+//! - otherwise new variables y_j stand for x_j^(d_j - c_r) in copies of the equations in I and r, and the leading
+//!   derivatives outside J, on which the result does not depend, are replaced by numbers (augmentation).
 //!
-//! The leading coefficients of F_r outside J vanish with the rank on solutions, and are dropped with the leading terms. What was written
-//! is watched along the run nevertheless (`watch`).
+//! The leading coefficients of F_r outside J vanish with the rank on solutions, and are dropped with the leading terms.
+//! What was written is watched along the run nevertheless (`watch`).
 
 mod dependency;
 mod generic;
@@ -105,8 +108,8 @@ const MAX_ROUNDS: usize = 60;
 /// Rewritten models with more nodes than this are given up.
 const MAX_NODES: usize = 40_000;
 
-/// Rewrites a model, of which `points` are consistent points and `expected` the number of free start values, until its system Jacobian
-/// is nonsingular at one of them. The first point gives the values at which new variables start.
+/// Rewrites a model, of which `points` are consistent points and `expected` the number of free start values, until its
+/// system Jacobian is nonsingular at one of them. The first point gives the values at which new variables start.
 ///
 /// # Errors
 /// When the process does not end in a model with as many free start values as expected.
@@ -228,8 +231,9 @@ impl Rewriter<'_> {
         Some(LeadingForm { coefficients, remainder: form.remainder })
     }
 
-    /// The new equation without new variables, where the leading derivatives enter linearly: Gaussian elimination with the pivots in the
-    /// order in which they were found, which do not vanish at the points. None if an equation is not linear.
+    /// The new equation without new variables, where the leading derivatives enter linearly: Gaussian elimination with
+    /// the pivots in the order in which they were found, which do not vanish at the points. None if an equation is not
+    /// linear.
     fn combination(
         &mut self,
         dependency: &Dependency,

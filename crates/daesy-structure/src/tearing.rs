@@ -12,7 +12,8 @@
 //!
 //! 1. an equation with one unknown left, solvable for it, gives that unknown;
 //! 2. a variable that occurs in one remaining equation only, solvable for it, is computed from it at the end;
-//! 3. otherwise tear the variable which leaves most equations with one solvable unknown, among those the one in most equations.
+//! 3. otherwise tear the variable which leaves most equations with one solvable unknown, among those the one in most
+//!    equations.
 //!
 //! Counters are kept up to date as variables become known: O(nonzeros log n). Explicit chains may be long and then
 //! amplify errors; the caller must look at the conditioning of the torn system.

@@ -118,7 +118,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds the place that a text `file:line:column` says; nothing where it says none.
+    /// Adds the place that a text `file:line:column` says; `None` where it says none.
     #[must_use]
     pub fn at_place(mut self, text: &str) -> Self {
         let mut parts = text.rsplitn(3, ':');

@@ -16,7 +16,7 @@ pub fn read_expression(
     resolve: &mut dyn FnMut(&mut Graph, &str) -> Option<ExprId>,
     names: &dyn Fn() -> Vec<String>,
 ) -> Result<ExprId, Vec<Finding>> {
-    // The text of a TOML string starts one byte behind its quote.
+    // The text of a TOML string starts one byte after its quote.
     let file = if span.is_none() { FileId(u32::MAX) } else { span.file };
     let parsed = parse_expression(file, text, span.start + 1);
     let mut findings: Vec<Finding> = parsed.findings;

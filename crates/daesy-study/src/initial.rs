@@ -4,8 +4,8 @@
 //! - `stationary`: at rest under the first values of the inputs, der(x) = 0 for every x.
 //! - `zero`: every variable that has a derivative starts at zero, as far as it is free.
 //!
-//! With the last two, start values and initial equations of the model are only guesses; values that the study itself gives are kept, and
-//! a variable with such a value need not be at rest.
+//! With the last two, start values and initial equations of the model are only guesses; values that the study itself
+//! gives are kept, and a variable with such a value need not be at rest.
 
 use std::sync::Arc;
 

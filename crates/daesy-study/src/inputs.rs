@@ -48,7 +48,7 @@ pub struct InputFacts {
     pub name: String,
     /// Derivatives of it that the model needs.
     pub derivatives_needed: u16,
-    /// Differentiations after which it is still a function; nothing where that is not known or not limited.
+    /// Differentiations after which it is still a function; `None` where that is not known or not limited.
     pub derivatives_available: Option<u16>,
 }
 
@@ -224,8 +224,8 @@ impl StudyInputs {
         Ok(Self { graph, parameter_of, signals, breaks, impulses })
     }
 
-    /// How often an input that is given by an expression can be differentiated before something jumps at a break; nothing where that is not
-    /// seen in the derivatives that the model needs.
+    /// How often an input that is given by an expression can be differentiated before something jumps at a break;
+    /// nothing where that is not seen in the derivatives that the model needs.
     #[must_use]
     pub fn smoothness_at_breaks(&self, input: &Input) -> Option<u16> {
         let is_expression = |(start, _, signal): &&(usize, u16, Signal)| {

@@ -1,4 +1,5 @@
-//! A model, what is known about it and what was measured, as one problem; and the one road from a flat model to a compiled system.
+//! A model, what is known about it and what was measured, as one problem; and the one road from a flat model to a
+//! compiled system.
 //!
 //! Nothing is printed here.
 #![forbid(unsafe_code)]

@@ -89,8 +89,8 @@ fn read_matrices(source: &LinearSource, folder: &Path, sources: &mut SourceMap) 
     }
 }
 
-/// Builds the flat model of a `[linear]` section. Parameters are those of the study and the names of unknowns; matrix files are
-/// looked for in `folder`.
+/// Builds the flat model of a `[linear]` section. Parameters are those of the study and the names of unknowns; matrix
+/// files are looked for in `folder`.
 ///
 /// # Errors
 /// Diagnostics that name the matrix whose shape or entry is wrong.

@@ -1,8 +1,8 @@
 //! A study of a linear model with disturbances and data, as the estimation methods see it.
 //!
-//! All coefficients are expressions in the unknowns, so that their derivatives are exact. Disturbances become shaping filters whose states are
-//! further variables; constant and time-varying forcing in the equations become inputs. Equations that merely say that one
-//! variable is another one are used up before anything numerical begins.
+//! All coefficients are expressions in the unknowns, so that their derivatives are exact. Disturbances become shaping
+//! filters whose states are further variables; constant and time-varying forcing in the equations become inputs.
+//! Equations that merely say that one variable is another one are used up before anything numerical begins.
 
 mod build;
 mod computed;
@@ -26,7 +26,7 @@ use timeline::Timeline;
 pub struct KnownInput {
     /// Its name.
     pub name: String,
-    /// Differentiations after which it is still a function; nothing where that is not limited.
+    /// Differentiations after which it is still a function; `None` where that is not limited.
     pub derivatives_available: Option<u16>,
     /// Where the study names it, or nowhere.
     pub span: Span,
@@ -132,8 +132,8 @@ impl LinearStudy {
         self.unknowns.iter().map(|unknown| unknown.start).collect()
     }
 
-    /// The study as an output-error fit sees it: no disturbances, and measurement errors of the size given at the start (one, where that is
-    /// zero).
+    /// The study as an output-error fit sees it: no disturbances, and measurement errors of the size given at the start
+    /// (one, where that is zero).
     #[must_use]
     pub fn without_noise(mut self, theta: &[f64]) -> Self {
         let variances = self.symbols.values(theta, false).map(|values| self.matrices.variances.value(&values.values));

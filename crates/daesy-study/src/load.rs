@@ -204,7 +204,8 @@ impl Loaded {
         Self { flat, study, folder, diagnostics, data: Vec::new(), watch: Watch::default(), elsewhere: None }
     }
 
-    /// A note for the inputs of the model that a study says nothing about: who forgets one asks about another experiment.
+    /// A note for the inputs of the model that a study says nothing about: who forgets one asks about another
+    /// experiment.
     #[must_use]
     pub fn held_inputs(&self) -> Option<Diagnostic> {
         let (flat, study) = (&self.flat, self.study.as_ref()?);
@@ -345,7 +346,8 @@ fn check_set(flat: &FlatDae, set: &[(String, f64)]) -> Result<(), Vec<Diagnostic
     if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
 }
 
-/// The expression a quantity of the study stands for, in a graph of the caller and in parameters and free symbols of the flat model.
+/// The expression a quantity of the study stands for, in a graph of the caller and in parameters and free symbols of
+/// the flat model.
 ///
 /// # Errors
 /// Findings with places in the study.
@@ -509,8 +511,8 @@ fn is_computed_at_start(flat: &FlatDae, var: VarId) -> bool {
         })
 }
 
-/// Makes a signal an input of the model: it is one already, or it is an unknown whose value only its declaration gives, or whose
-/// equation is missing.
+/// Makes a signal an input of the model: it is one already, or it is an unknown whose value only its declaration gives,
+/// or whose equation is missing.
 fn free_input(flat: &mut FlatDae, name: &str, span: Span) -> Option<Finding> {
     let Some(var) = flat.find(name) else {
         return Some(unknown_name(flat, name, span, "input", |kind| kind == VariableKind::Input));

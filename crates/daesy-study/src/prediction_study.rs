@@ -319,8 +319,9 @@ impl PredictionStudy {
         Ok(estimates)
     }
 
-    /// Artificial data of the study's experiments: outputs of single realizations at the study's sample times with measurement errors
-    /// added, `[set][experiment][sample * n_outputs + output]`. The seed should not be that of the predictions.
+    /// Artificial data of the study's experiments: outputs of single realizations at the study's sample times with
+    /// measurement errors added, `[set][experiment][sample * n_outputs + output]`. The seed should not be that of the
+    /// predictions.
     ///
     /// # Errors
     /// When the point has no prediction.

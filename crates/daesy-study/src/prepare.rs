@@ -139,9 +139,9 @@ impl Road<'_> {
 }
 
 impl Prepared {
-    /// The same with definitions put in (`daesy_structure::condense`) where nothing asks for the variables they define: where states
-    /// cross discontinuities by balances of the equations, all of these are needed as they were written. None if there is nothing
-    /// to gain.
+    /// The same with definitions put in (`daesy_structure::condense`) where nothing asks for the variables they define:
+    /// where states cross discontinuities by balances of the equations, all of these are needed as they were written.
+    /// None if there is nothing to gain.
     ///
     /// # Errors
     /// Diagnostics in the model's words.

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! also gives signals a finite variance that would have none: each lag adds 2 to the pole excess of what it passes
-//! [@gerdin2007, sec. 4]. The lags are variables of the model like all others; at the start they have settled on the signal.
+//! [@gerdin2007, sec. 4]. The lags are variables of the model like all others; at the start they have settled on the
+//! signal.
 
 use std::sync::Arc;
 
@@ -76,7 +77,8 @@ fn filters(loaded: &mut Loaded, study: &Study) -> Result<Vec<Filter>, Vec<Findin
     if findings.is_empty() { Ok(filters) } else { Err(findings) }
 }
 
-/// The least order that gives the signal a finite variance, with a fifth of the sampling interval; `None` if it needs none.
+/// The least order that gives the signal a finite variance, with a fifth of the sampling interval; `None` if it needs
+/// none.
 fn automatic(loaded: &mut Loaded, at: usize, span: Span) -> Result<Option<Filter>, Box<Finding>> {
     let Some(study) = &loaded.study else { return Ok(None) };
     let name = study.measurements[at].name.clone();

@@ -1,7 +1,7 @@
 //! A study as one problem: what is unknown and within which bounds, what was measured and when.
 //!
-//! It is read once, whatever method is asked for; the linear, the filter and the ensemble formulations are made from it, so that they
-//! search the same space, use the same samples and refuse the same mistakes.
+//! It is read once, whatever method is asked for; the linear, the filter and the ensemble formulations are made from
+//! it, so that they search the same space, use the same samples and refuse the same mistakes.
 
 use daesy_estimate::search::SearchSpace;
 use daesy_graph::finding::{Finding, nearest};
@@ -320,8 +320,8 @@ pub(crate) fn missing_column(data: &Data, column: &str, span: Span, name: &str) 
     }
 }
 
-/// Whether a model whose parameters have values is linear in its variables for all values of the unknowns, and measured signals are
-/// among these variables.
+/// Whether a model whose parameters have values is linear in its variables for all values of the unknowns, and measured
+/// signals are among these variables.
 #[must_use]
 pub fn linearity(flat: &FlatDae, unknowns: &[VarId], measured: &[MeasuredSignal]) -> Linearity {
     let found = match with_computed(flat, unknowns) {
@@ -345,9 +345,9 @@ pub fn linearity(flat: &FlatDae, unknowns: &[VarId], measured: &[MeasuredSignal]
     }
 }
 
-/// What makes the start of a linear model nonlinear: an initial equation, or a start value that was written for a variable
-/// which is computed nonlinearly from the others, and counts: it is insisted on, or a zero that nobody wrote gives way to
-/// it.
+/// What makes the start of a linear model nonlinear: an initial equation, or a start value that was written for a
+/// variable which is computed nonlinearly from the others, and counts: it is insisted on, or a zero that nobody wrote
+/// gives way to it.
 fn nonlinear_start(flat: &FlatDae, unknowns: &[VarId], model: &LinearModel) -> Option<Finding> {
     let bound = with_computed(flat, unknowns).ok()?;
     let is_computed = |name: &str| model.computed.iter().any(|computed| computed.name == name);

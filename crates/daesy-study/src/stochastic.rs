@@ -1,10 +1,10 @@
 //! Well-posedness of estimation: do all measured and estimated signals have finite variance?
 //!
 //! A disturbance whose spectrum has pole excess `2 p` may be differentiated `p - 1` times on its way to a signal
-//! [@gerdin2007, theorems 3 and 5]. For constant coefficients the way is read off the canonical form. For coefficients that depend on
-//! time it is read off the state transfer: a signal holds derivative `k` of a disturbance exactly if a jump in that derivative makes
-//! the signal jump. Signals that one disturbance makes together are judged by their joint spectrum, with the shaping filter as a part of the
-//! model: what cancels between them is not there.
+//! [@gerdin2007, theorems 3 and 5]. For constant coefficients the way is read off the canonical form. For coefficients
+//! that depend on time it is read off the state transfer: a signal holds derivative `k` of a disturbance exactly if a
+//! jump in that derivative makes the signal jump. Signals that one disturbance makes together are judged by their joint
+//! spectrum, with the shaping filter as a part of the model: what cancels between them is not there.
 //!
 //! The verdict holds for all values of the unknowns within their bounds [@gerdin2007, definition 1] (`domain`).
 
@@ -67,7 +67,7 @@ pub struct Stochastic {
 /// A verdict with what is to be told; places are in the study.
 #[derive(Clone, Debug, Default)]
 pub struct StochasticCheck {
-    /// The verdict; nothing where it is not known.
+    /// The verdict; `None` where it is not known.
     pub verdict: Option<Stochastic>,
     /// Findings.
     pub findings: Vec<Finding>,
@@ -249,8 +249,9 @@ impl Question<'_> {
         Ok(paths)
     }
 
-    /// Puts one path in the place of those of signals that a disturbance makes together. With `d` differentiations at most, and white noise
-    /// that reaches the variable like `s^-r`, the combination that arrives has the pole excess `2 (d + r)`.
+    /// Puts one path in the place of those of signals that a disturbance makes together. With `d` differentiations at
+    /// most, and white noise that reaches the variable like `s^-r`, the combination that arrives has the pole excess
+    /// `2 (d + r)`.
     fn join_paths(&self, system: &DescriptorSystem, paths: &mut [Vec<DisturbancePath>]) -> Result<(), PencilError> {
         let filters: Vec<ShapingFilter> = self.processes.iter().map(|process| process.filter.clone()).collect();
         let joint = with_shaping_filter(system, &ShapingFilter::side_by_side(&filters))?;

@@ -1,5 +1,5 @@
-//! The part of the road where structure misleads: equations are replaced by others with the same solutions, or left out where the
-//! others say the same. How is in [`daesy_structure::straighten`]; here is decided whether.
+//! The part of the road where structure misleads: equations are replaced by others with the same solutions, or left out
+//! where the others say the same. How is in [`daesy_structure::straighten`]; here is decided whether.
 
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::FlatDae;
@@ -89,7 +89,8 @@ fn rewrite_prepared(loaded: &Loaded, prepared: &Prepared, time: f64) -> Option<R
     Some(rewritten)
 }
 
-/// Times at which the verdict of the start is confirmed, as fractions of the run: none that a model is likely to single out.
+/// Times at which the verdict of the start is confirmed, as fractions of the run: none that a model is likely to single
+/// out.
 const ASIDE: [f64; 4] = [0.0173, 0.2718, 0.6137, 0.9391];
 
 /// What derivative arrays say at other times and values than those of the start.
@@ -134,7 +135,8 @@ fn rewrite_unbalanced(loaded: &Loaded, time: f64) -> Option<Rewritten> {
     rewrite(&loaded.flat, Some(&analysis), &generic, None)
 }
 
-/// Compares a trajectory with the equations as they were written ([`watch`]): `constraint_residual_max` becomes the largest residual.
+/// Compares a trajectory with the equations as they were written ([`watch`]): `constraint_residual_max` becomes the
+/// largest residual.
 ///
 /// # Errors
 /// When an equation is violated by more than the tolerances allow.

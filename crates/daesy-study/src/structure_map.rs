@@ -1,5 +1,5 @@
-//! The structure of a model as places of entries, for pictures: what is solved together in which order, and which constraint
-//! holds which state.
+//! The structure of a model as places of entries, for pictures: what is solved together in which order, and which
+//! constraint holds which state.
 
 use daesy_structure::words::equation_text;
 use daesy_system::{DaeSystem, Part};

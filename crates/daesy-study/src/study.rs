@@ -160,7 +160,8 @@ pub struct Impulse {
 /// What a disturbance is.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Disturbance {
-    /// Inputs of the model that it acts on, one for each row of `C`; the input it is named after where nothing else is said.
+    /// Inputs of the model that it acts on, one for each row of `C`; the input it is named after where nothing else is
+    /// said.
     pub signals: Vec<String>,
     /// Its process.
     pub process: DisturbanceProcess,

@@ -305,8 +305,8 @@ pub struct Description {
     pub constraints: Vec<EquationLabel>,
     /// Residuals of the start problem in the model's words.
     pub initial: Vec<EquationLabel>,
-    /// Start values that are wished for, by class, in the order of declaration within each. Where there are none, the start values of
-    /// [`Description::states`] and [`Description::unknowns`] are the wishes.
+    /// Start values that are wished for, by class, in the order of declaration within each. Where there are none, the
+    /// start values of [`Description::states`] and [`Description::unknowns`] are the wishes.
     pub start_conditions: Vec<StartCondition>,
     /// Names of all parameters.
     pub parameters: Vec<String>,
@@ -374,8 +374,8 @@ pub trait DaeSystem: Send + Sync {
     /// Gives the parameters that are bound to [`Description::free_parameters`] the values that follow from those.
     fn follow_free_parameters(&self, _parameters: &mut [f64]) {}
 
-    /// The same equations with relations held between events and `homotopy` followed, where this system has neither and a
-    /// start may depend on them.
+    /// The same equations with relations held between events and `homotopy` followed, where this system has neither and
+    /// a start may depend on them.
     fn start_system(&self) -> Option<&dyn DaeSystem> {
         None
     }
@@ -407,8 +407,9 @@ pub trait DaeSystem: Send + Sync {
         Offer::Never
     }
 
-    /// The first time after that of the point and not after `until` at which something that depends on time alone changes, though no
-    /// schedule ([`Part::Schedule`]) gives it; infinite if there is none. Parameters and modes are those of the point.
+    /// The first time after that of the point and not after `until` at which something that depends on time alone
+    /// changes, though no schedule ([`Part::Schedule`]) gives it; infinite if there is none. Parameters and modes are
+    /// those of the point.
     fn next_switch(&self, _point: &Point<'_>, _until: f64) -> f64 {
         f64::INFINITY
     }

@@ -138,8 +138,8 @@ pub trait StepProgram: Send + Sync {
     /// The layout of its rows.
     fn layout(&self) -> &StepLayout;
 
-    /// Times within a span at which equations jump or bend by time alone, at given parameters, ascending; none where there are more than
-    /// `limit` of them.
+    /// Times within a span at which equations jump or bend by time alone, at given parameters, ascending; none where
+    /// there are more than `limit` of them.
     fn breaks(&self, _parameters: &[f64], _from: f64, _until: f64, _limit: usize) -> Option<Vec<f64>> {
         Some(Vec::new())
     }

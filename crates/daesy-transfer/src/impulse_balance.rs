@@ -1,18 +1,21 @@
 //! What nonlinear models do where an input or a relation jumps: jumps and impulses by balances across the moment.
 //!
-//! Let the equations be F_i(x, x', .., u, m) = 0, linear in everything that has an impulse: at the moment of a jump, x_j is
+//! Let the equations be F_i(x, x', .., u, m) = 0, linear in everything that has an impulse: at the moment of a jump,
+//! x_j is
 //!
 //! ```text
 //! x_j = smooth + jump_j H + I_j0 delta + I_j1 delta' + ..
 //! ```
 //!
-//! and the coefficients of delta, delta', .. in every equation must vanish, with dF_i/dx_j^(k) as it is at that moment. This is the integral
-//! of the equations across the event [@barton2002, sec. 4.2 and 4.4]; together with all constraints, explicit and hidden, at the values just
-//! after it makes the overdetermined system of sec. 4.4, which is solved by the Gauss-Newton method.
+//! and the coefficients of delta, delta', .. in every equation must vanish, with dF_i/dx_j^(k) as it is at that moment.
+//! This is the integral of the equations across the event [@barton2002, sec. 4.2 and 4.4]; together with all
+//! constraints, explicit and hidden, at the values just after it makes the overdetermined system of sec. 4.4, which is
+//! solved by the Gauss-Newton method.
 //!
-//! How far x_j can be thrown follows from the offsets c_i, d_j of the Sigma-method [@pryce2001]: a jump in equation i reaches the derivative
-//! of order d_j - c_i of x_j, so that x_j is continuous where that is 1 or more. Where a factor of an impulse jumps itself, the product has no
-//! meaning; such models, [@barton2002, eq. (4.12)] among them, are refused by name.
+//! How far x_j can be thrown follows from the offsets c_i, d_j of the Sigma-method [@pryce2001]: a jump in equation i
+//! reaches the derivative of order d_j - c_i of x_j, so that x_j is continuous where that is 1 or more. Where a factor
+//! of an impulse jumps itself, the product has no meaning; such models, [@barton2002, eq. (4.12)] among them, are
+//! refused by name.
 
 use daesy_compile::CompiledSystem;
 use daesy_graph::{Differentiator, Environment, Evaluator, ExprId, Graph, Leaf, Reach, VarId};
@@ -114,7 +117,7 @@ struct Answer {
 }
 
 impl<'a> BalanceTransfer<'a> {
-    /// Prepares the balances; nothing where no constraint makes them necessary or the model is too large.
+    /// Prepares the balances; `None` where no constraint makes them necessary or the model is too large.
     pub(crate) fn prepare(system: &'a CompiledSystem, impulses: &'a [ImpulseAt]) -> Option<Self> {
         let regular = system.regular();
         let is_plain =
@@ -275,7 +278,7 @@ impl<'a> BalanceTransfer<'a> {
         self.variables.iter().map(of).collect()
     }
 
-    /// The states after the moment, in place, and what happens at it; nothing where nothing jumps that matters.
+    /// The states after the moment, in place, and what happens at it; `None` where nothing jumps that matters.
     fn solve(&self, moment: &Moment<'_>, states: &mut [f64]) -> Result<Option<Answer>, TransferError> {
         let jumping = self.jumping(moment);
         if jumping.orders.is_empty() {

@@ -1,8 +1,9 @@
 //! State transfer of linear models at discontinuities of their inputs.
 //!
-//! At a break of the inputs every variable `z` gets its jump and its impulses from the matrices of the model [@barton2002, sec. 2]:
-//! by the canonical form for constant coefficients, by the transfer array for coefficients that depend on time (sec. 4.3). The states
-//! of the regular form that are derivatives follow from the constraints once `z` is known.
+//! At a break of the inputs every variable `z` gets its jump and its impulses from the matrices of the model
+//! [@barton2002, sec. 2]: by the canonical form for constant coefficients, by the transfer array for coefficients that
+//! depend on time (sec. 4.3). The states of the regular form that are derivatives follow from the constraints once `z`
+//! is known.
 
 use daesy_compile::CompiledSystem;
 use daesy_graph::finding::Finding;
@@ -117,8 +118,8 @@ pub enum TransferFailure {
     Refused(Finding),
 }
 
-/// Simulates a system, compiled from a flat model or one with the same solutions, whose states cross the breaks of the inputs as the model
-/// demands.
+/// Simulates a system, compiled from a flat model or one with the same solutions, whose states cross the breaks of the
+/// inputs as the model demands.
 ///
 /// # Errors
 /// When the integration fails, or when an impulse meets a model whose answer to it is not known.
@@ -196,7 +197,8 @@ fn merge_events(events: &mut Vec<Event>, made: Vec<Event>) {
     events.sort_by(|a, b| a.time.total_cmp(&b.time));
 }
 
-/// The events of the balances with the jumps that the table shows, and those at which nothing but the table shows a jump.
+/// The events of the balances with the jumps that the table shows, and those at which nothing but the table shows a
+/// jump.
 fn with_observed(events: Vec<Event>, system: &CompiledSystem, simulation: &Simulation) -> Vec<Event> {
     let sizes = sizes(simulation);
     let mut all = observed_events(system, simulation);

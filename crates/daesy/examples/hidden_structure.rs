@@ -4,8 +4,9 @@
 //! cargo run --release -p daesy --example hidden_structure -- [COUNT [SEED]]
 //! ```
 //!
-//! Simulates COUNT linear models with coefficients that depend on time, and as many nonlinear ones, of index 1 to 3. A trajectory must be
-//! right to 1e-6, or the model refused; at most 5 of 100 may be refused. Every model that is wrong or refused is named by its seed.
+//! Simulates COUNT linear models with coefficients that depend on time, and as many nonlinear ones, of index 1 to 3. A
+//! trajectory must be right to 1e-6, or the model refused; at most 5 of 100 may be refused. Every model that is wrong
+//! or refused is named by its seed.
 
 mod hidden;
 

@@ -1,8 +1,8 @@
 //! How long `daesy check` takes on large sparse linear models: `cargo run --release --example large_sparse [UNKNOWNS]`.
 //!
-//! Dense pencils are out of reach here. Structure finds what to differentiate and which unknowns belong together; numbers verify the
-//! blocks. Two models: a chain of masses whose end is moved by a given motion (index 3, blocks of size one) and a ladder whose node
-//! voltages form one block.
+//! Dense pencils are out of reach here. Structure finds what to differentiate and which unknowns belong together;
+//! numbers verify the blocks. Two models: a chain of masses whose end is moved by a given motion (index 3, blocks of
+//! size one) and a ladder whose node voltages form one block.
 
 use std::time::Instant;
 

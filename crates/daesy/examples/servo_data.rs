@@ -1,7 +1,8 @@
 //! Makes the data of the servo: `problems/servo/servo.csv`, by the model itself at known parameters.
 //!
-//! Run it with `cargo run -p daesy --example servo_data`. The voltage is a random telegraph signal; the disturbance and the measurement
-//! errors are drawn from the distributions that the study states, at `spring.c = 20`, `motor.d = 2e-4` and `sigma = 0.1`.
+//! Run it with `cargo run -p daesy --example servo_data`. The voltage is a random telegraph signal; the disturbance and
+//! the measurement errors are drawn from the distributions that the study states, at `spring.c = 20`, `motor.d = 2e-4`
+//! and `sigma = 0.1`.
 
 use std::fmt::Write as _;
 use std::path::Path;

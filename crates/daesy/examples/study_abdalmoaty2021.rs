@@ -1,11 +1,12 @@
-//! Figures 1 and 2 of [@abdalmoaty2021]: the drag of a disturbed pendulum by prediction errors and by output errors, as box plots over the number
-//! of samples; the cost with the same random numbers for every value and with new ones.
+//! Figures 1 and 2 of [@abdalmoaty2021]: the drag of a disturbed pendulum by prediction errors and by output errors, as
+//! box plots over the number of samples; the cost with the same random numbers for every value and with new ones.
 //!
-//! As in `study_pendulum-figure1`, the experiment is the one of the authors' program [@eriksson2021]. All data sets share the known force and the
-//! model's realizations: predictions are computed once for each value of the grid, and a record of N samples is the beginning of the longest.
+//! As in `study_pendulum-figure1`, the experiment is the one of the authors' program [@eriksson2021]. All data sets
+//! share the known force and the model's realizations: predictions are computed once for each value of the grid, and a
+//! record of N samples is the beginning of the longest.
 //!
-//! `cargo xtask study abdalmoaty2021 [data sets] [samples]` writes `book/studies/abdalmoaty2021`. Expected: 6 processor minutes with 100 data sets (the default) of
-//! 50000 samples.
+//! `cargo xtask study abdalmoaty2021 [data sets] [samples]` writes `book/studies/abdalmoaty2021`. Expected: 6 processor
+//! minutes with 100 data sets (the default) of 50000 samples.
 #![forbid(unsafe_code)]
 
 #[allow(dead_code, reason = "other studies also take the printed experiment")]
@@ -75,7 +76,8 @@ fn deviation(sample: &[f64]) -> f64 {
 fn figure_1(record: &mut Record, n_sets: usize, n_samples: usize) {
     let lengths: Vec<usize> =
         [5000, 10_000, 20_000, 30_000, 40_000, 50_000].into_iter().filter(|&n| n <= n_samples).collect();
-    // Short records scatter over the whole grid and are simulated for all of it; what long ones have far from the truth need not be computed.
+    // Short records scatter over the whole grid and are simulated for all of it; what long ones have far from the truth
+    // need not be computed.
     let (short, long): (Vec<usize>, Vec<usize>) = lengths.iter().partition(|&&n| n <= N_SHORT);
     let mut output = Vec::new();
     let mut predicted = Vec::new();

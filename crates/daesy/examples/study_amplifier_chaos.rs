@@ -1,6 +1,6 @@
-//! The amplifier of [@pulch2008, sec. 4] against dense Gauss quadrature: largest errors of means and variances over the whole time span,
-//! relative to their largest values, for the linearized model with degree 5 and 2 and the nonlinear one with degree 2.
-//! Run it by `cargo xtask study amplifier_chaos`.
+//! The amplifier of [@pulch2008, sec. 4] against dense Gauss quadrature: largest errors of means and variances over the
+//! whole time span, relative to their largest values, for the linearized model with degree 5 and 2 and the nonlinear
+//! one with degree 2. Run it by `cargo xtask study amplifier_chaos`.
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,6 +1,8 @@
-//! The cascaded tanks [@schoukens2016]: a physical model with overflow from the estimation record, and a study file to apply it to another record.
+//! The cascaded tanks [@schoukens2016]: a physical model with overflow from the estimation record, and a study file to
+//! apply it to another record.
 //!
-//! `cargo xtask study cascaded-tanks` writes `book/studies/cascaded-tanks`; the record is read from `DAESY_CASES`. Expected time: 30 s.
+//! `cargo xtask study cascaded-tanks` writes `book/studies/cascaded-tanks`; the record is read from `DAESY_CASES`.
+//! Expected time: 30 s.
 #![forbid(unsafe_code)]
 
 mod study;

@@ -1,6 +1,8 @@
-//! The coupled electric drives [@wigren2017]: two experiments in one file, a sensor that does not see the sign of the speed.
+//! The coupled electric drives [@wigren2017]: two experiments in one file, a sensor that does not see the sign of the
+//! speed.
 //!
-//! `cargo xtask study coupled-drives` writes `book/studies/coupled-drives`; the record is read from `DAESY_CASES`. Expected time: 60 s.
+//! `cargo xtask study coupled-drives` writes `book/studies/coupled-drives`; the record is read from `DAESY_CASES`.
+//! Expected time: 60 s.
 #![forbid(unsafe_code)]
 
 mod study;

@@ -1,4 +1,5 @@
-//! The positioning axis EMPS [@janot2019]: inertia and friction from its reference and its command, in closed loop, beside the published values.
+//! The positioning axis EMPS [@janot2019]: inertia and friction from its reference and its command, in closed loop,
+//! beside the published values.
 //!
 //! `cargo xtask study emps` writes `book/studies/emps`; the record is read from `DAESY_CASES`. Expected time: 40 s.
 #![forbid(unsafe_code)]

@@ -1,6 +1,8 @@
-//! The gas furnace of Box and Jenkins [@box2015]: a furnace and a pipe by maximum likelihood, beside the published transfer function.
+//! The gas furnace of Box and Jenkins [@box2015]: a furnace and a pipe by maximum likelihood, beside the published
+//! transfer function.
 //!
-//! `cargo xtask study gas-furnace` writes `book/studies/gas-furnace`; the record is read from `DAESY_CASES`. Expected time: 10 s.
+//! `cargo xtask study gas-furnace` writes `book/studies/gas-furnace`; the record is read from `DAESY_CASES`. Expected
+//! time: 10 s.
 #![forbid(unsafe_code)]
 
 mod study;
@@ -8,7 +10,8 @@ mod study;
 use study::fit::{Fit, note, with_error};
 use study::{Record, digits, estimates};
 
-/// The published model: (1 - 0.57 B) y = -(0.53 + 0.37 B + 0.51 B^2) x three samples before, noise AR(2), residual variance.
+/// The published model: (1 - 0.57 B) y = -(0.53 + 0.37 B + 0.51 B^2) x three samples before, noise AR(2), residual
+/// variance.
 const PUBLISHED_VARIANCE: f64 = 0.0561;
 
 fn main() {

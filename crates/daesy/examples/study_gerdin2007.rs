@@ -1,4 +1,5 @@
-//! Sections 4 and 7 of [@gerdin2007]: an estimation problem that is not well-posed and its repair; a servo identified and its spring torque estimated.
+//! Sections 4 and 7 of [@gerdin2007]: an estimation problem that is not well-posed and its repair; a servo identified
+//! and its spring torque estimated.
 //!
 //! `cargo xtask study gerdin2007` writes `book/studies/gerdin2007`. Expected time: 10 s.
 #![forbid(unsafe_code)]

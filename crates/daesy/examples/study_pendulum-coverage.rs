@@ -1,5 +1,5 @@
-//! How often 95 % intervals of the pendulum's length hold the truth, over many artificial data sets; with `--drag`, of its drag,
-//! which takes far longer records.
+//! How often 95 % intervals of the pendulum's length hold the truth, over many artificial data sets; with `--drag`, of
+//! its drag, which takes far longer records.
 //!
 //! Arguments: number of data sets (200), of samples (500), of realizations (100).
 #![forbid(unsafe_code)]

@@ -1,8 +1,8 @@
-//! A pendulum in Cartesian coordinates over a million steps: how far the explicit and the hidden constraint are off, and how the energy
-//! drifts. `cargo xtask study pendulum-drift [STEPS]`
+//! A pendulum in Cartesian coordinates over a million steps: how far the explicit and the hidden constraint are off,
+//! and how the energy drifts. `cargo xtask study pendulum-drift [STEPS]`
 //!
-//! Constraints are returned to after every step, so that their residuals stay at rounding however long it takes. The energy is no
-//! constraint: it drifts by what the tolerance allows in each step.
+//! Constraints are returned to after every step, so that their residuals stay at rounding however long it takes. The
+//! energy is no constraint: it drifts by what the tolerance allows in each step.
 
 use std::time::Instant;
 

@@ -1,13 +1,14 @@
 //! Figure 1 of the paper: estimates from many data sets by prediction errors and by output errors.
 //!
-//! The text of [@abdalmoaty2021, sec. V] says that the length is sought; the program that the authors published with it seeks the drag, at
-//! the same true value 6.25 and with the scales of force and disturbance the other way round. Only the latter gives the bias of the
-//! output-error method that the paper reports, so that is what is computed here; `--printed` takes the text at its word.
+//! The text of [@abdalmoaty2021, sec. V] says that the length is sought; the program that the authors published with it
+//! seeks the drag, at the same true value 6.25 and with the scales of force and disturbance the other way round. Only
+//! the latter gives the bias of the output-error method that the paper reports, so that is what is computed here;
+//! `--printed` takes the text at its word.
 //!
-//! All data sets share the known force and the model's realizations, so that predictions are computed once for each value of the grid; a
-//! parabola through the three lowest points refines an estimate. The output-error bias depends on the one known force: `--forces N` repeats the
-//! output-error fits with N other forces. `--gradient N` also searches N data sets without a grid.
-//! `--write FILE` writes a data set instead.
+//! All data sets share the known force and the model's realizations, so that predictions are computed once for each
+//! value of the grid; a parabola through the three lowest points refines an estimate. The output-error bias depends on
+//! the one known force: `--forces N` repeats the output-error fits with N other forces. `--gradient N` also searches N
+//! data sets without a grid. `--write FILE` writes a data set instead.
 //!
 //! Arguments: number of samples (50000), of realizations (500), of data sets (100).
 #![forbid(unsafe_code)]

@@ -1,5 +1,5 @@
-//! Figure 2 of the paper: the cost over the length of the pendulum from 10 s of data and 20 realizations, with the same random numbers for all
-//! lengths and with new ones for each. `--write FILE` writes the data instead.
+//! Figure 2 of the paper: the cost over the length of the pendulum from 10 s of data and 20 realizations, with the same
+//! random numbers for all lengths and with new ones for each. `--write FILE` writes the data instead.
 #![forbid(unsafe_code)]
 
 mod pendulum;

@@ -1,9 +1,9 @@
 //! Are the intervals of the servo's identification right? Identifies many artificial data sets at known parameters.
 //!
-//! `cargo xtask study servo-calibration [N] [SEED]` draws N data sets (1000 with seed 1 when left out) from the model of `problems/servo` under its inputs, finds
-//! the unknowns by maximum likelihood and by an output-error fit that ignores the disturbance, and counts how often the 95 %
-//! intervals hold the truth, how far the estimates are off on average, and whether the innovations are as large as they should be.
-//! About a minute on two cores.
+//! `cargo xtask study servo-calibration [N] [SEED]` draws N data sets (1000 with seed 1 when left out) from the model
+//! of `problems/servo` under its inputs, finds the unknowns by maximum likelihood and by an output-error fit that
+//! ignores the disturbance, and counts how often the 95 % intervals hold the truth, how far the estimates are off on
+//! average, and whether the innovations are as large as they should be. About a minute on two cores.
 
 mod study;
 

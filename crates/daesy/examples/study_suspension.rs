@@ -1,5 +1,5 @@
-//! Five unknowns of a suspension from artificial data: estimates, standard errors, and how often 95 % intervals hold the truth, by the likelihood
-//! of the unscented filter.
+//! Five unknowns of a suspension from artificial data: estimates, standard errors, and how often 95 % intervals hold
+//! the truth, by the likelihood of the unscented filter.
 //!
 //! `--write FILE` writes one data set instead. Argument: number of data sets (20).
 #![forbid(unsafe_code)]

@@ -1,4 +1,5 @@
-//! How uncertain the charge of a capacitor is when its parts have tolerances: `cargo run --release --example uncertainty`.
+//! How uncertain the charge of a capacitor is when its parts have tolerances:
+//! `cargo run --release --example uncertainty`.
 use daesy::prelude::*;
 
 const CIRCUIT: &str = "model Circuit

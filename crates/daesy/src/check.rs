@@ -49,11 +49,11 @@ pub struct Check {
     pub description: Option<String>,
     /// Counts.
     pub size: Size,
-    /// What structure and numbers say; nothing when equations and unknowns do not fit.
+    /// What structure and numbers say; `None` when equations and unknowns do not fit.
     pub verdict: Option<Verdict>,
     /// What matrices say, where the model is linear and structure and start values do not give the whole answer.
     pub linear: Option<LinearVerdict>,
-    /// Whether estimation is well-posed; nothing for studies without disturbances.
+    /// Whether estimation is well-posed; `None` for studies without disturbances.
     pub stochastic: Option<Stochastic>,
     /// Findings.
     pub diagnostics: Vec<Diagnostic>,
@@ -74,7 +74,7 @@ pub struct Verdict {
     pub differentiated: Vec<Differentiated>,
     /// Number of mere equalities that are differentiated too.
     pub n_differentiated_equalities: usize,
-    /// The numeric verification; nothing when no consistent start was found.
+    /// The numeric verification; `None` when no consistent start was found.
     pub regularity: Option<Verification>,
     /// Inputs.
     pub inputs: Vec<InputFacts>,
@@ -219,7 +219,8 @@ fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<
             let verification = verify(regular, &point);
             diagnostics.extend(verification.findings.iter().map(|finding| Diagnostic::resolve(finding, &flat.sources)));
             verdict.degrees_of_freedom = verification.d;
-            // Where equations are replaced by others before they are solved, the start is theirs; experiments start apart.
+            // Where equations are replaced by others before they are solved, the start is theirs; experiments start
+            // apart.
             let row = prepared.observed(time, &start);
             let of_written = || {
                 let parameters = &start.initialized.parameters;
@@ -275,8 +276,9 @@ fn input_facts(loaded: &Loaded, prepared: &Prepared, time: f64) -> Vec<InputFact
 /// A structural index that numbers do not contradict is compared with the derivative array for models up to this size.
 const SMALL: usize = 24;
 
-/// What derivative arrays say of a nonlinear model where structure may mislead: where numbers at the start contradict it, where no
-/// start was found, and where it differentiates, which may be more than the values ask for. Nothing where they confirm it.
+/// What derivative arrays say of a nonlinear model where structure may mislead: where numbers at the start contradict
+/// it, where no start was found, and where it differentiates, which may be more than the values ask for. `None` where
+/// they confirm it.
 fn judge_by_arrays(
     loaded: &Loaded,
     prepared: &Prepared,

@@ -192,7 +192,8 @@ pub fn cost(
     }
 }
 
-/// One share of the values of a grid: for each point its value and how many realizations broke down, or nothing where it is refused.
+/// One share of the values of a grid: for each point its value and how many realizations broke down, or nothing where
+/// it is refused.
 ///
 /// # Errors
 /// As [`cost`].
@@ -284,7 +285,7 @@ fn likelihood_of<'s>(
         .map_err(|error| failure(loaded, study, start, &error))
 }
 
-/// What somebody else found at points; fails when the run was stopped.
+/// What an executor found at points; fails when the run was stopped.
 fn ask_elsewhere(elsewhere: &Elsewhere, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Failure> {
     elsewhere.evaluate(points).ok_or_else(|| Failure::Method(vec![Diagnostic::error("stopped", "the run was stopped")]))
 }
@@ -336,7 +337,7 @@ fn filter_cost(
 /// Points that are computed together, so that they share random numbers and memory stays small.
 const POINTS_TOGETHER: usize = 16;
 
-/// Points handed to somebody else at a time where a checkpoint is kept, so that it is never far behind.
+/// Points handed to an executor at a time where a checkpoint is kept, so that it is never far behind.
 const POINTS_AWAY: usize = 64;
 
 fn refused(loaded: &Loaded, study: &PredictionStudy, refusal: &PointRefusal) -> Failure {

@@ -27,8 +27,8 @@ fn called(name: &str, output: u16) -> String {
     quoted(&if output > 0 { format!("{name}.output{}", output + 1) } else { name.to_owned() })
 }
 
-/// Bytes of one expression. Written out, shared parts repeat, and a small model can have an endless text: such an expression ends with `...`,
-/// which is no Modelica.
+/// Bytes of one expression. Written out, shared parts repeat, and a small model can have an endless text: such an
+/// expression ends with `...`, which is no Modelica.
 const LONGEST_EXPRESSION: usize = 1_000_000;
 
 struct Writer<'a> {
@@ -56,8 +56,8 @@ impl Writer<'_> {
             .with_max_length(LONGEST_EXPRESSION)
     }
 
-    /// A function that is kept as a program, once per output: Modelica has no expression for the others. All of its variables
-    /// are in one array.
+    /// A function that is kept as a program, once per output: Modelica has no expression for the others. All of its
+    /// variables are in one array.
     fn function(&self, function: &Function, output: u16, text: &mut String) {
         let name = called(&function.name, output);
         let _ = writeln!(text, "function {name}");

@@ -1,8 +1,8 @@
 //! `daesy identify`: unknown parameters from data, with their uncertainty.
 //!
-//! Models that are linear in their variables are identified by maximum likelihood ([`ml`]), all others by prediction errors of
-//! simulated ensembles or by output errors (`pem`), or by the likelihood under the approximation of a filter ([`filtered`]). The
-//! result is the same for all methods.
+//! Models that are linear in their variables are identified by maximum likelihood ([`ml`]), all others by prediction
+//! errors of simulated ensembles or by output errors (`pem`), or by the likelihood under the approximation of a filter
+//! ([`filtered`]). The result is the same for all methods.
 
 mod caveats;
 mod far;

@@ -144,7 +144,8 @@ struct RegularizeArgs {
 struct UqArgs {
     #[command(flatten)]
     file: FileArgs,
-    /// Writes the polynomials in the random parameters; a FILE so written is evaluated by `daesy uq FILE --set NAME=VALUE`
+    /// Writes the polynomials in the random parameters; a FILE so written is evaluated by
+    /// `daesy uq FILE --set NAME=VALUE`
     #[arg(long, value_name = "FILE")]
     surrogate: Option<PathBuf>,
     /// Keeps what is computed; the same command run again goes on where the file ends
@@ -248,7 +249,7 @@ fn parse_count(text: &str, most: u64) -> Result<usize, String> {
 /// What a verb has to say.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The verb; nothing when none could be read.
+    /// The verb; `None` when none could be read.
     pub command: Option<String>,
     /// Full name of the model.
     pub model: Option<String>,
@@ -299,14 +300,14 @@ pub fn run<I: IntoIterator<Item = OsString>>(arguments: I) -> Status {
     edge::guard(command, || cli.verb.answer()).tell(&common)
 }
 
-/// Asks one question in this process: the answer is what the program would print for `daesy VERB FILE ARGUMENTS..`, with the
-/// source in the place of the file. Nothing is printed. Long computations stop soon after the watch says so.
+/// Asks one question in this process: the answer is what the program would print for `daesy VERB FILE ARGUMENTS..`,
+/// with the source in the place of the file. Nothing is printed. Long computations stop soon after the watch says so.
 #[must_use]
 pub fn ask(verb: &str, source: Source, arguments: &[String], watch: &Watch) -> Answer {
     ask_with(verb, source, arguments, watch, None)
 }
 
-/// The same question, with somebody else to run independent evaluations.
+/// The same question, with an executor to run independent evaluations.
 #[must_use]
 pub fn ask_with(
     verb: &str,
@@ -333,7 +334,8 @@ pub fn evaluate(
     watch: &Watch,
 ) -> Result<Vec<Vec<f64>>, Box<Answer>> {
     let verb = parse(verb, source, arguments, watch, None)?;
-    // Whoever hands out the shares uses all processors; and a process that was forked has none of the threads that others expect.
+    // Whoever hands out the shares uses all processors; and a process that was forked has none of the threads that
+    // others expect.
     match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
         Ok(pool) => pool.install(|| verb.evaluate(points)),
         Err(_) => verb.evaluate(points),

@@ -1,9 +1,11 @@
-//! `daesy regularize` for nonlinear models: the strangeness-free form (9) in the model's own words, with its states and inputs.
+//! `daesy regularize` for nonlinear models: the strangeness-free form (9) in the model's own words, with its states and
+//! inputs.
 //!
-//! The integers mu, d, a, v come from the derivative array at a consistent point [@campbell2011, hypothesis 1]; the equations come from
-//! `daesy_structure::reduction`, which differentiates and eliminates until there are as many constraints as the array has found. What cannot be written
-//! down that way is given by its linearization at the point. States and inputs are chosen anew where the user's own choice gives no
-//! regular system (sec. 2.2), or a feedback is found that makes it regular (sec. 2.3).
+//! The integers mu, d, a, v come from the derivative array at a consistent point [@campbell2011, hypothesis 1]; the
+//! equations come from `daesy_structure::reduction`, which differentiates and eliminates until there are as many
+//! constraints as the array has found. What cannot be written down that way is given by its linearization at the point.
+//! States and inputs are chosen anew where the user's own choice gives no regular system (sec. 2.2), or a feedback is
+//! found that makes it regular (sec. 2.3).
 
 use std::fmt::Write as _;
 

@@ -1,8 +1,9 @@
 //! `daesy regularize`: the strangeness-free form of a linear model, with its states and inputs.
 //!
-//! Inputs are variables of the behaviour, so that no derivative of an input is needed [@campbell2011, sec. 3]; `--given-inputs`
-//! makes them given functions instead. The states are then chosen anew where the user's own choice does not give a regular system
-//! (sec. 3.2), feed-through is removed (sec. 3.3) or a feedback is found that makes the user's own choice regular (sec. 3.4).
+//! Inputs are variables of the behaviour, so that no derivative of an input is needed [@campbell2011, sec. 3];
+//! `--given-inputs` makes them given functions instead. The states are then chosen anew where the user's own choice
+//! does not give a regular system (sec. 3.2), feed-through is removed (sec. 3.3) or a feedback is found that makes the
+//! user's own choice regular (sec. 3.4).
 
 use std::fmt::Write as _;
 
@@ -276,7 +277,8 @@ fn own(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-/// Times beside the one that was asked for, at which forcing and inputs are looked at too: what cancels at one time need not at others.
+/// Times beside the one that was asked for, at which forcing and inputs are looked at too: what cancels at one time
+/// need not at others.
 const OTHER_TIMES: [f64; 3] = [0.0, 0.3719, 1.137];
 
 /// By how much redundant equations contradict each other, relative to their terms, at the worst of several times.
@@ -299,7 +301,7 @@ fn contradiction(
     OTHER_TIMES.into_iter().filter_map(at).fold(0.0, f64::max)
 }
 
-/// The inputs of the study and their derivatives at a time; nothing if one has no value.
+/// The inputs of the study and their derivatives at a time; `None` if one has no value.
 fn given_inputs(loaded: &Loaded, model: &LinearModel, time: f64, n_derivatives: usize) -> Vec<Vec<f64>> {
     let Some(start) = start_point(loaded, time) else { return Vec::new() };
     let vars: Option<Vec<VarId>> = model.inputs.iter().map(|name| loaded.flat.find(name)).collect();

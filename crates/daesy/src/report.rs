@@ -128,7 +128,8 @@ figure svg { width: 100%; height: auto; display: block; }
 footer { margin-top: 3rem; color: var(--faint); font-size: .85rem; }
 ";
 
-/// Puts a button over every table that copies it, cells separated by tabs, as spreadsheets like it. Without scripts the tables are as before.
+/// Puts a button over every table that copies it, cells separated by tabs, as spreadsheets like it. Without scripts the
+/// tables are as before.
 const SCRIPT: &str = "\
 document.querySelectorAll('.scroll').forEach(function (box) {
   var button = document.createElement('button');

@@ -65,7 +65,8 @@ fn is_worth_repeating(error: &IntegrateError) -> bool {
 pub struct Simulator {
     original: FlatDae,
     prepared: Prepared,
-    /// The model before definitions were put in, where some were: what fails is tried again with it, and told in the words of its equations.
+    /// The model before definitions were put in, where some were: what fails is tried again with it, and told in the
+    /// words of its equations.
     complete: Option<Prepared>,
     /// Positions of the observed quantities that the table has.
     columns: Vec<usize>,
@@ -116,8 +117,8 @@ impl Simulator {
         })
     }
 
-    /// One trajectory at other values of some parameters, without its table; nothing is compiled anew. `loaded` is the model with these
-    /// values put in.
+    /// One trajectory at other values of some parameters, without its table; nothing is compiled anew. `loaded` is the
+    /// model with these values put in.
     ///
     /// # Errors
     /// Diagnostics, when the model is at fault or the method gives up.

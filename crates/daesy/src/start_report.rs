@@ -1,4 +1,5 @@
-//! Where the values at the start of a simulation come from: insisted on, guessed and kept, or computed; and which had to change.
+//! Where the values at the start of a simulation come from: insisted on, guessed and kept, or computed; and which had
+//! to change.
 
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, ValueType, VariableKind};
@@ -147,9 +148,9 @@ impl StartReport {
         report
     }
 
-    /// Where all experiments of a study start, as every verb starts them, at other values of some parameters; the values
-    /// are those of the first experiment, with what changes in any. `None` where the study estimates its start, or has
-    /// none: whoever needs it says why.
+    /// Where all experiments of a study start, as every verb starts them, at other values of some parameters; the
+    /// values are those of the first experiment, with what changes in any. `None` where the study estimates its start,
+    /// or has none: whoever needs it says why.
     #[must_use]
     pub fn of_study(loaded: &Loaded, given: &[(VarId, f64)]) -> Option<Self> {
         let mode = loaded.study.as_ref().map(|study| study.initial.mode);

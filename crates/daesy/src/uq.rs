@@ -46,9 +46,9 @@ pub struct UqSettings {
 /// The index of the model and of its expansion.
 #[derive(Clone, Debug)]
 pub struct IndexFacts {
-    /// Of the model at the means; nothing where it was not found.
+    /// Of the model at the means; `None` where it was not found.
     pub original: Option<usize>,
-    /// Of the expanded model; nothing for methods that have none.
+    /// Of the expanded model; `None` for methods that have none.
     pub expanded: Option<usize>,
     /// The sufficient conditions of the theorems.
     pub conditions: Vec<Condition>,
@@ -77,7 +77,8 @@ pub struct Moments {
 pub struct ErrorEstimate {
     /// Number of held-out samples.
     pub n_samples: usize,
-    /// By variable: root of the mean square of the error over samples and rows, relative to that of the standard deviation.
+    /// By variable: root of the mean square of the error over samples and rows, relative to that of the standard
+    /// deviation.
     pub relative: Vec<f64>,
     /// By variable: the error itself, in units of what the tolerances of the simulations allow.
     pub tolerances: Vec<f64>,
@@ -94,7 +95,7 @@ pub struct Uq {
     pub reason: Option<String>,
     /// Degree of the basis.
     pub degree: usize,
-    /// The series of every variable; nothing where samples were too few to fit one.
+    /// The series of every variable; `None` where samples were too few to fit one.
     pub surrogate: Option<Surrogate>,
     /// Sobol indices by variable, parameter and row; of samples with respect to the samples.
     pub sobol: Option<Vec<Vec<Vec<SobolIndices>>>>,
@@ -110,7 +111,7 @@ pub struct Uq {
     pub bands: Vec<Band>,
     /// Index.
     pub index: IndexFacts,
-    /// Whether the start values (x_0, 0, .. 0) are consistent; nothing for methods without expansion.
+    /// Whether the start values (x_0, 0, .. 0) are consistent; `None` for methods without expansion.
     pub initial_consistent: Option<bool>,
     /// How the start was made.
     pub start: &'static str,
@@ -222,8 +223,8 @@ pub struct PointRuns {
     pub values: Vec<PointValues>,
 }
 
-/// Simulates a study's model at given values of its random parameters, in the order of `[random]`: what other tools that choose points of their own
-/// need.
+/// Simulates a study's model at given values of its random parameters, in the order of `[random]`: what other tools
+/// that choose points of their own need.
 ///
 /// # Errors
 /// Diagnostics, when the model or study is at fault or the method gives up at a point.
@@ -344,7 +345,7 @@ fn galerkin(
 /// Most polynomials of an adaptive basis of an expanded model.
 const MAX_ADAPTIVE_TERMS: usize = 2000;
 
-/// The basis with the neighbours of polynomials whose coefficients are still large; nothing when there are none.
+/// The basis with the neighbours of polynomials whose coefficients are still large; `None` when there are none.
 fn grow(
     request: &Request,
     basis: &Basis,
@@ -508,8 +509,8 @@ fn germs(request: &Request, basis: &Basis, method: Method, n: usize) -> Result<V
 /// An adaptive grid is found on the way: its simulations are more accurate by this factor.
 const ADAPTIVE_SHARPENING: f64 = 100.0;
 
-/// By how much errors of single simulations may grow on their way into the coefficients of a series: the largest sum of absolute weights. It
-/// is one for tensor grids of Gauss points; weights of sparse grids have both signs.
+/// By how much errors of single simulations may grow on their way into the coefficients of a series: the largest sum of
+/// absolute weights. It is one for tensor grids of Gauss points; weights of sparse grids have both signs.
 fn amplification(request: &Request, basis: &Basis) -> Result<f64, Failure> {
     if request.basis == BasisKind::Adaptive {
         return Ok(ADAPTIVE_SHARPENING);
@@ -518,7 +519,8 @@ fn amplification(request: &Request, basis: &Basis) -> Result<f64, Failure> {
     Ok(sums.fold(1.0, f64::max))
 }
 
-/// The ensemble of a method: samples side by side for Monte Carlo methods, simulations accurate enough for the grid of a collocation.
+/// The ensemble of a method: samples side by side for Monte Carlo methods, simulations accurate enough for the grid of
+/// a collocation.
 fn ensemble_for(loaded: &Loaded, request: &Request, basis: &Basis, method: Method) -> Result<Ensemble, Failure> {
     let ensemble = Ensemble::new(loaded, request, &basis.means()?)?;
     match method {
@@ -688,8 +690,8 @@ fn doubtful_series(answer: &Uq) -> Option<Finding> {
         .iter()
         .enumerate()
         .filter(|(at, _)| {
-            // What the simulations themselves may be off by says nothing about the series. Derivatives are rougher than what they are
-            // derivatives of; they show in the table of errors.
+            // What the simulations themselves may be off by says nothing about the series. Derivatives are rougher than
+            // what they are derivatives of; they show in the table of errors.
             error.tolerances[*at] > SIMULATION_ERROR && !answer.variables[*at].starts_with("der(")
         })
         .max_by(|a, b| a.1.total_cmp(b.1))?;

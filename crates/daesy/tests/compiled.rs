@@ -1,5 +1,5 @@
-//! Compiled models equal the reference evaluator: on random models every part, value by value, scalar and in lanes, within a
-//! running bound on the rounding errors of its own operations.
+//! Compiled models equal the reference evaluator: on random models every part, value by value, scalar and in lanes,
+//! within a running bound on the rounding errors of its own operations.
 
 use std::fmt::Write as _;
 
@@ -84,8 +84,8 @@ fn rounded(value: f64, spread: f64) -> Bounded {
     Bounded { value, error: UNITS * value.abs() + 1.1 * spread + f64::MIN_POSITIVE }
 }
 
-/// Evaluates an expression with a running error bound: the spread of an operation is its largest change when its arguments move to
-/// the ends of their own bounds.
+/// Evaluates an expression with a running error bound: the spread of an operation is its largest change when its
+/// arguments move to the ends of their own bounds.
 fn bounded(
     graph: &Graph,
     root: ExprId,
@@ -358,8 +358,8 @@ fn point_at<'a>(states: &'a [f64], unknowns: &'a [f64], parameters: &'a [f64]) -
     Point { time: 0.5, states, unknowns, parameters, inputs: &[], modes: &[] }
 }
 
-/// Unknowns in closed form satisfy the equations at random points, in a double pendulum whose mass matrix turns with it, and a system with
-/// a nonlinear block has none.
+/// Unknowns in closed form satisfy the equations at random points, in a double pendulum whose mass matrix turns with
+/// it, and a system with a nonlinear block has none.
 #[test]
 fn unknowns_in_closed_form_satisfy_the_equations() {
     let text = "model M
@@ -440,8 +440,8 @@ impl Inputs for Force {
     }
 }
 
-/// A system that has been simulated often takes whole steps, projections and parts by programs and machine code: not a bit of the trajectory
-/// may change by that.
+/// A system that has been simulated often takes whole steps, projections and parts by programs and machine code: not a
+/// bit of the trajectory may change by that.
 #[test]
 fn trajectories_do_not_depend_on_what_ran_before() {
     let text = "model M
@@ -483,7 +483,8 @@ end M;";
     }
 }
 
-/// A step back to the constraints satisfies them to first order, and no step that does so is shorter: it is a combination of their gradients.
+/// A step back to the constraints satisfies them to first order, and no step that does so is shorter: it is a
+/// combination of their gradients.
 #[test]
 fn steps_back_to_constraints_are_the_shortest() {
     let text = "model M

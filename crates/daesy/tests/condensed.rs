@@ -29,7 +29,8 @@ fn velocities_and_forces_are_put_in() {
     assert_eq!(condensed.eliminated.len(), 4);
 }
 
-/// In a long ladder each current is its neighbour and one more: put into each other they would be sums over the whole ladder.
+/// In a long ladder each current is its neighbour and one more: put into each other they would be sums over the whole
+/// ladder.
 #[test]
 fn definitions_do_not_add_up_along_a_ladder() {
     let text = "model L constant Integer n = 400; Real v[n](each start=0, each fixed=true); Real i[n]; Real j[n]; \

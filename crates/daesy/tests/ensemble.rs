@@ -170,7 +170,8 @@ fn force(point: usize) -> f64 {
     0.05 * (1.1 * time).sin() + 0.04 * (2.3 * time + 1.0).cos()
 }
 
-/// The pendulum whose drag is sought, with samples every 0.1 s; the disturbance ten times as strong as in the study, so that it shows soon.
+/// The pendulum whose drag is sought, with samples every 0.1 s; the disturbance ten times as strong as in the study, so
+/// that it shows soon.
 fn drag_study(n_samples: usize, n_realizations: u64, noise_step: f64, rtol: f64) -> PredictionStudy {
     let n_points = 10 * n_samples + 1;
     let is_sample = |at: usize| at > 0 && at.is_multiple_of(10);
@@ -194,7 +195,8 @@ fn drag_study(n_samples: usize, n_realizations: u64, noise_step: f64, rtol: f64)
     PredictionStudy::of(&loaded, 5).unwrap_or_else(|errors| panic!("{errors:?}"))
 }
 
-/// Angles of one realization by small steps of both the disturbance and the pendulum in its angle, with other random numbers.
+/// Angles of one realization by small steps of both the disturbance and the pendulum in its angle, with other random
+/// numbers.
 fn fine_steps(random: &mut fastrand::Rng, n_samples: usize) -> Vec<f64> {
     const PER_POINT: usize = 20;
     let h = 0.01 / PER_POINT as f64;

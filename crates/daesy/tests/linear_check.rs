@@ -1,4 +1,5 @@
-//! `daesy check` on linear studies: singular and time-varying models, well-posed and ill-posed estimation, large sparse models.
+//! `daesy check` on linear studies: singular and time-varying models, well-posed and ill-posed estimation, large sparse
+//! models.
 
 use std::path::{Path, PathBuf};
 
@@ -116,7 +117,8 @@ fn fewer_equations_than_variables_leave_variables_free() {
     assert!(linear.free_variables.contains(&"z3".to_owned()));
 }
 
-/// A chain of masses between two walls, the last one moved by a given motion: index 3 at its end, thousands of variables.
+/// A chain of masses between two walls, the last one moved by a given motion: index 3 at its end, thousands of
+/// variables.
 fn chain_model(n: usize) -> String {
     format!(
         "model Chain\n  constant Integer n = {n};\n  parameter Real c = 4;\n  parameter Real d = 0.1;\n  input Real motion;\n  Real x[n];\n  Real v[n];\n\
@@ -145,7 +147,8 @@ fn a_chain_of_ten_thousand_variables_is_judged_by_structure_and_blocks() {
     std::fs::remove_dir_all(&folder).expect("removable");
 }
 
-/// The heat equation on a rod of `n` cells, both ends insulated, and the mean of its ends; the three ways to write matrices.
+/// The heat equation on a rod of `n` cells, both ends insulated, and the mean of its ends; the three ways to write
+/// matrices.
 struct Rod {
     n: usize,
 }

@@ -135,8 +135,8 @@ fn an_impulse_at_the_start_moves_the_state_of_a_lag() {
 
 #[test]
 fn time_varying_constraints_move_the_multiplier_by_their_own_rate() {
-    // x1' = l, x2' = l, 0 = t x1 + x2 - u: after a step at t = 1 both x are 1/(1 + t) and l is -1/(1 + t)^2. With frozen
-    // coefficients l would not jump at all.
+    // x1' = l, x2' = l, 0 = t x1 + x2 - u: after a step at t = 1 both x are 1/(1 + t) and l is -1/(1 + t)^2. With
+    // frozen coefficients l would not jump at all.
     let trajectory = run(&format!(
         "[linear]\nE = [[1, 0, 0], [0, 1, 0], [0, 0, 0]]\nF = [[0, 0, 1], [0, 0, 1], [\"time\", 1, 0]]\nG = [[0], [0], [-1]]\n\
          names = {{ z = [\"x1\", \"x2\", \"l\"], u = [\"u\"] }}\n\
@@ -186,8 +186,8 @@ fn an_impulse_on_a_nonlinear_model_adds_its_area() {
     std::fs::remove_dir_all(&folder).expect("removable");
 }
 
-/// z1' + z2' = -z1, z1' + z2' = z2 - u: structure sees an ordinary differential equation, but z1 + z2 = u, hence z1 = -u' and
-/// z2 = u + u'.
+/// z1' + z2' = -z1, z1' + z2' = z2 - u: structure sees an ordinary differential equation, but z1 + z2 = u, hence z1 =
+/// -u' and z2 = u + u'.
 fn misleading(input: &str) -> Trajectory {
     run(&format!(
         "[linear]\nE = [[1, 1], [1, 1]]\nF = [[-1, 0], [0, 1]]\nG = [[0], [-1]]\n[inputs]\nu1 = {input}\n{SPAN}"

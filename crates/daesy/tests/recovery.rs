@@ -1,5 +1,5 @@
-//! Alias elimination on random models with hidden equalities: whatever is eliminated, every equation of the flat model holds for the
-//! values that are reported.
+//! Alias elimination on random models with hidden equalities: whatever is eliminated, every equation of the flat model
+//! holds for the values that are reported.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,8 @@ use daesy_structure::regularize;
 use daesy_system::{DaeSystem, Part, Point};
 use rustc_hash::FxHashMap;
 
-/// A core of states and unknowns whose variables hide behind chains of equal and opposite names, constants and an input.
+/// A core of states and unknowns whose variables hide behind chains of equal and opposite names, constants and an
+/// input.
 struct Hidden {
     text: String,
     n_equalities: usize,
@@ -149,7 +150,8 @@ fn every_equation_holds_for_the_reported_values() {
     }
 }
 
-/// Equations of a chain are found in any order: v[i] = v[i + 1] + p with the known end last or first, and equal variables in long chains.
+/// Equations of a chain are found in any order: v[i] = v[i + 1] + p with the known end last or first, and equal
+/// variables in long chains.
 #[test]
 fn long_chains_are_eliminated_in_either_direction() {
     for reversed in [false, true] {

@@ -50,7 +50,8 @@ fn rows_with(system: &CompiledSystem, parameter: u32, value: f64, options: &Simu
     options.output_times.iter().map(|time| simulation.rows[row_at(time)].clone()).collect()
 }
 
-/// Sensitivities with respect to named parameters equal central differences to `accuracy`, relative to the largest of each.
+/// Sensitivities with respect to named parameters equal central differences to `accuracy`, relative to the largest of
+/// each.
 fn compare_with_differences(system: &CompiledSystem, names: &[&str], options: &SimulateOptions, accuracy: f64) {
     let description = system.description();
     let parameters = system.parameter_values(&[]).unwrap();
@@ -131,7 +132,8 @@ fn a_pendulum_follows_gravity_and_length() {
     }
 }
 
-/// The start values of an index-3 system: moving x along the circle moves y, and energy changes by the work against gravity.
+/// The start values of an index-3 system: moving x along the circle moves y, and energy changes by the work against
+/// gravity.
 #[test]
 fn a_pendulum_follows_its_start() {
     let text = "model Pendulum Real x(start=0.6, fixed=true); Real y(start=-0.8); Real vx(start=0, fixed=true); Real vy; \
@@ -181,8 +183,8 @@ impl Inputs for Nothing {
     }
 }
 
-/// Sensitivities of a system with events with respect to all of its named parameters, and central differences of tight simulations;
-/// output times must not be those of events.
+/// Sensitivities of a system with events with respect to all of its named parameters, and central differences of tight
+/// simulations; output times must not be those of events.
 fn compare_across_events(text: &str, names: &[&str], stop: f64, times: &[f64], n_events: usize) {
     let system = compiled_with_events(text);
     let mut options = options(stop, times);
@@ -313,8 +315,8 @@ fn derivatives_cross_the_impact_of_a_pendulum_of_index_three() {
     );
 }
 
-/// At rest there is nothing to see for steps of a trajectory, but its change in the parameter oscillates: x' = v, v' = -w^2 (x - p) at
-/// x = p has dx/dp = 1 - cos(w t).
+/// At rest there is nothing to see for steps of a trajectory, but its change in the parameter oscillates: x' = v, v' =
+/// -w^2 (x - p) at x = p has dx/dp = 1 - cos(w t).
 #[test]
 fn steps_follow_the_changes_too() {
     let text = "model M parameter Real p = 2; parameter Real w = 3; Real x(start=2, fixed=true); Real v(start=0, fixed=true); \

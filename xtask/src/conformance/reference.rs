@@ -1,4 +1,5 @@
-//! Reference results of a library: a folder for each example with a table, the signals that count and how it was simulated.
+//! Reference results of a library: a folder for each example with a table, the signals that count and how it was
+//! simulated.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

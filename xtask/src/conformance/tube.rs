@@ -1,9 +1,9 @@
 //! Whether one trajectory lies in the tube around another.
 //!
 //! The tube around a reference `r(t)` is all points within `TOLERANCE` of the time span to the left and right of it and
-//! within `TOLERANCE` of its range, and 1e-4 of its size, above and below. Of the first instant only the last row counts
-//! and of the last instant only the first: programs differ in whether they write the iteration of an event at the start,
-//! and in whether an event at the very end still happens.
+//! within `TOLERANCE` of its range, and 1e-4 of its size, above and below. Of the first instant only the last row
+//! counts and of the last instant only the first: programs differ in whether they write the iteration of an event at
+//! the start, and in whether an event at the very end still happens.
 
 /// Of the time span, and of the range of a signal.
 const TOLERANCE: f64 = 2e-3;

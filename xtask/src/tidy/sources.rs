@@ -11,8 +11,8 @@ const UNSAFE_CRATE: &str = "daesy-compile";
 /// Crates in which files, processes and the terminal live.
 const CRATES_WITH_DOORS: [&str; 2] = ["daesy", "daesy-py"];
 
-/// Files below the facade that read: packages over folders and MODELICAPATH, because the language says which; studies, their data and how much
-/// memory there is.
+/// Files below the facade that read: packages over folders and MODELICAPATH, because the language says which; studies,
+/// their data and how much memory there is.
 const FILES_WITH_DOORS: [&str; 6] = [
     "crates/daesy-model/src/file.rs",
     "crates/daesy-model/src/library.rs",

@@ -1,20 +1,21 @@
 //! The exact law of a channel between grid points.
 //!
-//! Given chi at both ends of a span of length 2 d, its value in the middle is normal: with F, Q over d and S = F Q F' + Q over 2 d
+//! Given chi at both ends of a span of length 2 d, its value in the middle is normal: with F, Q over d and S = F Q F' +
+//! Q over 2 d
 //!
 //! ```text
 //! mean = (F - G F F) chi_0 + G chi_1,   G = Q F' S^-1,     covariance = Q - G F Q
 //! ```
 //!
-//! Halving again and again gives the process at every dyadic point of an interval, in whatever order points are asked for, since the
-//! random numbers of a point belong to its place in the tree ([`super::philox::Purpose::Between`]). Components of one channel stay
-//! correlated, and so do signals that share channels.
+//! Halving again and again gives the process at every dyadic point of an interval, in whatever order points are asked
+//! for, since the random numbers of a point belong to its place in the tree ([`super::philox::Purpose::Between`]).
+//! Components of one channel stay correlated, and so do signals that share channels.
 
 use super::channel::{Channel, over_span};
 use super::jet::JetMatrix;
 
-/// Halvings of an interval; inside the spans that are left, of 1/256 of the grid step, values lie on straight lines. More would be paid
-/// for in digits: the weights of the ends grow with each level and nearly cancel.
+/// Halvings of an interval; inside the spans that are left, of 1/256 of the grid step, values lie on straight lines.
+/// More would be paid for in digits: the weights of the ends grow with each level and nearly cancel.
 pub const MAX_DEPTH: usize = 8;
 
 /// How the middle of a span follows from its ends.

@@ -9,9 +9,9 @@
 //!                                                                                          [       1 -a_(n-1) ]
 //! ```
 //!
-//! with a the characteristic polynomial of A. The pair (A_c, e_1) is controllable whatever A and b are, so that the covariance of chi
-//! over any step is positive definite and its Cholesky factor smooth; where a parameter makes b vanish, or the filter lose a mode,
-//! only K becomes singular, and K enters linearly. Time is counted in grid steps.
+//! with a the characteristic polynomial of A. The pair (A_c, e_1) is controllable whatever A and b are, so that the
+//! covariance of chi over any step is positive definite and its Cholesky factor smooth; where a parameter makes b
+//! vanish, or the filter lose a mode, only K becomes singular, and K enters linearly. Time is counted in grid steps.
 
 use faer::Mat;
 

@@ -52,8 +52,8 @@ impl JetMatrix {
         self.map(|matrix| matrix.transpose().to_owned())
     }
 
-    /// The lower triangular L with L L' = self, and its derivatives: dL = L low(L^-1 dS L^-T), `low` the lower triangle with half
-    /// the diagonal [@giles2008, sec. 2.2]. `None` if the matrix is not positive definite.
+    /// The lower triangular L with L L' = self, and its derivatives: dL = L low(L^-1 dS L^-T), `low` the lower triangle
+    /// with half the diagonal [@giles2008, sec. 2.2]. `None` if the matrix is not positive definite.
     #[must_use]
     pub fn cholesky(&self) -> Option<Self> {
         let n = self.value.nrows();

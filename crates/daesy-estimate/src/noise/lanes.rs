@@ -115,8 +115,8 @@ impl Innovations {
     }
 }
 
-/// Intervals that are computed at once when nobody shares them; a power of 2, and small, since what they leave has to stay next to the
-/// processor.
+/// Intervals that are computed at once when nobody shares them; a power of 2, and small, since what they leave has to
+/// stay next to the processor.
 const FEW: usize = 4;
 
 impl Disturbances for ShapedNoise {
@@ -305,7 +305,8 @@ struct PathRow {
     values: Vec<f64>,
 }
 
-/// The components of all channels, and sums of them, chunk by chunk of the grid. Points of parameters with the same filters share them.
+/// The components of all channels, and sums of them, chunk by chunk of the grid. Points of parameters with the same
+/// filters share them.
 struct Paths<'p> {
     channels: &'p [Channel],
     innovations: Rc<RefCell<Innovations>>,
@@ -477,8 +478,8 @@ impl<'p> Paths<'p> {
         }
     }
 
-    /// `target = sum of matrix * source + factor * numbers` for the components `at..at + order` of a channel, with derivatives; the
-    /// numbers are the last of the sources.
+    /// `target = sum of matrix * source + factor * numbers` for the components `at..at + order` of a channel, with
+    /// derivatives; the numbers are the last of the sources.
     fn sums(&self, matrices: &[&JetMatrix], factor: Option<&JetMatrix>, at: usize, order: usize) -> Vec<RowSum> {
         let mut sums = Vec::new();
         for i in 0..order {

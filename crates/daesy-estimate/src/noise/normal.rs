@@ -4,8 +4,9 @@
 //! a = sqrt(-2 ln u1) cos(2 pi u2),     b = sqrt(-2 ln u1) sin(2 pi u2)
 //! ```
 //!
-//! Logarithm, sine and cosine are polynomials in additions, products, quotients and fused products, each rounded as IEEE 754 says, so
-//! that every machine gives the same bits; their error is a few units in the last place, far below what a sample could show.
+//! Logarithm, sine and cosine are polynomials in additions, products, quotients and fused products, each rounded as
+//! IEEE 754 says, so that every machine gives the same bits; their error is a few units in the last place, far below
+//! what a sample could show.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -68,8 +69,8 @@ pub struct Draw {
     pub purpose: u32,
 }
 
-/// Writes two rows of normal numbers, one number in each for each realization, for each of many draws, with the instructions this
-/// machine has. `draws` says which draw the k-th pair of rows is.
+/// Writes two rows of normal numbers, one number in each for each realization, for each of many draws, with the
+/// instructions this machine has. `draws` says which draw the k-th pair of rows is.
 pub fn fill(draws: impl Fn(usize) -> Draw, realizations: &[u32], rows: &mut [f64]) {
     if realizations.is_empty() || rows.is_empty() {
         return;

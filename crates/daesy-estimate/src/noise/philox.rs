@@ -4,13 +4,14 @@
 
 pub use daesy_random::philox::{MULTIPLIERS, key, philox, philox_words, round_key};
 
-/// What a group of random numbers is for. Two numbers of the same purpose, step, realization, experiment and pair are the same.
+/// What a group of random numbers is for. Two numbers of the same purpose, step, realization, experiment and pair are
+/// the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
     /// Innovations from one grid point to the next.
     Innovation,
-    /// A point between two grid points, by its number in the binary tree over the interval: 1 is the middle, 2 n and 2 n + 1 are the
-    /// middles of the halves on either side of n.
+    /// A point between two grid points, by its number in the binary tree over the interval: 1 is the middle, 2 n and 2
+    /// n + 1 are the middles of the halves on either side of n.
     Between(u32),
     /// The state of a filter at the start.
     Start,

@@ -8,7 +8,8 @@ use super::channel::{Channel, ChannelProblem, characteristic_polynomial, over_sp
 use super::jet::JetMatrix;
 use crate::discretize::{ContinuousModel, stationary_covariance};
 
-/// A shaping filter `dx = A x dt + B dz`, `w = C x` with unit white noise, and its derivatives along the directions of a search.
+/// A shaping filter `dx = A x dt + B dz`, `w = C x` with unit white noise, and its derivatives along the directions of
+/// a search.
 #[derive(Clone, Debug)]
 pub struct ShapingFilter {
     /// A.
@@ -90,7 +91,8 @@ pub struct InterpolationError {
 }
 
 impl DiscreteProcess {
-    /// Brings filters to a grid. Outputs are, filter by filter and signal by signal, the signal and the derivatives needed of it.
+    /// Brings filters to a grid. Outputs are, filter by filter and signal by signal, the signal and the derivatives
+    /// needed of it.
     ///
     /// # Errors
     /// When a derivative does not exist, or a law.
@@ -245,7 +247,8 @@ impl DiscreteProcess {
         })
     }
 
-    /// How far straight lines are from the process, for each output row; channels without a stationary law are left out.
+    /// How far straight lines are from the process, for each output row; channels without a stationary law are left
+    /// out.
     ///
     /// With P the stationary covariance, F and Q over half a step, the error in the middle is
     /// r (F - (I + F F) / 2) chi + r (I - F / 2) z_1 - r z_2 / 2 with z_1, z_2 of covariance Q.

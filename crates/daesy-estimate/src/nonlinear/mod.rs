@@ -1,11 +1,12 @@
 //! State estimation for nonlinear models under disturbances, on the regularized equations.
 //!
-//! The state of a filter is that of the model's independent states and of the disturbances' channels together. Between points of the
-//! disturbance grid every point that stands for the distribution follows the model itself, constraints included; new noise enters the
-//! channels at grid points. Algebraic variables are observed like measurements.
+//! The state of a filter is that of the model's independent states and of the disturbances' channels together. Between
+//! points of the disturbance grid every point that stands for the distribution follows the model itself, constraints
+//! included; new noise enters the channels at grid points. Algebraic variables are observed like measurements.
 //!
-//! [`moments`] keeps a mean and a covariance, by points around the mean (unscented, [@julier2004]) or by derivatives (extended), and
-//! smooths backwards [@sarkka2013, ch. 9 and 10]; [`particle`] keeps many weighted realizations [@gordon1993].
+//! [`moments`] keeps a mean and a covariance, by points around the mean (unscented, [@julier2004]) or by derivatives
+//! (extended), and smooths backwards [@sarkka2013, ch. 9 and 10]; [`particle`] keeps many weighted realizations
+//! [@gordon1993].
 
 mod given;
 pub mod moments;
@@ -81,13 +82,15 @@ pub struct StateEstimates {
     pub innovations: Vec<f64>,
     /// Their standard deviations.
     pub innovation_std: Vec<f64>,
-    /// `[(sample * n_measured + row) * n_measured + column]`: their covariances, NaN where missing; empty where a filter has none.
+    /// `[(sample * n_measured + row) * n_measured + column]`: their covariances, NaN where missing; empty where a
+    /// filter has none.
     pub innovation_covariances: Vec<f64>,
     /// What it rests on.
     pub approximation: Approximation,
 }
 
-/// The directions of the extended filter: one for each carried state and component of the channels, all inputs of disturbances moving.
+/// The directions of the extended filter: one for each carried state and component of the channels, all inputs of
+/// disturbances moving.
 #[must_use]
 pub fn state_directions(n_states: usize, n_components: usize, inputs: &[u32]) -> Vec<Direction> {
     (0..n_states + n_components).map(|_| Direction { parameters: Vec::new(), inputs: inputs.to_vec() }).collect()

@@ -6,8 +6,8 @@
 //! smooth    G = C P'^-1,  m_s = m + G (m_s+ - m'),  P_s = P + G (P_s+ - P') G'
 //! ```
 //!
-//! Moments are those of 2 n points m +- sqrt(n) columns of P^(1/2), or those of the linear map at the mean. Covariances are singular
-//! where constraints hold; roots and inverses are taken on what is left.
+//! Moments are those of 2 n points m +- sqrt(n) columns of P^(1/2), or those of the linear map at the mean. Covariances
+//! are singular where constraints hold; roots and inverses are taken on what is left.
 
 use daesy_integrate::ensemble::{Walk, Wanted};
 use daesy_system::Watch;

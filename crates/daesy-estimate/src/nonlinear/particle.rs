@@ -1,7 +1,7 @@
 //! A particle filter: many realizations, weighted by how well they explain the measurements [@gordon1993].
 //!
-//! Particles follow the model with noise of their own; where weights degenerate, particles are drawn again in proportion to them, by
-//! systematic sampling. What is smoothed are the paths that survive to the end.
+//! Particles follow the model with noise of their own; where weights degenerate, particles are drawn again in
+//! proportion to them, by systematic sampling. What is smoothed are the paths that survive to the end.
 
 use daesy_integrate::ensemble::{Walk, Wanted};
 use daesy_system::Watch;

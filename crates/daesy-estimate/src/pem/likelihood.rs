@@ -8,9 +8,10 @@
 //! I_ij   = sum of  e_i' S^-1 e_j + 1/2 tr(S^-1 S_i S^-1 S_j)                    expected information
 //! ```
 //!
-//! as for linear models [@gerdin2007]. The derivatives e_i and S_i are central differences of whole filter runs: unlike those of
-//! predictions and of the exact filter they carry an error of relative size 1e-7, which is far below that of the approximation itself.
-//! Errors of successive samples are independent under the model, so that products of scores need no lags.
+//! as for linear models [@gerdin2007]. The derivatives e_i and S_i are central differences of whole filter runs: unlike
+//! those of predictions and of the exact filter they carry an error of relative size 1e-7, which is far below that of
+//! the approximation itself. Errors of successive samples are independent under the model, so that products of scores
+//! need no lags.
 
 use daesy_system::Watch;
 use faer::Mat;

@@ -19,7 +19,8 @@ pub struct PredictionObjective<'p, 'a> {
 }
 
 impl PredictionObjective<'_, '_> {
-    /// Gradient and Gauss-Newton matrix of the cost: g = -2/N sum S' e, H = 2/N sum S' S with S the weighted derivatives.
+    /// Gradient and Gauss-Newton matrix of the cost: g = -2/N sum S' e, H = 2/N sum S' S with S the weighted
+    /// derivatives.
     #[must_use]
     pub fn expansion(problem: &PredictionProblem<'_>, prediction: &Prediction) -> Expansion {
         let errors = problem.errors(prediction);
@@ -82,8 +83,8 @@ pub struct SearchTrace {
     pub n_realizations: usize,
 }
 
-/// A search whose number of realizations grows as it converges: the first m realizations are the same for every m, so that each
-/// stage starts near its end.
+/// A search whose number of realizations grows as it converges: the first m realizations are the same for every m, so
+/// that each stage starts near its end.
 pub struct GrowingSearch<'p, 'a> {
     /// What is predicted.
     pub problem: &'p PredictionProblem<'a>,
@@ -108,8 +109,8 @@ impl GrowingSearch<'_, '_> {
         stages
     }
 
-    /// When a stage ends: early ones need no more digits than their own Monte Carlo error leaves meaning to. A single trajectory costs so
-    /// little that a long valley may be followed to its end.
+    /// When a stage ends: early ones need no more digits than their own Monte Carlo error leaves meaning to. A single
+    /// trajectory costs so little that a long valley may be followed to its end.
     #[must_use]
     pub fn options(is_last: bool, n_realizations: usize) -> SearchOptions {
         SearchOptions {

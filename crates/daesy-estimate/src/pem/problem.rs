@@ -171,8 +171,8 @@ pub(super) struct Prepared {
 }
 
 impl<'a> PredictionProblem<'a> {
-    /// Compiles the model for an ensemble. `observed` are the measured quantities, `slots` the model's inputs that the outputs of the
-    /// filters drive, and `reference` a point of unknowns at which the method is chosen.
+    /// Compiles the model for an ensemble. `observed` are the measured quantities, `slots` the model's inputs that the
+    /// outputs of the filters drive, and `reference` a point of unknowns at which the method is chosen.
     ///
     /// # Errors
     /// When the reference has no prediction.
@@ -361,7 +361,8 @@ impl<'a> PredictionProblem<'a> {
         Ok(Prepared { point: EnsemblePoint { parameters, tangents, starts }, process })
     }
 
-    /// Parameters with their tangents where starts determine some of them: one value each for all realizations of all experiments.
+    /// Parameters with their tangents where starts determine some of them: one value each for all realizations of all
+    /// experiments.
     fn parameters_of_starts(&self, starts: &[EnsembleStart]) -> Result<(Vec<f64>, Vec<Vec<f64>>), PointRefusal> {
         let mut all = starts.iter().flat_map(|start| &start.lanes);
         let Some(first) = all.next() else {
@@ -504,7 +505,8 @@ impl<'a> PredictionProblem<'a> {
         Ok(self.prediction(results.swap_remove(0), self.n_unknowns()))
     }
 
-    /// For each functional of the observed rows and their derivatives, its value for each realization, experiments added up.
+    /// For each functional of the observed rows and their derivatives, its value for each realization, experiments
+    /// added up.
     pub(super) fn functionals(
         &self,
         theta: &[f64],
@@ -525,7 +527,8 @@ impl<'a> PredictionProblem<'a> {
         Ok(sums)
     }
 
-    /// Outputs of single realizations, without measurement errors: `[realization][experiment][sample * n_outputs + output]`.
+    /// Outputs of single realizations, without measurement errors:
+    /// `[realization][experiment][sample * n_outputs + output]`.
     ///
     /// # Errors
     /// When the point has no prediction.

@@ -1,20 +1,22 @@
 //! How uncertain a minimum of the prediction-error cost is.
 //!
-//! At the minimum, sum over k of S_k' e_k = 0 with S the derivatives of the predictions and e the errors, both weighted. To first order
+//! At the minimum, sum over k of S_k' e_k = 0 with S the derivatives of the predictions and e the errors, both
+//! weighted. To first order
 //!
 //! ```text
 //! cov theta = H^-1 V H^-1,   H = sum S_k' S_k,   V = cov(sum S_k' e_k)
 //! ```
 //!
-//! The errors are anything but independent: a disturbance lives on from sample to sample. With a model of the disturbances V is known
-//! from the realizations themselves. With a_m = sum S_k' y_k^(m) and b_m = -sum (dy_k^(m))' e_k, one number each per realization,
+//! The errors are anything but independent: a disturbance lives on from sample to sample. With a model of the
+//! disturbances V is known from the realizations themselves. With a_m = sum S_k' y_k^(m) and b_m = -sum (dy_k^(m))'
+//! e_k, one number each per realization,
 //!
 //! ```text
 //! V = cov(a) + cov(a + b) / M + sum S_k' R S_k
 //! ```
 //!
-//! the data's own disturbance, the Monte Carlo error of finite M in predictions and derivatives, and the measurement errors. Without
-//! disturbances V is estimated from the errors with Bartlett weights over lags [@andrews1991].
+//! the data's own disturbance, the Monte Carlo error of finite M in predictions and derivatives, and the measurement
+//! errors. Without disturbances V is estimated from the errors with Bartlett weights over lags [@andrews1991].
 
 use daesy_system::Watch;
 use faer::Mat;
@@ -53,8 +55,8 @@ pub struct PredictionUncertainty {
 const FLAT: f64 = 1e-12;
 
 impl PredictionUncertainty {
-    /// The uncertainty at a minimum. `nominal` are typical sizes of the unknowns, `variances` those of the measurement errors per
-    /// output where known, `is_fixed` tells unknowns at bounds.
+    /// The uncertainty at a minimum. `nominal` are typical sizes of the unknowns, `variances` those of the measurement
+    /// errors per output where known, `is_fixed` tells unknowns at bounds.
     ///
     /// # Errors
     /// When the point has no prediction.
@@ -219,7 +221,8 @@ fn pair_means(rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
     rows.iter().map(|row| row.chunks(2).map(|pair| pair.iter().sum::<f64>() / pair.len() as f64).collect()).collect()
 }
 
-/// V from the errors at hand: sums of products over lags, with Bartlett weights up to a lag that follows from the autocorrelation.
+/// V from the errors at hand: sums of products over lags, with Bartlett weights up to a lag that follows from the
+/// autocorrelation.
 fn autocorrelated(
     problem: &PredictionProblem<'_>,
     errors: &[Vec<f64>],

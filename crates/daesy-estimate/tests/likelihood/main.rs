@@ -40,7 +40,8 @@ fn dense_log_likelihood(model: &RandomModel, theta: &[f64], start: StartMode) ->
     total
 }
 
-/// `log |det X_1|` of the first values that determine the start; at each sample those of largest leverage given the ones before.
+/// `log |det X_1|` of the first values that determine the start; at each sample those of largest leverage given the
+/// ones before.
 fn unit_of_the_start(joint: &random_model::Joint, values: &[(usize, f64)]) -> f64 {
     let (n, q) = (joint.columns.nrows(), joint.columns.ncols());
     let weighted = Mat::from_fn(n, q, |i, j| joint.columns[(i, j)] / joint.deviations[i]);
@@ -247,7 +248,8 @@ fn filter_and_smoother_are_conditional_expectations() {
     }
 }
 
-/// Mean and standard deviation of the signals given the first `n` values; nothing where an unknown start leaves them open.
+/// Mean and standard deviation of the signals given the first `n` values; `None` where an unknown start leaves them
+/// open.
 fn conditional(
     joint: &random_model::Joint,
     values: &[(usize, f64)],

@@ -1,5 +1,5 @@
-//! Random descriptor models of a hidden index, with exact coefficients' derivatives, and the joint distribution of their samples, built
-//! without any filter.
+//! Random descriptor models of a hidden index, with exact coefficients' derivatives, and the joint distribution of
+//! their samples, built without any filter.
 
 use daesy_estimate::descriptor::{
     Coefficients, FilterBlock, ModelLayout, ParametricModel, SignalRows, StartMode, StartRows,
@@ -257,8 +257,8 @@ impl ParametricModel for RandomModel {
         })
     }
 
-    /// All pieces are linear in the unknowns and products hold at most three different ones, so that differences of the four corner points
-    /// of a cubic are exact but for rounding.
+    /// All pieces are linear in the unknowns and products hold at most three different ones, so that differences of the
+    /// four corner points of a cubic are exact but for rounding.
     fn derivatives(&self, theta: &[f64]) -> Result<Vec<Coefficients>, EstimateError> {
         (0..N_UNKNOWN)
             .map(|at| {
@@ -299,8 +299,8 @@ impl ParametricModel for RandomModel {
     }
 }
 
-/// The same model with its variables and equations in another order and other units; wishes for the start are its variables in
-/// their order, all zero. States of filters stay where they are.
+/// The same model with its variables and equations in another order and other units; wishes for the start are its
+/// variables in their order, all zero. States of filters stay where they are.
 pub struct Rearranged<'a> {
     pub model: &'a RandomModel,
     layout: ModelLayout,
@@ -376,7 +376,8 @@ impl ParametricModel for Rearranged<'_> {
     }
 }
 
-/// Joint distribution of all values of an experiment and of the signals to estimate: `mean + columns delta`, covariance.
+/// Joint distribution of all values of an experiment and of the signals to estimate: `mean + columns delta`,
+/// covariance.
 pub struct Joint {
     pub mean: Vec<f64>,
     pub covariance: Mat<f64>,
@@ -477,7 +478,8 @@ impl RandomModel {
         let z_of = |segment: usize| -> Mat<f64> {
             (0..4).fold(Mat::zeros(nf + ni, 1), |sum, order| sum + &z_inputs[order] * u(segment, order))
         };
-        // Start: the conditions and the stationary filter. But where conditions are insisted on, they speak of x_s alone.
+        // Start: the conditions and the stationary filter. But where conditions are insisted on, they speak of x_s
+        // alone.
         let pi = stationary(&aw, &(&bw * bw.transpose()));
         let mode = self.layout.start;
         let conditions = &self.start * &z_state;

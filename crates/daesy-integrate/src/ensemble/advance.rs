@@ -380,7 +380,8 @@ impl<'e> Block<'e> {
         }
     }
 
-    /// Steps from one fraction of an interval to another, with as many steps as the error asks for; gives the level it took.
+    /// Steps from one fraction of an interval to another, with as many steps as the error asks for; gives the level it
+    /// took.
     fn cross(&mut self, interval: usize, from: f64, to: f64, disturbances: &mut dyn LaneDisturbances) -> u32 {
         self.saved.clear();
         self.level = self.level.max(self.experiment.table.least_level(interval));
@@ -606,14 +607,15 @@ impl<'e> Block<'e> {
 
 /// By how much the estimate may be larger than what is allowed.
 ///
-/// The estimate is that of a method of order 2, while the result has order 3. For a rate L of change, relative to the states,
+/// The estimate is that of a method of order 2, while the result has order 3. For a rate L of change, relative to the
+/// states,
 ///
 /// ```text
 /// estimate = (h L)^3,  error = (h L)^4 = estimate^(4/3),   so that error = rtol where estimate = rtol^(3/4)
 /// ```
 ///
-/// Where a right side has kinks that law does not hold, and leeway is limited. Methods of order 4 have enough accuracy to spare
-/// at the steps that disturbances make necessary.
+/// Where a right side has kinks that law does not hold, and leeway is limited. Methods of order 4 have enough accuracy
+/// to spare at the steps that disturbances make necessary.
 fn leeway(layout: &StepLayout, rtol: f64) -> f64 {
     if layout.estimate_order == 2 && rtol > 0.0 { rtol.powf(-0.25).clamp(1.0, MOST_LEEWAY) } else { 1.0 }
 }

@@ -1,13 +1,13 @@
 //! Many realizations of a disturbed system, side by side.
 //!
-//! Realizations advance in blocks of lanes through a compiled one-step method ([`daesy_system::StepProgram`]). Disturbances live on a
-//! grid; steps end on its points, on sample times and where known inputs or equations jump by time alone, so that no step contains a kink
-//! that is known beforehand. Inside an interval
-//! of the grid a block takes 2^k equal steps, k by the error estimate of its worst lane. A lane that breaks down is left behind with
-//! a note of when and why; the others go on.
+//! Realizations advance in blocks of lanes through a compiled one-step method ([`daesy_system::StepProgram`]).
+//! Disturbances live on a grid; steps end on its points, on sample times and where known inputs or equations jump by
+//! time alone, so that no step contains a kink that is known beforehand. Inside an interval of the grid a block takes
+//! 2^k equal steps, k by the error estimate of its worst lane. A lane that breaks down is left behind with a note of
+//! when and why; the others go on.
 //!
-//! Everything that is computed for a block depends on that block alone, and sums over blocks are taken in their order: results do
-//! not depend on the number of threads.
+//! Everything that is computed for a block depends on that block alone, and sums over blocks are taken in their order:
+//! results do not depend on the number of threads.
 
 mod advance;
 mod signals;
@@ -30,8 +30,8 @@ pub use walk::Walk;
 /// Lanes of a block.
 pub const BLOCK_LANES: usize = 64;
 
-/// Intervals of the disturbance grid that a block advances before another point of parameters has its turn: a power of 2, so small that
-/// disturbances of a chunk stay close to the processor.
+/// Intervals of the disturbance grid that a block advances before another point of parameters has its turn: a power of
+/// 2, so small that disturbances of a chunk stay close to the processor.
 pub const CHUNK: usize = 64;
 
 /// Disturbances of many realizations, at several points of parameters.
@@ -39,8 +39,8 @@ pub trait Disturbances: Sync {
     /// Which entries of [`daesy_system::Point::inputs`] they give.
     fn slots(&self) -> &[usize];
 
-    /// The lanes of realizations `first..first + n_lanes` of an experiment, one generator for each point asked for. Generators of one
-    /// call are advanced in chunks of [`CHUNK`] intervals and may share what they have in common.
+    /// The lanes of realizations `first..first + n_lanes` of an experiment, one generator for each point asked for.
+    /// Generators of one call are advanced in chunks of [`CHUNK`] intervals and may share what they have in common.
     fn block<'s>(
         &'s self,
         experiment: usize,
@@ -55,8 +55,8 @@ pub trait LaneDisturbances {
     /// Makes `interval` the current one; called with 0, 1, 2, ..
     fn advance(&mut self, interval: usize);
 
-    /// Writes the values at a fraction of the current interval. Row r of `values` (`stride` apart) is entry `rows[r].slot` of the
-    /// inputs, or its derivative along a direction.
+    /// Writes the values at a fraction of the current interval. Row r of `values` (`stride` apart) is entry
+    /// `rows[r].slot` of the inputs, or its derivative along a direction.
     fn fill(&mut self, fraction: f64, rows: &[DisturbanceRow], stride: usize, values: &mut [f64]);
 }
 
@@ -171,8 +171,8 @@ impl Default for EnsembleOptions {
 pub struct Wanted<'a> {
     /// Keep every lane's outputs.
     pub keeps_lanes: bool,
-    /// For each functional, coefficients `[experiment][sample * n_rows + row]` of the observed rows, derivatives included: their
-    /// sum is taken for each realization.
+    /// For each functional, coefficients `[experiment][sample * n_rows + row]` of the observed rows, derivatives
+    /// included: their sum is taken for each realization.
     pub functionals: &'a [Vec<Vec<f64>>],
 }
 
@@ -294,7 +294,8 @@ impl Ensemble<'_> {
         (intervals * self.n_realizations * n_points) as u64
     }
 
-    /// Times of an experiment at which equations jump or bend by time alone, at given parameters; none where there are too many.
+    /// Times of an experiment at which equations jump or bend by time alone, at given parameters; none where there are
+    /// too many.
     fn switches(&self, experiment: usize, parameters: &[f64]) -> Option<Vec<f64>> {
         let grid = self.experiments[experiment].grid;
         self.program.breaks(parameters, grid.start, grid.point(grid.n_intervals()), advance::MAX_SWITCHES)
@@ -414,9 +415,10 @@ impl EnsembleResult {
     }
 }
 
-/// Chooses between the explicit methods and the implicit one by the work each needs for the first lanes, at the tolerance asked for: steps, by
-/// each method's own error estimate, times operations of a step. It is counted over a short time; what follows is taken to be like the
-/// second half of that, since many a start at rest asks for short steps that nothing later does.
+/// Chooses between the explicit methods and the implicit one by the work each needs for the first lanes, at the
+/// tolerance asked for: steps, by each method's own error estimate, times operations of a step. It is counted over a
+/// short time; what follows is taken to be like the second half of that, since many a start at rest asks for short
+/// steps that nothing later does.
 ///
 /// # Errors
 /// When no explicit method can be compiled.

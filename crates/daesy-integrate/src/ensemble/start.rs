@@ -1,7 +1,8 @@
 //! Where realizations start, and how that depends on parameters.
 //!
-//! A start is solved completely: relations and discrete variables, `homotopy`, parameters that the start determines and those bound to
-//! them (modules `events` and `initialize`). Its derivatives along directions in parameters and inputs are in `start_tangents`.
+//! A start is solved completely: relations and discrete variables, `homotopy`, parameters that the start determines and
+//! those bound to them (modules `events` and `initialize`). Its derivatives along directions in parameters and inputs
+//! are in `start_tangents`.
 
 use daesy_system::{DaeSystem, ReferencePoint};
 
@@ -35,7 +36,8 @@ pub struct StartSensitivity {
     pub parameter_tangents: Vec<Vec<f64>>,
 }
 
-/// A consistent start with its derivatives along directions in parameters (`tangents[direction][parameter]`) and inputs.
+/// A consistent start with its derivatives along directions in parameters (`tangents[direction][parameter]`) and
+/// inputs.
 ///
 /// # Errors
 /// When no consistent start is found.

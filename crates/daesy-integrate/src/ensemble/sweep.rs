@@ -1,8 +1,8 @@
 //! The same system at many values of its parameters, side by side.
 //!
-//! Lanes of a block share their steps. So that what one member gives does not depend on its neighbours, a pilot block finds step
-//! lengths and sizes of states over time once, with some accuracy to spare; all others keep to its schedule. A member for which that is
-//! too coarse is told apart by its own error estimate, and left to the caller.
+//! Lanes of a block share their steps. So that what one member gives does not depend on its neighbours, a pilot block
+//! finds step lengths and sizes of states over time once, with some accuracy to spare; all others keep to its schedule.
+//! A member for which that is too coarse is told apart by its own error estimate, and left to the caller.
 
 use daesy_system::Watch;
 use rayon::prelude::*;
@@ -26,8 +26,9 @@ pub struct Member {
 }
 
 impl Ensemble<'_> {
-    /// Finds step lengths in the first experiment, without disturbances, by members that stand for all others; none when one of them
-    /// breaks down, or when their equations jump at different times. Members beyond the lanes of a block are not looked at.
+    /// Finds step lengths in the first experiment, without disturbances, by members that stand for all others; none
+    /// when one of them breaks down, or when their equations jump at different times. Members beyond the lanes of a
+    /// block are not looked at.
     #[must_use]
     pub fn pilot(&self, members: &[Member], watch: &Watch) -> Option<Schedule> {
         let members = &members[..members.len().min(BLOCK_LANES)];
@@ -46,8 +47,8 @@ impl Ensemble<'_> {
         Some(schedule)
     }
 
-    /// Outputs of members, `[sample * n_observed + output]`; none for those that broke down or need shorter steps, and for all that
-    /// were left when the caller asked to stop. What a member gives depends on the schedule and on itself.
+    /// Outputs of members, `[sample * n_observed + output]`; none for those that broke down or need shorter steps, and
+    /// for all that were left when the caller asked to stop. What a member gives depends on the schedule and on itself.
     #[must_use]
     pub fn sweep(&self, schedule: &Schedule, members: &[Member], watch: &Watch) -> Vec<Option<Vec<f64>>> {
         let wanted = Wanted { keeps_lanes: true, functionals: &[] };

@@ -1,14 +1,16 @@
 //! Which wishes for start values can hold.
 //!
-//! The demanded rows J_1 leave the tangent space T = null(J_1). A wish holds if its row, restricted to T, is independent of the rows of
-//! the wishes before it: classes one after the other, and within a class in the order of declaration. Independent sets of rows are a
-//! matroid, so that this greedy choice keeps as many wishes of the first class as any other, then as many of the second, and so on.
+//! The demanded rows J_1 leave the tangent space T = null(J_1). A wish holds if its row, restricted to T, is
+//! independent of the rows of the wishes before it: classes one after the other, and within a class in the order of
+//! declaration. Independent sets of rows are a matroid, so that this greedy choice keeps as many wishes of the first
+//! class as any other, then as many of the second, and so on.
 //!
-//! Structure gives the choice for all points but special ones: rows matched to columns, each new row by an augmenting path. A search that
-//! fails leaves a set of columns that no later path can enter, so that all failures together cost no more than the entries. With the rows
-//! chosen the matrix B is square. Where B is regular at some point, the choice is the one that numbers make there: the chosen rows are
-//! independent, and a row that was turned down adds nothing to the structural rank, which bounds the rank. Where B is singular at a
-//! nearby generic point too, numbers decide by orthogonal reduction of the rows, in the same order.
+//! Structure gives the choice for all points but special ones: rows matched to columns, each new row by an augmenting
+//! path. A search that fails leaves a set of columns that no later path can enter, so that all failures together cost
+//! no more than the entries. With the rows chosen the matrix B is square. Where B is regular at some point, the choice
+//! is the one that numbers make there: the chosen rows are independent, and a row that was turned down adds nothing to
+//! the structural rank, which bounds the rank. Where B is singular at a nearby generic point too, numbers decide by
+//! orthogonal reduction of the rows, in the same order.
 
 use daesy_system::Pattern;
 
@@ -175,7 +177,7 @@ const MAX_TOGETHER: usize = 500;
 /// What is left of a row below this fraction of its size counts as zero.
 const RANK_TOLERANCE: f64 = 1e-9;
 
-/// The choice that numbers make with a Jacobian; nothing where too much hangs together.
+/// The choice that numbers make with a Jacobian; `None` where too much hangs together.
 pub(crate) fn choose_by_numbers(problem: &Problem<'_>, jacobian: &[f64]) -> Option<Choice> {
     let balanced = balance(&problem.pattern, jacobian);
     let mut rows = Vec::with_capacity(problem.n_cols());
@@ -201,7 +203,8 @@ pub(crate) fn choose_by_numbers(problem: &Problem<'_>, jacobian: &[f64]) -> Opti
     Some(Choice::new(problem, rows, kept))
 }
 
-/// Scales rows and columns until their largest entries are one, so that the units of variables and equations do not matter.
+/// Scales rows and columns until their largest entries are one, so that the units of variables and equations do not
+/// matter.
 pub(super) fn balance(pattern: &Pattern, jacobian: &[f64]) -> Vec<f64> {
     let mut values = jacobian.to_vec();
     for _ in 0..6 {

@@ -1,6 +1,7 @@
 //! Newton's method for the rows of the start that must hold, damped until the residuals shrink.
 //!
-//! With as many rows as columns each step solves B dz = -r. With fewer it is the least change from a target z_0 in a weighted norm,
+//! With as many rows as columns each step solves B dz = -r. With fewer it is the least change from a target z_0 in a
+//! weighted norm,
 //!
 //! ```text
 //! minimize |D (z + dz - z_0)|  subject to  J dz = -r(z)        [ D^2  J^T ] [ dz     ]   [ D^2 (z_0 - z) ]
@@ -120,9 +121,9 @@ impl<'p, 's> Search<'p, 's> {
 
     /// Searches a point where the active rows hold, from `z`, which has it then.
     ///
-    /// Of several solutions the one near `z` is meant: where the matrix is nearly singular, Newton's step leads far away.
-    /// Columns at most double, or move by their nominal value, in one step, unless the rows are as good as linear along
-    /// it; they go wherever the step leads only if that finds nothing.
+    /// Of several solutions the one near `z` is meant: where the matrix is nearly singular, Newton's step leads far
+    /// away. Columns at most double, or move by their nominal value, in one step, unless the rows are as good as linear
+    /// along it; they go wherever the step leads only if that finds nothing.
     pub(crate) fn run(&mut self, z: &mut Vec<f64>, is_active: &[bool], way: Way<'_>) -> Result<Found, IntegrateError> {
         let begin = z.clone();
         let mut n_limited = 0;
@@ -201,8 +202,8 @@ impl<'p, 's> Search<'p, 's> {
         share
     }
 
-    /// Takes as much of a step, which is a share of Newton's, as makes residuals shrink; false, and nothing taken, where
-    /// nothing does.
+    /// Takes as much of a step, which is a share of Newton's, as makes residuals shrink; false, and nothing taken,
+    /// where nothing does.
     fn damp(&mut self, z: &mut Vec<f64>, step: &[f64], size: f64, share: f64, is_active: &[bool]) -> bool {
         let mut damping = 1.0;
         let mut trial = z.clone();
@@ -239,7 +240,8 @@ impl<'p, 's> Search<'p, 's> {
         matrix
     }
 
-    /// Whether the rows of a choice determine the columns at the point where the Jacobian was taken, all numbers balanced.
+    /// Whether the rows of a choice determine the columns at the point where the Jacobian was taken, all numbers
+    /// balanced.
     pub(crate) fn is_regular(&self, choice: &Choice) -> bool {
         let square = choice.square(self.problem());
         let values: Vec<f64> = square.entries.iter().map(|&entry| self.jacobian[entry]).collect();

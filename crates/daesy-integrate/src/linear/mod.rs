@@ -1,8 +1,8 @@
 //! Linear systems with a fixed pattern, real or complex.
 //!
-//! Small ones are eliminated along a pattern found once (`small`). From large ones rows and columns with a single entry are taken out
-//! (`singletons`), and what is left is ordered for little fill; where fill stays low, as in
-//! circuits, they are factored column by column, and later matrices along the same pattern (`sparse`); where it does not, as in
+//! Small ones are eliminated along a pattern found once (`small`). From large ones rows and columns with a single entry
+//! are taken out (`singletons`), and what is left is ordered for little fill; where fill stays low, as in circuits,
+//! they are factored column by column, and later matrices along the same pattern (`sparse`); where it does not, as in
 //! grids, by blocks of columns (`supernodal`).
 
 mod singletons;
@@ -295,8 +295,8 @@ mod tests {
         }
     }
 
-    /// A grid of resistors with an unsymmetric part, real and complex: new values along the old pattern, and values for which the
-    /// old pivots vanish.
+    /// A grid of resistors with an unsymmetric part, real and complex: new values along the old pattern, and values for
+    /// which the old pivots vanish.
     #[test]
     fn new_values_are_factored_along_the_old_pattern() {
         let m = 12;
@@ -348,7 +348,8 @@ mod tests {
         }
     }
 
-    /// A chain with a row that sums over everything and a column that only this row knows, and rows that give their unknown at once.
+    /// A chain with a row that sums over everything and a column that only this row knows, and rows that give their
+    /// unknown at once.
     #[test]
     fn rows_and_columns_with_one_entry_are_taken_out() {
         let m = 300;

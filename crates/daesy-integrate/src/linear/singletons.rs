@@ -1,8 +1,9 @@
 //! Rows and columns with a single entry, taken out before a large matrix is factored.
 //!
-//! A column with one entry among the rows that are left belongs to an unknown that only one equation knows: the current into a ground, the
-//! power of a machine. Its row, which may be a sum over the whole model, would fill the factors; taken out with its column it
-//! costs its entries. Likewise a row with one entry gives its unknown at once. What is left,
+//! A column with one entry among the rows that are left belongs to an unknown that only one equation knows: the current
+//! into a ground, the power of a machine. Its row, which may be a sum over the whole model, would fill the factors;
+//! taken out with its column it costs its entries. Likewise a row with one entry gives its unknown at once. What is
+//! left,
 //!
 //! ```text
 //! [ R      ] [ x_first ]   [ b ]      R lower triangular: one unknown after the other

@@ -1,8 +1,9 @@
 //! Elimination along a fixed pattern for small matrices.
 //!
-//! A matrix is analysed once: pivots are chosen for stability and little fill [@markowitz1957], and where the factors have entries
-//! is written down. Later matrices of the same pattern are factored along it without any search. Multipliers that have grown
-//! lead to a new choice of pivots. Matrices of up to 16 rows are worked on in memory of fixed size (`tiny`).
+//! A matrix is analysed once: pivots are chosen for stability and little fill [@markowitz1957], and where the factors
+//! have entries is written down. Later matrices of the same pattern are factored along it without any search.
+//! Multipliers that have grown lead to a new choice of pivots. Matrices of up to 16 rows are worked on in memory of
+//! fixed size (`tiny`).
 
 use daesy_system::Pattern;
 
@@ -15,7 +16,8 @@ const THRESHOLD: f64 = 0.1;
 /// A multiplier that has grown so much since pivots were chosen asks for a new choice.
 const GROWTH: f64 = 1e3;
 
-/// Factors of a small matrix, rows and columns in the order of the pivots, stored densely but worked on only where entries are.
+/// Factors of a small matrix, rows and columns in the order of the pivots, stored densely but worked on only where
+/// entries are.
 pub(super) struct SmallLu<T> {
     pub(super) n: usize,
     /// Row and column of each entry of the pattern.
@@ -85,7 +87,8 @@ impl<T: Scalar> SmallLu<T> {
         Ok(())
     }
 
-    /// Chooses pivots by Markowitz' count among entries that are not small in their column, rows scaled to their largest entry.
+    /// Chooses pivots by Markowitz' count among entries that are not small in their column, rows scaled to their
+    /// largest entry.
     fn analyse(&mut self, values: &[T]) -> Result<(), SingularMatrix> {
         let n = self.n;
         self.is_analysed = false;
@@ -244,7 +247,8 @@ impl<T: Scalar> SmallLu<T> {
                 break;
             }
             let (below, beside) = (self.below(k), self.beside(k));
-            // Multipliers are compared with what row scaling allowed when the pivots were chosen; large ones mean growth.
+            // Multipliers are compared with what row scaling allowed when the pivots were chosen; large ones mean
+            // growth.
             let mut growth = 0.0f64;
             if beside.len() == n - k - 1 {
                 let tail = &pivot_row[k + 1..];

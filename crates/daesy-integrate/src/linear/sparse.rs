@@ -1,8 +1,9 @@
 //! LU of large matrices with little fill, column by column.
 //!
-//! Rows are matched to columns for a diagonal without structural zeros, rows and columns ordered by approximate minimum degree. The
-//! first matrix is factored with a search for the entries of each column [@gilbert1988], keeping a diagonal pivot unless it is
-//! small, as circuits ask for [@davis2010]; later ones go along the same pattern with the same pivots, until one of those decays.
+//! Rows are matched to columns for a diagonal without structural zeros, rows and columns ordered by approximate minimum
+//! degree. The first matrix is factored with a search for the entries of each column [@gilbert1988], keeping a diagonal
+//! pivot unless it is small, as circuits ask for [@davis2010]; later ones go along the same pattern with the same
+//! pivots, until one of those decays.
 
 use daesy_system::Pattern;
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -20,7 +21,8 @@ const DECAYED: f64 = 1e-6;
 /// No pivot, no match.
 const NONE: u32 = u32::MAX;
 
-/// Factors of a large matrix of little fill: row scales, L with unit diagonal and U, both by columns, in the order of the pivots.
+/// Factors of a large matrix of little fill: row scales, L with unit diagonal and U, both by columns, in the order of
+/// the pivots.
 pub(super) struct SparseLu<T> {
     columns: Columns,
     /// The column eliminated at each place.
@@ -298,8 +300,8 @@ impl<T: Scalar> SparseLu<T> {
     }
 }
 
-/// A row for each column such that the entry is not a structural zero: the diagonal where it is there, then the first free row,
-/// then augmenting paths.
+/// A row for each column such that the entry is not a structural zero: the diagonal where it is there, then the first
+/// free row, then augmenting paths.
 fn match_rows(columns: &Columns) -> Result<Vec<u32>, SingularMatrix> {
     let n = columns.n;
     let mut row_of = vec![NONE; n];

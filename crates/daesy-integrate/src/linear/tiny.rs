@@ -1,7 +1,7 @@
 //! Elimination along a fixed pattern for up to 16 rows.
 //!
-//! Entries are in an array of 16 by 16 places, so that a row and a column of four bits each make a place that exists: nothing is checked in
-//! loops that are only a few turns long.
+//! Entries are in an array of 16 by 16 places, so that a row and a column of four bits each make a place that exists:
+//! nothing is checked in loops that are only a few turns long.
 
 use super::Scalar;
 
@@ -91,7 +91,8 @@ impl<T: Scalar> TinyLu<T> {
         self.beside[k] = List::new(beside);
     }
 
-    /// Eliminates along the pattern; false where a pivot has become too small for it. Writes the largest multiplier of each pivot.
+    /// Eliminates along the pattern; false where a pivot has become too small for it. Writes the largest multiplier of
+    /// each pivot.
     pub(super) fn eliminate(&mut self, values: &[T], growths: &mut [f64]) -> bool {
         let a = &mut self.a;
         for &place in &self.fill {

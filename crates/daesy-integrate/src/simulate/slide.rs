@@ -12,7 +12,8 @@ use crate::simulate::Rules;
 use crate::sliding::{Approach, SlidingSystem};
 use crate::step::Stepper;
 
-/// What the weight of a side may be beyond 0 and 1 before the surface is left, at most: enough for the other side to lead away for certain.
+/// What the weight of a side may be beyond 0 and 1 before the surface is left, at most: enough for the other side to
+/// lead away for certain.
 const SLACK: f64 = 1e-7;
 
 /// Constraints of both sides that differ by more than this, relative to their size, are not mixed.
@@ -26,8 +27,8 @@ struct Surface {
 }
 
 impl Run<'_, '_> {
-    /// Slides along the surface of a relation that has just changed, if both sides lead to it. None if they do not, or where no
-    /// mixture of both stays on it.
+    /// Slides along the surface of a relation that has just changed, if both sides lead to it. None if they do not, or
+    /// where no mixture of both stays on it.
     pub(super) fn slide(
         &mut self,
         crossing: &RootCrossing,

@@ -413,7 +413,7 @@ impl<'a> Flattener<'a> {
         self.expr(call, ctx).map(|_| ())
     }
 
-    /// `assert(condition, message, level)`; nothing when the condition is known to hold.
+    /// `assert(condition, message, level)`; `None` when the condition is known to hold.
     pub(crate) fn assertion(
         &mut self,
         args: &'a [Expr],

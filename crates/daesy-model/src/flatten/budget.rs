@@ -1,9 +1,10 @@
 //! What flattening one model may use up: work and memory, each with a limit that is checked before more is taken.
 //!
 //! A unit of work is one expression looked at, one statement run, one element of an array made, one element of a class
-//! inherited; a pass of a loop and a component count for more, as they take longer. So every way to make the flattener run for long (loops in loops,
-//! functions that call themselves, arrays of arrays, classes that hold each other) ends at the same limit, whatever it
-//! consists of. Memory is estimated from what has been made; the texts and names in it are counted as they are made.
+//! inherited; a pass of a loop and a component count for more, as they take longer. So every way to make the flattener
+//! run for long (loops in loops, functions that call themselves, arrays of arrays, classes that hold each other) ends
+//! at the same limit, whatever it consists of. Memory is estimated from what has been made; the texts and names in it
+//! are counted as they are made.
 
 use daesy_graph::Span;
 

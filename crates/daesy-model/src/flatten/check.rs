@@ -689,8 +689,8 @@ impl<'a> Flattener<'a> {
         }
     }
 
-    /// Replaces the if-expressions in the values of some parameters by the branches that are taken, where the conditions are known; they become
-    /// structural. True if something changed.
+    /// Replaces the if-expressions in the values of some parameters by the branches that are taken, where the
+    /// conditions are known; they become structural. True if something changed.
     fn take_branches(&mut self, chain: &[usize]) -> bool {
         let mut has_changed = false;
         for &at in chain {

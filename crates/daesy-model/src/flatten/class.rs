@@ -897,8 +897,8 @@ impl Flattener<'_> {
         }
     }
 
-    /// Whether the second of two declarations says all that the first one does, and more; `Some(false)` for the other way
-    /// round, nothing when they say different things.
+    /// Whether the second of two declarations says all that the first one does, and more; `Some(false)` for the other
+    /// way round, nothing when they say different things.
     fn fuller_declaration(&self, first: &Elem<'_>, second: &Elem<'_>) -> Option<bool> {
         let (ElemKind::Component(one), ElemKind::Component(other)) = (first.kind, second.kind) else { return None };
         let is_same = self.type_words(one) == self.type_words(other)

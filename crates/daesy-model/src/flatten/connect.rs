@@ -136,7 +136,7 @@ impl<'a> Flattener<'a> {
         Ok(())
     }
 
-    /// The connectors a reference means; nothing when a component on the way is left out.
+    /// The connectors a reference means; `None` when a component on the way is left out.
     fn ends(&mut self, reference: &'a ComponentRef, ctx: &mut Ctx) -> Res<Option<Ends>> {
         let was = std::mem::replace(&mut ctx.in_connect, true);
         let result = self.ends_inner(reference, ctx);

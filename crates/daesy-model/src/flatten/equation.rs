@@ -760,8 +760,8 @@ impl<'a> Flattener<'a> {
         (!leaves.iter().any(waits)).then_some((var, value))
     }
 
-    /// Derivatives that only initial equations, when-clauses and assertions use, such as that of an algebraic variable, get an equation `$der(y) = der(y)`, so that
-    /// something determines them.
+    /// Derivatives that only initial equations, when-clauses and assertions use, such as that of an algebraic variable,
+    /// get an equation `$der(y) = der(y)`, so that something determines them.
     pub(crate) fn determine_derivatives(&mut self) {
         let mut wanted: Vec<ExprId> = self.out.assertions.iter().map(|assertion| assertion.condition).collect();
         wanted.extend(self.out.initial_equations.iter().flat_map(|equation| [equation.lhs, equation.rhs]));

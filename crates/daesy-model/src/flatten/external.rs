@@ -23,7 +23,8 @@ impl<'a> Flattener<'a> {
         given.iter().map(|value| value.as_ref().map(&mut keep)).collect()
     }
 
-    /// The expression without the marks that keep events inside of `noEvent`; those that are inside of one already stay, unless `everywhere`.
+    /// The expression without the marks that keep events inside of `noEvent`; those that are inside of one already
+    /// stay, unless `everywhere`.
     pub(crate) fn unmarked(&mut self, item: ExprId, everywhere: bool) -> ExprId {
         if !self.graph.keeps_events(item) {
             return item;

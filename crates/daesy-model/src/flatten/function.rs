@@ -399,7 +399,8 @@ impl<'a> Flattener<'a> {
         Value::stack(results, &extra).ok_or_else(|| self.error("wrong-size", span, "the results differ in size"))
     }
 
-    /// Whether a value has more dimensions than the input or field it is for; `extra` are those in front, the same for all.
+    /// Whether a value has more dimensions than the input or field it is for; `extra` are those in front, the same for
+    /// all.
     pub(crate) fn spreads(
         &mut self,
         elem: &Rc<Elem<'a>>,

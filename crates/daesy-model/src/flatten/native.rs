@@ -1,5 +1,5 @@
-//! External functions that daesy has itself, by the names that libraries call them: tables, texts, random numbers, dense
-//! linear algebra. No foreign code is run; what is not here is refused by name.
+//! External functions that daesy has itself, by the names that libraries call them: tables, texts, random numbers,
+//! dense linear algebra. No foreign code is run; what is not here is refused by name.
 //!
 //! An external function gets the values of its arguments and says which of them it has written, as a C function does
 //! through pointers. Where an argument must be known (a file name, the points of a table), parameters in it become
@@ -709,8 +709,8 @@ fn hash(bytes: &[u8]) -> i32 {
     hash as i32
 }
 
-/// Gauss's elimination with row exchanges on `A X = B`, `B` row by row with `width` columns; the answer is in its place.
-/// Gives 0, or the number of the pivot that vanished.
+/// Gauss's elimination with row exchanges on `A X = B`, `B` row by row with `width` columns; the answer is in its
+/// place. Gives 0, or the number of the pivot that vanished.
 fn gauss(mut a: Matrix, b: &mut [f64], width: usize) -> usize {
     let n = a.rows;
     for k in 0..n {
@@ -749,8 +749,8 @@ struct LeastNorm {
     rank: usize,
 }
 
-/// The shortest `x` of those that minimize `|A x - b|`, by the singular values of `A`, which one-sided Jacobi rotations give:
-/// `A V = U S`, `x = V S^+ U^T b`. Singular values below `tolerance` times the largest count as zero.
+/// The shortest `x` of those that minimize `|A x - b|`, by the singular values of `A`, which one-sided Jacobi rotations
+/// give: `A V = U S`, `x = V S^+ U^T b`. Singular values below `tolerance` times the largest count as zero.
 fn least_norm(a: &Matrix, b: &[f64], tolerance: f64) -> LeastNorm {
     let (m, n) = (a.rows, a.columns);
     let mut u: Vec<Vec<f64>> = (0..n).map(|column| (0..m).map(|row| a.at(row, column)).collect()).collect();

@@ -1,9 +1,9 @@
 //! Overconstrained connectors: the virtual connection graph, its spanning trees and the connections that are broken
 //! [@modelica36, sec. 9.4].
 //!
-//! A record or type with a function `equalityConstraint` has more variables than degrees of freedom (an orientation of a
-//! frame has nine, three of them free). Around a closed loop of connections the equations of equality would say too much.
-//! Every such element of a connector is a node of a graph with three kinds of edges and nodes:
+//! A record or type with a function `equalityConstraint` has more variables than degrees of freedom (an orientation of
+//! a frame has nine, three of them free). Around a closed loop of connections the equations of equality would say too
+//! much. Every such element of a connector is a node of a graph with three kinds of edges and nodes:
 //!
 //! - `Connections.branch(a, b)` is an edge that stays, because the equations of a component relate `a` and `b`;
 //! - `connect(a, b)` is an edge that may be broken;
@@ -216,7 +216,7 @@ impl<'a> Flattener<'a> {
         });
     }
 
-    /// The node that an argument of a `Connections` function means; nothing when a component on the way is left out.
+    /// The node that an argument of a `Connections` function means; `None` when a component on the way is left out.
     fn connections_node(&mut self, arg: &'a Expr, ctx: &mut Ctx) -> Res<Option<NodeId>> {
         let ExprKind::Ref(reference) = &arg.kind else {
             let message = "an overdetermined element of a connector is needed here, such as `frame_a.R`";

@@ -1,7 +1,7 @@
 //! Which variables tick together, and when [@modelica36, sec. 16.7].
 //!
-//! Variables of one equation have the same clock, unless an operator stands between them. `subSample` and its like relate
-//! the clocks of two such sets: with the period `p` and the first tick `s` of the argument, the result has
+//! Variables of one equation have the same clock, unless an operator stands between them. `subSample` and its like
+//! relate the clocks of two such sets: with the period `p` and the first tick `s` of the argument, the result has
 //!
 //! ```text
 //! subSample(u, n): n p, s     superSample(u, n): p / n, s     shiftSample(u, k, r): p, s + k p / r     backSample: p, s - k p / r

@@ -1,7 +1,7 @@
 //! Tables in files: the text format of the Standard Library, comma-separated values, and MATLAB files of level 4.
 //!
-//! A text file begins with `#1` and holds matrices as `double name(rows, columns)` followed by their entries, row by row;
-//! `#` begins a comment.
+//! A text file begins with `#1` and holds matrices as `double name(rows, columns)` followed by their entries, row by
+//! row; `#` begins a comment.
 
 use std::path::Path;
 
@@ -110,8 +110,8 @@ fn csv(text: &str, options: &CsvOptions) -> Result<Matrix, FileError> {
     if matrix.rows == 0 { Err(FileError::NoMatrix) } else { Ok(matrix) }
 }
 
-/// A matrix of a MATLAB file of level 4: a head of five integers (type, rows, columns, whether it is complex, length of the
-/// name), the name, and the entries column by column.
+/// A matrix of a MATLAB file of level 4: a head of five integers (type, rows, columns, whether it is complex, length of
+/// the name), the name, and the entries column by column.
 fn matlab(bytes: &[u8], name: &str) -> Result<Matrix, FileError> {
     if bytes.starts_with(b"MATLAB") {
         return Err(FileError::NewMatlab);

@@ -7,9 +7,9 @@
 //! when tick then  n = pre(n) + 1;  x = if n >= S and mod(n - S, P) == 0 then value else pre(x);  ..  end when
 //! ```
 //!
-//! with values in terms of what was known before the tick: the equations are sorted, solved for their variables, and put
-//! into each other, loops of linear equations by elimination. `sample(u)` is the left limit of `u`, so that nothing else
-//! that happens at the tick matters [@modelica36, sec. 16.5.1].
+//! with values in terms of what was known before the tick: the equations are sorted, solved for their variables, and
+//! put into each other, loops of linear equations by elimination. `sample(u)` is the left limit of `u`, so that nothing
+//! else that happens at the tick matters [@modelica36, sec. 16.5.1].
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ enum Grade {
 struct Ticking<'s> {
     sets: &'s Sets,
     clock: BaseClock,
-    /// Whether each set ticks now; nothing where it always does.
+    /// Whether each set ticks now; `None` where it always does.
     active: Vec<Option<ExprId>>,
     /// Whether this is the first tick of each set.
     first: Vec<ExprId>,
@@ -249,7 +249,7 @@ impl Flattener<'_> {
         ticking
     }
 
-    /// `n >= S and mod(n - S, P) == 0`; nothing where it always holds.
+    /// `n >= S and mod(n - S, P) == 0`; `None` where it always holds.
     fn is_active(&mut self, now: ExprId, set: &ClockedSet) -> Option<ExprId> {
         if set.factor == 1 && set.offset == 0 {
             return None;
@@ -267,8 +267,8 @@ impl Flattener<'_> {
 
     /// Derivatives become variables, and their states get the equation of the clock's method.
     ///
-    /// Euler's methods, with the interval h since the tick before and none at the first tick: `x = pre(x) + h pre(der(x))`
-    /// (explicit) and `x = pre(x) + h der(x)` (implicit) [@modelica36, sec. 16.8.2].
+    /// Euler's methods, with the interval h since the tick before and none at the first tick:
+    /// `x = pre(x) + h pre(der(x))` (explicit) and `x = pre(x) + h der(x)` (implicit) [@modelica36, sec. 16.8.2].
     fn discretize(&mut self, ticking: &mut Ticking<'_>, equations: &mut Vec<(usize, Equation)>) -> Res<()> {
         let mut made: FxHashMap<VarId, VarId> = FxHashMap::default();
         let mut substitution = Substitution::new();
@@ -662,7 +662,8 @@ fn augment(start: usize, rows: &[Row], grade: Grade, variable_of: &mut [Option<u
     }
 }
 
-/// Equations in an order in which each needs only earlier ones, those that need each other together (Tarjan's algorithm).
+/// Equations in an order in which each needs only earlier ones, those that need each other together (Tarjan's
+/// algorithm).
 fn components(rows: &[Row], matched: &[usize], ticking: &Ticking<'_>) -> Vec<Vec<usize>> {
     let mut row_of = vec![usize::MAX; ticking.variables.len()];
     for (row, &variable) in matched.iter().enumerate() {

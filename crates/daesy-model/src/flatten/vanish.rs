@@ -1,8 +1,8 @@
 //! Derivatives that a parameter of zero takes out of the model.
 //!
-//! In `i = C*der(v)` with `C = 0` the voltage is no state and its derivative is nothing's business: the structure of the
-//! model hangs on the value of `C`. Where the factor of a derivative is zero because parameters are, it is written as
-//! zero, and these parameters are structural: another value needs a new flattening.
+//! In `i = C*der(v)` with `C = 0` the voltage is no state and its derivative is nothing's business: the structure of
+//! the model hangs on the value of `C`. Where the factor of a derivative is zero because parameters are, it is written
+//! as zero, and these parameters are structural: another value needs a new flattening.
 
 use daesy_graph::substitute::Substitution;
 use daesy_graph::{BinaryOp, ExprId, Node, UnaryOp, VarId, VariableKind};

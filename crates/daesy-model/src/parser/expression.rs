@@ -325,7 +325,7 @@ impl Parser<'_> {
         Ok(Expr { kind: ExprKind::Subscripted { base: Box::new(expr), subscripts }, span })
     }
 
-    /// `( [e] {, [e]} )`; nothing for `()`.
+    /// `( [e] {, [e]} )`; `None` for `()`.
     pub(super) fn output_list(&mut self) -> Parse<Vec<Option<Expr>>> {
         let open = self.token();
         self.bump();

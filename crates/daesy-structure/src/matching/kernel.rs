@@ -3,8 +3,8 @@
 //! The rules of Karp and Sipser [@karp1981; @kaya2020]:
 //!
 //! 1. who has one possible partner left is paired with it;
-//! 2. who has two possible partners a and b left is taken out, and a and b become one. Whichever of them is paired in the end
-//!    leaves the other to the one taken out.
+//! 2. who has two possible partners a and b left is taken out, and a and b become one. Whichever of them is paired in
+//!    the end leaves the other to the one taken out.
 //!
 //! Both keep the size of the maximum matching. Where each has three or more possible partners, one with the fewest is
 //! paired with the partner that has the fewest. Rule 2 is what finds the way through algebraic loops hidden in a

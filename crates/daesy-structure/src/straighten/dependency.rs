@@ -1,11 +1,13 @@
 //! Which equations depend on others in their leading derivatives, at all of several points.
 //!
-//! At each point a block of the system Jacobian is scaled and reduced row by row. The points share their pivots: a pivot is the column
-//! whose entry is largest at the point where it is smallest, so that it is safe at all of them. A row depends on those before it if
-//! nothing is left of it at any point. Where something is left at some points only, the others are special and take no further part.
+//! At each point a block of the system Jacobian is scaled and reduced row by row. The points share their pivots: a
+//! pivot is the column whose entry is largest at the point where it is smallest, so that it is safe at all of them. A
+//! row depends on those before it if nothing is left of it at any point. Where something is left at some points only,
+//! the others are special and take no further part.
 //!
-//! Equations that were rewritten have coefficients which cancel identically but not by simplification, and are evaluated to rounding
-//! errors. Rounding errors change completely when the point moves by a rounding error; coefficients do not.
+//! Equations that were rewritten have coefficients which cancel identically but not by simplification, and are
+//! evaluated to rounding errors. Rounding errors change completely when the point moves by a rounding error;
+//! coefficients do not.
 
 use daesy_graph::regular::{RegularDae, SolveBlock};
 use daesy_graph::traverse::Leaf;
@@ -92,7 +94,8 @@ struct BlockEntries {
 struct SampledBlock {
     /// Rows and columns scaled.
     matrix: Mat<f64>,
-    /// By row: how much of it is in the block, of all its derivatives. Where little is, it may become nothing on the way.
+    /// By row: how much of it is in the block, of all its derivatives. Where little is, it may become nothing on the
+    /// way.
     weights: Vec<f64>,
 }
 
@@ -172,7 +175,8 @@ fn is_singular(matrix: &Mat<f64>) -> bool {
     })
 }
 
-/// Takes the rows of a singular block in the order of their differentiations, most first, until one depends on those before it.
+/// Takes the rows of a singular block in the order of their differentiations, most first, until one depends on those
+/// before it.
 fn dependency(regular: &RegularDae, block: &SolveBlock, sampled: &[SampledBlock]) -> Option<Dependency> {
     if sampled.iter().any(|it| !is_singular(&it.matrix)) {
         return None;
@@ -237,8 +241,9 @@ impl Elimination {
         Self { rows: Vec::new(), n, is_live: vec![true; n_points] }
     }
 
-    /// The position of the row to add next: the first of which about as much is left, at the point where least is, as of any other. A
-    /// row that vanishes at one of the points, such as the start, gives no pivot that can be divided by there.
+    /// The position of the row to add next: the first of which about as much is left, at the point where least is, as
+    /// of any other. A row that vanishes at one of the points, such as the start, gives no pivot that can be divided by
+    /// there.
     fn best(&self, rows: &[usize], weights: &[f64], lines: &dyn Fn(usize) -> Vec<Vec<f64>>) -> usize {
         /// Among more rows than this the first is taken.
         const MAX_COMPARED: usize = 64;
@@ -274,7 +279,8 @@ impl Elimination {
         }
     }
 
-    /// Adds a row given at all points, or says which earlier rows it is a combination of, in the order in which they were added.
+    /// Adds a row given at all points, or says which earlier rows it is a combination of, in the order in which they
+    /// were added.
     fn add(&mut self, row: usize, mut lines: Vec<Vec<f64>>) -> Option<Vec<usize>> {
         let n_points = lines.len();
         let sizes: Vec<f64> = lines.iter().map(|line| size_of(line)).collect();

@@ -1,9 +1,9 @@
 //! The verdict that holds beside the start: what derivative arrays say at several points aside.
 //!
-//! A rank at one point says something about that point. The ranks of a model are those at almost all of its points, which are the largest
-//! ones: where the points disagree, those at which solutions are unique decide, and among them those that confirm structure, because
-//! the number of free start values never exceeds what structure promises, and reaches it only where the system Jacobian is regular
-//! [@pryce2001; @oki2023].
+//! A rank at one point says something about that point. The ranks of a model are those at almost all of its points,
+//! which are the largest ones: where the points disagree, those at which solutions are unique decide, and among them
+//! those that confirm structure, because the number of free start values never exceeds what structure promises, and
+//! reaches it only where the system Jacobian is regular [@pryce2001; @oki2023].
 
 use daesy_graph::VarId;
 
@@ -25,8 +25,8 @@ fn sizes(analysis: &ArrayAnalysis) -> [usize; 4] {
     [analysis.form.mu, analysis.form.d, analysis.form.a, analysis.form.v]
 }
 
-/// Finds out what holds at almost all of the points; None if nothing was found at any of them. `structural` is the number of free
-/// start values that structure promises.
+/// Finds out what holds at almost all of the points; None if nothing was found at any of them. `structural` is the
+/// number of free start values that structure promises.
 #[must_use]
 pub fn generic_verdict(
     found: Vec<Result<ArrayAnalysis, ArrayError>>,
@@ -56,8 +56,8 @@ impl GenericVerdict {
         self.analyses.iter().any(|analysis| analysis.is_regular && analysis.form.d == structural)
     }
 
-    /// Whether what an analysis at the start would leave out and hold is redundant and open at all points. Which equation of a
-    /// redundant set goes, and which of several open variables is held, is a matter of choice.
+    /// Whether what an analysis at the start would leave out and hold is redundant and open at all points. Which
+    /// equation of a redundant set goes, and which of several open variables is held, is a matter of choice.
     #[must_use]
     pub fn bears_out(&self, start: &ArrayAnalysis) -> bool {
         self.n_others == 0

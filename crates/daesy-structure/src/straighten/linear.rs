@@ -1,8 +1,8 @@
 //! Linear models whose structure misleads, brought to their strangeness-free form before they are simulated.
 //!
-//! Structure sees where coefficients are, not their values: where equations cancel, it promises more free start values than there
-//! are, and the equations it wants to solve are singular. The number of free start values of a linear model with constant coefficients
-//! is known from its pencil. If the two differ, the model is replaced by
+//! Structure sees where coefficients are, not their values: where equations cancel, it promises more free start values
+//! than there are, and the equations it wants to solve are singular. The number of free start values of a linear model
+//! with constant coefficients is known from its pencil. If the two differ, the model is replaced by
 //!
 //! ```text
 //! E_1 x' = A_1 x + B_1 u + f_1        0 = A_2 x + sum over k of B_2,k u^(k) + f_2        [@campbell2011, eq. (22)]

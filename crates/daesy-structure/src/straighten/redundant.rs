@@ -1,7 +1,8 @@
 //! Models that their derivative arrays show to be redundant or misled by structure, rewritten.
 //!
-//! What is done follows from the verdict beside the start ([`GenericVerdict`]); the start itself gives start values only. An equation is
-//! left out if the same one is redundant at all points, at other times too, and nothing contradicts there.
+//! What is done follows from the verdict beside the start ([`GenericVerdict`]); the start itself gives start values
+//! only. An equation is left out if the same one is redundant at all points, at other times too, and nothing
+//! contradicts there.
 
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{Equation, FlatDae, Origin, VariableKind};
@@ -21,12 +22,13 @@ pub struct Rewritten {
     pub findings: Vec<Finding>,
 }
 
-/// Leaves out the equations that the arrays show to be redundant, holds what nothing determines, and replaces those that depend
-/// on others; None if what is left open is no matter of taste, or if the start differs from what holds beside it. `structural` is the
-/// number of free start values that structure promises, where equations and unknowns fit.
+/// Leaves out the equations that the arrays show to be redundant, holds what nothing determines, and replaces those
+/// that depend on others; None if what is left open is no matter of taste, or if the start differs from what holds
+/// beside it. `structural` is the number of free start values that structure promises, where equations and unknowns
+/// fit.
 ///
-/// If structure is right beside the start, the start is a special point: the equations stay, and what nobody gave starts at the limit
-/// that the differentiated equations determine.
+/// If structure is right beside the start, the start is a special point: the equations stay, and what nobody gave
+/// starts at the limit that the differentiated equations determine.
 #[must_use]
 pub fn rewrite(
     flat: &FlatDae,

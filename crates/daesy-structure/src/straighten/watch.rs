@@ -1,16 +1,17 @@
 //! What was written, watched while something else is solved.
 //!
-//! A rewritten model gets a variable `$residual[i]` for each original equation F_i = 0 whose derivatives it still knows, with
+//! A rewritten model gets a variable `$residual[i]` for each original equation F_i = 0 whose derivatives it still
+//! knows, with
 //!
 //! ```text
 //! $residual[i] = F_i / sum over leaves of |dF_i/dx| (|x| + nominal(x) / 1000)
 //! ```
 //!
-//! where the leaves are the variables and derivatives in F_i: the residual relative to the size of its terms, free of units. A
-//! trajectory with relative errors e in its values has residuals of size e. A run at the tolerances rtol and atol is refused if one
-//! exceeds 100 (rtol + 1000 atol): values are accurate to a few tolerances, derivatives of a model of index nu to some more,
-//! because they are found from values by nu - 1 differentiations. Each of the new variables has an equation of its own, and nothing else
-//! depends on them: the solution stays what it is.
+//! where the leaves are the variables and derivatives in F_i: the residual relative to the size of its terms, free of
+//! units. A trajectory with relative errors e in its values has residuals of size e. A run at the tolerances rtol and
+//! atol is refused if one exceeds 100 (rtol + 1000 atol): values are accurate to a few tolerances, derivatives of a
+//! model of index nu to some more, because they are found from values by nu - 1 differentiations. Each of the new
+//! variables has an equation of its own, and nothing else depends on them: the solution stays what it is.
 
 use daesy_graph::flat::{Equation, FlatDae, Origin, StateSelect, ValueType, Variable, VariableKind};
 use daesy_graph::traverse::{Leaf, Reach};

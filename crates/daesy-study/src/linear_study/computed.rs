@@ -1,8 +1,9 @@
 //! Parameters that initial equations compute, `fixed = false`, as expressions in the others.
 //!
-//! Initial equations that are linear in such parameters, and hold no variable of the model, are `M p + r = 0` with entries that depend on the
-//! other parameters. They are solved symbolically by Gauss-Jordan elimination, so that the values follow the unknowns of a search and
-//! have exact derivatives; pivots are chosen by their values at the parameters given.
+//! Initial equations that are linear in such parameters, and hold no variable of the model, are `M p + r = 0` with
+//! entries that depend on the other parameters. They are solved symbolically by Gauss-Jordan elimination, so that the
+//! values follow the unknowns of a search and have exact derivatives; pivots are chosen by their values at the
+//! parameters given.
 
 use std::borrow::Cow;
 
@@ -32,8 +33,8 @@ pub fn with_computed<'f>(flat: &'f FlatDae, unknowns: &[VarId]) -> Result<Cow<'f
     Ok(Cow::Owned(bound))
 }
 
-/// Binds every parameter with `fixed = false` to the expression that the initial equations give for it. Unknowns of a study keep
-/// their own values.
+/// Binds every parameter with `fixed = false` to the expression that the initial equations give for it. Unknowns of a
+/// study keep their own values.
 ///
 /// # Errors
 /// Findings that name parameters no such equation determines.

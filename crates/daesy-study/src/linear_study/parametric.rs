@@ -48,7 +48,8 @@ impl Environment for AtPoint<'_> {
 }
 
 impl Symbols {
-    /// Parameters in the order of their evaluation with values and bindings; those that depend on unknowns become expressions.
+    /// Parameters in the order of their evaluation with values and bindings; those that depend on unknowns become
+    /// expressions.
     pub fn new(
         mut graph: Graph,
         unknowns: Vec<VarId>,
@@ -287,8 +288,8 @@ pub(crate) struct EliminationProblem<'a> {
 }
 
 impl Elimination {
-    /// Finds variables that can go: an algebraic row without noise gives one of its variables; where inputs take part, that
-    /// variable must not be differentiated anywhere.
+    /// Finds variables that can go: an algebraic row without noise gives one of its variables; where inputs take part,
+    /// that variable must not be differentiated anywhere.
     pub fn find(problem: &EliminationProblem<'_>) -> Self {
         let (n, n_inputs) = (problem.f.constant.ncols(), problem.g.constant.ncols());
         let n_rows = problem.f.constant.nrows();

@@ -12,7 +12,8 @@ use crate::study::Hold;
 pub(crate) enum Signal {
     /// A column of the data: by experiment, its samples.
     Column { hold: Hold, samples: Vec<Vec<f64>>, curvatures: Vec<Vec<f64>> },
-    /// A function of time and unknowns with its time derivatives, and the derivatives of these with respect to unknowns.
+    /// A function of time and unknowns with its time derivatives, and the derivatives of these with respect to
+    /// unknowns.
     Path { rates: Vec<ExprId>, partials: Vec<(usize, Vec<ExprId>)>, is_varying: bool },
     /// Impulses: times and areas.
     Impulses(Vec<(f64, f64)>),
@@ -150,7 +151,7 @@ impl Timeline {
                 Segment { length: to - from, kick }
             })
             .collect();
-        // The segment that begins at a sample; behind an impulse at the start, the second of the two there.
+        // The segment that begins at a sample; after an impulse at the start, the second of the two there.
         let segment_of = times
             .iter()
             .map(|&time| {

@@ -1,10 +1,11 @@
 //! Well-posedness for all values of the unknowns, not only where a search starts [@gerdin2007, definition 1].
 //!
-//! The terms by which noise reaches a signal are rational functions of the unknowns as far as coefficients are polynomials. Such a
-//! function is zero nowhere but on a thin set, or everywhere; so a few points in general position decide for almost all values. Thin
-//! sets remain: the faces of the box, values such as 0 and 1 at which coefficients vanish, and values between which the
-//! leading coefficient of `det(s E - F)` changes its sign, where a degree of freedom is lost. A signal that is infinite for almost all
-//! values is an error, wherever the search starts; one that is infinite on a thin set only is a warning with its place.
+//! The terms by which noise reaches a signal are rational functions of the unknowns as far as coefficients are
+//! polynomials. Such a function is zero nowhere but on a thin set, or everywhere; so a few points in general position
+//! decide for almost all values. Thin sets remain: the faces of the box, values such as 0 and 1 at which coefficients
+//! vanish, and values between which the leading coefficient of `det(s E - F)` changes its sign, where a degree of
+//! freedom is lost. A signal that is infinite for almost all values is an error, wherever the search starts; one that
+//! is infinite on a thin set only is a warning with its place.
 
 use daesy_graph::finding::Finding;
 use daesy_graph::{Evaluator, ExprId, VarId};

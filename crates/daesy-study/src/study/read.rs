@@ -546,7 +546,8 @@ fn read_data(reader: &mut Reader, root: &mut Section<'_, '_>) -> Option<DataSour
     Some(DataSource { files: named, time, conversion: Conversion { seconds, scale, offset } })
 }
 
-/// `"a.csv"` or `{ file = "a.csv", columns = { u = "u11" } }`: what the study calls `u` is the column `u11` of this file.
+/// `"a.csv"` or `{ file = "a.csv", columns = { u = "u11" } }`: what the study calls `u` is the column `u11` of this
+/// file.
 fn read_data_file(reader: &mut Reader, item: &Spanned<DeValue<'_>>) -> Option<Named<Vec<ColumnName>>> {
     let span = reader.span(item);
     if !matches!(item.get_ref(), DeValue::Table(_)) {

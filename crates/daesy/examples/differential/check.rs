@@ -1,5 +1,5 @@
-//! The same model down other roads: whatever `simulate` gives, `uq` with a parameter that hardly varies and the cost at the truth on the
-//! simulation's own data must give too, or refuse.
+//! The same model down other roads: whatever `simulate` gives, `uq` with a parameter that hardly varies and the cost at
+//! the truth on the simulation's own data must give too, or refuse.
 
 use daesy::cost::{CostOptions, cost};
 use daesy::failure::Failure;
@@ -103,8 +103,8 @@ fn distance(times: &[f64], values: &[f64], other_times: &[f64], other: &[f64]) -
     worst
 }
 
-/// Differences between roads that are no disagreement: what tolerances of integration leave of algebraic variables at a row between steps, and
-/// the width of the parameter.
+/// Differences between roads that are no disagreement: what tolerances of integration leave of algebraic variables at a
+/// row between steps, and the width of the parameter.
 const ALIKE: f64 = 1e-2;
 
 /// The same for derivatives: what the tolerance leaves of a stiff state is far more of its derivative.

@@ -4,8 +4,9 @@
 //! cargo run --release -p daesy --example differential -- COUNT SEED PATH..
 //! ```
 //!
-//! Takes Modelica files (or folders of them), changes numbers and operators in them, and compares what `simulate` gives with `uq` and `cost`
-//! (`check.rs`). A model for which they differ is written to `differential_failure.mo` in the folder for temporary files.
+//! Takes Modelica files (or folders of them), changes numbers and operators in them, and compares what `simulate` gives
+//! with `uq` and `cost` (`check.rs`). A model for which they differ is written to `differential_failure.mo` in the
+//! folder for temporary files.
 
 mod check;
 

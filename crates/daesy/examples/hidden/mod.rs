@@ -1,8 +1,9 @@
 //! Random descriptor systems whose structure is hidden and whose solutions are known.
 //!
-//! A system in canonical form, E_0 x' = A_0 x + h(t) with E_0 = diag(I, N), A_0 = diag(J, I) and N nilpotent, has the index of N. With a
-//! chosen solution x*(t), h = E_0 x*' - A_0 x*. New variables z with x = phi(t, z) and combinations of the equations by a nonsingular
-//! matrix P(t, z) hide the structure: every equation has all derivatives, and only their values tell the index.
+//! A system in canonical form, E_0 x' = A_0 x + h(t) with E_0 = diag(I, N), A_0 = diag(J, I) and N nilpotent, has the
+//! index of N. With a chosen solution x*(t), h = E_0 x*' - A_0 x*. New variables z with x = phi(t, z) and combinations
+//! of the equations by a nonsingular matrix P(t, z) hide the structure: every equation has all derivatives, and only
+//! their values tell the index.
 // Sums over several arrays at once read best with the index of the formula.
 #![allow(clippy::needless_range_loop)]
 
@@ -175,7 +176,8 @@ pub fn time_varying(seed: u64) -> Hidden {
     let canonical = Canonical::random(random);
     let n = canonical.n;
     let solution: Vec<Wave> = (0..n).map(|_| Wave::random(random, 0.0, 1.5)).collect();
-    // Diagonally dominant, hence nonsingular for all times: |a| + |b| of the others is at most 0.9 of the diagonal in sum.
+    // Diagonally dominant, hence nonsingular for all times: |a| + |b| of the others is at most 0.9 of the diagonal in
+    // sum.
     let mut square = || -> Vec<Vec<Wave>> {
         let size = 0.45 / (n as f64 - 1.0);
         let mut wave = |row: usize, column: usize| {

@@ -22,10 +22,11 @@ pub const TRUTH: f64 = 6.25;
 /// Which of the two experiments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Setting {
-    /// As the paper's text says: the length is sought, the force has the scale 0.6, the disturbance 0.2, the errors a variance of 0.002.
+    /// As the paper's text says: the length is sought, the force has the scale 0.6, the disturbance 0.2, the errors a
+    /// variance of 0.002.
     Printed,
-    /// As the authors' program does it: the drag is sought, the force has the scale 0.2, the disturbance 0.6, the errors a standard
-    /// deviation of 0.002.
+    /// As the authors' program does it: the drag is sought, the force has the scale 0.2, the disturbance 0.6, the
+    /// errors a standard deviation of 0.002.
     Programmed,
 }
 

@@ -1,8 +1,10 @@
-//! The record of a study: what was asked, what came out, and what a paper says, written to `book/studies/NAME` for the book to show.
+//! The record of a study: what was asked, what came out, and what a paper says, written to `book/studies/NAME` for the
+//! book to show.
 //!
-//! A folder holds `commands.txt` (what a user would type), `numbers.csv` (name and value), `comparison.md` (ours beside the paper's figures),
-//! `pictures.txt` (file and caption of every picture, a tab between them), the pictures as SVG, and tables as CSV. Nothing in it depends on time or machine: numbers
-//! have six digits, and the same study gives the same bytes again.
+//! A folder holds `commands.txt` (what a user would type), `numbers.csv` (name and value), `comparison.md` (ours beside
+//! the paper's figures), `pictures.txt` (file and caption of every picture, a tab between them), the pictures as SVG,
+//! and tables as CSV. Nothing in it depends on time or machine: numbers have six digits, and the same study gives the
+//! same bytes again.
 #![allow(dead_code, reason = "every study is a program of its own and uses what it needs")]
 
 pub mod fit;
@@ -71,7 +73,8 @@ impl Record {
         }
     }
 
-    /// A file of measured data that is no part of the repository. Where it is not there the study ends with a message and writes nothing.
+    /// A file of measured data that is no part of the repository. Where it is not there the study ends with a message
+    /// and writes nothing.
     pub fn case(&self, file: &str) -> PathBuf {
         let folder = std::env::var_os("DAESY_CASES").map_or_else(|| self.root.join("../shared/cases"), PathBuf::from);
         let path = folder.join(file);
@@ -86,8 +89,8 @@ impl Record {
         path
     }
 
-    /// Asks what `daesy ARGUMENTS` would answer, and remembers the command. Words are split at blanks; of files outside the repository only
-    /// the name is remembered.
+    /// Asks what `daesy ARGUMENTS` would answer, and remembers the command. Words are split at blanks; of files outside
+    /// the repository only the name is remembered.
     pub fn ask(&mut self, arguments: &str) -> Answer {
         let answer = self.ask_quietly(arguments);
         let shown: Vec<String> = arguments.split_whitespace().map(|word| self.shown(word)).collect();
@@ -202,7 +205,7 @@ impl Record {
     }
 }
 
-/// A number with six digits, as short as it gets; nothing where there is none.
+/// A number with six digits, as short as it gets; `None` where there is none.
 pub fn figure(value: f64) -> String {
     if !value.is_finite() {
         return String::new();

@@ -23,12 +23,12 @@ const MAX_TOGETHER: usize = 600;
 /// A pivot below this fraction of its row's first size counts as zero.
 const PIVOT_TOLERANCE: f64 = 1e-9;
 
-/// Chooses which start values are free: those the user insists on first, then guesses, then the others, each only if the
-/// constraints and the ones chosen before leave it open.
+/// Chooses which start values are free: those the user insists on first, then guesses, then the others, each only if
+/// the constraints and the ones chosen before leave it open.
 ///
-/// With the constraints linearized, G ds = 0, a state follows if it can be solved for from the states that come before it in this
-/// order: the pivots of an elimination that takes the columns from the last to the first. Constraints without a common
-/// state do not meet, so that each set of them is eliminated for itself.
+/// With the constraints linearized, G ds = 0, a state follows if it can be solved for from the states that come before
+/// it in this order: the pivots of an elimination that takes the columns from the last to the first. Constraints
+/// without a common state do not meet, so that each set of them is eliminated for itself.
 pub(super) fn choose_free(prepared: &Prepared, start: &HybridStart, time: f64) -> StartValues {
     let description = prepared.system.description();
     let pattern = prepared.system.pattern(Part::ConstraintByStates);

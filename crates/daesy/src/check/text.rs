@@ -57,7 +57,7 @@ impl Check {
 }
 
 impl Verdict {
-    /// The verdict in words, a paragraph for each question; lines behind the first are items of a list.
+    /// The verdict in words, a paragraph for each question; lines after the first are items of a list.
     #[must_use]
     pub fn paragraphs(&self) -> Vec<String> {
         if self.regularity.as_ref().is_some_and(|regularity| regularity.is_singular) {

@@ -1,7 +1,7 @@
-//! Searches as plain numbers, so that somebody else may run them.
+//! Searches as plain numbers, so that an executor may run them.
 //!
-//! A point that is handed over begins with what is asked: [`SEARCH`] and a start, or [`BOOTSTRAP`], the number of an artificial data set and the
-//! estimate it is made at. A search comes back as
+//! A point that is handed over begins with what is asked: [`SEARCH`] and a start, or [`BOOTSTRAP`], the number of an
+//! artificial data set and the estimate it is made at. A search comes back as
 //!
 //! ```text
 //! end, steps, evaluations, value, theta (n), gradient (n), curvature (n n, by rows), the last refused point (n, or nothing)
@@ -40,7 +40,7 @@ pub fn to_numbers<R>(result: &SearchResult<R>) -> Vec<f64> {
     numbers
 }
 
-/// A search from numbers; `refusal` says why a point was refused. Nothing where the numbers are no search.
+/// A search from numbers; `refusal` says why a point was refused. `None` where the numbers are no search.
 #[must_use]
 pub fn from_numbers<R>(
     numbers: &[f64],

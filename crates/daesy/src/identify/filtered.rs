@@ -33,7 +33,7 @@ fn search_options() -> SearchOptions {
     SearchOptions { absolute: ENOUGH, relative: 0.0, max_iterations: MAX_STEPS, ..Default::default() }
 }
 
-/// Searches that somebody else asks for, as numbers.
+/// Searches that an executor asks for, as numbers.
 ///
 /// # Errors
 /// As [`identify`].
@@ -216,7 +216,7 @@ fn search_diagnostics(loaded: &Loaded, best: &SearchResult<PointRefusal>) -> Vec
     if best.end != SearchEnd::TooManyIterations {
         return Vec::new();
     }
-    let message = format!("the search has not arrived after {} steps", best.iterations);
+    let message = format!("the search did not converge within {} steps", best.iterations);
     let warning = Finding::warning("not-converged", Span::NONE, message)
         .with_help("start closer, or leave out unknowns that the data do not determine");
     vec![resolve(loaded, &warning)]

@@ -53,7 +53,8 @@ impl Objective for Watched<'_> {
     }
 }
 
-/// Builds a linear study and makes sure that its question has an answer: finite variances, inputs that are smooth enough.
+/// Builds a linear study and makes sure that its question has an answer: finite variances, inputs that are smooth
+/// enough.
 ///
 /// # Errors
 /// Diagnostics with places in study, model or data.
@@ -120,7 +121,7 @@ fn search_options() -> SearchOptions {
     SearchOptions { absolute: 1e-12, relative: 1e-15, ..SearchOptions::default() }
 }
 
-/// Searches that somebody else asks for, as numbers.
+/// Searches that an executor asks for, as numbers.
 ///
 /// # Errors
 /// As [`identify`].
@@ -225,7 +226,7 @@ pub fn identify(
         let message = format!("the search was stopped by values it must not enter: {}", cause.message);
         diagnostics.push(resolve(loaded, &Finding::warning("refused", Span::NONE, message)));
     } else if best.end == SearchEnd::TooManyIterations {
-        let message = format!("the search has not arrived after {} steps", best.iterations);
+        let message = format!("the search did not converge within {} steps", best.iterations);
         let warning = Finding::warning("not-converged", Span::NONE, message)
             .with_help("start closer, or leave out unknowns that the data do not determine");
         diagnostics.push(resolve(loaded, &warning));

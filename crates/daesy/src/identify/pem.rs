@@ -1,7 +1,7 @@
 //! Prediction errors of simulated ensembles, and output errors, for models of any kind.
 //!
-//! The output-error fit, which leaves disturbances out and costs next to nothing, is found first from all starting points; the
-//! prediction-error search goes on from there or from the start of the study, whichever predicts better.
+//! The output-error fit, which leaves disturbances out and costs next to nothing, is found first from all starting
+//! points; the prediction-error search goes on from there or from the start of the study, whichever predicts better.
 
 use std::time::Instant;
 
@@ -122,7 +122,7 @@ fn progress_words(n_realizations: usize, state: &SearchProgress<'_>, begun: Inst
     )
 }
 
-/// Searches that somebody else asks for, as numbers.
+/// Searches that an executor asks for, as numbers.
 ///
 /// # Errors
 /// As [`identify`].
@@ -261,7 +261,7 @@ pub fn identify(
     }
     refuse_idle_unknowns(loaded, &study, &problem, &best, method, &mut diagnostics)?;
     if best.result.end == SearchEnd::TooManyIterations {
-        let message = format!("the search has not arrived after {} steps", best.iterations);
+        let message = format!("the search did not converge within {} steps", best.iterations);
         let warning = Finding::warning("not-converged", Span::NONE, message)
             .with_help("start closer, or leave out unknowns that the data do not determine");
         diagnostics.push(resolve(loaded, &warning));
@@ -507,7 +507,8 @@ impl ArtificialData {
         Ok(Self { theta: theta.to_vec(), sets })
     }
 
-    /// The estimate from one of the sets; nothing when there is no such set. The problem keeps the set as its measurements.
+    /// The estimate from one of the sets; `None` when there is no such set. The problem keeps the set as its
+    /// measurements.
     fn estimate(
         &self,
         loaded: &Loaded,

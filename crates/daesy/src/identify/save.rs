@@ -8,7 +8,8 @@ use crate::study::read_study;
 use crate::study::{QuantityValue, Study};
 
 impl Identification {
-    /// The text of the study without its `[unknown]`; the estimates are in `[parameters]`, everything else stays, comments included.
+    /// The text of the study without its `[unknown]`; the estimates are in `[parameters]`, everything else stays,
+    /// comments included.
     ///
     /// # Errors
     /// When the text is laid out in a way that lines cannot be exchanged in.

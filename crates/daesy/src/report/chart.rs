@@ -1,4 +1,5 @@
-//! Charts as SVG: lines, dots, bands and box plots, axes with round ticks, a legend, colours that work in light and dark.
+//! Charts as SVG: lines, dots, bands and box plots, axes with round ticks, a legend, colours that work in light and
+//! dark.
 
 mod axis;
 mod boxes;

@@ -1,7 +1,7 @@
 //! Tables as MATLAB files of level 4: one column vector of doubles for each column, under its name.
 //!
-//! A matrix is five little-endian integers (kind, rows, columns, whether it is complex, length of its name with the closing zero), the
-//! name, and the numbers column by column. Every reader of MATLAB files knows this oldest kind.
+//! A matrix is five little-endian integers (kind, rows, columns, whether it is complex, length of its name with the
+//! closing zero), the name, and the numbers column by column. Every reader of MATLAB files knows this oldest kind.
 
 use super::Table;
 

@@ -1,7 +1,8 @@
 //! Tables as Apache Parquet files: plain, uncompressed columns of doubles that are always there.
 //!
-//! A file is the word `PAR1`, the pages of all columns one after the other, a description in Thrift's compact protocol, the length of that
-//! description and `PAR1` again. A page is a small description of itself and its numbers, little-endian. Missing values are NaN.
+//! A file is the word `PAR1`, the pages of all columns one after the other, a description in Thrift's compact protocol,
+//! the length of that description and `PAR1` again. A page is a small description of itself and its numbers,
+//! little-endian. Missing values are NaN.
 
 use super::Table;
 

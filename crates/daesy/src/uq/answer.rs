@@ -226,7 +226,8 @@ impl Uq {
         text
     }
 
-    /// The page with pictures: mean with band and variance of every variable, Sobol indices, coefficient functions, decay.
+    /// The page with pictures: mean with band and variance of every variable, Sobol indices, coefficient functions,
+    /// decay.
     #[must_use]
     pub fn page(&self) -> Page {
         let mut page = Page::new(&format!("Random parameters of {}", self.model));

@@ -55,8 +55,8 @@ pub(super) struct Kind {
     pub(super) d: usize,
 }
 
-/// The kind of a model at its start: by matrices for linear models that are not too large, by structure and its numeric verification
-/// otherwise.
+/// The kind of a model at its start: by matrices for linear models that are not too large, by structure and its numeric
+/// verification otherwise.
 pub(super) fn kind_at_start(loaded: &Loaded, prepared: &Prepared, time: f64) -> Option<Kind> {
     if loaded.flat.size().unknowns <= DENSE
         && let Ok(model) = LinearModel::new(&loaded.flat)
@@ -111,7 +111,8 @@ pub(super) fn most_parameters_together(flat: &FlatDae, random: &[VarId]) -> usiz
             })
             .count()
     };
-    // Terms of a sum are projected one by one, so that an equation with many parameters may still be easy; products are what counts.
+    // Terms of a sum are projected one by one, so that an equation with many parameters may still be easy; products are
+    // what counts.
     let is_sum = |equation: &Equation| {
         use daesy_graph::{BinaryOp, Node};
         let is_plus = |expr| matches!(flat.graph.node(expr), Node::Binary { op: BinaryOp::Add | BinaryOp::Sub, .. });
@@ -396,8 +397,8 @@ impl Galerkin<'_> {
     }
 }
 
-/// A warning where the expanded model is another kind of problem than the model at the means: every one of its polynomials should have
-/// the same index and as many free start values [@pulch2008, sec. 3].
+/// A warning where the expanded model is another kind of problem than the model at the means: every one of its
+/// polynomials should have the same index and as many free start values [@pulch2008, sec. 3].
 fn changed_kind(original: Kind, found: Kind, n_terms: usize, conditions: &[Condition]) -> Option<Diagnostic> {
     let message = if original.index != found.index {
         let violated: Vec<String> = conditions

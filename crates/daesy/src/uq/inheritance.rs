@@ -1,5 +1,5 @@
-//! Whether the expanded model inherits the index: the sufficient conditions of [@pulch2008, theorems 1 to 4] on the matrices of a linear
-//! model A x' + B x = s, with the direction that violates one.
+//! Whether the expanded model inherits the index: the sufficient conditions of [@pulch2008, theorems 1 to 4] on the
+//! matrices of a linear model A x' + B x = s, with the direction that violates one.
 //!
 //! With M = B^-1 A_0 and index k, where A_0, B_0 are means and A_j, B_j what parameters change:
 //!
@@ -9,8 +9,8 @@
 //! (33)  kern(M^(k-1)) in kern(B_j)         theorem 4: the index stays for small changes of B
 //! ```
 //!
-//! The kernels are found without powers and inverses: kern(M^(i+1)) = { x : A_0 x in B kern(M^i) }. For (28) the same is done with the
-//! transposes, since kern((M^T)^k) = B^T kern((B^-T A_0^T)^k).
+//! The kernels are found without powers and inverses: kern(M^(i+1)) = { x : A_0 x in B kern(M^i) }. For (28) the same
+//! is done with the transposes, since kern((M^T)^k) = B^T kern((B^-T A_0^T)^k).
 
 use daesy_pencil::{Mat, PencilOptions, kronecker_structure};
 
@@ -50,7 +50,8 @@ const ZERO: f64 = 1e-9;
 /// A mean below this share of what it is a mean of is rounding of a zero.
 const ROUNDING: f64 = 1e-12;
 
-/// The conditions for a linear model with constant coefficients; nothing for others, and for models too large for dense matrices.
+/// The conditions for a linear model with constant coefficients; `None` for others, and for models too large for dense
+/// matrices.
 #[must_use]
 pub fn conditions(loaded: &Loaded, request: &Request, means: &[f64], time: f64) -> Option<Vec<Condition>> {
     if loaded.flat.size().unknowns > DENSE {
@@ -182,8 +183,9 @@ fn does_not_apply(theorem: u8, why: &str) -> Condition {
     Condition { theorem, holds: false, witness: Some(format!("the theorem does not apply: {why}")) }
 }
 
-/// Means of the matrices by Gauss quadrature, one parameter at a time: mean + sum of (mean over one - mean), which is exact for sums of
-/// functions of single parameters, the form that the theorems speak of; for others a quasi-random mean.
+/// Means of the matrices by Gauss quadrature, one parameter at a time: mean + sum of (mean over one - mean), which is
+/// exact for sums of functions of single parameters, the form that the theorems speak of; for others a quasi-random
+/// mean.
 fn mean_matrices(at: &AtValues<'_>, request: &Request, means: &[f64]) -> Option<LinearMatrices> {
     let (_, center) = at(means)?;
     let mut mean = center.clone();

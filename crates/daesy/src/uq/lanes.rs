@@ -1,7 +1,7 @@
 //! Samples of Monte Carlo methods, side by side in lanes.
 //!
-//! Step lengths come from a pilot: the first samples of the study, which every process that works on it knows. What a sample gives depends
-//! on them and on itself, whoever computes it and in whatever company.
+//! Step lengths come from a pilot: the first samples of the study, which every process that works on it knows. What a
+//! sample gives depends on them and on itself, whoever computes it and in whatever company.
 
 use daesy_compile::CompiledSystem;
 use daesy_integrate::ensemble::{
@@ -49,8 +49,9 @@ pub struct LaneTask<'a> {
 }
 
 impl LaneRuns {
-    /// Compiles the model and finds its steps by parameters that stand for all others; none where lanes do not serve: a model that has no
-    /// steps in lanes, a pilot that breaks down, or more work than `n_evaluations` of the adaptive method, whose steps are of higher order.
+    /// Compiles the model and finds its steps by parameters that stand for all others; none where lanes do not serve: a
+    /// model that has no steps in lanes, a pilot that breaks down, or more work than `n_evaluations` of the adaptive
+    /// method, whose steps are of higher order.
     pub fn new(task: &LaneTask<'_>, pilots: &[Vec<f64>], n_evaluations: usize) -> Option<Self> {
         let options = task.options;
         let span = options.stop - options.start;
@@ -99,7 +100,8 @@ impl LaneRuns {
         is_worth_it.then_some(Self { program, schedule, grid, table, options: ensemble_options })
     }
 
-    /// Columns of the wanted quantities, one after the other, for each set of parameters there is; none where it has to be computed alone.
+    /// Columns of the wanted quantities, one after the other, for each set of parameters there is; none where it has to
+    /// be computed alone.
     pub fn run(&self, task: &LaneTask<'_>, parameters: Vec<Option<Vec<f64>>>, watch: &Watch) -> Vec<Option<Vec<f64>>> {
         let started: Vec<Option<Member>> = parameters
             .into_par_iter()

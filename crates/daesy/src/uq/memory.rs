@@ -10,7 +10,8 @@ use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::load::Loaded;
 
-/// Memory of an expanded model by unknown: expressions, programs, matrices and factors, as measured on ladders of 1e4 to 1e5 unknowns.
+/// Memory of an expanded model by unknown: expressions, programs, matrices and factors, as measured on ladders of 1e4
+/// to 1e5 unknowns.
 const BYTES_PER_UNKNOWN: f64 = 12_000.0;
 
 /// Refuses a basis whose expanded model or coefficients do not fit.

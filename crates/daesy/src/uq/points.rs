@@ -1,7 +1,7 @@
 //! The model at given values of its random parameters: the ensemble behind collocation and Monte Carlo methods.
 //!
-//! The model is compiled once. Where its equations were rewritten because structure misleads, which depends on values of parameters,
-//! each point goes the whole road from the flat model on.
+//! The model is compiled once. Where its equations were rewritten because structure misleads, which depends on values
+//! of parameters, each point goes the whole road from the flat model on.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -34,7 +34,8 @@ enum Change {
     Values,
     /// Inputs, breaks and events may depend on the point; the equations are the same.
     Signals,
-    /// The equations were rewritten because structure misleads, which depends on the values: each point goes the whole road.
+    /// The equations were rewritten because structure misleads, which depends on the values: each point goes the whole
+    /// road.
     Equations,
 }
 
@@ -232,8 +233,8 @@ impl Ensemble {
         found.into_iter().collect()
     }
 
-    /// Values at many points, in their order, whatever the number of threads. Rows that not every point has (jumps at times that depend
-    /// on the parameters) are left out.
+    /// Values at many points, in their order, whatever the number of threads. Rows that not every point has (jumps at
+    /// times that depend on the parameters) are left out.
     ///
     /// # Errors
     /// The first failure in the order of the points.

@@ -2,8 +2,8 @@
 
 use crate::session::{Session, codes, texts};
 
-/// Examples 1, 5 and 6: three links with point masses at their ends; the last link stays level and its end on a line. Absolute angles p,
-/// relative ones theta. M(p) p'' + .. = u + G^T lambda, g(p) = 0.
+/// Examples 1, 5 and 6: three links with point masses at their ends; the last link stays level and its end on a line.
+/// Absolute angles p, relative ones theta. M(p) p'' + .. = u + G^T lambda, g(p) = 0.
 const MANIPULATOR: &str = "model Manipulator
   parameter Real l1 = 1, l2 = 0.8, l3 = 0.5, l = 1.6, m1 = 2, m2 = 1.5, m3 = 1, g = 9.81;
   Real theta1(start=0.9), theta2(start=-1), theta3(start=0.1), p1, p2, p3, v1(start=0, fixed=true), v2, v3, lambda1, lambda2;
@@ -61,7 +61,8 @@ fn the_three_link_manipulator_has_strangeness_index_2_and_keeps_its_energy() {
         assert!((at("p1").sin() * at("v1") + 0.8 * at("p2").sin() * at("v2")).abs() < 1e-6);
         assert!(at("p3").abs() < 1e-9);
     }
-    // All constraints, explicit and hidden, for given torques: two on positions, two on velocities, two for the multipliers.
+    // All constraints, explicit and hidden, for given torques: two on positions, two on velocities, two for the
+    // multipliers.
     let form = session.run(&["regularize", "model.mo", "--given-inputs", "--json"]).json();
     assert_eq!([&form["mu"], &form["d"], &form["v"]], [2, 2, 0]);
     assert_eq!(form["hidden"], 4, "{form:#}");
@@ -106,8 +107,8 @@ fn the_reactor_has_index_1_or_3() {
     assert_eq!(texts(&form["algebraic"])[2], "0 = k1*(c0 - c) - R - der(u)");
 }
 
-/// Example 7: x2' = 0, log x2 + sin u = 0. As a behaviour strangeness-free with d = a = 1; x1 is free. With u = x1 + w it is regular as
-/// a free system.
+/// Example 7: x2' = 0, log x2 + sin u = 0. As a behaviour strangeness-free with d = a = 1; x1 is free. With u = x1 + w
+/// it is regular as a free system.
 #[test]
 fn a_feedback_makes_the_seventh_example_regular() {
     let session = Session::with_model(

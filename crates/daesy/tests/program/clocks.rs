@@ -42,7 +42,8 @@ fn a_clocked_controller_acts_at_its_ticks() {
     }
 }
 
-/// Equations of a clock need no direction: a + b = k and a - b = 1 give a = (k + 1)/2 at the k-th tick, counted by `previous`.
+/// Equations of a clock need no direction: a + b = k and a - b = 1 give a = (k + 1)/2 at the k-th tick, counted by
+/// `previous`.
 #[test]
 fn clocked_equations_are_solved_together() {
     let model = "model M Real a, b; Integer k(start=0);
@@ -101,7 +102,8 @@ fn events_make_a_clock_tick() {
     close(values(model, "h", &[2.5])[0], 1.0, "interval");
 }
 
-/// A clock whose ticks move what its condition compares with: |x - offset| > 1 with x = 3 t ticks at t = 1/3, 2/3, 1, ..
+/// A clock whose ticks move what its condition compares with: |x - offset| > 1 with x = 3 t ticks at t = 1/3, 2/3, 1,
+/// ..
 #[test]
 fn a_tick_may_end_its_own_condition() {
     let model = "model M Real x, offset(start=0); Integer n(start=0); Clock c = Clock(abs(x - hold(offset)) > 1);

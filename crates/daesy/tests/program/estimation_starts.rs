@@ -11,9 +11,11 @@ fn likelihoods(session: &Session, grid: &str, set: &str) -> Vec<f64> {
     run.json()["values"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
 }
 
-/// A descriptor study with its variables in some order and in some units: noise in the algebraic part, an input, hidden index 2.
+/// A descriptor study with its variables in some order and in some units: noise in the algebraic part, an input, hidden
+/// index 2.
 fn arranged(order: [usize; 4], units: [f64; 4], mode: &str) -> Session {
-    // z1 = u + w1, z2 = z1', z4 = z1, (z3 - 0.7 z4)' = z1 - a z3, with the first and the third equation added to the second.
+    // z1 = u + w1, z2 = z1', z4 = z1, (z3 - 0.7 z4)' = z1 - a z3, with the first and the third equation added to the
+    // second.
     let e = [[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 1.0, -0.7], [0.0, 0.0, 1.0, -0.7], [0.0; 4]];
     let f = [["0", "1", "0", "0"], ["0", "1", "-a", "1"], ["1", "0", "-a", "0"], ["1", "0", "0", "0"]];
     let h = ["0", "0.5", "1", "0.3"];

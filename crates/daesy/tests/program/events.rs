@@ -32,7 +32,8 @@ fn failure(model: &str, status: i32) -> Value {
     run.json()["findings"][0].clone()
 }
 
-/// T' = -(T - 10)/10 + 2 heats towards 30, without heating towards 10: 18 to 22 takes 10 ln(12/8), 22 to 20 takes 10 ln(12/10).
+/// T' = -(T - 10)/10 + 2 heats towards 30, without heating towards 10: 18 to 22 takes 10 ln(12/8), 22 to 20 takes 10
+/// ln(12/10).
 #[test]
 fn a_thermostat_switches_when_it_should() {
     let document = simulate(
@@ -100,7 +101,8 @@ fn an_ideal_diode_blocks_or_conducts() {
     assert_close(vc[to], vc[from] * (-(t[to] - t[from]) / 0.1).exp(), 1e-5, "voltage");
 }
 
-/// Stuck until k x = Fs at t = 1, then x'' = Fd - k x until the speed is that of the belt again: w t = 2 pi - 2 atan((Fs - Fd) w/(k vb)).
+/// Stuck until k x = Fs at t = 1, then x'' = Fd - k x until the speed is that of the belt again: w t = 2 pi - 2
+/// atan((Fs - Fd) w/(k vb)).
 #[test]
 fn a_block_on_a_belt_sticks_and_slips() {
     let document = simulate(
@@ -118,8 +120,8 @@ fn a_block_on_a_belt_sticks_and_slips() {
     assert_close(times[1], 1.0 + slip, 1e-6, "sticking again");
 }
 
-/// A pendulum of index 3 falls from 0.2 above its lowest point against a wall there: speed sqrt(2 g 0.2), then 0.8 of it, and a rise of
-/// 0.64 times 0.2.
+/// A pendulum of index 3 falls from 0.2 above its lowest point against a wall there: speed sqrt(2 g 0.2), then 0.8 of
+/// it, and a rise of 0.64 times 0.2.
 #[test]
 fn a_pendulum_of_index_three_bounces_from_a_wall() {
     let model = "model M parameter Real g=9.81;
@@ -210,8 +212,8 @@ fn a_short_excursion_is_seen() {
     assert_close(times[1], 1.25 - half_width, 1e-5, "second");
 }
 
-/// A signal at rest at the border of a relation that makes no difference there: rounding moves it over the border and back, which is
-/// no reason to stop, nor to take small steps. z' = -z + y with y negligible after a moment.
+/// A signal at rest at the border of a relation that makes no difference there: rounding moves it over the border and
+/// back, which is no reason to stop, nor to take small steps. z' = -z + y with y negligible after a moment.
 #[test]
 fn a_signal_at_rest_on_a_border_makes_no_events() {
     let document = simulate(
@@ -264,8 +266,8 @@ fn a_relay_slides_along_its_border() {
     assert!(run.stderr.contains("sliding") && run.stderr.contains("`x + v > 0`"), "{}", run.stderr);
 }
 
-/// A block on a table with speed (A/w) sin(w t): it sticks while |A cos(w t)| <= mu g, slips at the rate -mu g or mu g else, until its speed
-/// is that of the table again.
+/// A block on a table with speed (A/w) sin(w t): it sticks while |A cos(w t)| <= mu g, slips at the rate -mu g or mu g
+/// else, until its speed is that of the table again.
 #[test]
 fn a_block_on_a_shaken_table_sticks_and_slips() {
     let (mu_g, a, w) = (0.3 * 9.81, 4.0, 2.0f64);
@@ -308,8 +310,8 @@ fn a_block_on_a_shaken_table_sticks_and_slips() {
     }
 }
 
-/// A pendulum of index 3 with dry friction comes to rest aside of its lowest point, where friction holds it: the weight g x is
-/// less than the friction there, and the constraint holds.
+/// A pendulum of index 3 with dry friction comes to rest aside of its lowest point, where friction holds it: the weight
+/// g x is less than the friction there, and the constraint holds.
 #[test]
 fn a_pendulum_of_index_three_with_dry_friction_comes_to_rest() {
     let session = Session::with_model(
@@ -345,7 +347,8 @@ fn a_pendulum_of_index_three_with_dry_friction_comes_to_rest() {
     assert_close(last("x"), side * angle.sin(), 1e-6, "place of rest");
 }
 
-/// A disc thrown along a wavy floor slips until it rolls: m v + I w/R = m v0 whatever the pressure, hence v = 2/3 v0, and friction vanishes.
+/// A disc thrown along a wavy floor slips until it rolls: m v + I w/R = m v0 whatever the pressure, hence v = 2/3 v0,
+/// and friction vanishes.
 #[test]
 fn a_disc_that_slips_on_a_wavy_floor_comes_to_roll() {
     let session = Session::with_model(
@@ -364,8 +367,8 @@ fn a_disc_that_slips_on_a_wavy_floor_comes_to_roll() {
     assert_close(last("f"), 0.0, 1e-7, "friction");
 }
 
-/// A gate of transistors without a voltage of its own when it is off: its output falls to zero and rests there, and rises with the time
-/// constant of its load.
+/// A gate of transistors without a voltage of its own when it is off: its output falls to zero and rests there, and
+/// rises with the time constant of its load.
 #[test]
 fn a_gate_of_transistors_switches_and_rests() {
     let session = Session::with_model(
@@ -389,7 +392,8 @@ fn a_gate_of_transistors_switches_and_rests() {
     assert_close(y[at(3.1)], 5.0 * (1.0 - (-0.1f64 * 1e-3 / 5e-5).exp()), 1e-3, "rising");
 }
 
-/// A relation that moves its own border is a hysteresis, not a surface to slide along: x falls to -0.5, rises to 0.5, and so on.
+/// A relation that moves its own border is a hysteresis, not a surface to slide along: x falls to -0.5, rises to 0.5,
+/// and so on.
 #[test]
 fn a_relation_with_feedback_is_a_hysteresis() {
     let document = simulate(
@@ -479,7 +483,8 @@ fn with_study(model: &str, inputs: &str) -> Session {
     Session::with_model(model).with("study.toml", &study)
 }
 
-/// Barton and Lee (4.12): with both inputs stepping the product of a jump and an impulse has no meaning; with one, x1 + x3 x2 stays.
+/// Barton and Lee (4.12): with both inputs stepping the product of a jump and an impulse has no meaning; with one, x1 +
+/// x3 x2 stays.
 #[test]
 fn products_of_jumps_and_impulses_are_refused() {
     let model = "model M input Real u1, u2; Real x1(start=0, fixed=true), x2, x3;
@@ -636,7 +641,8 @@ fn a_tick_beside_another_event_happens_once() {
     assert_close(*table.column("y").last().unwrap(), 0.01, 1e-9, "time between ticks");
 }
 
-/// At the start a discrete variable and its value before are two unknowns: the chain of bare equations is solved for both.
+/// At the start a discrete variable and its value before are two unknowns: the chain of bare equations is solved for
+/// both.
 #[test]
 fn initial_equations_reach_values_before_through_other_equations() {
     let run = Session::with_model(
@@ -728,8 +734,9 @@ fn the_last_row_knows_that_it_is_the_last() {
     assert_eq!(y.iter().filter(|value| **value == 7.0).count(), 1);
 }
 
-/// z and the derivatives depend on each other at a tick and are solved for together. The values were computed with the loop solved by hand
-/// at every tick: z = q y with (z + sin(y)/2) q + q (1 + 0.9 e cos y)/(1 - e sin y) = 2 sin t, e = exp(-0.9 x), q = der(x).
+/// z and the derivatives depend on each other at a tick and are solved for together. The values were computed with the
+/// loop solved by hand at every tick: z = q y with (z + sin(y)/2) q + q (1 + 0.9 e cos y)/(1 - e sin y) = 2 sin t, e =
+/// exp(-0.9 x), q = der(x).
 #[test]
 fn discrete_and_continuous_unknowns_in_a_loop_are_solved_together() {
     let run = Session::with_model(
@@ -771,7 +778,8 @@ fn a_loop_without_a_solution_is_told_by_name() {
     assert!(message.contains("`a`") && message.contains("`b`"), "{message}");
 }
 
-/// A pulse that rises at 0.3, 1.3, .. and falls 0.1 later, delayed by 0.25 and by 2.25: two changes are under way, or six.
+/// A pulse that rises at 0.3, 1.3, .. and falls 0.1 later, delayed by 0.25 and by 2.25: two changes are under way, or
+/// six.
 #[test]
 fn changes_of_a_signal_arrive_late() {
     let run = Session::with_model(
@@ -812,7 +820,8 @@ fn a_factor_of_zero_takes_a_derivative_out() {
     }
 }
 
-/// Two ports with enthalpies 3 and 5 and a flow of 1 - t between them: the port upstream gives the value, and at rest there is one too.
+/// Two ports with enthalpies 3 and 5 and a flow of 1 - t between them: the port upstream gives the value, and at rest
+/// there is one too.
 #[test]
 fn what_a_flow_carries_is_known_at_rest() {
     let run = Session::with_model(

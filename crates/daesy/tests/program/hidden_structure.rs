@@ -1,4 +1,5 @@
-//! Models whose structure misleads, or whose equations degenerate at the start only: what was written holds on the whole run.
+//! Models whose structure misleads, or whose equations degenerate at the start only: what was written holds on the
+//! whole run.
 
 #[path = "../../examples/hidden/mod.rs"]
 mod hidden;
@@ -18,7 +19,8 @@ fn assert_column(table: &Table, name: &str, exact: impl Fn(f64) -> f64, toleranc
     }
 }
 
-/// (z1 + z2)' = -(z1 + z2) twice, once multiplied by the time: z1 is the input for all times. At the start the factor is zero.
+/// (z1 + z2)' = -(z1 + z2) twice, once multiplied by the time: z1 is the input for all times. At the start the factor
+/// is zero.
 #[test]
 fn a_multiplier_that_is_zero_at_the_start_is_not_dropped() {
     let study = "[linear]

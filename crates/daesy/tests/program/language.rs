@@ -20,8 +20,8 @@ fn codes(model: &str, arguments: &[&str], status: i32) -> Vec<String> {
     findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The time that sin(20 t) is above 0.9 in [0, 1] is (pi - 2 asin(0.9)) / 20 for each of its three whole arcs above, and what is left of the
-/// fourth, which begins at (6 pi + asin(0.9)) / 20.
+/// The time that sin(20 t) is above 0.9 in [0, 1] is (pi - 2 asin(0.9)) / 20 for each of its three whole arcs above,
+/// and what is left of the fourth, which begins at (6 pi + asin(0.9)) / 20.
 #[test]
 fn arguments_of_functions_make_events() {
     let (pi, rise) = (std::f64::consts::PI, 0.9f64.asin());

@@ -12,8 +12,9 @@ fn assert_near(got: f64, expected: f64, tolerance: f64, what: &str) {
     assert!((got - expected).abs() <= tolerance * expected.abs().max(1.0), "{what}: {got} instead of {expected}");
 }
 
-/// The arm of Campbell and Griepentrog on the path x1 = 1 - exp(t), x3 = exp(t) - t. Structure differentiates twice and promises two free
-/// start values; the torques enter the equations of v1 and v3 by their difference only, so that the index is 5 and nothing is free.
+/// The arm of Campbell and Griepentrog on the path x1 = 1 - exp(t), x3 = exp(t) - t. Structure differentiates twice and
+/// promises two free start values; the torques enter the equations of v1 and v3 by their difference only, so that the
+/// index is 5 and nothing is free.
 const ROBOT_ARM: &str = "model RobotArm
   Real x1(start=0), x2(start=-1), x3(start=1), v1, v2, v3, u1, u2, a, b, c, d;
 equation
@@ -70,7 +71,8 @@ fn a_robot_arm_whose_structure_differentiates_too_little() {
     assert!(table.names.iter().all(|name| !name.contains('$')), "{:?}", table.names);
 }
 
-/// y1' and y2' enter by their difference: one start value is free, and twice the first equation less the second is algebraic.
+/// y1' and y2' enter by their difference: one start value is free, and twice the first equation less the second is
+/// algebraic.
 #[test]
 fn derivatives_that_enter_by_their_difference() {
     let misled = Session::with_model(
@@ -104,8 +106,8 @@ fn derivatives_that_enter_by_their_difference() {
 /// Multipliers that depend on the state, in a dependency of more than two equations: new variables are needed.
 #[test]
 fn a_dependency_with_varying_multipliers() {
-    // z' cos(w) + y' sin(w) is known from the first two, and enters the third: with p = x + z, q = y + z and w' = 1 the third equation says
-    // x cos(w)^2 .. = an algebraic relation.
+    // z' cos(w) + y' sin(w) is known from the first two, and enters the third: with p = x + z, q = y + z and w' = 1 the
+    // third equation says x cos(w)^2 .. = an algebraic relation.
     let misled = Session::with_model(
         "model M
            Real x(start=1), y(start=0.2), z(start=0.3), w(start=0.5, fixed=true);
@@ -227,8 +229,8 @@ fn a_free_variable_is_named_and_becomes_an_input() {
     assert_eq!(texts(&form["differential"]), ["der(h) = 1 - q^2"]);
 }
 
-/// A beam on three parallel cranks swings like a pendulum. One crank is redundant, and only where the others hold: with x^2 + y^2 = 1 the
-/// outer cranks say 1 - cos(phi) = 0, whose derivative vanishes there.
+/// A beam on three parallel cranks swings like a pendulum. One crank is redundant, and only where the others hold: with
+/// x^2 + y^2 = 1 the outer cranks say 1 - cos(phi) = 0, whose derivative vanishes there.
 #[test]
 fn a_mechanism_with_a_redundant_crank_swings_as_it_should() {
     let cranks = Session::with_model(

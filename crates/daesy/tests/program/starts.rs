@@ -91,8 +91,8 @@ fn a_solution_that_ends_says_when_and_in_what() {
     assert!(finding["message"].as_str().unwrap().contains("at t = 1;"), "{finding}");
 }
 
-/// A velocity with a name is the derivative of a position: where nothing else asks for it, it is no state of its own, and everything is
-/// told as before.
+/// A velocity with a name is the derivative of a position: where nothing else asks for it, it is no state of its own,
+/// and everything is told as before.
 #[test]
 fn defined_variables_are_reported_like_all_others() {
     let session = Session::with_model(
@@ -284,7 +284,8 @@ fn fits_start_where_a_simulation_does() {
     }
 }
 
-/// Parameters are told with the values that were used, those that the start determines and those bound to them included.
+/// Parameters are told with the values that were used, those that the start determines and those bound to them
+/// included.
 #[test]
 fn a_simulation_tells_its_parameters() {
     let (_, document) = started(
@@ -311,7 +312,8 @@ fn of_many_solutions_the_start_takes_the_near_one() {
     }
 }
 
-/// With E = [1 1; 1 1] structure leaves two start values free; the equations leave one, and z1 = u determines the other.
+/// With E = [1 1; 1 1] structure leaves two start values free; the equations leave one, and z1 = u determines the
+/// other.
 #[test]
 fn a_start_value_that_an_equation_determines_is_not_free() {
     for (f, g, free) in [("[[0, -1], [1, -1]]", "[[0], [-1]]", "z2"), ("[[-1, 0], [-1, 1]]", "[[0], [-1]]", "z1")] {
@@ -326,8 +328,8 @@ fn a_start_value_that_an_equation_determines_is_not_free() {
     }
 }
 
-/// A value given to a parameter that initial equations determine has no effect: that is told, and where it is an input of
-/// the study that needs the parameter, refused.
+/// A value given to a parameter that initial equations determine has no effect: that is told, and where it is an input
+/// of the study that needs the parameter, refused.
 #[test]
 fn a_value_for_a_parameter_that_the_start_determines_is_not_lost_in_silence() {
     let session = Session::with_model(

@@ -33,10 +33,11 @@ fn assert_facts(document: &Value, facts: &Facts) {
     assert_eq!(texts(&document["initial"]["free"]), facts.free);
 }
 
-/// x'' = -lambda x, y'' = -lambda y - g, x^2 + y^2 = 1 as five first-order equations. The length is a constraint on (x, y); its
-/// first derivative x vx + y vy = 0 and its second, which contains lambda, are hidden. The derivative of the second gives lambda'
-/// after the third differentiation: index 3. Of (x, y, vx, vy) two are constrained: 2 degrees of freedom. The derivatives have rank 4
-/// and 2 are free, so 2 constraints are hidden that a start value can violate (length' and the definition of lambda).
+/// x'' = -lambda x, y'' = -lambda y - g, x^2 + y^2 = 1 as five first-order equations. The length is a constraint on (x,
+/// y); its first derivative x vx + y vy = 0 and its second, which contains lambda, are hidden. The derivative of the
+/// second gives lambda' after the third differentiation: index 3. Of (x, y, vx, vy) two are constrained: 2 degrees of
+/// freedom. The derivatives have rank 4 and 2 are free, so 2 constraints are hidden that a start value can violate
+/// (length' and the definition of lambda).
 #[test]
 fn a_pendulum_in_cartesian_coordinates_has_index_3() {
     let session = Session::with_model(
@@ -79,7 +80,8 @@ package E
   model Ground Pin p; equation p.v = 0; end Ground;
 ";
 
-/// Four one-ports of 6 variables each and a ground of 2: 26 equations. Current of the coil and voltage of the capacitor are the states.
+/// Four one-ports of 6 variables each and a ground of 2: 26 equations. Current of the coil and voltage of the capacitor
+/// are the states.
 #[test]
 fn an_rlc_circuit_of_components_has_index_1() {
     let session = Session::with_model(&format!(
@@ -99,8 +101,8 @@ fn an_rlc_circuit_of_components_has_index_1() {
     assert_eq!(document["initial"]["changed"], json!({}));
 }
 
-/// The source fixes the capacitor's voltage: C v' = i needs one derivative of v = A sin(t), and i' one more. Nothing is free; the only
-/// derivative is constrained by one hidden constraint.
+/// The source fixes the capacitor's voltage: C v' = i needs one derivative of v = A sin(t), and i' one more. Nothing is
+/// free; the only derivative is constrained by one hidden constraint.
 #[test]
 fn a_capacitor_across_a_source_has_index_2_and_nothing_free() {
     let session = Session::with_model(&format!(
@@ -143,8 +145,8 @@ fn the_cooled_reactor_has_index_1() {
     assert_eq!(document["inputs"]["u"]["derivatives_needed"], 0);
 }
 
-/// campbell2011, example 2 with c = u prescribed: c' gives R (one derivative of u), R' gives T' (two), hence T_C; T_C' needs a third. So
-/// index 3, the start is fixed by u and its derivatives, and T_C contains u''.
+/// campbell2011, example 2 with c = u prescribed: c' gives R (one derivative of u), R' gives T' (two), hence T_C; T_C'
+/// needs a third. So index 3, the start is fixed by u and its derivatives, and T_C contains u''.
 #[test]
 fn the_reactor_with_prescribed_concentration_has_index_3_and_differentiates_its_input_twice() {
     let session = Session::with_model(&format!("model Reactor input Real u; {REACTOR} c = u; end Reactor;"))
@@ -165,8 +167,9 @@ fn the_reactor_with_prescribed_concentration_has_index_3_and_differentiates_its_
     assert_eq!((&warning["level"], &warning["line"], &warning["column"]), (&json!("warning"), &json!(4), &json!(1)));
 }
 
-/// Two wheels J1 w1' = tau - t1, J2 w2' = t2 on a gear phi1 = r phi2, t2 = r t1. The gear is differentiated twice to meet the
-/// accelerations, which contain the torque; its derivative needs a third: index 3. One angle and one speed are free.
+/// Two wheels J1 w1' = tau - t1, J2 w2' = t2 on a gear phi1 = r phi2, t2 = r t1. The gear is differentiated twice to
+/// meet the accelerations, which contain the torque; its derivative needs a third: index 3. One angle and one speed are
+/// free.
 #[test]
 fn wheels_coupled_by_a_gear_have_index_3_and_move_as_one() {
     let session = Session::with_model(
@@ -189,8 +192,8 @@ fn wheels_coupled_by_a_gear_have_index_3_and_move_as_one() {
     );
 }
 
-/// Two rigidly coupled inertias without a gear: the angles are equal, so alias elimination removes one, but the verdict is about the model
-/// as written.
+/// Two rigidly coupled inertias without a gear: the angles are equal, so alias elimination removes one, but the verdict
+/// is about the model as written.
 #[test]
 fn inertias_on_one_shaft_have_index_3_although_the_equality_is_eliminated() {
     let session = Session::with_model(
@@ -210,9 +213,9 @@ fn inertias_on_one_shaft_have_index_3_although_the_equality_is_eliminated() {
     );
 }
 
-/// A slider-crank: two rods couple a pin (x, y) and a slider at height zero (z), all with mass: x, y, z and their velocities, two
-/// constraints of length with forces a and b. Three coordinates less two constraints leave one: an angle and its speed are free, 2
-/// degrees of freedom; the 6 derivatives leave 4 hidden constraints.
+/// A slider-crank: two rods couple a pin (x, y) and a slider at height zero (z), all with mass: x, y, z and their
+/// velocities, two constraints of length with forces a and b. Three coordinates less two constraints leave one: an
+/// angle and its speed are free, 2 degrees of freedom; the 6 derivatives leave 4 hidden constraints.
 #[test]
 fn a_slider_crank_has_index_3_and_one_way_to_move() {
     let session = Session::with_model(

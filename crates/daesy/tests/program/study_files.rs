@@ -331,7 +331,8 @@ fn problems_of_data_have_their_line() {
         assert_eq!(document["findings"][0]["line"], line, "{data}");
         assert_eq!(document["findings"][0]["file"], "data.csv");
     }
-    // A missing sample of an input, a missing column, a missing file: the first is the data's fault, the others the study's.
+    // A missing sample of an input, a missing column, a missing file: the first is the data's fault, the others the
+    // study's.
     let document = with_data("t,u\n0,1\n0.5,\n1,2\n").run(&["simulate", "study.toml", "--json"]).json();
     assert_eq!(codes(&document), ["input-missing-sample"]);
     let document = with_data("t,U\n0,1\n1,2\n").run(&["simulate", "study.toml", "--json"]).json();

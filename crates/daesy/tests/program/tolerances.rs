@@ -217,8 +217,8 @@ fn a_pendulum_that_turns_over_does_not_drift() {
     assert!((energy[energy.len() - 1] - energy[0]).abs() < 1e-4, "{} {}", energy[0], energy[energy.len() - 1]);
 }
 
-/// A stiff lag behind a wave has a closed form. Outputs are much closer to each other than steps, and steps that only had to end well would
-/// be longer than the wave.
+/// A stiff lag behind a wave has a closed form. Outputs are much closer to each other than steps, and steps that only
+/// had to end well would be longer than the wave.
 #[test]
 fn tolerances_hold_between_steps() {
     let model = "model Lag Real x(start=3, fixed=true); Real y; input Real u; equation der(x) = 1000*(u - x); y = x^2 + u; end Lag;";

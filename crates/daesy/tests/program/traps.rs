@@ -45,7 +45,8 @@ end M;
 
 #[test]
 fn the_smallest_set_at_fault_is_named_in_a_large_model() {
-    // A chain x[i] = x[i+1] + .. of 300 sound equations, and one equation too many in its midst for a variable of its own.
+    // A chain x[i] = x[i+1] + .. of 300 sound equations, and one equation too many in its midst for a variable of its
+    // own.
     let mut text = "model Chain\n  Real x[300], a, b;\nequation\n  x[300] = time;\n".to_owned();
     for at in 1..300 {
         text.push_str(&format!("  x[{at}] = sin(x[{}]) + {at};\n", at + 1));
@@ -72,8 +73,8 @@ package E
   model Ground Pin p; equation p.v = 0; end Ground;
 ";
 
-/// In a loop without branches the currents are all equal: the last sum of flows cancels, and no potential has a level. Both are
-/// one fault.
+/// In a loop without branches the currents are all equal: the last sum of flows cancels, and no potential has a level.
+/// Both are one fault.
 #[test]
 fn a_circuit_without_a_ground_gets_one_finding_that_says_so() {
     let circuit = |ground: &str| {
@@ -105,7 +106,8 @@ end E;",
     assert_eq!(session.run(&["check", "model.mo", "--class", "E.Circuit"]).status, 0);
 }
 
-/// With branches no sum cancels by structure: only the values of the coefficients (all 1) make the balances depend on each other.
+/// With branches no sum cancels by structure: only the values of the coefficients (all 1) make the balances depend on
+/// each other.
 #[test]
 fn a_bridge_without_a_ground_is_found_by_numbers() {
     let session = Session::with_model(&format!(
@@ -441,7 +443,8 @@ fn a_continuous_variable_may_follow_a_discrete_one() {
     assert_eq!(document["structure"]["degrees_of_freedom"], 1);
 }
 
-/// Start conditions that are equations: a state given directly where its default has no derivative, and a rest that is found.
+/// Start conditions that are equations: a state given directly where its default has no derivative, and a rest that is
+/// found.
 #[test]
 fn start_conditions_may_be_equations() {
     let session = Session::with_model(
@@ -494,7 +497,8 @@ fn a_duplicate_says_where_the_second_comes_from() {
     assert!(run.stderr.contains("because nothing is connected here"), "{}", run.stderr);
 }
 
-/// sqrt has a value at 0 and asin at 1; only their slopes have none. der(x) = 1 + sqrt(x) from 0: with u = sqrt(x), t = 2 (u - log(1 + u)).
+/// sqrt has a value at 0 and asin at 1; only their slopes have none. der(x) = 1 + sqrt(x) from 0: with u = sqrt(x), t =
+/// 2 (u - log(1 + u)).
 #[test]
 fn a_finite_value_with_an_infinite_slope_is_no_obstacle() {
     let run = Session::with_model(

@@ -1,4 +1,5 @@
-//! `daesy uq`: series in random parameters against closed forms, the conditions of the theorems, start values, bad input.
+//! `daesy uq`: series in random parameters against closed forms, the conditions of the theorems, start values, bad
+//! input.
 
 use std::path::Path;
 
@@ -183,7 +184,8 @@ fn a_violated_condition_may_leave_the_index() {
 
 #[test]
 fn a_violated_condition_may_change_the_index() {
-    // z2' = z1, p z2' = z2 - u: index 2 at the mean p = 0, index 1 elsewhere. The polynomials of degree 0 and 1 see no p = 0.
+    // z2' = z1, p z2' = z2 - u: index 2 at the mean p = 0, index 1 elsewhere. The polynomials of degree 0 and 1 see no
+    // p = 0.
     let uq = "method = \"galerkin\"\ndegree = 1\nvalidation = 0";
     let random = "{ uniform = { min = -1, max = 1 } }";
     let study = linear("[[0,1],[0,\"p\"]]", "[[1,0],[0,1]]", "[[0],[-1]]", random, uq).replace("p = 0.5", "p = 0");

@@ -1,8 +1,9 @@
 //! The same numbers, bit for bit, eight at a time in AVX2 registers.
 //!
-//! The rounds of Philox are one long chain of products, and so are the polynomials; neither fills the processor alone. Here the words of
-//! eight realizations are made while the normal numbers of the eight before them are, step by step in turns, each on two registers. Rounds of
-//! Philox in which all but the word of the realization is the same for all lanes are done with that word alone.
+//! The rounds of Philox are one long chain of products, and so are the polynomials; neither fills the processor alone.
+//! Here the words of eight realizations are made while the normal numbers of the eight before them are, step by step in
+//! turns, each on two registers. Rounds of Philox in which all but the word of the realization is the same for all
+//! lanes are done with that word alone.
 
 use std::arch::x86_64::{__m256d, __m256i};
 
@@ -58,7 +59,7 @@ impl<D: Fn(usize) -> Draw> pulp::NullaryFnOnce for FillAvx2<'_, D> {
                 *first = cast(turn.first);
                 *second = cast(turn.second);
             }
-            // Along with the last numbers go the first words of the next draw; behind the last draw nobody needs them.
+            // Along with the last numbers go the first words of the next draw; after the last draw nobody needs them.
             rounds = Rounds::new(draws((at + 1).min(n_draws - 1)));
             let turn = lanes.turn(&rounds, head, uniform);
             uniform = turn.uniform;
@@ -72,8 +73,8 @@ impl<D: Fn(usize) -> Draw> pulp::NullaryFnOnce for FillAvx2<'_, D> {
 
 /// What the rounds of Philox add to the words of a realization; see [`crate::noise::philox::philox_words`].
 ///
-/// Of the counter (step, realization, pair, purpose) only the second word differs between lanes: it is in one of four words after the
-/// first round, in two after the second, in three after the third.
+/// Of the counter (step, realization, pair, purpose) only the second word differs between lanes: it is in one of four
+/// words after the first round, in two after the second, in three after the third.
 struct Rounds {
     /// The first word after round 0 but for the realization.
     first: u64,
@@ -292,8 +293,8 @@ impl Lanes {
         self.end(counter)
     }
 
-    /// Normal numbers from `uniform`, and the uniform ones of other realizations. What one part does with its operands is what the functions of
-    /// the same names do that work on one lane; rounds of Philox are strewn in between.
+    /// Normal numbers from `uniform`, and the uniform ones of other realizations. What one part does with its operands
+    /// is what the functions of the same names do that work on one lane; rounds of Philox are strewn in between.
     #[inline(always)]
     fn turn(self, rounds: &Rounds, realizations: &[u32; LANES], uniform: Uniform) -> Turn {
         let keys = &rounds.others;

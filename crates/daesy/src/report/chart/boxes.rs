@@ -24,8 +24,8 @@ pub struct BoxFigures {
 }
 
 impl BoxFigures {
-    /// The figures of a sample; quartiles are interpolated between the two nearest values. Values that are not finite are left out,
-    /// and an empty sample has no figure.
+    /// The figures of a sample; quartiles are interpolated between the two nearest values. Values that are not finite
+    /// are left out, and an empty sample has no figure.
     #[must_use]
     pub fn of(sample: &[f64]) -> Self {
         let mut sorted: Vec<f64> = sample.iter().copied().filter(|value| value.is_finite()).collect();
