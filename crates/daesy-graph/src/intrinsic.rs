@@ -149,7 +149,7 @@ fn transform(signal: &[f64], from: usize, stride: usize, n: usize, roots: &[[f64
     if n <= 1 {
         return (0..n).map(|_| [signal[from], 0.0]).collect();
     }
-    let prime = (2..n).find(|factor| n % factor == 0).unwrap_or(n);
+    let prime = (2..n).find(|factor| n.is_multiple_of(*factor)).unwrap_or(n);
     let part = n / prime;
     let parts: Vec<Vec<[f64; 2]>> =
         (0..prime).map(|at| transform(signal, from + at * stride, stride * prime, part, roots)).collect();
