@@ -469,10 +469,14 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
     }
     for random in &study.random {
         match flat.find(&random.name) {
-            Some(var) if is_computed_at_start(flat, var) => {
-                let message = format!("the start determines `{}` (`fixed = false`): it cannot be random", random.name);
+            Some(var) if is_computed_at_start(flat, var) || flat.variables[var.index()].is_final => {
+                let message = format!(
+                    "the model determines `{}` (`final`, or `fixed = false` with an initial equation): it cannot be random",
+                    random.name
+                );
                 let finding = Finding::error("computed-parameter", random.span, message).with_names([&random.name]);
-                findings.push(finding.with_help("make what determines it random, or take back `fixed = false`"));
+                findings
+                    .push(finding.with_help("make what determines it random, or take back `final` or `fixed = false`"));
             }
             Some(var) if flat.variables[var.index()].kind == VariableKind::Parameter => {}
             Some(_) => findings.push(not_a(flat, &random.name, random.span, "parameter")),

@@ -728,6 +728,8 @@ impl<'a> Flattener<'a> {
                     Some((var, value)) => {
                         self.variables[var.index()].binding = Some(value);
                         self.variables[var.index()].fixed = None;
+                        // A study that gave it another value would contradict the equation.
+                        self.variables[var.index()].is_final = true;
                     }
                     None => kept.push(equation),
                 }
