@@ -52,6 +52,7 @@ class _Trace(TypedDict):
     constraint_residual_max: float
     events: str | None
     initial: str
+    parameters: str
     findings: str
 
 class _Solved(TypedDict):

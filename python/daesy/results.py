@@ -223,6 +223,7 @@ class Trajectory(Result):
         self._trace = {key: trace[key] for key in ("factorizations", "evaluations", "constraint_residual_max")}
         self._events: str | None = trace["events"]
         self._initial: str = trace["initial"]
+        self._parameters: str = trace["parameters"]
         self._findings = (findings, trace["findings"])
 
     @property
@@ -245,7 +246,8 @@ class Trajectory(Result):
         """The JSON document that the program prints with ``--json``, as a dict."""
         findings = [entry for part in self._findings if part for entry in json.loads(part)]
         head = {"daesy": _daesy.VERSION, "command": "simulate", "model": self._model, "findings": findings}
-        return {**head, "steps": self.steps, "rejected": self.rejected, **self._trace, "events": self.events, "initial": json.loads(self._initial)}
+        return {**head, "steps": self.steps, "rejected": self.rejected, **self._trace, "events": self.events,
+                "initial": json.loads(self._initial), "parameters": json.loads(self._parameters)}
 
     def summary(self) -> str:
         """How far, in how many steps, and what happened on the way."""

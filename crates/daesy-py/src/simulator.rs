@@ -67,6 +67,7 @@ pub struct Trace<'py> {
     constraint_residual_max: f64,
     events: Option<String>,
     initial: String,
+    parameters: String,
     findings: String,
 }
 
@@ -154,6 +155,7 @@ impl PySimulator {
         }
         let (traced, values, n_columns) = traced.map_err(|wrong| Failure::new_err(failure(&wrong)))?;
         let simulation = &traced.simulation;
+        let start = simulator.start_report(simulation);
         let events =
             (!traced.events.is_empty()).then(|| list(traced.events.iter().map(|event| event.to_json().to_string())));
         Ok(Trace {
@@ -164,8 +166,9 @@ impl PySimulator {
             evaluations: simulation.evaluations,
             constraint_residual_max: simulation.constraint_residual_max,
             events,
-            initial: simulator.start_report(simulation).to_json().to_string(),
-            findings: findings(&simulator.diagnostics(&traced)),
+            initial: start.to_json().to_string(),
+            parameters: start.parameters_to_json().to_string(),
+            findings: findings(&simulator.diagnostics(&traced, &start)),
         })
     }
 }

@@ -163,11 +163,9 @@ impl Simulator {
     /// Diagnostics, when the model is at fault or the method gives up.
     pub fn run(&self, options: &SimulateOptions) -> Result<Trajectory, Failure> {
         let traced = self.trace(options)?;
-        let mut diagnostics = self.diagnostics(&traced);
+        let start = self.start_report(&traced.simulation);
+        let diagnostics = self.diagnostics(&traced, &start);
         let Transferred { simulation, events, .. } = traced;
-        let start = self.start_report(&simulation);
-        let changed = start.findings(&self.original);
-        diagnostics.extend(changed.iter().map(|finding| Diagnostic::resolve(finding, &self.original.sources)));
         let names = self.names();
         let mut columns = vec![simulation.times.clone()];
         columns.extend(self.columns.iter().map(|&at| simulation.rows.iter().map(|row| row[at]).collect()));
@@ -186,7 +184,7 @@ impl Simulator {
 
     /// What is to be told about a trajectory, and about the way it was made.
     #[must_use]
-    pub fn diagnostics(&self, traced: &Transferred) -> Vec<Diagnostic> {
+    pub fn diagnostics(&self, traced: &Transferred, start: &StartReport) -> Vec<Diagnostic> {
         let findings = traced.findings.iter().chain(&self.prepared.rewritten);
         let mut diagnostics: Vec<Diagnostic> =
             findings.map(|finding| Diagnostic::resolve(finding, &self.original.sources)).collect();
@@ -215,6 +213,8 @@ impl Simulator {
             let message = format!("the model ended the simulation at t = {}: {}", end.time, end.message);
             diagnostics.push(Diagnostic::error("terminated", message).with_level(Level::Note).at_place(&end.place));
         }
+        let changed = start.findings(&self.original);
+        diagnostics.extend(changed.iter().map(|finding| Diagnostic::resolve(finding, &self.original.sources)));
         diagnostics
     }
 }
@@ -350,7 +350,7 @@ impl Trajectory {
         keys.insert("evaluations".into(), json!(self.simulation.evaluations));
         keys.insert("events".into(), self.events.iter().map(|event| event.to_json()).collect());
         keys.insert("initial".into(), self.start.to_json());
-        keys.insert("parameters".into(), Value::Object(self.start.parameters.iter().cloned().collect()));
+        keys.insert("parameters".into(), self.start.parameters_to_json());
         keys.insert("constraint_residual_max".into(), json!(self.simulation.constraint_residual_max));
         keys
     }

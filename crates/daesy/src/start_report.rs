@@ -204,6 +204,12 @@ impl StartReport {
         findings
     }
 
+    /// The parameters by name.
+    #[must_use]
+    pub fn parameters_to_json(&self) -> Value {
+        Value::Object(self.parameters.iter().cloned().collect())
+    }
+
     /// The object of the JSON document.
     #[must_use]
     pub fn to_json(&self) -> Value {

@@ -22,6 +22,7 @@ use crate::linearize::LinearModel;
 use crate::load::{Loaded, quantity_expression};
 use crate::prepare::{Prepared, Purpose, prepare};
 use crate::simulate::Simulator;
+use crate::start_report::StartReport;
 use crate::study::InputSource;
 
 /// What the expansion needs.
@@ -323,7 +324,7 @@ impl Galerkin<'_> {
         judged.flat.variables.truncate(judged.flat.variables.len() - expanded.n_kept);
         let kind = kind_at_start(&judged, prepared, start_time);
         let traced = simulator.trace(&simulator.options).map_err(in_words)?;
-        let diagnostics = simulator.diagnostics(&traced);
+        let diagnostics = simulator.diagnostics(&traced, &StartReport::default());
         let simulation = traced.simulation;
         Ok(Solution {
             names: prepared.system.description().observed.clone(),
