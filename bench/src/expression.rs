@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 use std::sync::Arc;
 
-use daesy_graph::flat::{Equation, Experiment, FlatDae, Origin, StateSelect, ValueType, Variable, VariableKind};
+use daesy_graph::flat::{Equation, Experiment, FlatDae, Origin, Variable, VariableKind};
 use daesy_graph::source::{FileId, Span};
 use daesy_graph::{ExprId, Graph, UnaryOp, VarId};
 
@@ -45,28 +45,7 @@ impl<'m> Unknown<'m> {
 impl FlatBuilder {
     fn declare(&self, name: String, kind: VariableKind, binding: Option<ExprId>) -> VarId {
         let mut variables = self.variables.borrow_mut();
-        variables.push(Variable {
-            name,
-            description: None,
-            kind,
-            value_type: ValueType::Real,
-            is_output: false,
-            is_flow: false,
-            is_protected: false,
-            is_structural: false,
-            is_final: false,
-            binding,
-            text: None,
-            start: None,
-            fixed: None,
-            min: None,
-            max: None,
-            nominal: None,
-            unit: None,
-            display_unit: None,
-            state_select: StateSelect::Default,
-            span: NOWHERE,
-        });
+        variables.push(Variable { binding, ..Variable::new(name, kind, NOWHERE) });
         VarId(variables.len() as u32 - 1)
     }
 

@@ -25,7 +25,7 @@ mod terms;
 
 use std::collections::HashMap;
 
-use daesy_graph::flat::{Equation, FlatDae, Origin, StateSelect, Variable, VariableKind};
+use daesy_graph::flat::{Equation, FlatDae, Origin, Variable, VariableKind};
 use daesy_graph::{Evaluator, ExprId, Graph, Leaf, LinearExtractor, Reach, Span, Substitution, VarId};
 
 use crate::basis::Basis;
@@ -265,19 +265,8 @@ fn keep_derivatives(
         let name = (0..order).fold(flat.variables[var.index()].name.clone(), |name, _| format!("der({name})"));
         for (k, &term) in terms[var.index()].iter().enumerate() {
             let kept = VarId(variables.len() as u32);
-            variables.push(Variable {
-                name: format!("{name}#{k}"),
-                start: None,
-                fixed: None,
-                min: None,
-                max: None,
-                nominal: None,
-                unit: None,
-                display_unit: None,
-                state_select: StateSelect::default(),
-                is_output: false,
-                ..flat.variables[var.index()].clone()
-            });
+            let of = &flat.variables[var.index()];
+            variables.push(Variable::new(format!("{name}#{k}"), of.kind, of.span));
             let (lhs, rhs) = (graph.var(kept), graph.der(term, order));
             made.push(Equation { lhs, rhs, origin: Origin::Equation, component: "".into(), span: Span::NONE });
         }

@@ -133,6 +133,35 @@ pub struct Variable {
     pub span: Span,
 }
 
+impl Variable {
+    /// A variable of real values with nothing but a name.
+    #[must_use]
+    pub fn new(name: impl Into<String>, kind: VariableKind, span: Span) -> Self {
+        Self {
+            name: name.into(),
+            description: None,
+            kind,
+            value_type: ValueType::Real,
+            is_output: false,
+            is_flow: false,
+            is_protected: false,
+            is_structural: false,
+            is_final: false,
+            binding: None,
+            text: None,
+            start: None,
+            fixed: None,
+            min: None,
+            max: None,
+            nominal: None,
+            unit: None,
+            display_unit: None,
+            state_select: StateSelect::Default,
+            span,
+        }
+    }
+}
+
 /// Where an equation comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Origin {

@@ -2,32 +2,11 @@
 
 use std::sync::Arc;
 
-use daesy_graph::flat::{Experiment, Origin, StateSelect, ValueType};
+use daesy_graph::flat::{Experiment, Origin};
 use daesy_graph::{Equation, FlatDae, Graph, SourceMap, Span, Unit, Variable, VariableKind};
 
 fn variable(name: &str, kind: VariableKind, unit: &str) -> Variable {
-    Variable {
-        name: name.into(),
-        description: None,
-        kind,
-        value_type: ValueType::Real,
-        is_output: false,
-        is_flow: false,
-        is_protected: false,
-        is_structural: false,
-        is_final: false,
-        binding: None,
-        text: None,
-        start: None,
-        fixed: None,
-        min: None,
-        max: None,
-        nominal: None,
-        unit: Some(Unit::parse(unit)),
-        display_unit: None,
-        state_select: StateSelect::Default,
-        span: Span::NONE,
-    }
+    Variable { unit: Some(Unit::parse(unit)), ..Variable::new(name, kind, Span::NONE) }
 }
 
 #[test]

@@ -33,7 +33,7 @@ mod redundant;
 mod watch;
 
 use daesy_graph::finding::Finding;
-use daesy_graph::flat::{Equation, FlatDae, Origin, StateSelect, ValueType, Variable, VariableKind};
+use daesy_graph::flat::{Equation, FlatDae, Origin, StateSelect, Variable, VariableKind};
 use daesy_graph::regular::RegularDae;
 use daesy_graph::substitute::Substitution;
 use daesy_graph::traverse::Leaf;
@@ -324,25 +324,10 @@ impl Rewriter<'_> {
 /// A variable that stands for a leading derivative.
 fn added_variable(name: String, start: ExprId, nominal: Option<ExprId>, span: Span) -> Variable {
     Variable {
-        name,
-        description: None,
-        kind: VariableKind::Continuous,
-        value_type: ValueType::Real,
-        is_output: false,
-        is_flow: false,
         is_protected: true,
-        is_structural: false,
-        is_final: false,
-        binding: None,
-        text: None,
         start: Some(start),
-        fixed: None,
-        min: None,
-        max: None,
         nominal,
-        unit: None,
-        display_unit: None,
         state_select: StateSelect::Never,
-        span,
+        ..Variable::new(name, VariableKind::Continuous, span)
     }
 }

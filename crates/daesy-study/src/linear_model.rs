@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use daesy_graph::finding::Finding;
-use daesy_graph::flat::{Equation, Experiment, FlatDae, Origin, StateSelect, ValueType, Variable, VariableKind};
+use daesy_graph::flat::{Equation, Experiment, FlatDae, Origin, Variable, VariableKind};
 use daesy_graph::{ExprId, FileId, Graph, SourceFile, SourceMap, Span, VarId};
 
 use daesy_model::file::{MAX_DATA_BYTES, read_text};
@@ -18,33 +18,7 @@ use crate::study::{
 
 /// Adds a parameter to a flat model.
 pub(crate) fn add_parameter(flat: &mut FlatDae, name: &str, binding: Option<ExprId>, span: Span) {
-    flat.variables.push(Variable { binding, ..plain_variable(name, VariableKind::Parameter, span) });
-}
-
-/// A variable with nothing but a name.
-pub(crate) fn plain_variable(name: &str, kind: VariableKind, span: Span) -> Variable {
-    Variable {
-        name: name.to_owned(),
-        description: None,
-        kind,
-        value_type: ValueType::Real,
-        is_output: false,
-        is_flow: false,
-        is_protected: false,
-        is_structural: false,
-        is_final: false,
-        binding: None,
-        text: None,
-        start: None,
-        fixed: None,
-        min: None,
-        max: None,
-        nominal: None,
-        unit: None,
-        display_unit: None,
-        state_select: StateSelect::Default,
-        span,
-    }
+    flat.variables.push(Variable { binding, ..Variable::new(name, VariableKind::Parameter, span) });
 }
 
 /// The matrices of a linear model, those in files included.
@@ -176,7 +150,7 @@ fn assemble(
         names
             .iter()
             .map(|name| {
-                flat.variables.push(Variable { is_output, ..plain_variable(name, kind, source.span) });
+                flat.variables.push(Variable { is_output, ..Variable::new(name, kind, source.span) });
                 VarId(flat.variables.len() as u32 - 1)
             })
             .collect()

@@ -17,7 +17,6 @@ use daesy_graph::flat::{Equation, Origin, Variable, VariableKind};
 use daesy_graph::{ExprId, Span, VarId};
 
 use crate::diagnostic::Diagnostic;
-use crate::linear_model::plain_variable;
 use crate::load::{Loaded, quantity_expression};
 use crate::stochastic;
 use crate::study::{Presampling, Study};
@@ -139,7 +138,7 @@ fn add_lags(loaded: &mut Loaded, study: &Study, filter: &Filter) -> String {
             description: Some(format!("presampling filter of {}, lag {lag}", measurement.name).into()),
             nominal: unit.nominal,
             unit: unit.unit.clone(),
-            ..plain_variable(&name, VariableKind::Continuous, measurement.span)
+            ..Variable::new(name.clone(), VariableKind::Continuous, measurement.span)
         });
         let graph = &mut flat.graph;
         let rate = graph.der(var, 1);

@@ -787,19 +787,9 @@ impl<'a> Flattener<'a> {
                 if order == 1 { format!("$der({})", model.name) } else { format!("$der({},{order})", model.name) };
             let span = model.span;
             let added = daesy_graph::Variable {
-                name,
-                description: None,
-                is_output: false,
-                is_flow: false,
                 is_protected: true,
-                start: None,
-                fixed: None,
-                min: None,
-                max: None,
-                nominal: None,
-                unit: None,
-                display_unit: None,
-                ..model.clone()
+                state_select: model.state_select,
+                ..daesy_graph::Variable::new(name, model.kind, span)
             };
             let (lhs, rhs) = (self.graph.var(VarId(self.variables.len() as u32)), self.graph.der(var, order));
             self.var_prims.push(self.var_prims[var.index()]);

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use daesy_graph::flat::{Equation, Origin, StateSelect, ValueType, WhenAction, WhenBranch, WhenClause};
+use daesy_graph::flat::{Equation, Origin, ValueType, WhenAction, WhenBranch, WhenClause};
 use daesy_graph::substitute::Substitution;
 use daesy_graph::{ExprId, Leaf, Node, Span, UnaryOp, VarId, Variable, VariableKind};
 use rustc_hash::FxHashMap;
@@ -115,26 +115,9 @@ impl Flattener<'_> {
     pub(crate) fn clock_variable(&mut self, name: String, value_type: ValueType, span: Span) -> VarId {
         let var = VarId(self.variables.len() as u32);
         self.variables.push(Variable {
-            name,
-            description: None,
-            kind: VariableKind::Discrete,
             value_type,
-            is_output: false,
-            is_flow: false,
             is_protected: true,
-            is_structural: false,
-            is_final: false,
-            binding: None,
-            text: None,
-            start: None,
-            fixed: None,
-            min: None,
-            max: None,
-            nominal: None,
-            unit: None,
-            display_unit: None,
-            state_select: StateSelect::Default,
-            span,
+            ..Variable::new(name, VariableKind::Discrete, span)
         });
         // Nothing is asked of its declaration any more.
         let like = self.var_prims.iter().position(|&prim| !self.marks.is_clock_type(&self.prim(prim).ty));

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use daesy_graph::flat::{StateSelect, ValueType, Variable};
+use daesy_graph::flat::{ValueType, Variable};
 use daesy_graph::{Finding, Span, VarId, VariableKind};
 use smallvec::SmallVec;
 
@@ -180,26 +180,13 @@ impl<'a> Flattener<'a> {
             for _ in 0..n {
                 let name = if dims.is_empty() { path.clone() } else { format!("{path}{}", index_text(&index)) };
                 self.variables.push(Variable {
-                    name,
                     description: declaration.decl.description.clone(),
-                    kind,
                     value_type: value_type.clone(),
                     is_output: inherited.is_top && inherited.causality == Some(Causality::Output),
                     is_flow: inherited.connector_prefix == Some(ConnectorPrefix::Flow),
                     is_protected: inherited.is_protected,
-                    is_structural: false,
                     is_final: inherited.is_final,
-                    binding: None,
-                    text: None,
-                    start: None,
-                    fixed: None,
-                    min: None,
-                    max: None,
-                    nominal: None,
-                    unit: None,
-                    display_unit: None,
-                    state_select: StateSelect::Default,
-                    span: declaration.decl.name.span,
+                    ..Variable::new(name, kind, declaration.decl.name.span)
                 });
                 self.var_prims.push(prim_id);
                 next_index(&mut index, &dims);

@@ -13,7 +13,7 @@
 //! model of index nu to some more, because they are found from values by nu - 1 differentiations. Each of the new
 //! variables has an equation of its own, and nothing else depends on them: the solution stays what it is.
 
-use daesy_graph::flat::{Equation, FlatDae, Origin, StateSelect, ValueType, Variable, VariableKind};
+use daesy_graph::flat::{Equation, FlatDae, Origin, StateSelect, Variable, VariableKind};
 use daesy_graph::traverse::{Leaf, Reach};
 use daesy_graph::{Differentiator, ExprId, Graph, Span, UnaryOp, VarId};
 use rustc_hash::FxHashMap;
@@ -121,25 +121,8 @@ fn relative(flat: &mut FlatDae, residual: ExprId, leaves: &[(VarId, u16)]) -> Ex
 fn residual_variable(equation: usize, span: Span) -> Variable {
     debug_assert!(WATCHED.starts_with(ADDED));
     Variable {
-        name: format!("{WATCHED}{equation}]"),
-        description: None,
-        kind: VariableKind::Continuous,
-        value_type: ValueType::Real,
-        is_output: false,
-        is_flow: false,
         is_protected: true,
-        is_structural: false,
-        is_final: false,
-        binding: None,
-        text: None,
-        start: None,
-        fixed: None,
-        min: None,
-        max: None,
-        nominal: None,
-        unit: None,
-        display_unit: None,
         state_select: StateSelect::Never,
-        span,
+        ..Variable::new(format!("{WATCHED}{equation}]"), VariableKind::Continuous, span)
     }
 }

@@ -107,9 +107,6 @@ fn distance(times: &[f64], values: &[f64], other_times: &[f64], other: &[f64]) -
 /// row between steps, and the width of the parameter.
 const ALIKE: f64 = 1e-2;
 
-/// The same for derivatives: what the tolerance leaves of a stiff state is far more of its derivative.
-const DERIVATIVES_ALIKE: f64 = 0.1;
-
 /// So many standard deviations may be the parameter's: fast parts show its width where the model is at rest.
 const DEVIATIONS: f64 = 4.0;
 
@@ -134,8 +131,7 @@ fn moments(
         let off = distance(times, column, &found.times, &moments.mean);
         let size = column.iter().fold(1e-6f64, |size, value| size.max(value.abs()));
         let width = moments.std.iter().fold(0.0f64, |most, std| most.max(*std)) / size;
-        let alike = if variable.starts_with("der(") { DERIVATIVES_ALIKE } else { ALIKE };
-        if off.is_nan() || off > alike + DEVIATIONS * width {
+        if off.is_nan() || off > ALIKE + DEVIATIONS * width {
             return Err(format!("the mean of `{variable}` is off by {off:.1e} of its size"));
         }
     }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use daesy_chaos::PointValues;
-use daesy_graph::flat::{Equation, FlatDae, Origin, StateSelect, Variable};
+use daesy_graph::flat::{Equation, FlatDae, Origin, Variable};
 use daesy_graph::{ExprId, Graph, Leaf, Node, Reach, VarId};
 use daesy_integrate::{Inputs as _, IntegrateError, SimulateOptions, Simulation, simulate as integrate};
 use daesy_system::DaeSystem;
@@ -409,21 +409,9 @@ pub fn with_derivatives<'l>(loaded: &'l Loaded, request: &Request) -> Result<Cow
         let Derivative { of, order } = derivative(name);
         let Some(var) = flat.find(of).filter(|_| flat.find(name).is_none()) else { continue };
         let added = VarId(flat.variables.len() as u32);
-        flat.variables.push(Variable {
-            name: name.clone(),
-            start: None,
-            fixed: None,
-            min: None,
-            max: None,
-            nominal: None,
-            unit: None,
-            display_unit: None,
-            state_select: StateSelect::default(),
-            is_output: false,
-            ..flat.variables[var.index()].clone()
-        });
+        let (kind, span) = (flat.variables[var.index()].kind, flat.variables[var.index()].span);
+        flat.variables.push(Variable::new(name.clone(), kind, span));
         let (lhs, rhs) = (flat.graph.var(added), flat.graph.der(var, order));
-        let span = flat.variables[var.index()].span;
         flat.equations.push(Equation { lhs, rhs, origin: Origin::Equation, component: "".into(), span });
     }
     Ok(Cow::Owned(larger))
