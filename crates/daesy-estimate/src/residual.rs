@@ -1,5 +1,6 @@
 //! Tests of residuals: are they white, and do known inputs still explain them?
 
+use daesy_random::special_functions::normal_distribution;
 use faer::Mat;
 
 use crate::chi_square::chi_square_tail;
@@ -16,6 +17,56 @@ pub struct ResidualTests {
     pub std: f64,
     /// Number of residuals.
     pub n: usize,
+    /// How large they are.
+    pub size: ResidualSize,
+}
+
+/// How large residuals are beside the standard deviations that the model predicts for them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ResidualSize {
+    /// Mean square of the standardized residuals: 1 where the predicted standard deviations are right; NaN without any.
+    pub normalized_variance: f64,
+    /// Probability of a mean square at least as far from 1, either way, if they were.
+    pub size_p: f64,
+    /// Correlation of successive standardized residuals.
+    pub lag_autocorrelation: f64,
+}
+
+impl ResidualSize {
+    /// Sizes that are not believable have a smaller probability.
+    const BELIEVABLE: f64 = 1e-3;
+    /// Mean squares within this factor of 1 do no harm.
+    const HARMLESS: f64 = 1.2;
+
+    /// With n independent residuals, n times the mean square is chi-square with n degrees of freedom, whose cube root
+    /// is nearly normal [@wilson1931]:
+    ///
+    /// ```text
+    /// z = (m^(1/3) - 1 + 2/(9 n)) / sqrt(2/(9 n))
+    /// ```
+    fn of(standardized: &[f64]) -> Self {
+        let present: Vec<f64> = standardized.iter().copied().filter(|x| x.is_finite()).collect();
+        let n = present.len() as f64;
+        let normalized_variance = present.iter().map(|x| x * x).sum::<f64>() / n;
+        let spread = 2.0 / (9.0 * n);
+        let z = (normalized_variance.cbrt() - 1.0 + spread) / spread.sqrt();
+        let pairs = standardized.iter().zip(standardized.iter().skip(1));
+        let (mut sum, mut n_pairs) = (0.0, 0usize);
+        for (a, b) in pairs.filter(|(a, b)| a.is_finite() && b.is_finite()) {
+            sum += a * b;
+            n_pairs += 1;
+        }
+        let lag_autocorrelation = sum / n_pairs as f64 / normalized_variance;
+        Self { normalized_variance, size_p: 2.0 * normal_distribution(-z.abs()), lag_autocorrelation }
+    }
+
+    /// Whether the predicted standard deviations cannot be right: the mean square lies outside its 99.9 % band and is
+    /// off by more than a factor 1.2.
+    #[must_use]
+    pub fn is_doubtful(&self) -> bool {
+        let off = self.normalized_variance.max(1.0 / self.normalized_variance);
+        self.size_p < Self::BELIEVABLE && off > Self::HARMLESS
+    }
 }
 
 /// Number of lags looked at.
@@ -31,7 +82,7 @@ pub fn residual_tests(standardized: &[f64], plain: &[f64]) -> ResidualTests {
     let n = present.len();
     let mean = present.iter().sum::<f64>() / n as f64;
     let std = (present.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n.max(2) - 1) as f64).sqrt();
-    ResidualTests { whiteness: whiteness(standardized), mean, std, n }
+    ResidualTests { whiteness: whiteness(standardized), mean, std, n, size: ResidualSize::of(standardized) }
 }
 
 /// Ljung and Box's test: `n (n + 2) sum over lags of r_k^2 / (n - k)` is chi-square with as many degrees of freedom as
@@ -118,6 +169,19 @@ mod tests {
     /// Sums of twelve uniform numbers are normal enough.
     fn normal(rng: &mut fastrand::Rng) -> f64 {
         (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0
+    }
+
+    #[test]
+    fn sizes_have_the_probabilities_of_chi_square() {
+        // 40 residuals with a mean square of 1.5: 60 at 40 degrees of freedom is exceeded with 0.0222.
+        let value = 1.5f64.sqrt();
+        let values: Vec<f64> = (0..40).map(|at| if at % 2 == 0 { value } else { -value }).collect();
+        let size = residual_tests(&values, &values).size;
+        assert!((size.normalized_variance - 1.5).abs() < 1e-12 && (size.lag_autocorrelation + 1.0).abs() < 1e-12);
+        assert!((size.size_p - 2.0 * chi_square_tail(60.0, 40.0)).abs() < 1e-3, "{}", size.size_p);
+        assert!(!size.is_doubtful());
+        let large: Vec<f64> = values.iter().map(|x| 100.0 * x).collect();
+        assert!(residual_tests(&large, &large).size.is_doubtful());
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub(crate) use show::{short, text_table};
 
 use std::path::PathBuf;
 
+use daesy_estimate::residual::ResidualSize;
 use daesy_estimate::search::Bound;
 use serde_json::{Map, Value, json};
 
@@ -120,6 +121,8 @@ pub struct ResidualSummary {
     pub mean: f64,
     /// Standard deviation.
     pub std: f64,
+    /// How large they are beside what the model predicts.
+    pub size: ResidualSize,
     /// Per known input, the probability of such correlations if there were none.
     pub input_correlation: Vec<(String, f64)>,
 }
@@ -362,6 +365,9 @@ impl Identification {
                     "whiteness_p": number(residual.whiteness),
                     "mean": number(residual.mean),
                     "std": number(residual.std),
+                    "normalized_variance": number(residual.size.normalized_variance),
+                    "size_p": number(residual.size.size_p),
+                    "lag_autocorrelation": number(residual.size.lag_autocorrelation),
                     "input_correlation_p": named(&residual.input_correlation),
                 });
                 (residual.name.clone(), value)

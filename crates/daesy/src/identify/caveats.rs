@@ -5,7 +5,7 @@ use daesy_estimate::search::SearchSpace;
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 
-use super::ParameterEstimate;
+use super::{ParameterEstimate, ResidualSummary};
 
 /// A warning for every estimate at its bound; `places` are those of the unknowns in the study.
 pub(super) fn at_bounds(
@@ -97,4 +97,20 @@ fn words(names: &[&str]) -> String {
             format!("{} separately", quoted.join(", "))
         }
     }
+}
+
+/// Warnings where residuals are larger or smaller than the predicted standard deviations allow: standard errors are as
+/// wrong as these.
+pub(super) fn noise_size(residuals: &[ResidualSummary]) -> impl Iterator<Item = Finding> {
+    residuals.iter().filter(|residual| residual.size.is_doubtful()).map(|residual| {
+        let name = &residual.name;
+        let message = format!(
+            "the prediction errors of `{name}` are {:.3} times as large as their standard deviation by the model",
+            residual.size.normalized_variance.sqrt()
+        );
+        Finding::warning("noise-size", Span::NONE, message).with_names([name]).with_help(
+            "standard errors and intervals are off alike: correct `std` of the measurement and the sizes of disturbances, or \
+             make them unknown",
+        )
+    })
 }

@@ -188,6 +188,8 @@ pub fn identify(
     let message = format!("the model is not linear; the likelihood rests on an approximation ({approximation})");
     diagnostics.push(resolve(loaded, &Finding::note("approximation", Span::NONE, message)));
     let fits = fits(&study, &problem, &runs);
+    let residuals = residuals(&study, &fits);
+    diagnostics.extend(caveats::noise_size(&residuals).map(|warning| resolve(loaded, &warning)));
     let (n, n_unknown) = (expansion.n_counted, study.unknowns.len());
     let log_likelihood = -expansion.value;
     Ok(Identification {
@@ -203,7 +205,7 @@ pub fn identify(
         n_samples: n,
         fit_percent: fit_percent(&study, &fits),
         identifiability: Identifiability { rank: uncertainty.rank, n_unknown, flat_directions },
-        residuals: residuals(&study, &fits),
+        residuals,
         fits,
         starts: if outcomes.len() > 1 { outcomes } else { Vec::new() },
         initial: Vec::new(),

@@ -348,6 +348,9 @@ fn finish(
     }
     let initial = initial_values(study, &objective.likelihood, &expansion.value.start, theta);
     let residuals = residual_summaries(study, &innovations);
+    if method == Method::MaximumLikelihood {
+        diagnostics.extend(caveats::noise_size(&residuals).map(|warning| resolve(loaded, &warning)));
+    }
     Ok(Identification {
         model: loaded.flat.model.clone(),
         method,
@@ -499,6 +502,7 @@ fn residual_summaries(study: &LinearStudy, innovations: &[Innovations]) -> Vec<R
                 whiteness: tests.whiteness,
                 mean: tests.mean,
                 std: tests.std,
+                size: tests.size,
                 input_correlation,
             }
         })

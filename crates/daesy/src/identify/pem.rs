@@ -627,6 +627,7 @@ pub(super) fn residuals(study: &PredictionStudy, fits: &[Fit]) -> Vec<ResidualSu
                 whiteness: tests.whiteness,
                 mean: tests.mean,
                 std: tests.std,
+                size: tests.size,
                 input_correlation: Vec::new(),
             }
         })

@@ -637,3 +637,33 @@ fn an_unknown_in_the_equation_of_a_known_variable_is_not_idle() {
         assert!((found - 2.0).abs() < 1e-6, "{factor}: {found}");
     }
 }
+
+#[test]
+fn accuracies_that_the_residuals_do_not_bear_out_are_told() {
+    let model = "model A parameter Real k = 1; Real x(start = 1, fixed = true); equation der(x) = -k*x; end A;";
+    let data: String = (0..60)
+        .map(|at| {
+            let t = 0.05 * f64::from(at);
+            // Errors of unit size by a quadratic sequence.
+            let error = (f64::from(at * at) * 0.618_033_988_7).fract() * 12f64.sqrt() - 3f64.sqrt();
+            format!("{t},{}\n", (-1.3 * t).exp() + 0.02 * error)
+        })
+        .collect();
+    let told = |std: f64| {
+        let study = format!(
+            "[model]\nfile = \"model.mo\"\n[unknown]\nk = {{ start = 1.0 }}\n[measurements]\nx = {{ column = \"x\", \
+             std = {std} }}\n[data]\nfile = \"data.csv\"\n"
+        );
+        let session = Session::with_model(model).with("study.toml", &study).with("data.csv", &format!("t,x\n{data}"));
+        let run = session.run(&["identify", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let document = run.json();
+        let is_told = document["findings"].as_array().unwrap().iter().any(|finding| finding["code"] == "noise-size");
+        (is_told, document["residuals"]["x"]["normalized_variance"].as_f64().unwrap())
+    };
+    let (is_told, size) = told(0.02);
+    assert!(!is_told && (size - 1.0).abs() < 0.3, "{size}");
+    let (is_told, size) = told(2e-4);
+    assert!(is_told && size > 5e3, "{size}");
+    assert!(told(0.1).0);
+}
