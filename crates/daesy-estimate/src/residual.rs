@@ -1,4 +1,5 @@
-//! Tests of residuals: are they white, and do known inputs still explain them?
+//! Tests of residuals: are they white, of the size that the model predicts, normal, and do known inputs still explain
+//! them?
 
 use daesy_random::special_functions::normal_distribution;
 use faer::Mat;
@@ -11,6 +12,8 @@ pub struct ResidualTests {
     /// Probability of such large correlations between successive residuals if they were white; NaN with too few of
     /// them. [@ljung1978]
     pub whiteness: f64,
+    /// Probability of such a skewness and kurtosis if they were normal; NaN with too few of them. [@dagostino1990]
+    pub normality: f64,
     /// Mean.
     pub mean: f64,
     /// Standard deviation.
@@ -21,43 +24,100 @@ pub struct ResidualTests {
     pub size: ResidualSize,
 }
 
+/// What a model says of the size of its residuals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PredictedSize {
+    /// Nothing.
+    Unsaid,
+    /// The standard deviation of each; they are independent.
+    OfIndependent,
+    /// The standard deviation of each; they are correlated, as those of predictions without earlier measurements.
+    OfCorrelated,
+}
+
 /// How large residuals are beside the standard deviations that the model predicts for them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ResidualSize {
-    /// Mean square of the standardized residuals: 1 where the predicted standard deviations are right; NaN without any.
+    /// Mean square of the standardized residuals: 1 where the predicted standard deviations are right; NaN where none
+    /// are predicted.
     pub normalized_variance: f64,
     /// Probability of a mean square at least as far from 1, either way, if they were.
     pub size_p: f64,
     /// Correlation of successive standardized residuals.
     pub lag_autocorrelation: f64,
+    /// How many independent residuals would tell as much.
+    pub n_effective: f64,
 }
 
 impl ResidualSize {
     /// Sizes that are not believable have a smaller probability.
     const BELIEVABLE: f64 = 1e-3;
+    /// The normal quantile of that band, half of it on each side.
+    const BAND: f64 = 3.290_526_731_491_9;
     /// Mean squares within this factor of 1 do no harm.
     const HARMLESS: f64 = 1.2;
 
-    /// With n independent residuals, n times the mean square is chi-square with n degrees of freedom, whose cube root
+    /// With n independent residuals, n times the mean square m is chi-square with n degrees of freedom, whose cube root
     /// is nearly normal [@wilson1931]:
     ///
     /// ```text
     /// z = (m^(1/3) - 1 + 2/(9 n)) / sqrt(2/(9 n))
     /// ```
-    fn of(standardized: &[f64]) -> Self {
+    ///
+    /// Correlated residuals with correlations r_k have var m = 2/n (1 + 2 sum r_k^2), so that they count as
+    ///
+    /// ```text
+    /// n / (1 + 2 sum over k of (r_k^2 - 1/n))
+    /// ```
+    ///
+    /// independent ones; 1/n is what r_k^2 is on average where there is no correlation.
+    fn of(standardized: &[f64], predicted: PredictedSize) -> Self {
         let present: Vec<f64> = standardized.iter().copied().filter(|x| x.is_finite()).collect();
         let n = present.len() as f64;
-        let normalized_variance = present.iter().map(|x| x * x).sum::<f64>() / n;
-        let spread = 2.0 / (9.0 * n);
-        let z = (normalized_variance.cbrt() - 1.0 + spread) / spread.sqrt();
-        let pairs = standardized.iter().zip(standardized.iter().skip(1));
-        let (mut sum, mut n_pairs) = (0.0, 0usize);
-        for (a, b) in pairs.filter(|(a, b)| a.is_finite() && b.is_finite()) {
-            sum += a * b;
-            n_pairs += 1;
+        let mean_square = present.iter().map(|x| x * x).sum::<f64>() / n;
+        let correlation = |lag: usize| {
+            let pairs = standardized.iter().zip(standardized.iter().skip(lag));
+            let (mut sum, mut n_pairs) = (0.0, 0usize);
+            for (a, b) in pairs.filter(|(a, b)| a.is_finite() && b.is_finite()) {
+                sum += a * b;
+                n_pairs += 1;
+            }
+            if n_pairs == 0 { 0.0 } else { sum / n_pairs as f64 / mean_square }
+        };
+        let mut n_effective = n;
+        if predicted == PredictedSize::OfCorrelated {
+            let excess: f64 = (1..=present.len() / 4).map(|lag| correlation(lag).powi(2) - 1.0 / n).sum();
+            n_effective /= 1.0 + 2.0 * excess.max(0.0);
         }
-        let lag_autocorrelation = sum / n_pairs as f64 / normalized_variance;
-        Self { normalized_variance, size_p: 2.0 * normal_distribution(-z.abs()), lag_autocorrelation }
+        let spread = 2.0 / (9.0 * n_effective);
+        let z = (mean_square.cbrt() - 1.0 + spread) / spread.sqrt();
+        let size_p = 2.0 * normal_distribution(-z.abs());
+        let lag_autocorrelation = correlation(1);
+        if predicted == PredictedSize::Unsaid {
+            return Self { normalized_variance: f64::NAN, size_p: f64::NAN, lag_autocorrelation, n_effective };
+        }
+        Self { normalized_variance: mean_square, size_p, lag_autocorrelation, n_effective }
+    }
+
+    /// Several signals together: their mean squares weighed by what each tells.
+    #[must_use]
+    pub fn overall(sizes: &[Self]) -> Self {
+        let known = || sizes.iter().filter(|size| size.normalized_variance.is_finite());
+        let n_effective: f64 = known().map(|size| size.n_effective).sum();
+        let weighted =
+            |of: fn(&Self) -> f64| known().map(|size| size.n_effective * of(size)).sum::<f64>() / n_effective;
+        let normalized_variance = weighted(|size| size.normalized_variance);
+        let spread = 2.0 / (9.0 * n_effective);
+        let z = (normalized_variance.cbrt() - 1.0 + spread) / spread.sqrt();
+        let lag_autocorrelation = weighted(|size| size.lag_autocorrelation);
+        Self { normalized_variance, size_p: 2.0 * normal_distribution(-z.abs()), lag_autocorrelation, n_effective }
+    }
+
+    /// The mean squares that are believable: 99.9 % of all that come about where the predicted sizes are right.
+    #[must_use]
+    pub fn band(&self) -> [f64; 2] {
+        let spread = 2.0 / (9.0 * self.n_effective);
+        [-1.0, 1.0].map(|sign| (1.0 - spread + sign * Self::BAND * spread.sqrt()).max(0.0).powi(3))
     }
 
     /// Whether the predicted standard deviations cannot be right: the mean square lies outside its 99.9 % band and is
@@ -75,14 +135,61 @@ pub fn lags(n: usize) -> usize {
     (n / 5).clamp(1, 20)
 }
 
-/// Tests standardized residuals; missing ones are NaN, and a lag counts the pairs that are there.
+/// Tests standardized residuals; missing ones are NaN, and a lag counts the pairs that are there. `predicted` says
+/// whether they were divided by standard deviations that the model predicts, or by something that only weighs them.
 #[must_use]
-pub fn residual_tests(standardized: &[f64], plain: &[f64]) -> ResidualTests {
+pub fn residual_tests(standardized: &[f64], plain: &[f64], predicted: PredictedSize) -> ResidualTests {
     let present: Vec<f64> = plain.iter().copied().filter(|x| x.is_finite()).collect();
     let n = present.len();
     let mean = present.iter().sum::<f64>() / n as f64;
     let std = (present.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n.max(2) - 1) as f64).sqrt();
-    ResidualTests { whiteness: whiteness(standardized), mean, std, n, size: ResidualSize::of(standardized) }
+    ResidualTests {
+        whiteness: whiteness(standardized),
+        normality: normality(standardized),
+        mean,
+        std,
+        n,
+        size: ResidualSize::of(standardized, predicted),
+    }
+}
+
+/// Fewer residuals say nothing about normality.
+const FEWEST_FOR_NORMALITY: usize = 20;
+
+/// D'Agostino and Pearson's test: skewness and kurtosis, each transformed to be normal, have a sum of squares that is
+/// chi-square with two degrees of freedom [@dagostino1990].
+fn normality(values: &[f64]) -> f64 {
+    let present: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
+    if present.len() < FEWEST_FOR_NORMALITY {
+        return f64::NAN;
+    }
+    let n = present.len() as f64;
+    let mean = present.iter().sum::<f64>() / n;
+    let moment = |power: i32| present.iter().map(|x| (x - mean).powi(power)).sum::<f64>() / n;
+    let variance = moment(2);
+    if variance <= 0.0 || !variance.is_finite() {
+        return f64::NAN;
+    }
+    let [by_skewness, by_kurtosis] =
+        normal_scores(n, moment(3) / variance.powf(1.5), moment(4) / (variance * variance));
+    chi_square_tail(by_skewness.powi(2) + by_kurtosis.powi(2), 2.0)
+}
+
+/// Skewness and kurtosis of n normal values as standard normal scores.
+fn normal_scores(n: f64, skewness: f64, kurtosis: f64) -> [f64; 2] {
+    let scaled = skewness * ((n + 1.0) * (n + 3.0) / (6.0 * (n - 2.0))).sqrt();
+    let beta =
+        3.0 * (n * n + 27.0 * n - 70.0) * (n + 1.0) * (n + 3.0) / ((n - 2.0) * (n + 5.0) * (n + 7.0) * (n + 9.0));
+    let w = (2.0 * (beta - 1.0)).sqrt() - 1.0;
+    let by_skewness = (scaled * ((w - 1.0) / 2.0).sqrt()).asinh() / (0.5 * w.ln()).sqrt();
+    let expected = 3.0 * (n - 1.0) / (n + 1.0);
+    let spread = 24.0 * n * (n - 2.0) * (n - 3.0) / ((n + 1.0).powi(2) * (n + 3.0) * (n + 5.0));
+    let excess = (kurtosis - expected) / spread.sqrt();
+    let tilt = 6.0 * (n * n - 5.0 * n + 2.0) / ((n + 7.0) * (n + 9.0))
+        * (6.0 * (n + 3.0) * (n + 5.0) / (n * (n - 2.0) * (n - 3.0))).sqrt();
+    let a = 6.0 + 8.0 / tilt * (2.0 / tilt + (1.0 + 4.0 / (tilt * tilt)).sqrt());
+    let root = ((1.0 - 2.0 / a) / (1.0 + excess * (2.0 / (a - 4.0)).sqrt())).cbrt();
+    [by_skewness, (1.0 - 2.0 / (9.0 * a) - root) / (2.0 / (9.0 * a)).sqrt()]
 }
 
 /// Ljung and Box's test: `n (n + 2) sum over lags of r_k^2 / (n - k)` is chi-square with as many degrees of freedom as
@@ -176,12 +283,47 @@ mod tests {
         // 40 residuals with a mean square of 1.5: 60 at 40 degrees of freedom is exceeded with 0.0222.
         let value = 1.5f64.sqrt();
         let values: Vec<f64> = (0..40).map(|at| if at % 2 == 0 { value } else { -value }).collect();
-        let size = residual_tests(&values, &values).size;
-        assert!((size.normalized_variance - 1.5).abs() < 1e-12 && (size.lag_autocorrelation + 1.0).abs() < 1e-12);
+        let size = residual_tests(&values, &values, PredictedSize::OfIndependent).size;
+        assert!((size.normalized_variance - 1.5).abs() < 1e-12 && size.n_effective == 40.0, "{size:?}");
         assert!((size.size_p - 2.0 * chi_square_tail(60.0, 40.0)).abs() < 1e-3, "{}", size.size_p);
-        assert!(!size.is_doubtful());
+        assert!(!size.is_doubtful() && size.band()[0] < 1.0 && size.band()[1] > 1.5);
+        assert!(residual_tests(&values, &values, PredictedSize::Unsaid).size.normalized_variance.is_nan());
         let large: Vec<f64> = values.iter().map(|x| 100.0 * x).collect();
-        assert!(residual_tests(&large, &large).size.is_doubtful());
+        assert!(residual_tests(&large, &large, PredictedSize::OfIndependent).size.is_doubtful());
+    }
+
+    #[test]
+    fn sizes_are_believed_at_the_rate_of_their_band_also_where_residuals_are_correlated() {
+        let mut rng = fastrand::Rng::with_seed(5);
+        let kinds = [(0.0, PredictedSize::OfIndependent, 12), (0.9, PredictedSize::OfCorrelated, 80)];
+        for (correlation, kind, most) in kinds {
+            let mut outside = 0;
+            for _ in 0..2000 {
+                let mut last = normal(&mut rng);
+                let values: Vec<f64> = (0..200)
+                    .map(|_| {
+                        last = correlation * last + (1.0f64 - correlation * correlation).sqrt() * normal(&mut rng);
+                        last
+                    })
+                    .collect();
+                outside += usize::from(residual_tests(&values, &values, kind).size.size_p < 0.001);
+            }
+            assert!(outside <= most, "{outside} of 2000 at correlation {correlation}");
+        }
+    }
+
+    #[test]
+    fn normal_residuals_pass_at_the_rate_they_should_and_others_do_not() {
+        // The example of the paper: 62 values, skewness 1.02 and kurtosis 4.58 give 3.14 and 2.21.
+        let [by_skewness, by_kurtosis] = normal_scores(62.0, 1.02, 4.58);
+        assert!((by_skewness - 3.14).abs() < 0.02 && (by_kurtosis - 2.21).abs() < 0.02);
+        let mut rng = fastrand::Rng::with_seed(6);
+        let mut draw = || daesy_random::special_functions::normal_quantile(rng.f64());
+        let few = (0..2000).filter(|_| normality(&(0..60).map(|_| draw()).collect::<Vec<f64>>()) < 0.01).count();
+        assert!((8..=60).contains(&few), "{few} of 2000 rejected at 1 %");
+        let mut rng = fastrand::Rng::with_seed(7);
+        let heavy: Vec<f64> = (0..200).map(|_| (std::f64::consts::PI * (rng.f64() - 0.5)).tan()).collect();
+        assert!(normality(&heavy) < 1e-6);
     }
 
     #[test]
@@ -196,8 +338,8 @@ mod tests {
             }
             let with_gaps: Vec<f64> = noise.iter().map(|x| if rng.f64() < 0.1 { f64::NAN } else { *x }).collect();
             let input: Vec<f64> = (0..300).map(|t| f64::from(u8::from((t / 7) % 2 == 0))).collect();
-            white += usize::from(residual_tests(&with_gaps, &with_gaps).whiteness < 0.05);
-            coloured += usize::from(residual_tests(&red, &red).whiteness < 0.05);
+            white += usize::from(residual_tests(&with_gaps, &with_gaps, PredictedSize::Unsaid).whiteness < 0.05);
+            coloured += usize::from(residual_tests(&red, &red, PredictedSize::Unsaid).whiteness < 0.05);
             crossed += usize::from(input_correlation(&noise, &input) < 0.05);
         }
         assert!((3..=20).contains(&white), "{white} of 200 white series rejected");

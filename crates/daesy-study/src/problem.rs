@@ -147,12 +147,18 @@ pub fn study_of(loaded: &Loaded) -> Result<&Study, Failure> {
     })
 }
 
+/// Whether a study says how accurate a measurement is.
+#[must_use]
+pub fn says_accuracy(signal: &Named<Measurement>) -> bool {
+    signal.item.std.is_some() || signal.item.variance.is_some()
+}
+
 /// Methods that weigh measurements need their accuracy.
 ///
 /// # Errors
 /// One finding for each measurement without.
 pub fn refuse_unsaid_accuracy(study: &Study) -> Result<(), Failure> {
-    let is_unsaid = |signal: &&Named<Measurement>| signal.item.std.is_none() && signal.item.variance.is_none();
+    let is_unsaid = |signal: &&Named<Measurement>| !says_accuracy(signal);
     let refuse = |signal: &Named<Measurement>| {
         let message = format!("the measurement `{}` says nothing about its accuracy", signal.name);
         let finding = Finding::error("no-accuracy", signal.span, message)

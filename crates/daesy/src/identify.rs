@@ -117,6 +117,8 @@ pub struct ResidualSummary {
     pub name: String,
     /// Probability of such residuals if they were white.
     pub whiteness: f64,
+    /// Probability of such residuals if they were normal.
+    pub normality: f64,
     /// Mean.
     pub mean: f64,
     /// Standard deviation.
@@ -184,6 +186,9 @@ pub struct Identification {
     pub identifiability: Identifiability,
     /// Residuals.
     pub residuals: Vec<ResidualSummary>,
+    /// Whether the method predicts from earlier measurements, or without disturbances: residuals are white then if the
+    /// model is right.
+    pub errors_are_independent: bool,
     /// Predictions.
     pub fits: Vec<Fit>,
     /// Searches, where there were several.
@@ -363,6 +368,7 @@ impl Identification {
             .map(|residual| {
                 let value = json!({
                     "whiteness_p": number(residual.whiteness),
+                    "normality_p": number(residual.normality),
                     "mean": number(residual.mean),
                     "std": number(residual.std),
                     "normalized_variance": number(residual.size.normalized_variance),
@@ -395,6 +401,13 @@ impl Identification {
             }),
         );
         keys.insert("residuals".into(), Value::Object(residuals));
+        let sizes: Vec<ResidualSize> = self.residuals.iter().map(|residual| residual.size).collect();
+        let overall = ResidualSize::overall(&sizes);
+        let overall = json!({
+            "normalized_variance": number(overall.normalized_variance),
+            "size_p": number(overall.size_p),
+        });
+        keys.insert("residuals_overall".into(), overall);
         if !self.initial.is_empty() {
             keys.insert("initial".into(), self.initial.iter().map(|list| named(list)).collect());
         }

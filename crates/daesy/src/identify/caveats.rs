@@ -5,7 +5,9 @@ use daesy_estimate::search::SearchSpace;
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 
-use super::{ParameterEstimate, ResidualSummary};
+use super::show::factor_words;
+use super::{Method, ParameterEstimate, ResidualSummary, short};
+use crate::study::{Measurement, Quantity, QuantityValue, Study};
 
 /// A warning for every estimate at its bound; `places` are those of the unknowns in the study.
 pub(super) fn at_bounds(
@@ -99,18 +101,56 @@ fn words(names: &[&str]) -> String {
     }
 }
 
-/// Warnings where residuals are larger or smaller than the predicted standard deviations allow: standard errors are as
-/// wrong as these.
-pub(super) fn noise_size(residuals: &[ResidualSummary]) -> impl Iterator<Item = Finding> {
-    residuals.iter().filter(|residual| residual.size.is_doubtful()).map(|residual| {
+/// Warnings where residuals are larger or smaller than the predicted standard deviations allow.
+pub(super) fn noise_size<'a>(
+    residuals: &'a [ResidualSummary],
+    study: &'a Study,
+    method: Method,
+) -> impl Iterator<Item = Finding> + 'a {
+    residuals.iter().filter(|residual| residual.size.is_doubtful()).map(move |residual| {
         let name = &residual.name;
+        let size = residual.size;
+        let factor = size.normalized_variance.sqrt();
+        let [least, most] = size.band();
         let message = format!(
-            "the prediction errors of `{name}` are {:.3} times as large as their standard deviation by the model",
-            residual.size.normalized_variance.sqrt()
+            "the prediction errors of `{name}` are {} the model says: their normalized variance is {}, and {} to {} \
+             would be believable",
+            factor_words(factor),
+            short(size.normalized_variance, 3),
+            short(least, 3),
+            short(most, 3)
         );
-        Finding::warning("noise-size", Span::NONE, message).with_names([name]).with_help(
-            "standard errors and intervals are off alike: correct `std` of the measurement and the sizes of disturbances, or \
-             make them unknown",
-        )
+        let measurement = study.measurements.iter().find(|measurement| measurement.name == *name);
+        let place = measurement.map_or(Span::NONE, |measurement| measurement.span);
+        let help = size_remedy(name, measurement.map(|measurement| &measurement.item), factor, method, study);
+        Finding::warning("noise-size", place, message).with_names([name]).with_help(help)
     })
+}
+
+/// What to write instead of an accuracy that the data do not bear out.
+fn size_remedy(name: &str, measurement: Option<&Measurement>, factor: f64, method: Method, study: &Study) -> String {
+    let number = |quantity: &Option<Quantity>| match quantity {
+        Some(Quantity { value: QuantityValue::Number(number), .. }) => Some(*number),
+        _ => None,
+    };
+    let given = measurement.and_then(|item| number(&item.std).or_else(|| number(&item.variance).map(f64::sqrt)));
+    let is_disturbed = !study.disturbances.is_empty();
+    if is_disturbed && method == Method::OutputError && factor > 1.0 {
+        return "an output-error fit leaves out the disturbances: `method = \"ml\"` takes them into account".to_owned();
+    }
+    let others =
+        if is_disturbed { "; or the size of a disturbance is off, which can be unknown in the same way" } else { "" };
+    let Some(given) = given.filter(|given| *given > 0.0) else {
+        return format!("correct the sizes of measurement errors and disturbances, or make them unknown{others}");
+    };
+    let better = short(given * factor, 3);
+    if method != Method::MaximumLikelihood {
+        return format!("write `std = {better}` instead of {given} in the measurement `{name}`{others}");
+    }
+    let symbol: String =
+        format!("std_{name}").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    format!(
+        "let the data tell: write `std = \"{symbol}\"` instead of {given} in the measurement `{name}`, and below \
+         `[unknown]` the line `{symbol} = {{ start = {better}, min = 0.0 }}`{others}"
+    )
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 use daesy_estimate::chi_square::NORMAL_95;
 use daesy_estimate::nonlinear::StateEstimates;
 use daesy_estimate::pem::{FilterKind, FilterLikelihood, PointRefusal, PredictionProblem};
+use daesy_estimate::residual::PredictedSize;
 use daesy_estimate::search::{SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize};
 use daesy_estimate::uncertainty::Uncertainty;
 use daesy_graph::Span;
@@ -188,8 +189,10 @@ pub fn identify(
     let message = format!("the model is not linear; the likelihood rests on an approximation ({approximation})");
     diagnostics.push(resolve(loaded, &Finding::note("approximation", Span::NONE, message)));
     let fits = fits(&study, &problem, &runs);
-    let residuals = residuals(&study, &fits);
-    diagnostics.extend(caveats::noise_size(&residuals).map(|warning| resolve(loaded, &warning)));
+    let residuals = residuals(&study, &fits, PredictedSize::OfIndependent);
+    let method = Method::MaximumLikelihood;
+    let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
+    diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
     let (n, n_unknown) = (expansion.n_counted, study.unknowns.len());
     let log_likelihood = -expansion.value;
     Ok(Identification {
@@ -206,6 +209,7 @@ pub fn identify(
         fit_percent: fit_percent(&study, &fits),
         identifiability: Identifiability { rank: uncertainty.rank, n_unknown, flat_directions },
         residuals,
+        errors_are_independent: true,
         fits,
         starts: if outcomes.len() > 1 { outcomes } else { Vec::new() },
         initial: Vec::new(),

@@ -7,7 +7,7 @@ use daesy_estimate::error::EstimateError;
 use daesy_estimate::filter::{FilterOptions, Innovations};
 use daesy_estimate::likelihood::Likelihood;
 use daesy_estimate::profile::{ProfileQuestion, profile_interval};
-use daesy_estimate::residual::{input_correlation, residual_tests};
+use daesy_estimate::residual::{PredictedSize, input_correlation, residual_tests};
 use daesy_estimate::search::{Expansion, Objective, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize};
 use daesy_estimate::state_space::state_space;
 use daesy_estimate::uncertainty::{Uncertainty, normal_interval};
@@ -26,7 +26,7 @@ use crate::failure::Failure;
 use crate::linear_study::{LinearStudy, SignalsWanted, build_linear_study};
 use crate::linearize::LinearModel;
 use crate::load::Loaded;
-use crate::problem::Problem;
+use crate::problem::{Problem, says_accuracy};
 use crate::stochastic;
 
 /// A likelihood that stops when its watch says so.
@@ -347,10 +347,9 @@ fn finish(
         diagnostics.push(resolve(loaded, &Finding::note("redundant-samples", Span::NONE, message)));
     }
     let initial = initial_values(study, &objective.likelihood, &expansion.value.start, theta);
-    let residuals = residual_summaries(study, &innovations);
-    if method == Method::MaximumLikelihood {
-        diagnostics.extend(caveats::noise_size(&residuals).map(|warning| resolve(loaded, &warning)));
-    }
+    let residuals = residual_summaries(loaded, study, &innovations);
+    let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
+    diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
     Ok(Identification {
         model: loaded.flat.model.clone(),
         method,
@@ -365,6 +364,7 @@ fn finish(
         fit_percent: fit_percent(study, &fits),
         identifiability: Identifiability { rank: uncertainty.rank, n_unknown: study.unknowns.len(), flat_directions },
         residuals,
+        errors_are_independent: method == Method::MaximumLikelihood || !study.has_disturbances,
         fits,
         starts: if outcomes.len() > 1 { outcomes } else { Vec::new() },
         initial,
@@ -469,8 +469,9 @@ fn fit_percent(study: &LinearStudy, fits: &[Fit]) -> Vec<(String, f64)> {
         .collect()
 }
 
-fn residual_summaries(study: &LinearStudy, innovations: &[Innovations]) -> Vec<ResidualSummary> {
+fn residual_summaries(loaded: &Loaded, study: &LinearStudy, innovations: &[Innovations]) -> Vec<ResidualSummary> {
     let m = study.measured.len();
+    let accuracies = loaded.study.as_ref().map(|study| study.measurements.as_slice()).unwrap_or_default();
     study
         .measured
         .iter()
@@ -489,7 +490,17 @@ fn residual_summaries(study: &LinearStudy, innovations: &[Innovations]) -> Vec<R
                     }
                 }
             }
-            let tests = residual_tests(&standardized, &plain);
+            // An output-error fit weighs errors of unsaid size alike, which predicts nothing.
+            let predicted = if !study.is_noise_free() {
+                PredictedSize::OfIndependent
+            } else if !accuracies.get(at).is_some_and(says_accuracy) {
+                PredictedSize::Unsaid
+            } else if study.has_disturbances {
+                PredictedSize::OfCorrelated
+            } else {
+                PredictedSize::OfIndependent
+            };
+            let tests = residual_tests(&standardized, &plain, predicted);
             let input_correlation = study
                 .inputs
                 .iter()
@@ -500,6 +511,7 @@ fn residual_summaries(study: &LinearStudy, innovations: &[Innovations]) -> Vec<R
             ResidualSummary {
                 name: signal.name.clone(),
                 whiteness: tests.whiteness,
+                normality: tests.normality,
                 mean: tests.mean,
                 std: tests.std,
                 size: tests.size,

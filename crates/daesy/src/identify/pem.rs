@@ -10,7 +10,7 @@ use daesy_estimate::pem::{
     GrowingSearch, GrownSearch, PointRefusal, Prediction, PredictionObjective, PredictionProblem, PredictionSettings,
     PredictionUncertainty,
 };
-use daesy_estimate::residual::residual_tests;
+use daesy_estimate::residual::{PredictedSize, residual_tests};
 use daesy_estimate::search::{Expansion, Objective, SearchEnd, SearchOptions, SearchProgress, minimize};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
@@ -458,6 +458,11 @@ fn finish(
     let flat_directions = caveats::named_directions(&parameters, &uncertainty.flat_directions);
     diagnostics.extend(caveats::flat(&flat_directions).map(|warning| resolve(loaded, &warning)));
     let fits = fits(study, &problem, &prediction);
+    let are_independent = study.disturbances.is_empty();
+    let kind = if are_independent { PredictedSize::OfIndependent } else { PredictedSize::OfCorrelated };
+    let residuals = residuals(study, &fits, kind);
+    let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
+    diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
     let n_samples = fits.iter().map(|fit| fit.measured.iter().filter(|value| value.is_finite()).count()).sum();
     Ok(Identification {
         model: loaded.flat.model.clone(),
@@ -472,7 +477,8 @@ fn finish(
         n_samples,
         fit_percent: fit_percent(study, &fits),
         identifiability: Identifiability { rank: uncertainty.rank, n_unknown: study.unknowns.len(), flat_directions },
-        residuals: residuals(study, &fits),
+        residuals,
+        errors_are_independent: are_independent,
         fits,
         starts: if outcomes.len() > 1 { outcomes } else { Vec::new() },
         initial: Vec::new(),
@@ -607,7 +613,7 @@ pub(super) fn fit_percent(study: &PredictionStudy, fits: &[Fit]) -> Vec<(String,
         .collect()
 }
 
-pub(super) fn residuals(study: &PredictionStudy, fits: &[Fit]) -> Vec<ResidualSummary> {
+pub(super) fn residuals(study: &PredictionStudy, fits: &[Fit], kind: PredictedSize) -> Vec<ResidualSummary> {
     study
         .measured
         .iter()
@@ -621,10 +627,16 @@ pub(super) fn residuals(study: &PredictionStudy, fits: &[Fit]) -> Vec<ResidualSu
                     errors.zip(&fit.std).map(|(error, std)| if *std > 0.0 { error / std } else { error })
                 })
                 .collect();
-            let tests = residual_tests(&standardized, &plain);
+            // Errors of unsaid accuracy are larger than the model says, nobody knows by how much.
+            let predicted = match measured.variance {
+                Some(variance) if variance > 0.0 => kind,
+                _ => PredictedSize::Unsaid,
+            };
+            let tests = residual_tests(&standardized, &plain, predicted);
             ResidualSummary {
                 name: measured.name.clone(),
                 whiteness: tests.whiteness,
+                normality: tests.normality,
                 mean: tests.mean,
                 std: tests.std,
                 size: tests.size,

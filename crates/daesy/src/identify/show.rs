@@ -1,8 +1,17 @@
 //! Identified parameters as text and as a page.
 
-use super::{Fit, Identification, Method};
+use super::{Fit, Identification, Method, ResidualSummary};
 use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
+
+/// A factor in words.
+pub(super) fn factor_words(factor: f64) -> String {
+    if factor > 1.0 {
+        format!("{} times as large as", short(factor, 3))
+    } else {
+        format!("{} times smaller than", short(1.0 / factor, 3))
+    }
+}
 
 /// A number with a few significant digits.
 #[must_use]
@@ -129,18 +138,43 @@ impl Identification {
             let residual = self.residuals.iter().find(|residual| residual.name == *name);
             let mut line = format!("`{name}`: {percent:.1} % of its variation is predicted");
             if let Some(residual) = residual {
-                if residual.whiteness.is_finite() {
-                    let word = if residual.whiteness < 0.01 { "are not white" } else { "look white" };
-                    line.push_str(&format!("; residuals {word} (p = {})", short(residual.whiteness, 2)));
-                }
-                for (input, p) in residual.input_correlation.iter().filter(|(_, p)| *p < 0.01) {
-                    line.push_str(&format!("; they follow the input `{input}` (p = {})", short(*p, 2)));
-                }
+                line.push_str(&format!("; {}", self.verdict(residual)));
             }
             line.push('.');
             lines.push(line);
         }
         lines
+    }
+
+    /// Size, whiteness, normality and what inputs still explain, as one sentence: either all is as the model says, or
+    /// what is not, the weightiest first. Only size counts where the model itself makes errors correlated.
+    fn verdict(&self, residual: &ResidualSummary) -> String {
+        let (mut against, mut in_favour) = (Vec::new(), Vec::new());
+        let size = residual.size;
+        if size.is_doubtful() {
+            against.push(format!("{} predicted", factor_words(size.normalized_variance.sqrt())));
+        } else if size.normalized_variance.is_finite() {
+            in_favour.push("of the predicted size".to_owned());
+        }
+        let mut test = |p: f64, passed: &str, failed: String| {
+            if p < FAILED {
+                against.push(format!("{failed} (p = {})", short(p, 2)));
+            } else if p.is_finite() && !passed.is_empty() {
+                in_favour.push(format!("{passed} (p = {})", short(p, 2)));
+            }
+        };
+        if self.errors_are_independent {
+            test(residual.whiteness, "white", "not white".to_owned());
+            for (input, p) in &residual.input_correlation {
+                test(*p, "", format!("correlated with the input `{input}`"));
+            }
+            test(residual.normality, "normal", "not normal".to_owned());
+        }
+        match (against.is_empty(), in_favour.is_empty()) {
+            (true, true) => "nothing can be said of its residuals".to_owned(),
+            (true, false) => format!("the residuals agree with the model: {}", in_favour.join(", ")),
+            _ => format!("the residuals contradict the model: {}", against.join(", ")),
+        }
     }
 
     /// A summary for a person.
@@ -189,6 +223,9 @@ impl Identification {
         }
     }
 }
+
+/// Tests of residuals count as failed below this probability.
+const FAILED: f64 = 0.01;
 
 fn series(name: &str, x: &[f64], y: Vec<f64>, mark: Mark, color: usize) -> Series {
     Series { name: name.to_owned(), x: x.to_vec(), y, mark, color }

@@ -649,21 +649,47 @@ fn accuracies_that_the_residuals_do_not_bear_out_are_told() {
             format!("{t},{}\n", (-1.3 * t).exp() + 0.02 * error)
         })
         .collect();
-    let told = |std: f64| {
-        let study = format!(
+    let asked = |study: &str, method: &str| {
+        let session = Session::with_model(model).with("study.toml", study).with("data.csv", &format!("t,x\n{data}"));
+        let run = session.run(&["identify", "study.toml", "--json", "--method", method]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        run.json()
+    };
+    let study = |std: f64| {
+        format!(
             "[model]\nfile = \"model.mo\"\n[unknown]\nk = {{ start = 1.0 }}\n[measurements]\nx = {{ column = \"x\", \
              std = {std} }}\n[data]\nfile = \"data.csv\"\n"
-        );
-        let session = Session::with_model(model).with("study.toml", &study).with("data.csv", &format!("t,x\n{data}"));
-        let run = session.run(&["identify", "study.toml", "--json"]);
-        assert_eq!(run.status, 0, "{}", run.stderr);
-        let document = run.json();
-        let is_told = document["findings"].as_array().unwrap().iter().any(|finding| finding["code"] == "noise-size");
-        (is_told, document["residuals"]["x"]["normalized_variance"].as_f64().unwrap())
+        )
     };
-    let (is_told, size) = told(0.02);
-    assert!(!is_told && (size - 1.0).abs() < 0.3, "{size}");
-    let (is_told, size) = told(2e-4);
-    assert!(is_told && size > 5e3, "{size}");
-    assert!(told(0.1).0);
+    let warning = |document: &Value| {
+        let findings = document["findings"].as_array().unwrap();
+        findings.iter().find(|finding| finding["code"] == "noise-size").cloned()
+    };
+    for method in ["ml", "output-error", "pem"] {
+        let size = |document: &Value| document["residuals"]["x"]["normalized_variance"].as_f64().unwrap();
+        let right = asked(&study(0.02), method);
+        assert!(warning(&right).is_none() && (size(&right) - 1.0).abs() < 0.3, "{right}");
+        assert!(right["residuals"]["x"]["size_p"].as_f64().unwrap() > 1e-3);
+        assert!(right["residuals"]["x"]["lag_autocorrelation"].is_number());
+        let small = asked(&study(2e-4), method);
+        assert!(warning(&small).is_some() && size(&small) > 5e3, "{small}");
+        assert!(warning(&small).unwrap()["message"].as_str().unwrap().contains("times as large"));
+        let large = asked(&study(2.0), method);
+        assert!(warning(&large).unwrap()["message"].as_str().unwrap().contains("times smaller"));
+    }
+    // What the help says can be copied.
+    let run = Session::with_model(model)
+        .with("study.toml", &study(2e-4))
+        .with("data.csv", &format!("t,x\n{data}"))
+        .run(&["identify", "study.toml"]);
+    let quoted: Vec<&str> = run.stderr.split('`').collect();
+    let copied = |start: &str| *quoted.iter().find(|text| text.starts_with(start)).expect(start);
+    let mended = study(2e-4)
+        .replace("std = 0.0002", copied("std = \""))
+        .replace("[unknown]\n", &format!("[unknown]\n{}\n", copied("std_x = {")));
+    let document = asked(&mended, "ml");
+    assert!(warning(&document).is_none(), "{document}");
+    let std =
+        document["parameters"].as_array().unwrap().iter().find(|p| p["name"] == "std_x").unwrap()["estimate"].clone();
+    assert!((std.as_f64().unwrap() - 0.02).abs() < 0.003, "{std}");
 }

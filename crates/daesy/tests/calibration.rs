@@ -1,0 +1,97 @@
+//! What identification says of its own certainty, over many artificial data sets.
+
+use daesy::prelude::*;
+
+/// Normal numbers that depend on their place only.
+struct Noise(fastrand::Rng);
+
+impl Noise {
+    fn new(seed: u64) -> Self {
+        Self(fastrand::Rng::with_seed(seed))
+    }
+
+    fn normal(&mut self) -> f64 {
+        // Box and Muller's transformation.
+        (-2.0 * (1.0 - self.0.f64()).ln()).sqrt() * (std::f64::consts::TAU * self.0.f64()).cos()
+    }
+}
+
+const LAG: &str = "model Lag
+  parameter Real k = 1;
+  input Real u;
+  input Real w;
+  Real x(start = 0, fixed = true);
+equation
+  der(x) = -k*x + u + w;
+end Lag;";
+
+fn lag_study(std: f64, disturbance: &str) -> String {
+    format!(
+        "[model]\nfile = 'model.mo'\n[unknown]\nk = {{ start = 0.7, min = 0.1, max = 10.0 }}\n\
+         [inputs]\nu = {{ column = 'u', hold = 'zoh' }}\n{disturbance}\
+         [measurements]\nx = {{ column = 'x', std = {std} }}\n[data]\nfile = 'lag.csv'\n"
+    )
+}
+
+/// Samples of the lag at k = 1, with a disturbance of the given spread and errors of 0.05.
+fn lag_data(noise: &mut Noise, spread: f64) -> Table {
+    let (step, n) = (0.1f64, 120);
+    let (mut x, mut w) = (0.0f64, spread * noise.normal());
+    let mut columns = vec![Vec::new(), Vec::new(), Vec::new()];
+    for at in 0..n {
+        let u = if (at / 15) % 2 == 0 { 1.0 } else { -0.5 };
+        columns[0].push(step * f64::from(at));
+        columns[1].push(u);
+        columns[2].push(x + 0.05 * noise.normal());
+        // The disturbance has the rate 1 too; small steps carry both on.
+        let fine = 50;
+        let h = step / f64::from(fine);
+        let small = (-h).exp();
+        for _ in 0..fine {
+            let next = small * w + spread * (1.0 - small * small).sqrt() * noise.normal();
+            x = small * x + (1.0 - small) * (u + 0.5 * (w + next));
+            w = next;
+        }
+    }
+    Table { names: ["t", "u", "x"].map(str::to_owned).to_vec(), columns }
+}
+
+fn identified(study: &str, model: &str, data: Table, method: &str) -> Identification {
+    let options = IdentifyOptions { method: Some(method.to_owned()), ..IdentifyOptions::default() };
+    let model = Model::parse_study(study, model).and_then(|model| model.with_data(vec![data])).expect("a study");
+    model.identify(&options).unwrap_or_else(|failure| panic!("{failure:?}"))
+}
+
+fn warns_of_size(found: &Identification) -> bool {
+    found.diagnostics.iter().any(|diagnostic| diagnostic.code == "noise-size")
+}
+
+const DISTURBED: &str =
+    "[disturbances]\nw = { A = [[-1]], B = [[1]], C = [[0.7]] }\n[identify]\nrealizations = 32\nnoise_step = 0.05\n";
+
+#[test]
+fn wrong_sizes_of_noise_are_told_by_every_method_and_right_ones_are_not() {
+    // C = 0.7 at rate 1 is a standard deviation of 0.7 / sqrt(2).
+    let spread = 0.7 / 2f64.sqrt();
+    for (method, disturbance, spread, n) in [
+        ("ml", "", 0.0, 300),
+        ("output-error", "", 0.0, 300),
+        ("ml", DISTURBED, spread, 300),
+        ("pem", DISTURBED, spread, 4),
+    ] {
+        let mut noise = Noise::new(3);
+        let data: Vec<Table> = (0..n).map(|_| lag_data(&mut noise, spread)).collect();
+        let count = |std: f64, data: &[Table]| {
+            let study = lag_study(std, disturbance);
+            data.iter().filter(|data| warns_of_size(&identified(&study, LAG, (*data).clone(), method))).count()
+        };
+        let false_alarms = count(0.05, &data);
+        assert!(50 * false_alarms < n, "{method}: {false_alarms} of {n} false alarms");
+        let few = n.min(10);
+        assert_eq!(count(5.0, &data[..few]), few, "{method}: errors 100 times too large");
+        // A prediction without earlier measurements is as uncertain as the disturbances are: errors count for little.
+        if method != "pem" {
+            assert_eq!(count(5e-4, &data[..few]), few, "{method}: errors 100 times too small");
+        }
+    }
+}
