@@ -367,9 +367,11 @@ impl CompiledSystem {
             | Part::ConstraintByTime
             | Part::ConstraintByParameters
             | Part::ConstraintByInputs => &self.rows.constraint,
-            Part::Observed | Part::ObservedByUnknowns | Part::ObservedByStates | Part::ObservedByParameters => {
-                &self.rows.observed
-            }
+            Part::Observed
+            | Part::ObservedByUnknowns
+            | Part::ObservedByStates
+            | Part::ObservedByParameters
+            | Part::ObservedByInputs => &self.rows.observed,
             Part::Roots
             | Part::RootsByUnknowns
             | Part::RootsByStates
@@ -441,7 +443,7 @@ impl CompiledSystem {
             | Part::ScheduleByParameters
             | Part::InitialByParameters
             | Part::StartByParameters => Some(self.regular.parameters.iter().map(|&var| Leaf::var(var)).collect()),
-            Part::ResidualByInputs | Part::ConstraintByInputs | Part::RootsByInputs => {
+            Part::ResidualByInputs | Part::ConstraintByInputs | Part::ObservedByInputs | Part::RootsByInputs => {
                 let orders = |input: &daesy_graph::regular::InputUse| {
                     let var = input.var;
                     (0..=input.derivatives_needed).map(move |order| Leaf::der(var, order))

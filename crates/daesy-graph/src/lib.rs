@@ -17,6 +17,7 @@ pub mod print;
 pub mod regular;
 pub mod scalar;
 pub mod source;
+pub mod stored;
 pub mod substitute;
 pub mod table;
 mod tangent;

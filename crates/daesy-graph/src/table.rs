@@ -17,6 +17,8 @@
 
 use std::sync::Arc;
 
+use crate::stored::{store_enum, store_struct};
+
 /// How a curve runs between its points.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Smoothness {
@@ -793,6 +795,17 @@ impl TimeTable {
         }
     }
 }
+
+store_enum!(Smoothness {
+    0 => Linear, 1 => Constant, 2 => Akima, 3 => ModifiedAkima, 4 => FritschButland, 5 => Steffen,
+});
+store_enum!(Extrapolation { 0 => Hold, 1 => Line, 2 => Periodic, 3 => Refuse });
+store_enum!(TimeEvents { 0 => Always, 1 => AtJumps, 2 => AtEnds });
+store_struct!(Axis { x, extrapolation });
+store_struct!(TableCurve { axis, pieces, smoothness, single });
+store_struct!(TableSurface { rows, columns, cells, points, is_constant });
+store_struct!(TimeTableOptions { start, shift, smoothness, extrapolation, events });
+store_struct!(TimeTable { curves, options, events });
 
 #[cfg(test)]
 mod tests {

@@ -65,6 +65,12 @@ const fn greatest_common_divisor(mut a: u32, mut b: u32) -> u32 {
 }
 
 impl Dimension {
+    /// The exponents of kg, m, s, A, K, mol and cd, where all are whole.
+    #[must_use]
+    pub fn whole_exponents(self) -> Option<[i8; 7]> {
+        (self.denominator == 1).then_some(self.exponents)
+    }
+
     /// No dimension: the unit 1.
     pub const ONE: Self = Self { exponents: [0; 7], denominator: 1 };
     /// Time.

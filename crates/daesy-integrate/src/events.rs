@@ -917,6 +917,16 @@ impl<'s> EventLoop<'s> {
             .collect()
     }
 
+    /// The number of the last tick of each clock.
+    pub(crate) fn last_ticks(&self) -> &[f64] {
+        &self.last_ticks
+    }
+
+    /// Goes on from these ticks.
+    pub(crate) fn set_last_ticks(&mut self, ticks: &[f64]) {
+        self.last_ticks.clone_from_slice(ticks);
+    }
+
     /// Goes on with the clocks of another loop of the same model.
     pub(crate) fn take_clocks(&mut self, other: &EventLoop<'_>) {
         self.last_ticks.clone_from(&other.last_ticks);

@@ -42,6 +42,7 @@ pub use error::{EquationOff, IntegrateError};
 pub use events::{HybridStart, initialize_with_events};
 pub use initialize::{InitializeOptions, Initialized, initialize};
 pub use sensitivity::{SensitiveSimulation, simulate_with_sensitivities};
+pub use simulate::exchange::{Advanced, Exchange, Happened, Seed, SettableInputs, Snapshot, Tangent};
 pub use simulate::{
     Inputs, MultipleRoot, Rules, SimulateOptions, Simulation, SingularSlope, Slide, StateEvent, Termination, Warned,
     simulate, simulate_with,

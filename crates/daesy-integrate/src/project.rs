@@ -193,20 +193,34 @@ impl<'s> Projector<'s> {
             modes: &model.modes,
         };
         let point = around.point(&now.states, &now.unknowns);
-        let evaluator = model.equations.evaluator();
-        evaluator.evaluate(Part::ConstraintByStates, &point, &mut self.jacobian);
         let by_parameters = self.system.pattern(Part::ConstraintByParameters);
         let mut values = vec![0.0; by_parameters.n_entries()];
-        evaluator.evaluate(Part::ConstraintByParameters, &point, &mut values);
+        model.equations.evaluator().evaluate(Part::ConstraintByParameters, &point, &mut values);
+        let product = |entry: usize| values[entry] * parameters[by_parameters.columns[entry] as usize];
+        let drive: Vec<f64> = (0..by_parameters.n_rows).map(|row| by_parameters.row(row).map(product).sum()).collect();
+        self.project_change(model, now, states, &drive)
+    }
+
+    /// Returns the change of states to the linearized constraints G ds + drive = 0 at a point by the least change.
+    pub(crate) fn project_change(
+        &mut self,
+        model: &mut Model<'_, '_>,
+        now: &Moment,
+        states: &mut [f64],
+        drive: &[f64],
+    ) -> Result<(), IntegrateError> {
+        let around = Surroundings {
+            time: now.time,
+            parameters: &model.parameters,
+            inputs: &model.input_values,
+            modes: &model.modes,
+        };
+        let point = around.point(&now.states, &now.unknowns);
+        model.equations.evaluator().evaluate(Part::ConstraintByStates, &point, &mut self.jacobian);
         let by_states = self.system.pattern(Part::ConstraintByStates);
         for row in 0..by_states.n_rows {
             let product = |entry: usize| self.jacobian[entry] * states[by_states.columns[entry] as usize];
-            let mut sum: f64 = by_states.row(row).map(product).sum();
-            sum += by_parameters
-                .row(row)
-                .map(|entry| values[entry] * parameters[by_parameters.columns[entry] as usize])
-                .sum::<f64>();
-            self.residual[row] = sum;
+            self.residual[row] = by_states.row(row).map(product).sum::<f64>() + drive[row];
         }
         self.factor().and_then(|()| self.solve()).map_err(|singular| self.singular(now.time, singular))?;
         for (state, step) in states.iter_mut().zip(&self.step) {

@@ -5,6 +5,7 @@
 //! along it (`slide`). Where something jumps, the table has a row before and a row after. Every row satisfies all
 //! equations.
 
+pub mod exchange;
 mod slide;
 
 use daesy_system::{DaeSystem, Part, Watch};
@@ -242,26 +243,7 @@ pub fn simulate_with<'i>(
     let mut simulation = Simulation::begin(initialized, options.output_times.len());
     let mut stepper = Stepper::new(system, inputs, options, options.start, &simulation.start, input_values, modes)?;
     stepper.look_at_slopes();
-    let events = EventLoop::new(system);
-    let has_events = events.is_needed();
-    let history = History::new(description.n_roots, options.stop - options.start);
-    let n_warnings = description.events.assertions.len() + description.events.actions.len();
-    let mut run = Run {
-        inputs,
-        rules,
-        options,
-        stepper,
-        next_output: 0,
-        events,
-        has_events,
-        history,
-        has_warned: vec![false; n_warnings],
-        sizes: vec![0.0; description.observed.len()],
-        n_told: 0,
-        end: options.stop,
-        n_true_roots: description.n_roots,
-        observed_before: None,
-    };
+    let mut run = Run::new(system, inputs, rules, options, stepper);
     options.watch.expect(PROGRESS);
     run.integrate(&mut simulation)?;
     simulation.finish(&run.stepper);
@@ -298,6 +280,36 @@ enum Course {
     Ends,
     /// The surface that the solution slid along is left.
     Leaves,
+}
+
+impl<'s, 'i> Run<'s, 'i> {
+    fn new(
+        system: &'s dyn DaeSystem,
+        inputs: &'i dyn Inputs,
+        rules: Rules<'i>,
+        options: &'i SimulateOptions,
+        stepper: Stepper<'s, 'i>,
+    ) -> Self {
+        let description = system.description();
+        let events = EventLoop::new(system);
+        let n_warnings = description.events.assertions.len() + description.events.actions.len();
+        Self {
+            inputs,
+            rules,
+            options,
+            stepper,
+            next_output: 0,
+            has_events: events.is_needed(),
+            events,
+            history: History::new(description.n_roots, options.stop - options.start),
+            has_warned: vec![false; n_warnings],
+            sizes: vec![0.0; description.observed.len()],
+            n_told: 0,
+            end: options.stop,
+            n_true_roots: description.n_roots,
+            observed_before: None,
+        }
+    }
 }
 
 impl Run<'_, '_> {

@@ -576,6 +576,13 @@ impl<'s, 'i> Stepper<'s, 'i> {
         self.spectral.forget();
         self.prepare_method()?;
         self.is_first_step = true;
+        self.solve_here(held)?;
+        self.next_step = self.first_step();
+        Ok(())
+    }
+
+    /// Moves the states at hand onto the constraints, some of them held, and solves for unknowns and rates.
+    pub(crate) fn solve_here(&mut self, held: Option<&[bool]>) -> Result<(), IntegrateError> {
         self.model.set_weights(&self.now);
         if let (Some(projector), Some(held)) = (&mut self.projector, held) {
             projector.hold(held);
@@ -603,7 +610,6 @@ impl<'s, 'i> Stepper<'s, 'i> {
             }
         }
         self.model.equations.rates(&now.states, &now.unknowns, &mut now.rates);
-        self.next_step = self.first_step();
         Ok(())
     }
 
@@ -911,6 +917,14 @@ impl<'s, 'i> Stepper<'s, 'i> {
             projector.release();
         }
         result
+    }
+
+    /// Returns to the linearized constraints G ds + drive = 0 by the least change.
+    pub(crate) fn project_change(&mut self, states: &mut [f64], drive: &[f64]) -> Result<(), IntegrateError> {
+        match &mut self.projector {
+            Some(projector) => projector.project_change(&mut self.model, &self.now, states, drive),
+            None => Ok(()),
+        }
     }
 
     /// Returns to the linearized constraints G ds + g_p dp = 0 by the least change.

@@ -75,6 +75,8 @@ pub enum Part {
     ObservedByStates,
     /// dh/dp
     ObservedByParameters,
+    /// dh/du
+    ObservedByInputs,
     /// r
     Roots,
     /// dr/dv

@@ -26,6 +26,7 @@ pub mod cost;
 pub mod demo;
 pub mod embedded;
 pub mod estimate;
+pub mod export;
 pub mod file;
 pub mod flat_text;
 pub mod identify;

@@ -8,6 +8,7 @@ use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use daesy_fmu::description::{Kinds, Version};
 use daesy_graph::VarId;
 use daesy_graph::finding::Level;
 use daesy_graph::source::Place;
@@ -17,6 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::diagnostic::{Diagnostic, visible};
 use crate::distribute::Elsewhere;
+use crate::export::{ExportOptions, export};
 use crate::failure::Failure;
 use crate::file::write_whole;
 use crate::json::ToJson as _;
@@ -75,6 +77,9 @@ enum Verb {
     /// The flat model, as Base Modelica or JSON: what the other verbs work on
     #[command(mut_arg("output", |arg| arg.hide(true)), mut_arg("report", |arg| arg.hide(true)))]
     Flatten(FileArgs),
+    /// The model as a Functional Mock-up Unit, which needs no compiler and no daesy to run
+    #[command(mut_arg("report", |arg| arg.hide(true)))]
+    Export(ExportArgs),
     /// The whole workflow on an embedded example; no other file needed
     Demo(DemoArgs),
 }
@@ -196,6 +201,18 @@ struct EstimateArgs {
     /// Identifies the unknowns first, instead of taking their start values
     #[arg(long)]
     identify: bool,
+}
+
+#[derive(Args, Clone)]
+struct ExportArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// Version of the interface
+    #[arg(long, value_name = "2|3", default_value = "2", value_parser = ["2", "3"])]
+    fmi: String,
+    /// Who integrates: the importer (me), the unit (cs), or either
+    #[arg(long, value_name = "me|cs|both", default_value = "both", value_parser = ["me", "cs", "both"])]
+    kind: String,
 }
 
 #[derive(Args, Clone)]
@@ -396,6 +413,10 @@ impl Verb {
                 let refused = refuse_output(&args, "flatten").or_else(|| refuse_report(&args, "flatten"));
                 refused.unwrap_or_else(|| flatten_verb(&args).about(&args))
             }
+            Self::Export(args) => {
+                let refused = refuse_report(&args.file, "export");
+                refused.unwrap_or_else(|| export_verb(&args).about(&args.file))
+            }
             Self::Demo(args) => demo_verb(&args),
         }
     }
@@ -411,6 +432,7 @@ impl Verb {
             Self::Estimate(_) => "estimate",
             Self::Uq(_) => "uq",
             Self::Flatten(_) => "flatten",
+            Self::Export(_) => "export",
             Self::Demo(_) => "demo",
         }
     }
@@ -424,6 +446,7 @@ impl Verb {
             Self::Cost(args) => Some(&mut args.file),
             Self::Estimate(args) => Some(&mut args.file),
             Self::Uq(args) => Some(&mut args.file),
+            Self::Export(args) => Some(&mut args.file),
             Self::Demo(_) => None,
         }
     }
@@ -436,6 +459,7 @@ impl Verb {
             Self::Cost(args) => args.file.common.clone(),
             Self::Estimate(args) => args.file.common.clone(),
             Self::Uq(args) => args.file.common.clone(),
+            Self::Export(args) => args.file.common.clone(),
             Self::Demo(args) => args.common.clone(),
         }
     }
@@ -639,6 +663,37 @@ fn flatten_verb(args: &FileArgs) -> Answer {
         }
         Err(failure) => answer.refused(failure),
     }
+}
+
+fn export_verb(args: &ExportArgs) -> Answer {
+    let mut answer = Answer::new("export");
+    let Some(path) = &args.file.output else {
+        return refuse("export", "say where to write the unit: `-o NAME.fmu`".to_owned());
+    };
+    if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("fmu")) {
+        return refuse("export", format!("`{}` is not an .fmu file", path.display()));
+    }
+    let loaded = match load_file(&args.file) {
+        Ok(loaded) => loaded,
+        Err(failure) => return answer.refused(failure),
+    };
+    answer.model = Some(loaded.flat.model.clone());
+    let options = ExportOptions {
+        version: if args.fmi == "3" { Version::Three } else { Version::Two },
+        kinds: Kinds { model_exchange: args.kind != "cs", co_simulation: args.kind != "me" },
+    };
+    let exported = match export(&loaded, options) {
+        Ok(exported) => exported,
+        Err(failure) => return answer.refused(failure),
+    };
+    if let Err(error) = write_whole(path, &exported.bytes) {
+        return answer.fail(Status::Fault, vec![cannot_write(path, &error)]);
+    }
+    answer.keys = exported.to_json();
+    answer.text = exported.to_text(&loaded.flat.model);
+    answer.text.push_str(&format!("Wrote {}.\n", path.display()));
+    answer.diagnostics = exported.diagnostics;
+    answer
 }
 
 /// The kind of table that `-o` asks for; refused where it is none.

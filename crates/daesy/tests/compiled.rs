@@ -199,7 +199,7 @@ fn by_time(_: &CompiledSystem) -> Vec<Leaf> {
     vec![Leaf::Time]
 }
 
-const DERIVATIVES: [DerivativePart; 12] = [
+const DERIVATIVES: [DerivativePart; 13] = [
     DerivativePart { part: Part::ResidualByUnknowns, of: Part::Residual, by: by_unknowns },
     DerivativePart { part: Part::ResidualByStates, of: Part::Residual, by: by_states },
     DerivativePart { part: Part::ResidualByTime, of: Part::Residual, by: by_time },
@@ -212,6 +212,7 @@ const DERIVATIVES: [DerivativePart; 12] = [
     DerivativePart { part: Part::ObservedByUnknowns, of: Part::Observed, by: by_unknowns },
     DerivativePart { part: Part::ObservedByStates, of: Part::Observed, by: by_states },
     DerivativePart { part: Part::ObservedByParameters, of: Part::Observed, by: by_parameters },
+    DerivativePart { part: Part::ObservedByInputs, of: Part::Observed, by: by_inputs },
 ];
 
 /// Random values of everything a point has.
