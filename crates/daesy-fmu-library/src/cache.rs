@@ -32,9 +32,8 @@ static RELEASE: extern "C" fn() = release;
 pub(crate) fn model_in(resources: &Path, expected: &str) -> Result<Arc<Model>, String> {
     let path = resources.join(RESOURCE);
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    let other = |found: &str| {
-        format!("the unit was asked for by `{expected}`, but what is in its resources is `{found}`")
-    };
+    let other =
+        |found: &str| format!("the unit was asked for by `{expected}`, but what is in its resources is `{found}`");
     if let Some(kept) = kept.as_ref()
         && kept.path == path
     {

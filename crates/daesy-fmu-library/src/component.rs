@@ -16,8 +16,7 @@ pub(crate) const FATAL: c_int = 4;
 const CATEGORY: &CStr = c"logStatusError";
 
 /// The logger of version 2.0, whose message is a format.
-pub(crate) type Logger2 =
-    unsafe extern "C" fn(*mut c_void, *const c_char, c_int, *const c_char, *const c_char, ...);
+pub(crate) type Logger2 = unsafe extern "C" fn(*mut c_void, *const c_char, c_int, *const c_char, *const c_char, ...);
 
 /// The logger of version 3.0.
 pub(crate) type Logger3 = unsafe extern "C" fn(*mut c_void, c_int, *const c_char, *const c_char);

@@ -38,11 +38,7 @@ pub struct EventInfo {
 /// Whether a variable can be read as a type of the interface.
 fn expect_type(component: &Component, reference: c_uint, fits: fn(&ValueType) -> bool) -> Result<(), Trouble> {
     let variable = component.instance.variable(reference)?;
-    if fits(&variable.value_type) {
-        Ok(())
-    } else {
-        Err(InstanceError::OtherType(variable.name.clone()).into())
-    }
+    if fits(&variable.value_type) { Ok(()) } else { Err(InstanceError::OtherType(variable.name.clone()).into()) }
 }
 
 fn is_real(value_type: &ValueType) -> bool {
@@ -88,8 +84,7 @@ pub unsafe extern "C" fn fmi2Instantiate(
     _logging: c_int,
 ) -> Handle {
     // SAFETY: Promised by the caller.
-    let (callbacks, name, guid, location) =
-        unsafe { (callbacks.as_ref(), text(name), text(guid), text(location)) };
+    let (callbacks, name, guid, location) = unsafe { (callbacks.as_ref(), text(name), text(guid), text(location)) };
     let telling = Telling {
         logger: callbacks.and_then(|callbacks| callbacks.logger).map_or(Logger::None, Logger::Two),
         environment: callbacks.map_or(std::ptr::null_mut(), |callbacks| callbacks.environment),

@@ -7,8 +7,8 @@ use daesy_fmu::instance::{InstanceError, Role};
 use daesy_fmu::variable::ValueType;
 
 use crate::component::{
-    self, Component, DISCARD, ERROR, Logger, Logger3, Order, Telling, Trouble, instantiate, place, read, run, take_back,
-    text, write,
+    self, Component, DISCARD, ERROR, Logger, Logger3, Order, Telling, Trouble, instantiate, place, read, run,
+    take_back, text, write,
 };
 
 /// `fmi3Instance`
@@ -226,11 +226,7 @@ unsafe fn set<T: Copy>(
 
 fn expect_type(component: &Component, reference: u32, fits: fn(&ValueType) -> bool) -> Result<(), Trouble> {
     let variable = component.instance.variable(reference)?;
-    if fits(&variable.value_type) {
-        Ok(())
-    } else {
-        Err(InstanceError::OtherType(variable.name.clone()).into())
-    }
+    if fits(&variable.value_type) { Ok(()) } else { Err(InstanceError::OtherType(variable.name.clone()).into()) }
 }
 
 /// A getter and a setter of a type of the interface.
@@ -317,13 +313,7 @@ unsafe fn refuse(c: Handle, n: usize, what: &'static str) -> c_int {
 
 /// `fmi3SetString`
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmi3SetString(
-    c: Handle,
-    _: *const u32,
-    n: usize,
-    _: *const *const c_char,
-    _: usize,
-) -> c_int {
+pub unsafe extern "C" fn fmi3SetString(c: Handle, _: *const u32, n: usize, _: *const *const c_char, _: usize) -> c_int {
     // SAFETY: Promised by the caller.
     unsafe { refuse(c, n, "setting a text") }
 }

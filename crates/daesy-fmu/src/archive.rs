@@ -80,8 +80,7 @@ pub fn pack(entries: &[Entry]) -> Result<Vec<u8>, TooLarge> {
     for entry in entries {
         let refused = || TooLarge { path: entry.path.clone() };
         let deflated = compress_to_vec(&entry.bytes, LEVEL);
-        let (method, packed) =
-            if deflated.len() < entry.bytes.len() { (8, &deflated) } else { (0, &entry.bytes) };
+        let (method, packed) = if deflated.len() < entry.bytes.len() { (8, &deflated) } else { (0, &entry.bytes) };
         let head = Head {
             method,
             checksum: checksum(&entry.bytes),

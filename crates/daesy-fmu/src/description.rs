@@ -175,8 +175,7 @@ struct Writer<'m> {
 /// The description of a model.
 #[must_use]
 pub fn describe(model: &Model, version: Version, kinds: Kinds) -> String {
-    let mut writer =
-        Writer { model, version, xml: String::new(), dependencies: dependencies(&model.system) };
+    let mut writer = Writer { model, version, xml: String::new(), dependencies: dependencies(&model.system) };
     writer.write_head(kinds);
     writer.write_units();
     writer.write_types();
@@ -250,9 +249,8 @@ impl Writer<'_> {
     /// Variables with their value references. Only version 3.0 knows event indicators as variables.
     fn listed(&self) -> impl Iterator<Item = (usize, &ExportedVariable)> {
         let has_indicators = self.version == Version::Three;
-        let is_listed = move |variable: &ExportedVariable| {
-            has_indicators || !matches!(variable.origin, Origin::Indicator(_))
-        };
+        let is_listed =
+            move |variable: &ExportedVariable| has_indicators || !matches!(variable.origin, Origin::Indicator(_));
         self.model.variables.iter().enumerate().filter(move |(_, variable)| is_listed(variable))
     }
 
@@ -459,9 +457,7 @@ impl Writer<'_> {
         let is_output = |at: &usize| variables[*at].causality == Causality::Output;
         let outputs: Vec<usize> = (0..variables.len()).filter(is_output).collect();
         let rates = rates(variables, self.model.system.description().states.len());
-        let is_open = |at: &usize| {
-            matches!(variables[*at].at_start, Some(AtStart::Approximate | AtStart::Calculated))
-        };
+        let is_open = |at: &usize| matches!(variables[*at].at_start, Some(AtStart::Approximate | AtStart::Calculated));
         let is_unknown = |at: &usize| {
             let variable = &variables[*at];
             let is_moved = matches!(variable.origin, Origin::State(_)) || rates.contains(at);

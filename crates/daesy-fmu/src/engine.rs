@@ -43,9 +43,7 @@ impl Engine {
             &'static dyn DaeSystem,
             &'static SettableInputs,
             &'static SimulateOptions,
-        ) = unsafe {
-            (&(*Arc::as_ptr(&model)).system, &*Rc::as_ptr(&inputs), &*Rc::as_ptr(&options))
-        };
+        ) = unsafe { (&(*Arc::as_ptr(&model)).system, &*Rc::as_ptr(&inputs), &*Rc::as_ptr(&options)) };
         let exchange = match beginning {
             Beginning::Start(parameters) => Exchange::begin(system, parameters, lent_inputs, lent_options)?,
             Beginning::Snapshot(snapshot) => Exchange::resume(system, lent_inputs, lent_options, snapshot)?,

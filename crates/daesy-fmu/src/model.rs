@@ -53,9 +53,8 @@ pub fn write_resource(regular: &RegularDae, settings: Settings) -> Vec<u8> {
 /// What tells one unit from another: its resource as a number of 128 bits (FNV-1a), in the form of a GUID.
 #[must_use]
 pub fn token(resource: &[u8]) -> String {
-    let mix = |hash: u128, byte: &u8| {
-        (hash ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
-    };
+    let mix =
+        |hash: u128, byte: &u8| (hash ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
     let hash = resource.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, mix);
     let text = format!("{hash:032x}");
     format!("{{{}-{}-{}-{}-{}}}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])

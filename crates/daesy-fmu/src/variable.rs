@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use daesy_compile::CompiledSystem;
-use daesy_graph::flat::{Enumeration, Variable, VariableKind};
 pub use daesy_graph::flat::ValueType;
+use daesy_graph::flat::{Enumeration, Variable, VariableKind};
 use daesy_graph::{Evaluator, ExprId, VarId};
 use daesy_system::{DaeSystem, Rate};
 use rustc_hash::FxHashMap;
@@ -204,9 +204,8 @@ impl Lister<'_> {
 
     /// The value of an attribute at the values of the parameters.
     fn number(&self, expr: Option<ExprId>) -> Option<f64> {
-        let value = |var: VarId, _: u16| {
-            self.place_of_parameter.get(&var).map_or(f64::NAN, |&at| self.parameters[at as usize])
-        };
+        let value =
+            |var: VarId, _: u16| self.place_of_parameter.get(&var).map_or(f64::NAN, |&at| self.parameters[at as usize]);
         let value = Evaluator::new().evaluate_one(&self.system.regular().flat.graph, expr?, &value);
         value.is_finite().then_some(value)
     }

@@ -376,8 +376,26 @@ store_enum!(Rate { 0 => State(at), 1 => Unknown(at) });
 
 store_struct!(Enumeration { name, literals });
 store_struct!(Variable {
-    name, description, kind, value_type, is_output, is_flow, is_protected, is_structural, is_final, binding, text, start,
-    fixed, min, max, nominal, unit, display_unit, state_select, span,
+    name,
+    description,
+    kind,
+    value_type,
+    is_output,
+    is_flow,
+    is_protected,
+    is_structural,
+    is_final,
+    binding,
+    text,
+    start,
+    fixed,
+    min,
+    max,
+    nominal,
+    unit,
+    display_unit,
+    state_select,
+    span,
 });
 store_struct!(Equation { lhs, rhs, origin, component, span });
 store_struct!(WhenClause { branches, component, span });
@@ -493,9 +511,7 @@ fn read_node(graph: &mut Graph, reader: &mut Reader<'_>) -> Result<Node, NotStor
         2 => Node::Var { var: VarId::read(reader)?, order: u16::read(reader)? },
         3 => Node::Pre(VarId::read(reader)?),
         4 => Node::Unary { op: UnaryOp::read(reader)?, arg: ExprId::read(reader)? },
-        5 => {
-            Node::Binary { op: BinaryOp::read(reader)?, lhs: ExprId::read(reader)?, rhs: ExprId::read(reader)? }
-        }
+        5 => Node::Binary { op: BinaryOp::read(reader)?, lhs: ExprId::read(reader)?, rhs: ExprId::read(reader)? },
         6 => Node::Select {
             condition: ExprId::read(reader)?,
             then: ExprId::read(reader)?,

@@ -8,9 +8,9 @@ use daesy_fmu::archive::{Entry, pack};
 use daesy_fmu::description::{Kinds, LIBRARY_ENDING, Version, describe, identifier, platform};
 use daesy_fmu::model::{Model, RESOURCE, Settings, write_resource};
 use daesy_fmu::variable::START;
+use daesy_graph::VarId;
 use daesy_graph::finding::Level;
 use daesy_graph::flat::{FlatDae, ValueType, Variable, VariableKind};
-use daesy_graph::VarId;
 use daesy_system::DaeSystem;
 use serde_json::{Map, Value, json};
 
@@ -59,10 +59,7 @@ fn carried(version: Version) -> Result<Carried, Failure> {
         Failure::Input(vec![Diagnostic::error("export-library", message.to_owned()).with_help(help)])
     };
     let (Some(platform), Some(folder)) = (platform(), version.platform_folder()) else {
-        return Err(refused(
-            "version 2.0 of the interface has no name for this machine",
-            "export with `--fmi 3`",
-        ));
+        return Err(refused("version 2.0 of the interface has no name for this machine", "export with `--fmi 3`"));
     };
     if LIBRARY.is_empty() {
         return Err(refused(
@@ -81,7 +78,10 @@ pub fn export(loaded: &Loaded, wanted: ExportOptions) -> Result<Exported, Failur
     let carried = carried(wanted.version)?;
     let mut loaded = loaded.clone();
     name_start_values(&mut loaded.flat);
-    let prepared = prepare(&loaded, Purpose { data: DataUse::Optional, ..Purpose::TRAJECTORY })?;
+    let purpose = Purpose { data: DataUse::Optional, ..Purpose::TRAJECTORY };
+    let prepared = prepare(&loaded, purpose)?;
+    // As simulations do, so that the same start is found.
+    let prepared = prepared.condensed(&loaded, purpose)?.unwrap_or(prepared);
     let asked = options(&loaded, &prepared)?;
     prepared.start(start_time(&loaded, prepared.data.as_deref())).map_err(|error| prepared.failure(&error))?;
     let settings = Settings {
@@ -103,8 +103,7 @@ pub fn export(loaded: &Loaded, wanted: ExportOptions) -> Result<Exported, Failur
         file(format!("binaries/{}/{name}{LIBRARY_ENDING}", carried.folder), LIBRARY.to_vec(), true),
         file(format!("resources/{RESOURCE}"), resource, false),
     ];
-    let bytes = pack(&entries)
-        .map_err(|error| Failure::Input(vec![Diagnostic::error("export", error.to_string())]))?;
+    let bytes = pack(&entries).map_err(|error| Failure::Input(vec![Diagnostic::error("export", error.to_string())]))?;
     Ok(Exported {
         bytes,
         n_variables: model.variables.len(),

@@ -47,6 +47,8 @@ const LAYERS: &[Layer] = &[
             "daesy-transfer",
         ],
     },
+    Layer { name: "daesy-fmu", may_use: &["daesy-graph", "daesy-system", "daesy-compile", "daesy-integrate"] },
+    Layer { name: "daesy-fmu-library", may_use: &["daesy-fmu"] },
     Layer {
         name: "daesy",
         may_use: &[
@@ -62,6 +64,8 @@ const LAYERS: &[Layer] = &[
             "daesy-chaos",
             "daesy-transfer",
             "daesy-study",
+            "daesy-fmu",
+            "daesy-fmu-library",
         ],
     },
     Layer { name: "daesy-py", may_use: &["daesy"] },

@@ -168,8 +168,7 @@ impl<'s> Exchange<'s> {
     ) -> Result<Self, IntegrateError> {
         let mut values = vec![0.0; system.description().n_inputs];
         inputs.fill(options.start, true, &mut values);
-        let start =
-            initialize_with_events(system, options.start, parameters, &values, &InitializeOptions::default())?;
+        let start = initialize_with_events(system, options.start, parameters, &values, &InitializeOptions::default())?;
         Self::at(system, inputs, options, start, values)
     }
 
@@ -325,7 +324,11 @@ impl<'s> Exchange<'s> {
         }
         let values = self.run.events.values_here(&self.run.stepper).to_vec();
         let sides = self.run.events.sides.iter().zip(&self.margins);
-        values.iter().zip(sides).map(|(value, (above, margin))| if *above { value + margin } else { value - margin }).collect()
+        values
+            .iter()
+            .zip(sides)
+            .map(|(value, (above, margin))| if *above { value + margin } else { value - margin })
+            .collect()
     }
 
     fn set_margins(&mut self) {
@@ -459,8 +462,7 @@ impl<'s> Exchange<'s> {
         };
         let start = HybridStart { initialized, modes: snapshot.modes.clone() };
         let simulation = Simulation::begin(start.initialized.clone(), 0);
-        let stepper =
-            Stepper::new(system, inputs, options, snapshot.time, &start.initialized, values, start.modes)?;
+        let stepper = Stepper::new(system, inputs, options, snapshot.time, &start.initialized, values, start.modes)?;
         let mut exchange = Self {
             run: Run::new(system, inputs, Rules::default(), options, stepper),
             simulation,

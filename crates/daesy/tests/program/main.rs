@@ -22,4 +22,5 @@ mod study_files;
 mod terminal;
 mod tolerances;
 mod traps;
+mod units;
 mod uq;
