@@ -8,6 +8,7 @@
 mod discrete_start;
 mod enclosure;
 mod events;
+mod functions;
 mod interpret;
 mod kernels;
 mod lanes;

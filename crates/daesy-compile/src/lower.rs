@@ -16,6 +16,7 @@ use daesy_system::{
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+use crate::functions::{Program, Stop};
 use crate::interpret::Interpreter;
 use crate::memory::LaneMemory;
 use crate::operation::{Binary, Unary};
@@ -654,26 +655,47 @@ impl<'a> Lowering<'a> {
             return known;
         }
         let n_outputs = self.graph.function(function).outputs.len();
-        let registered = builder.register(n_outputs, interpret_function(self.graph, self.shared, function));
+        let registered = builder.register(n_outputs, lane_function(self.graph, self.shared, function));
         if let Some(&tangent) = self.tangents.get(&function) {
-            builder.set_tangent(registered, interpret_function(self.graph, self.shared, tangent));
+            builder.set_tangent(registered, lane_function(self.graph, self.shared, tangent));
         }
         self.functions.insert(function, registered);
         registered
     }
 }
 
-/// A user function that could not be inlined runs in the reference evaluator, lane by lane; what it cannot compute is
-/// NaN.
-fn interpret_function(graph: &Graph, shared: &Arc<Graph>, function: daesy_graph::FunctionId) -> LaneFunction {
+/// A user function that could not be inlined runs as a program of its own, lane by lane, or in the reference evaluator
+/// where that alone knows how; what cannot be computed is NaN.
+fn lane_function(graph: &Graph, shared: &Arc<Graph>, function: daesy_graph::FunctionId) -> LaneFunction {
     // Derivatives of functions exist only in the graph they were made in.
-    let graph = if (function.0 as usize) < shared.functions().len() { shared.clone() } else { Arc::new(graph.clone()) };
+    let is_shared = (function.0 as usize) < shared.functions().len();
+    let shared = shared.clone();
+    let Some(program) = Program::new(graph, function) else {
+        let graph = if is_shared { shared } else { Arc::new(graph.clone()) };
+        return Arc::new(move |arguments: &[f64], results: &mut [f64]| refer(&graph, function, arguments, results));
+    };
     Arc::new(move |arguments: &[f64], results: &mut [f64]| {
-        match daesy_graph::Evaluator::new().call_checked(&graph, function, arguments) {
-            Ok(values) => results.copy_from_slice(&values),
+        let is_finite = arguments.iter().all(|argument| argument.is_finite());
+        let ended = if is_finite && shared.endless().is_none() {
+            program.call(arguments, results)
+        } else {
+            Err(if is_finite { Stop::NoValue } else { Stop::Limit })
+        };
+        match ended {
+            Ok(()) => {}
+            // The reference evaluator keeps account of functions that do not end, and of what it does not need.
+            Err(Stop::Limit) if is_shared => refer(&shared, function, arguments, results),
             Err(_) => results.fill(f64::NAN),
         }
     })
+}
+
+/// Asks the reference evaluator.
+fn refer(graph: &Graph, function: daesy_graph::FunctionId, arguments: &[f64], results: &mut [f64]) {
+    match daesy_graph::Evaluator::new().call_checked(graph, function, arguments) {
+        Ok(values) => results.copy_from_slice(&values),
+        Err(_) => results.fill(f64::NAN),
+    }
 }
 
 const fn unary(op: UnaryOp) -> Unary {

@@ -4,7 +4,8 @@
 //! once, with factors of the diagonal blocks only: an equation with thousands of entries, such as the sum of all
 //! currents into a ground, costs no more than its entries. Blocks whose entries are not finite yet (a division by an
 //! unknown that still has its default value zero) and those that need them wait for the next step, when what they need
-//! has its value.
+//! has its value. A block that waits for nothing but itself, such as a loop through 1/x with the guess x = 0, is woken
+//! by moving the unknown that keeps it from having a value.
 
 use std::ops::Range;
 
@@ -25,8 +26,14 @@ const GOAL: f64 = 1e-12;
 /// Limited steps that are not counted.
 const MAX_LIMITED_STEPS: usize = 60;
 
+/// How often unknowns are moved to where their equations have values.
+const MAX_WAKINGS: usize = 12;
+
+/// Moves that are tried then, in units of the unknown's size.
+const WAKING_MOVES: [f64; 6] = [1.0, -1.0, 1e-3, -1e-3, 100.0, -100.0];
+
 /// Solves F(t, s, v) = 0 for the unknowns v at fixed states. False where a block is singular or the search does not
-/// settle; the unknowns are then worth nothing.
+/// settle; those unknowns that do not need such blocks have their values then, the others are guesses.
 ///
 /// Of several solutions the one near the given values is meant: where the matrix of a nonlinear block is nearly
 /// singular, Newton's step leads far away. Unknowns of such blocks at most double, or move by their nominal value, in
@@ -39,11 +46,19 @@ pub(crate) fn solve_by_blocks(
 ) -> bool {
     let mut near = unknowns.to_vec();
     let search = search_by_blocks(system, around, states, &mut near, Stride::Limited);
-    if search.is_found {
+    if search.end == End::Found {
         unknowns.copy_from_slice(&near);
         return true;
     }
-    search.was_limited && search_by_blocks(system, around, states, unknowns, Stride::Free).is_found
+    let mut far = unknowns.to_vec();
+    if search.was_limited && search_by_blocks(system, around, states, &mut far, Stride::Free).end == End::Found {
+        unknowns.copy_from_slice(&far);
+        return true;
+    }
+    if search.end == End::Partial {
+        unknowns.copy_from_slice(&near);
+    }
+    false
 }
 
 /// Newton steps to a root of higher order, each of which leaves a fixed share of the distance.
@@ -146,9 +161,20 @@ enum Stride {
     Free,
 }
 
+/// What a search has found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// All unknowns.
+    Found,
+    /// All that do not need a block which is singular or has no value.
+    Partial,
+    /// Nothing.
+    Lost,
+}
+
 /// How a search ended.
 struct Search {
-    is_found: bool,
+    end: End,
     /// Whether a step was made shorter.
     was_limited: bool,
 }
@@ -161,8 +187,8 @@ fn search_by_blocks(
     stride: Stride,
 ) -> Search {
     let mut n_limited = 0;
-    let is_found = settle_blocks(system, around, states, unknowns, stride, &mut n_limited);
-    Search { is_found, was_limited: n_limited > 0 }
+    let end = settle_blocks(system, around, states, unknowns, stride, &mut n_limited);
+    Search { end, was_limited: n_limited > 0 }
 }
 
 fn settle_blocks(
@@ -172,13 +198,15 @@ fn settle_blocks(
     unknowns: &mut [f64],
     stride: Stride,
     n_limited: &mut usize,
-) -> bool {
+) -> End {
     let description = system.description();
     let mut newton = BlockNewton::new(system);
     let (mut last_size, mut n_slow) = (f64::INFINITY, 0);
-    let mut n_steps = 0;
+    let (mut n_steps, mut n_wakings) = (0, 0);
     while n_steps < MAX_STEPS {
-        let Ok(has_waiting) = newton.step(around, states, unknowns) else { return false };
+        // A singular block makes no step; what does not need it goes on.
+        let is_stuck = newton.step(around, states, unknowns).is_err();
+        let has_waiting = newton.has_waiting;
         let is_limited = stride == Stride::Limited
             && *n_limited < MAX_LIMITED_STEPS
             && limit_steps(&description.blocks, &description.unknowns, unknowns, &mut newton.step);
@@ -186,19 +214,70 @@ fn settle_blocks(
         n_steps += usize::from(!is_limited);
         let (size, _) = newton.advance(unknowns);
         if !size.is_finite() {
-            return false;
+            return End::Lost;
         }
         if size <= GOAL {
-            return !has_waiting;
+            if newton.asleep.is_empty() || n_wakings == MAX_WAKINGS {
+                return if has_waiting || is_stuck { End::Partial } else { End::Found };
+            }
+            n_wakings += 1;
+            let asleep = std::mem::take(&mut newton.asleep);
+            let evaluator = &mut *newton.evaluator;
+            let moved = asleep.iter().filter(|block| wake(system, evaluator, around, states, unknowns, block));
+            if moved.count() == 0 {
+                return End::Partial;
+            }
         }
         // Steps that shrink slowly to the end creep towards a root where the matrix is singular.
         n_slow = if size > 0.3 * last_size && !is_limited { n_slow + 1 } else { 0 };
         if n_slow > MAX_SLOW_STEPS && !has_waiting {
-            return false;
+            return End::Lost;
         }
         last_size = size;
     }
-    false
+    End::Lost
+}
+
+/// Moves unknowns of a block to where its equations and their derivatives have values, one for each equation without;
+/// false where none does. An unknown that has no value yet is moved by its nominal value, so that a guess of zero is as
+/// good as any other.
+fn wake(
+    system: &dyn DaeSystem,
+    evaluator: &mut dyn Evaluator,
+    around: &Surroundings<'_>,
+    states: &[f64],
+    unknowns: &mut [f64],
+    block: &Range<usize>,
+) -> bool {
+    let quantities = &system.description().unknowns;
+    let pattern = system.pattern(Part::ResidualByUnknowns);
+    let mut residual = vec![0.0; pattern.n_rows];
+    let mut jacobian = vec![0.0; pattern.n_entries()];
+    let mut has_value = |unknowns: &[f64], row: usize| {
+        let point = around.point(states, unknowns);
+        evaluator.evaluate(Part::Residual, &point, &mut residual);
+        evaluator.evaluate(Part::ResidualByUnknowns, &point, &mut jacobian);
+        residual[row].is_finite() && pattern.row(row).all(|entry| jacobian[entry].is_finite())
+    };
+    let mut has_moved = false;
+    for row in block.clone() {
+        if has_value(unknowns, row) {
+            continue;
+        }
+        let columns: Vec<usize> = pattern.row(row).map(|entry| pattern.columns[entry] as usize).collect();
+        let inside = columns.into_iter().filter(|column| block.contains(column));
+        let moves = WAKING_MOVES.iter().flat_map(|share| inside.clone().map(move |column| (column, *share)));
+        for (column, share) in moves {
+            let before = unknowns[column];
+            unknowns[column] = before + share * before.abs().max(quantities[column].nominal);
+            if has_value(unknowns, row) {
+                has_moved = true;
+                break;
+            }
+            unknowns[column] = before;
+        }
+    }
+    has_moved
 }
 
 /// Newton's steps through the blocks, with what they need.
@@ -209,6 +288,10 @@ struct BlockNewton<'s> {
     jacobian: Vec<f64>,
     step: Vec<f64>,
     is_waiting: Vec<bool>,
+    /// Whether a block waited in the last step.
+    has_waiting: bool,
+    /// Blocks that waited for nothing but themselves.
+    asleep: Vec<Range<usize>>,
     blocks: Vec<Option<DiagonalBlock>>,
 }
 
@@ -223,36 +306,44 @@ impl<'s> BlockNewton<'s> {
             jacobian: vec![0.0; pattern.n_entries()],
             step: vec![0.0; description.unknowns.len()],
             is_waiting: vec![false; description.unknowns.len()],
+            has_waiting: false,
+            asleep: Vec::new(),
             blocks: description.blocks.iter().map(|_| None).collect(),
         }
     }
 
-    /// Finds the next step; true where a block waits for others, an error with the unknowns of a singular block.
+    /// Finds the next step; true where a block waits for others, an error with the unknowns of the first singular
+    /// block, which makes no step.
     fn step(&mut self, around: &Surroundings<'_>, states: &[f64], unknowns: &[f64]) -> Result<bool, Range<usize>> {
         let pattern = self.system.pattern(Part::ResidualByUnknowns);
         let point = around.point(states, unknowns);
         self.evaluator.evaluate(Part::Residual, &point, &mut self.residual);
         self.evaluator.evaluate(Part::ResidualByUnknowns, &point, &mut self.jacobian);
         let (residual, jacobian, step) = (&self.residual, &self.jacobian, &mut self.step);
-        let mut has_waiting = false;
+        (self.has_waiting, self.asleep) = (false, Vec::new());
+        let mut singular = None;
         for (block, known) in self.system.description().blocks.iter().zip(&mut self.blocks) {
             let (start, end) = (block.start as usize, (block.start + block.len) as usize);
-            let mut waits = false;
+            let (mut waits, mut waits_for_others) = (false, false);
             for row in start..end {
                 let mut sum = -residual[row];
                 waits |= !residual[row].is_finite();
                 for entry in pattern.row(row) {
                     let column = pattern.columns[entry] as usize;
-                    waits |= !jacobian[entry].is_finite() || column < start && self.is_waiting[column];
+                    waits |= !jacobian[entry].is_finite();
+                    waits_for_others |= column < start && self.is_waiting[column];
                     if column < start {
                         sum -= jacobian[entry] * step[column];
                     }
                 }
                 step[row] = sum;
             }
-            self.is_waiting[start..end].fill(waits);
-            if waits {
-                has_waiting = true;
+            self.is_waiting[start..end].fill(waits || waits_for_others);
+            if waits || waits_for_others {
+                self.has_waiting = true;
+                if !waits_for_others {
+                    self.asleep.push(start..end);
+                }
                 step[start..end].fill(0.0);
                 continue;
             }
@@ -261,17 +352,22 @@ impl<'s> BlockNewton<'s> {
                 let diagonal: f64 = inside.map(|entry| jacobian[entry]).sum();
                 step[start] /= diagonal;
                 if diagonal == 0.0 || !step[start].is_finite() {
-                    return Err(start..end);
+                    (step[start], self.is_waiting[start]) = (0.0, true);
+                    singular = singular.or(Some(start..end));
                 }
                 continue;
             }
             let made = match known.take() {
-                Some(made) => made,
-                None => DiagonalBlock::new(pattern, start, end).map_err(|_| start..end)?,
+                Some(made) => Ok(known.insert(made)),
+                None => DiagonalBlock::new(pattern, start, end).map(|made| known.insert(made)),
             };
-            known.insert(made).solve(jacobian, &mut step[start..end]).map_err(|_| start..end)?;
+            if made.and_then(|made| made.solve(jacobian, &mut step[start..end])).is_err() {
+                step[start..end].fill(0.0);
+                self.is_waiting[start..end].fill(true);
+                singular = singular.or(Some(start..end));
+            }
         }
-        Ok(has_waiting)
+        singular.map_or(Ok(self.has_waiting), Err)
     }
 
     /// Goes along the step; gives its size relative to the unknowns, and the unknown that moves most.

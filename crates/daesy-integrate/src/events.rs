@@ -23,11 +23,16 @@ const MAX_ROUNDS: usize = 200;
 /// Rounds of the inner iteration after which relations change one at a time.
 const SIMULTANEOUS_ROUNDS: usize = 12;
 
+/// The round of the inner iteration in which all combinations of the relations that keep changing are tried, and how
+/// many such relations there may be.
+const COMBINATION_ROUND: usize = 40;
+const MAX_COMBINED: usize = 8;
+
 /// Rounds of the inner iteration after which relations that rounding alone decides stay as they are.
 const ROUNDING_ROUNDS: usize = 3;
 
-/// Scheduled times closer than this, relative to their size, are one event.
-const SAME_TIME: f64 = 1e-13;
+/// Times closer than this, relative to their size, are one event.
+pub(crate) const SAME_TIME: f64 = 1e-13;
 
 /// Ticks of a clock are met this closely, relative to its interval.
 const SAME_TICK: f64 = 1e-9;
@@ -151,6 +156,8 @@ struct Loops {
     first: Vec<f64>,
     /// By discrete variable: whether it is a number that has changed.
     is_moving: Vec<bool>,
+    /// By mode: whether it has changed since relations change one at a time.
+    is_turning: Vec<bool>,
     /// Numbers closer than this, relative to their size, are the same.
     tolerance: f64,
 }
@@ -158,7 +165,12 @@ struct Loops {
 impl Loops {
     fn new(events: &Events, modes: &[f64]) -> Self {
         let n = events.discrete.len();
-        Self { first: modes[..n].to_vec(), is_moving: vec![false; n], tolerance: 0.0 }
+        Self {
+            first: modes[..n].to_vec(),
+            is_moving: vec![false; n],
+            is_turning: vec![false; modes.len()],
+            tolerance: 0.0,
+        }
     }
 
     fn note(&mut self, events: &Events, modes: &[f64], wanted: &[f64]) {
@@ -166,6 +178,22 @@ impl Loops {
             self.is_moving[at] |= discrete.is_real && modes[at] != wanted[at];
         }
     }
+
+    fn note_turns(&mut self, modes: &[f64], wanted: &[f64]) {
+        for (is_turning, (mode, wanted)) in self.is_turning.iter_mut().zip(modes.iter().zip(wanted)) {
+            *is_turning |= mode != wanted;
+        }
+    }
+}
+
+/// Which modes get their wanted values.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Share {
+    All,
+    /// Discrete variables and conditions of when-clauses.
+    Switched,
+    /// The first relation that wants to change.
+    FirstHeld,
 }
 
 /// Values just before an event.
@@ -266,7 +294,11 @@ pub fn initialize_with_events(
             if round + 1 == MAX_ROUNDS {
                 return Err(settler.unsettled(time, &modes, &wanted));
             }
-            let changed = settler.adopt(&mut modes, &wanted, is_one_at_a_time, 0.0) || has_other_past;
+            if is_one_at_a_time && settler.adopt(&mut modes, &wanted, Share::Switched, 0.0) {
+                continue;
+            }
+            let share = if is_one_at_a_time { Share::FirstHeld } else { Share::All };
+            let changed = settler.adopt(&mut modes, &wanted, share, 0.0) || has_other_past;
             if !changed && found.is_some() && is_done {
                 settler.check_before(time, &before)?;
                 settler.check_wanted(time, &wanted)?;
@@ -320,12 +352,18 @@ impl<'s> EventLoop<'s> {
         self.updated.clone()
     }
 
-    /// Gives the modes their wanted values; with `is_one_at_a_time` only the first held value that wants to change
-    /// does. True where something changed. Numbers stay that differ by less than `tolerance`, relative to their size.
-    fn adopt(&self, modes: &mut [f64], wanted: &[f64], is_one_at_a_time: bool, tolerance: f64) -> bool {
+    /// Gives a share of the modes their wanted values. True where something changed. Numbers stay that differ by less
+    /// than `tolerance`, relative to their size.
+    fn adopt(&self, modes: &mut [f64], wanted: &[f64], share: Share, tolerance: f64) -> bool {
         let n_switched = self.events.n_switched();
+        let range = match share {
+            Share::All => 0..wanted.len(),
+            Share::Switched => 0..n_switched,
+            Share::FirstHeld => n_switched..wanted.len(),
+        };
         let mut has_changed = false;
-        for (at, &value) in wanted.iter().enumerate() {
+        for at in range {
+            let value = wanted[at];
             if modes[at] != value && value.is_finite() {
                 let is_real = self.events.discrete.get(at).is_some_and(|discrete| discrete.is_real);
                 if is_real && (modes[at] - value).abs() <= tolerance * value.abs() {
@@ -333,7 +371,7 @@ impl<'s> EventLoop<'s> {
                 }
                 modes[at] = value;
                 has_changed = true;
-                if is_one_at_a_time && at >= n_switched {
+                if share == Share::FirstHeld {
                     break;
                 }
             }
@@ -550,6 +588,9 @@ impl<'s> EventLoop<'s> {
                     _ => Ok(()),
                 };
             }
+            if round == COMBINATION_ROUND && self.try_combinations(stepper, &loops, rules, origin) {
+                return Ok(());
+            }
             if let (true, Some(origin), Some(transfer)) = (has_changed, origin, &mut rules.transfer) {
                 refused = transfer_states(stepper, origin, &mut **transfer);
             }
@@ -563,7 +604,8 @@ impl<'s> EventLoop<'s> {
     }
 
     /// Discrete values follow each other with the unknowns as they are, which costs no solution of the equations. True
-    /// where one changed.
+    /// where one changed. Where relations change one at a time, discrete variables follow those at hand before the next
+    /// relation changes: what is solved for next is one mode of the model, not a mixture of several.
     fn follow(
         &mut self,
         stepper: &mut Stepper<'_, '_>,
@@ -580,11 +622,15 @@ impl<'s> EventLoop<'s> {
                 self.leave_undecided(stepper, &mut wanted);
             }
             loops.note(self.events, &stepper.model.modes, &wanted);
-            if !self.adopt(&mut stepper.model.modes, &wanted, is_one_at_a_time, loops.tolerance) {
-                return Ok(inner > 0);
-            }
             if is_one_at_a_time {
-                return Ok(true);
+                loops.note_turns(&stepper.model.modes, &wanted);
+            }
+            let share = if is_one_at_a_time { Share::Switched } else { Share::All };
+            if !self.adopt(&mut stepper.model.modes, &wanted, share, loops.tolerance) {
+                let turns = is_one_at_a_time && inner == 0;
+                if !turns || !self.adopt(&mut stepper.model.modes, &wanted, Share::FirstHeld, loops.tolerance) {
+                    return Ok(inner > 0);
+                }
             }
             if inner % JOINT_INNER_ROUNDS == JOINT_INNER_ROUNDS - 1 {
                 self.solve_together(stepper, loops);
@@ -658,6 +704,74 @@ impl<'s> EventLoop<'s> {
         let around = Surroundings { modes, ..stepper.surroundings() };
         let wanted = self.wanted(&around, &stepper.now.states, &unknowns);
         moving.iter().map(|&at| Some(modes[at] - wanted[at]).filter(|value| value.is_finite())).collect()
+    }
+
+    /// Tries the combinations of the relations that keep changing, those first that differ least from what is held,
+    /// until the equations agree with one. The least-index rule may go round in circles where the two sides of a
+    /// relation do not mean the same quantity, as in friction, whose path is a torque at rest and an acceleration in
+    /// motion.
+    fn try_combinations(
+        &mut self,
+        stepper: &mut Stepper<'_, '_>,
+        loops: &Loops,
+        rules: &mut Rules<'_>,
+        origin: Option<&Origin>,
+    ) -> bool {
+        let n_switched = self.events.n_switched();
+        let turning: Vec<usize> = (n_switched..loops.is_turning.len()).filter(|&at| loops.is_turning[at]).collect();
+        let (modes, now) = (stepper.model.modes.clone(), stepper.now.clone());
+        let is_truth = |at: &usize| modes[*at] == 0.0 || modes[*at] == 1.0;
+        if turning.is_empty() || turning.len() > MAX_COMBINED || !turning.iter().all(is_truth) {
+            return false;
+        }
+        let mut turns: Vec<u32> = (0..1 << turning.len()).collect();
+        turns.sort_by_key(|turned| turned.count_ones());
+        for turned in turns {
+            stepper.model.modes.clone_from(&modes);
+            stepper.now.clone_from(&now);
+            for (bit, &at) in turning.iter().enumerate() {
+                if turned >> bit & 1 == 1 {
+                    stepper.model.modes[at] = 1.0 - modes[at];
+                }
+            }
+            if self.agrees(stepper, rules, origin) {
+                return true;
+            }
+        }
+        stepper.model.modes = modes;
+        stepper.now = now;
+        false
+    }
+
+    /// Whether the equations have a solution with the relations at hand that wants the same relations.
+    fn agrees(&mut self, stepper: &mut Stepper<'_, '_>, rules: &mut Rules<'_>, origin: Option<&Origin>) -> bool {
+        for _ in 0..MAX_ROUNDS {
+            let around = stepper.surroundings();
+            let wanted = self.wanted(&around, &stepper.now.states, &stepper.now.unknowns);
+            if self.adopt(&mut stepper.model.modes, &wanted, Share::Switched, SAME_VALUE) {
+                continue;
+            }
+            let mut refused = None;
+            if let (Some(origin), Some(transfer)) = (origin, &mut rules.transfer) {
+                refused = transfer_states(stepper, origin, &mut **transfer);
+            }
+            if stepper.restart().is_err() {
+                return false;
+            }
+            let states = &stepper.model.equations.system.description().states;
+            if refused.is_some() && origin.is_some_and(|o| have_moved(&o.states, &stepper.now.states, states)) {
+                return false;
+            }
+            let around = stepper.surroundings();
+            let mut wanted = self.wanted(&around, &stepper.now.states, &stepper.now.unknowns);
+            self.leave_undecided(stepper, &mut wanted);
+            if self.adopt(&mut stepper.model.modes, &wanted, Share::Switched, SAME_VALUE) {
+                continue;
+            }
+            let n_switched = self.events.n_switched();
+            return wanted[n_switched..] == stepper.model.modes[n_switched..wanted.len()];
+        }
+        false
     }
 
     /// What keeps changing at the point at hand.

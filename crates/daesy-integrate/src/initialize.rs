@@ -236,15 +236,13 @@ impl Search<'_, '_> {
             .then_some(Started { z, found: Found { iterations: 0, residual } })
     }
 
-    /// Solves for the unknowns at the states of a point; false where that fails.
+    /// Solves for the unknowns at the states of a point; false where that fails for some of them.
     fn solve_unknowns(&mut self, z: &mut [f64]) -> bool {
         let problem = self.problem();
         let (states, rest) = z.split_at_mut(problem.n_states);
         let mut unknowns = rest[..problem.n_unknowns].to_vec();
         let is_solved = solve_by_blocks(problem.system, &self.values.around(), states, &mut unknowns);
-        if is_solved {
-            rest[..problem.n_unknowns].copy_from_slice(&unknowns);
-        }
+        rest[..problem.n_unknowns].copy_from_slice(&unknowns);
         is_solved
     }
 

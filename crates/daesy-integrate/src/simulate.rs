@@ -12,7 +12,7 @@ use daesy_system::{DaeSystem, Part, Watch};
 
 use crate::chatter::History;
 use crate::error::IntegrateError;
-use crate::events::{EventLoop, HybridStart, Settled, initialize_with_events};
+use crate::events::{EventLoop, HybridStart, SAME_TIME, Settled, initialize_with_events};
 use crate::initialize::{InitializeOptions, Initialized};
 use crate::root::{Crossing as RootCrossing, crossed_roots, locate};
 use crate::step::{Place, Stepper};
@@ -548,7 +548,9 @@ impl Run<'_, '_> {
         Ok(Course::Continues)
     }
 
-    /// Rows before and after, where something jumps or `is_wanted`; gives the row after.
+    /// Rows before and after, where something jumps or `is_wanted`; gives the row after. An event that follows another
+    /// within rounding of its time, as when a brake lets go and then turns, belongs to that: what was between them
+    /// lasted no time.
     fn write_jump(
         &mut self,
         simulation: &mut Simulation,
@@ -560,8 +562,16 @@ impl Run<'_, '_> {
             return Ok(None);
         }
         let time = self.stepper.now.time;
-        if simulation.times.last() != Some(&time) {
-            self.push_row(simulation, time, before)?;
+        let is_after_jump = simulation.jumps.last().is_some_and(|row| row + 1 == simulation.rows.len());
+        match simulation.times.last() {
+            Some(&last) if is_after_jump && last < time && time - last <= SAME_TIME * time.abs() => {
+                simulation.times.pop();
+                simulation.rows.pop();
+                self.push_row(simulation, last, after)?;
+                return Ok(None);
+            }
+            Some(&last) if last == time => {}
+            _ => self.push_row(simulation, time, before)?,
         }
         self.push_row(simulation, time, after)?;
         simulation.jumps.push(simulation.rows.len() - 1);

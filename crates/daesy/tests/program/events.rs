@@ -778,6 +778,57 @@ fn a_loop_without_a_solution_is_told_by_name() {
     assert!(message.contains("`a`") && message.contains("`b`"), "{message}");
 }
 
+/// A wheel with dry friction whose path `sa` is a torque at rest and an acceleration in motion: J a = drive - tau with
+/// J = 1/100 and friction 1. From -10 with a drive of 1/2 it comes to rest after 10/150; a drive of 2 from 0.2 on moves
+/// it with an acceleration of 100. Turning over whatever relation disagrees leads from one sliding motion to the other
+/// and never to rest.
+#[test]
+fn a_wheel_comes_to_rest_although_both_sliding_motions_point_away_from_it() {
+    let run = Session::with_model(
+        "model M parameter Real J = 0.01, tau0 = 1; Real w(start=-10, fixed=true), a, tau, sa;
+         Real drive = if time < 0.2 then 0.5 else 2;
+         Boolean forward(start=false, fixed=true), backward(start=false, fixed=true), locked;
+         Integer mode(start=-1, fixed=true);
+         equation der(w) = a; J*a = drive - tau;
+           forward = pre(mode) == 0 and sa > tau0; backward = pre(mode) == 0 and sa < -tau0;
+           locked = not (pre(mode) == 1 or forward or pre(mode) == -1 or backward);
+           a = if locked then 0 else if forward or pre(mode) == 1 then sa - tau0 else sa + tau0;
+           tau = if locked then sa else if forward or pre(mode) == 1 then tau0 else -tau0;
+           mode = if (pre(mode) == 1 or forward) and w > 0 then 1
+             else if (pre(mode) == -1 or backward) and w < 0 then -1 else 0;
+         annotation(experiment(StopTime=0.3, Interval=0.05)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    let times = table.column("t");
+    for (t, w) in times.iter().zip(table.column("w")) {
+        let expected = if *t < 10.0 / 150.0 { 150.0 * t - 10.0 } else { 100.0 * (t - 0.2).max(0.0) };
+        assert_close(w, expected, 1e-6, "speed");
+    }
+    for pair in times.windows(2) {
+        // Letting go and beginning to turn are one event.
+        assert!(pair[0] == pair[1] || pair[1] - pair[0] > 1e-9, "{pair:?}");
+    }
+}
+
+/// R = 1/G with G = 2 + phi^2/100 in a loop with phi = 6/R: a guess of zero for G has no reciprocal.
+#[test]
+fn a_loop_through_a_reciprocal_starts_from_zero() {
+    let run = Session::with_model(
+        "model M Real R, G, phi; equation R = 1/G; G = 2 + (phi/10)^2*time; phi*R = 6;
+         annotation(experiment(StopTime=0.3, Interval=0.1)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    for (t, phi) in table.column("t").iter().zip(table.column("phi")) {
+        // phi = 6 (2 + phi^2 t / 100): the smaller root.
+        let expected = if *t == 0.0 { 12.0 } else { (1.0 - (1.0 - 2.88 * t).sqrt()) / (0.12 * t) };
+        assert_close(phi, expected, 1e-6, "flux");
+    }
+}
+
 /// A pulse that rises at 0.3, 1.3, .. and falls 0.1 later, delayed by 0.25 and by 2.25: two changes are under way, or
 /// six.
 #[test]
