@@ -1,11 +1,20 @@
-//! Measured data from CSV files, with the line of every problem.
+//! Measured data from files, with the line of every problem.
+
+mod encoding;
+mod parquet;
+mod sheet;
+mod stamp;
 
 use std::path::Path;
 
+use crate::decimal::Grid;
 use crate::diagnostic::Diagnostic;
+use crate::table::Table;
 use daesy_graph::finding::nearest;
-use daesy_graph::source::Place;
-use daesy_model::file::{MAX_DATA_BYTES, read_text};
+use daesy_model::file::{MAX_DATA_BYTES, read_bytes};
+
+pub use encoding::Encoding;
+pub use stamp::Stamp;
 
 /// Where the times of the rows come from.
 #[derive(Clone, PartialEq, Debug)]
@@ -14,6 +23,32 @@ pub enum TimeAxis {
     Column(String),
     /// There is no such column: the rows follow each other by this step, the first at time 0.
     Step(f64),
+}
+
+/// How a file is written.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Format {
+    /// The decimal mark; a point when left out.
+    pub decimal: Option<char>,
+    /// What stands between cells; found from the header when left out. A space stands for any number of them.
+    pub separator: Option<char>,
+    /// How characters are written; told by a byte order mark, else UTF-8, when left out.
+    pub encoding: Option<Encoding>,
+    /// Lines before the header.
+    pub skip: usize,
+    /// Words for missing values, besides an empty cell and `NaN`.
+    pub missing: Vec<String>,
+    /// The time that counts as 0; the first stamp, or 0 where times are numbers, when left out.
+    pub origin: Option<Origin>,
+}
+
+/// The time of a file that counts as 0.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Origin {
+    /// A date, for stamps.
+    Stamp(Stamp),
+    /// A number, in the unit of the times.
+    Number(f64),
 }
 
 /// How the numbers of a file become those of the model.
@@ -33,6 +68,33 @@ impl Default for Conversion {
     }
 }
 
+/// What is asked of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading<'a> {
+    /// Where times come from.
+    pub axis: &'a TimeAxis,
+    /// How the file is written.
+    pub format: &'a Format,
+    /// Whether a study says in which unit times are.
+    pub has_time_unit: bool,
+    /// Headers of the columns that are used; all when left out. What stands in others need not be a number.
+    pub wanted: Option<&'a [String]>,
+}
+
+impl<'a> Reading<'a> {
+    /// All columns of a file that is written as usual.
+    #[must_use]
+    pub fn plain(axis: &'a TimeAxis) -> Self {
+        const USUAL: &Format =
+            &Format { decimal: None, separator: None, encoding: None, skip: 0, missing: Vec::new(), origin: None };
+        Self { axis, format: USUAL, has_time_unit: false, wanted: None }
+    }
+
+    fn wants(&self, header: &str) -> bool {
+        self.wanted.is_none_or(|wanted| wanted.iter().any(|name| name == header))
+    }
+}
+
 /// One experiment: a time column that ascends, and the other columns.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Data {
@@ -47,99 +109,41 @@ pub struct Data {
 }
 
 impl Data {
-    /// Reads a file with a header row.
+    /// Reads a file with a header row, or a Parquet file.
     ///
     /// # Errors
     /// When it cannot be read, a cell is no number, a row is too short, or time does not ascend.
-    pub fn read(path: &Path, shown: &str, axis: &TimeAxis) -> Result<Self, Vec<Diagnostic>> {
-        let text = read_text(path, MAX_DATA_BYTES).map_err(|error| {
+    pub fn read(path: &Path, shown: &str, reading: &Reading<'_>) -> Result<Self, Vec<Diagnostic>> {
+        let ends_in = |endings: &[&str]| {
+            path.extension().is_some_and(|found| endings.iter().any(|ending| found.eq_ignore_ascii_case(ending)))
+        };
+        if ends_in(&["xlsx", "xls", "xlsm", "xlsb", "ods"]) {
+            let message = format!("`{shown}` is a file of a spreadsheet program, which is not read");
+            let help = "save its sheet as CSV (UTF-8) or Parquet there, and name that file";
+            return Err(vec![Diagnostic::about_file("data-file", shown, message).with_help(help)]);
+        }
+        let bytes = read_bytes(path, MAX_DATA_BYTES).map_err(|error| {
             vec![
                 Diagnostic::about_file("data-file", shown, format!("the data file `{shown}` cannot be read: {error}"))
                     .with_help("the path is relative to the study file"),
             ]
         })?;
-        Self::parse(&text, shown, axis)
+        if ends_in(&["parquet", "pq"]) {
+            return parquet::read(&bytes, shown, reading);
+        }
+        let text = encoding::decode(bytes, reading.format.encoding).map_err(|wrong| {
+            let message = format!("the data file `{shown}` cannot be read: {}", wrong.message);
+            vec![sheet::problem(shown, wrong.line, 1, "data-file", message).with_help(wrong.help)]
+        })?;
+        sheet::parse(&text, shown, reading)
     }
 
     /// Reads the text of a file.
     ///
     /// # Errors
     /// As [`Data::read`].
-    pub fn parse(text: &str, shown: &str, axis: &TimeAxis) -> Result<Self, Vec<Diagnostic>> {
-        let problem = |line: usize, column: usize, code: &str, message: String| {
-            let mut diagnostic = Diagnostic::about_file(code, shown, message);
-            diagnostic.place = Some(Place { file: shown.to_owned(), line: line as u32, column: column as u32 });
-            diagnostic
-        };
-        let mut lines = text.trim_start_matches('\u{feff}').lines().enumerate();
-        let Some((_, header)) = lines.next() else {
-            return Err(vec![problem(1, 1, "data-empty", "the data file is empty".to_owned())]);
-        };
-        let separator = if header.contains(',') || !header.contains(';') { ',' } else { ';' };
-        let names: Vec<String> = split(header, separator).into_iter().map(|cell| cell.text).collect();
-        let time_at = match axis {
-            TimeAxis::Step(_) => None,
-            TimeAxis::Column(column) => match names.iter().position(|name| name == column) {
-                Some(at) => Some(at),
-                None => {
-                    let help = time_column_help(column, &names);
-                    let message = format!("there is no time column `{column}`");
-                    return Err(vec![problem(1, 1, "data-column", message).with_help(help)]);
-                }
-            },
-        };
-        let mut columns: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
-        let mut diagnostics = Vec::new();
-        for (at, line) in lines {
-            if line.trim().is_empty() {
-                continue;
-            }
-            let cells = split(line, separator);
-            if cells.len() != names.len() {
-                let message = format!("this row has {} cells, the header has {}", cells.len(), names.len());
-                diagnostics.push(problem(at + 1, 1, "data-row", message));
-            }
-            for (column, cell) in cells.iter().enumerate().take(names.len()) {
-                let word = cell.text.trim();
-                let value = match word.parse::<f64>() {
-                    Ok(value) => value,
-                    Err(_) if word.is_empty() => f64::NAN,
-                    Err(_) => {
-                        let message = format!("`{word}` is not a number (column `{}`)", names[column]);
-                        diagnostics.push(problem(at + 1, cell.start + 1, "data-number", message));
-                        f64::NAN
-                    }
-                };
-                columns[column].push(value);
-            }
-            if diagnostics.len() >= 20 {
-                break;
-            }
-            if let Some(time_at) = time_at
-                && let [.., before, now] = columns[time_at][..]
-                && (now <= before || now.is_nan())
-            {
-                let message = format!("time does not ascend: {now} comes after {before}");
-                diagnostics.push(problem(at + 1, 1, "data-time", message).with_help("sort the rows by time"));
-            }
-        }
-        if !diagnostics.is_empty() {
-            return Err(diagnostics);
-        }
-        let n_rows = columns.first().map_or(0, Vec::len);
-        if n_rows == 0 {
-            return Err(vec![problem(2, 1, "data-empty", "the data file has no rows".to_owned())]);
-        }
-        let mut names = names;
-        let times = match (axis, time_at) {
-            (TimeAxis::Step(step), _) => (0..n_rows).map(|row| row as f64 * step).collect(),
-            (TimeAxis::Column(_), at) => {
-                let at = at.expect("a missing time column was reported above");
-                names.remove(at);
-                columns.remove(at)
-            }
-        };
-        Ok(Self { file: shown.to_owned(), times, names, columns })
+    pub fn parse(text: &str, shown: &str, reading: &Reading<'_>) -> Result<Self, Vec<Diagnostic>> {
+        sheet::parse(text, shown, reading)
     }
 
     /// Brings times to seconds and columns to the model's units.
@@ -147,7 +151,12 @@ impl Data {
     /// # Errors
     /// When a column that is to be converted is not there.
     pub fn convert(&mut self, conversion: &Conversion) -> Result<(), Vec<Diagnostic>> {
-        self.times.iter_mut().for_each(|time| *time *= conversion.seconds);
+        // Dividing by a whole number is rounded once: 39.8 ms are 0.0398 s.
+        let per_second = conversion.seconds.recip().round();
+        let is_part = conversion.seconds < 1.0 && (per_second * conversion.seconds - 1.0).abs() < 1e-15;
+        self.times
+            .iter_mut()
+            .for_each(|time| *time = if is_part { *time / per_second } else { *time * conversion.seconds });
         type Change = fn(&mut f64, f64);
         let changes: [(&[(String, f64)], Change); 2] =
             [(&conversion.scale, |value, by| *value *= by), (&conversion.offset, |value, by| *value += by)];
@@ -155,10 +164,7 @@ impl Data {
             for (header, by) in list {
                 let Some(at) = self.names.iter().position(|name| name == header) else {
                     let message = format!("there is no column `{header}` to be converted");
-                    let help = match nearest(header, self.names.iter().map(String::as_str)) {
-                        Some(near) => format!("did you mean `{near}`?"),
-                        None => format!("its columns: {}", self.names.join(", ")),
-                    };
+                    let help = columns_help(header, &self.names);
                     return Err(vec![Diagnostic::about_file("data-column", &self.file, message).with_help(help)]);
                 };
                 self.columns[at].iter_mut().for_each(|value| change(value, *by));
@@ -170,36 +176,17 @@ impl Data {
     /// The values of one column of a file that needs no time column; empty cells are left out.
     ///
     /// # Errors
-    /// When the column is not there or a cell of it is no number.
+    /// When the column is not there or a cell of it is no finite number.
     pub fn parse_column(text: &str, shown: &str, column: &str) -> Result<Vec<f64>, Vec<Diagnostic>> {
-        let mut lines = text.trim_start_matches('\u{feff}').lines().enumerate();
-        let header = lines.next().map_or("", |(_, header)| header);
-        let separator = if header.contains(',') || !header.contains(';') { ',' } else { ';' };
-        let names: Vec<String> = split(header, separator).into_iter().map(|cell| cell.text).collect();
-        let Some(place) = names.iter().position(|name| name == column) else {
-            let help = match nearest(column, names.iter().map(String::as_str)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("its columns: {}", names.join(", ")),
-            };
+        let wanted = [column.to_owned()];
+        let axis = TimeAxis::Step(1.0);
+        let data = sheet::parse(text, shown, &Reading { wanted: Some(&wanted), ..Reading::plain(&axis) })?;
+        let Some(values) = data.column(column) else {
+            let help = columns_help(column, &data.names);
             let message = format!("there is no column `{column}`");
             return Err(vec![Diagnostic::about_file("data-column", shown, message).with_help(help)]);
         };
-        let mut values = Vec::new();
-        for (at, line) in lines {
-            let cells = split(line, separator);
-            let Some(cell) = cells.get(place).filter(|cell| !cell.text.is_empty()) else { continue };
-            match cell.text.parse::<f64>() {
-                Ok(value) if value.is_finite() => values.push(value),
-                _ => {
-                    let message = format!("`{}` is not a finite number (column `{column}`)", cell.text);
-                    let mut diagnostic = Diagnostic::about_file("data-number", shown, message);
-                    diagnostic.place =
-                        Some(Place { file: shown.to_owned(), line: at as u32 + 1, column: cell.start as u32 + 1 });
-                    return Err(vec![diagnostic]);
-                }
-            }
-        }
-        Ok(values)
+        Ok(values.iter().copied().filter(|value| !value.is_nan()).collect())
     }
 
     /// A column by its header.
@@ -208,36 +195,108 @@ impl Data {
         let at = self.names.iter().position(|known| known == name)?;
         Some(&self.columns[at])
     }
-}
 
-struct Cell {
-    text: String,
-    start: usize,
-}
-
-/// The cells of a line, quoted ones as in RFC 4180.
-fn split(line: &str, separator: char) -> Vec<Cell> {
-    let mut cells = Vec::new();
-    let mut text = String::new();
-    let mut start = 0;
-    let mut is_quoted = false;
-    let mut characters = line.chars().enumerate().peekable();
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '"' if is_quoted && characters.peek().is_some_and(|(_, next)| *next == '"') => {
-                text.push('"');
-                characters.next();
-            }
-            '"' => is_quoted = !is_quoted,
-            _ if character == separator && !is_quoted => {
-                cells.push(Cell { text: std::mem::take(&mut text).trim().to_owned(), start });
-                start = at + 1;
-            }
-            _ => text.push(character),
+    /// The columns of a table as an experiment.
+    ///
+    /// # Errors
+    /// When the time column is missing, empty or does not ascend, columns differ in length, two have the same name, or
+    /// a value is infinite.
+    pub fn from_table(table: &Table, shown: &str, axis: &TimeAxis) -> Result<Self, Vec<Diagnostic>> {
+        let problem = |code: &str, message: String| Diagnostic::about_file(code, shown, message);
+        if let Some(name) = repeated(&table.names) {
+            let message = format!("two columns are called `{name}`");
+            return Err(vec![problem("data-column", message).with_help("give each column a name of its own")]);
         }
+        let n_rows = table.columns.first().map_or(0, Vec::len);
+        if n_rows == 0 {
+            return Err(vec![problem("data-empty", "the data has no rows".to_owned())]);
+        }
+        let (times, time_at) = match axis {
+            TimeAxis::Step(step) => (by_step(n_rows, *step), None),
+            TimeAxis::Column(column) => {
+                let Some(at) = table.names.iter().position(|name| name == column) else {
+                    let message = format!("the data has no time column `{column}`");
+                    let help = time_column_help(column, &table.names);
+                    return Err(vec![problem("data-column", message).with_help(help)]);
+                };
+                (table.columns[at].clone(), Some(at))
+            }
+        };
+        for (name, column) in table.names.iter().zip(&table.columns) {
+            if column.len() != times.len() {
+                let message = format!("column `{name}` has {} rows, the times are {}", column.len(), times.len());
+                return Err(vec![problem("data-row", message)]);
+            }
+            if let Some(row) = column.iter().position(|value| value.is_infinite()) {
+                return Err(vec![
+                    problem("data-number", infinite(name, &format!("row {}", row + 1))).with_help(INFINITE_HELP),
+                ]);
+            }
+        }
+        let row = |at: usize| format!("row {}", at + 1);
+        if let Some(at) = times.windows(2).position(|pair| pair[1] <= pair[0] || pair[1].is_nan()) {
+            return Err(vec![wrong_time(
+                &TimedRow { place: row(at), time: times[at] },
+                &TimedRow { place: row(at + 1), time: times[at + 1] },
+                |code, message| problem(code, message),
+            )]);
+        }
+        let others = table.names.iter().zip(&table.columns).enumerate().filter(|(at, _)| Some(*at) != time_at);
+        let (names, columns) = others.map(|(_, (name, column))| (name.clone(), column.clone())).unzip();
+        Ok(Self { file: shown.to_owned(), times, names, columns })
     }
-    cells.push(Cell { text: text.trim().to_owned(), start });
-    cells
+}
+
+/// Times of rows that follow each other evenly.
+fn by_step(n_rows: usize, step: f64) -> Vec<f64> {
+    let grid = Grid::by_step(0.0, step);
+    (0..n_rows).map(|row| grid.time(row)).collect()
+}
+
+/// The first name that stands twice; columns without a name do not count.
+fn repeated(names: &[String]) -> Option<&String> {
+    names.iter().enumerate().find(|(at, name)| !name.is_empty() && names[..*at].contains(name)).map(|(_, name)| name)
+}
+
+const INFINITE_HELP: &str =
+    "leave the cell empty if there is no value, or list the word in `missing = [..]` of `[data]`";
+
+fn infinite(column: &str, place: &str) -> String {
+    format!("the value of column `{column}` in {place} is infinite")
+}
+
+/// A row by its place and time.
+struct TimedRow {
+    place: String,
+    time: f64,
+}
+
+/// What is wrong with a row whose time does not come after that of the row before it.
+fn wrong_time(before: &TimedRow, now: &TimedRow, problem: impl FnOnce(&str, String) -> Diagnostic) -> Diagnostic {
+    if now.time.is_nan() || before.time.is_nan() {
+        let place = if now.time.is_nan() { &now.place } else { &before.place };
+        let help = "give the row a time or remove it; if rows follow each other evenly, say `step = ..` in `[data]` \
+                    instead of `time`";
+        return problem("data-time", format!("{place} has no time")).with_help(help);
+    }
+    if now.time == before.time {
+        let message = format!("{} and {} have the same time {}", before.place, now.place, now.time);
+        let help = "keep one of the two rows; if the clock is too coarse and rows follow each other evenly, say \
+                    `step = ..` in `[data]` instead of `time`";
+        return problem("data-time", message).with_help(help);
+    }
+    let message = format!("time does not ascend: {} has {}, {} has {}", before.place, before.time, now.place, now.time);
+    let help =
+        "sort the rows by time; if a new experiment begins there, split the file and list the parts in `files = [..]`";
+    problem("data-time", message).with_help(help)
+}
+
+/// The nearest header, or all.
+pub(crate) fn columns_help(column: &str, names: &[String]) -> String {
+    match nearest(column, names.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`? Columns: {}", names.join(", ")),
+        None => format!("columns: {}", names.join(", ")),
+    }
 }
 
 /// What to do when there is no column of the given name for the time: take one that looks like it, or name one.
@@ -245,7 +304,8 @@ pub(crate) fn time_column_help(column: &str, names: &[String]) -> String {
     let looks_like_time = |name: &&String| {
         let lower = name.to_lowercase();
         let first = lower.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-        lower == column.to_lowercase() || matches!(first, "t" | "time" | "seconds" | "sec") || lower.ends_with("time")
+        let is_word = matches!(first, "t" | "time" | "seconds" | "sec" | "date" | "timestamp" | "zeit");
+        lower == column.to_lowercase() || is_word || lower.ends_with("time")
     };
     match names.iter().find(looks_like_time) {
         Some(near) => format!("did you mean `{near}`? Say so with `time = \"{near}\"` in `[data]`"),
@@ -260,38 +320,40 @@ pub(crate) fn time_column_help(column: &str, names: &[String]) -> String {
 mod tests {
     use super::*;
 
-    fn by_column() -> TimeAxis {
-        TimeAxis::Column("t".to_owned())
+    fn table(columns: &[(&str, &[f64])]) -> Table {
+        Table {
+            names: columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            columns: columns.iter().map(|(_, values)| values.to_vec()).collect(),
+        }
     }
 
     #[test]
-    fn rows_without_a_time_column_follow_each_other_by_the_step() {
-        let data = Data::parse("u,y\n1,2\n3,4\n5,6\n", "a.csv", &TimeAxis::Step(0.25)).unwrap();
-        assert_eq!(data.times, [0.0, 0.25, 0.5]);
-        assert_eq!(data.column("y").unwrap(), [2.0, 4.0, 6.0]);
+    fn columns_in_memory_are_an_experiment() {
+        let columns = table(&[("u", &[1.0, f64::NAN]), ("t", &[0.0, 0.5])]);
+        let data = Data::from_table(&columns, "data", &TimeAxis::Column("t".into())).unwrap();
+        assert_eq!(data.times, [0.0, 0.5]);
+        assert_eq!(data.names, ["u"]);
+        assert!(data.columns[0][1].is_nan());
     }
 
     #[test]
-    fn quoted_headers_missing_cells_and_numbers_are_read() {
-        let data = Data::parse("t,\"p[1,2]\",u\n0,1.5,\n0.1,NaN,2e-3\n", "a.csv", &by_column()).unwrap();
-        assert_eq!(data.times, [0.0, 0.1]);
-        assert_eq!(data.names, ["p[1,2]", "u"]);
-        assert_eq!(data.columns[0][0], 1.5);
-        assert!(data.columns[0][1].is_nan() && data.columns[1][0].is_nan());
-        assert_eq!(data.columns[1][1], 2e-3);
-    }
-
-    #[test]
-    fn problems_have_their_line() {
-        let line = |text: &str| {
-            let diagnostics = Data::parse(text, "a.csv", &by_column()).unwrap_err();
-            let place = diagnostics[0].place.clone().unwrap();
-            (diagnostics[0].code.clone(), place.line)
+    fn wrong_columns_are_named() {
+        let code = |columns: &[(&str, &[f64])]| {
+            Data::from_table(&table(columns), "data", &TimeAxis::Column("t".into())).unwrap_err()[0].code.clone()
         };
-        assert_eq!(line("t,u\n0,1\n0.1,abc\n"), ("data-number".into(), 3));
-        assert_eq!(line("t,u\n0,1\n0,2\n"), ("data-time".into(), 3));
-        assert_eq!(line("t,u\n0,1\n1\n"), ("data-row".into(), 3));
-        assert_eq!(line("time,u\n0,1\n"), ("data-column".into(), 1));
-        assert_eq!(line("t,u\n"), ("data-empty".into(), 2));
+        assert_eq!(code(&[("time", &[0.0])]), "data-column");
+        assert_eq!(code(&[("t", &[0.0]), ("u", &[0.0]), ("u", &[0.0])]), "data-column");
+        assert_eq!(code(&[("t", &[])]), "data-empty");
+        assert_eq!(code(&[("t", &[0.0, 1.0]), ("u", &[1.0])]), "data-row");
+        assert_eq!(code(&[("t", &[0.0, 1.0]), ("u", &[1.0, f64::INFINITY])]), "data-number");
+        assert_eq!(code(&[("t", &[0.0, 0.0])]), "data-time");
+    }
+
+    #[test]
+    fn units_of_time_keep_decimals_short() {
+        let mut data =
+            Data::from_table(&table(&[("t", &[39.8, 79.6])]), "data", &TimeAxis::Column("t".into())).unwrap();
+        data.convert(&Conversion { seconds: 1e-3, ..Conversion::default() }).unwrap();
+        assert_eq!(data.times, [0.0398, 0.0796]);
     }
 }

@@ -39,8 +39,10 @@ pub const fn is_reordering(character: char) -> bool {
 pub struct Excerpt {
     /// `file:line:column`
     pub place: Place,
-    /// The line.
+    /// The line, or the part of a very long one around the place.
     pub line: String,
+    /// Where in that text the place begins, counted in characters from 0.
+    pub start: usize,
     /// Number of columns to underline, at least 1.
     pub width: usize,
     /// Remark beside the underline; may be empty.
@@ -176,7 +178,7 @@ impl Diagnostic {
             let indent: String = excerpt
                 .line
                 .chars()
-                .take(excerpt.place.column as usize - 1)
+                .take(excerpt.start)
                 .map(|character| if character == '\t' { '\t' } else { ' ' })
                 .collect();
             let carets = paint.level(self.level, &"^".repeat(excerpt.width));
@@ -202,7 +204,21 @@ fn excerpt(sources: &SourceMap, span: Span, remark: &str) -> Option<Excerpt> {
     let line_width = line.chars().count();
     let start = place.column as usize - 1;
     let width = if end.line == place.line { end.column as usize - 1 - start } else { line_width.saturating_sub(start) };
-    Some(Excerpt { place, line, width: width.max(1), remark: remark.to_owned() })
+    let (line, start) = if line_width > MAX_LINE { cut(&line, start) } else { (line, start) };
+    let width = width.min(line.chars().count().saturating_sub(start)).max(1);
+    Some(Excerpt { place, line, start, width, remark: remark.to_owned() })
+}
+
+/// Characters of a line that are shown.
+const MAX_LINE: usize = 160;
+
+/// The part of a long line around a place, and where in it the place is.
+fn cut(line: &str, start: usize) -> (String, usize) {
+    let first = start.saturating_sub(MAX_LINE / 3);
+    let part: String = line.chars().skip(first).take(MAX_LINE).collect();
+    let before = if first > 0 { "…" } else { "" };
+    let after = if line.chars().count() > first + MAX_LINE { "…" } else { "" };
+    (format!("{before}{part}{after}"), start - first + before.chars().count())
 }
 
 /// Colours of a terminal, or none.

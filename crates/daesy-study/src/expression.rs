@@ -106,7 +106,9 @@ impl ExpressionReader<'_> {
         let mut finding =
             Finding::error("unknown-name", within(reference.span, self.span), format!("`{name}` is not known here"))
                 .with_names([&name]);
-        if let Some(near) = nearest(&name, known.iter().map(String::as_str)) {
+        if name == "t" {
+            finding = finding.with_help("the time is called `time`");
+        } else if let Some(near) = nearest(&name, known.iter().map(String::as_str)) {
             finding = finding.with_help(format!("did you mean `{near}`?"));
         }
         self.findings.push(finding);

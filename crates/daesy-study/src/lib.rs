@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod data;
+pub mod decimal;
 pub mod diagnostic;
 pub mod distribute;
 pub mod embedded;

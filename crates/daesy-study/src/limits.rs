@@ -27,6 +27,8 @@ pub const MAX_DEGREE: u64 = daesy_chaos::MAX_DEGREE as u64;
 pub const MAX_QUADRATURE_POINTS: u64 = 1000;
 /// Most samples of a Monte Carlo method.
 pub const MAX_SAMPLES: u64 = 100_000_000;
+/// Most lines before the header of a data file.
+pub const MAX_SKIPPED: u64 = 1_000_000;
 /// Most threads.
 pub const MAX_THREADS: u64 = 1024;
 /// Smallest relative tolerance: some fifty times the rounding error of a double.

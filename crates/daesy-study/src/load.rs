@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use daesy_graph::finding::{Finding, Level, nearest};
 use daesy_graph::flat::{Equation, FlatDae, Origin, ValueType, Variable, VariableKind};
-use daesy_graph::{ExprId, Graph, Leaf, Reach, Span, VarId};
+use daesy_graph::{ExprId, Graph, Leaf, Node, Reach, Span, VarId};
 use daesy_model::file::{MAX_TEXT_BYTES, read_text};
 use daesy_model::flatten::{FlattenError, FlattenOptions, flatten_library};
 use daesy_model::library::Library;
@@ -17,7 +17,7 @@ use crate::expression::read_expression;
 use crate::initial::apply_initial_mode;
 use crate::linear_model;
 use crate::presampling;
-use crate::source::{ModelText, Place, Source};
+use crate::source::{ModelText, Place, Source, looked_for};
 use crate::study::{ModelSource, Quantity, QuantityValue, Study, StudyModel, read_study};
 use crate::table::Table;
 
@@ -147,7 +147,7 @@ fn load_study(
                     source.file_span,
                     format!("the model file `{}` does not exist", source.file.display()),
                 )
-                .with_help("the path is relative to the study file");
+                .with_help(looked_for(&file));
                 diagnostics.push(Diagnostic::resolve(&finding, &read.sources));
                 return Err(diagnostics);
             }
@@ -199,7 +199,9 @@ fn place_in_study(errors: &mut [Diagnostic], study: &Study) {
 }
 
 impl Loaded {
-    fn new(flat: FlatDae, study: Option<Study>, folder: PathBuf, mut diagnostics: Vec<Diagnostic>) -> Self {
+    fn new(mut flat: FlatDae, study: Option<Study>, folder: PathBuf, mut diagnostics: Vec<Diagnostic>) -> Self {
+        let open = open_pins(&flat);
+        flat.findings.extend(open);
         diagnostics.extend(flat.findings.iter().map(|finding| Diagnostic::resolve(finding, &flat.sources)));
         Self { flat, study, folder, diagnostics, data: Vec::new(), watch: Watch::default(), elsewhere: None }
     }
@@ -230,6 +232,51 @@ impl Loaded {
             .with_help("give them in `[inputs]`, or as `[disturbances]`, if they are not constant");
         Some(Diagnostic::resolve(&note, &study.sources))
     }
+}
+
+/// A warning about the electrical connectors of the model's components that are connected to nothing. An open flange or
+/// port is the end of a shaft or a wall; an open pin is mostly a connection that was forgotten.
+fn open_pins(flat: &FlatDae) -> Option<Finding> {
+    const MOST_SHOWN: usize = 8;
+    let is_open = |equation: &&Equation| equation.origin == Origin::UnconnectedFlow;
+    let current = |equation: &Equation| match flat.graph.node(equation.lhs) {
+        Node::Var { var, .. } => Some(&flat.variables[var.index()]),
+        _ => None,
+    };
+    let mut pins: Vec<&str> = Vec::new();
+    for equation in flat.equations.iter().filter(is_open) {
+        let Some(variable) =
+            current(equation).filter(|variable| variable.unit.as_ref().is_some_and(|unit| &*unit.text == "A"))
+        else {
+            continue;
+        };
+        let Some((connector, _)) = variable.name.rsplit_once('.') else { continue };
+        // Deeper ones belong to the components of others.
+        if connector.matches('.').count() == 1 {
+            pins.push(connector);
+        }
+    }
+    let &first = pins.first()?;
+    let span = connection_of(flat, first.split('.').next()?).unwrap_or(Span::NONE);
+    let shown: Vec<String> = pins.iter().take(MOST_SHOWN).map(|pin| format!("`{pin}`")).collect();
+    let more = if pins.len() > MOST_SHOWN { format!(" and {} more", pins.len() - MOST_SHOWN) } else { String::new() };
+    let (verb, whose) = if pins.len() == 1 { ("is", "its current is") } else { ("are", "their currents are") };
+    let message = format!("{}{more} {verb} connected to nothing: {whose} 0", shown.join(", "));
+    let finding = Finding::warning("unconnected", span, message).with_names(pins.iter().copied());
+    Some(finding.with_help(format!("connect it, such as by `connect({}, ..)`, unless this is meant", first)))
+}
+
+/// Where another connector of a component is connected.
+fn connection_of(flat: &FlatDae, component: &str) -> Option<Span> {
+    let is_its = |side: ExprId| match flat.graph.node(side) {
+        Node::Var { var, .. } => {
+            let rest = flat.variables[var.index()].name.strip_prefix(component);
+            rest.is_some_and(|rest| rest.starts_with('.'))
+        }
+        _ => false,
+    };
+    let connections = flat.equations.iter().filter(|equation| equation.origin == Origin::Connection);
+    connections.filter(|equation| is_its(equation.lhs) || is_its(equation.rhs)).map(|equation| equation.span).next()
 }
 
 /// A library with the file, what `MODELICAPATH` names, and daesy's own components.
@@ -384,7 +431,10 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
     // Unknowns that are no parameters of the model are free symbols for expressions.
     for unknown in &study.unknown {
         match flat.find(&unknown.name) {
-            None => linear_model::add_parameter(flat, &unknown.name, None, unknown.span),
+            None if study.mentions(&unknown.name) => {
+                linear_model::add_parameter(flat, &unknown.name, None, unknown.span);
+            }
+            None => findings.push(idle_unknown(flat, study, &unknown.name, unknown.span)),
             Some(var) if flat.variables[var.index()].kind != VariableKind::Parameter => {
                 findings.push(not_a(flat, &unknown.name, unknown.span, "parameter"));
             }
@@ -503,6 +553,19 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
     findings
 }
 
+/// An unknown that is no parameter of the model, and that no expression of the study uses.
+fn idle_unknown(flat: &FlatDae, study: &Study, name: &str, span: Span) -> Finding {
+    let is_unknown = |other: &str| study.unknown.iter().any(|unknown| unknown.name == other);
+    let parameters = flat.variables.iter().filter(|variable| variable.kind == VariableKind::Parameter);
+    let others = parameters.map(|variable| variable.name.as_str()).filter(|other| !is_unknown(other));
+    let help = match nearest(name, others) {
+        Some(near) => format!("did you mean the parameter `{near}`? Otherwise take it out of `[unknown]`"),
+        None => "take it out of `[unknown]`, or use it in the model, a disturbance or an accuracy".to_owned(),
+    };
+    let message = format!("nothing depends on the unknown `{name}`: the model has no such parameter");
+    Finding::error("idle-unknown", span, message).with_names([name]).with_help(help)
+}
+
 /// Whether initial equations may determine a parameter.
 fn is_computed_at_start(flat: &FlatDae, var: VarId) -> bool {
     let variable = &flat.variables[var.index()];
@@ -544,14 +607,26 @@ fn free_input(flat: &mut FlatDae, name: &str, span: Span) -> Option<Finding> {
                     span,
                     format!("`{name}` cannot be given from outside: the equations of the model determine it already"),
                 );
-                return Some(finding.with_names([name]).with_help(
-                    "name an input of the top-level model, or a variable that only its declaration gives a value (`Real w = 0`)",
-                ));
+                let inputs: Vec<&str> = inputs_of(flat).take(12).collect();
+                let listed = if inputs.is_empty() { String::new() } else { format!(": {}", inputs.join(", ")) };
+                return Some(finding.with_names([name]).with_help(format!(
+                    "name an input of the top-level model{listed}; or a variable that only its declaration gives a \
+                     value (`Real w = 0`)"
+                )));
             }
         }
     }
     flat.variables[var.index()].kind = VariableKind::Input;
     None
+}
+
+fn a(word: &str) -> String {
+    if word.starts_with('i') { format!("an {word}") } else { format!("a {word}") }
+}
+
+fn inputs_of(flat: &FlatDae) -> impl Iterator<Item = &str> {
+    let inputs = flat.variables.iter().filter(|variable| variable.kind == VariableKind::Input);
+    inputs.map(|variable| variable.name.as_str())
 }
 
 fn not_a(flat: &FlatDae, name: &str, span: Span, wanted: &str) -> Finding {
@@ -563,8 +638,16 @@ fn not_a(flat: &FlatDae, name: &str, span: Span, wanted: &str) -> Finding {
         Some(VariableKind::Continuous | VariableKind::Discrete) | None => "an unknown of the model",
     };
     let finding =
-        Finding::error("wrong-kind", span, format!("`{name}` must be a {wanted} of the model, but it is {is}"))
+        Finding::error("wrong-kind", span, format!("`{name}` must be {} of the model, but it is {is}", a(wanted)))
             .with_names([name]);
+    if wanted == "input" {
+        let inputs: Vec<&str> = inputs_of(flat).take(12).collect();
+        return finding.with_help(if inputs.is_empty() {
+            "the model has no inputs: declare one, such as `input Real w;`, and use it in an equation".to_owned()
+        } else {
+            format!("inputs of the model: {}", inputs.join(", "))
+        });
+    }
     if wanted == "variable" && kind == Some(VariableKind::Input) {
         return finding
             .with_help(format!("give it a variable in the model, such as `Real seen = {name};`, and name that"));

@@ -717,8 +717,12 @@ fn noise_step(study: &Study, samples: &[f64]) -> Result<f64, Failure> {
     let finding = Finding::error(
         "noise-step",
         study.identify.noise_step_span.unwrap_or(Span::NONE),
-        format!("`noise_step` = {step} is longer than the distance {distance} of samples"),
+        format!("`noise_step` = {step} is longer than the distance {distance:.6e} of samples"),
     )
-    .with_help("disturbances must be resolved between samples: a tenth of that distance is a good start");
+    .with_help(format!(
+        "disturbances must be resolved between samples: say `noise_step = {:.1e}`, a tenth of that distance, or leave \
+         it out",
+        0.1 * distance
+    ));
     Err(Failure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]))
 }

@@ -208,7 +208,8 @@ fn space(loaded: &Loaded, study: &Study, unknowns: &[Unknown], values: &[f64]) -
         let upper = number(&given.item.max, declared.max).unwrap_or(f64::INFINITY);
         let nominal = number(&given.item.nominal, declared.nominal);
         if let Some(message) = outside(unknown, lower, upper) {
-            let finding = Finding::error("bounds", unknown.span, message).with_names([&unknown.name]);
+            let help = "the start of an unknown must lie between `min` and `max`: change one of the three";
+            let finding = Finding::error("bounds", unknown.span, message).with_names([&unknown.name]).with_help(help);
             diagnostics.push(Diagnostic::resolve(&finding, &study.sources));
         }
         let reach = if lower.is_finite() && upper.is_finite() { 0.1 * (upper - lower) } else { 1.0 };

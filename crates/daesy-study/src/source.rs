@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use daesy_graph::Span;
-use daesy_graph::finding::{Finding, nearest};
+use daesy_graph::finding::Finding;
 
-use crate::data::{Conversion, Data, TimeAxis, time_column_help};
+use crate::data::{Conversion, Data, Format, Reading, TimeAxis, columns_help};
 use crate::diagnostic::Diagnostic;
 use crate::load::Loaded;
-use crate::study::{ColumnName, DataSource, Named};
+use crate::study::{ColumnName, DataSource, InputSource, Named};
 use crate::table::Table;
 
 /// The text of a Modelica file.
@@ -92,6 +92,8 @@ impl Loaded {
         let source = study.data.take().unwrap_or_else(|| DataSource {
             files: Vec::new(),
             time: TimeAxis::Column(TIME.to_owned()),
+            format: Format::default(),
+            has_time_unit: false,
             conversion: Conversion::default(),
         });
         let known = source.files;
@@ -129,7 +131,8 @@ impl Loaded {
         let source = self.data_source();
         if let Some(table) = self.data.get(at) {
             let by_default = TimeAxis::Column(TIME.to_owned());
-            let mut data = Data::from_table(table, source.map_or(&by_default, |source| &source.time))?;
+            let axis = source.map_or(&by_default, |source| &source.time);
+            let mut data = Data::from_table(table, IN_MEMORY, axis)?;
             if let Some(source) = source {
                 data.convert(&source.conversion)?;
             }
@@ -157,29 +160,46 @@ impl Loaded {
         if diagnostics.is_empty() { Ok(all) } else { Err(diagnostics) }
     }
 
+    /// Headers of the columns of a file that the study uses.
+    fn wanted_columns(&self, file: &Named<Vec<ColumnName>>, source: &DataSource) -> Vec<String> {
+        let Some(study) = &self.study else { return Vec::new() };
+        let of_inputs = study.inputs.iter().filter_map(|input| match &input.item {
+            InputSource::Column { column, .. } => Some(column.clone()),
+            InputSource::Expression { .. } | InputSource::Impulses(_) => None,
+        });
+        let of_measurements =
+            study.measurements.iter().map(|signal| signal.item.column.clone().unwrap_or_else(|| signal.name.clone()));
+        let conversion = &source.conversion;
+        let converted = conversion.scale.iter().chain(&conversion.offset).map(|(header, _)| header.clone());
+        let renamed = file.item.iter().map(|column| column.header.clone());
+        of_inputs.chain(of_measurements).chain(converted).chain(renamed).collect()
+    }
+
     fn read_file(&self, file: &Named<Vec<ColumnName>>, source: &DataSource) -> Result<Data, Vec<Diagnostic>> {
         let path = self.folder.join(&file.name);
         if !path.exists() {
+            let message = format!("the data file `{}` does not exist", file.name);
             if file.span == Span::NONE {
-                let message = format!("the data file `{}` does not exist", file.name);
                 return Err(vec![Diagnostic::about_file("data-file", &file.name, message)]);
             }
             // The place to mend this is the study.
-            let message = format!("the data file `{}` does not exist", file.name);
-            let finding =
-                Finding::error("data-file", file.span, message).with_help("the path is relative to the study file");
+            let finding = Finding::error("data-file", file.span, message).with_help(looked_for(&path));
             let sources = self.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
             return Err(vec![Diagnostic::resolve(&finding, &sources)]);
         }
-        let mut data = Data::read(&path, &path.display().to_string(), &source.time)?;
+        let wanted = self.wanted_columns(file, source);
+        let reading = Reading {
+            axis: &source.time,
+            format: &source.format,
+            has_time_unit: source.has_time_unit,
+            wanted: Some(&wanted),
+        };
+        let mut data = Data::read(&path, &path.display().to_string(), &reading)?;
         data.convert(&source.conversion)?;
         for column in &file.item {
             let Some(at) = data.names.iter().position(|header| *header == column.header) else {
                 let message = format!("`{}` has no column `{}`", file.name, column.header);
-                let help = nearest(&column.header, data.names.iter().map(String::as_str)).map_or_else(
-                    || format!("columns: {}", data.names.join(", ")),
-                    |near| format!("did you mean `{near}`?"),
-                );
+                let help = columns_help(&column.header, &data.names);
                 let finding = Finding::error("data-column", column.span, message).with_help(help);
                 let sources = self.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
                 return Err(vec![Diagnostic::resolve(&finding, &sources)]);
@@ -194,80 +214,8 @@ impl Loaded {
 /// The name that findings show for data in memory.
 const IN_MEMORY: &str = "data";
 
-/// The header of a time column that is not there; no other column can be called so.
-const BY_STEP: &str = "(time by step)";
-
-impl Data {
-    /// The columns of a table as an experiment.
-    ///
-    /// # Errors
-    /// When the time column is missing, empty or does not ascend, or columns differ in length.
-    pub fn from_table(table: &Table, axis: &TimeAxis) -> Result<Self, Vec<Diagnostic>> {
-        let problem = |code: &str, message: String| Diagnostic::about_file(code, IN_MEMORY, message);
-        let time_column = match axis {
-            TimeAxis::Column(column) => column,
-            TimeAxis::Step(step) => {
-                let mut timed = table.clone();
-                let n_rows = table.columns.first().map_or(0, Vec::len);
-                timed.names.push(BY_STEP.to_owned());
-                timed.columns.push((0..n_rows).map(|row| row as f64 * step).collect());
-                return Self::from_table(&timed, &TimeAxis::Column(BY_STEP.to_owned()));
-            }
-        };
-        let Some(time_at) = table.names.iter().position(|name| name == time_column) else {
-            let message = format!("the data has no time column `{time_column}`");
-            let help = time_column_help(time_column, &table.names);
-            return Err(vec![problem("data-column", message).with_help(help)]);
-        };
-        let times = table.columns[time_at].clone();
-        if times.is_empty() {
-            return Err(vec![problem("data-empty", "the data has no rows".to_owned())]);
-        }
-        for (name, column) in table.names.iter().zip(&table.columns) {
-            if column.len() != times.len() {
-                let message = format!("column `{name}` has {} rows, `{time_column}` has {}", column.len(), times.len());
-                return Err(vec![problem("data-row", message)]);
-            }
-        }
-        if let Some(at) = times.windows(2).position(|pair| pair[1] <= pair[0] || pair[1].is_nan()) {
-            let message = format!("time does not ascend: {} comes after {} (row {})", times[at + 1], times[at], at + 2);
-            return Err(vec![problem("data-time", message).with_help("sort the rows by time")]);
-        }
-        let others = table.names.iter().zip(&table.columns).enumerate().filter(|(at, _)| *at != time_at);
-        let (names, columns) = others.map(|(_, (name, column))| (name.clone(), column.clone())).unzip();
-        Ok(Self { file: IN_MEMORY.to_owned(), times, names, columns })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn table(columns: &[(&str, &[f64])]) -> Table {
-        Table {
-            names: columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
-            columns: columns.iter().map(|(_, values)| values.to_vec()).collect(),
-        }
-    }
-
-    #[test]
-    fn columns_in_memory_are_an_experiment() {
-        let data =
-            Data::from_table(&table(&[("u", &[1.0, f64::NAN]), ("t", &[0.0, 0.5])]), &TimeAxis::Column("t".into()))
-                .unwrap();
-        assert_eq!(data.times, [0.0, 0.5]);
-        assert_eq!(data.names, ["u"]);
-        assert!(data.columns[0][1].is_nan());
-    }
-
-    #[test]
-    fn wrong_columns_are_named() {
-        let code = |columns: &[(&str, &[f64])]| {
-            Data::from_table(&table(columns), &TimeAxis::Column("t".into())).unwrap_err()[0].code.clone()
-        };
-        assert_eq!(code(&[("time", &[0.0])]), "data-column");
-        assert_eq!(code(&[("t", &[])]), "data-empty");
-        assert_eq!(code(&[("t", &[0.0, 1.0]), ("u", &[1.0])]), "data-row");
-        assert_eq!(code(&[("t", &[0.0, 0.0])]), "data-time");
-    }
+/// The remedy for a file that does not exist: where it was looked for.
+pub(crate) fn looked_for(path: &Path) -> String {
+    let full = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    format!("paths are relative to the folder of the study file; looked for {}", full.display())
 }

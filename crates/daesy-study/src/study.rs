@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use daesy_graph::{SourceMap, Span};
 
-use crate::data::{Conversion, TimeAxis};
+use crate::data::{Conversion, Format, TimeAxis};
 
 pub(crate) use matrix::read_matrix_market;
 pub use matrix::{LinearMatrix, MatrixEntry, SparseMatrix};
@@ -247,6 +247,10 @@ pub struct DataSource {
     pub files: Vec<Named<Vec<ColumnName>>>,
     /// Where the times of the rows come from.
     pub time: TimeAxis,
+    /// How the files are written.
+    pub format: Format,
+    /// Whether the study says in which unit times are.
+    pub has_time_unit: bool,
     /// How the file's numbers become the model's.
     pub conversion: Conversion,
 }
@@ -443,7 +447,12 @@ impl Study {
         });
         let of_parameters = self.parameters.iter().map(|parameter| &parameter.item);
         let of_measurements = of_measurements.flatten().chain(of_filters);
-        let mut all = of_inputs.chain(of_disturbances).chain(of_measurements).chain(of_parameters);
+        let of_unknowns =
+            self.unknown.iter().flat_map(|unknown| [&unknown.item.start, &unknown.item.min, &unknown.item.max]);
+        let of_simulation = [&self.simulate.start, &self.simulate.stop, &self.simulate.step];
+        let of_start = self.initial.values.iter().map(|value| &value.item);
+        let others = of_unknowns.chain(of_simulation).flatten().chain(of_start).chain(of_parameters);
+        let mut all = of_inputs.chain(of_disturbances).chain(of_measurements).chain(others);
         let is_within = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '[' | ']');
         all.any(|quantity| match &quantity.value {
             QuantityValue::Number(_) => false,

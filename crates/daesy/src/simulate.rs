@@ -5,6 +5,7 @@ use daesy_graph::flat::FlatDae;
 use daesy_graph::{Span, VarId};
 use daesy_integrate::{IntegrateError, SimulateOptions, Simulation, Slide};
 use daesy_structure::straighten::ADDED;
+use daesy_study::decimal::Grid;
 use daesy_study::limits;
 use daesy_study::straighten::compare_with_original;
 use daesy_system::DaeSystem;
@@ -271,8 +272,22 @@ fn slides(slides: &[Slide]) -> Vec<Diagnostic> {
     relations.iter().map(note).collect()
 }
 
-/// Rows of the output when nobody says how many.
-const DEFAULT_ROWS: f64 = 500.0;
+/// Intervals of the output when nobody says how many.
+const DEFAULT_ROWS: u32 = 500;
+
+/// Times of output rows where no step is given: those of the data, or evenly spaced ones.
+fn default_times(start: f64, stop: f64, data: Option<&[f64]>) -> Result<Vec<f64>, Failure> {
+    let Some(times) = data.filter(|_| stop > start && stop.is_finite()) else {
+        output_times(start, stop, (stop - start) / f64::from(DEFAULT_ROWS))?;
+        let grid = Grid::new(start, stop - start, DEFAULT_ROWS);
+        let n_rows = if stop == start { 0 } else { DEFAULT_ROWS as usize };
+        let mut times: Vec<f64> = (0..=n_rows).map(|row| grid.time(row)).collect();
+        times.last_mut().into_iter().for_each(|last| *last = stop);
+        return Ok(times);
+    };
+    let within = times.iter().copied().filter(|time| *time > start && *time < stop);
+    Ok(std::iter::once(start).chain(within).chain([stop]).collect())
+}
 
 /// Times of output rows: every `step` from `start`, and `stop`.
 ///
@@ -293,7 +308,8 @@ pub fn output_times(start: f64, stop: f64, step: f64) -> Result<Vec<f64>, Failur
     if n > 1e8 {
         return Err(problem("simulate-step", format!("a step of {step} would give {n:.0} output rows")));
     }
-    let mut times: Vec<f64> = (0..=n as usize).map(|row| start + row as f64 * step).collect();
+    let grid = Grid::by_step(start, step);
+    let mut times: Vec<f64> = (0..=n as usize).map(|row| grid.time(row)).collect();
     if let Some(last) = times.last_mut()
         && (stop - *last).abs() < 1e-9 * step
     {
@@ -318,8 +334,13 @@ pub(crate) fn options(loaded: &Loaded, prepared: &Prepared) -> Result<SimulateOp
     let data_span = prepared.data.as_ref().map(|data| (data.times[0], data.times[data.times.len() - 1]));
     let start = number(&asked.start)?.or(data_span.map(|span| span.0)).or(experiment.start).unwrap_or(0.0);
     let stop = number(&asked.stop)?.or(data_span.map(|span| span.1)).or(experiment.stop).unwrap_or(start + 1.0);
-    let step = number(&asked.step)?.or(experiment.interval).unwrap_or((stop - start) / DEFAULT_ROWS);
-    let n_rows = (stop - start) / step;
+    let data_times = prepared.data.as_ref().map(|data| &data.times[..]);
+    let step = number(&asked.step)?.or(experiment.interval.filter(|_| data_times.is_none()));
+    let n_rows = match (step, data_times) {
+        (Some(step), _) => (stop - start) / step,
+        (None, Some(times)) => times.len() as f64,
+        (None, None) => f64::from(DEFAULT_ROWS),
+    };
     if n_rows.is_finite() {
         let n_variables = prepared.system.description().observed.len();
         limits::output_rows(n_rows, n_variables).map_err(|refusal| {
@@ -327,7 +348,10 @@ pub(crate) fn options(loaded: &Loaded, prepared: &Prepared) -> Result<SimulateOp
             Failure::Input(vec![Diagnostic::resolve(&refusal.at(Span::NONE), sources)])
         })?;
     }
-    let output_times = output_times(start, stop, step)?;
+    let output_times = match step {
+        Some(step) => output_times(start, stop, step)?,
+        None => default_times(start, stop, data_times)?,
+    };
     Ok(SimulateOptions {
         start,
         stop,

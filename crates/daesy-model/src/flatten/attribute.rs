@@ -750,7 +750,11 @@ impl<'a> Flattener<'a> {
             let mut finding =
                 Finding::warning("parameter-without-value", declared, message).with_names([name.to_owned()]);
             if without {
-                finding = finding.with_help("give it a value in the model or in the study");
+                finding = finding.with_help(format!(
+                    "it counts as 0: give it a value in the model (`{} = ..`), in `[parameters]` of a study, or with \
+                     `--set {name}=..`",
+                    name.rsplit('.').next().unwrap_or(name)
+                ));
             }
             self.report(finding);
         }

@@ -388,12 +388,18 @@ impl<'a> Flattener<'a> {
     }
 
     fn incompatible(&mut self, with: NodeId, without: NodeId, name: Name, span: Span) -> Refused {
-        let finding = Finding::error(
-            "incompatible-connectors",
-            span,
-            format!("`{}` has `{name}`, `{}` has not", self.node_path(with), self.node_path(without)),
-        )
-        .with_help("connected connectors need the same components");
+        let class =
+            |node| self.complex(node).map_or_else(String::new, |complex| self.class(complex.class).full.to_string());
+        let message = format!(
+            "`{}` is a `{}`, `{}` is a `{}`: only the first has `{name}`",
+            self.node_path(with),
+            class(with),
+            self.node_path(without),
+            class(without)
+        );
+        let finding = Finding::error("incompatible-connectors", span, message).with_help(
+            "connect connectors of the same type, or put a component between them that has one of each, such as a motor",
+        );
         self.report(finding)
     }
 

@@ -268,7 +268,8 @@ impl<'a> Flattener<'a> {
                         Finding::error("unknown-class", part.span, format!("`{text}` has no element `{}`", part.name))
                             .with_names([dotted(parts)]);
                     let known = self.class_names(class);
-                    finding.help = Self::suggest(part.name.text(), known);
+                    finding.help =
+                        Self::suggest(part.name.text(), known).or_else(|| Self::whole_library(parts[0].name.text()));
                     return Err(self.report(finding));
                 }
             };
@@ -365,6 +366,16 @@ impl<'a> Flattener<'a> {
     }
 
     /// Says that a name is not known, with the nearest that is.
+    /// How to get the Modelica Standard Library, of which only a part is built in.
+    fn whole_library(root: &str) -> Option<String> {
+        (root == "Modelica").then(|| {
+            "daesy has only a part of the Modelica Standard Library built in: get the whole one from \
+             https://github.com/modelica/ModelicaStandardLibrary/releases, and name the folder that holds it in the \
+             environment variable MODELICAPATH"
+                .to_owned()
+        })
+    }
+
     pub(crate) fn unknown_name(&mut self, ident: Ident, scope: ClassId, is_class: bool) -> Refused {
         let mut known: Vec<&'static str> = Vec::new();
         let mut at = scope;

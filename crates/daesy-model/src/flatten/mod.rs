@@ -326,9 +326,14 @@ impl<'a> Flattener<'a> {
 
     /// Records that something is not supported, by name.
     pub(crate) fn unsupported(&mut self, feature: &str, span: Span, what: &str) -> Refused {
+        let message = match section_of(feature) {
+            Some(section) => format!("{what} is not supported: {feature} (Modelica specification, section {section})"),
+            None => format!("{what} is not supported: {feature}"),
+        };
         self.report(
-            Finding::error("unsupported", span, format!("{what} is not supported: {feature}"))
-                .with_names([feature.to_owned()]),
+            Finding::error("unsupported", span, message).with_names([feature.to_owned()]).with_help(
+                "the page \"The language\" of the book lists what is supported; rewrite this part without it",
+            ),
         )
     }
 
@@ -344,6 +349,32 @@ impl<'a> Flattener<'a> {
     pub(crate) fn suggest<'n>(word: &str, known: impl IntoIterator<Item = &'n str>) -> Option<String> {
         nearest(word, known).map(|near| format!("did you mean `{near}`?"))
     }
+}
+
+/// Where the specification of Modelica 3.6 speaks of something that is not supported.
+fn section_of(feature: &str) -> Option<&'static str> {
+    Some(match feature {
+        "spatialDistribution" => "3.7.4.2",
+        "delay" => "3.7.4.1",
+        "state machines" => "17",
+        "solver methods of clocks" => "16.8.2",
+        "while" | "break in while" => "11.2.3",
+        "return in a branch" => "12.1.2",
+        "when in if" | "when-statements" => "11.2.7",
+        "for" => "11.2.2",
+        "expandable connectors" | "nested expandable connectors" => "9.1.3",
+        "external functions" => "12.9",
+        "arrays of external objects" => "12.9.7",
+        "operator classes" => "14",
+        "terminate" => "8.3.8",
+        "selective model extension" => "7.4",
+        "joining arrays of texts" => "10.4.2",
+        "texts that change" | "texts in programs" | "comparison of texts that change" => "4.9.4",
+        "arrays whose size changes" => "12.4.4",
+        "vectors of subscripts that change" | "slices with changing subscripts" => "10.5",
+        "loops without range in programs" => "11.2.2.1",
+        _ => return None,
+    })
 }
 
 /// Flattens a class of a library.
@@ -532,7 +563,10 @@ impl<'a> Flattener<'a> {
                     Span::NONE,
                     format!("there are several models to choose from: {}{more}", listed[..shown].join(", ")),
                 )
-                .with_help("name the class")
+                .with_help(format!(
+                    "name one with `--class {0}`, or with `class = \"{0}\"` in `[model]` of a study",
+                    listed[0]
+                ))
                 .with_names(listed);
                 Err(self.report(finding))
             }

@@ -199,6 +199,7 @@ impl Parser<'_> {
     pub(super) fn component(&mut self, clause: &ComponentClause, may_have_condition: bool) -> Parse<ComponentDecl> {
         let start = self.start();
         let name = self.component_name(clause)?;
+        self.modifiers_in_brackets(name.name.text());
         let subscripts = if self.kind() == TokenKind::LBracket { self.subscripts()? } else { Vec::new() };
         let modification = self.modification()?;
         let condition =
@@ -218,6 +219,31 @@ impl Parser<'_> {
             annotation,
             span: self.span_from(start),
         })
+    }
+
+    /// Reports modifiers that stand in brackets, `r[R = 1]`, and passes them over, so that the component is known.
+    fn modifiers_in_brackets(&mut self, name: &str) {
+        let is_modifier =
+            self.kind() == TokenKind::LBracket && self.peek(1) == TokenKind::Ident && self.peek(2) == TokenKind::Equals;
+        if !is_modifier {
+            return;
+        }
+        let start = self.start();
+        let mut depth = 0usize;
+        while !matches!(self.kind(), TokenKind::Semicolon | TokenKind::Eof) {
+            match self.kind() {
+                TokenKind::LBracket => depth += 1,
+                TokenKind::RBracket => depth -= 1,
+                _ => {}
+            }
+            self.bump();
+            if depth == 0 {
+                break;
+            }
+        }
+        let message = format!("brackets after `{name}` are for the sizes of an array; modifiers stand in parentheses");
+        let finding = Finding::error("modifiers-in-brackets", self.span_from(start), message);
+        self.report(finding.with_help(format!("write `{name}(..)` instead of `{name}[..]`")));
     }
 
     fn component_name(&mut self, clause: &ComponentClause) -> Parse<crate::syntax::Ident> {

@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::section::{Reader, Section};
-use crate::data::{Conversion, TimeAxis};
+use crate::data::{Conversion, Encoding, Format, Origin, Stamp, TimeAxis};
 use crate::limits;
 
 use super::{
@@ -33,7 +33,7 @@ pub struct ReadStudy {
 pub fn read_study(name: &str, text: &str) -> ReadStudy {
     let mut sources = SourceMap::default();
     let file = sources.add(SourceFile::new(name, text));
-    let mut reader = Reader { file, findings: Vec::new() };
+    let mut reader = Reader { file, source: text.to_owned(), findings: Vec::new() };
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         let range = error.span().unwrap_or(0..0);
@@ -62,7 +62,7 @@ fn read_named<T>(
     let mut items = Vec::new();
     for (name, value) in section.table {
         let span = reader.span(name);
-        if let Some(item) = read(reader, name.get_ref(), value) {
+        if let Some(item) = reader.named(name, |reader| read(reader, name.get_ref(), value)) {
             items.push(Named { name: name.get_ref().to_string(), span, item });
         }
     }
@@ -485,7 +485,9 @@ fn read_data(reader: &mut Reader, root: &mut Section<'_, '_>) -> Option<DataSour
     let files = section.take("files");
     let column = section.take("time");
     let step = section.take("step");
-    let seconds = match section.take("time_unit") {
+    let format = read_format(reader, &mut section)?;
+    let time_unit = section.take("time_unit");
+    let seconds = match time_unit {
         Some(value) => match reader.word("time_unit", value, &["ms", "s", "min", "h", "d"])? {
             "ms" => 1e-3,
             "min" => 60.0,
@@ -543,7 +545,71 @@ fn read_data(reader: &mut Reader, root: &mut Section<'_, '_>) -> Option<DataSour
     for item in items {
         named.extend(read_data_file(reader, item));
     }
-    Some(DataSource { files: named, time, conversion: Conversion { seconds, scale, offset } })
+    let conversion = Conversion { seconds, scale, offset };
+    Some(DataSource { files: named, time, format, has_time_unit: time_unit.is_some(), conversion })
+}
+
+/// How the files of `[data]` are written.
+fn read_format(reader: &mut Reader, section: &mut Section<'_, '_>) -> Option<Format> {
+    let decimal = match section.take("decimal") {
+        Some(value) => reader.word("decimal", value, &[".", ","])?.chars().next(),
+        None => None,
+    };
+    let separator = match section.take("separator") {
+        Some(value) => match reader.word("separator", value, &[",", ";", "\t", " ", "|", "tab", "space"])? {
+            "tab" => Some('\t'),
+            "space" => Some(' '),
+            other => other.chars().next(),
+        },
+        None => None,
+    };
+    let encoding = match section.take("encoding") {
+        Some(value) => {
+            let word = reader.word("encoding", value, &Encoding::WORDS.map(|(word, _)| word))?;
+            Encoding::WORDS.iter().find(|(known, _)| *known == word).map(|(_, encoding)| *encoding)
+        }
+        None => None,
+    };
+    let skip = match section.take("skip") {
+        Some(value) => reader.whole("skip", value, limits::MAX_SKIPPED)? as usize,
+        None => 0,
+    };
+    let missing = match section.take("missing") {
+        Some(value) => read_missing(reader, value)?,
+        None => Vec::new(),
+    };
+    let origin = match section.take("origin") {
+        Some(value) => Some(read_origin(reader, value)?),
+        None => None,
+    };
+    Some(Format { decimal, separator, encoding, skip, missing, origin })
+}
+
+/// Words or numbers that stand for missing values, as they are written in the file.
+fn read_missing(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Option<Vec<String>> {
+    let items = reader.list("missing", value, "a list of words, such as [\"N/A\", \"-9999\"]")?;
+    let word = |item: &&Spanned<DeValue<'_>>| match item.get_ref() {
+        DeValue::Integer(number) => Some(number.as_str().to_owned()),
+        DeValue::Float(number) => Some(number.as_str().to_owned()),
+        _ => None,
+    };
+    items.iter().map(|item| word(item).or_else(|| reader.text("missing", item))).collect()
+}
+
+fn read_origin(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Option<Origin> {
+    let text = match value.get_ref() {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Datetime(stamp) => stamp.to_string(),
+        _ => return reader.number("origin", value).map(Origin::Number),
+    };
+    if let Some(stamp) = Stamp::parse(&text) {
+        return Some(Origin::Stamp(stamp));
+    }
+    let span = reader.span(value);
+    let message = format!("`origin` cannot be \"{text}\": it is a date of ISO 8601 or a number");
+    let finding = Finding::error("data-source", span, message);
+    reader.findings.push(finding.with_help("write it as \"2024-03-01T12:30:00\""));
+    None
 }
 
 /// `"a.csv"` or `{ file = "a.csv", columns = { u = "u11" } }`: what the study calls `u` is the column `u11` of this
@@ -590,7 +656,7 @@ fn read_initial(reader: &mut Reader, root: &mut Section<'_, '_>) -> Initial {
                 Some("zero") => InitialMode::Zero,
                 _ => InitialMode::Model,
             };
-        } else if let Some(quantity) = reader.quantity(name.get_ref(), value) {
+        } else if let Some(quantity) = reader.named(name, |reader| reader.quantity(name.get_ref(), value)) {
             initial.values.push(Named { name: name.get_ref().to_string(), span, item: quantity });
         }
     }

@@ -11,6 +11,8 @@ use crate::limits;
 /// Collects findings while a study is read.
 pub(super) struct Reader {
     pub(super) file: FileId,
+    /// The text of the study.
+    pub(super) source: String,
     pub(super) findings: Vec<Finding>,
 }
 
@@ -18,6 +20,36 @@ impl Reader {
     pub(super) fn span<T>(&self, spanned: &Spanned<T>) -> Span {
         let range = spanned.span();
         Span::new(self.file, range.start as u32, range.end as u32)
+    }
+
+    /// The whole name, where a key is the first part of a name with dots that stands without quotes: TOML reads
+    /// `r.R = 1` as a table `r` with the key `R`.
+    fn dotted_name(&self, key: Span) -> Option<&str> {
+        let line = self.source.get(key.start as usize..)?.lines().next()?;
+        let (name, _) = line.split_once('=')?;
+        let rest = self.source.get(key.end as usize..)?.trim_start();
+        rest.starts_with('.').then(|| name.trim())
+    }
+
+    /// Reads what is said of a name. What is wrong with a name that lacks its quotes is only that.
+    pub(super) fn named<T>(
+        &mut self,
+        key: &Spanned<toml::de::DeString<'_>>,
+        read: impl FnOnce(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        let n_before = self.findings.len();
+        let item = read(self);
+        let span = self.span(key);
+        if self.findings.len() > n_before
+            && let Some(name) = self.dotted_name(span).map(|name| name.replace(['"', ' '], ""))
+        {
+            self.findings.truncate(n_before);
+            let message = format!("the name `{name}` has dots and no quotes: TOML reads it as tables within tables");
+            let finding = Finding::error("unquoted-name", span, message).with_names([&name]);
+            self.findings.push(finding.with_help(format!("write it in quotes: \"{name}\" = ..")));
+            return None;
+        }
+        item
     }
 
     pub(super) fn wrong_type(&mut self, key: &str, value: &Spanned<DeValue<'_>>, expected: &str) {

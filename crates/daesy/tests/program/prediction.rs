@@ -128,7 +128,7 @@ fn wrong_input_is_told_with_its_place() {
     code(
         &|text| text.replace("[inputs]", "idle = { start = 1.0 }\n[inputs]"),
         "idle-unknown",
-        "`idle` has no influence on the measurements",
+        "nothing depends on the unknown `idle`",
     );
     code(
         &|text| text.replace("-16, -0.8", "16, -0.8").replace(", initial = \"zero\"", ""),

@@ -1,0 +1,147 @@
+//! Times of the calendar: stamps of ISO 8601 as exact whole numbers, so that their differences are exact too.
+
+/// Parts of a second in which stamps are counted.
+pub(super) const TICKS: i128 = 1_000_000_000_000;
+
+/// A point of time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stamp {
+    /// Ticks of 1e-12 s since 1970-01-01T00:00 of its zone, or since midnight where there is no date.
+    pub(super) ticks: i128,
+    /// What is known besides.
+    pub(super) kind: StampKind,
+}
+
+/// What a stamp says; stamps of different kinds cannot be compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum StampKind {
+    /// A date, with a time, and where it is told: the ticks are those of Greenwich.
+    Zoned,
+    /// A date, with or without a time, in a zone that is not told.
+    Local,
+    /// A time of the day.
+    Clock,
+}
+
+impl Stamp {
+    /// Seconds since another stamp of the same kind, rounded once.
+    pub(super) fn since(self, origin: Self) -> f64 {
+        seconds(self.ticks - origin.ticks)
+    }
+
+    /// Reads `2024-03-01`, `2024-03-01T12:30:00.25`, the same with a space or a zone (`Z`, `+01:00`), or `12:30:00`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        if let Some(ticks) = clock(text) {
+            return Some(Self { ticks, kind: StampKind::Clock });
+        }
+        let (date, rest) = match text.split_once(['T', 't', ' ']) {
+            Some((date, rest)) => (date, Some(rest.trim_start())),
+            None => (text, None),
+        };
+        let days = day_number(date)?;
+        let midnight = i128::from(days) * 86400 * TICKS;
+        let Some(rest) = rest else { return Some(Self { ticks: midnight, kind: StampKind::Local }) };
+        let (time, offset) = match rest.strip_suffix(['Z', 'z']) {
+            Some(time) => (time.trim_end(), Some(0)),
+            None => match rest.rfind(['+', '-']) {
+                Some(at) => (rest[..at].trim_end(), Some(zone(&rest[at..])?)),
+                None => (rest, None),
+            },
+        };
+        let kind = if offset.is_some() { StampKind::Zoned } else { StampKind::Local };
+        let ticks = midnight + clock(time)? - i128::from(offset.unwrap_or(0)) * 60 * TICKS;
+        Some(Self { ticks, kind })
+    }
+}
+
+/// Ticks as seconds: the reduced fraction, which is rounded once where doubles hold its parts.
+pub(super) fn seconds(ticks: i128) -> f64 {
+    let (mut common, mut rest) = (TICKS, ticks.abs());
+    while rest != 0 {
+        (common, rest) = (rest, common % rest);
+    }
+    (ticks / common) as f64 / (TICKS / common) as f64
+}
+
+/// Days since 1970-01-01 in the Gregorian calendar, from `year-month-day` or `yearmonthday`; the years of its era of 400
+/// begin with March.
+fn day_number(text: &str) -> Option<i64> {
+    let is_basic = text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let parts = if is_basic { vec![&text[..4], &text[4..6], &text[6..]] } else { text.split('-').collect() };
+    let [year, month, day] = parts[..] else { return None };
+    if year.len() != 4 || month.len() != 2 || day.len() != 2 {
+        return None;
+    }
+    let (year, month, day) = (digits(year)?, digits(month)?, digits(day)?);
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let lengths = [31, if is_leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    if !(1..=12).contains(&month) || day < 1 || day > lengths[month as usize - 1] {
+        return None;
+    }
+    let march_year = if month <= 2 { year - 1 } else { year };
+    let (era, of_era) = (march_year.div_euclid(400), march_year.rem_euclid(400));
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + day_of_year - 719_468)
+}
+
+/// Ticks since midnight of `hh:mm`, `hh:mm:ss` or `hh:mm:ss.fraction`.
+fn clock(text: &str) -> Option<i128> {
+    let mut parts = text.split(':');
+    let (hours, minutes) = (parts.next()?, parts.next()?);
+    let second = parts.next().unwrap_or("0");
+    if parts.next().is_some() || hours.is_empty() || hours.len() > 2 || minutes.len() != 2 {
+        return None;
+    }
+    let (whole, fraction) = second.split_once(['.', ',']).unwrap_or((second, ""));
+    let (hours, minutes, whole) = (digits(hours)?, digits(minutes)?, digits(whole)?);
+    if hours > 24 || minutes > 59 || whole > 60 || fraction.len() > 12 {
+        return None;
+    }
+    let fraction =
+        if fraction.is_empty() { 0 } else { i128::from(digits(fraction)?) * 10i128.pow(12 - fraction.len() as u32) };
+    Some(i128::from(hours * 3600 + minutes * 60 + whole) * TICKS + fraction)
+}
+
+/// Minutes east of Greenwich of `+01:00`, `+0100` or `-05`.
+fn zone(text: &str) -> Option<i64> {
+    let (sign, rest) = (if text.starts_with('-') { -1 } else { 1 }, text.get(1..)?);
+    let (hours, minutes) = match rest.split_once(':') {
+        Some(pair) => pair,
+        None => (rest.get(..2)?, rest.get(2..)?),
+    };
+    let minutes = if minutes.is_empty() { 0 } else { digits(minutes)? };
+    Some(sign * (digits(hours)? * 60 + minutes))
+}
+
+fn digits(text: &str) -> Option<i64> {
+    let is_whole = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_whole { text.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn between(first: &str, second: &str) -> f64 {
+        Stamp::parse(second).unwrap().since(Stamp::parse(first).unwrap())
+    }
+
+    #[test]
+    fn differences_of_stamps_are_exact() {
+        assert_eq!(between("2024-02-28T23:59:59.9", "2024-03-01T00:00:00"), 86400.1);
+        assert_eq!(between("2023-02-28 23:59:59.9", "2023-03-01 00:00:00,0"), 0.1);
+        assert_eq!(between("2024-03-01T12:00:00+01:00", "2024-03-01T11:00:00Z"), 0.0);
+        assert_eq!(between("2024-03-01T12:00:00-0530", "2024-03-01T17:30:01Z"), 1.0);
+        assert_eq!(between("1970-01-01", "2000-03-01"), 951_868_800.0);
+        assert_eq!(between("12:00", "12:00:00.0398"), 0.0398);
+    }
+
+    #[test]
+    fn other_words_are_no_stamps() {
+        for text in ["", "1.5", "01.03.2024", "3/1/2024", "2024-13-01", "2023-02-29", "2024-03-01T25:61", "20240301T"] {
+            assert_eq!(Stamp::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Data files as measuring software writes them: read, or refused with the key that reads them.
+
+use crate::session::{Run, Session};
+
+const MODEL: &str = "model M
+  parameter Real k = 2;
+  input Real u;
+  Real x(start = 1, fixed = true);
+equation
+  der(x) = -k*x + u;
+end M;
+";
+
+const ROWS: [(f64, f64, f64); 6] =
+    [(0.0, 0.0, 1.0), (0.1, 0.5, 0.82), (0.2, 0.5, 0.71), (0.3, 1.0, 0.63), (0.4, 1.0, 0.6), (0.5, 1.0, 0.58)];
+
+/// A study of the data file, with more lines for `[data]`.
+fn study(file: &str, data: &str) -> String {
+    format!(
+        "[model]\nfile = \"model.mo\"\n[unknown]\nk = {{ start = 1.0, min = 0.1 }}\n[inputs]\nu = {{ column = \"u\" }}\n\
+         [measurements]\nx = {{ column = \"x\", std = 0.01 }}\n[data]\nfile = \"{file}\"\n{data}"
+    )
+}
+
+/// The rows as text, by the way a row is written.
+fn text(header: &str, row: impl Fn(f64, f64, f64) -> String) -> String {
+    ROWS.iter().fold(header.to_owned(), |text, &(t, u, x)| text + &row(t, u, x) + "\n")
+}
+
+fn comma(number: f64) -> String {
+    number.to_string().replace('.', ",")
+}
+
+fn identify(bytes: &[u8], data: &str) -> Run {
+    let session = Session::with_model(MODEL).with("study.toml", &study("data.csv", data));
+    std::fs::write(session.path("data.csv"), bytes).unwrap();
+    session.run(&["identify", "study.toml", "--json"])
+}
+
+fn estimate(run: &Run) -> f64 {
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    run.json()["parameters"][0]["estimate"].as_f64().unwrap()
+}
+
+#[test]
+fn every_way_to_write_the_same_data_gives_the_same_estimate() {
+    let plain = text("t,u,x\n", |t, u, x| format!("{t},{u},{x}"));
+    let truth = estimate(&identify(plain.as_bytes(), ""));
+    let same = |bytes: &[u8], data: &str| {
+        let run = identify(bytes, data);
+        assert!((estimate(&run) - truth).abs() < 1e-9 * truth, "{data}: {}", run.stderr);
+    };
+    let german = text("t;u;x\n", |t, u, x| format!("{};{};{}", comma(t), comma(u), comma(x)));
+    same(german.as_bytes(), "decimal = \",\"\n");
+    same(german.replace(';', "\t").as_bytes(), "decimal = \",\"\nseparator = \"\\t\"\n");
+    same(plain.replace(',', "\t").as_bytes(), "");
+    same(plain.replace(',', "   ").as_bytes(), "separator = \" \"\n");
+    let stamped = text("t,u,x\n", |t, u, x| format!("2024-02-29T23:59:{}Z,{u},{x}", 59.0 + t));
+    same(stamped.as_bytes(), "");
+    let later = text("t,u,x\n", |t, u, x| format!("{:.1},{u},{x}", 100.0 + t));
+    same(later.as_bytes(), "origin = 100\n");
+    let milliseconds = text("t,u,x\n", |t, u, x| format!("{:.0},{u},{x}", 1000.0 * t));
+    same(milliseconds.as_bytes(), "time_unit = \"ms\"\n");
+}
+
+#[test]
+fn encodings_comments_units_and_words_are_read() {
+    let plain = text("t,u,x,T in °C\n", |t, u, x| format!("{t},{u},{x},ok"));
+    let truth = estimate(&identify(text("t,u,x\n", |t, u, x| format!("{t},{u},{x}")).as_bytes(), ""));
+    let same = |bytes: &[u8], data: &str| {
+        let found = estimate(&identify(bytes, data));
+        assert!((found - truth).abs() < 1e-9 * truth, "{data}");
+    };
+    let latin: Vec<u8> = plain.chars().map(|character| character as u8).collect();
+    same(&latin, "encoding = \"latin-1\"\n");
+    let refused = identify(&latin, "");
+    assert_eq!(refused.status, 1);
+    assert!(refused.stderr.contains("encoding = \"latin-1\""), "{}", refused.stderr);
+    let wide: Vec<u8> = plain.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    same(&[&[0xff, 0xfe][..], &wide].concat(), "");
+    same(&wide, "encoding = \"utf-16le\"\n");
+    assert!(identify(&wide, "").stderr.contains("encoding = \"utf-16le\""));
+    same(format!("\u{feff}{}", plain.replace('\n', "\r\n")).as_bytes(), "");
+    same(format!("# Logger 7\n# 2024\n{plain}\n\n").as_bytes(), "");
+    same(format!("Logger 7;x\n{plain}").as_bytes(), "skip = 1\n");
+    same(plain.replacen('\n', "\ns,V,m,degC\n", 1).as_bytes(), "");
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_with_the_key_that_reads_it() {
+    let line = |bytes: &str, data: &str| {
+        let run = identify(bytes.as_bytes(), data);
+        assert_eq!(run.status, 1, "{bytes}");
+        let findings = run.json()["findings"].as_array().unwrap().clone();
+        assert_eq!(findings.len(), 1, "one line, not many: {}", run.stderr);
+        let finding = &findings[0];
+        format!("{}:{} {} {}", finding["line"], finding["column"], finding["message"], finding["help"])
+    };
+    let german = text("t;u;x\n", |t, u, x| format!("{};{};{}", t, u, comma(x)));
+    assert!(line(&german, "").contains("decimal = \\\",\\\""), "{}", line(&german, ""));
+    let absent = text("t,u,x\n", |t, u, x| if t == 0.2 { format!("{t},{u},N/A") } else { format!("{t},{u},{x}") });
+    let told = line(&absent, "");
+    assert!(told.starts_with("4:9 ") && told.contains("missing = [\\\"N/A\\\"]"), "{told}");
+    assert_eq!(identify(absent.as_bytes(), "missing = [\"N/A\"]\n").status, 0);
+    let infinite = text("t,u,x\n", |t, u, x| if t == 0.3 { format!("{t},inf,{x}") } else { format!("{t},{u},{x}") });
+    let told = line(&infinite, "");
+    assert!(told.starts_with("5:5 ") && told.contains("`u`") && told.contains("infinite"), "{told}");
+    let doubled = text("t,u,x,u\n", |t, u, x| format!("{t},{u},{x},{u}"));
+    let told = line(&doubled, "");
+    assert!(told.contains("2 and 4") && told.contains("`u`"), "{told}");
+    let again = text("t,u,x\n", |t, u, x| format!("{},{u},{x}", if t == 0.4 { 0.3 } else { t }));
+    let told = line(&again, "");
+    assert!(told.starts_with("6:1 ") && told.contains("line 5 and line 6") && !told.contains("sort"), "{told}");
+    let back = text("t,u,x\n", |t, u, x| format!("{},{u},{x}", if t == 0.4 { 0.05 } else { t }));
+    assert!(line(&back, "").contains("sort the rows"), "{}", line(&back, ""));
+    let minutes = text("t,u,x\nmin,V,m\n", |t, u, x| format!("{t},{u},{x}"));
+    assert!(line(&minutes, "").contains("time_unit = \\\"min\\\""), "{}", line(&minutes, ""));
+    let dates = text("t,u,x\n", |t, u, x| format!("01.03.2024 12:00:{:02},{u},{x}", 10.0 * t));
+    assert!(line(&dates, "").contains("2024-03-01T12:30:00"), "{}", line(&dates, ""));
+    let bare = text("", |t, u, x| format!("{t},{u},{x}"));
+    assert!(line(&bare, "").contains("no header"), "{}", line(&bare, ""));
+}
+
+#[test]
+fn a_table_that_was_written_as_parquet_is_read_as_data() {
+    let session = Session::with_model(MODEL)
+        .with("data.csv", &text("t,u,x\n", |t, u, x| format!("{t},{u},{x}")))
+        .with("again.toml", &study("table.parquet", "").replace("\"u\" }", "\"u\", hold = \"cubic\" }"));
+    let smooth = std::fs::read_to_string(session.path("again.toml")).unwrap().replace("table.parquet", "data.csv");
+    let session = session.with("study.toml", &smooth);
+    let run = session.run(&["simulate", "study.toml", "-o", "table.parquet", "--set", "k=2"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let run = session.run(&["identify", "again.toml", "--json"]);
+    assert!((estimate(&run) - 2.0).abs() < 1e-3, "{}", run.stdout);
+    std::fs::write(session.path("table.parquet"), "PAR1 and no more").unwrap();
+    let run = session.run(&["identify", "again.toml"]);
+    assert_eq!(run.status, 1);
+    assert!(run.stderr.contains("not a whole Parquet file"), "{}", run.stderr);
+}
+
+#[test]
+fn a_simulation_reports_at_the_times_of_the_data() {
+    let session = Session::with_model(MODEL)
+        .with("study.toml", &study("data.csv", ""))
+        .with("data.csv", "t,u,x\n0,1,1\n0.0398,1,1\n0.1,0,1\n0.25,0,1\n");
+    let run = session.run(&["simulate", "study.toml"]);
+    let mut times: Vec<&str> = run.stdout.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
+    times.dedup();
+    assert_eq!(times, ["0", "0.0398", "0.1", "0.25"], "{}", run.stderr);
+}
+
+#[test]
+fn times_of_an_even_grid_are_short_decimals() {
+    let session =
+        Session::with_model(MODEL).with("study.toml", "[model]\nfile = \"model.mo\"\n[simulate]\nstop = 19.9\n");
+    let run = session.run(&["simulate", "study.toml", "--quiet"]);
+    let times = run.stdout.lines().skip(1).map(|line| line.split(',').next().unwrap());
+    assert!(times.clone().all(|time| time.len() <= 7), "{:?}", times.max_by_key(|time| time.len()));
+}

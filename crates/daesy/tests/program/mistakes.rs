@@ -1,0 +1,439 @@
+//! Mistakes that people make in models, studies and data: each is told with its place, its cause and a remedy, and the
+//! remedy, followed to the letter, works.
+
+use crate::session::{Run, Session};
+
+/// One mistake, with what must be said and what mends it.
+struct Mistake<'a> {
+    verb: &'a str,
+    files: Vec<(&'a str, String)>,
+    /// The file that is named on the command line.
+    file: &'a str,
+}
+
+impl<'a> Mistake<'a> {
+    fn model(text: &str) -> Self {
+        Self { verb: "simulate", files: vec![("model.mo", text.to_owned())], file: "model.mo" }
+    }
+
+    /// A study of [`MODEL`] and [`DATA`].
+    fn study(text: &str) -> Self {
+        let files = vec![("model.mo", MODEL.to_owned()), ("data.csv", data()), ("study.toml", text.to_owned())];
+        Self { verb: "identify", files, file: "study.toml" }
+    }
+
+    fn with_verb(self, verb: &'a str) -> Self {
+        Self { verb, ..self }
+    }
+
+    fn run(&self) -> Run {
+        self.run_with(&[])
+    }
+
+    fn run_with(&self, options: &[&str]) -> Run {
+        let session = self.files.iter().fold(Session::new(), |session, (name, text)| session.with(name, text));
+        let mut arguments = vec![self.verb, self.file];
+        if self.verb == "simulate" {
+            arguments.extend(["-o", "out.csv"]);
+        }
+        arguments.extend(options);
+        session.run(&arguments)
+    }
+
+    /// Checks that the first words on standard error hold the place and all of these.
+    fn tells(self, place: &str, words: &[&str]) -> Self {
+        let run = self.run();
+        assert!(run.stderr.contains(place), "no `{place}` in:\n{}", run.stderr);
+        for word in words {
+            assert!(run.stderr.contains(word), "no `{word}` in:\n{}", run.stderr);
+        }
+        self
+    }
+
+    /// Checks that nothing but the one error is told.
+    fn alone(self) -> Self {
+        let run = self.run();
+        assert_eq!(run.stderr.matches("error[").count(), 1, "{}", run.stderr);
+        self
+    }
+
+    /// Checks that the run fails with this status.
+    fn fails(self, status: i32) -> Self {
+        let run = self.run();
+        assert_eq!(run.status, status, "{}\n{}", run.stdout, run.stderr);
+        self
+    }
+
+    /// Follows the remedy: one text of the named file in the place of another. The run must pass.
+    fn mended(mut self, file: &str, wrong: &str, right: &str) {
+        let Some((_, text)) = self.files.iter_mut().find(|(name, _)| *name == file) else { panic!("no file {file}") };
+        assert!(text.contains(wrong), "no `{wrong}` in {text}");
+        *text = text.replace(wrong, right);
+        let run = self.run();
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        assert!(!run.stderr.contains("error["), "{}", run.stderr);
+    }
+}
+
+const MODEL: &str = "model M
+  parameter Real k = 2;
+  parameter Real c = 1;
+  input Real u;
+  input Real w;
+  Real x(start = 1, fixed = true);
+  output Real y = c*x;
+equation
+  der(x) = -k*x + u + w;
+end M;
+";
+
+const STUDY: &str = "[model]
+file = \"model.mo\"
+[unknown]
+k = { start = 1.0, min = 0.1, max = 10 }
+[inputs]
+u = { column = \"u\", hold = \"zoh\" }
+[measurements]
+y = { column = \"y\", std = 0.01 }
+[data]
+file = \"data.csv\"
+";
+
+/// x' = -2 x + u from 1, with the input on in every other second and small errors.
+fn data() -> String {
+    let mut text = "t,u,y\n".to_owned();
+    let mut x = 1.0f64;
+    for row in 0..60u32 {
+        let u = f64::from(row / 10 % 2);
+        let error = 0.01 * f64::from((row * 7 + 3) % 11).mul_add(0.2, -1.0);
+        text.push_str(&format!("{:.1},{u},{:.5}\n", 0.1 * f64::from(row), x + error));
+        x = x.mul_add((-0.2f64).exp(), u * (1.0 - (-0.2f64).exp()) / 2.0);
+    }
+    text
+}
+
+fn changed(from: &str, to: &str) -> String {
+    assert!(STUDY.contains(from), "no `{from}` in the study");
+    STUDY.replace(from, to)
+}
+
+const CIRCUIT: &str = "model A
+  Modelica.Electrical.Analog.Sources.ConstantVoltage s(V = 1);
+  Modelica.Electrical.Analog.Basic.Resistor r(R = 1);
+  Modelica.Electrical.Analog.Basic.Ground g;
+equation
+  connect(s.p, r.p);
+  connect(s.n, r.n);
+  connect(s.n, g.p);
+end A;
+";
+
+#[test]
+fn the_models_and_the_study_are_right_before_mistakes_are_made() {
+    assert_eq!(Mistake::model(CIRCUIT).run().status, 0);
+    assert_eq!(Mistake::study(STUDY).run().status, 0, "{}", Mistake::study(STUDY).run().stderr);
+}
+
+#[test]
+fn a_missing_semicolon_is_at_the_end_of_its_line() {
+    Mistake::model("model A\n  Real x(start = 1, fixed = true)\nequation\n  der(x) = -x;\nend A;\n")
+        .tells("model.mo:2:33", &["`;`"])
+        .fails(1)
+        .alone()
+        .mended("model.mo", "true)", "true);");
+}
+
+#[test]
+fn misspelt_names_come_with_the_nearest_one() {
+    let circuit = |from, to| Mistake::model(&CIRCUIT.replace(from, to));
+    circuit("Resistor", "Resistr")
+        .tells("model.mo:3:36", &["did you mean `Resistor`"])
+        .fails(1)
+        .mended("model.mo", "Resistr", "Resistor");
+    circuit("r(R", "r(Rr").tells("model.mo:3:47", &["did you mean `R`"]).fails(1).mended("model.mo", "Rr", "R");
+    circuit("r.p)", "r.q)").tells("model.mo:6:18", &["`q`"]).fails(1).mended("model.mo", "r.q", "r.p");
+    Mistake::model(&MODEL.replace("(start", "(strat"))
+        .tells("model.mo:6:10", &["did you mean `start`"])
+        .fails(1)
+        .mended("model.mo", "strat", "start");
+    Mistake::model(&MODEL.replace("-k*x", "-kk*x"))
+        .tells("model.mo:9", &["`kk`"])
+        .fails(1)
+        .mended("model.mo", "kk", "k");
+}
+
+#[test]
+fn modifiers_in_brackets_are_one_error() {
+    Mistake::model(&CIRCUIT.replace("r(R = 1)", "r[R = 1]"))
+        .tells("model.mo:3:46", &["array", "parentheses", "`r(..)`"])
+        .fails(1)
+        .alone()
+        .mended("model.mo", "r[R = 1]", "r(R = 1)");
+}
+
+#[test]
+fn equations_and_assignments_are_told_apart() {
+    let model = "model A\n  Real x;\n  Real y;\nequation\n  x := 2*time;\nalgorithm\n  y := 3;\nend A;\n";
+    Mistake::model(model).tells("model.mo:5:5", &["write `=`"]).fails(1).mended("model.mo", "x :=", "x =");
+    let model = model.replace("x :=", "x =").replace("y :=", "y =");
+    Mistake::model(&model).tells("model.mo:7:5", &["write `:=`"]).fails(1).mended("model.mo", "y =", "y :=");
+}
+
+#[test]
+fn connectors_of_different_types_are_named_with_their_types() {
+    let model = CIRCUIT
+        .replace("equation", "  Modelica.Mechanics.Rotational.Components.Inertia j(J = 1);\nequation")
+        .replace("connect(s.n, g.p)", "connect(s.n, g.p);\n  connect(r.p, j.flange_a)");
+    Mistake::model(&model)
+        .tells("model.mo:10:3", &["Analog.Interfaces.", "Rotational.Interfaces.Flange_a", "same type"])
+        .fails(1)
+        .mended("model.mo", "  connect(r.p, j.flange_a);\n", "");
+}
+
+#[test]
+fn a_circuit_without_ground_is_told_which_component_gives_one() {
+    let model =
+        CIRCUIT.replace("  Modelica.Electrical.Analog.Basic.Ground g;\n", "").replace("  connect(s.n, g.p);\n", "");
+    Mistake::model(&model).tells("model.mo:", &["reference", "Modelica.Electrical.Analog.Basic.Ground"]).fails(1);
+}
+
+#[test]
+fn an_open_pin_is_warned_about() {
+    let model = CIRCUIT
+        .replace("equation", "  Modelica.Electrical.Analog.Basic.Capacitor c(C = 1);\nequation\n  connect(c.p, r.p);");
+    Mistake::model(&model).tells("model.mo:", &["warning[unconnected]", "`c.n`", "connect(c.n, ..)"]).fails(0).mended(
+        "model.mo",
+        "connect(c.p, r.p);",
+        "connect(c.p, r.p);\n  connect(c.n, g.p);",
+    );
+    let run = Mistake::model(&model.replace("connect(c.p, r.p);", "connect(c.p, r.p);\n connect(c.n, g.p);")).run();
+    assert!(!run.stderr.contains("unconnected"), "{}", run.stderr);
+}
+
+#[test]
+fn equations_that_are_too_many_or_too_few_are_listed() {
+    Mistake::model("model A\n  Real x;\n  Real y;\nequation\n  x + y = 1;\nend A;\n")
+        .tells("model.mo:2:8", &["`x` and `y`", "one equation", "parameter or an input"])
+        .fails(1)
+        .mended("model.mo", "x + y = 1;", "x + y = 1;\n  x = 3;");
+    Mistake::model("model A\n  Real x;\n  Real y;\nequation\n  x + y = 1;\n  x - y = 2;\n  x = 3*y;\nend A;\n")
+        .tells("model.mo:5:3", &["3 equations", "2 unknowns", "remove it", "into an unknown"])
+        .fails(1)
+        .mended("model.mo", "  x = 3*y;\n", "");
+}
+
+#[test]
+fn terms_of_different_units_are_named() {
+    Mistake::model("model A\n  Real f(unit = \"N\") = 3;\n  Real s(unit = \"m\") = 2;\n  Real q(unit = \"N\");\nequation\n  q = f + s;\nend A;\n")
+        .tells("model.mo:6:3", &["unit-mismatch", "`f`", "`s` in m"])
+        .mended("model.mo", "f + s", "f + f");
+}
+
+#[test]
+fn a_parameter_without_value_is_told_where_to_give_it() {
+    Mistake::model(
+        "model A\n  parameter Real k;\n  Real x(start = 1, fixed = true);\nequation\n  der(x) = -k*x;\nend A;\n",
+    )
+    .tells("model.mo:2:18", &["`k` has no value", "--set k=", "[parameters]"])
+    .mended("model.mo", "Real k;", "Real k = 1;");
+}
+
+#[test]
+fn values_that_do_not_exist_are_told_with_the_variable() {
+    let model = |start: &str, right: &str| {
+        format!(
+            "model A\n  Real x(start = {start}, fixed = true);\n  Real y;\nequation\n  der(x) = 1;\n  y = {right};\nend A;\n"
+        )
+    };
+    Mistake::model(&model("0", "1/x"))
+        .tells("model.mo:6:3", &["y = 1/x", "t = 0", "`x` = 0", "start"])
+        .fails(3)
+        .mended("model.mo", "start = 0", "start = 1");
+    Mistake::model(&model("-1", "sqrt(x)")).tells("model.mo:6:3", &["sqrt(x)", "`x` = -1"]).fails(3).mended(
+        "model.mo",
+        "start = -1",
+        "start = 1",
+    );
+}
+
+#[test]
+fn contradictory_start_values_are_named_together() {
+    Mistake::model("model A\n  Real x(start = 1, fixed = true);\n  Real y(start = 3, fixed = true);\nequation\n  der(x) = -x;\n  y = 2*x;\nend A;\n")
+        .tells("model.mo:", &["x = 1", "y = 3", "take back `fixed = true`"])
+        .fails(1)
+        .mended("model.mo", "3, fixed = true", "3");
+}
+
+#[test]
+fn a_loop_without_a_solution_is_told_with_its_equation() {
+    Mistake::model("model A\n  Real x;\n  Real y;\nequation\n  x*x + y*y = -1;\n  x - y = 0.1*time;\nend A;\n")
+        .tells("model.mo:5:3", &["x*x + y*y = -1", "off by"])
+        .fails(3)
+        .mended("model.mo", "= -1", "= 1");
+}
+
+#[test]
+fn an_absent_class_of_the_standard_library_is_told_how_to_get_it() {
+    Mistake::model("model A\n  Modelica.Fluid.Vessels.ClosedVolume v;\nend A;\n")
+        .tells("model.mo:2:12", &["Fluid", "MODELICAPATH", "github.com/modelica/ModelicaStandardLibrary"])
+        .fails(1);
+}
+
+#[test]
+fn what_is_not_supported_is_named_with_its_section() {
+    Mistake::model("model A\n  Real x;\nequation\n  x = spatialDistribution(1.0, 2.0, time, true);\nend A;\n")
+        .tells("model.mo:4:7", &["spatialDistribution", "section 3.7.4.2"])
+        .fails(1);
+}
+
+#[test]
+fn several_models_are_listed_with_the_option() {
+    let two = Mistake::model("model A\n  Real x = 1;\nend A;\nmodel B\n  Real x = 1;\nend B;\n")
+        .tells("model.mo", &["A, B", "--class A"])
+        .fails(1);
+    assert_eq!(two.run_with(&["--class", "A"]).status, 0);
+}
+
+#[test]
+fn misspelt_sections_and_keys_come_with_the_nearest_one() {
+    Mistake::study(&changed("[measurements]", "[measurement]"))
+        .tells("study.toml:7:2", &["did you mean `measurements`"])
+        .fails(1)
+        .mended("study.toml", "[measurement]", "[measurements]");
+    Mistake::study(&changed("hold =", "hodl =")).tells("study.toml:6:21", &["did you mean `hold`"]).fails(1).mended(
+        "study.toml",
+        "hodl",
+        "hold",
+    );
+}
+
+#[test]
+fn a_dotted_name_without_quotes_is_told_to_be_quoted() {
+    let model = CIRCUIT.to_owned();
+    let study = "[model]\nfile = \"model.mo\"\n[parameters]\nr.R = 2\n[simulate]\nstop = 1\n".to_owned();
+    Mistake { verb: "simulate", files: vec![("model.mo", model), ("study.toml", study)], file: "study.toml" }
+        .tells("study.toml:4:1", &["\"r.R\" ="])
+        .fails(1)
+        .alone()
+        .mended("study.toml", "r.R", "\"r.R\"");
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\nr.R = { start = 2 }\n".to_owned();
+    let files = vec![("model.mo", CIRCUIT.to_owned()), ("study.toml", study)];
+    Mistake { verb: "check", files, file: "study.toml" }.tells("study.toml:4:1", &["\"r.R\" ="]).fails(1).alone();
+    // A dotted key of TOML that says what is meant stays one.
+    assert_eq!(Mistake::study(&changed("k = { start = 1.0, min = 0.1, max = 10 }", "k.start = 1.0")).run().status, 0);
+}
+
+#[test]
+fn an_unknown_that_is_no_parameter_comes_with_the_nearest_one() {
+    Mistake::study(&changed("k = {", "kk = {"))
+        .tells("study.toml:4:1", &["`kk`", "did you mean the parameter `k`"])
+        .fails(1)
+        .mended("study.toml", "kk = {", "k = {");
+    let model = MODEL.replace("Real c = 1;", "Real c = 1;\n  parameter Real idle = 1;");
+    let mut mistake = Mistake::study(&changed("[inputs]", "idle = { start = 1.0 }\n[inputs]"));
+    mistake.files[0].1 = model;
+    mistake.tells("study.toml:5:1", &["`idle`", "take it out of `[unknown]`"]).fails(1).mended(
+        "study.toml",
+        "idle = { start = 1.0 }\n",
+        "",
+    );
+}
+
+#[test]
+fn bounds_that_make_no_sense_are_told() {
+    Mistake::study(&changed("min = 0.1, max = 10", "min = 10, max = 0.1"))
+        .tells("study.toml:4:1", &["10 > 0.1", "`min`", "`max`"])
+        .fails(1)
+        .mended("study.toml", "min = 10, max = 0.1", "min = 0.1, max = 10");
+    Mistake::study(&changed("start = 1.0", "start = 0.01"))
+        .tells("study.toml:4:1", &["0.01 is not in [0.1, 10]"])
+        .fails(1)
+        .mended("study.toml", "start = 0.01", "start = 0.1");
+}
+
+#[test]
+fn inputs_and_disturbances_are_told_apart() {
+    Mistake::study(STUDY).tells("study.toml", &["`w` at 0", "[inputs]"]).fails(0).mended(
+        "study.toml",
+        "[measurements]",
+        "w = { expression = 0 }\n[measurements]",
+    );
+    let disturbed = |name: &str| changed("[data]", &format!("[disturbances]\n{name} = {{ white = 0.01 }}\n[data]"));
+    Mistake::study(&disturbed("x")).tells("study.toml:10:1", &["`x`", "u, w"]).fails(1).mended(
+        "study.toml",
+        "x = { white",
+        "w = { white",
+    );
+    Mistake::study(&disturbed("k")).tells("study.toml:10:1", &["an input", "u, w"]).fails(1).mended(
+        "study.toml",
+        "k = { white",
+        "w = { white",
+    );
+}
+
+#[test]
+fn accuracies_that_make_no_sense_are_told() {
+    Mistake::study(&changed(", std = 0.01", "")).tells("study.toml:8:1", &["`std`"]).fails(1).mended(
+        "study.toml",
+        "column = \"y\"",
+        "column = \"y\", std = 0.01",
+    );
+    Mistake::study(&changed("std = 0.01", "std = -0.01")).tells("study.toml:8:27", &["negative"]).fails(1);
+    Mistake::study(&changed("std = 0.01", "std = 0")).tells("study.toml:8:1", &["without error", "`std`"]).fails(1);
+}
+
+#[test]
+fn the_time_is_called_time() {
+    Mistake::study(&changed("{ column = \"u\", hold = \"zoh\" }", "{ expression = \"sin(t)\" }"))
+        .tells("study.toml:6:25", &["`time`"])
+        .fails(1)
+        .mended("study.toml", "sin(t)", "sin(time)");
+}
+
+#[test]
+fn files_that_are_not_there_are_told_with_where_they_were_looked_for() {
+    Mistake::study(&changed("model.mo", "modell.mo"))
+        .tells("study.toml:2:8", &["`modell.mo`", "relative", "looked for /"])
+        .fails(1)
+        .mended("study.toml", "modell.mo", "model.mo");
+    Mistake::study(&changed("data.csv", "dat.csv"))
+        .tells("study.toml:10:8", &["`dat.csv`", "relative", "looked for /"])
+        .fails(1)
+        .mended("study.toml", "dat.csv", "data.csv");
+}
+
+#[test]
+fn steps_of_disturbances_that_make_no_sense_are_told() {
+    let study = |step: &str| {
+        let more = format!(
+            "[disturbances]\nw = {{ std = 0.1, time_constant = 1 }}\n[identify]\nmethod = \"pem\"\nrealizations = 4\n\
+             noise_step = {step}\n[data]"
+        );
+        changed("[data]", &more)
+    };
+    Mistake::study(&study("5"))
+        .tells("study.toml:14:14", &["distance 1.000000e-1", "noise_step = 1.0e-2"])
+        .fails(1)
+        .mended("study.toml", "noise_step = 5", "noise_step = 1.0e-2");
+    Mistake::study(&study("1e-12")).tells("study.toml:14:14", &["limit", "or more"]).fails(1);
+}
+
+#[test]
+fn records_that_are_too_short_are_told() {
+    Mistake::study(&changed("[data]", "[identify]\ntransient = 50\n[data]"))
+        .tells("data.csv", &["transient"])
+        .fails(1)
+        .mended("study.toml", "transient = 50", "transient = 1");
+    Mistake::study(&changed("column = \"y\"", "column = \"yy\""))
+        .tells("study.toml:8:1", &["did you mean `y`"])
+        .fails(1)
+        .mended("study.toml", "\"yy\"", "\"y\"");
+}
+
+#[test]
+fn very_long_lines_are_cut_around_the_place() {
+    let long = format!("model A\n  Real x = {}qq{};\nend A;\n", "1 + ".repeat(2000), " + 1".repeat(2000));
+    let run = Mistake::model(&long).tells("model.mo:2:", &["`qq`"]).run();
+    assert!(run.stderr.lines().all(|line| line.chars().count() < 300), "{}", run.stderr.len());
+    assert!(run.stderr.lines().any(|line| line.contains("qq") && line.contains('…')), "{}", run.stderr);
+}
