@@ -220,6 +220,21 @@ class Subject:
         """
         return self._ask(Result, "flatten", [], None, set, None).text
 
+    def export(self, path: Path, *, fmi: int = 2, kind: str = "both", set: Values | None = None) -> Result:
+        """Writes the model as a Functional Mock-up Unit, which needs neither a compiler nor daesy to run.
+
+        ``fmi`` is the version of the interface, 2 or 3; ``kind`` says who integrates: the importing program (``"me"``),
+        the unit (``"cs"``), or either (``"both"``).
+
+        >>> import daesy, os, tempfile
+        >>> model = daesy.parse("model A Real x(start=1, fixed=true); equation der(x) = -x; end A;")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.export(os.path.join(folder, "a.fmu"), fmi=3).document["kinds"]
+        ['me', 'cs']
+        """
+        words = ["-o", os.fspath(path), "--fmi", str(fmi), "--kind", kind]
+        return self._ask(Result, "export", words, None, set, None)
+
 
 def judged(
     kind: Callable[[dict[str, Any], str, Sequence[str] | None, Any], _R],

@@ -49,6 +49,7 @@ fn steps(workspace: &Workspace) -> Vec<Step> {
         Step { name: "package", check: package },
         Step { name: "demo", check: demo },
     ];
+    steps.push(Step { name: "units", check: units });
     if python::has_package(workspace) {
         steps.push(Step { name: "python", check: python::tests });
     }
@@ -249,6 +250,24 @@ fn demo(workspace: &Workspace) -> Outcome {
         return Outcome::Failed(format!("cannot make {}: {e}", folder.display()));
     }
     outcome_of(process::run(std::process::Command::new(program).arg("demo").current_dir(folder)))
+}
+
+/// The importer that exported units are tried in.
+const IMPORTER: &str = "fmpy==0.3.32";
+
+/// Exported units in a foreign importer.
+fn units(workspace: &Workspace) -> Outcome {
+    let interpreter = match python::environment(workspace, "units", &[IMPORTER]) {
+        Ok(interpreter) => interpreter,
+        Err(message) => return Outcome::Skipped(format!("{IMPORTER} cannot be installed: {message}")),
+    };
+    let program = match book::build_program(workspace) {
+        Ok(program) => program,
+        Err(message) => return Outcome::Failed(message),
+    };
+    let mut command = std::process::Command::new(interpreter);
+    command.arg(workspace.root.join("crates/daesy-fmu-library/tests/importer.py")).arg(program);
+    outcome_of(process::run(command.arg(&workspace.root).arg(workspace.scratch("units"))))
 }
 
 #[cfg(test)]

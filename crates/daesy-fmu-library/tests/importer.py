@@ -1,0 +1,288 @@
+"""Exported units in a foreign importer, FMPy: `importer.py PROGRAM ROOT FOLDER`, with the program `daesy`, the folder
+of the workspace, and a folder to write to. Run by `cargo xtask test units`."""
+
+import csv
+import ctypes
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from fmpy import extract, read_model_description, simulate_fmu
+from fmpy.fmi2 import FMU2Model, FMU2Slave
+from fmpy.fmi3 import FMU3Model
+from fmpy.validation import validate_fmu
+
+PROGRAM, ROOT, FOLDER = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+
+# Index 1 to 3, with and without events.
+PROBLEMS = [
+    "amplifier", "akzo_nobel", "andrews_squeezer", "bouncing_ball", "car_axis", "heated_room", "manipulator", "pendulum",
+    "rlc", "slider_crank",
+]
+
+TANK = """model Tank "Two states, an input, events at known times and where a relation changes"
+  parameter Real k(min = 0, unit = "1/s") = 0.5;
+  parameter Real twice = 2*k;
+  parameter Integer n = 3;
+  input Real u(start = 1);
+  output Real y;
+  output Integer count(start = 0, fixed = true);
+  output Boolean high;
+  Real x(start = 2, fixed = true);
+  Real z(start = 0, fixed = true);
+equation
+  der(x) = -k*x + u + (if time >= 1.25 then 1 else 0);
+  der(z) = x^2 - twice*z;
+  y = x*z + u;
+  high = z > 2;
+  when high then
+    count = pre(count) + n;
+  end when;
+  annotation (experiment(StopTime = 4));
+end Tank;
+"""
+
+
+def export(model, name, *options):
+    unit = FOLDER / name
+    done = subprocess.run([PROGRAM, "export", str(model), "-o", str(unit), *options], capture_output=True, text=True)
+    assert done.returncode == 0, (model, done.stderr)
+    return str(unit)
+
+
+def simulate(model, *options):
+    """Names and rows as the program itself simulates."""
+    table = FOLDER / "table.csv"
+    done = subprocess.run([PROGRAM, "simulate", str(model), "-o", str(table), *options], capture_output=True, text=True)
+    assert done.returncode == 0, (model, done.stderr)
+    with open(table, newline="") as file:
+        head, *rows = csv.reader(file)
+    return head, np.array(rows, dtype=float)
+
+
+def compare(model, name, tolerances, **settings):
+    """Compares values at the end, relative to the largest value on the way, by version and kind."""
+    head, rows = simulate(model)
+    for fmi in ("2", "3"):
+        unit = export(model, f"{name}{fmi}.fmu", "--fmi", fmi)
+        assert validate_fmu(unit) == [], validate_fmu(unit)
+        states = [unknown.variable.derivative.name for unknown in read_model_description(unit).derivatives]
+        states = [state for state in states if state in head]
+        for kind, tolerance in tolerances.items():
+            accuracy = {"relative_tolerance": 1e-8} if kind == "ModelExchange" else {}
+            result = simulate_fmu(
+                unit, fmi_type=kind, start_time=rows[0, 0], stop_time=rows[-1, 0], output=states,
+                output_interval=(rows[-1, 0] - rows[0, 0]) / 200, **accuracy, **settings,
+            )
+            assert result["time"][-1] == rows[-1, 0]
+            for state in states:
+                own = rows[:, head.index(state)]
+                error = abs(result[state][-1] - own[-1]) / max(np.abs(own).max(), 1e-3)
+                assert error < tolerance, (name, fmi, kind, state, error)
+
+
+def problems():
+    for name in PROBLEMS:
+        compare(ROOT / "problems" / name / "model.mo", name, {"ModelExchange": 1e-2, "CoSimulation": 1e-4})
+
+
+def constraints_hold_with_a_poor_solver():
+    """Euler's method on a pendulum of index 3: its length stays, to rounding."""
+    model = FOLDER / "swing.mo"
+    model.write_text("""model Swing
+  Real x(start = 1, fixed = true), y(start = 0), vx, vy(start = 0, fixed = true), f;
+equation
+  der(x) = vx; der(y) = vy; der(vx) = -f*x; der(vy) = -f*y - 9.81; x^2 + y^2 = 1;
+  annotation (experiment(StopTime = 5));
+end Swing;
+""")
+    for fmi in ("2", "3"):
+        unit = export(model, f"swing{fmi}.fmu", "--fmi", fmi)
+        result = simulate_fmu(unit, fmi_type="ModelExchange", solver="Euler", step_size=1e-3, stop_time=5.0,
+                              output_interval=1e-2, output=["x", "y", "vx", "vy"])
+        assert np.abs(result["x"] ** 2 + result["y"] ** 2 - 1).max() < 1e-12
+        assert np.abs(result["x"] * result["vx"] + result["y"] * result["vy"]).max() < 1e-11
+
+
+def inputs_parameters_and_start_values():
+    model = FOLDER / "tank.mo"
+    model.write_text(TANK)
+    compare(model, "tank", {"ModelExchange": 1e-6, "CoSimulation": 1e-6})
+    head, rows = simulate(model, "--set", "k=0.25")
+    for fmi in ("2", "3"):
+        for kind in ("ModelExchange", "CoSimulation"):
+            unit = export(model, f"tank{fmi}.fmu", "--fmi", fmi)
+            settings = {"fmi_type": kind, "relative_tolerance": 1e-9, "stop_time": 4.0, "output_interval": 0.02}
+            outputs = ["x", "z", "y", "count", "high"]
+            result = simulate_fmu(unit, start_values={"k": 0.25}, output=outputs, **settings)
+            for name in outputs:
+                assert abs(result[name][-1] - rows[-1, head.index(name)]) < 1e-5, (fmi, kind, name)
+            # x' = -k x + u with another start and a ramp from outside: known in closed form.
+            ramp = np.array([(0.0, 0.0), (1.0, 1.0)], dtype=[("time", float), ("u", float)])
+            settings["stop_time"] = 1.0
+            result = simulate_fmu(unit, start_values={"x": 3.0}, input=ramp, output=["x"], **settings)
+            k = 0.5
+            exact = 3 * np.exp(-k) + 1 / k - (1 - np.exp(-k)) / k**2
+            # FMPy holds the input between its steps.
+            assert abs(result["x"][-1] - exact) < 3e-2, (fmi, kind, result["x"][-1], exact)
+
+
+def instance(kind, unit, description, folder, **options):
+    identifier = (description.coSimulation or description.modelExchange).modelIdentifier
+    token = description.guid if description.fmiVersion == "2.0" else description.instantiationToken
+    return kind(guid=token, unzipDirectory=folder, modelIdentifier=identifier, instanceName="one", **options)
+
+
+def inputs_follow_their_slopes():
+    """x' = -k x + u with u = t, in one step: known in closed form."""
+    unit = export(FOLDER / "tank.mo", "tank2.fmu")
+    description, folder = read_model_description(unit), extract(unit)
+    reference = {variable.name: variable.valueReference for variable in description.modelVariables}
+    fmu = instance(FMU2Slave, unit, description, folder)
+    fmu.instantiate()
+    fmu.setupExperiment(startTime=0.0, tolerance=1e-9)
+    fmu.setReal([reference["x"], reference["u"]], [3.0, 0.0])
+    fmu.enterInitializationMode()
+    fmu.exitInitializationMode()
+    fmu.setRealInputDerivatives([reference["u"]], [1], [1.0])
+    fmu.doStep(currentCommunicationPoint=0.0, communicationStepSize=1.0)
+    k = 0.5
+    exact = 3 * np.exp(-k) + 1 / k - (1 - np.exp(-k)) / k**2
+    found = fmu.getReal([reference["x"], reference["u"]])
+    assert np.allclose(found, [exact, 1.0], rtol=0, atol=1e-8), (found, exact)
+    fmu.terminate()
+    fmu.freeInstance()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def derivatives():
+    model = FOLDER / "tank.mo"
+    for fmi, kind in (("2", FMU2Model), ("3", FMU3Model)):
+        unit = export(model, f"tank{fmi}.fmu", "--fmi", fmi)
+        description, folder = read_model_description(unit), extract(unit)
+        reference = {variable.name: variable.valueReference for variable in description.modelVariables}
+        fmu = instance(kind, unit, description, folder)
+        fmu.instantiate()
+        if fmi == "2":
+            fmu.setupExperiment(startTime=0.0)
+            fmu.enterInitializationMode()
+        else:
+            fmu.enterInitializationMode(startTime=0.0)
+        fmu.exitInitializationMode()
+        # x = 2, z = 0, u = 1, k = 0.5; der(x) = -k x + u, der(z) = x^2 - 2 k z, y = x z + u
+        unknowns = [reference[name] for name in ("der(x)", "der(z)", "y")]
+        knowns = [reference[name] for name in ("x", "z", "u", "k")]
+        exact = np.array([[-0.5, 0, 1, -2], [4, -1, 0, 0], [0, 2, 1, 0]], dtype=float)
+        columns = []
+        for known in knowns:
+            if fmi == "2":
+                columns.append(fmu.getDirectionalDerivative(unknowns, [known], [1.0]))
+            else:
+                columns.append(fmu.getDirectionalDerivative(unknowns=unknowns, knowns=[known], seed=[1.0]))
+        assert np.allclose(np.array(columns).T, exact, rtol=0, atol=1e-14), columns
+        if fmi == "3":
+            for row, unknown in zip(exact, unknowns):
+                adjoint = fmu.getAdjointDerivative(unknowns=[unknown], knowns=knowns, seed=[1.0], nSensitivity=4)
+                assert np.allclose(adjoint, row, rtol=0, atol=1e-14), adjoint
+        fmu.terminate()
+        fmu.freeInstance()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def saved_states_and_two_at_once():
+    one = export(FOLDER / "tank.mo", "tank2.fmu")
+    two = export(ROOT / "problems/bouncing_ball/model.mo", "ball2.fmu")
+    running = []
+    for unit in (one, two):
+        description, folder = read_model_description(unit), extract(unit)
+        fmu = instance(FMU2Slave, unit, description, folder)
+        fmu.instantiate()
+        fmu.setupExperiment(startTime=0.0)
+        fmu.enterInitializationMode()
+        fmu.exitInitializationMode()
+        state = description.derivatives[0].variable.derivative.valueReference
+        running.append((fmu, folder, state))
+    for step in range(10):
+        for fmu, _, _ in running:
+            fmu.doStep(currentCommunicationPoint=0.05 * step, communicationStepSize=0.05)
+    for fmu, folder, state in running:
+        saved = fmu.getFMUstate()
+        data = fmu.serializeFMUstate(saved)
+        fmu.doStep(currentCommunicationPoint=0.5, communicationStepSize=0.25)
+        first = fmu.getReal([state])[0]
+        fmu.setFMUstate(saved)
+        fmu.doStep(currentCommunicationPoint=0.5, communicationStepSize=0.25)
+        assert abs(fmu.getReal([state])[0] - first) < 1e-6 * max(abs(first), 1)
+        again = fmu.deSerializeFMUstate(data)
+        fmu.setFMUstate(again)
+        fmu.doStep(currentCommunicationPoint=0.5, communicationStepSize=0.25)
+        assert abs(fmu.getReal([state])[0] - first) < 1e-6 * max(abs(first), 1)
+        fmu.freeFMUstate(saved)
+        fmu.freeFMUstate(again)
+        fmu.terminate()
+        fmu.freeInstance()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def memory():
+    for line in open("/proc/self/status"):
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def instances_leave_nothing():
+    """Ten thousand instances, initialized, stepped, saved and freed."""
+    unit = export(FOLDER / "tank.mo", "tank2.fmu")
+    description, folder = read_model_description(unit), extract(unit)
+    before = 0
+    fmu = instance(FMU2Slave, unit, description, folder)
+    for count in range(10_000):
+        if count == 1000:
+            before = memory()
+        fmu.instantiate()
+        if count % 10 == 0:
+            fmu.setupExperiment(startTime=0.0)
+            fmu.enterInitializationMode()
+            fmu.exitInitializationMode()
+            fmu.doStep(currentCommunicationPoint=0.0, communicationStepSize=0.1)
+            fmu.freeFMUstate(fmu.getFMUstate())
+        fmu.fmi2FreeInstance(fmu.component)
+    assert memory() - before < 2_000_000, (before, memory())
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def another_model_is_refused():
+    unit = export(FOLDER / "tank.mo", "tank2.fmu")
+    description, folder = read_model_description(unit), extract(unit)
+    fmu = FMU2Slave(guid="{0}", unzipDirectory=folder, modelIdentifier=description.coSimulation.modelIdentifier,
+                    instanceName="one")
+    try:
+        fmu.instantiate()
+    except Exception:
+        pass
+    else:
+        raise AssertionError("a unit was instantiated under the name of another")
+    library = ctypes.CDLL(str(next(Path(folder).glob("binaries/*/*.so"))))
+    # Null is refused, not followed.
+    assert library.fmi2GetReal(None, None, ctypes.c_size_t(1), None) == 3
+    assert library.fmi3DoStep(None, ctypes.c_double(0), ctypes.c_double(1), False, None, None, None, None) == 3
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for check in (
+        inputs_parameters_and_start_values,
+        constraints_hold_with_a_poor_solver,
+        inputs_follow_their_slopes,
+        derivatives,
+        saved_states_and_two_at_once,
+        another_model_is_refused,
+        instances_leave_nothing,
+        problems,
+    ):
+        check()
+        print(f"{check.__name__.replace('_', ' ')}: ok", flush=True)
