@@ -469,6 +469,16 @@ class Identification(Result):
         return {entry["name"]: entry["std_error"] for entry in self.parameters}
 
     @property
+    def covariance(self) -> np.ndarray:
+        """Covariance of the estimates in the order of :attr:`parameters`; NaN where there is none."""
+        return np.array(self.document["covariance"], dtype=float).reshape(len(self.parameters), len(self.parameters))
+
+    @property
+    def correlation(self) -> np.ndarray:
+        """Correlations of the estimates in the order of :attr:`parameters`; NaN where there are none."""
+        return np.array(self.document["correlation"], dtype=float).reshape(len(self.parameters), len(self.parameters))
+
+    @property
     def converged(self) -> bool:
         """Whether the search ended at a minimum."""
         return bool(self.document["converged"])

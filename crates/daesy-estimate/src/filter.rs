@@ -186,8 +186,8 @@ pub(crate) struct RunSums {
     pub gradient: Vec<f64>,
     /// Over parameters and unknown start directions.
     pub information: Mat<f64>,
-    /// Sum of products of the scores of all samples.
-    pub score_products: Mat<f64>,
+    /// The scores of all samples that have some, `[sample][unknown]`.
+    pub scores: Vec<f64>,
     /// `sum of E^T E / s` and `sum of E^T e / s`.
     pub normal_matrix: Mat<f64>,
     pub normal_vector: Vec<f64>,
@@ -400,7 +400,7 @@ fn run_inlined(
         n_redundant: 0,
         gradient: vec![0.0; lanes],
         information: Mat::zeros(lanes + q, lanes + q),
-        score_products: Mat::zeros(lanes, lanes),
+        scores: Vec::new(),
         normal_matrix: Mat::zeros(q, q),
         normal_vector: vec![0.0; q],
         d_normal_matrix: vec![Mat::zeros(q, q); state.d_columns.len()],
@@ -651,12 +651,8 @@ fn run_inlined(
             }
         }
         if has_score {
-            for a in 0..lanes {
-                sums.gradient[a] += score[a];
-                for b in 0..lanes {
-                    sums.score_products[(a, b)] += score[a] * score[b];
-                }
-            }
+            sums.gradient.iter_mut().zip(&score).for_each(|(sum, slope)| *sum += slope);
+            sums.scores.extend_from_slice(&score);
         }
         // On to the next sample.
         let end = experiment.segment_of.get(sample + 1).copied().unwrap_or(segment);

@@ -16,6 +16,7 @@ pub mod pem;
 pub mod profile;
 pub mod residual;
 mod sample;
+pub mod scores;
 pub mod search;
 mod seen_start;
 mod smooth;

@@ -23,6 +23,7 @@ use crate::filter::{
 };
 use crate::free_start::FreeProjector;
 use crate::kernel::{flat, semidefinite_factor};
+use crate::scores::ScoreSeries;
 use crate::search::{Expansion, Objective};
 use crate::seen_start::{Present, SeenStart};
 use crate::start::{StartInputs, StartJet, StartModel, StartPlan};
@@ -65,8 +66,8 @@ pub struct LikelihoodExpansion {
     pub gradient: Vec<f64>,
     /// Information matrix of the unknowns.
     pub information: Mat<f64>,
-    /// Sum of products of the scores of single samples.
-    pub score_products: Mat<f64>,
+    /// Scores of single samples by experiment.
+    pub scores: ScoreSeries,
 }
 
 /// A model at some parameters, ready for the filter.
@@ -324,7 +325,7 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         let mut total = LikelihoodValue { log_likelihood: 0.0, n_counted: 0, n_redundant: 0, start: Vec::new() };
         let mut gradient = vec![0.0; p];
         let mut information = Mat::zeros(p, p);
-        let mut score_products = Mat::zeros(p, p);
+        let mut scores = ScoreSeries { n_unknown: p, experiments: Vec::new() };
         for (at, start) in assembled.starts.iter().enumerate() {
             let q = start.value.directions.ncols();
             let options = RunOptions {
@@ -359,10 +360,10 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
                 sums
             };
             gradient.iter_mut().zip(&sums.gradient).for_each(|(sum, slope)| *sum += slope);
-            score_products += &sums.score_products;
             information += eliminated(&sums.information, p);
+            scores.experiments.push(sums.scores);
         }
-        Ok(LikelihoodExpansion { value: finish(total)?, gradient, information, score_products })
+        Ok(LikelihoodExpansion { value: finish(total)?, gradient, information, scores })
     }
 
     /// One-step predictions of all experiments, with estimated starts where there are some.

@@ -3,6 +3,7 @@
 use faer::Mat;
 
 use crate::chi_square::NORMAL_95;
+use crate::scores::ScoreSeries;
 use crate::search::{Bound, Expansion, Objective};
 
 /// Uncertainty of the estimates.
@@ -10,8 +11,11 @@ use crate::search::{Bound, Expansion, Objective};
 pub struct Uncertainty {
     /// Inverse of the information on the directions that data determine; zero rows for variables at a bound.
     pub covariance: Mat<f64>,
-    /// The sandwich form `I^-1 J I^-1` with the products `J` of scores: right also when the model is not [@white1982].
+    /// The sandwich form `I^-1 V I^-1` with the products `V` of scores: right also when the model is not [@white1982].
     pub robust_covariance: Mat<f64>,
+    /// Whether the products of scores are not what the information promises, so that only the sandwich form holds; see
+    /// [`Uncertainty::new`].
+    pub fails_information_equality: bool,
     /// Standard deviations; infinite where a flat direction takes part, NaN at a bound.
     pub std: Vec<f64>,
     /// Standard deviations of the sandwich form.
@@ -29,10 +33,40 @@ const FLAT_RELATIVE: f64 = 1e-13;
 /// Information in nominal units below which a change by a thousand nominal values would not be noticed.
 const FLAT_ABSOLUTE: f64 = 1e-6;
 
+/// Variances that differ by less than this factor are taken as equal.
+const EQUAL_WITHIN: f64 = 1.5;
+
+/// Standard deviations by which variances must differ to differ for certain: one of a thousand normal numbers is as far
+/// off.
+const CERTAIN: f64 = 3.3;
+
+/// What the uncertainty of estimates follows from.
+#[derive(Clone, Copy, Debug)]
+pub struct Certainty<'a> {
+    /// Information of the data about the unknowns.
+    pub information: &'a Mat<f64>,
+    /// Scores of the samples.
+    pub scores: &'a ScoreSeries,
+    /// Precision of the prior of every unknown; zero or left out where there is none.
+    pub prior_precision: &'a [f64],
+    /// Typical sizes of the unknowns.
+    pub sizes: &'a [f64],
+    /// The bounds they are at.
+    pub at_bound: &'a [Option<Bound>],
+}
+
 impl Uncertainty {
-    /// From the information matrix and the products of scores at an estimate.
+    /// The uncertainty at an estimate. With priors of precision P (a diagonal), the information is I + P, and the
+    /// sandwich `(I + P)^-1 (V + P) (I + P)^-1`.
+    ///
+    /// The information equality V = I fails where, for the estimate of some unknown, the variances by V and by I differ
+    /// by more than a factor of [`EQUAL_WITHIN`] and by more than [`CERTAIN`] standard deviations of the former.
     #[must_use]
-    pub fn new(information: &Mat<f64>, score_products: &Mat<f64>, sizes: &[f64], at_bound: &[Option<Bound>]) -> Self {
+    pub fn new(given: &Certainty<'_>) -> Self {
+        let Certainty { information, scores, prior_precision, sizes, at_bound } = *given;
+        let information = Mat::from_fn(sizes.len(), sizes.len(), |i, j| {
+            information[(i, j)] + if i == j { prior_precision.get(i).copied().unwrap_or(0.0) } else { 0.0 }
+        });
         let n = sizes.len();
         let free: Vec<usize> = (0..n).filter(|&i| at_bound[i].is_none()).collect();
         let k = free.len();
@@ -78,7 +112,22 @@ impl Uncertainty {
                 }
             }
         }
-        let robust = &inverse * score_products * &inverse;
+        let products = scores.long_run_products(sizes);
+        let meat = Mat::from_fn(n, n, |i, j| {
+            products[(i, j)] + if i == j { prior_precision.get(i).copied().unwrap_or(0.0) } else { 0.0 }
+        });
+        let robust = &inverse * &meat * &inverse;
+        let prior = |i: usize| prior_precision.get(i).copied().unwrap_or(0.0);
+        let fails = |i: usize| {
+            let weights: Vec<f64> = (0..n).map(|j| inverse[(i, j)]).collect();
+            let by_prior: f64 = (0..n).map(|j| weights[j].powi(2) * prior(j)).sum();
+            let (promised, found) = (inverse[(i, i)] - by_prior, scores.variance(&weights, sizes));
+            let ratio = found.value / promised;
+            promised > 0.0
+                && (ratio > EQUAL_WITHIN || ratio < 1.0 / EQUAL_WITHIN)
+                && (found.value - promised).abs() > CERTAIN * found.uncertainty
+        };
+        let fails_information_equality = free.iter().any(|&i| !is_open[i] && fails(i));
         let std = |matrix: &Mat<f64>| -> Vec<f64> {
             (0..n)
                 .map(|i| match at_bound[i] {
@@ -93,6 +142,7 @@ impl Uncertainty {
             robust_std: std(&robust),
             covariance: inverse,
             robust_covariance: robust,
+            fails_information_equality,
             rank,
             flat_directions: separate_directions(kernel, sizes),
         }
@@ -197,6 +247,39 @@ mod tests {
     use crate::profile::{ProfileQuestion, profile_interval};
     use crate::search::{SearchOptions, SearchSpace};
 
+    /// The uncertainty where products of scores are the information: two scores for each of its eigenvectors.
+    fn certain(h: &Mat<f64>, sizes: &[f64], at_bound: &[Option<Bound>]) -> Uncertainty {
+        let eigen = h.self_adjoint_eigen(faer::Side::Lower).unwrap();
+        let score = |at: usize, i: usize| eigen.U()[(i, at)] * eigen.S().column_vector()[at].max(0.0).sqrt();
+        let scores = (0..2).flat_map(|at| [score(at, 0), score(at, 1)]).collect();
+        let scores = ScoreSeries { n_unknown: 2, experiments: vec![scores] };
+        Uncertainty::new(&Certainty { information: h, scores: &scores, prior_precision: &[], sizes, at_bound })
+    }
+
+    #[test]
+    fn scores_that_are_larger_than_the_information_says_are_noticed() {
+        let mut rng = fastrand::Rng::with_seed(9);
+        let mut fails = |size: f64| {
+            let score = |_| size * ((0..12).map(|_| rng.f64()).sum::<f64>() - 6.0);
+            let scores = ScoreSeries { n_unknown: 1, experiments: vec![(0..200).map(score).collect()] };
+            let information = Mat::from_fn(1, 1, |_, _| 200.0);
+            let (sizes, at_bound) = ([1.0], [None]);
+            let found = Uncertainty::new(&Certainty {
+                information: &information,
+                scores: &scores,
+                prior_precision: &[],
+                sizes: &sizes,
+                at_bound: &at_bound,
+            });
+            (found.fails_information_equality, found.robust_std[0] / found.std[0])
+        };
+        let n_false = (0..500).filter(|_| fails(1.0).0).count();
+        assert!(n_false <= 2, "{n_false} of 500");
+        let (is_noticed, ratio) = fails(10.0);
+        assert!(is_noticed && (ratio - 10.0).abs() < 2.0, "{ratio}");
+        assert!(fails(0.1).0);
+    }
+
     struct Quadratic(Mat<f64>);
 
     impl Objective for Quadratic {
@@ -219,7 +302,7 @@ mod tests {
     fn profiles_of_a_quadratic_are_its_normal_intervals() {
         let h = Mat::from_fn(2, 2, |i, j| [[4.0, 1.5], [1.5, 1.0]][i][j]);
         let space = SearchSpace { lower: vec![-10.0; 2], upper: vec![10.0; 2], nominal: vec![1.0; 2] };
-        let found = Uncertainty::new(&h, &h, &[1.0, 1.0], &[None, None]);
+        let found = certain(&h, &[1.0, 1.0], &[None, None]);
         assert_eq!(found.rank, 2);
         for at in 0..2 {
             let options = SearchOptions { absolute: 1e-12, ..SearchOptions::default() };
@@ -244,14 +327,14 @@ mod tests {
         // Only the difference of the two is seen, in units of 1 and 100.
         let (a, b) = (1.0, -0.01);
         let h = Mat::from_fn(2, 2, |i, j| 50.0 * [a, b][i] * [a, b][j]);
-        let found = Uncertainty::new(&h, &h, &[1.0, 100.0], &[None, None]);
+        let found = certain(&h, &[1.0, 100.0], &[None, None]);
         assert_eq!(found.rank, 1);
         // In their own units: one of the first is a hundred of the second.
         let direction = &found.flat_directions[0];
         assert!((direction[1] / direction[0] - 100.0).abs() < 1e-4, "{direction:?}");
         assert!(found.std.iter().all(|std| std.is_infinite()));
         // A variable at its bound has no deviation, the others are as if it were known.
-        let found = Uncertainty::new(&h, &h, &[1.0, 100.0], &[None, Some(Bound::Lower)]);
+        let found = certain(&h, &[1.0, 100.0], &[None, Some(Bound::Lower)]);
         assert!(found.std[1].is_nan() && (found.std[0] - 50f64.sqrt().recip()).abs() < 1e-12);
     }
 

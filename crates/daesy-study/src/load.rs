@@ -517,22 +517,20 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
             None => findings.push(unknown_name(flat, name, span, "variable", is_unknown)),
         }
     }
-    for random in &study.random {
-        match flat.find(&random.name) {
+    let joined = study.joint.iter().flat_map(|joint| joint.names.iter().map(|name| (&name.name, name.span)));
+    for (name, span) in study.random.iter().map(|random| (&random.name, random.span)).chain(joined) {
+        match flat.find(name) {
             Some(var) if is_computed_at_start(flat, var) || flat.variables[var.index()].is_final => {
                 let message = format!(
-                    "the model determines `{}` (`final`, or `fixed = false` with an initial equation): it cannot be random",
-                    random.name
+                    "the model determines `{name}` (`final`, or `fixed = false` with an initial equation): it cannot be random"
                 );
-                let finding = Finding::error("computed-parameter", random.span, message).with_names([&random.name]);
+                let finding = Finding::error("computed-parameter", span, message).with_names([name]);
                 findings
                     .push(finding.with_help("make what determines it random, or take back `final` or `fixed = false`"));
             }
             Some(var) if flat.variables[var.index()].kind == VariableKind::Parameter => {}
-            Some(_) => findings.push(not_a(flat, &random.name, random.span, "parameter")),
-            None => findings.push(unknown_name(flat, &random.name, random.span, "parameter", |kind| {
-                kind == VariableKind::Parameter
-            })),
+            Some(_) => findings.push(not_a(flat, name, span, "parameter")),
+            None => findings.push(unknown_name(flat, name, span, "parameter", |kind| kind == VariableKind::Parameter)),
         }
     }
     for value in &study.initial.values {

@@ -92,6 +92,7 @@ pub struct PredictionStudy {
     signals: Vec<u32>,
     slots: Vec<usize>,
     accuracies: Vec<Accuracy>,
+    noise_scales: Vec<bool>,
 }
 
 /// How accurate a measurement is.
@@ -235,6 +236,7 @@ impl PredictionStudy {
             signals,
             slots,
             accuracies,
+            noise_scales: problem.motion_depends_on(loaded).iter().map(|moves| !moves).collect(),
             system,
         })
     }
@@ -248,6 +250,12 @@ impl PredictionStudy {
     #[must_use]
     pub fn start(&self) -> Vec<f64> {
         self.unknowns.iter().map(|unknown| unknown.start).collect()
+    }
+
+    /// Whether only disturbances and measurement errors depend on an unknown.
+    #[must_use]
+    pub fn is_noise_scale(&self, unknown: usize) -> bool {
+        self.noise_scales[unknown]
     }
 
     /// The prediction problem, the method chosen at a point.
@@ -333,12 +341,13 @@ impl PredictionStudy {
         watch: &Watch,
     ) -> Result<Vec<Vec<Vec<f64>>>, PointRefusal> {
         let settings = PredictionSettings { seed, is_antithetic: false, ..self.settings.clone() };
+        let variances = self.variances(theta)?;
         let mut sets = self.problem(settings, theta)?.realize(theta, n_sets, watch)?;
         for (set, experiments) in sets.iter_mut().enumerate() {
             for (experiment, values) in experiments.iter_mut().enumerate() {
                 let n_outputs = self.measured.len();
                 for (at, value) in values.iter_mut().enumerate() {
-                    let Some(variance) = self.measured[at % n_outputs].variance else { continue };
+                    let variance = variances[at % n_outputs];
                     let draw = Draw {
                         key: philox::key(seed),
                         step: (at / n_outputs) as u32,
@@ -672,6 +681,29 @@ fn refuse_unknown_inputs(loaded: &Loaded, study: &Study, problem: &Problem) -> R
         }
     }
     if findings.is_empty() { Ok(()) } else { Err(findings) }
+}
+
+/// The first sample that is not on the grid of the disturbances, which filters step along.
+///
+/// # Errors
+/// As [`PredictionStudy::new`] for the step of the grid.
+pub fn sample_off_grid(study: &Study, problem: &Problem) -> Result<Option<f64>, Failure> {
+    let n_outputs = problem.measured.len();
+    for record in &problem.records {
+        let rows = record.data.times.iter().zip(record.measured.chunks(n_outputs));
+        let is_sample =
+            |(time, values): &(&f64, &[f64])| **time >= record.start && values.iter().any(|value| value.is_finite());
+        let samples: Vec<f64> = rows.filter(is_sample).map(|(time, _)| *time).collect();
+        let step = noise_step(study, &samples)?;
+        let is_off = |time: &f64| {
+            let position = (time - record.start) / step;
+            (position - position.round()).abs() > 1e-6
+        };
+        if let Some(time) = samples.into_iter().find(is_off) {
+            return Ok(Some(time));
+        }
+    }
+    Ok(None)
 }
 
 fn read_experiments(

@@ -5,7 +5,7 @@
 
 use daesy_estimate::search::SearchSpace;
 use daesy_graph::finding::{Finding, nearest};
-use daesy_graph::flat::{FlatDae, VariableKind};
+use daesy_graph::flat::{FlatDae, VariableKind, WhenAction};
 use daesy_graph::{ExprId, Graph, Leaf, LinearExtractor, Reach, Span, VarId};
 use daesy_structure::linearize::{LinearKind, LinearModel, parameter_values};
 
@@ -13,9 +13,9 @@ use crate::data::Data;
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::linear_study::with_computed;
-use crate::load::Loaded;
+use crate::load::{Loaded, quantity_expression};
 use crate::prepare::{start_time, study_number};
-use crate::study::{InitialMode, Measurement, Named, Quantity, Study};
+use crate::study::{InitialMode, InputSource, Measurement, Named, Quantity, Study};
 
 /// An unknown of a study.
 #[derive(Clone, PartialEq, Debug)]
@@ -123,6 +123,12 @@ impl Problem {
         self.unknowns.iter().map(|unknown| unknown.var).collect()
     }
 
+    /// Which unknowns the model's motion depends on; the others are sizes of disturbances and measurement errors.
+    #[must_use]
+    pub fn motion_depends_on(&self, loaded: &Loaded) -> Vec<bool> {
+        self.unknowns.iter().map(|unknown| moves(loaded, unknown.var)).collect()
+    }
+
     /// The number of measured values that count.
     #[must_use]
     pub fn n_samples(&self) -> usize {
@@ -132,6 +138,62 @@ impl Problem {
         };
         self.records.iter().map(counted).sum()
     }
+}
+
+/// Whether equations, start values or known inputs depend on a parameter, directly or through other parameters.
+fn moves(loaded: &Loaded, var: VarId) -> bool {
+    let flat = &loaded.flat;
+    let mut is_reached = vec![false; flat.variables.len()];
+    is_reached[var.index()] = true;
+    let mut reach = Reach::new();
+    loop {
+        let follows = |at: &usize| !is_reached[*at] && flat.variables[*at].binding.is_some();
+        let next = (0..flat.variables.len()).filter(follows).find(|&at| {
+            let meant = |leaf| matches!(leaf, Leaf::Var { var, .. } if is_reached[var.index()]);
+            flat.variables[at].binding.is_some_and(|binding| reach.depends_on(&flat.graph, binding, meant))
+        });
+        match next {
+            Some(at) => is_reached[at] = true,
+            None => break,
+        }
+    }
+    let is_meant = |leaf: Leaf| matches!(leaf, Leaf::Var { var, .. } if is_reached[var.index()]);
+    let equations = flat.equations.iter().chain(&flat.initial_equations);
+    let mut exprs: Vec<ExprId> = equations.flat_map(|equation| [equation.lhs, equation.rhs]).collect();
+    exprs.extend(flat.variables.iter().filter_map(|variable| variable.start));
+    for branch in flat.when_clauses.iter().flat_map(|clause| &clause.branches) {
+        exprs.extend(&branch.conditions);
+        exprs.extend(branch.actions.iter().filter_map(|action| match action {
+            WhenAction::Assign { value, .. } | WhenAction::Reinit { value, .. } => Some(*value),
+            _ => None,
+        }));
+    }
+    if exprs.into_iter().any(|expr| reach.depends_on(&flat.graph, expr, is_meant)) {
+        return true;
+    }
+    let mut graph = Graph::default();
+    let inputs = loaded.study.iter().flat_map(|study| &study.inputs);
+    let expressions = inputs.filter_map(|input| match &input.item {
+        InputSource::Expression { expression, .. } => quantity_expression(&mut graph, &flat.variables, expression).ok(),
+        _ => None,
+    });
+    let expressions: Vec<ExprId> = expressions.collect();
+    expressions.into_iter().any(|expr| reach.depends_on(&graph, expr, is_meant))
+}
+
+/// The first measurement whose accuracy depends on an unknown.
+#[must_use]
+pub fn unknown_accuracy<'s>(loaded: &Loaded, study: &'s Study, unknowns: &[Unknown]) -> Option<&'s str> {
+    let mut graph = Graph::default();
+    let mut reach = Reach::new();
+    let is_unknown = |leaf: Leaf| matches!(leaf, Leaf::Var { var, .. } if unknowns.iter().any(|it| it.var == var));
+    let mut depends = |quantity: &Quantity| {
+        let expr = quantity_expression(&mut graph, &loaded.flat.variables, quantity);
+        expr.is_ok_and(|expr| reach.depends_on(&graph, expr, is_unknown))
+    };
+    let mut signals = study.measurements.iter();
+    let found = signals.find(|signal| signal.item.std.iter().chain(&signal.item.variance).any(&mut depends));
+    found.map(|signal| signal.name.as_str())
 }
 
 /// The study, without which there is no question.

@@ -291,6 +291,21 @@ pub struct RandomParameter {
     pub samples: Option<SampleSource>,
 }
 
+/// `[random.joint]`: correlated normal parameters.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JointRandom {
+    /// The parameters.
+    pub names: Vec<Named<()>>,
+    /// Their means.
+    pub mean: Vec<f64>,
+    /// Their covariance.
+    pub covariance: Vec<Vec<f64>>,
+    /// A lower triangular L with covariance = L L'.
+    pub factor: Vec<Vec<f64>>,
+    /// Place of the section.
+    pub span: Span,
+}
+
 /// Samples of a random parameter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SampleSource {
@@ -411,6 +426,8 @@ pub struct Study {
     pub initial: Initial,
     /// Random parameters.
     pub random: Vec<Named<RandomParameter>>,
+    /// Correlated ones.
+    pub joint: Option<JointRandom>,
     /// Simulation.
     pub simulate: SimulateOptions,
     /// Identification.

@@ -17,7 +17,7 @@ use daesy_estimate::chi_square::chi_square_tail;
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::likelihood::Likelihood;
 use daesy_estimate::search::{SearchEnd, SearchOptions, minimize};
-use daesy_estimate::uncertainty::{Uncertainty, normal_interval};
+use daesy_estimate::uncertainty::{Certainty, Uncertainty, normal_interval};
 use study::Record;
 
 /// The fits of each data set.
@@ -58,7 +58,13 @@ fn fit(study: &LinearStudy, start: &[f64], has_scale: bool) -> Option<Outcome> {
         information = &information * faer::Scale(expansion.value.n_counted as f64 / squares);
     }
     let sizes: Vec<f64> = found.theta.iter().map(|value| value.abs().max(1e-9)).collect();
-    let uncertainty = Uncertainty::new(&information, &expansion.score_products, &sizes, &found.at_bound);
+    let uncertainty = Uncertainty::new(&Certainty {
+        information: &information,
+        scores: &expansion.scores,
+        prior_precision: &[],
+        sizes: &sizes,
+        at_bound: &found.at_bound,
+    });
     Some(Outcome { estimate: found.theta, std: uncertainty.std, has_converged: found.end == SearchEnd::Converged })
 }
 

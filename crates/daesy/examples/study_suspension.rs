@@ -12,7 +12,7 @@ use daesy::source::{Place, Source};
 use daesy::table::Table;
 use daesy_estimate::pem::{FilterKind, FilterLikelihood};
 use daesy_estimate::search::{SearchOptions, minimize};
-use daesy_estimate::uncertainty::Uncertainty;
+use daesy_estimate::uncertainty::{Certainty, Uncertainty};
 use daesy_system::Watch;
 
 const N_SAMPLES: usize = 800;
@@ -70,8 +70,13 @@ fn main() {
         let found = minimize(&mut likelihood(), &study.start(), &study.space, &options, &mut |_| {})
             .expect("the start has a likelihood");
         let expansion = likelihood().expansion(&found.theta).expect("the estimate has a likelihood");
-        let errors =
-            Uncertainty::new(&expansion.information, &expansion.score_products, &study.space.nominal, &found.at_bound);
+        let errors = Uncertainty::new(&Certainty {
+            information: &expansion.information,
+            scores: &expansion.scores,
+            prior_precision: &[],
+            sizes: &study.space.nominal,
+            at_bound: &found.at_bound,
+        });
         let mut line = format!("data set {}:", at + 1);
         for i in 0..5 {
             let is_covered = (found.theta[i] - TRUTH[i]).abs() <= 1.959_964 * errors.std[i];

@@ -5,6 +5,7 @@
 //! ([`filtered`]). The result is the same for all methods.
 
 mod caveats;
+mod certainty;
 mod far;
 pub mod filtered;
 pub mod ml;
@@ -27,7 +28,8 @@ use crate::failure::Failure;
 use crate::linear_study::{LinearStudy, SignalsWanted};
 use crate::linearize::LinearModel;
 use crate::load::Loaded;
-use crate::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
+use crate::prediction_study::sample_off_grid;
+use crate::problem::{Linearity, Problem, refuse_unsaid_accuracy, says_accuracy, study_of, unknown_accuracy};
 use crate::study::Study;
 use crate::table::Table;
 use daesy_graph::finding::Finding;
@@ -97,6 +99,8 @@ pub struct ParameterEstimate {
     pub start: f64,
     /// The bound it is at.
     pub at_bound: Option<Bound>,
+    /// Whether the model's motion depends on it; else it is the size of a disturbance or error.
+    pub moves_model: bool,
 }
 
 /// What data say about the unknowns together.
@@ -164,12 +168,18 @@ pub struct Identification {
     pub model: String,
     /// How they were found.
     pub method: Method,
+    /// Why in this way.
+    pub method_reason: String,
     /// Whether the search arrived.
     pub converged: bool,
     /// Its steps.
     pub iterations: usize,
     /// The parameters.
     pub parameters: Vec<ParameterEstimate>,
+    /// Covariance of the estimates, in the order of the parameters; NaN at a bound and where data do not determine one.
+    pub covariance: Vec<Vec<f64>>,
+    /// Why standard errors and covariance are robust ones, if they are.
+    pub robust_reason: Option<String>,
     /// What was minimized: the negative log-likelihood, or the mean of squared errors.
     pub cost: f64,
     /// With the constants of `2 pi`; where the method has one.
@@ -195,6 +205,8 @@ pub struct Identification {
     pub starts: Vec<StartOutcome>,
     /// Start values that were estimated, by experiment.
     pub initial: Vec<Vec<(String, f64)>>,
+    /// How a filter fails its own check on data that the model makes, if it does.
+    pub filter_failure: Option<String>,
     /// What the result rests on where the likelihood of a nonlinear model is approximated.
     pub approximation: Option<String>,
     /// What is to be told about it.
@@ -203,6 +215,12 @@ pub struct Identification {
 
 /// Told about every step of a search.
 pub type ProgressLine<'a> = dyn FnMut(&str) + 'a;
+
+/// Why a method was taken: somebody wanted it.
+const ASKED: &str = "it was asked for";
+
+/// Why the likelihood of a linear model was taken.
+const LINEAR: &str = "the model is linear in its variables";
 
 /// How a question about data is answered.
 pub(crate) enum Route {
@@ -216,6 +234,37 @@ pub(crate) enum Route {
 
 /// The way that suits a problem and what is asked: the method of the command line, else that of the study.
 pub(crate) fn route(loaded: &Loaded, problem: &Problem, method: Option<&str>) -> Result<Route, Failure> {
+    reasoned_route(loaded, problem, method).map(|(route, _)| route)
+}
+
+/// The route of a nonlinear model where nobody asks for a method: the likelihood of a filter where something is random
+/// besides measurement errors of known size, output errors where nothing is, and prediction errors of ensembles where
+/// there is no filter.
+fn automatic(loaded: &Loaded, problem: &Problem, study: &Study) -> Result<(Route, String), Failure> {
+    let unknown_accuracy = unknown_accuracy(loaded, study, &problem.unknowns);
+    let unsaid = study.measurements.iter().find(|signal| !says_accuracy(signal));
+    let disturbance = study.disturbances.first().map(|disturbance| disturbance.name.as_str());
+    let cause = match (disturbance, unknown_accuracy) {
+        (None, None) => {
+            let reason = "the model is not linear, and nothing but errors of measurement is random".to_owned();
+            return Ok((Route::Ensembles(Method::OutputError), reason));
+        }
+        (Some(name), _) => format!("the model is not linear, and the disturbance `{name}` acts in it"),
+        (None, Some(name)) => format!("the model is not linear, and the accuracy of `{name}` is unknown"),
+    };
+    if let Some(signal) = unsaid {
+        let reason = format!("{cause}; the likelihood of a filter needs the accuracy of `{}`", signal.name);
+        return Ok((Route::Ensembles(Method::PredictionError), reason));
+    }
+    if let Some(time) = sample_off_grid(study, problem)? {
+        let reason = format!("{cause}; a filter needs samples on the grid of `noise_step`, and t = {time} is not");
+        return Ok((Route::Ensembles(Method::PredictionError), reason));
+    }
+    Ok((Route::Filter, cause))
+}
+
+/// The route with its reason.
+fn reasoned_route(loaded: &Loaded, problem: &Problem, method: Option<&str>) -> Result<(Route, String), Failure> {
     let study = study_of(loaded)?;
     let asked = method.or(study.identify.method.as_deref()).unwrap_or("auto");
     if !["auto", "ml", "pem", "output-error"].contains(&asked) {
@@ -225,7 +274,7 @@ pub(crate) fn route(loaded: &Loaded, problem: &Problem, method: Option<&str>) ->
     if asked == "ml" {
         refuse_unsaid_accuracy(study)?;
     }
-    let linear = |model: &LinearModel, method: Method| {
+    let linear = |model: &LinearModel, method: Method| -> Result<Route, Failure> {
         if method == Method::MaximumLikelihood {
             refuse_unsaid_accuracy(study)?;
         }
@@ -233,15 +282,16 @@ pub(crate) fn route(loaded: &Loaded, problem: &Problem, method: Option<&str>) ->
         let study = if method == Method::OutputError { study.without_noise(&problem.start()) } else { study };
         Ok(Route::Linear { study: Box::new(study), method })
     };
-    match (asked, &problem.linearity) {
-        ("pem", _) => Ok(Route::Ensembles(Method::PredictionError)),
-        ("output-error", Linearity::Constant(model)) => linear(model, Method::OutputError),
-        (_, Linearity::Constant(model)) => linear(model, Method::MaximumLikelihood),
-        ("output-error", _) => Ok(Route::Ensembles(Method::OutputError)),
-        ("ml", _) => Ok(Route::Filter),
-        _ if study.disturbances.is_empty() => Ok(Route::Ensembles(Method::OutputError)),
-        _ => Ok(Route::Ensembles(Method::PredictionError)),
-    }
+    let route = match (asked, &problem.linearity) {
+        ("pem", _) => Route::Ensembles(Method::PredictionError),
+        ("output-error", Linearity::Constant(model)) => linear(model, Method::OutputError)?,
+        (_, Linearity::Constant(model)) => linear(model, Method::MaximumLikelihood)?,
+        ("output-error", _) => Route::Ensembles(Method::OutputError),
+        ("ml", _) => Route::Filter,
+        _ => return automatic(loaded, problem, study),
+    };
+    let reason = if asked == "auto" { LINEAR } else { ASKED };
+    Ok((route, reason.to_owned()))
 }
 
 /// Refuses what was asked for and the method cannot do.
@@ -277,16 +327,20 @@ pub fn identify(
 ) -> Result<Identification, Failure> {
     let problem = Problem::read(loaded)?;
     let study = study_of(loaded)?;
-    let route = route(loaded, &problem, options.method.as_deref())?;
+    let (route, reason) = reasoned_route(loaded, &problem, options.method.as_deref())?;
     refuse_options(&route, options, study)?;
     let n_starts = options.n_starts.max(study.identify.starts.unwrap_or(1) as usize);
     let options = &IdentifyOptions { n_starts, ..options.clone() };
     let method = match route {
-        Route::Linear { study, method } => return ml::identify(loaded, *study, method, options, progress),
+        Route::Linear { study, method } => {
+            let mut found = ml::identify(loaded, *study, method, options, progress)?;
+            found.method_reason = reason;
+            found.mark_motion(&problem.motion_depends_on(loaded));
+            return Ok(found);
+        }
         Route::Ensembles(method) => method,
         Route::Filter => Method::MaximumLikelihood,
     };
-    require_unknowns(study)?;
     let mut checkpoint = match &options.checkpoint {
         Some(path) => {
             let command = format!("identify {} {} {}", method.word(), options.seed, options.n_starts);
@@ -296,10 +350,18 @@ pub fn identify(
         }
         None => None,
     };
-    let found = match route {
+    let is_asked = options.method.as_deref().or(study.identify.method.as_deref()).is_some_and(|asked| asked != "auto");
+    let mut found = match route {
         Route::Filter => filtered::identify(loaded, &problem, options, checkpoint.as_mut(), progress),
         _ => pem::identify(loaded, &problem, method, options, checkpoint.as_mut(), progress),
     }?;
+    found.method_reason = reason;
+    if !is_asked && let Some(failure) = found.filter_failure.take() {
+        let reason = format!("{}; the filter fails its own check: {failure}", found.method_reason);
+        found = pem::identify(loaded, &problem, Method::PredictionError, options, checkpoint.as_mut(), progress)?;
+        found.method_reason = reason;
+    }
+    found.mark_motion(&problem.motion_depends_on(loaded));
     if let Some(checkpoint) = &mut checkpoint {
         checkpoint.save().map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
     }
@@ -320,7 +382,7 @@ pub fn evaluate_at(loaded: &Loaded, options: &IdentifyOptions, points: &[Vec<f64
     }
 }
 
-/// A study without unknowns has nothing to search for; the likelihood of linear models does without.
+/// A study without unknowns has nothing to search for.
 fn require_unknowns(study: &Study) -> Result<(), Failure> {
     if !study.unknown.is_empty() {
         return Ok(());
@@ -382,9 +444,17 @@ impl Identification {
         let flat: Vec<Value> = self.identifiability.flat_directions.iter().map(|direction| named(direction)).collect();
         let mut keys = Map::new();
         keys.insert("method".into(), json!(self.method.word()));
+        keys.insert("method_reason".into(), json!(self.method_reason));
         keys.insert("converged".into(), json!(self.converged));
         keys.insert("iterations".into(), json!(self.iterations));
         keys.insert("parameters".into(), Value::Array(parameters));
+        let matrix = |rows: &[Vec<f64>]| -> Value {
+            rows.iter().map(|row| row.iter().map(|entry| number(*entry)).collect::<Value>()).collect()
+        };
+        keys.insert("covariance".into(), matrix(&self.covariance));
+        keys.insert("correlation".into(), matrix(&self.correlation()));
+        let kind = if self.robust_reason.is_some() { "robust" } else { "model" };
+        keys.insert("std_error_kind".into(), json!(kind));
         keys.insert("cost".into(), number(self.cost));
         keys.insert("approximation".into(), json!(self.approximation));
         keys.insert("log_likelihood".into(), self.log_likelihood.map_or(Value::Null, number));
@@ -420,6 +490,18 @@ impl Identification {
             keys.insert("starts".into(), Value::Array(starts));
         }
         keys
+    }
+
+    fn mark_motion(&mut self, moves: &[bool]) {
+        self.parameters.iter_mut().zip(moves).for_each(|(parameter, moves)| parameter.moves_model = *moves);
+    }
+
+    /// Correlations of the estimates, in the order of the parameters.
+    #[must_use]
+    pub fn correlation(&self) -> Vec<Vec<f64>> {
+        let std = |at: usize| self.covariance[at][at].sqrt();
+        let n = self.covariance.len();
+        (0..n).map(|i| (0..n).map(|j| self.covariance[i][j] / (std(i) * std(j))).collect()).collect()
     }
 
     /// Measured values, predictions and residuals over time.

@@ -3,6 +3,7 @@
 mod answer;
 mod expansion;
 mod inheritance;
+mod joint;
 mod lanes;
 mod memory;
 mod points;
@@ -27,6 +28,7 @@ use crate::failure::Failure;
 use crate::load::Loaded;
 use expansion::Galerkin;
 pub use inheritance::Condition;
+use joint::with_germs;
 use points::{Ensemble, Values, with_derivatives};
 use request::{BasisKind, GridKind, Request, read_request};
 pub use request::{Method, StartKind};
@@ -130,6 +132,7 @@ pub struct Uq {
 /// # Errors
 /// Diagnostics, when the model or study is at fault or a method gives up.
 pub fn uq(loaded: &Loaded, settings: &UqSettings) -> Result<Uq, Failure> {
+    let loaded = &*with_germs(loaded);
     let request = read_request(loaded, settings.seed).map_err(Failure::Input)?;
     let n_threads = settings.threads.unwrap_or(0);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().map_err(|error| {
@@ -208,8 +211,27 @@ fn answer(loaded: &Loaded, request: &Request, settings: &UqSettings) -> Result<U
             answer.diagnostics.push(Diagnostic::resolve(&warning, &study_sources));
         }
     }
+    answer.leave_out_germs(loaded);
     checkpoint.save().map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
     Ok(answer)
+}
+
+impl Uq {
+    /// Shares of the variance belong to independent parameters; those of germs would depend on the order in which
+    /// correlated parameters are named.
+    fn leave_out_germs(&mut self, loaded: &Loaded) {
+        let Some(joint) = loaded.study.as_ref().and_then(|study| study.joint.as_ref()) else { return };
+        let n_independent = self.parameters.len().saturating_sub(joint.names.len());
+        if n_independent == 0 {
+            self.sobol = None;
+        }
+        self.sobol.iter_mut().flatten().for_each(|by_parameter| by_parameter.truncate(n_independent));
+        let names: Vec<&str> = joint.names.iter().map(|name| name.name.as_str()).collect();
+        let message = format!("{} are correlated and have no Sobol indices of their own", names.join(", "));
+        let note = Finding::note("sobol-joint", joint.span, message).with_names(names);
+        let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+        self.diagnostics.push(Diagnostic::resolve(&note, &sources));
+    }
 }
 
 /// Trajectories of a model at given values of its random parameters.
@@ -229,6 +251,7 @@ pub struct PointRuns {
 /// # Errors
 /// Diagnostics, when the model or study is at fault or the method gives up at a point.
 pub fn run_at(loaded: &Loaded, points: &[Vec<f64>], settings: &UqSettings) -> Result<PointRuns, Failure> {
+    let loaded = &*with_germs(loaded);
     let request = read_request(loaded, settings.seed).map_err(Failure::Input)?;
     let loaded = &*with_derivatives(loaded, &request)?;
     let basis = Basis::new(request.parameters.clone(), daesy_chaos::IndexSet::constant(request.parameters.len()))?;
@@ -242,6 +265,7 @@ pub fn run_at(loaded: &Loaded, points: &[Vec<f64>], settings: &UqSettings) -> Re
 /// # Errors
 /// As [`run_at`].
 pub fn evaluate_at(loaded: &Loaded, points: &[Vec<f64>], settings: &UqSettings) -> Result<Vec<Vec<f64>>, Failure> {
+    let loaded = &*with_germs(loaded);
     let request = read_request(loaded, settings.seed).map_err(Failure::Input)?;
     let loaded = &*with_derivatives(loaded, &request)?;
     let basis = request.make_basis()?;

@@ -10,8 +10,7 @@
 //!
 //! as for linear models [@gerdin2007]. The derivatives e_i and S_i are central differences of whole filter runs: unlike
 //! those of predictions and of the exact filter they carry an error of relative size 1e-7, which is far below that of
-//! the approximation itself. Errors of successive samples are independent under the model, so that products of scores
-//! need no lags.
+//! the approximation itself.
 
 use daesy_system::Watch;
 use faer::Mat;
@@ -20,6 +19,7 @@ use rayon::prelude::*;
 use super::filtering::{FilterKind, FilterRequest};
 use super::problem::{PointRefusal, PredictionProblem};
 use crate::nonlinear::StateEstimates;
+use crate::scores::ScoreSeries;
 use crate::search::{Expansion, Objective, SearchSpace};
 
 /// Differences are taken over this fraction of a value, or of its nominal value where that is larger by far.
@@ -46,14 +46,15 @@ pub struct FilterExpansion {
     pub gradient: Vec<f64>,
     /// Expected information.
     pub information: Mat<f64>,
-    /// Sum over samples of products of scores.
-    pub score_products: Mat<f64>,
+    /// Scores of single samples by experiment.
+    pub scores: ScoreSeries,
     /// Values that were counted.
     pub n_counted: usize,
 }
 
 /// Errors of one sample with their covariance.
 struct Sample {
+    experiment: usize,
     errors: Mat<f64>,
     covariance: Mat<f64>,
 }
@@ -87,7 +88,7 @@ impl FilterLikelihood<'_, '_> {
     fn samples(&self, runs: &[StateEstimates]) -> Vec<Sample> {
         let m = self.problem.n_outputs();
         let mut samples = Vec::new();
-        for (experiment, run) in self.problem.experiments.iter().zip(runs) {
+        for (of, (experiment, run)) in self.problem.experiments.iter().zip(runs).enumerate() {
             for (sample, _) in experiment.is_used.iter().enumerate().filter(|(_, is_used)| **is_used) {
                 let row = &experiment.measured[sample * m..(sample + 1) * m];
                 let present: Vec<usize> = (0..m).filter(|&output| row[output].is_finite()).collect();
@@ -96,6 +97,7 @@ impl FilterLikelihood<'_, '_> {
                 }
                 let n = present.len();
                 samples.push(Sample {
+                    experiment: of,
                     errors: Mat::from_fn(n, 1, |i, _| run.innovations[sample * m + present[i]]),
                     covariance: Mat::from_fn(n, n, |i, j| {
                         run.innovation_covariances[(sample * m + present[i]) * m + present[j]]
@@ -142,7 +144,8 @@ impl FilterLikelihood<'_, '_> {
         let value = Self::negative_log_likelihood(&runs[0]);
         let mut gradient = vec![0.0; n];
         let mut information = Mat::<f64>::zeros(n, n);
-        let mut score_products = Mat::<f64>::zeros(n, n);
+        let n_experiments = self.problem.experiments.len();
+        let mut scores = ScoreSeries { n_unknown: n, experiments: vec![Vec::new(); n_experiments] };
         let mut n_counted = 0;
         for (at, sample) in runs[0].iter().enumerate() {
             let m = sample.errors.nrows();
@@ -166,23 +169,22 @@ impl FilterLikelihood<'_, '_> {
                 by_error.push(error);
                 by_covariance.push(covariance);
             }
+            scores.experiments[sample.experiment].extend(&slopes);
             for i in 0..n {
                 let weighted = by_error[i].transpose() * &inverse;
                 for j in 0..=i {
                     let product = &by_covariance[i] * &by_covariance[j];
                     let trace: f64 = (0..m).map(|k| product[(k, k)]).sum();
                     information[(i, j)] += (&weighted * &by_error[j])[(0, 0)] + 0.5 * trace;
-                    score_products[(i, j)] += slopes[i] * slopes[j];
                 }
             }
         }
         for i in 0..n {
             for j in i + 1..n {
                 information[(i, j)] = information[(j, i)];
-                score_products[(i, j)] = score_products[(j, i)];
             }
         }
-        Ok(FilterExpansion { value, gradient, information, score_products, n_counted })
+        Ok(FilterExpansion { value, gradient, information, scores, n_counted })
     }
 }
 

@@ -23,6 +23,7 @@ use faer::Mat;
 use faer::linalg::solvers::SelfAdjointEigen;
 
 use super::problem::{PointRefusal, PredictionProblem};
+use crate::scores::ScoreSeries;
 use crate::uncertainty::separate_directions;
 
 /// Where standard errors come from.
@@ -39,8 +40,12 @@ pub enum StandardErrorKind {
 pub struct PredictionUncertainty {
     /// Covariance of the unknowns; infinite along flat directions.
     pub covariance: Mat<f64>,
+    /// Covariance by the autocorrelation of the errors at hand, whatever the model says of the disturbances.
+    pub robust_covariance: Mat<f64>,
     /// Standard errors.
     pub std: Vec<f64>,
+    /// Standard errors by the autocorrelation of the errors.
+    pub robust_std: Vec<f64>,
     /// The part of them that more realizations would take away.
     pub monte_carlo_std: Vec<f64>,
     /// Number of directions that the data determine.
@@ -108,6 +113,7 @@ impl PredictionUncertainty {
             }
         }
         let is_random = n_realizations > 1;
+        let by_errors = autocorrelated(problem, &errors, n, &sensitivity);
         let (spread, monte_carlo, kind) = if is_random {
             let n_rows = n_outputs * (1 + n);
             let mut functionals = vec![Vec::new(); 2 * n];
@@ -139,8 +145,7 @@ impl PredictionUncertainty {
             (spread, covariance(&both) * faer::Scale(1.0 / n_groups), StandardErrorKind::Ensemble)
         } else {
             measurement = Mat::zeros(n, n);
-            let spread = autocorrelated(problem, &errors, n, &sensitivity);
-            (spread, Mat::zeros(n, n), StandardErrorKind::Autocorrelation)
+            (by_errors.clone(), Mat::zeros(n, n), StandardErrorKind::Autocorrelation)
         };
         let inverse = invert(&information, is_fixed);
         let meat = &spread + &monte_carlo + &measurement;
@@ -151,22 +156,28 @@ impl PredictionUncertainty {
         let covariance = scaled(&meat);
         let by_chance = scaled(&monte_carlo);
         let is_flat = |i: usize| inverse.flat_directions.iter().any(|direction| direction[i].abs() > 1e-3);
-        let std = (0..n)
-            .map(|i| {
-                if is_fixed[i] {
-                    f64::NAN
-                } else if is_flat(i) {
-                    f64::INFINITY
-                } else {
-                    covariance[(i, i)].max(0.0).sqrt()
-                }
-            })
-            .collect();
+        let robust_covariance = scaled(&(&by_errors + &monte_carlo));
+        let deviations = |covariance: &Mat<f64>| -> Vec<f64> {
+            (0..n)
+                .map(|i| {
+                    if is_fixed[i] {
+                        f64::NAN
+                    } else if is_flat(i) {
+                        f64::INFINITY
+                    } else {
+                        covariance[(i, i)].max(0.0).sqrt()
+                    }
+                })
+                .collect()
+        };
+        let (std, robust_std) = (deviations(&covariance), deviations(&robust_covariance));
         let monte_carlo_std = (0..n).map(|i| by_chance[(i, i)].max(0.0).sqrt()).collect();
         let n_free = is_fixed.iter().filter(|is_fixed| !**is_fixed).count();
         Ok(Self {
             covariance,
+            robust_covariance,
             std,
+            robust_std,
             monte_carlo_std,
             rank: n_free - inverse.flat_directions.len(),
             flat_directions: separate_directions(inverse.flat_directions, nominal),
@@ -221,8 +232,7 @@ fn pair_means(rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
     rows.iter().map(|row| row.chunks(2).map(|pair| pair.iter().sum::<f64>() / pair.len() as f64).collect()).collect()
 }
 
-/// V from the errors at hand: sums of products over lags, with Bartlett weights up to a lag that follows from the
-/// autocorrelation.
+/// V from the errors at hand, whose scores are products with the derivatives of the predictions.
 fn autocorrelated(
     problem: &PredictionProblem<'_>,
     errors: &[Vec<f64>],
@@ -230,45 +240,16 @@ fn autocorrelated(
     sensitivity: &dyn Fn(usize, usize, usize) -> f64,
 ) -> Mat<f64> {
     let n_outputs = problem.n_outputs();
-    let mut total = Mat::zeros(n, n);
-    for (at, errors) in errors.iter().enumerate() {
-        let n_samples = errors.len() / n_outputs;
-        let scores: Vec<Vec<f64>> = (0..n)
-            .map(|i| {
-                (0..n_samples)
-                    .map(|sample| {
-                        let entries = sample * n_outputs..(sample + 1) * n_outputs;
-                        entries.map(|entry| sensitivity(i, at, entry) * errors[entry]).sum()
-                    })
-                    .collect()
-            })
-            .collect();
-        // The slowest autocorrelation of first order decides how many lags count.
-        let mut alpha = 0.0f64;
-        for row in &scores {
-            let square: f64 = row.iter().map(|x| x * x).sum();
-            let product: f64 = row.windows(2).map(|pair| pair[0] * pair[1]).sum();
-            if square > 0.0 {
-                let rho = (product / square).clamp(-0.98, 0.98);
-                alpha = alpha.max(4.0 * rho * rho / ((1.0 - rho) * (1.0 + rho)).powi(2));
-            }
-        }
-        let n_lags = (1.1447 * (alpha * n_samples as f64).cbrt()).ceil() as usize;
-        let n_lags = n_lags.min(n_samples / 4);
-        for lag in 0..=n_lags {
-            let weight = 1.0 - lag as f64 / (n_lags + 1) as f64;
-            for i in 0..n {
-                for j in 0..n {
-                    let sum: f64 = scores[i][lag..].iter().zip(&scores[j]).map(|(a, b)| a * b).sum();
-                    total[(i, j)] += weight * sum;
-                    if lag > 0 {
-                        total[(j, i)] += weight * sum;
-                    }
-                }
-            }
-        }
-    }
-    total
+    let score = |experiment: usize, sample: usize, i: usize| -> f64 {
+        let entries = sample * n_outputs..(sample + 1) * n_outputs;
+        entries.map(|entry| sensitivity(i, experiment, entry) * errors[experiment][entry]).sum()
+    };
+    let of_experiment = |at: usize| -> Vec<f64> {
+        let samples = 0..errors[at].len() / n_outputs;
+        samples.flat_map(|sample| (0..n).map(move |i| (sample, i))).map(|(sample, i)| score(at, sample, i)).collect()
+    };
+    let series = ScoreSeries { n_unknown: n, experiments: (0..errors.len()).map(of_experiment).collect() };
+    series.long_run_products(&vec![1.0; n])
 }
 
 struct Inverse {

@@ -13,8 +13,8 @@ use crate::limits;
 
 use super::{
     ColumnName, DataSource, Disturbance, DisturbanceProcess, Hold, IdentifyOptions, Impulse, Initial, InitialMode,
-    InputSource, LinearNames, LinearSource, Measurement, ModelSource, Named, Presampling, Quantity, QuantityValue,
-    RandomParameter, SampleSource, SimulateOptions, Study, StudyModel, UnknownParameter, UqOptions,
+    InputSource, JointRandom, LinearNames, LinearSource, Measurement, ModelSource, Named, Presampling, Quantity,
+    QuantityValue, RandomParameter, SampleSource, SimulateOptions, Study, StudyModel, UnknownParameter, UqOptions,
 };
 
 /// What reading a study gave: the study when nothing in it is wrong, and the findings with the text they point into.
@@ -84,7 +84,15 @@ fn read_root(reader: &mut Reader, table: &Spanned<DeTable<'_>>, sources: &Source
     let EstimateSection { signals, filter, particles } = read_signals(reader, &mut root);
     let data = read_data(reader, &mut root);
     let initial = read_initial(reader, &mut root);
-    let random = read_named(reader, &mut root, "random", "a table by parameter name", read_random);
+    let mut joint = None;
+    let random = read_named(reader, &mut root, "random", "a table by parameter name", |reader, name, value| {
+        if name == "joint" {
+            joint = read_joint(reader, value);
+            return None;
+        }
+        read_random(reader, name, value)
+    });
+    refuse_twice_random(reader, &random, joint.as_ref());
     let simulate = read_simulate(reader, &mut root);
     let identify = read_identify(reader, &mut root);
     let uq = read_uq(reader, &mut root);
@@ -109,6 +117,7 @@ fn read_root(reader: &mut Reader, table: &Spanned<DeTable<'_>>, sources: &Source
         data,
         initial,
         random,
+        joint,
         simulate,
         identify,
         uq,
@@ -713,6 +722,95 @@ fn read_random(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) ->
     }
     table.finish(reader);
     Some(RandomParameter { family: family.to_owned(), arguments, samples: None })
+}
+
+/// `[random.joint]`: `names`, `mean` and `covariance` of correlated normal parameters.
+fn read_joint(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Option<JointRandom> {
+    let mut section = reader.table("joint", value, "a table with `names`, `mean` and `covariance`")?;
+    let span = section.span;
+    let (names, mean, covariance) = (section.take("names"), section.take("mean"), section.take("covariance"));
+    section.finish(reader);
+    let refuse = |reader: &mut Reader, message: &str| {
+        let finding = Finding::error("joint", span, message).with_help(
+            "`[random.joint]` has names = [\"a\", \"b\"], mean = [1.0, 2.0], covariance = [[0.1, 0.0], [0.0, 0.2]]",
+        );
+        reader.findings.push(finding);
+    };
+    let (Some(names), Some(mean), Some(covariance)) = (names, mean, covariance) else {
+        refuse(reader, "correlated parameters need `names`, `mean` and `covariance`");
+        return None;
+    };
+    let mut named = Vec::new();
+    for item in reader.list("names", names, "a list of parameter names")? {
+        let span = reader.span(item);
+        named.push(Named { name: reader.text("names", item)?, span, item: () });
+    }
+    let mean = read_numbers(reader, "mean", mean)?;
+    let mut rows = Vec::new();
+    for row in reader.list("covariance", covariance, "a list of rows")? {
+        rows.push(read_numbers(reader, "covariance", row)?);
+    }
+    let n = named.len();
+    if n == 0 || mean.len() != n || rows.len() != n || rows.iter().any(|row| row.len() != n) {
+        refuse(reader, "`names`, `mean` and the rows and columns of `covariance` must be of the same number");
+        return None;
+    }
+    let is_symmetric =
+        |i: usize, j: usize| (rows[i][j] - rows[j][i]).abs() <= 1e-9 * (rows[i][i].abs() * rows[j][j].abs()).sqrt();
+    if !(0..n).all(|i| (0..i).all(|j| is_symmetric(i, j))) {
+        refuse(reader, "the covariance is not symmetric");
+        return None;
+    }
+    let Some(factor) = semidefinite_factor(&rows) else {
+        refuse(reader, "the covariance is not one: it has a negative eigenvalue");
+        return None;
+    };
+    Some(JointRandom { names: named, mean, covariance: rows, factor, span })
+}
+
+fn read_numbers(reader: &mut Reader, key: &'static str, value: &Spanned<DeValue<'_>>) -> Option<Vec<f64>> {
+    let items = reader.list(key, value, "a list of numbers")?;
+    items.into_iter().map(|item| reader.number(key, item)).collect()
+}
+
+/// Pivots below this fraction of a variance are zero.
+const NO_VARIANCE: f64 = 1e-12;
+
+/// Cholesky's factor of a semidefinite matrix, in units of its diagonal: `A = L L'`, with zero columns where nothing is
+/// left. `None` if a pivot is negative beyond rounding, or something is left beside a zero one.
+fn semidefinite_factor(a: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
+    let n = a.len();
+    let mut l = vec![vec![0.0f64; n]; n];
+    for j in 0..n {
+        let pivot = a[j][j] - l[j][..j].iter().map(|x| x * x).sum::<f64>();
+        if a[j][j] < 0.0 || pivot < -1e-9 * a[j][j] {
+            return None;
+        }
+        let is_zero = pivot <= NO_VARIANCE * a[j][j];
+        l[j][j] = if is_zero { 0.0 } else { pivot.sqrt() };
+        for i in j + 1..n {
+            let left = a[i][j] - (0..j).map(|k| l[i][k] * l[j][k]).sum::<f64>();
+            if !is_zero {
+                l[i][j] = left / l[j][j];
+            } else if left.abs() > 1e-5 * (a[i][i] * a[j][j]).sqrt() {
+                return None;
+            }
+        }
+    }
+    Some(l)
+}
+
+/// A parameter has one distribution.
+fn refuse_twice_random(reader: &mut Reader, random: &[Named<RandomParameter>], joint: Option<&JointRandom>) {
+    let joined = joint.map(|joint| joint.names.as_slice()).unwrap_or_default();
+    for (at, name) in joined.iter().enumerate() {
+        let is_twice =
+            random.iter().any(|own| own.name == name.name) || joined[..at].iter().any(|other| other.name == name.name);
+        if is_twice {
+            let message = format!("`{}` has two distributions", name.name);
+            reader.findings.push(Finding::error("joint", name.span, message).with_names([&name.name]));
+        }
+    }
 }
 
 fn read_simulate(reader: &mut Reader, root: &mut Section<'_, '_>) -> SimulateOptions {

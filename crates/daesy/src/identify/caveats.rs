@@ -16,10 +16,30 @@ pub(super) fn at_bounds(
 ) -> impl Iterator<Item = Finding> {
     parameters.iter().zip(places).filter(|(parameter, _)| parameter.at_bound.is_some()).map(|(parameter, place)| {
         let message = format!("`{}` is at its bound {}: its error is not known", parameter.name, parameter.estimate);
-        Finding::warning("at-bound", place, message).with_names([&parameter.name]).with_help(
-            "widen the bound; if it then runs off, the data give a limit only: take the value as known, or measure more",
-        )
+        let help = if parameter.estimate == 0.0 {
+            "the data show nothing of it: take it as known, leave it out, or look whether another error, such as a `std` \
+             that is too large, hides it"
+        } else {
+            "widen the bound; if it then runs off, the data give a limit only: take the value as known, or measure more"
+        };
+        Finding::warning("at-bound", place, message).with_names([&parameter.name]).with_help(help)
     })
+}
+
+/// A warning where prediction errors of ensembles drove the size of a disturbance to zero.
+pub(super) fn vanished(names: &[&str]) -> Option<Finding> {
+    if names.is_empty() {
+        return None;
+    }
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let message = format!(
+        "{} went to zero, which does not mean that there is no disturbance: the mean of an ensemble hardly depends on \
+         how strong disturbances are, and the cost not at all on their sign",
+        quoted.join(", ")
+    );
+    Some(Finding::warning("noise-vanished", Span::NONE, message).with_names(names.iter().copied()).with_help(
+        "take `method = \"ml\"`, which looks at how far measurements stray from predictions, or give the size as known",
+    ))
 }
 
 /// A note for every interval that reaches over a bound: it comes from a curvature that does not know of it.

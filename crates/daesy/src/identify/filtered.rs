@@ -2,15 +2,17 @@
 
 use std::time::Instant;
 
-use daesy_estimate::chi_square::NORMAL_95;
 use daesy_estimate::nonlinear::StateEstimates;
-use daesy_estimate::pem::{FilterKind, FilterLikelihood, PointRefusal, PredictionProblem};
-use daesy_estimate::residual::PredictedSize;
+use daesy_estimate::pem::{
+    FilterKind, FilterLikelihood, FilterRequest, Parameterization, PointRefusal, PredictionProblem,
+};
+use daesy_estimate::residual::{PredictedSize, residual_tests};
 use daesy_estimate::search::{SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize};
-use daesy_estimate::uncertainty::Uncertainty;
+use daesy_estimate::uncertainty::{Certainty, Uncertainty, normal_interval};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 
+use super::certainty::Choice;
 use super::pem::{Kept, fit_percent, refused, residuals, resolve, rewritten, stopped};
 use super::{
     Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, StartOutcome,
@@ -163,22 +165,42 @@ pub fn identify(
     refuse_idle(loaded, &study, &expansion.information)?;
     let sizes: Vec<f64> =
         best.theta.iter().zip(&study.space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
-    let uncertainty = Uncertainty::new(&expansion.information, &expansion.score_products, &sizes, &best.at_bound);
+    let uncertainty = Uncertainty::new(&Certainty {
+        information: &expansion.information,
+        scores: &expansion.scores,
+        prior_precision: &[],
+        sizes: &sizes,
+        at_bound: &best.at_bound,
+    });
+    let fits = fits(&study, &problem, &runs);
+    let residuals = residuals(&study, &fits, PredictedSize::OfIndependent);
+    let choice = Choice {
+        std: &uncertainty.std,
+        covariance: &uncertainty.covariance,
+        robust_std: &uncertainty.robust_std,
+        robust_covariance: &uncertainty.robust_covariance,
+        contradiction: uncertainty
+            .fails_information_equality
+            .then_some("products of scores differ from the information"),
+    };
+    let errors = choice.errors(&residuals);
+    diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
     let parameters: Vec<ParameterEstimate> = study
         .unknowns
         .iter()
         .enumerate()
         .map(|(at, unknown)| {
-            let reach = NORMAL_95 * uncertainty.std[at];
+            let is_scale = study.space.lower[at] >= 0.0 && study.is_noise_scale(at);
             ParameterEstimate {
                 name: unknown.name.clone(),
                 estimate: best.theta[at],
-                std_error: uncertainty.std[at],
+                std_error: errors.std[at],
                 robust_std_error: uncertainty.robust_std[at],
-                ci95: [best.theta[at] - reach, best.theta[at] + reach],
+                ci95: normal_interval(best.theta[at], errors.std[at], is_scale),
                 profile95: None,
                 start: unknown.start,
                 at_bound: best.at_bound[at],
+                moves_model: true,
             }
         })
         .collect();
@@ -188,19 +210,27 @@ pub fn identify(
     diagnostics.extend(caveats::flat(&flat_directions).map(|warning| resolve(loaded, &warning)));
     let message = format!("the model is not linear; the likelihood rests on an approximation ({approximation})");
     diagnostics.push(resolve(loaded, &Finding::note("approximation", Span::NONE, message)));
-    let fits = fits(&study, &problem, &runs);
-    let residuals = residuals(&study, &fits, PredictedSize::OfIndependent);
     let method = Method::MaximumLikelihood;
     let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
     diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
+    let filter_failure = own_check(&study, &problem, kind, &best.theta, loaded).map_err(|refusal| fail(&refusal))?;
+    if let Some(failure) = &filter_failure {
+        let message = format!("the filter fails its own check: {failure}");
+        let warning = Finding::warning("filter-check", Span::NONE, message)
+            .with_help("take `method = \"pem\"`, sample more often, or a `filter` that suits the model better");
+        diagnostics.push(resolve(loaded, &warning));
+    }
     let (n, n_unknown) = (expansion.n_counted, study.unknowns.len());
     let log_likelihood = -expansion.value;
     Ok(Identification {
         model: loaded.flat.model.clone(),
         method: Method::MaximumLikelihood,
+        method_reason: String::new(),
         converged: best.end == SearchEnd::Converged,
         iterations,
         parameters,
+        covariance: errors.rows(),
+        robust_reason: errors.reason.map(str::to_owned),
         cost: expansion.value,
         log_likelihood: Some(log_likelihood),
         aic: Some(2.0 * n_unknown as f64 - 2.0 * log_likelihood),
@@ -213,6 +243,7 @@ pub fn identify(
         fits,
         starts: if outcomes.len() > 1 { outcomes } else { Vec::new() },
         initial: Vec::new(),
+        filter_failure,
         approximation: Some(approximation.to_owned()),
         diagnostics,
     })
@@ -244,6 +275,49 @@ fn refuse_idle(loaded: &Loaded, study: &PredictionStudy, information: &daesy_pen
         })
         .collect();
     if wrong.is_empty() { Ok(()) } else { Err(Failure::Input(wrong)) }
+}
+
+/// Artificial data sets on which a filter is checked.
+const CHECKED_SETS: usize = 6;
+
+/// Seed of these data, beside that of everything else.
+const CHECK_SEED: u64 = 0x2545_f491_4f6c_dd1d;
+
+/// Sizes within this factor of each other do no harm to estimates.
+const GOOD_ENOUGH: f64 = 1.5;
+
+/// Compares the distribution that a filter predicts with that of the model: on data that the model makes at the
+/// estimate, the mean square of the innovations over their predicted standard deviations must be 1. Says what is wrong
+/// if it lies outside of its 99.9 % band and is off by more than a factor of 1.5.
+fn own_check(
+    study: &PredictionStudy,
+    problem: &PredictionProblem<'_>,
+    kind: FilterKind,
+    theta: &[f64],
+    loaded: &Loaded,
+) -> Result<Option<String>, PointRefusal> {
+    let sets = study.artificial_data(theta, CHECKED_SETS, study.settings.seed ^ CHECK_SEED, &loaded.watch)?;
+    let variances = Parameterization::variances(study, theta)?;
+    let mut standardized = Vec::new();
+    for set in &sets {
+        for (experiment, values) in set.iter().enumerate() {
+            let own = &problem.experiments()[experiment];
+            let gaps = values.iter().zip(&own.measured);
+            let measured: Vec<f64> = gaps.map(|(value, own)| if own.is_nan() { f64::NAN } else { *value }).collect();
+            let request = FilterRequest { experiment, measured: &measured, variances: &variances, smooths: false };
+            let run = problem.filter(theta, &request, &kind, &loaded.watch)?;
+            standardized.extend(run.innovations.iter().zip(&run.innovation_std).map(|(e, s)| e / s));
+        }
+    }
+    let size = residual_tests(&standardized, &standardized, PredictedSize::OfIndependent).size;
+    let off = size.normalized_variance.max(1.0 / size.normalized_variance);
+    let fails = size.is_doubtful() && off > GOOD_ENOUGH;
+    Ok(fails.then(|| {
+        format!(
+            "on data that the model makes, its prediction errors have a normalized variance of {:.3}",
+            size.normalized_variance
+        )
+    }))
 }
 
 /// Predictions one sample ahead.

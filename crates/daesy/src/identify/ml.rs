@@ -10,11 +10,12 @@ use daesy_estimate::profile::{ProfileQuestion, profile_interval};
 use daesy_estimate::residual::{PredictedSize, input_correlation, residual_tests};
 use daesy_estimate::search::{Expansion, Objective, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize};
 use daesy_estimate::state_space::state_space;
-use daesy_estimate::uncertainty::{Uncertainty, normal_interval};
+use daesy_estimate::uncertainty::{Certainty, Uncertainty, normal_interval};
 use daesy_graph::Span;
 use daesy_graph::finding::{Finding, Level};
 use daesy_system::Watch;
 
+use super::certainty::Choice;
 use super::refusal::{failure, finding, point};
 use super::{
     Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, ResidualSummary,
@@ -292,13 +293,32 @@ fn finish(
         n_parameters += 1;
         cost = mean_squares(&fits);
     }
-    let mut score_products = expansion.score_products.clone();
+    let mut scores = expansion.scores.clone();
     if method == Method::OutputError {
         let (squares, _) = weighted_squares(study, &innovations);
-        let scale = n as f64 / squares;
-        score_products = &score_products * faer::Scale(scale * scale);
+        scores = scores.scaled(n as f64 / squares);
     }
-    let uncertainty = Uncertainty::new(&information, &score_products, &sizes, &best.at_bound);
+    let uncertainty = Uncertainty::new(&Certainty {
+        information: &information,
+        scores: &scores,
+        prior_precision: &[],
+        sizes: &sizes,
+        at_bound: &best.at_bound,
+    });
+    let residuals = residual_summaries(loaded, study, &innovations);
+    let choice = Choice {
+        std: &uncertainty.std,
+        covariance: &uncertainty.covariance,
+        robust_std: &uncertainty.robust_std,
+        robust_covariance: &uncertainty.robust_covariance,
+        contradiction: uncertainty
+            .fails_information_equality
+            .then_some("products of scores differ from the information"),
+    };
+    // An output-error fit takes the size of the errors from the errors themselves.
+    let sized = if method == Method::OutputError { &[] } else { &residuals[..] };
+    let errors = choice.errors(sized);
+    diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
     let are_noise_scales = study.noise_scales();
     let mut parameters: Vec<ParameterEstimate> = study
         .unknowns
@@ -307,12 +327,13 @@ fn finish(
         .map(|(at, unknown)| ParameterEstimate {
             name: unknown.name.clone(),
             estimate: theta[at],
-            std_error: uncertainty.std[at],
+            std_error: errors.std[at],
             robust_std_error: uncertainty.robust_std[at],
-            ci95: normal_interval(theta[at], uncertainty.std[at], are_noise_scales[at]),
+            ci95: normal_interval(theta[at], errors.std[at], are_noise_scales[at]),
             profile95: None,
             start: unknown.start,
             at_bound: best.at_bound[at],
+            moves_model: true,
         })
         .collect();
     if options.with_profiles && method == Method::MaximumLikelihood {
@@ -347,15 +368,17 @@ fn finish(
         diagnostics.push(resolve(loaded, &Finding::note("redundant-samples", Span::NONE, message)));
     }
     let initial = initial_values(study, &objective.likelihood, &expansion.value.start, theta);
-    let residuals = residual_summaries(loaded, study, &innovations);
     let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
     diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
     Ok(Identification {
         model: loaded.flat.model.clone(),
         method,
+        method_reason: String::new(),
         converged: best.end == SearchEnd::Converged,
         iterations,
         parameters,
+        covariance: errors.rows(),
+        robust_reason: errors.reason.map(str::to_owned),
         cost,
         log_likelihood: Some(log_likelihood),
         aic: Some(2.0 * n_parameters as f64 - 2.0 * log_likelihood),
@@ -368,6 +391,7 @@ fn finish(
         fits,
         starts: if outcomes.len() > 1 { outcomes } else { Vec::new() },
         initial,
+        filter_failure: None,
         approximation: None,
         diagnostics,
     })

@@ -8,7 +8,7 @@ use std::time::Instant;
 use daesy_estimate::chi_square::NORMAL_95;
 use daesy_estimate::pem::{
     GrowingSearch, GrownSearch, PointRefusal, Prediction, PredictionObjective, PredictionProblem, PredictionSettings,
-    PredictionUncertainty,
+    PredictionUncertainty, StandardErrorKind,
 };
 use daesy_estimate::residual::{PredictedSize, residual_tests};
 use daesy_estimate::search::{Expansion, Objective, SearchEnd, SearchOptions, SearchProgress, minimize};
@@ -16,6 +16,7 @@ use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use daesy_pencil::Mat;
 
+use super::certainty::{Choice, Errors};
 use super::{
     Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, ResidualSummary,
     StartOutcome,
@@ -408,10 +409,18 @@ fn finish(
     let n_realizations = problem.settings().n_realizations;
     let prediction =
         problem.predict(std::slice::from_ref(&theta), n_realizations, &loaded.watch).map_err(fail)?.remove(0);
-    let mut std = uncertainty.std.clone();
+    let are_independent = study.disturbances.is_empty();
+    let kind = if are_independent { PredictedSize::OfIndependent } else { PredictedSize::OfCorrelated };
+    let fits = fits(study, &problem, &prediction);
+    let residuals = residuals(study, &fits, kind);
+    let mut errors = errors_of(&uncertainty, &residuals);
     if let Some(n_sets) = loaded.study.as_ref().and_then(|study| study.identify.bootstrap) {
-        std = bootstrap(loaded, study, &mut problem, &theta, n_sets as usize, progress).map_err(fail)?;
+        let (std, covariance) =
+            bootstrap(loaded, study, &mut problem, &theta, n_sets as usize, progress).map_err(fail)?;
+        errors = Errors { std, covariance, reason: None };
     }
+    diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
+    let std = &errors.std;
     for failure in prediction.failures.iter().take(5) {
         let message = format!(
             "realization {} of experiment {} broke down at t = {}: {}",
@@ -433,16 +442,21 @@ fn finish(
                 name: unknown.name.clone(),
                 estimate: theta[at],
                 std_error: std[at],
-                robust_std_error: uncertainty.std[at],
+                robust_std_error: uncertainty.robust_std[at],
                 ci95: [theta[at] - reach, theta[at] + reach],
                 profile95: None,
                 start: unknown.start,
                 at_bound: best.result.at_bound[at],
+                moves_model: true,
             }
         })
         .collect::<Vec<_>>();
     let places = || study.unknowns.iter().map(|unknown| unknown.span);
-    diagnostics.extend(caveats::at_bounds(&parameters, places()).map(|warning| resolve(loaded, &warning)));
+    let vanished = vanished_noise(study, &parameters, method);
+    let warnings = caveats::at_bounds(&parameters, places());
+    let others = warnings.filter(|warning| !warning.names.iter().any(|name| vanished.contains(&name.as_str())));
+    diagnostics.extend(others.map(|warning| resolve(loaded, &warning)));
+    diagnostics.extend(caveats::vanished(&vanished).map(|warning| resolve(loaded, &warning)));
     let worst_share = (0..theta.len())
         .map(|at| uncertainty.monte_carlo_std[at] / uncertainty.std[at])
         .filter(|share| share.is_finite())
@@ -457,19 +471,18 @@ fn finish(
     }
     let flat_directions = caveats::named_directions(&parameters, &uncertainty.flat_directions);
     diagnostics.extend(caveats::flat(&flat_directions).map(|warning| resolve(loaded, &warning)));
-    let fits = fits(study, &problem, &prediction);
-    let are_independent = study.disturbances.is_empty();
-    let kind = if are_independent { PredictedSize::OfIndependent } else { PredictedSize::OfCorrelated };
-    let residuals = residuals(study, &fits, kind);
     let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
     diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
     let n_samples = fits.iter().map(|fit| fit.measured.iter().filter(|value| value.is_finite()).count()).sum();
     Ok(Identification {
         model: loaded.flat.model.clone(),
         method,
+        method_reason: String::new(),
         converged: best.result.end == SearchEnd::Converged,
         iterations: best.iterations,
         parameters,
+        covariance: errors.rows(),
+        robust_reason: errors.reason.map(str::to_owned),
         cost: problem.cost(&prediction),
         log_likelihood: None,
         aic: None,
@@ -482,6 +495,7 @@ fn finish(
         fits,
         starts: if outcomes.len() > 1 { outcomes } else { Vec::new() },
         initial: Vec::new(),
+        filter_failure: None,
         approximation: None,
         diagnostics,
     })
@@ -532,7 +546,44 @@ impl ArtificialData {
     }
 }
 
-/// Standard deviations of estimates from artificial data at the estimate.
+/// Sizes of disturbances that ended at zero, or so near that the cost, which does not depend on their sign, is flat.
+fn vanished_noise<'p>(study: &PredictionStudy, parameters: &'p [ParameterEstimate], method: Method) -> Vec<&'p str> {
+    let is_zero = |at: usize, parameter: &ParameterEstimate| {
+        let size = study.space.nominal[at].max(parameter.start.abs());
+        study.is_noise_scale(at) && parameter.estimate.abs() <= VANISHED * size
+    };
+    let of = parameters.iter().enumerate().filter(|(at, parameter)| is_zero(*at, parameter));
+    if method == Method::PredictionError {
+        of.map(|(_, parameter)| parameter.name.as_str()).collect()
+    } else {
+        Vec::new()
+    }
+}
+
+/// Sizes below this fraction of their start are zero.
+const VANISHED: f64 = 1e-3;
+
+/// Robust errors that are larger by this factor contradict those of the realizations.
+const CONTRADICTED: f64 = 2.0;
+
+/// Errors by the realizations, or by the errors at hand where these contradict them. Without a disturbance both are the
+/// same.
+fn errors_of(uncertainty: &PredictionUncertainty, residuals: &[ResidualSummary]) -> Errors {
+    let pairs = uncertainty.std.iter().zip(&uncertainty.robust_std);
+    let is_contradicted = pairs.into_iter().any(|(std, robust)| std.is_finite() && *robust > CONTRADICTED * std);
+    let choice = Choice {
+        std: &uncertainty.std,
+        covariance: &uncertainty.covariance,
+        robust_std: &uncertainty.robust_std,
+        robust_covariance: &uncertainty.robust_covariance,
+        contradiction: is_contradicted.then_some("the errors stray more than the realizations do"),
+    };
+    // Errors by autocorrelation take their size from the errors themselves.
+    let sized = if uncertainty.kind == StandardErrorKind::Autocorrelation { &[] } else { residuals };
+    choice.errors(sized)
+}
+
+/// Standard deviations and covariance of estimates from artificial data at the estimate.
 fn bootstrap(
     loaded: &Loaded,
     study: &PredictionStudy,
@@ -540,7 +591,7 @@ fn bootstrap(
     theta: &[f64],
     n_sets: usize,
     progress: &mut ProgressLine<'_>,
-) -> Result<Vec<f64>, PointRefusal> {
+) -> Result<(Vec<f64>, Mat<f64>), PointRefusal> {
     let mut estimates: Vec<Vec<f64>> = Vec::new();
     if let Some(elsewhere) = &loaded.elsewhere {
         progress("bootstrap");
@@ -560,13 +611,13 @@ fn bootstrap(
         problem.set_measured(own);
     }
     let n = estimates.len() as f64;
-    Ok((0..theta.len())
-        .map(|i| {
-            let mean = estimates.iter().map(|estimate| estimate[i]).sum::<f64>() / n;
-            let sum: f64 = estimates.iter().map(|estimate| (estimate[i] - mean).powi(2)).sum();
-            (sum / (n - 1.0).max(1.0)).sqrt()
-        })
-        .collect())
+    let mean = |i: usize| estimates.iter().map(|estimate| estimate[i]).sum::<f64>() / n;
+    let means: Vec<f64> = (0..theta.len()).map(mean).collect();
+    let covariance = Mat::from_fn(theta.len(), theta.len(), |i, j| {
+        let products = estimates.iter().map(|estimate| (estimate[i] - means[i]) * (estimate[j] - means[j]));
+        products.sum::<f64>() / (n - 1.0).max(1.0)
+    });
+    Ok(((0..theta.len()).map(|i| covariance[(i, i)].sqrt()).collect(), covariance))
 }
 
 fn fits(study: &PredictionStudy, problem: &PredictionProblem<'_>, prediction: &Prediction) -> Vec<Fit> {

@@ -1,6 +1,6 @@
 //! Identified parameters as text and as a page.
 
-use super::{Fit, Identification, Method, ResidualSummary};
+use super::{ASKED, Fit, Identification, LINEAR, Method, ParameterEstimate, ResidualSummary};
 use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
 
@@ -99,6 +99,9 @@ impl Identification {
             let (n, steps) = (self.n_samples, self.iterations);
             format!("Identified {} by {how} from {n} values: {state} after {steps} steps.", self.model)
         }];
+        if self.method_reason != ASKED && self.method_reason != LINEAR {
+            lines.push(format!("This method because {}.", self.method_reason));
+        }
         let mut figures = Vec::new();
         if let Some(value) = self.log_likelihood {
             figures.push(format!("log-likelihood {}", short(value, 8)));
@@ -207,6 +210,18 @@ impl Identification {
         }
         if !self.parameters.is_empty() {
             page.table(&self.head(), &self.parameter_rows());
+        }
+        if self.parameters.len() > 1 {
+            let head: Vec<&str> =
+                std::iter::once("correlation").chain(self.parameters.iter().map(|it| it.name.as_str())).collect();
+            let correlation = self.correlation();
+            let row = |(parameter, row): (&ParameterEstimate, &Vec<f64>)| {
+                let cells =
+                    row.iter().map(|value| if value.is_finite() { format!("{value:.3}") } else { "-".to_owned() });
+                std::iter::once(parameter.name.clone()).chain(cells).collect()
+            };
+            let rows: Vec<Vec<String>> = self.parameters.iter().zip(&correlation).map(row).collect();
+            page.table(&head, &rows);
         }
         for line in self.judgement() {
             page.paragraph(&line);

@@ -121,6 +121,11 @@ impl Uq {
         keys
     }
 
+    /// Number of parameters that have Sobol indices, the first ones.
+    fn n_with_indices(&self) -> usize {
+        self.sobol.as_ref().and_then(|sobol| sobol.first()).map_or(0, Vec::len)
+    }
+
     /// A summary for a person.
     #[must_use]
     pub fn to_text(&self) -> String {
@@ -132,7 +137,7 @@ impl Uq {
         let mut head = vec!["variable".to_owned(), "mean".into(), "std".into(), "q05".into(), "q95".into()];
         head.extend(self.parameters.iter().map(|parameter| format!("total {parameter}")));
         rows.push(head);
-        let n_shown_parameters = self.parameters.len().min(8);
+        let n_shown_parameters = self.n_with_indices().min(8);
         for (at, name) in self.variables.iter().enumerate().take(MAX_SHOWN) {
             let last = |values: &[f64]| values.last().copied().map_or_else(String::new, short);
             let mut row = vec![
@@ -400,8 +405,9 @@ impl Uq {
         page.heading("At the end");
         let sobol = &self.sobol;
         let mut head = vec!["variable", "mean", "std", "q05", "q95"];
-        let labels: Vec<String> =
-            self.parameters.iter().flat_map(|name| [format!("first {name}"), format!("total {name}")]).collect();
+        let labels: Vec<String> = (self.parameters.iter().take(self.n_with_indices()))
+            .flat_map(|name| [format!("first {name}"), format!("total {name}")])
+            .collect();
         if sobol.is_some() {
             head.extend(labels.iter().map(String::as_str));
         }

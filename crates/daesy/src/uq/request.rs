@@ -7,6 +7,7 @@ use daesy_graph::finding::{Finding, nearest};
 use daesy_graph::flat::{FlatDae, VariableKind};
 use daesy_graph::{Graph, Span, VarId};
 
+use super::joint::germ_name;
 use super::points::derivative;
 use crate::data::Data;
 use crate::diagnostic::Diagnostic;
@@ -132,7 +133,7 @@ pub fn read_request(loaded: &Loaded, seed: u64) -> Result<Request, Vec<Diagnosti
             "write a study (.toml) with `[model] file = ..` and `[random] name = { uniform = { min = .., max = .. } }`",
         )]);
     };
-    if study.random.is_empty() {
+    if study.random.is_empty() && study.joint.is_none() {
         let message = "the study has no random parameters";
         return Err(vec![
             Diagnostic::error("no-random-parameters", message)
@@ -170,6 +171,17 @@ pub fn read_request(loaded: &Loaded, seed: u64) -> Result<Request, Vec<Diagnosti
             Err(Wrong::Findings(more)) => findings.extend(more),
             Err(Wrong::Diagnostics(more)) => diagnostics.extend(more),
         }
+    }
+    for (at, name) in study.joint.iter().flat_map(|joint| joint.names.iter().enumerate()) {
+        let var = loaded.flat.find(&name.name);
+        if var.is_some_and(|var| loaded.flat.variables[var.index()].is_structural) {
+            let message = format!("`{}` shapes the equations and cannot be random", name.name);
+            findings.push(Finding::error("random-parameter", name.span, message).with_names([&name.name]));
+        }
+        let Some(germ) = loaded.flat.find(&germ_name(at)) else { continue };
+        let distribution = Distribution::Normal { mean: 0.0, std: 1.0 };
+        parameters.push(RandomParameter { name: germ_name(at), distribution });
+        random.push(germ);
     }
     for variable in study.uq.variables.iter().flatten() {
         let of = loaded.flat.find(derivative(&variable.name).of).map(|var| loaded.flat.variables[var.index()].kind);

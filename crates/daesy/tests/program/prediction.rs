@@ -419,3 +419,70 @@ fn samples_in_lanes_agree_with_a_simulation() {
         assert!((mean - expected).abs() < 2e-5, "{equation}: {mean} instead of {expected}");
     }
 }
+
+#[test]
+fn the_default_for_disturbed_nonlinear_models_finds_the_truth_and_its_saved_study_applies_elsewhere() {
+    // A tank that empties through a hole, with a disturbed inflow: height and flow are not proportional.
+    let model = "model Tank parameter Real a = 1; input Real q; input Real w; Real h(start = 1, fixed = true); equation \
+                 der(h) = q + w - a*sqrt(max(h, 1e-6)); end Tank;";
+    let (truth, sigma, std) = (1.2, 0.3, 0.01);
+    let record = |seed: u64| {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut normal = || (-2.0 * (1.0 - rng.f64()).ln()).sqrt() * (std::f64::consts::TAU * rng.f64()).cos();
+        let (mut h, mut w, fine) = (1.0f64, sigma / 2f64.sqrt() * normal(), 0.002);
+        let mut text = "t,q,h\n".to_owned();
+        for at in 0..200 {
+            let q = if (at / 25) % 2 == 0 { 1.5 } else { 1.0 };
+            text.push_str(&format!("{},{q},{}\n", 0.1 * f64::from(at), h + std * normal()));
+            for _ in 0..50 {
+                h += fine * (q + w - truth * h.max(1e-6).sqrt());
+                w += -w * fine + sigma * fine.sqrt() * normal();
+            }
+        }
+        text
+    };
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\na = { start = 0.8, min = 0.1, max = 5.0 }\nsigma = { start = \
+                 0.1, min = 0.0 }\n[inputs]\nq = { column = \"q\", hold = \"zoh\" }\n[disturbances]\nw = { A = [[-1]], B = \
+                 [[1]], C = [[\"sigma\"]] }\n[measurements]\nh = { column = \"h\", std = 0.01 }\n[data]\nfile = \
+                 \"data.csv\"\n[identify]\nnoise_step = 0.05\n";
+    let session =
+        Session::with_model(model).with("study.toml", study).with("data.csv", &record(1)).with("other.csv", &record(2));
+    let run = session.run(&["identify", "study.toml", "--json", "--save", "saved.toml"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    assert_eq!(document["method"], "ml");
+    assert!(document["method_reason"].as_str().unwrap().contains("disturbance `w`"), "{document}");
+    for (at, value) in [truth, sigma].into_iter().enumerate() {
+        let parameter = &document["parameters"][at];
+        let number = |key: &str| parameter[key].as_f64().unwrap();
+        assert!((number("estimate") - value).abs() < 4.0 * number("std_error"), "{parameter}");
+        assert!(number("robust_std_error") < 2.0 * number("std_error"), "{parameter}");
+        assert!((document["covariance"][at][at].as_f64().unwrap().sqrt() / number("std_error") - 1.0).abs() < 1e-9);
+        assert!((document["correlation"][at][at].as_f64().unwrap() - 1.0).abs() < 1e-12);
+    }
+    // Only what moves the model is saved as random; the method is.
+    let saved = std::fs::read_to_string(session.path("saved.toml")).unwrap();
+    assert!(saved.contains("[random.joint]\nnames = [\"a\"]") && saved.contains("method = \"ml\""), "{saved}");
+    let applied = session.run(&["identify", "saved.toml", "--data", "other.csv", "--json"]);
+    assert_eq!(applied.status, 0, "{}", applied.stderr);
+    let applied = applied.json();
+    assert!(applied["residuals"]["h"]["whiteness_p"].as_f64().unwrap() > 1e-4, "{applied}");
+    assert_eq!(applied["parameters"].as_array().unwrap().len(), 0);
+    for method in ["pem", "output-error"] {
+        let run = session.run(&["identify", "saved.toml", "--data", "other.csv", "--json", "--method", method]);
+        assert_eq!(run.status, 0, "{method}: {}", run.stderr);
+    }
+    // Without a disturbance, nothing but errors of measurement is random.
+    let plain = study.replace("sigma = { start = 0.1, min = 0.0 }\n", "").replace("\"sigma\"", "0.0");
+    let plain = plain.replace("[disturbances]\nw = { A = [[-1]], B = [[1]], C = [[0.0]] }\n", "");
+    let session = Session::with_model(model).with("study.toml", &plain).with("data.csv", &record(1));
+    let document = session.run(&["identify", "study.toml", "--json"]).json();
+    assert_eq!(document["method"], "output-error");
+    let unknown = plain
+        .replace("std = 0.01", "std = \"s\"")
+        .replace("[unknown]\n", "[unknown]\ns = { start = 0.1, min = 0.0 }\n");
+    let session = Session::with_model(model).with("study.toml", &unknown).with("data.csv", &record(1));
+    let document = session.run(&["identify", "study.toml", "--json"]).json();
+    assert_eq!(document["method"], "ml");
+    assert!(document["method_reason"].as_str().unwrap().contains("accuracy of `h`"));
+}

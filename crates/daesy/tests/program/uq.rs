@@ -517,3 +517,43 @@ fn bad_requests_are_refused_with_place_and_remedy() {
     assert_eq!(run.status, 1);
     assert!(run.stderr.contains("[random]"), "{}", run.stderr);
 }
+
+#[test]
+fn correlated_parameters_have_their_joint_distribution_by_every_method() {
+    let model = "model A parameter Real a = 1; parameter Real b = 1; Real x(start = 0, fixed = true); Real y(start = 1, \
+                 fixed = true); equation der(x) = a + 2*b; der(y) = -a*y; end A;";
+    let (va, vab, vb) = (0.04f64, -0.03f64, 0.09f64);
+    for method in ["monte-carlo", "quasi-monte-carlo", "collocation", "galerkin"] {
+        let study = format!(
+            "[model]\nfile = \"model.mo\"\n[random.joint]\nnames = [\"a\", \"b\"]\nmean = [1.0, 2.0]\n\
+             covariance = [[{va}, {vab}], [{vab}, {vb}]]\n[simulate]\nstop = 1.0\nstep = 0.5\n[uq]\nmethod = \
+             \"{method}\"\nsamples = 2000\n"
+        );
+        let session = Session::with_model(model).with("study.toml", &study);
+        let run = session.run(&["uq", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{method}: {}", run.stderr);
+        let document = run.json();
+        crate::session::finding(&document, "sobol-joint");
+        let last = |name: &str, key: &str| document["final"][name][key].as_f64().unwrap();
+        let tolerance = if method.ends_with("monte-carlo") { 0.05 } else { 1e-3 };
+        let expected = (va + 4.0 * vab + 4.0 * vb).sqrt();
+        assert!((last("x", "std") / expected - 1.0).abs() < tolerance, "{method}: {} {expected}", last("x", "std"));
+        assert!((last("x", "mean") - 5.0).abs() < 2.0 * tolerance, "{method}");
+        // The mean of exp(-a) is exp(-1 + var a / 2).
+        let expected = (-1.0f64 + va / 2.0).exp();
+        assert!((last("y", "mean") / expected - 1.0).abs() < tolerance, "{method}: {}", last("y", "mean"));
+        assert_eq!(document["sobol"].as_object().map(serde_json::Map::len), Some(0));
+    }
+    let refused = |covariance: &str| {
+        let study = format!(
+            "[model]\nfile = \"model.mo\"\n[random.joint]\nnames = [\"a\", \"b\"]\nmean = [1.0, 2.0]\ncovariance = \
+             {covariance}\n[simulate]\nstop = 1.0\n"
+        );
+        let run = Session::with_model(model).with("study.toml", &study).run(&["uq", "study.toml", "--json"]);
+        assert_eq!(run.status, 1, "{}", run.stdout);
+        crate::session::finding(&run.json(), "joint");
+    };
+    refused("[[1.0, 2.0], [2.0, 1.0]]");
+    refused("[[1.0, 0.5], [0.0, 1.0]]");
+    refused("[[1.0]]");
+}
