@@ -469,12 +469,12 @@ class Identification(Result):
         return {entry["name"]: entry["std_error"] for entry in self.parameters}
 
     @property
-    def covariance(self) -> np.ndarray:
+    def covariance(self) -> Array:
         """Covariance of the estimates in the order of :attr:`parameters`; NaN where there is none."""
         return np.array(self.document["covariance"], dtype=float).reshape(len(self.parameters), len(self.parameters))
 
     @property
-    def correlation(self) -> np.ndarray:
+    def correlation(self) -> Array:
         """Correlations of the estimates in the order of :attr:`parameters`; NaN where there are none."""
         return np.array(self.document["correlation"], dtype=float).reshape(len(self.parameters), len(self.parameters))
 
