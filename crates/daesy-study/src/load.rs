@@ -8,6 +8,7 @@ use daesy_graph::{ExprId, Graph, Leaf, Node, Reach, Span, VarId};
 use daesy_model::file::{MAX_TEXT_BYTES, read_text};
 use daesy_model::flatten::{FlattenError, FlattenOptions, flatten_library};
 use daesy_model::library::Library;
+use daesy_model::name::Name;
 use daesy_system::Watch;
 
 use crate::diagnostic::Diagnostic;
@@ -81,10 +82,18 @@ fn load_file(path: &Path, options: &LoadOptions) -> Result<Loaded, Vec<Diagnosti
     let shown = path.display().to_string();
     let is_study = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
     let is_modelica = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mo")) || path.is_dir();
+    if !is_study
+        && !is_modelica
+        && !path.exists()
+        && let Some(library) = library_with(&shown)
+    {
+        let options = LoadOptions { class: Some(shown), ..options.clone() };
+        return load_model(&library, PathBuf::new(), &options);
+    }
     if !is_study && !is_modelica {
         return Err(vec![
             Diagnostic::about_file("file-kind", &shown, "a model ends in `.mo` and a study in `.toml`")
-                .with_help("rename the file, or name another one"),
+                .with_help("rename the file, or name another one; a class is looked for in the built-in library and on MODELICAPATH"),
         ]);
     }
     let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
@@ -141,7 +150,9 @@ fn load_study(
             values.extend(options.set.iter().cloned());
             let file = folder.join(&source.file);
             let given = models.iter().find(|model| Path::new(&model.name) == source.file);
-            if given.is_none() && !file.exists() {
+            let class_name = source.file.display().to_string();
+            let is_class = given.is_none() && !file.exists() && library_with(&class_name).is_some();
+            if given.is_none() && !file.exists() && !is_class {
                 let finding = Finding::error(
                     "model-file",
                     source.file_span,
@@ -290,6 +301,22 @@ fn library_of_file(path: &Path) -> Result<Library, Vec<Diagnostic>> {
     Ok(library)
 }
 
+/// The library that a full class name belongs to, where it knows its first part: the built-in one, or one on
+/// `MODELICAPATH`.
+fn library_with(class: &str) -> Option<Library> {
+    let is_name = |part: &str| {
+        part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && part.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
+    };
+    if !class.split('.').all(is_name) {
+        return None;
+    }
+    let mut library = Library::with_embedded(embedded::FILES);
+    library.use_modelica_path();
+    let first = Name::new(class.split('.').next()?);
+    library.find_top(first).is_some().then_some(library)
+}
+
 /// The same with a text instead of a file.
 fn library_of_text(model: &ModelText) -> Library {
     let mut library = Library::with_embedded(embedded::FILES);
@@ -306,6 +333,13 @@ fn flatten_source(
 ) -> Result<FlatDae, Vec<Diagnostic>> {
     let library = match given {
         Some(model) => library_of_text(model),
+        None if !path.exists() => {
+            let class = source.file.display().to_string();
+            if let Some(library) = library_with(&class) {
+                return flatten_class(&library, Some(source.class.as_deref().unwrap_or(&class)), values);
+            }
+            library_of_file(path)?
+        }
         None => library_of_file(path)?,
     };
     flatten_class(&library, source.class.as_deref(), values)
@@ -515,6 +549,14 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
             Some(var) if is_unknown(flat.variables[var.index()].kind) => {}
             Some(_) => findings.push(not_a(flat, name, span, "variable")),
             None => findings.push(unknown_name(flat, name, span, "variable", is_unknown)),
+        }
+    }
+    for signal in study.report_signals.iter().flatten() {
+        let is_shown = |kind| is_unknown(kind) || kind == VariableKind::Input;
+        match flat.find(&signal.name) {
+            Some(var) if is_shown(flat.variables[var.index()].kind) => {}
+            Some(_) => findings.push(not_a(flat, &signal.name, signal.span, "variable")),
+            None => findings.push(unknown_name(flat, &signal.name, signal.span, "variable", is_shown)),
         }
     }
     let joined = study.joint.iter().flat_map(|joint| joint.names.iter().map(|name| (&name.name, name.span)));

@@ -434,6 +434,8 @@ pub struct Study {
     pub identify: IdentifyOptions,
     /// Uncertainty.
     pub uq: UqOptions,
+    /// What a page shows, in this order; what matters when left out.
+    pub report_signals: Option<Vec<Named<()>>>,
     /// The study's own text.
     pub sources: SourceMap,
 }

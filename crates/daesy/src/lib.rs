@@ -20,10 +20,12 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod begin;
 pub mod check;
 pub mod checkpoint;
 pub mod cost;
 pub mod demo;
+pub mod describe;
 pub mod embedded;
 pub mod estimate;
 pub mod export;

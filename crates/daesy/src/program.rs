@@ -2,6 +2,7 @@
 
 mod edge;
 mod estimation;
+mod first_steps;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write as _};
@@ -30,12 +31,14 @@ use crate::report::chart::{Chart, Mark, Series};
 use crate::simulate::Trajectory;
 use crate::source::Source;
 use crate::start_report::{StartReport, changed_to_json};
+use crate::study::Named;
 use crate::table::{Table, TableKind, to_bytes};
 use crate::uq::{SurrogateFile, UqSettings, read_surrogate};
-use crate::{check, cost, demo, flat_text, identify, simulate, uq};
+use crate::{check, cost, demo, describe, flat_text, identify, simulate, uq};
 
 const AFTER_HELP: &str = "\
-FILE is a Modelica file (.mo), a package folder, or a study (.toml) that names one.
+FILE is a Modelica file (.mo), a package folder, a class of the built-in library or on MODELICAPATH,
+or a study (.toml) that names one of these.
 Exit status: 0 done; 1 the model, study or data is at fault; 2 wrong usage;
              3 the numerical method gave up.
 
@@ -74,6 +77,11 @@ enum Verb {
     Estimate(EstimateArgs),
     /// Moments, quantiles and Sobol indices under random parameters
     Uq(UqArgs),
+    /// What is in this model: parameters, inputs, outputs and variables, with value, unit, bounds and description
+    #[command(mut_arg("output", |arg| arg.hide(true)), mut_arg("report", |arg| arg.hide(true)))]
+    Describe(FileArgs),
+    /// A folder with a model, a study and a data file to begin with
+    New(NewArgs),
     /// The flat model, as Base Modelica or JSON: what the other verbs work on
     #[command(mut_arg("output", |arg| arg.hide(true)), mut_arg("report", |arg| arg.hide(true)))]
     Flatten(FileArgs),
@@ -82,11 +90,15 @@ enum Verb {
     Export(ExportArgs),
     /// The whole workflow on an embedded example; no other file needed
     Demo(DemoArgs),
+    /// Prints what a shell needs to complete verbs and options
+    Completions(CompletionsArgs),
+    /// Writes the manual pages, one per verb
+    Man(ManArgs),
 }
 
 #[derive(Args, Clone)]
 struct FileArgs {
-    /// A Modelica file (.mo), a package folder, or a study (.toml)
+    /// A Modelica file (.mo), a package folder, a class name, or a study (.toml)
     file: PathBuf,
     /// The class, when a Modelica file holds several
     #[arg(long, value_name = "NAME")]
@@ -215,7 +227,7 @@ struct ExportArgs {
     kind: String,
 }
 
-#[derive(Args, Clone)]
+#[derive(Args, Clone, Default)]
 struct CommonArgs {
     /// One JSON document on standard output, nothing else there
     #[arg(long)]
@@ -229,6 +241,33 @@ struct CommonArgs {
     /// No progress, no notes
     #[arg(long)]
     quiet: bool,
+}
+
+#[derive(Args, Clone)]
+struct NewArgs {
+    /// Name of the folder and the model
+    name: String,
+    /// Makes model and study from the header of this data file
+    #[arg(long, value_name = "FILE")]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Args, Clone)]
+struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    shell: clap_complete::Shell,
+}
+
+#[derive(Args, Clone)]
+struct ManArgs {
+    /// Folder for the pages
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    #[command(flatten)]
+    common: CommonArgs,
 }
 
 #[derive(Args, Clone)]
@@ -417,7 +456,14 @@ impl Verb {
                 let refused = refuse_report(&args.file, "export");
                 refused.unwrap_or_else(|| export_verb(&args).about(&args.file))
             }
+            Self::Describe(args) => {
+                let refused = refuse_output(&args, "describe").or_else(|| refuse_report(&args, "describe"));
+                refused.unwrap_or_else(|| describe_verb(&args).about(&args))
+            }
+            Self::New(args) => first_steps::new_verb(&args),
             Self::Demo(args) => demo_verb(&args),
+            Self::Completions(args) => first_steps::completions_verb(&args),
+            Self::Man(args) => first_steps::man_verb(&args),
         }
     }
 
@@ -433,7 +479,11 @@ impl Verb {
             Self::Uq(_) => "uq",
             Self::Flatten(_) => "flatten",
             Self::Export(_) => "export",
+            Self::Describe(_) => "describe",
+            Self::New(_) => "new",
             Self::Demo(_) => "demo",
+            Self::Completions(_) => "completions",
+            Self::Man(_) => "man",
         }
     }
 
@@ -447,7 +497,8 @@ impl Verb {
             Self::Estimate(args) => Some(&mut args.file),
             Self::Uq(args) => Some(&mut args.file),
             Self::Export(args) => Some(&mut args.file),
-            Self::Demo(_) => None,
+            Self::Describe(args) => Some(args),
+            Self::New(_) | Self::Demo(_) | Self::Completions(_) | Self::Man(_) => None,
         }
     }
 
@@ -460,7 +511,11 @@ impl Verb {
             Self::Estimate(args) => args.file.common.clone(),
             Self::Uq(args) => args.file.common.clone(),
             Self::Export(args) => args.file.common.clone(),
+            Self::Describe(args) => args.common.clone(),
+            Self::New(args) => args.common.clone(),
             Self::Demo(args) => args.common.clone(),
+            Self::Completions(_) => CommonArgs::default(),
+            Self::Man(args) => args.common.clone(),
         }
     }
 }
@@ -648,6 +703,21 @@ fn regularize_verb(args: &RegularizeArgs) -> Answer {
     answer.fail(Status::Done, form.into_diagnostics())
 }
 
+fn describe_verb(args: &FileArgs) -> Answer {
+    let mut answer = Answer::new("describe");
+    match load_file(args) {
+        Ok(loaded) => {
+            let described = describe::describe(&loaded);
+            answer.keys = described.to_json();
+            answer.text = described.to_text(&loaded.flat.model);
+            answer.model = Some(loaded.flat.model);
+            answer.diagnostics = loaded.diagnostics;
+            answer
+        }
+        Err(failure) => answer.refused(failure),
+    }
+}
+
 fn flatten_verb(args: &FileArgs) -> Answer {
     let mut answer = Answer::new("flatten");
     match load_file(args) {
@@ -814,13 +884,17 @@ fn simulate_verb(args: &FileArgs) -> Answer {
     answer.model = Some(loaded.flat.model.clone());
     answer.diagnostics = loaded.diagnostics.clone();
     let mut bar = Bar::start(args, &mut loaded);
-    let result = simulate::simulate(&loaded);
+    let result = simulate::simulate_as_far_as_possible(&loaded);
     bar.end();
-    let mut trajectory = match result {
-        Ok(trajectory) => trajectory,
-        Err(failure) => return answer.refused(failure),
+    let (mut trajectory, broken) = match result {
+        Ok(trajectory) => (trajectory, None),
+        Err(simulate::Broken { failure, part: Some(part) }) => (*part, Some(failure)),
+        Err(simulate::Broken { failure, part: None }) => return answer.refused(failure),
     };
     answer.keys = trajectory.to_json();
+    if broken.is_some() {
+        answer.keys.insert("ended_at".into(), json!(trajectory.simulation.times.last()));
+    }
     answer.text = trajectory.to_text(&loaded.flat.model);
     answer.diagnostics.extend(loaded.held_inputs());
     answer.diagnostics.extend(trajectory.diagnostics.iter().cloned());
@@ -838,14 +912,20 @@ fn simulate_verb(args: &FileArgs) -> Answer {
         page.paragraph(&trajectory.to_text(&loaded.flat.model));
         add_start(&mut page, &trajectory);
         add_events(&mut page, &trajectory);
-        add_charts(&mut page, &trajectory);
+        let signals = loaded.study.as_ref().and_then(|study| study.report_signals.as_deref());
+        add_charts(&mut page, &trajectory, signals);
         if let Err(diagnostic) = write_report(path, &page) {
             return answer.fail(Status::Fault, vec![*diagnostic]);
         }
         answer.text.push_str(&format!("Wrote {}.\n", path.display()));
     }
+    let last = trajectory.simulation.times.last().copied().unwrap_or_default();
     answer.table = Some(trajectory.table);
-    answer
+    let Some(failure) = broken else { return answer };
+    if args.output.is_some() || args.report.is_some() {
+        answer.text.push_str(&format!("The simulation failed: the table ends at t = {last}.\n"));
+    }
+    answer.refused(failure)
 }
 
 /// The share of a long simulation that is done, on standard error where that is a terminal.
@@ -934,12 +1014,18 @@ fn add_events(page: &mut Page, trajectory: &Trajectory) {
     }
 }
 
-/// Charts of all variables, a few to a picture.
-fn add_charts(page: &mut Page, trajectory: &Trajectory) {
+/// Charts of all variables, or those that a study asks for in their order, a few to a picture.
+fn add_charts(page: &mut Page, trajectory: &Trajectory, signals: Option<&[Named<()>]>) {
     const PER_CHART: usize = 4;
     const MAX_CHARTS: usize = 40;
     let table = &trajectory.table;
-    let names: Vec<usize> = (1..table.names.len()).filter(|&at| !table.names[at].starts_with("der(")).collect();
+    let names: Vec<usize> = match signals {
+        Some(signals) => {
+            let at = |signal: &Named<()>| table.names.iter().position(|name| *name == signal.name);
+            signals.iter().filter_map(at).collect()
+        }
+        None => (1..table.names.len()).filter(|&at| !table.names[at].starts_with("der(")).collect(),
+    };
     for chunk in names.chunks(PER_CHART).take(MAX_CHARTS) {
         let series = chunk
             .iter()

@@ -46,6 +46,55 @@ pub fn simulate(loaded: &Loaded) -> Result<Trajectory, Failure> {
     simulator.run(&simulator.options)
 }
 
+/// Why a trajectory ends before its time, and what there is of it.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// Why.
+    pub failure: Failure,
+    /// The trajectory up to the failure, where the method gave up on the way.
+    pub part: Option<Box<Trajectory>>,
+}
+
+/// As [`simulate`], with the part of the trajectory before a failure.
+///
+/// # Errors
+/// Diagnostics and the part, when the model is at fault or the method gives up.
+pub fn simulate_as_far_as_possible(loaded: &Loaded) -> Result<Trajectory, Broken> {
+    let simulator = Simulator::new(loaded).map_err(|failure| Broken { failure, part: None })?;
+    let options = &simulator.options;
+    simulator.try_trace(options).map(|traced| simulator.trajectory(traced)).map_err(|stopped| {
+        let is_of_method = matches!(stopped.failure, Failure::Method(_));
+        let time = stopped.time.filter(|_| is_of_method);
+        let part = time.and_then(|time| simulator.part_before(options, time)).map(Box::new);
+        Broken { failure: stopped.failure, part }
+    })
+}
+
+/// Shares of the time up to a failure that are left out, until the rest can be simulated.
+const LEFT_OUT: [f64; 3] = [1e-6, 1e-4, 1e-2];
+
+/// A failure and when it happened.
+struct Stopped {
+    failure: Failure,
+    time: Option<f64>,
+}
+
+/// The time of a failure on the way.
+fn time_of(error: &IntegrateError) -> Option<f64> {
+    match error {
+        IntegrateError::NotFinite { time, .. }
+        | IntegrateError::ObservedNotFinite { time, .. }
+        | IntegrateError::IntegerOverflow { time, .. }
+        | IntegrateError::StepTooSmall { time, .. }
+        | IntegrateError::Chattering { time, .. }
+        | IntegrateError::Accumulating { time, .. }
+        | IntegrateError::Assertion { time, .. }
+        | IntegrateError::NoTransfer { time, .. }
+        | IntegrateError::TooManySteps { time, .. } => Some(*time),
+        _ => None,
+    }
+}
+
 /// Models with more unknowns are kept in one form only.
 const MAX_KEPT: usize = 5000;
 
@@ -113,8 +162,27 @@ impl Simulator {
     /// # Errors
     /// Diagnostics, when the model is at fault or the method gives up.
     pub fn trace(&self, options: &SimulateOptions) -> Result<Transferred, Failure> {
+        self.try_trace(options).map_err(|stopped| stopped.failure)
+    }
+
+    fn try_trace(&self, options: &SimulateOptions) -> Result<Transferred, Stopped> {
         self.attempt(&|prepared| {
             run_prepared(prepared, &self.original, &prepared.parameters, &prepared.inputs, options)
+        })
+    }
+
+    /// The trajectory up to shortly before a time at which it fails. The same steps lead there again.
+    fn part_before(&self, options: &SimulateOptions, time: f64) -> Option<Trajectory> {
+        LEFT_OUT.iter().find_map(|share| {
+            let stop = time - share * (time - options.start);
+            if stop <= options.start || stop >= options.stop {
+                return None;
+            }
+            let mut output_times = options.output_times.clone();
+            output_times.retain(|row| *row < stop);
+            output_times.push(stop);
+            let shorter = SimulateOptions { stop, output_times, ..options.clone() };
+            self.try_trace(&shorter).ok().map(|traced| self.trajectory(traced))
         })
     }
 
@@ -134,10 +202,11 @@ impl Simulator {
             let inputs = prepared.inputs_at(loaded, &parameters).map_err(Attempt::Failed)?;
             run_prepared(prepared, &loaded.flat, &parameters, &inputs, options)
         })
+        .map_err(|stopped| stopped.failure)
     }
 
     /// Tries the model with definitions put in, and as it was written where that fails.
-    fn attempt(&self, run: &dyn Fn(&Prepared) -> Result<Transferred, Attempt>) -> Result<Transferred, Failure> {
+    fn attempt(&self, run: &dyn Fn(&Prepared) -> Result<Transferred, Attempt>) -> Result<Transferred, Stopped> {
         let mut prepared = &self.prepared;
         let mut result = run(prepared);
         if let (Err(Attempt::Integration(error)), Some(complete)) = (&result, &self.complete)
@@ -147,8 +216,8 @@ impl Simulator {
             result = run(prepared);
         }
         result.map_err(|failure| match failure {
-            Attempt::Integration(error) => prepared.failure(&error),
-            Attempt::Failed(failure) => failure,
+            Attempt::Integration(error) => Stopped { failure: prepared.failure(&error), time: time_of(&error) },
+            Attempt::Failed(failure) => Stopped { failure, time: None },
         })
     }
 
@@ -163,14 +232,17 @@ impl Simulator {
     /// # Errors
     /// Diagnostics, when the model is at fault or the method gives up.
     pub fn run(&self, options: &SimulateOptions) -> Result<Trajectory, Failure> {
-        let traced = self.trace(options)?;
+        Ok(self.trajectory(self.trace(options)?))
+    }
+
+    fn trajectory(&self, traced: Transferred) -> Trajectory {
         let start = self.start_report(&traced.simulation);
         let diagnostics = self.diagnostics(&traced, &start);
         let Transferred { simulation, events, .. } = traced;
         let names = self.names();
         let mut columns = vec![simulation.times.clone()];
         columns.extend(self.columns.iter().map(|&at| simulation.rows.iter().map(|row| row[at]).collect()));
-        Ok(Trajectory { table: Table { names, columns }, simulation, events, start, diagnostics })
+        Trajectory { table: Table { names, columns }, simulation, events, start, diagnostics }
     }
 
     /// Where the values at the start of a trajectory come from.

@@ -96,6 +96,7 @@ fn read_root(reader: &mut Reader, table: &Spanned<DeTable<'_>>, sources: &Source
     let simulate = read_simulate(reader, &mut root);
     let identify = read_identify(reader, &mut root);
     let uq = read_uq(reader, &mut root);
+    let report_signals = read_report(reader, &mut root);
     root.finish(reader);
     for both in unknown.iter().filter(|unknown| parameters.iter().any(|fixed| fixed.name == unknown.name)) {
         reader.findings.push(
@@ -121,6 +122,7 @@ fn read_root(reader: &mut Reader, table: &Spanned<DeTable<'_>>, sources: &Source
         simulate,
         identify,
         uq,
+        report_signals,
         sources: sources.clone(),
     })
 }
@@ -861,6 +863,18 @@ fn read_identify(reader: &mut Reader, root: &mut Section<'_, '_>) -> IdentifyOpt
         starts,
         bootstrap,
     }
+}
+
+/// `[report] signals`
+fn read_report(reader: &mut Reader, root: &mut Section<'_, '_>) -> Option<Vec<Named<()>>> {
+    let mut section = root.take("report").and_then(|value| reader.table("report", value, "a table"))?;
+    let items = section.take("signals").and_then(|value| reader.list("signals", value, "a list of signal names"));
+    section.finish(reader);
+    let named = |item: &Spanned<DeValue<'_>>| {
+        let span = reader.span(item);
+        reader.text("signals", item).map(|name| Named { name, span, item: () })
+    };
+    items.map(|items| items.into_iter().filter_map(named).collect())
 }
 
 fn read_uq(reader: &mut Reader, root: &mut Section<'_, '_>) -> UqOptions {

@@ -9,6 +9,7 @@ mod discontinuities;
 mod estimation;
 mod estimation_starts;
 mod events;
+mod first_steps;
 mod hidden_structure;
 mod json;
 mod language;

@@ -8,7 +8,7 @@ fn failure(model: &str, status: i32) -> Value {
     let session = Session::with_model(model);
     let run = session.run(&["simulate", "model.mo", "--json", "-o", "out.csv"]);
     assert_eq!(run.status, status, "{}", run.stderr);
-    assert_eq!(session.files(), ["model.mo"]);
+    assert!(status == 3 || session.files() == ["model.mo"], "{:?}", session.files());
     run.json()["findings"][0].clone()
 }
 

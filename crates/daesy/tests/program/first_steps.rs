@@ -1,0 +1,149 @@
+//! The first minutes with the program: what is in a model, a study to begin with, class names, completions, and what is
+//! left of a simulation that fails.
+
+use serde_json::Value;
+
+use crate::session::Session;
+
+const MODEL: &str = "model M
+  parameter Real k(unit = \"1/s\", min = 0, max = 10) = 2 \"Decay rate\";
+  parameter Real twice = 2*k;
+  parameter Boolean on = true;
+  parameter Integer n = 3;
+  input Real u(unit = \"V\") \"Voltage\";
+  Real x(start = 1, fixed = true, unit = \"m\");
+  output Real y = x;
+equation
+  der(x) = -k*x + u;
+end M;
+";
+
+fn names(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_model_is_described_with_values_units_bounds_and_places() {
+    let session = Session::with_model(MODEL);
+    let run = session.run(&["describe", "model.mo", "--json", "--set", "k=3"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    assert_eq!(names(&document["parameters"]), ["k", "twice", "on", "n"]);
+    assert_eq!(names(&document["inputs"]), ["u"]);
+    assert_eq!(names(&document["outputs"]), ["y"]);
+    assert_eq!(names(&document["variables"]), ["x", "y"]);
+    let k = &document["parameters"][0];
+    assert_eq!((k["value"].as_f64(), k["unit"].as_str()), (Some(3.0), Some("1/s")), "{k}");
+    assert_eq!((k["min"].as_f64(), k["max"].as_f64()), (Some(0.0), Some(10.0)), "{k}");
+    assert_eq!(k["description"], "Decay rate");
+    assert_eq!(k["place"], "model.mo:2:18");
+    assert_eq!(document["parameters"][1]["value"], 6.0);
+    assert_eq!(document["parameters"][2]["value"], true);
+    assert_eq!(document["parameters"][3]["value"], 3);
+    let x = &document["variables"][0];
+    assert_eq!((x["start"].as_f64(), x["fixed"].as_bool()), (Some(1.0), Some(true)), "{x}");
+    let text = session.run(&["describe", "model.mo"]).stdout;
+    assert!(text.contains("Parameters (4)") && text.contains("Decay rate"), "{text}");
+    assert_eq!(session.run(&["describe", "model.mo", "-o", "out.csv"]).status, 2);
+}
+
+#[test]
+fn a_class_of_the_library_stands_in_the_place_of_a_file() {
+    let class = "Modelica.Electrical.Analog.Basic.Resistor";
+    let session = Session::new().with("study.toml", &format!("[model]\nfile = \"{class}\"\n"));
+    for file in [class, "study.toml"] {
+        let run = session.run(&["describe", file, "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        assert_eq!(run.json()["model"], class);
+        assert!(names(&run.json()["parameters"]).contains(&"R"));
+    }
+    let wrong = session.run(&["check", "Modelica.Electrical.Analog.Basic.Resistr"]);
+    assert_eq!(wrong.status, 1);
+    assert!(wrong.stderr.contains("Resist"), "{}", wrong.stderr);
+    let other = session.run(&["check", "model.txt"]);
+    assert_eq!(other.status, 1);
+    assert!(other.stderr.contains("file-kind"), "{}", other.stderr);
+}
+
+#[test]
+fn a_new_study_can_be_identified_at_once() {
+    let session = Session::new();
+    let run = session.run(&["new", "tank", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert_eq!(run.json()["files"].as_array().unwrap().len(), 3);
+    let found = session.run(&["identify", "tank/tank.toml", "--json"]);
+    assert_eq!(found.status, 0, "{}", found.stderr);
+    let parameters = found.json()["parameters"].as_array().unwrap().clone();
+    let estimate = |name: &str| {
+        let one = parameters.iter().find(|parameter| parameter["name"] == name).unwrap();
+        one["estimate"].as_f64().unwrap()
+    };
+    assert!((estimate("T_y") - 3.0).abs() < 0.1 && (estimate("gain_y_u") - 2.0).abs() < 0.05, "{parameters:?}");
+    assert_eq!(session.run(&["new", "tank"]).status, 1);
+    let refused = session.run(&["new", "2 tanks"]);
+    assert_eq!(refused.status, 2);
+    assert!(refused.stderr.contains("daesy new x2_tanks"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_new_study_is_made_from_the_header_of_a_data_file() {
+    let mut text = "Zeit;Power in kW;T oben;note\n".to_owned();
+    let mut level = 20.0f64;
+    for row in 0..60u32 {
+        let power = f64::from(row / 15 % 2);
+        text.push_str(&format!("{row};{};{};ok\n", power, format!("{:.3}", level).replace('.', ",")));
+        level = (level - 20.0 - 4.0 * power).mul_add((-0.2f64).exp(), 20.0 + 4.0 * power);
+    }
+    let session = Session::new().with("log.csv", &text);
+    let run = session.run(&["new", "boiler", "--data", "log.csv"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let study = std::fs::read_to_string(session.path("boiler/boiler.toml")).unwrap();
+    for words in ["time = \"Zeit\"", "decimal = \",\"", "column = \"Power in kW\"", "column = \"T oben\""] {
+        assert!(study.contains(words), "no {words} in\n{study}");
+    }
+    assert!(!study.contains("note"), "{study}");
+    let found = session.run(&["identify", "boiler/boiler.toml", "--json"]);
+    assert_eq!(found.status, 0, "{}", found.stderr);
+}
+
+#[test]
+fn shells_and_manuals_know_every_verb() {
+    let session = Session::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let run = session.run(&["completions", shell]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        assert!(run.stdout.contains("identify") && run.stdout.contains("--report") || shell == "fish", "{shell}");
+    }
+    assert_eq!(session.run(&["completions", "cobol"]).status, 2);
+    assert_eq!(session.run(&["man", "pages"]).status, 0);
+    let page = std::fs::read_to_string(session.path("pages/daesy-simulate.1")).unwrap();
+    assert!(page.contains("\\-\\-report"), "{page}");
+}
+
+#[test]
+fn a_simulation_that_fails_keeps_its_table_up_to_the_failure() {
+    let model = "model A\n  Real x(start = 1, fixed = true);\nequation\n  der(x) = x^2;\nannotation(experiment(StopTime = 2));\nend A;\n";
+    let session = Session::with_model(model);
+    let run = session.run(&["simulate", "model.mo", "-o", "out.csv", "--json"]);
+    assert_eq!(run.status, 3, "{}", run.stderr);
+    let ended_at = run.json()["ended_at"].as_f64().unwrap();
+    assert!(ended_at > 0.98 && ended_at < 1.0001, "{ended_at}");
+    let table = std::fs::read_to_string(session.path("out.csv")).unwrap();
+    let last: f64 = table.lines().last().unwrap().split(',').next().unwrap().parse().unwrap();
+    assert_eq!(last, ended_at);
+    assert!(table.lines().count() > 200, "{}", table.lines().count());
+    let run = session.run(&["simulate", "model.mo", "-o", "out.csv"]);
+    assert!(run.stdout.contains("The simulation failed: the table ends at t = 0.99"), "{}", run.stdout);
+}
+
+#[test]
+fn a_page_shows_the_signals_that_a_study_asks_for() {
+    let study = "[model]\nfile = \"model.mo\"\n[report]\nsignals = [\"y\"]\n";
+    let session = Session::with_model(MODEL).with("study.toml", study);
+    let run = session.run(&["simulate", "study.toml", "--report", "page.html"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let page = std::fs::read_to_string(session.path("page.html")).unwrap();
+    assert!(page.contains("y over time.") && !page.contains("x, y over time."));
+    let wrong = session.with("wrong.toml", &study.replace("\"y\"", "\"yy\"")).run(&["simulate", "wrong.toml"]);
+    assert!(wrong.stderr.contains("wrong.toml:4:12") && wrong.stderr.contains("did you mean `y`"), "{}", wrong.stderr);
+}
