@@ -29,6 +29,9 @@ const MAX_LIMITED_STEPS: usize = 60;
 /// How often unknowns are moved to where their equations have values.
 const MAX_WAKINGS: usize = 12;
 
+/// Evaluations of the model that may be spent on this in one search.
+const MAX_PROBES: usize = 60;
+
 /// Moves that are tried then, in units of the unknown's size.
 const WAKING_MOVES: [f64; 6] = [1.0, -1.0, 1e-3, -1e-3, 100.0, -100.0];
 
@@ -202,7 +205,7 @@ fn settle_blocks(
     let description = system.description();
     let mut newton = BlockNewton::new(system);
     let (mut last_size, mut n_slow) = (f64::INFINITY, 0);
-    let (mut n_steps, mut n_wakings) = (0, 0);
+    let (mut n_steps, mut n_wakings, mut n_probes) = (0, 0, 0);
     while n_steps < MAX_STEPS {
         // A singular block makes no step; what does not need it goes on.
         let is_stuck = newton.step(around, states, unknowns).is_err();
@@ -217,13 +220,14 @@ fn settle_blocks(
             return End::Lost;
         }
         if size <= GOAL {
-            if newton.asleep.is_empty() || n_wakings == MAX_WAKINGS {
+            if newton.asleep.is_empty() || n_wakings == MAX_WAKINGS || n_probes == MAX_PROBES {
                 return if has_waiting || is_stuck { End::Partial } else { End::Found };
             }
             n_wakings += 1;
             let asleep = std::mem::take(&mut newton.asleep);
             let evaluator = &mut *newton.evaluator;
-            let moved = asleep.iter().filter(|block| wake(system, evaluator, around, states, unknowns, block));
+            let moved =
+                asleep.iter().filter(|block| wake(system, evaluator, around, states, unknowns, block, &mut n_probes));
             if moved.count() == 0 {
                 return End::Partial;
             }
@@ -248,30 +252,39 @@ fn wake(
     states: &[f64],
     unknowns: &mut [f64],
     block: &Range<usize>,
+    n_probes: &mut usize,
 ) -> bool {
     let quantities = &system.description().unknowns;
     let pattern = system.pattern(Part::ResidualByUnknowns);
     let mut residual = vec![0.0; pattern.n_rows];
     let mut jacobian = vec![0.0; pattern.n_entries()];
-    let mut has_value = |unknowns: &[f64], row: usize| {
-        let point = around.point(states, unknowns);
-        evaluator.evaluate(Part::Residual, &point, &mut residual);
-        evaluator.evaluate(Part::ResidualByUnknowns, &point, &mut jacobian);
+    // Whether a row has a value at unknowns, which are looked at anew where they have moved.
+    let mut has_value = |unknowns: &[f64], row: usize, has_moved: bool| {
+        if has_moved {
+            if *n_probes == MAX_PROBES {
+                return false;
+            }
+            *n_probes += 1;
+            let point = around.point(states, unknowns);
+            evaluator.evaluate(Part::Residual, &point, &mut residual);
+            evaluator.evaluate(Part::ResidualByUnknowns, &point, &mut jacobian);
+        }
         residual[row].is_finite() && pattern.row(row).all(|entry| jacobian[entry].is_finite())
     };
-    let mut has_moved = false;
+    let (mut has_moved, mut is_new) = (false, true);
     for row in block.clone() {
-        if has_value(unknowns, row) {
+        if has_value(unknowns, row, std::mem::take(&mut is_new)) {
             continue;
         }
         let columns: Vec<usize> = pattern.row(row).map(|entry| pattern.columns[entry] as usize).collect();
         let inside = columns.into_iter().filter(|column| block.contains(column));
         let moves = WAKING_MOVES.iter().flat_map(|share| inside.clone().map(move |column| (column, *share)));
+        is_new = true;
         for (column, share) in moves {
             let before = unknowns[column];
             unknowns[column] = before + share * before.abs().max(quantities[column].nominal);
-            if has_value(unknowns, row) {
-                has_moved = true;
+            if has_value(unknowns, row, true) {
+                (has_moved, is_new) = (true, false);
                 break;
             }
             unknowns[column] = before;

@@ -90,6 +90,11 @@ const NEARBY: f64 = 1e-3;
 /// Wishes for start values hold if they are off by no more than this, relative to the sizes of their terms.
 const HOLDS: f64 = 1e-11;
 
+/// Rows that determine columns one after the other are followed so far, each with so many steps of Newton's method.
+const MAX_WAVES: usize = 40;
+const MAX_SINGLE_STEPS: usize = 12;
+const MAX_WOKEN_STEPS: usize = 100;
+
 /// Searches that may be spent on adding wishes to a start one by one.
 const MAX_ADDITIONS: usize = 400;
 
@@ -170,7 +175,91 @@ impl Search<'_, '_> {
         let n_before = problem.n_demanded - problem.system.pattern(Part::Initial).n_rows;
         let rows: Vec<usize> = (n_before..problem.n_rows()).collect();
         self.set_single(&mut z, &rows);
+        if !self.has_value(&z) {
+            self.set_determined(&mut z);
+        }
         z
+    }
+
+    /// Whether all that is demanded has finite values and derivatives at a point.
+    fn has_value(&mut self, z: &[f64]) -> bool {
+        self.evaluate(z);
+        let n_demanded = self.problem().n_demanded;
+        let n_entries = self.problem().pattern.row_starts[n_demanded] as usize;
+        let is_finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
+        is_finite(&self.residual[..n_demanded]) && is_finite(&self.jacobian[..n_entries])
+    }
+
+    /// Gives columns the values that demanded rows determine one after the other, each in one column whose others are
+    /// known by then: what follows from parameters and fixed start values alone, such as a cross-section, a permeance
+    /// and its reciprocal, which has no value at the guess of zero. Columns that other rows determine stay.
+    fn set_determined(&mut self, z: &mut [f64]) {
+        let problem = self.problem();
+        let mut is_known = vec![false; problem.n_cols()];
+        let mut is_done = vec![false; problem.n_demanded];
+        for _ in 0..MAX_WAVES {
+            let mut wave: Vec<(usize, usize)> = Vec::new();
+            for row in (0..problem.n_demanded).filter(|&row| !is_done[row]) {
+                let mut open =
+                    problem.pattern.row(row).filter(|&entry| !is_known[problem.pattern.columns[entry] as usize]);
+                if let (Some(entry), None) = (open.next(), open.next()) {
+                    wave.push((row, entry));
+                }
+            }
+            if wave.is_empty() {
+                return;
+            }
+            for &(row, entry) in &wave {
+                is_done[row] = true;
+                is_known[problem.pattern.columns[entry] as usize] = true;
+            }
+            self.solve_one_by_one(z, &wave);
+        }
+    }
+
+    /// Newton's method for rows in one column each, with their entries, the others as they are. The first row of a
+    /// column counts; a column stays where that leads nowhere. A column at which its row has no value begins at its
+    /// nominal value and keeps the sign of that: towards the root of `1/G - R` from above Newton's step is too long.
+    fn solve_one_by_one(&mut self, z: &mut [f64], wave: &[(usize, usize)]) {
+        let columns = &self.problem().pattern.columns;
+        let before = z.to_vec();
+        self.evaluate(z);
+        let mut is_woken = vec![false; z.len()];
+        for &(row, entry) in wave {
+            let column = columns[entry] as usize;
+            if !self.residual[row].is_finite() || !self.jacobian[entry].is_finite() {
+                is_woken[column] = true;
+                z[column] = self.scales[column];
+            }
+        }
+        let n_steps = if is_woken.contains(&true) { MAX_WOKEN_STEPS } else { MAX_SINGLE_STEPS };
+        for _ in 0..n_steps {
+            self.evaluate(z);
+            let mut is_moved = vec![false; z.len()];
+            let mut has_moved = false;
+            for &(row, entry) in wave {
+                let column = columns[entry] as usize;
+                let mut step = -self.residual[row] / self.jacobian[entry];
+                if is_woken[column] {
+                    step = step.max(-0.75 * z[column]);
+                }
+                if step.is_finite() && step != 0.0 && !std::mem::replace(&mut is_moved[column], true) {
+                    z[column] += step;
+                    has_moved |= step.abs() > f64::EPSILON * z[column].abs();
+                }
+            }
+            if !has_moved {
+                break;
+            }
+        }
+        self.evaluate(z);
+        for &(row, entry) in wave {
+            let column = columns[entry] as usize;
+            let size = (self.jacobian[entry] * z[column]).abs();
+            if self.residual[row].is_nan() || self.residual[row].abs() > HOLDS * size {
+                z[column] = before[column];
+            }
+        }
     }
 
     /// Gives columns the values that rows give them alone, the first row of each column.

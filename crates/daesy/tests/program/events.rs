@@ -813,6 +813,24 @@ fn a_wheel_comes_to_rest_although_both_sliding_motions_point_away_from_it() {
     }
 }
 
+/// What follows from parameters one after the other is known before anything is guessed: 1/A and 1/C have no value at the
+/// guess of zero, and flux is a state whose constraint has R as a factor.
+#[test]
+fn reciprocals_of_what_parameters_determine_start_from_zero() {
+    let run = Session::with_model(
+        "model M parameter Real a = 2, b = 3; Real A, G, R, C, u, phi, v; equation A = a*b; G = 1e-6*A; R = 1/G;
+         R = 1/C + 5; u = R*phi; u = 3e5*time; v = der(phi);
+         annotation(experiment(StopTime=1, Interval=0.5)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    for (t, phi) in table.column("t").iter().zip(table.column("phi")) {
+        assert_close(phi, 1.8 * t, 1e-9, "flux");
+    }
+    assert_close(table.column("C")[0], 1.0 / (1e6 / 6.0 - 5.0), 1e-9, "capacity");
+}
+
 /// R = 1/G with G = 2 + phi^2/100 in a loop with phi = 6/R: a guess of zero for G has no reciprocal.
 #[test]
 fn a_loop_through_a_reciprocal_starts_from_zero() {
