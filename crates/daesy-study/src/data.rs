@@ -7,7 +7,7 @@ mod stamp;
 
 use std::path::Path;
 
-use crate::decimal::Grid;
+use crate::decimal::{Grid, shifted};
 use crate::diagnostic::Diagnostic;
 use crate::table::Table;
 use daesy_graph::finding::nearest;
@@ -151,12 +151,9 @@ impl Data {
     /// # Errors
     /// When a column that is to be converted is not there.
     pub fn convert(&mut self, conversion: &Conversion) -> Result<(), Vec<Diagnostic>> {
-        // Dividing by a whole number is rounded once: 39.8 ms are 0.0398 s.
-        let per_second = conversion.seconds.recip().round();
-        let is_part = conversion.seconds < 1.0 && (per_second * conversion.seconds - 1.0).abs() < 1e-15;
-        self.times
-            .iter_mut()
-            .for_each(|time| *time = if is_part { *time / per_second } else { *time * conversion.seconds });
+        let convert =
+            |time: f64| if conversion.seconds == 1e-3 { shifted(time, -3) } else { time * conversion.seconds };
+        self.times.iter_mut().for_each(|time| *time = convert(*time));
         type Change = fn(&mut f64, f64);
         let changes: [(&[(String, f64)], Change); 2] =
             [(&conversion.scale, |value, by| *value *= by), (&conversion.offset, |value, by| *value += by)];

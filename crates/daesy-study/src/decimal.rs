@@ -64,6 +64,17 @@ impl ExactGrid {
     }
 }
 
+/// A number times a power of ten, as people do it: the decimal point moves, so that 39.8 ms are 0.0398 s.
+#[must_use]
+pub fn shifted(value: f64, digits: i32) -> f64 {
+    let by_text = || {
+        let text = format!("{value:e}");
+        let (mantissa, exponent) = text.split_once('e')?;
+        format!("{mantissa}e{}", exponent.parse::<i32>().ok()?.checked_add(digits)?).parse().ok()
+    };
+    by_text().unwrap_or_else(|| value * 10f64.powi(digits))
+}
+
 /// The shortest decimal that reads back to a double: `mantissa / 10^digits`.
 #[derive(Clone, Copy)]
 struct Decimal {
@@ -97,6 +108,14 @@ mod tests {
         assert_eq!(grid.time(1), -0.0602);
         assert_eq!(grid.time(500), 19.8);
         assert_eq!(Grid::by_step(1e-9, 1e-9).time(2), 3e-9);
+    }
+
+    #[test]
+    fn a_moved_point_keeps_decimals_short() {
+        assert_eq!(shifted(39.8, -3), 0.0398);
+        assert_eq!(shifted(-0.0796, 3), -79.6);
+        assert_eq!(shifted(0.0, -3), 0.0);
+        assert!(shifted(f64::NAN, -3).is_nan());
     }
 
     #[test]

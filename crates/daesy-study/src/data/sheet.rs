@@ -358,7 +358,7 @@ impl<'a> Rows<'a> {
             }
         }
         if !diagnostics.is_empty() {
-            return Err(diagnostics);
+            return Err(with_different_remedies(diagnostics));
         }
         if self.n_rows == 0 {
             return Err(vec![problem(self.shown, 2, 1, "data-empty", "the data file has no rows".to_owned())]);
@@ -370,6 +370,17 @@ impl<'a> Rows<'a> {
         };
         Ok(Data { file: self.shown.to_owned(), times, names, columns })
     }
+}
+
+/// The first of all problems that have the same remedy: what mends it mends the others.
+fn with_different_remedies(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut kept: Vec<Diagnostic> = Vec::new();
+    for diagnostic in diagnostics {
+        if !kept.iter().any(|known| known.help == diagnostic.help) {
+            kept.push(diagnostic);
+        }
+    }
+    kept
 }
 
 /// How to read a row of another length.
