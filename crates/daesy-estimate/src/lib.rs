@@ -13,6 +13,7 @@ pub mod likelihood;
 pub mod noise;
 pub mod nonlinear;
 pub mod pem;
+pub mod prior;
 pub mod profile;
 pub mod residual;
 mod sample;

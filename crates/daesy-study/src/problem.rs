@@ -3,6 +3,7 @@
 //! It is read once, whatever method is asked for; the linear, the filter and the ensemble formulations are made from
 //! it, so that they search the same space, use the same samples and refuse the same mistakes.
 
+use daesy_estimate::prior::Prior;
 use daesy_estimate::search::SearchSpace;
 use daesy_graph::finding::{Finding, nearest};
 use daesy_graph::flat::{FlatDae, VariableKind, WhenAction};
@@ -28,6 +29,8 @@ pub struct Unknown {
     pub var: VarId,
     /// Where a search starts.
     pub start: f64,
+    /// What is known of it before there are data.
+    pub prior: Option<Prior>,
 }
 
 /// A measured signal.
@@ -94,7 +97,8 @@ impl Problem {
         };
         let values = parameter_values(&loaded.flat)
             .map_err(|finding| Failure::Input(vec![Diagnostic::resolve(&finding, &loaded.flat.sources)]))?;
-        let unknowns = unknowns(&loaded.flat, study, &values).map_err(resolve)?;
+        let mut unknowns = unknowns(&loaded.flat, study, &values).map_err(resolve)?;
+        read_priors(loaded, study, &mut unknowns, &values)?;
         let space = space(loaded, study, &unknowns, &values)?;
         let measured = measured(study).map_err(resolve)?;
         let records = records(loaded, study, &measured)?;
@@ -242,9 +246,65 @@ fn unknowns(flat: &FlatDae, study: &Study, values: &[f64]) -> Result<Vec<Unknown
             let message = format!("`{name}` shapes the equations (an array size or a condition) and cannot be unknown");
             findings.push(Finding::error("structural-unknown", unknown.span, message).with_names([name]));
         }
-        unknowns.push(Unknown { name: name.clone(), span: unknown.span, var, start: values[var.index()] });
+        let start = values[var.index()];
+        unknowns.push(Unknown { name: name.clone(), span: unknown.span, var, start, prior: None });
     }
     if findings.is_empty() { Ok(unknowns) } else { Err(findings) }
+}
+
+/// Reads the priors of the unknowns.
+fn read_priors(loaded: &Loaded, study: &Study, unknowns: &mut [Unknown], values: &[f64]) -> Result<(), Failure> {
+    let mut diagnostics = Vec::new();
+    for (unknown, given) in unknowns.iter_mut().zip(&study.unknown) {
+        let Some(prior) = &given.item.prior else { continue };
+        let mut numbers = Vec::new();
+        for argument in &prior.arguments {
+            match study_number(loaded, &argument.item, &|var| values[var.index()]) {
+                Ok(value) => numbers.push((argument.name.as_str(), value)),
+                Err(wrong) => diagnostics.extend(wrong),
+            }
+        }
+        unknown.prior = prior_of(&prior.family, &numbers);
+        if unknown.prior.is_none() {
+            let message = format!("the prior of `{}` is none", unknown.name);
+            let finding = Finding::error("prior", given.span, message).with_names([&unknown.name]).with_help(
+                "priors: normal and lognormal with `mean` and `std`, gamma with `shape` and `scale`, uniform with `min` \
+                 and `max`, sizes greater than zero; `min` and `max` of others belong to the unknown",
+            );
+            diagnostics.push(Diagnostic::resolve(&finding, &study.sources));
+        }
+    }
+    if diagnostics.is_empty() { Ok(()) } else { Err(Failure::Input(diagnostics)) }
+}
+
+/// A prior by its family and numbers; `None` where these do not make one.
+fn prior_of(family: &str, numbers: &[(&str, f64)]) -> Option<Prior> {
+    if numbers.iter().any(|(_, value)| !value.is_finite()) {
+        return None;
+    }
+    let given = |names: [&str; 2]| {
+        let value = |name: &str| numbers.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        let pair = value(names[0]).zip(value(names[1]));
+        pair.filter(|_| numbers.len() == 2)
+    };
+    match family {
+        "normal" => given(["mean", "std"]).filter(|(_, std)| *std > 0.0).map(|(mean, std)| Prior::Normal { mean, std }),
+        "lognormal" => given(["mean", "std"])
+            .filter(|(mean, std)| *mean > 0.0 && *std > 0.0)
+            .map(|(mean, std)| Prior::lognormal(mean, std)),
+        "gamma" => given(["shape", "scale"])
+            .filter(|(shape, scale)| *shape > 0.0 && *scale > 0.0)
+            .map(|(shape, scale)| Prior::Gamma { shape, scale }),
+        "uniform" => {
+            let by_mean = given(["mean", "relative"]).map(|(mean, relative)| {
+                let half = (mean * relative).abs();
+                (mean - half, mean + half)
+            });
+            let (min, max) = given(["min", "max"]).or(by_mean).filter(|(min, max)| min < max)?;
+            Some(Prior::Uniform { min, max })
+        }
+        _ => None,
+    }
 }
 
 /// Bounds and sizes of the unknowns: those of the study, else those of the model.
@@ -266,8 +326,9 @@ fn space(loaded: &Loaded, study: &Study, unknowns: &[Unknown], values: &[f64]) -
             };
             (!value.is_nan()).then_some(value)
         };
-        let lower = number(&given.item.min, declared.min).unwrap_or(f64::NEG_INFINITY);
-        let upper = number(&given.item.max, declared.max).unwrap_or(f64::INFINITY);
+        let (least, most) = unknown.prior.map_or((f64::NEG_INFINITY, f64::INFINITY), |prior| prior.support());
+        let lower = number(&given.item.min, declared.min).map_or(least, |lower| lower.max(least));
+        let upper = number(&given.item.max, declared.max).map_or(most, |upper| upper.min(most));
         let nominal = number(&given.item.nominal, declared.nominal);
         if let Some(message) = outside(unknown, lower, upper) {
             let help = "the start of an unknown must lie between `min` and `max`: change one of the three";

@@ -102,6 +102,8 @@ pub struct UnknownParameter {
     pub max: Option<Quantity>,
     /// Typical size, for scaling.
     pub nominal: Option<Quantity>,
+    /// What is known of it before there are data.
+    pub prior: Option<RandomParameter>,
 }
 
 /// How an input runs between samples.

@@ -29,7 +29,7 @@ use crate::linear_study::{LinearStudy, SignalsWanted};
 use crate::linearize::LinearModel;
 use crate::load::Loaded;
 use crate::prediction_study::sample_off_grid;
-use crate::problem::{Linearity, Problem, refuse_unsaid_accuracy, says_accuracy, study_of, unknown_accuracy};
+use crate::problem::{Linearity, Problem, Unknown, refuse_unsaid_accuracy, says_accuracy, study_of, unknown_accuracy};
 use crate::study::Study;
 use crate::table::Table;
 use daesy_graph::finding::Finding;
@@ -99,6 +99,8 @@ pub struct ParameterEstimate {
     pub start: f64,
     /// The bound it is at.
     pub at_bound: Option<Bound>,
+    /// How much of the variance of a normal prior the data took away: 1 - posterior variance / prior variance.
+    pub prior_shrinkage: Option<f64>,
     /// Whether the model's motion depends on it; else it is the size of a disturbance or error.
     pub moves_model: bool,
 }
@@ -182,6 +184,8 @@ pub struct Identification {
     pub robust_reason: Option<String>,
     /// What was minimized: the negative log-likelihood, or the mean of squared errors.
     pub cost: f64,
+    /// The logarithm of the product of all priors, with their constants; where there are some.
+    pub log_prior: Option<f64>,
     /// With the constants of `2 pi`; where the method has one.
     pub log_likelihood: Option<f64>,
     /// Akaike's criterion.
@@ -243,14 +247,16 @@ pub(crate) fn route(loaded: &Loaded, problem: &Problem, method: Option<&str>) ->
 fn automatic(loaded: &Loaded, problem: &Problem, study: &Study) -> Result<(Route, String), Failure> {
     let unknown_accuracy = unknown_accuracy(loaded, study, &problem.unknowns);
     let unsaid = study.measurements.iter().find(|signal| !says_accuracy(signal));
+    let prior = problem.unknowns.iter().find(|unknown| unknown.prior.is_some());
     let disturbance = study.disturbances.first().map(|disturbance| disturbance.name.as_str());
     let cause = match (disturbance, unknown_accuracy) {
-        (None, None) => {
+        (None, None) if prior.is_none() => {
             let reason = "the model is not linear, and nothing but errors of measurement is random".to_owned();
             return Ok((Route::Ensembles(Method::OutputError), reason));
         }
         (Some(name), _) => format!("the model is not linear, and the disturbance `{name}` acts in it"),
         (None, Some(name)) => format!("the model is not linear, and the accuracy of `{name}` is unknown"),
+        (None, None) => "the model is not linear, and there are priors to weigh against the data".to_owned(),
     };
     if let Some(signal) = unsaid {
         let reason = format!("{cause}; the likelihood of a filter needs the accuracy of `{}`", signal.name);
@@ -294,6 +300,22 @@ fn reasoned_route(loaded: &Loaded, problem: &Problem, method: Option<&str>) -> R
     Ok((route, reason.to_owned()))
 }
 
+/// Costs of ensembles are no likelihoods that a prior could be weighed against.
+fn refuse_priors(route: &Route, problem: &Problem, study: &Study) -> Result<(), Failure> {
+    let Route::Ensembles(method) = route else { return Ok(()) };
+    let of = problem.unknowns.iter().filter(|unknown| unknown.prior.is_some());
+    let refuse = |unknown: &Unknown| {
+        let message =
+            format!("`{}` has a prior, which `{}` of a nonlinear model cannot count", unknown.name, method.word());
+        let finding = Finding::error("prior", unknown.span, message)
+            .with_names([&unknown.name])
+            .with_help("take `method = \"ml\"` and say how accurate the measurements are, or take the prior out");
+        Diagnostic::resolve(&finding, &study.sources)
+    };
+    let diagnostics: Vec<Diagnostic> = of.map(refuse).collect();
+    if diagnostics.is_empty() { Ok(()) } else { Err(Failure::Input(diagnostics)) }
+}
+
 /// Refuses what was asked for and the method cannot do.
 fn refuse_options(route: &Route, options: &IdentifyOptions, study: &Study) -> Result<(), Failure> {
     let (words, lacks): (&str, &[&str]) = match route {
@@ -329,6 +351,7 @@ pub fn identify(
     let study = study_of(loaded)?;
     let (route, reason) = reasoned_route(loaded, &problem, options.method.as_deref())?;
     refuse_options(&route, options, study)?;
+    refuse_priors(&route, &problem, study)?;
     let n_starts = options.n_starts.max(study.identify.starts.unwrap_or(1) as usize);
     let options = &IdentifyOptions { n_starts, ..options.clone() };
     let method = match route {
@@ -356,7 +379,11 @@ pub fn identify(
         _ => pem::identify(loaded, &problem, method, options, checkpoint.as_mut(), progress),
     }?;
     found.method_reason = reason;
-    if !is_asked && let Some(failure) = found.filter_failure.take() {
+    let has_prior = problem.unknowns.iter().any(|unknown| unknown.prior.is_some());
+    if !is_asked
+        && !has_prior
+        && let Some(failure) = found.filter_failure.take()
+    {
         let reason = format!("{}; the filter fails its own check: {failure}", found.method_reason);
         found = pem::identify(loaded, &problem, Method::PredictionError, options, checkpoint.as_mut(), progress)?;
         found.method_reason = reason;
@@ -421,6 +448,7 @@ impl Identification {
                 }
                 keys.insert("start".into(), number(parameter.start));
                 keys.insert("at_bound".into(), json!(parameter.at_bound.is_some()));
+                keys.insert("prior_shrinkage".into(), parameter.prior_shrinkage.map_or(Value::Null, number));
                 Value::Object(keys)
             })
             .collect();
@@ -458,6 +486,7 @@ impl Identification {
         keys.insert("cost".into(), number(self.cost));
         keys.insert("approximation".into(), json!(self.approximation));
         keys.insert("log_likelihood".into(), self.log_likelihood.map_or(Value::Null, number));
+        keys.insert("log_prior".into(), self.log_prior.map_or(Value::Null, number));
         keys.insert("aic".into(), self.aic.map_or(Value::Null, number));
         keys.insert("bic".into(), self.bic.map_or(Value::Null, number));
         keys.insert("n_samples".into(), json!(self.n_samples));

@@ -211,6 +211,7 @@ fn read_unknown(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -
         min: quantity(reader, "min"),
         max: quantity(reader, "max"),
         nominal: quantity(reader, "nominal"),
+        prior: section.take("prior").and_then(|value| read_random(reader, "prior", value)),
     };
     section.finish(reader);
     Some(unknown)

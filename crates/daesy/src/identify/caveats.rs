@@ -1,5 +1,6 @@
 //! What must be said of estimates: that they are at a bound, or that the data do not determine them.
 
+use daesy_estimate::prior::Prior;
 use daesy_estimate::profile::{ProfileEnd, ProfileInterval};
 use daesy_estimate::search::SearchSpace;
 use daesy_graph::Span;
@@ -100,10 +101,33 @@ pub(super) fn named_directions(parameters: &[ParameterEstimate], directions: &[V
         .collect()
 }
 
-/// A warning for every direction that the data do not determine.
-pub(super) fn flat(directions: &[Vec<(String, f64)>]) -> impl Iterator<Item = Finding> {
+/// How much of the variance of a normal prior the data took away.
+pub(super) fn shrinkage(prior: Option<Prior>, std: f64) -> Option<f64> {
+    match prior {
+        Some(Prior::Normal { std: before, .. }) if std.is_finite() => Some(1.0 - (std / before).powi(2)),
+        _ => None,
+    }
+}
+
+/// The logarithm of all priors, if there are some.
+pub(super) fn log_prior(priors: &[Option<Prior>], theta: &[f64]) -> Option<f64> {
+    priors.iter().any(Option::is_some).then(|| daesy_estimate::prior::log_prior(priors, theta))
+}
+
+/// A warning for every direction that the data do not determine, and a note where a prior does.
+pub(super) fn flat<'a>(
+    directions: &'a [Vec<(String, f64)>],
+    parameters: &'a [ParameterEstimate],
+) -> impl Iterator<Item = Finding> + 'a {
     directions.iter().map(|direction| {
         let names: Vec<&str> = direction.iter().map(|(name, _)| name.as_str()).collect();
+        let is_known = |name: &&str| {
+            parameters.iter().any(|parameter| parameter.name == **name && parameter.std_error.is_finite())
+        };
+        if names.iter().all(is_known) {
+            let message = format!("only the prior determines {}: the data do not", words(&names));
+            return Finding::note("prior-only", Span::NONE, message).with_names(names);
+        }
         let message = format!("the data do not determine {}", words(&names));
         Finding::warning("flat-direction", Span::NONE, message)
             .with_names(names)

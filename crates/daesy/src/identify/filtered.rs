@@ -6,6 +6,7 @@ use daesy_estimate::nonlinear::StateEstimates;
 use daesy_estimate::pem::{
     FilterKind, FilterLikelihood, FilterRequest, Parameterization, PointRefusal, PredictionProblem,
 };
+use daesy_estimate::prior::{Prior, WithPriors, precisions};
 use daesy_estimate::residual::{PredictedSize, residual_tests};
 use daesy_estimate::search::{SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize};
 use daesy_estimate::uncertainty::{Certainty, Uncertainty, normal_interval};
@@ -50,10 +51,11 @@ pub fn evaluate_at(
     let study = PredictionStudy::new(loaded, asked, options.seed)?;
     let start = study.start();
     let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
+    let priors: Vec<Option<Prior>> = study.unknowns.iter().map(|unknown| unknown.prior).collect();
     let found = points.iter().map(|point| {
         let from = point.get(1..).unwrap_or_default();
-        let mut likelihood =
-            FilterLikelihood { problem: &problem, kind, space: &study.space, watch: loaded.watch.clone() };
+        let inner = FilterLikelihood { problem: &problem, kind, space: &study.space, watch: loaded.watch.clone() };
+        let mut likelihood = WithPriors { inner, priors: &priors, factor: 1.0 };
         let found = minimize(&mut likelihood, from, &study.space, &search_options(), &mut |_| {});
         found.map_or_else(|_| Vec::new(), |result| far::to_numbers(&result))
     });
@@ -86,6 +88,7 @@ pub fn identify(
     let fail = |refusal: &PointRefusal| refused(loaded, &study, refusal);
     let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| fail(&refusal))?;
     let likelihood = || FilterLikelihood { problem: &problem, kind, space: &study.space, watch: loaded.watch.clone() };
+    let priors: Vec<Option<Prior>> = study.unknowns.iter().map(|unknown| unknown.prior).collect();
     let search = search_options();
     let begun = Instant::now();
     let mut outcomes = Vec::new();
@@ -119,7 +122,10 @@ pub fn identify(
         // A search whose start was refused elsewhere ends here at once, with the reason.
         let found = match known {
             Some(result) => Ok(result),
-            None => minimize(&mut objective, from, &study.space, &search, &mut observe),
+            None => {
+                let mut posterior = WithPriors { inner: &mut objective, priors: &priors, factor: 1.0 };
+                minimize(&mut posterior, from, &study.space, &search, &mut observe)
+            }
         };
         if let Some(trouble) = objective.trouble {
             return Err(Failure::Input(vec![trouble]));
@@ -168,6 +174,13 @@ pub fn identify(
     let uncertainty = Uncertainty::new(&Certainty {
         information: &expansion.information,
         scores: &expansion.scores,
+        prior_precision: &precisions(&priors, &best.theta),
+        sizes: &sizes,
+        at_bound: &best.at_bound,
+    });
+    let by_data = Uncertainty::new(&Certainty {
+        information: &expansion.information,
+        scores: &expansion.scores,
         prior_precision: &[],
         sizes: &sizes,
         at_bound: &best.at_bound,
@@ -201,13 +214,15 @@ pub fn identify(
                 start: unknown.start,
                 at_bound: best.at_bound[at],
                 moves_model: true,
+                prior_shrinkage: caveats::shrinkage(unknown.prior, errors.std[at]),
             }
         })
         .collect();
     let places = || study.unknowns.iter().map(|unknown| unknown.span);
     diagnostics.extend(caveats::at_bounds(&parameters, places()).map(|warning| resolve(loaded, &warning)));
-    let flat_directions = caveats::named_directions(&parameters, &uncertainty.flat_directions);
-    diagnostics.extend(caveats::flat(&flat_directions).map(|warning| resolve(loaded, &warning)));
+    let flat_directions = caveats::named_directions(&parameters, &by_data.flat_directions);
+    let warnings = caveats::flat(&flat_directions, &parameters);
+    diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
     let message = format!("the model is not linear; the likelihood rests on an approximation ({approximation})");
     diagnostics.push(resolve(loaded, &Finding::note("approximation", Span::NONE, message)));
     let method = Method::MaximumLikelihood;
@@ -232,12 +247,13 @@ pub fn identify(
         covariance: errors.rows(),
         robust_reason: errors.reason.map(str::to_owned),
         cost: expansion.value,
+        log_prior: caveats::log_prior(&priors, &best.theta),
         log_likelihood: Some(log_likelihood),
         aic: Some(2.0 * n_unknown as f64 - 2.0 * log_likelihood),
         bic: Some(n_unknown as f64 * (n as f64).ln() - 2.0 * log_likelihood),
         n_samples: n,
         fit_percent: fit_percent(&study, &fits),
-        identifiability: Identifiability { rank: uncertainty.rank, n_unknown, flat_directions },
+        identifiability: Identifiability { rank: by_data.rank, n_unknown, flat_directions },
         residuals,
         errors_are_independent: true,
         fits,
@@ -265,7 +281,7 @@ fn refuse_idle(loaded: &Loaded, study: &PredictionStudy, information: &daesy_pen
         .unknowns
         .iter()
         .enumerate()
-        .filter(|(at, _)| information[(*at, *at)] == 0.0)
+        .filter(|(at, unknown)| information[(*at, *at)] == 0.0 && unknown.prior.is_none())
         .map(|(_, unknown)| {
             let message = format!("`{}` has no influence on the measurements", unknown.name);
             let finding = Finding::error("idle-unknown", unknown.span, message)

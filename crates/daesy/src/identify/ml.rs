@@ -6,6 +6,7 @@ use daesy_estimate::descriptor::{ParametricModel, StartMode};
 use daesy_estimate::error::EstimateError;
 use daesy_estimate::filter::{FilterOptions, Innovations};
 use daesy_estimate::likelihood::Likelihood;
+use daesy_estimate::prior::{Prior, WithPriors, precisions};
 use daesy_estimate::profile::{ProfileQuestion, profile_interval};
 use daesy_estimate::residual::{PredictedSize, input_correlation, residual_tests};
 use daesy_estimate::search::{Expansion, Objective, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize};
@@ -117,6 +118,26 @@ pub fn prepare(
     }
 }
 
+fn priors(study: &LinearStudy) -> Vec<Option<Prior>> {
+    study.unknowns.iter().map(|unknown| unknown.prior).collect()
+}
+
+/// What a log-likelihood is multiplied by in the objective: one, or for output errors, whose size is what it turns out
+/// to be, the mean of their squares at the best fit without priors, in units of the given variances.
+fn prior_factor(study: &LinearStudy, watched: &Watched<'_>, priors: &[Option<Prior>]) -> Result<f64, EstimateError> {
+    if !study.is_noise_free() || priors.iter().all(Option::is_none) {
+        return Ok(1.0);
+    }
+    let start = study.start();
+    let likelihood = Likelihood::new(study, &start, FilterOptions::default())?;
+    let mut plain = Watched { likelihood, watch: watched.watch.clone() };
+    let found = minimize(&mut plain, &start, &study.space, &search_options(), &mut |_| {})?;
+    let innovations = plain.likelihood.innovations(&found.theta)?;
+    let n = plain.likelihood.evaluate(&found.theta)?.n_counted;
+    let (squares, _) = weighted_squares(study, &innovations);
+    Ok((squares / n as f64).max(f64::MIN_POSITIVE))
+}
+
 /// When a search ends.
 fn search_options() -> SearchOptions {
     SearchOptions { absolute: 1e-12, relative: 1e-15, ..SearchOptions::default() }
@@ -130,7 +151,10 @@ pub fn evaluate_at(loaded: &Loaded, study: &LinearStudy, points: &[Vec<f64>]) ->
     let start = study.start();
     let likelihood = Likelihood::new(study, &start, FilterOptions::default())
         .map_err(|error| failure(loaded, study, &start, &error))?;
-    let mut objective = Watched { likelihood, watch: loaded.watch.clone() };
+    let priors = priors(study);
+    let watched = Watched { likelihood, watch: loaded.watch.clone() };
+    let factor = prior_factor(study, &watched, &priors).map_err(|error| failure(loaded, study, &start, &error))?;
+    let mut objective = WithPriors { inner: watched, priors: &priors, factor };
     let found = points.iter().map(|point| {
         let from = point.get(1..).unwrap_or_default();
         let found = minimize(&mut objective, from, &study.space, &search_options(), &mut |_| {});
@@ -162,7 +186,10 @@ pub fn identify(
     }
     let likelihood = Likelihood::new(&study, &start, FilterOptions::default())
         .map_err(|error| failure(loaded, &study, &start, &error))?;
-    let mut objective = Watched { likelihood, watch: loaded.watch.clone() };
+    let priors = priors(&study);
+    let watched = Watched { likelihood, watch: loaded.watch.clone() };
+    let factor = prior_factor(&study, &watched, &priors).map_err(|error| failure(loaded, &study, &start, &error))?;
+    let mut objective = WithPriors { inner: watched, priors: &priors, factor };
     let search = search_options();
     let space = study.space.clone();
     let mut outcomes = Vec::new();
@@ -258,7 +285,7 @@ fn progress_words(state: &SearchProgress<'_>, first_promise: f64, enough: f64, b
 fn finish(
     loaded: &Loaded,
     study: &LinearStudy,
-    mut objective: Watched<'_>,
+    mut objective: WithPriors<'_, Watched<'_>>,
     best: SearchResult<EstimateError>,
     method: Method,
     options: &IdentifyOptions,
@@ -270,8 +297,8 @@ fn finish(
 ) -> Result<Identification, Failure> {
     let refused = |error: EstimateError| failure(loaded, study, &best.theta, &error);
     let theta = &best.theta;
-    let expansion = objective.likelihood.expand(theta).map_err(refused)?;
-    let innovations = objective.likelihood.innovations(theta).map_err(refused)?;
+    let expansion = objective.inner.likelihood.expand(theta).map_err(refused)?;
+    let innovations = objective.inner.likelihood.innovations(theta).map_err(refused)?;
     let n = expansion.value.n_counted;
     let n_free_start: usize = expansion.value.start.iter().map(Vec::len).sum();
     let n_estimated = if study.layout().start == StartMode::Estimated { n_free_start } else { 0 };
@@ -299,6 +326,13 @@ fn finish(
         scores = scores.scaled(n as f64 / squares);
     }
     let uncertainty = Uncertainty::new(&Certainty {
+        information: &information,
+        scores: &scores,
+        prior_precision: &precisions(objective.priors, theta),
+        sizes: &sizes,
+        at_bound: &best.at_bound,
+    });
+    let by_data = Uncertainty::new(&Certainty {
         information: &information,
         scores: &scores,
         prior_precision: &[],
@@ -334,6 +368,7 @@ fn finish(
             start: unknown.start,
             at_bound: best.at_bound[at],
             moves_model: true,
+            prior_shrinkage: caveats::shrinkage(unknown.prior, errors.std[at]),
         })
         .collect();
     if options.with_profiles && method == Method::MaximumLikelihood {
@@ -357,8 +392,9 @@ fn finish(
         let notes = caveats::beyond_bounds(&parameters, places(), &study.space);
         diagnostics.extend(notes.map(|note| resolve(loaded, &note)));
     }
-    let flat_directions = caveats::named_directions(&parameters, &uncertainty.flat_directions);
-    diagnostics.extend(caveats::flat(&flat_directions).map(|warning| resolve(loaded, &warning)));
+    let flat_directions = caveats::named_directions(&parameters, &by_data.flat_directions);
+    let warnings = caveats::flat(&flat_directions, &parameters);
+    diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
     if expansion.value.n_redundant > 0 {
         let message = format!(
             "{} values were known exactly before they were measured and left out ({})",
@@ -367,7 +403,7 @@ fn finish(
         );
         diagnostics.push(resolve(loaded, &Finding::note("redundant-samples", Span::NONE, message)));
     }
-    let initial = initial_values(study, &objective.likelihood, &expansion.value.start, theta);
+    let initial = initial_values(study, &objective.inner.likelihood, &expansion.value.start, theta);
     let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
     diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
     Ok(Identification {
@@ -380,12 +416,13 @@ fn finish(
         covariance: errors.rows(),
         robust_reason: errors.reason.map(str::to_owned),
         cost,
+        log_prior: caveats::log_prior(objective.priors, theta),
         log_likelihood: Some(log_likelihood),
         aic: Some(2.0 * n_parameters as f64 - 2.0 * log_likelihood),
         bic: Some(n_parameters as f64 * (n as f64).ln() - 2.0 * log_likelihood),
         n_samples: n,
         fit_percent: fit_percent(study, &fits),
-        identifiability: Identifiability { rank: uncertainty.rank, n_unknown: study.unknowns.len(), flat_directions },
+        identifiability: Identifiability { rank: by_data.rank, n_unknown: study.unknowns.len(), flat_directions },
         residuals,
         errors_are_independent: method == Method::MaximumLikelihood || !study.has_disturbances,
         fits,

@@ -448,6 +448,7 @@ fn finish(
                 start: unknown.start,
                 at_bound: best.result.at_bound[at],
                 moves_model: true,
+                prior_shrinkage: None,
             }
         })
         .collect::<Vec<_>>();
@@ -470,7 +471,7 @@ fn finish(
         diagnostics.push(resolve(loaded, &note));
     }
     let flat_directions = caveats::named_directions(&parameters, &uncertainty.flat_directions);
-    diagnostics.extend(caveats::flat(&flat_directions).map(|warning| resolve(loaded, &warning)));
+    diagnostics.extend(caveats::flat(&flat_directions, &parameters).map(|warning| resolve(loaded, &warning)));
     let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
     diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
     let n_samples = fits.iter().map(|fit| fit.measured.iter().filter(|value| value.is_finite()).count()).sum();
@@ -484,6 +485,7 @@ fn finish(
         covariance: errors.rows(),
         robust_reason: errors.reason.map(str::to_owned),
         cost: problem.cost(&prediction),
+        log_prior: None,
         log_likelihood: None,
         aic: None,
         bic: None,
