@@ -89,7 +89,7 @@ fn utf8(bytes: Vec<u8>) -> Result<String, NotText> {
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, NotText> {
     let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
     let decoded: Result<String, _> = char::decode_utf16(units).collect();
-    let is_even = bytes.len() % 2 == 0;
+    let is_even = bytes.len().is_multiple_of(2);
     decoded.ok().filter(|_| is_even).ok_or_else(|| NotText {
         line: 1,
         message: "the file is not UTF-16 text".to_owned(),

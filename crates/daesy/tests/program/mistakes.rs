@@ -22,10 +22,6 @@ impl<'a> Mistake<'a> {
         Self { verb: "identify", files, file: "study.toml" }
     }
 
-    fn with_verb(self, verb: &'a str) -> Self {
-        Self { verb, ..self }
-    }
-
     fn run(&self) -> Run {
         self.run_with(&[])
     }
