@@ -124,7 +124,7 @@ impl Uncertainty {
             let (promised, found) = (inverse[(i, i)] - by_prior, scores.variance(&weights, sizes));
             let ratio = found.value / promised;
             promised > 0.0
-                && (ratio > EQUAL_WITHIN || ratio < 1.0 / EQUAL_WITHIN)
+                && !(1.0 / EQUAL_WITHIN..=EQUAL_WITHIN).contains(&ratio)
                 && (found.value - promised).abs() > CERTAIN * found.uncertainty
         };
         let fails_information_equality = free.iter().any(|&i| !is_open[i] && fails(i));

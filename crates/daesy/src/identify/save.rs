@@ -64,7 +64,7 @@ impl Identification {
                 named.any(|parameter| parameter.item.value == QuantityValue::Number(value))
             };
             again.unknown.is_empty()
-                && again.joint.is_some() == !joint.is_empty()
+                && again.joint.is_some() != joint.is_empty()
                 && again.identify.method.as_deref() == Some(self.method.word())
                 && again.measurements.len() == study.measurements.len()
                 && self.parameters.iter().all(|parameter| is_known(&parameter.name, parameter.estimate))
