@@ -779,6 +779,30 @@ fn a_loop_without_a_solution_is_told_by_name() {
     assert!(message.contains("`a`") && message.contains("`b`"), "{message}");
 }
 
+/// x = cos(2 t) begins at 3 x = 3 with slope zero: the first steps change it by less than its rounding. integer(3 x) falls
+/// from 3 to -3 and rises to 2 until t = 3: at cos(2 t) = 1 at once, at 2/3, 1/3, 0, -1/3, -2/3 on both ways and at 1/3,
+/// 2/3 once more.
+#[test]
+fn a_whole_number_is_left_where_the_slope_is_zero() {
+    let run = Session::with_model(
+        "model M Real x(start=1, fixed=true), v(start=0, fixed=true); Integer i;
+         equation der(x) = v; der(v) = -4*x; i = integer(3*x); annotation(experiment(StopTime=3)); end M;",
+    )
+    .run(&["simulate", "model.mo", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    let times: Vec<f64> =
+        document["events"].as_array().unwrap().iter().map(|event| event["time"].as_f64().unwrap()).collect();
+    let level = |x: f64| f64::acos(x) / 2.0;
+    let down = [2.0 / 3.0, 1.0 / 3.0, 0.0, -1.0 / 3.0, -2.0 / 3.0].map(level);
+    let up = [-2.0 / 3.0, -1.0 / 3.0, 0.0, 1.0 / 3.0, 2.0 / 3.0].map(|x| std::f64::consts::PI - level(x));
+    assert!(times[0] < 1e-3, "{times:?}");
+    assert_eq!(times.len(), 11, "{times:?}");
+    for (time, expected) in times[1..].iter().zip(down.iter().chain(&up)) {
+        assert_close(*time, *expected, 1e-5, "crossing");
+    }
+}
+
 /// A wheel with dry friction whose path `sa` is a torque at rest and an acceleration in motion: J a = drive - tau with
 /// J = 1/100 and friction 1. From -10 with a drive of 1/2 it comes to rest after 10/150; a drive of 2 from 0.2 on moves
 /// it with an acceleration of 100. Turning over whatever relation disagrees leads from one sliding motion to the other
