@@ -60,7 +60,7 @@ impl Uncertainty {
     /// sandwich `(I + P)^-1 (V + P) (I + P)^-1`.
     ///
     /// The information equality V = I fails where, for the estimate of some unknown, the variances by V and by I differ
-    /// by more than a factor of [`EQUAL_WITHIN`] and by more than [`CERTAIN`] standard deviations of the former.
+    /// by more than a factor of `EQUAL_WITHIN` and by more than `CERTAIN` standard deviations of the former.
     #[must_use]
     pub fn new(given: &Certainty<'_>) -> Self {
         let Certainty { information, scores, prior_precision, sizes, at_bound } = *given;

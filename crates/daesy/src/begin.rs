@@ -2,7 +2,9 @@
 //!
 //! The model is a lag for each measured column, driven by the columns that are taken as inputs:
 //!
-//!     T y' = gain_1 u_1 + .. + gain_n u_n + offset - y
+//! ```text
+//! T y' = gain_1 u_1 + .. + gain_n u_n + offset - y
+//! ```
 //!
 //! It is there to be replaced; what stays is a study that reads the file as it is, and whose every verb works.
 
