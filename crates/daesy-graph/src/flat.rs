@@ -115,6 +115,8 @@ pub struct Variable {
     pub text: Option<Arc<str>>,
     /// Start value.
     pub start: Option<ExprId>,
+    /// Whether the start value is that of its type: nobody who declared the variable said so.
+    pub is_start_of_type: bool,
     /// Whether the start value is insisted on; for a parameter, `Some(false)` says that initial equations determine it.
     pub fixed: Option<bool>,
     /// Smallest value.
@@ -150,6 +152,7 @@ impl Variable {
             binding: None,
             text: None,
             start: None,
+            is_start_of_type: false,
             fixed: None,
             min: None,
             max: None,

@@ -388,6 +388,7 @@ store_struct!(Variable {
     binding,
     text,
     start,
+    is_start_of_type,
     fixed,
     min,
     max,

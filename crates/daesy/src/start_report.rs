@@ -140,7 +140,9 @@ impl StartReport {
                 &mut report.derived
             };
             list.push(StartValue { name: name.clone(), value });
-            if let Some(given) = start.filter(|&given| !is_same(given)) {
+            // What a type says, such as 288.15 K of a temperature, is a guess that nobody made for this variable.
+            let is_told = !variable.is_start_of_type || differentiated.contains(&var);
+            if let Some(given) = start.filter(|&given| is_told && !is_same(given)) {
                 let kind = if differentiated.contains(&var) { ChangedKind::Differential } else { ChangedKind::Other };
                 report.changed.push(ChangedStart { name: name.clone(), given, used: value, kind });
             }

@@ -315,6 +315,14 @@ impl<'a> Flattener<'a> {
         Ok(None)
     }
 
+    /// Whether a declaration or a modification gives an attribute, not the type alone.
+    fn is_given_outside(&self, id: PrimId, name: &str) -> bool {
+        let name = Name::new(name);
+        let child =
+            |layer| self.layer_child(layer, name).is_some_and(|found| self.modifier(found.mods).binding.is_some());
+        self.prim(id).layers.iter().any(child)
+    }
+
     /// An attribute made final by an inner layer may not be modified by an outer one.
     fn check_final_attribute(&mut self, id: PrimId, chosen: usize, name: Name) -> Res<()> {
         let below = self.prim(id).layers[chosen + 1..].to_vec();
@@ -462,8 +470,10 @@ impl<'a> Flattener<'a> {
         };
         if has_any(self) {
             if let Some(items) = self.scalar_attribute(id, "start", &ty)? {
+                let is_start_of_type = !self.is_given_outside(id, "start");
                 for (at, &item) in variables.clone().zip(&items) {
                     self.variables[at].start = Some(item);
+                    self.variables[at].is_start_of_type = is_start_of_type;
                 }
             }
             if let Some(items) = self.scalar_attribute(id, "fixed", &Type::Boolean)? {

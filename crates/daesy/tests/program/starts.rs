@@ -402,3 +402,20 @@ fn equations_that_degenerate_at_the_start_only_are_no_fault_of_the_model() {
         assert_eq!(changed.keys().collect::<Vec<_>>(), ["y"], "{verb}");
     }
 }
+
+/// A start that only the type has, 288.15 of every temperature, is no word of the user about a variable.
+#[test]
+fn starts_of_types_are_no_promises() {
+    let model = |start: &str| {
+        format!(
+            "model M type Temperature = Real(start = 288.15); Temperature a{start}; Real x(start=1, fixed=true);
+             equation der(x) = -x; a = 300 + x; end M;"
+        )
+    };
+    let of_type = Session::with_model(&model("")).run(&["simulate", "model.mo", "--json"]).json();
+    assert_eq!(of_type["initial"]["changed"], serde_json::json!({}));
+    assert_eq!(of_type["findings"], serde_json::json!([]));
+    let of_user = Session::with_model(&model("(start = 290)")).run(&["simulate", "model.mo", "--json"]).json();
+    assert_eq!(of_user["initial"]["changed"], serde_json::json!({ "a": [290.0, 301.0] }));
+    assert_eq!(of_user["findings"][0]["code"], "start-changed");
+}
