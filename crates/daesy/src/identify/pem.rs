@@ -8,7 +8,7 @@ use std::time::Instant;
 use daesy_estimate::chi_square::NORMAL_95;
 use daesy_estimate::pem::{
     GrowingSearch, GrownSearch, PointRefusal, Prediction, PredictionObjective, PredictionProblem, PredictionSettings,
-    PredictionUncertainty, StandardErrorKind,
+    PredictionUncertainty,
 };
 use daesy_estimate::residual::{PredictedSize, residual_tests};
 use daesy_estimate::search::{Expansion, Objective, SearchEnd, SearchOptions, SearchProgress, minimize};
@@ -413,7 +413,7 @@ fn finish(
     let kind = if are_independent { PredictedSize::OfIndependent } else { PredictedSize::OfCorrelated };
     let fits = fits(study, &problem, &prediction);
     let residuals = residuals(study, &fits, kind);
-    let mut errors = errors_of(&uncertainty, &residuals);
+    let mut errors = errors_of(&uncertainty);
     if let Some(n_sets) = loaded.study.as_ref().and_then(|study| study.identify.bootstrap) {
         let (std, covariance) =
             bootstrap(loaded, study, &mut problem, &theta, n_sets as usize, progress).map_err(fail)?;
@@ -568,9 +568,10 @@ const VANISHED: f64 = 1e-3;
 /// Robust errors that are larger by this factor contradict those of the realizations.
 const CONTRADICTED: f64 = 2.0;
 
-/// Errors by the realizations, or by the errors at hand where these contradict them. Without a disturbance both are the
-/// same.
-fn errors_of(uncertainty: &PredictionUncertainty, residuals: &[ResidualSummary]) -> Errors {
+/// Errors by the realizations, or by the errors at hand where these are so much larger that they contradict them. Smaller
+/// ones contradict nothing: one record of correlated errors, whatever its size, tells too little. Without a disturbance
+/// both are the same.
+fn errors_of(uncertainty: &PredictionUncertainty) -> Errors {
     let pairs = uncertainty.std.iter().zip(&uncertainty.robust_std);
     let is_contradicted = pairs.into_iter().any(|(std, robust)| std.is_finite() && *robust > CONTRADICTED * std);
     let choice = Choice {
@@ -580,9 +581,7 @@ fn errors_of(uncertainty: &PredictionUncertainty, residuals: &[ResidualSummary])
         robust_covariance: &uncertainty.robust_covariance,
         contradiction: is_contradicted.then_some("the errors stray more than the realizations do"),
     };
-    // Errors by autocorrelation take their size from the errors themselves.
-    let sized = if uncertainty.kind == StandardErrorKind::Autocorrelation { &[] } else { residuals };
-    choice.errors(sized)
+    choice.errors(&[])
 }
 
 /// Standard deviations and covariance of estimates from artificial data at the estimate.
