@@ -675,15 +675,10 @@ fn lane_function(graph: &Graph, shared: &Arc<Graph>, function: daesy_graph::Func
         return Arc::new(move |arguments: &[f64], results: &mut [f64]| refer(&graph, function, arguments, results));
     };
     Arc::new(move |arguments: &[f64], results: &mut [f64]| {
-        let is_finite = arguments.iter().all(|argument| argument.is_finite());
-        let ended = if is_finite && shared.endless().is_none() {
-            program.call(arguments, results)
-        } else {
-            Err(if is_finite { Stop::NoValue } else { Stop::Limit })
-        };
-        match ended {
+        // The reference evaluator keeps account of functions that do not end, and may not need what is not finite.
+        let is_plain = shared.endless().is_none() && arguments.iter().all(|argument| argument.is_finite());
+        match if is_plain { program.call(arguments, results) } else { Err(Stop::Limit) } {
             Ok(()) => {}
-            // The reference evaluator keeps account of functions that do not end, and of what it does not need.
             Err(Stop::Limit) if is_shared => refer(&shared, function, arguments, results),
             Err(_) => results.fill(f64::NAN),
         }

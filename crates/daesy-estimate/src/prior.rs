@@ -1,7 +1,8 @@
 //! What is known of unknowns before there are data, and objectives that count it.
 //!
-//! The maximum a posteriori minimizes `-log L(theta) - sum over i of log p_i(theta_i)`. For a linear Gaussian model with
-//! normal priors it is the mean of the posterior, with the covariance `(I + P)^-1` of information and prior precision.
+//! The maximum a posteriori minimizes `-log L(theta) - sum over i of log p_i(theta_i)`. For a linear Gaussian model
+//! with normal priors it is the mean of the posterior, with the covariance `(I + P)^-1` of information and prior
+//! precision.
 
 use daesy_random::special_functions::ln_gamma;
 

@@ -419,16 +419,7 @@ pub unsafe extern "C" fn fmi2GetDerivatives(c: Handle, rates: *mut c_double, n: 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmi2GetEventIndicators(c: Handle, values: *mut c_double, n: usize) -> c_int {
     // SAFETY: Promised by the caller.
-    unsafe {
-        run(c, |component| {
-            let expected = component.instance.n_indicators();
-            if n != expected {
-                return Err(InstanceError::OtherLength { given: n, expected }.into());
-            }
-            write(values, n)?.copy_from_slice(component.instance.event_indicators()?);
-            Ok(())
-        })
-    }
+    unsafe { run(c, |component| Ok(component.instance.event_indicators(write(values, n)?)?)) }
 }
 
 /// `fmi2GetContinuousStates`

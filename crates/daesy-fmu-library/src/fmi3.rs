@@ -440,50 +440,39 @@ pub unsafe extern "C" fn fmi3DeserializeFMUState(
     unsafe { component::load(c, bytes, n, state) }
 }
 
-/// `fmi3GetDirectionalDerivative`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmi3GetDirectionalDerivative(
-    c: Handle,
-    unknowns: *const u32,
-    n_unknowns: usize,
-    knowns: *const u32,
-    n_knowns: usize,
-    seed: *const c_double,
-    n_seed: usize,
-    sensitivity: *mut c_double,
-    n_sensitivity: usize,
-) -> c_int {
-    // SAFETY: Promised by the caller.
-    unsafe {
-        run(c, |component| {
-            let (unknowns, knowns) = (read(unknowns, n_unknowns)?, read(knowns, n_knowns)?);
-            let (seed, sensitivity) = (read(seed, n_seed)?, write(sensitivity, n_sensitivity)?);
-            Ok(component.instance.directional_derivative(unknowns, knowns, seed, sensitivity)?)
-        })
-    }
+/// Products of the partial derivatives with a seed, from either side.
+macro_rules! derivatives {
+    ($($(#[$doc:meta])* $name:ident => $method:ident;)*) => {$(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            c: Handle,
+            unknowns: *const u32,
+            n_unknowns: usize,
+            knowns: *const u32,
+            n_knowns: usize,
+            seed: *const c_double,
+            n_seed: usize,
+            sensitivity: *mut c_double,
+            n_sensitivity: usize,
+        ) -> c_int {
+            // SAFETY: Promised by the caller.
+            unsafe {
+                run(c, |component| {
+                    let (unknowns, knowns) = (read(unknowns, n_unknowns)?, read(knowns, n_knowns)?);
+                    let (seed, sensitivity) = (read(seed, n_seed)?, write(sensitivity, n_sensitivity)?);
+                    Ok(component.instance.$method(unknowns, knowns, seed, sensitivity)?)
+                })
+            }
+        }
+    )*};
 }
 
-/// `fmi3GetAdjointDerivative`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmi3GetAdjointDerivative(
-    c: Handle,
-    unknowns: *const u32,
-    n_unknowns: usize,
-    knowns: *const u32,
-    n_knowns: usize,
-    seed: *const c_double,
-    n_seed: usize,
-    sensitivity: *mut c_double,
-    n_sensitivity: usize,
-) -> c_int {
-    // SAFETY: Promised by the caller.
-    unsafe {
-        run(c, |component| {
-            let (unknowns, knowns) = (read(unknowns, n_unknowns)?, read(knowns, n_knowns)?);
-            let (seed, sensitivity) = (read(seed, n_seed)?, write(sensitivity, n_sensitivity)?);
-            Ok(component.instance.adjoint_derivative(unknowns, knowns, seed, sensitivity)?)
-        })
-    }
+derivatives! {
+    /// `fmi3GetDirectionalDerivative`
+    fmi3GetDirectionalDerivative => directional_derivative;
+    /// `fmi3GetAdjointDerivative`
+    fmi3GetAdjointDerivative => adjoint_derivative;
 }
 
 /// `fmi3EnterConfigurationMode`
@@ -577,16 +566,7 @@ pub unsafe extern "C" fn fmi3GetContinuousStateDerivatives(c: Handle, rates: *mu
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmi3GetEventIndicators(c: Handle, values: *mut c_double, n: usize) -> c_int {
     // SAFETY: Promised by the caller.
-    unsafe {
-        run(c, |component| {
-            let expected = component.instance.n_indicators();
-            if n != expected {
-                return Err(InstanceError::OtherLength { given: n, expected }.into());
-            }
-            write(values, n)?.copy_from_slice(component.instance.event_indicators()?);
-            Ok(())
-        })
-    }
+    unsafe { run(c, |component| Ok(component.instance.event_indicators(write(values, n)?)?)) }
 }
 
 /// `fmi3GetContinuousStates`

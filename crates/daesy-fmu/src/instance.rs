@@ -408,7 +408,7 @@ impl Instance {
                 }
                 Ok(self.observed.as_ref().map_or(f64::NAN, |row| row[at as usize]))
             }
-            Origin::Indicator(at) => Ok(self.event_indicators()?[at as usize]),
+            Origin::Indicator(at) => Ok(self.indicators()?[at as usize]),
         }
     }
 
@@ -653,11 +653,17 @@ impl Instance {
         Ok(())
     }
 
-    /// The event functions.
+    /// Writes the event functions.
     ///
     /// # Errors
-    /// When the equations have no solution.
-    pub fn event_indicators(&mut self) -> Result<&[f64], InstanceError> {
+    /// When there are more or fewer, or the equations have no solution.
+    pub fn event_indicators(&mut self, values: &mut [f64]) -> Result<(), InstanceError> {
+        self.check_length(values.len(), self.n_indicators())?;
+        values.copy_from_slice(self.indicators()?);
+        Ok(())
+    }
+
+    fn indicators(&mut self) -> Result<&[f64], InstanceError> {
         if self.indicators.is_none() || self.has_new_inputs {
             let engine = self.engine()?;
             engine.solve()?;

@@ -1,7 +1,7 @@
 //! The variables of a unit: what the outside may read and set.
 //!
-//! The list is a function of the compiled model alone, so that the description that is written at export and the library
-//! that runs later agree: a value reference is a position in it.
+//! The list is a function of the compiled model alone, so that the description that is written at export and the
+//! library that runs later agree: a value reference is a position in it.
 
 use std::sync::Arc;
 

@@ -112,8 +112,8 @@ pub(crate) fn locate(
         stepper.retake(start + short)?;
         found = find_crossing(events, stepper);
         if found.is_none() {
-            // It lies a little farther, or the states do not change by as much as their rounding up to there: a relation
-            // at its border would be left in steps that lead nowhere.
+            // It lies a little farther, or the states do not change by as much as their rounding up to there: a
+            // relation at its border would be left in steps that lead nowhere.
             for end in [start + short * 1.1, end] {
                 stepper.retake(end)?;
                 found = find_crossing(events, stepper);

@@ -1,8 +1,8 @@
 //! `daesy export`: a model as a Functional Mock-up Unit that runs without compiler and without daesy.
 //!
 //! The unit holds its description, the shared library that serves every model, and the model itself: its regular form,
-//! as `daesy_fmu` stores it. Start values that were written become parameters of their own, so that an importer can give
-//! others.
+//! as `daesy_fmu` stores it. Start values that were written become parameters of their own, so that an importer can
+//! give others.
 
 use daesy_fmu::archive::{Entry, pack};
 use daesy_fmu::description::{Kinds, LIBRARY_ENDING, Version, describe, identifier, platform};

@@ -5,8 +5,8 @@ use crate::problem::Problem;
 /// Names that say nothing about what a module is for.
 const EMPTY_NAMES: [&str; 8] = ["util", "utils", "misc", "helper", "helpers", "common", "stuff", "extra"];
 
-/// The crates that may hold `unsafe`: vector code that runs after a run-time check, a value that refers to what it owns,
-/// and the C interface.
+/// The crates that may hold `unsafe`: vector code that runs after a run-time check, a value that refers to what it
+/// owns, and the C interface.
 const UNSAFE_CRATES: [&str; 3] = ["daesy-compile", "daesy-fmu", "daesy-fmu-library"];
 
 /// Crates in which files, processes and the terminal live.

@@ -365,7 +365,6 @@ impl<'a> Flattener<'a> {
         Ok(())
     }
 
-    /// Says that a name is not known, with the nearest that is.
     /// How to get the Modelica Standard Library, of which only a part is built in.
     fn whole_library(root: &str) -> Option<String> {
         (root == "Modelica").then(|| {
@@ -376,6 +375,7 @@ impl<'a> Flattener<'a> {
         })
     }
 
+    /// Says that a name is not known, with the nearest that is.
     pub(crate) fn unknown_name(&mut self, ident: Ident, scope: ClassId, is_class: bool) -> Refused {
         let mut known: Vec<&'static str> = Vec::new();
         let mut at = scope;

@@ -65,8 +65,8 @@ pub(super) fn seconds(ticks: i128) -> f64 {
     (ticks / common) as f64 / (TICKS / common) as f64
 }
 
-/// Days since 1970-01-01 in the Gregorian calendar, from `year-month-day` or `yearmonthday`; the years of its era of 400
-/// begin with March.
+/// Days since 1970-01-01 in the Gregorian calendar, from `year-month-day` or `yearmonthday`; the years of its era of
+/// 400 begin with March.
 fn day_number(text: &str) -> Option<i64> {
     let is_basic = text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit());
     let parts = if is_basic { vec![&text[..4], &text[4..6], &text[6..]] } else { text.split('-').collect() };

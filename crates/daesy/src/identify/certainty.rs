@@ -1,5 +1,6 @@
 //! Which standard errors are reported: those that the model promises, or robust ones where the data contradict it.
 
+use daesy_estimate::uncertainty::Uncertainty;
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use daesy_pencil::Mat;
@@ -27,7 +28,19 @@ pub(super) struct Choice<'a> {
     pub(super) contradiction: Option<&'static str>,
 }
 
-impl Choice<'_> {
+impl<'a> Choice<'a> {
+    /// Those of an estimate by likelihood.
+    pub(super) fn of(uncertainty: &'a Uncertainty) -> Self {
+        let fails = uncertainty.fails_information_equality;
+        Self {
+            std: &uncertainty.std,
+            covariance: &uncertainty.covariance,
+            robust_std: &uncertainty.robust_std,
+            robust_covariance: &uncertainty.robust_covariance,
+            contradiction: fails.then_some("products of scores differ from the information"),
+        }
+    }
+
     /// Errors of the model, or robust ones where products of scores or the size of residuals contradict it.
     pub(super) fn errors(&self, residuals: &[ResidualSummary]) -> Errors {
         let by_size = residuals.iter().any(|residual| residual.size.is_doubtful());

@@ -187,16 +187,7 @@ pub fn identify(
     });
     let fits = fits(&study, &problem, &runs);
     let residuals = residuals(&study, &fits, PredictedSize::OfIndependent);
-    let choice = Choice {
-        std: &uncertainty.std,
-        covariance: &uncertainty.covariance,
-        robust_std: &uncertainty.robust_std,
-        robust_covariance: &uncertainty.robust_covariance,
-        contradiction: uncertainty
-            .fails_information_equality
-            .then_some("products of scores differ from the information"),
-    };
-    let errors = choice.errors(&residuals);
+    let errors = Choice::of(&uncertainty).errors(&residuals);
     diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
     let parameters: Vec<ParameterEstimate> = study
         .unknowns

@@ -340,18 +340,9 @@ fn finish(
         at_bound: &best.at_bound,
     });
     let residuals = residual_summaries(loaded, study, &innovations);
-    let choice = Choice {
-        std: &uncertainty.std,
-        covariance: &uncertainty.covariance,
-        robust_std: &uncertainty.robust_std,
-        robust_covariance: &uncertainty.robust_covariance,
-        contradiction: uncertainty
-            .fails_information_equality
-            .then_some("products of scores differ from the information"),
-    };
     // An output-error fit takes the size of the errors from the errors themselves.
     let sized = if method == Method::OutputError { &[] } else { &residuals[..] };
-    let errors = choice.errors(sized);
+    let errors = Choice::of(&uncertainty).errors(sized);
     diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
     let are_noise_scales = study.noise_scales();
     let mut parameters: Vec<ParameterEstimate> = study

@@ -568,9 +568,9 @@ const VANISHED: f64 = 1e-3;
 /// Robust errors that are larger by this factor contradict those of the realizations.
 const CONTRADICTED: f64 = 2.0;
 
-/// Errors by the realizations, or by the errors at hand where these are so much larger that they contradict them. Smaller
-/// ones contradict nothing: one record of correlated errors, whatever its size, tells too little. Without a disturbance
-/// both are the same.
+/// Errors by the realizations, or by the errors at hand where these are so much larger that they contradict them.
+/// Smaller ones contradict nothing: one record of correlated errors, whatever its size, tells too little. Without a
+/// disturbance both are the same.
 fn errors_of(uncertainty: &PredictionUncertainty) -> Errors {
     let pairs = uncertainty.std.iter().zip(&uncertainty.robust_std);
     let is_contradicted = pairs.into_iter().any(|(std, robust)| std.is_finite() && *robust > CONTRADICTED * std);

@@ -779,9 +779,9 @@ fn a_loop_without_a_solution_is_told_by_name() {
     assert!(message.contains("`a`") && message.contains("`b`"), "{message}");
 }
 
-/// x = cos(2 t) begins at 3 x = 3 with slope zero: the first steps change it by less than its rounding. integer(3 x) falls
-/// from 3 to -3 and rises to 2 until t = 3: at cos(2 t) = 1 at once, at 2/3, 1/3, 0, -1/3, -2/3 on both ways and at 1/3,
-/// 2/3 once more.
+/// x = cos(2 t) begins at 3 x = 3 with slope zero: the first steps change it by less than its rounding. integer(3 x)
+/// falls from 3 to -3 and rises to 2 until t = 3: at cos(2 t) = 1 at once, at 2/3, 1/3, 0, -1/3, -2/3 on both ways and
+/// at 1/3, 2/3 once more.
 #[test]
 fn a_whole_number_is_left_where_the_slope_is_zero() {
     let run = Session::with_model(
@@ -837,8 +837,8 @@ fn a_wheel_comes_to_rest_although_both_sliding_motions_point_away_from_it() {
     }
 }
 
-/// What follows from parameters one after the other is known before anything is guessed: 1/A and 1/C have no value at the
-/// guess of zero, and flux is a state whose constraint has R as a factor.
+/// What follows from parameters one after the other is known before anything is guessed: 1/A and 1/C have no value at
+/// the guess of zero, and flux is a state whose constraint has R as a factor.
 #[test]
 fn reciprocals_of_what_parameters_determine_start_from_zero() {
     let run = Session::with_model(
