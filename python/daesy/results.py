@@ -479,6 +479,11 @@ class Identification(Result):
         return np.array(self.document["correlation"], dtype=float).reshape(len(self.parameters), len(self.parameters))
 
     @property
+    def validation(self) -> list[dict[str, Any]]:
+        """Errors on records that were not used: file, name, horizon (samples or ``"free"``), fit_percent, rmse."""
+        return cast("list[dict[str, Any]]", self.document["validation"])
+
+    @property
     def converged(self) -> bool:
         """Whether the search ended at a minimum."""
         return bool(self.document["converged"])

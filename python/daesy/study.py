@@ -439,6 +439,7 @@ class Study(Subject):
         method: str | None = None,
         starts: int = 1,
         profile: bool = False,
+        validation: Path | Sequence[Path] | None = None,
         set: Values | None = None,
         seed: int = 0,
         threads: int | None = None,
@@ -454,6 +455,8 @@ class Study(Subject):
             method: ``"auto"``, ``"ml"``, ``"pem"`` or ``"output-error"``; what the study says when left out
             starts: searches from this many points spread over the bounds
             profile: also finds profile-likelihood intervals
+            validation: a data file, or a list of them, to predict with what was found, instead of those the study names; the
+                errors are in :attr:`Identification.validation`
             seed: seed of everything random
             threads: number of threads; all cores when left out
             executor: anything with the interface of ``concurrent.futures.Executor``, which then runs the searches from several
@@ -469,6 +472,8 @@ class Study(Subject):
         words = _options(method=method, seed=seed, threads=threads) + _report(report)
         words += [f"--starts={int(starts)}"] if starts != 1 else []
         words += ["--profile"] if profile else []
+        held_out = [validation] if isinstance(validation, (str, os.PathLike)) else validation or []
+        words += [f"--validation={os.path.abspath(os.fspath(file))}" for file in held_out]
         return self._ask(Identification, "identify", words, data, set, progress, executor=executor)
 
     def cost(

@@ -135,6 +135,14 @@ pub(crate) struct RunData<'a> {
     pub is_diffuse: bool,
 }
 
+impl RunData<'_> {
+    /// Coefficients of the inputs over a segment, `[power][input]`.
+    pub(crate) fn inputs_of(&self, segment: usize) -> &[f64] {
+        let width = (self.experiment.degree + 1) * self.experiment.n_inputs;
+        &self.inputs[segment * width..(segment + 1) * width]
+    }
+}
+
 /// For every sample the first one from it on that is not complete, or not a single step before the next one, or whose
 /// step is another.
 pub(crate) fn ends_of_stretches(experiment: &Experiment, step_of: &[Option<usize>]) -> Vec<usize> {

@@ -8,6 +8,7 @@ pub mod error;
 pub mod experiment;
 pub mod filter;
 mod free_start;
+pub mod horizon;
 mod kernel;
 pub mod likelihood;
 pub mod noise;

@@ -271,7 +271,12 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
     }
 
     /// Where the unknown start of an experiment is.
-    fn find_start(&self, at: usize, assembled: &Assembled, start: &StartJet) -> Result<FoundStart, EstimateError> {
+    pub(crate) fn find_start(
+        &self,
+        at: usize,
+        assembled: &Assembled,
+        start: &StartJet,
+    ) -> Result<FoundStart, EstimateError> {
         let seen = SeenStart::new(&assembled.filter, &self.run_data(at, assembled, start));
         let transformed = seen.transformed(start);
         let data = self.run_data(at, assembled, &transformed);
@@ -387,13 +392,13 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
 }
 
 /// An unknown start and its estimate.
-struct FoundStart {
+pub(crate) struct FoundStart {
     /// In units of the information about it.
     seen: SeenStart,
     /// As found in a first run.
     delta: Vec<f64>,
     /// Moved there.
-    start: StartJet,
+    pub(crate) start: StartJet,
     /// Covariance of the estimate in these units.
     covariance: Mat<f64>,
 }

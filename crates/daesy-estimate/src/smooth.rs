@@ -13,11 +13,13 @@
 use faer::Mat;
 
 use crate::descriptor::ParametricModel;
-use crate::discretize::{ContinuousModel, discretize};
+use crate::discretize::{ContinuousModel, DiscreteModel, discretize};
 use crate::error::EstimateError;
 use crate::experiment::Experiment;
+use crate::filter::RunData;
 use crate::kernel::{flat, semidefinite_factor, triangularize};
 use crate::likelihood::{Likelihood, SemidefiniteInverse};
+use crate::state_space::StateSpace;
 
 /// Estimates of one experiment, `[signal][sample]`. Means and deviations are NaN where data do not determine them yet.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +55,55 @@ struct Taken {
     start_effect: Vec<f64>,
 }
 
+/// Segments of an experiment that means and covariances are moved along.
+pub(crate) struct Road<'a> {
+    space: &'a StateSpace,
+    continuous: ContinuousModel,
+    data: &'a RunData<'a>,
+    cache: Vec<Option<DiscreteModel>>,
+}
+
+impl<'a> Road<'a> {
+    pub(crate) fn new(space: &'a StateSpace, data: &'a RunData<'a>) -> Self {
+        let continuous = ContinuousModel {
+            dynamics: space.dynamics.clone(),
+            input: space.input.clone(),
+            intensity: space.intensity.clone(),
+        };
+        Self { space, continuous, data, cache: Vec::new() }
+    }
+
+    /// Moves a mean and a factor of its covariance over a segment, and gives the transition.
+    pub(crate) fn advance(&mut self, mean: &mut Vec<f64>, factor: &mut Mat<f64>, segment: usize) -> Mat<f64> {
+        let experiment = self.data.experiment;
+        let n = mean.len();
+        let mut transition = Mat::identity(n, n);
+        if let Some(step) = self.data.step_of[segment] {
+            if self.cache.len() <= step {
+                self.cache.resize(step + 1, None);
+            }
+            let length = experiment.segments[segment].length;
+            let discrete =
+                self.cache[step].get_or_insert_with(|| discretize(&self.continuous, length, experiment.degree));
+            transition = discrete.transition.clone();
+            let mut next = times(&transition, mean);
+            for (power, g) in discrete.inputs.iter().enumerate() {
+                let inputs = self.data.inputs_of(segment);
+                let u = &inputs[power * experiment.n_inputs..(power + 1) * experiment.n_inputs];
+                next.iter_mut().zip(times(g, u)).for_each(|(a, b)| *a += b);
+            }
+            *mean = next;
+            let noise = semidefinite_factor(&discrete.covariance);
+            *factor = predicted_factor(&(&transition * &*factor), &noise);
+        }
+        let kick = &experiment.segments[segment].kick;
+        if !kick.is_empty() {
+            mean.iter_mut().zip(times(&self.space.input, kick)).for_each(|(a, b)| *a += b);
+        }
+        transition
+    }
+}
+
 impl<M: ParametricModel> Likelihood<'_, M> {
     /// Filtered and smoothed estimates of the model's signals, one result per experiment.
     ///
@@ -64,18 +115,11 @@ impl<M: ParametricModel> Likelihood<'_, M> {
         let n = space.dynamics.nrows();
         let m = space.measured.state.nrows();
         let n_signals = space.estimated.state.nrows();
-        let continuous = ContinuousModel {
-            dynamics: space.dynamics.clone(),
-            input: space.input.clone(),
-            intensity: space.intensity.clone(),
-        };
         let mut all = Vec::new();
         for (at, start) in assembled.starts.iter().enumerate() {
             let data = self.run_data(at, &assembled, start);
             let experiment = data.experiment;
-            let width = (experiment.degree + 1) * experiment.n_inputs;
-            let inputs_of = |segment: usize| &data.inputs[segment * width..(segment + 1) * width];
-            let mut cache: Vec<Option<crate::discretize::DiscreteModel>> = Vec::new();
+            let mut road = Road::new(space, &data);
             let mut x = start.value.mean.clone();
             let mut s = square_factor(&start.value.covariance);
             let mut columns = start.value.directions.clone();
@@ -89,40 +133,13 @@ impl<M: ParametricModel> Likelihood<'_, M> {
                 smoothed: vec![vec![f64::NAN; experiment.times.len()]; n_signals],
                 smoothed_std: vec![vec![f64::NAN; experiment.times.len()]; n_signals],
             };
-            let mut advance =
-                |x: &mut Vec<f64>, s: &mut Mat<f64>, columns: &mut Mat<f64>, segment: usize| -> Mat<f64> {
-                    let mut transition = Mat::identity(n, n);
-                    if let Some(step) = data.step_of[segment] {
-                        if cache.len() <= step {
-                            cache.resize(step + 1, None);
-                        }
-                        let length = experiment.segments[segment].length;
-                        let discrete =
-                            cache[step].get_or_insert_with(|| discretize(&continuous, length, experiment.degree));
-                        transition = discrete.transition.clone();
-                        let mut next = times(&transition, x);
-                        for (power, g) in discrete.inputs.iter().enumerate() {
-                            let u = &inputs_of(segment)[power * experiment.n_inputs..(power + 1) * experiment.n_inputs];
-                            next.iter_mut().zip(times(g, u)).for_each(|(a, b)| *a += b);
-                        }
-                        *x = next;
-                        *columns = &transition * &*columns;
-                        let noise = semidefinite_factor(&discrete.covariance);
-                        *s = predicted_factor(&(&transition * &*s), &noise);
-                    }
-                    let kick = &experiment.segments[segment].kick;
-                    if !kick.is_empty() {
-                        x.iter_mut().zip(times(&space.input, kick)).for_each(|(a, b)| *a += b);
-                    }
-                    transition
-                };
             for segment in 0..experiment.segment_of.first().copied().unwrap_or(0) {
-                advance(&mut x, &mut s, &mut columns, segment);
+                columns = road.advance(&mut x, &mut s, segment) * &columns;
             }
             let mut passed: Vec<Passed> = Vec::new();
             for (sample, &time) in experiment.times.iter().enumerate() {
                 let segment = experiment.segment_of[sample];
-                let feed = |terms: &[Mat<f64>], row: usize| fed(terms, row, inputs_of(segment), experiment);
+                let feed = |terms: &[Mat<f64>], row: usize| fed(terms, row, data.inputs_of(segment), experiment);
                 let mut here = Passed {
                     mean: x.clone(),
                     covariance: &s * s.transpose(),
@@ -192,7 +209,8 @@ impl<M: ParametricModel> Likelihood<'_, M> {
                 }
                 let end = experiment.segment_of.get(sample + 1).copied().unwrap_or(segment);
                 for piece in segment..end {
-                    let transition = advance(&mut x, &mut s, &mut columns, piece);
+                    let transition = road.advance(&mut x, &mut s, piece);
+                    columns = &transition * &columns;
                     here.transition = &transition * &here.transition;
                 }
                 passed.push(here);
@@ -229,7 +247,7 @@ impl<M: ParametricModel> Likelihood<'_, M> {
                     }
                 }
                 let segment = experiment.segment_of[sample];
-                let feed = |terms: &[Mat<f64>], row: usize| fed(terms, row, inputs_of(segment), experiment);
+                let feed = |terms: &[Mat<f64>], row: usize| fed(terms, row, data.inputs_of(segment), experiment);
                 let mean: Vec<f64> = here.mean.iter().zip(times(&here.covariance, &r)).map(|(a, b)| a + b).collect();
                 let spread_columns = &here.columns + &here.covariance * &r_columns;
                 for signal in 0..n_signals {
@@ -268,16 +286,16 @@ fn is_seen(known: &SemidefiniteInverse, normal: &Mat<f64>, along: &[f64]) -> boo
         })
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
-fn times(a: &Mat<f64>, x: &[f64]) -> Vec<f64> {
+pub(crate) fn times(a: &Mat<f64>, x: &[f64]) -> Vec<f64> {
     (0..a.nrows()).map(|i| (0..a.ncols()).map(|j| a[(i, j)] * x[j]).sum()).collect()
 }
 
 /// A square factor of a covariance.
-fn square_factor(covariance: &Mat<f64>) -> Mat<f64> {
+pub(crate) fn square_factor(covariance: &Mat<f64>) -> Mat<f64> {
     let n = covariance.nrows();
     let factor = semidefinite_factor(covariance);
     Mat::from_fn(n, n, |i, j| factor.get(j * n + i).copied().unwrap_or(0.0))
@@ -303,7 +321,7 @@ fn predicted_factor(moved: &Mat<f64>, noise: &[f64]) -> Mat<f64> {
 }
 
 /// What inputs and their derivatives of a segment add to a row of signals.
-fn fed(terms: &[Mat<f64>], row: usize, inputs: &[f64], experiment: &Experiment) -> f64 {
+pub(crate) fn fed(terms: &[Mat<f64>], row: usize, inputs: &[f64], experiment: &Experiment) -> f64 {
     let of_order = |(order, term): (usize, &Mat<f64>)| -> f64 {
         let u = &inputs[order * experiment.n_inputs..(order + 1) * experiment.n_inputs];
         (0..u.len()).map(|j| term[(row, j)] * u[j]).sum()

@@ -13,6 +13,8 @@ pub const MAX_REALIZATIONS: u64 = 10_000_000;
 pub const MAX_STARTS: u64 = 10_000;
 /// Most data sets of a parametric bootstrap.
 pub const MAX_BOOTSTRAP: u64 = 100_000;
+/// Most samples that a prediction looks ahead.
+pub const MAX_HORIZON: u64 = 10_000;
 /// Highest order of a presampling filter.
 pub const MAX_FILTER_ORDER: u64 = 50;
 /// Most particles of a filter.

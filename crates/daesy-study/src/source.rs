@@ -91,6 +91,7 @@ impl Loaded {
         };
         let source = study.data.take().unwrap_or_else(|| DataSource {
             files: Vec::new(),
+            validation: Vec::new(),
             time: TimeAxis::Column(TIME.to_owned()),
             format: Format::default(),
             has_time_unit: false,
@@ -111,6 +112,41 @@ impl Loaded {
             .collect();
         study.data = Some(DataSource { files: named, ..source });
         Ok(())
+    }
+
+    /// Takes these files, named as seen from the working directory, for validation instead of those the study names.
+    ///
+    /// # Errors
+    /// When there is no study with data.
+    pub fn use_validation_files(&mut self, files: &[PathBuf]) -> Result<(), Vec<Diagnostic>> {
+        let Some(source) = self.study.as_mut().and_then(|study| study.data.as_mut()) else {
+            return Err(vec![
+                Diagnostic::error("data-source", "`--validation` needs a study that says what the columns are")
+                    .with_help("name a study (.toml) with `[data]`, `[inputs]` and `[measurements]`"),
+            ]);
+        };
+        let columns = source.files.first().map_or_else(Vec::new, |file| file.item.clone());
+        let named = |file: &PathBuf| {
+            let path = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+            Named { name: path.display().to_string(), span: Span::NONE, item: columns.clone() }
+        };
+        source.validation = files.iter().map(named).collect();
+        Ok(())
+    }
+
+    /// The same with the files for validation as its data; nothing if there are none.
+    #[must_use]
+    pub fn validation(&self) -> Option<Self> {
+        let files = &self.data_source()?.validation;
+        if files.is_empty() {
+            return None;
+        }
+        let mut held_out = self.clone();
+        held_out.data.clear();
+        let source = held_out.study.as_mut()?.data.as_mut()?;
+        source.files.clone_from(&self.data_source()?.validation);
+        source.validation.clear();
+        Some(held_out)
     }
 
     fn data_source(&self) -> Option<&DataSource> {

@@ -6,6 +6,7 @@ mod section;
 
 use std::path::PathBuf;
 
+use daesy_estimate::horizon::Horizon;
 use daesy_graph::{SourceMap, Span};
 
 use crate::data::{Conversion, Format, TimeAxis};
@@ -247,6 +248,8 @@ pub struct ColumnName {
 pub struct DataSource {
     /// One file per experiment, relative to the study, with other names for its columns.
     pub files: Vec<Named<Vec<ColumnName>>>,
+    /// Files that parameters are not found from, but that predictions are compared with.
+    pub validation: Vec<Named<Vec<ColumnName>>>,
     /// Where the times of the rows come from.
     pub time: TimeAxis,
     /// How the files are written.
@@ -357,6 +360,8 @@ pub struct IdentifyOptions {
     pub starts: Option<u64>,
     /// Number of data sets of a parametric bootstrap.
     pub bootstrap: Option<u64>,
+    /// How far ahead predictions look that are compared with measurements; empty when left out.
+    pub horizons: Vec<Horizon>,
 }
 
 /// `[uq]`

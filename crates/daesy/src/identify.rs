@@ -6,6 +6,7 @@
 
 mod caveats;
 mod certainty;
+pub mod compare;
 mod far;
 pub mod filtered;
 pub mod ml;
@@ -13,8 +14,10 @@ pub(crate) mod pem;
 pub mod refusal;
 mod save;
 mod show;
+mod validation;
 
 pub(crate) use show::{short, text_table};
+pub use validation::Validated;
 
 use std::path::PathBuf;
 
@@ -213,12 +216,25 @@ pub struct Identification {
     pub filter_failure: Option<String>,
     /// What the result rests on where the likelihood of a nonlinear model is approximated.
     pub approximation: Option<String>,
+    /// Predictions of records that parameters were not found from.
+    pub validation: Vec<Validated>,
+    /// Predictions of the data themselves, where horizons were asked for.
+    pub predictions: Vec<Validated>,
     /// What is to be told about it.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 /// Told about every step of a search.
 pub type ProgressLine<'a> = dyn FnMut(&str) + 'a;
+
+/// How the model was seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// By matrices, as what is linear in its variables.
+    Linear,
+    /// By what it does.
+    Nonlinear,
+}
 
 /// Why a method was taken: somebody wanted it.
 const ASKED: &str = "it was asked for";
@@ -359,6 +375,7 @@ pub fn identify(
             let mut found = ml::identify(loaded, *study, method, options, progress)?;
             found.method_reason = reason;
             found.mark_motion(&problem.motion_depends_on(loaded));
+            validation::add_to(&mut found, loaded, &problem, Form::Linear, options, progress)?;
             return Ok(found);
         }
         Route::Ensembles(method) => method,
@@ -389,6 +406,7 @@ pub fn identify(
         found.method_reason = reason;
     }
     found.mark_motion(&problem.motion_depends_on(loaded));
+    validation::add_to(&mut found, loaded, &problem, Form::Nonlinear, options, progress)?;
     if let Some(checkpoint) = &mut checkpoint {
         checkpoint.save().map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
     }
@@ -507,6 +525,10 @@ impl Identification {
             "size_p": number(overall.size_p),
         });
         keys.insert("residuals_overall".into(), overall);
+        keys.insert("validation".into(), validation::to_json(&self.validation));
+        if !self.predictions.is_empty() {
+            keys.insert("predictions".into(), validation::to_json(&self.predictions));
+        }
         if !self.initial.is_empty() {
             keys.insert("initial".into(), self.initial.iter().map(|list| named(list)).collect());
         }

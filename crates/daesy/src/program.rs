@@ -174,6 +174,9 @@ struct UqArgs {
 struct IdentifyArgs {
     #[command(flatten)]
     file: FileArgs,
+    /// More studies of the same data, to be compared with the first
+    #[arg(value_name = "STUDY.toml")]
+    others: Vec<PathBuf>,
     /// auto, ml, pem or output-error; what the study says when left out
     #[arg(long, value_name = "NAME")]
     method: Option<String>,
@@ -183,6 +186,9 @@ struct IdentifyArgs {
     /// Also finds profile-likelihood intervals
     #[arg(long)]
     profile: bool,
+    /// Data files to validate with instead of those the study names; may be repeated
+    #[arg(long, value_name = "FILE")]
+    validation: Vec<PathBuf>,
     /// Writes the study with the estimates in the place of the unknowns, to be applied to other data
     #[arg(long, value_name = "STUDY.toml")]
     save: Option<PathBuf>,

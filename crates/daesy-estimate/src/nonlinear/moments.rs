@@ -16,6 +16,7 @@ use faer::linalg::solvers::SelfAdjointEigen;
 
 use super::given::GivenNoise;
 use super::{Approximation, FilterProblem, StateEstimates};
+use crate::horizon::{Ahead, Beliefs, Horizon};
 
 /// How moments pass through the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -201,6 +202,39 @@ impl Passage<'_, '_> {
         (predicted, cross)
     }
 
+    /// Moments at the start: states as given, disturbances as they are at rest.
+    fn start(&mut self, options: &MomentOptions) -> Moments {
+        let (n, n_states) = (self.n, self.n_states);
+        let mut start = Moments {
+            mean: (0..n).map(|i| if i < n_states { self.walk.state(0, i, 0) } else { 0.0 }).collect(),
+            covariance: Mat::zeros(n, n),
+        };
+        if let Some(covariance) = &options.start_covariance {
+            start.covariance.get_mut(..n_states, ..n_states).copy_from(covariance);
+        }
+        let stationary = self.problem.process.start_covariance();
+        start.covariance.get_mut(n_states.., n_states..).copy_from(&stationary);
+        start
+    }
+
+    /// Corrects moments at a grid point by the measured values that are present.
+    fn correct(&mut self, now: &mut Moments, point: usize, measured: &[f64], present: &[usize]) -> Correction {
+        let (expected, cross) = self.observe(now, point);
+        let m = present.len();
+        let covariance = Mat::from_fn(m, m, |i, j| {
+            let error = if i == j { self.problem.variances[present[i]] } else { 0.0 };
+            expected.covariance[(present[i], present[j])] + error
+        });
+        let cross = Mat::from_fn(self.n, m, |i, j| cross[(i, present[j])]);
+        let errors = Mat::from_fn(m, 1, |i, _| measured[present[i]] - expected.mean[present[i]]);
+        let inverse = pseudo_inverse(&covariance);
+        let gain = &cross * &inverse;
+        let step = &gain * &errors;
+        now.mean.iter_mut().enumerate().for_each(|(i, mean)| *mean += step[(i, 0)]);
+        now.covariance = &now.covariance - &gain * &covariance * gain.transpose();
+        Correction { covariance, inverse, errors }
+    }
+
     /// Moments of the observed quantities at a grid point.
     fn observe(&mut self, from: &Moments, at: usize) -> (Moments, Mat<f64>) {
         let points = self.points(from);
@@ -217,24 +251,67 @@ impl Passage<'_, '_> {
     }
 }
 
-/// Filters an experiment, and smooths if asked.
-#[must_use]
-pub fn filter_by_moments(problem: &FilterProblem<'_>, options: &MomentOptions) -> StateEstimates {
+/// What measured values said beside a prediction.
+struct Correction {
+    covariance: Mat<f64>,
+    inverse: Mat<f64>,
+    errors: Mat<f64>,
+}
+
+fn with_passage<R>(problem: &FilterProblem<'_>, spread: Spread, of: impl FnOnce(&mut Passage<'_, '_>) -> R) -> R {
     let n_states = problem.program.layout().states.len();
     let n_components = problem.process.n_components();
     let n = n_states + n_components;
-    let n_lanes = if options.spread == Spread::Points { (2 * n).max(1) } else { 1 };
+    let n_lanes = if spread == Spread::Points { (2 * n).max(1) } else { 1 };
     problem.with_walk(n_lanes, |ensemble| {
         let wanted = Wanted::default();
         let mut noise = GivenNoise::new(problem.process, n_lanes, n_states);
         let walk = Walk::new(ensemble, 0, problem.point, problem.slots, &wanted, &mut noise);
-        let mut passage = Passage { problem, walk, noise, spread: options.spread, n_states, n, n_lanes };
-        run(problem, options, &mut passage)
+        of(&mut Passage { problem, walk, noise, spread, n_states, n, n_lanes })
+    })
+}
+
+/// Filters an experiment, and smooths if asked.
+#[must_use]
+pub fn filter_by_moments(problem: &FilterProblem<'_>, options: &MomentOptions) -> StateEstimates {
+    with_passage(problem, options.spread, |passage| run(problem, options, passage))
+}
+
+/// Predictions of all measurements with each horizon.
+#[must_use]
+pub fn ahead_by_moments(problem: &FilterProblem<'_>, options: &MomentOptions, horizons: &[Horizon]) -> Vec<Ahead> {
+    with_passage(problem, options.spread, |passage| {
+        let n_measured = problem.n_measured();
+        let mut found = vec![Ahead::default(); horizons.len()];
+        let mut beliefs = Beliefs::new(passage.start(options), horizons);
+        for (point, sample) in problem.sample_at().into_iter().enumerate() {
+            if options.watch.is_stopped() {
+                break;
+            }
+            if point > 0 {
+                beliefs.iter_mut().for_each(|belief| *belief = passage.predict(belief, point - 1).0);
+            }
+            let Some(sample) = sample else { continue };
+            for (found, &horizon) in found.iter_mut().zip(horizons) {
+                let (seen, _) = passage.observe(beliefs.of(horizon), point);
+                found.means.extend(&seen.mean[..n_measured]);
+                let variances = problem.variances.iter().enumerate();
+                found.variances.extend(variances.map(|(at, error)| seen.covariance[(at, at)].max(0.0) + error));
+            }
+            let measured = &problem.measured[sample * n_measured..(sample + 1) * n_measured];
+            let present: Vec<usize> = (0..n_measured).filter(|&output| measured[output].is_finite()).collect();
+            let mut corrected = beliefs.latest().clone();
+            if !present.is_empty() {
+                passage.correct(&mut corrected, point, measured, &present);
+            }
+            beliefs.push(corrected);
+        }
+        found
     })
 }
 
 fn run(problem: &FilterProblem<'_>, options: &MomentOptions, passage: &mut Passage<'_, '_>) -> StateEstimates {
-    let (n, n_states) = (passage.n, passage.n_states);
+    let n = passage.n;
     let (n_measured, n_observed) = (problem.n_measured(), problem.n_observed());
     let n_samples = problem.grid.samples.len();
     let mut estimates = StateEstimates {
@@ -251,15 +328,7 @@ fn run(problem: &FilterProblem<'_>, options: &MomentOptions, passage: &mut Passa
             Spread::Derivatives => Approximation::Extended,
         },
     };
-    let mut now = Moments {
-        mean: (0..n).map(|i| if i < n_states { passage.walk.state(0, i, 0) } else { 0.0 }).collect(),
-        covariance: Mat::zeros(n, n),
-    };
-    if let Some(start) = &options.start_covariance {
-        now.covariance.get_mut(..n_states, ..n_states).copy_from(start);
-    }
-    let stationary = problem.process.start_covariance();
-    now.covariance.get_mut(n_states.., n_states..).copy_from(&stationary);
+    let mut now = passage.start(options);
     let sample_at = problem.sample_at();
     let mut passed: Vec<Passed> = Vec::new();
     for (point, &sample) in sample_at.iter().enumerate() {
@@ -277,14 +346,8 @@ fn run(problem: &FilterProblem<'_>, options: &MomentOptions, passage: &mut Passa
         let measured = &problem.measured[sample * n_measured..(sample + 1) * n_measured];
         let present: Vec<usize> = (0..n_measured).filter(|&output| measured[output].is_finite()).collect();
         if !present.is_empty() {
-            let (expected, cross) = passage.observe(&now, point);
+            let Correction { covariance, inverse, errors } = passage.correct(&mut now, point, measured, &present);
             let m = present.len();
-            let covariance = Mat::from_fn(m, m, |i, j| {
-                let error = if i == j { problem.variances[present[i]] } else { 0.0 };
-                expected.covariance[(present[i], present[j])] + error
-            });
-            let cross = Mat::from_fn(n, m, |i, j| cross[(i, present[j])]);
-            let errors = Mat::from_fn(m, 1, |i, _| measured[present[i]] - expected.mean[present[i]]);
             for (i, &output) in present.iter().enumerate() {
                 estimates.innovations[sample * n_measured + output] = errors[(i, 0)];
                 estimates.innovation_std[sample * n_measured + output] = covariance[(i, i)].max(0.0).sqrt();
@@ -293,11 +356,6 @@ fn run(problem: &FilterProblem<'_>, options: &MomentOptions, passage: &mut Passa
                     estimates.innovation_covariances[at] = covariance[(i, j)];
                 }
             }
-            let inverse = pseudo_inverse(&covariance);
-            let gain = &cross * &inverse;
-            let step = &gain * &errors;
-            now.mean.iter_mut().enumerate().for_each(|(i, mean)| *mean += step[(i, 0)]);
-            now.covariance = &now.covariance - &gain * &covariance * gain.transpose();
             let distance = (errors.transpose() * &inverse * &errors)[(0, 0)];
             estimates.log_likelihood -=
                 0.5 * (distance + log_determinant(&covariance) + m as f64 * (2.0 * std::f64::consts::PI).ln());

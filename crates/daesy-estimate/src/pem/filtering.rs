@@ -4,9 +4,10 @@ use daesy_integrate::ensemble::EnsemblePoint;
 use daesy_system::Watch;
 
 use super::problem::{Machine, PointRefusal, PredictionProblem, Prepared};
+use crate::horizon::{Ahead, Horizon};
 use crate::nonlinear::{
-    FilterProblem, MomentOptions, ParticleOptions, Spread, StateEstimates, filter_by_moments, filter_by_particles,
-    state_directions,
+    FilterProblem, MomentOptions, ParticleOptions, Spread, StateEstimates, ahead_by_moments, filter_by_moments,
+    filter_by_particles, state_directions,
 };
 
 /// A filter for nonlinear models.
@@ -48,6 +49,44 @@ impl PredictionProblem<'_> {
         kind: &FilterKind,
         watch: &Watch,
     ) -> Result<StateEstimates, PointRefusal> {
+        self.with_filter(theta, request, kind, |problem| match kind {
+            FilterKind::Extended | FilterKind::Unscented => {
+                filter_by_moments(problem, &moment_options(kind, request.smooths, watch))
+            }
+            FilterKind::Particles { n_particles } => {
+                let options =
+                    ParticleOptions { n_particles: *n_particles, seed: self.settings.seed, watch: watch.clone() };
+                filter_by_particles(problem, &options)
+            }
+        })
+    }
+
+    /// Predictions of the measurements of one experiment with each horizon. In the place of particles, which have no
+    /// cheap way to look ahead, points around the mean are taken.
+    ///
+    /// # Errors
+    /// As [`Self::filter`].
+    pub fn ahead(
+        &self,
+        theta: &[f64],
+        request: &FilterRequest<'_>,
+        kind: &FilterKind,
+        horizons: &[Horizon],
+        watch: &Watch,
+    ) -> Result<Vec<Ahead>, PointRefusal> {
+        self.with_filter(theta, request, kind, |problem| {
+            ahead_by_moments(problem, &moment_options(kind, false, watch), horizons)
+        })
+    }
+
+    /// Sets up the filter of one experiment.
+    fn with_filter<R>(
+        &self,
+        theta: &[f64],
+        request: &FilterRequest<'_>,
+        kind: &FilterKind,
+        of: impl FnOnce(&FilterProblem<'_>) -> R,
+    ) -> Result<R, PointRefusal> {
         let mut prepared = self.prepare(theta, false, 1)?;
         let own = &self.experiments[request.experiment];
         for &time in &own.grid.samples {
@@ -59,7 +98,7 @@ impl PredictionProblem<'_> {
         let machine = if *kind == FilterKind::Extended { self.extended_machine(&mut prepared)? } else { self.plain()? };
         let starts = vec![prepared.point.starts[request.experiment].clone()];
         let point = EnsemblePoint { starts, ..prepared.point };
-        let problem = FilterProblem {
+        Ok(of(&FilterProblem {
             program: machine.program.as_ref(),
             grid: &own.grid,
             inputs: own.inputs,
@@ -69,20 +108,7 @@ impl PredictionProblem<'_> {
             slots: &self.slots,
             measured: request.measured,
             variances: request.variances,
-        };
-        Ok(match kind {
-            FilterKind::Extended | FilterKind::Unscented => {
-                let spread = if *kind == FilterKind::Extended { Spread::Derivatives } else { Spread::Points };
-                let smooths = request.smooths;
-                let options = MomentOptions { spread, smooths, start_covariance: None, watch: watch.clone() };
-                filter_by_moments(&problem, &options)
-            }
-            FilterKind::Particles { n_particles } => {
-                let options =
-                    ParticleOptions { n_particles: *n_particles, seed: self.settings.seed, watch: watch.clone() };
-                filter_by_particles(&problem, &options)
-            }
-        })
+        }))
     }
 
     /// The method with derivatives by all states and components of the disturbances, made when first needed; the point
@@ -105,4 +131,9 @@ impl PredictionProblem<'_> {
         });
         made.as_ref().map_err(|error| error.clone().into())
     }
+}
+
+fn moment_options(kind: &FilterKind, smooths: bool, watch: &Watch) -> MomentOptions {
+    let spread = if *kind == FilterKind::Extended { Spread::Derivatives } else { Spread::Points };
+    MomentOptions { spread, smooths, start_covariance: None, watch: watch.clone() }
 }

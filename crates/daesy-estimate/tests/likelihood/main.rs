@@ -7,6 +7,7 @@ mod random_model;
 use daesy_estimate::descriptor::{ParametricModel, StartMode};
 use daesy_estimate::error::EstimateError;
 use daesy_estimate::filter::FilterOptions;
+use daesy_estimate::horizon::Horizon;
 use daesy_estimate::likelihood::Likelihood;
 use faer::Mat;
 use faer::linalg::solvers::Solve;
@@ -241,6 +242,42 @@ fn filter_and_smoother_are_conditional_expectations() {
                             }
                             None => assert!(mean.is_nan() && std.is_nan(), "{label}, sample {sample}: {mean} {std}"),
                         }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn looking_ahead_is_filtering_with_the_last_samples_missing() {
+    let theta = RandomModel::theta();
+    for (mut model, start, label) in all_models() {
+        if matches!(start, StartMode::Estimated | StartMode::Diffuse) {
+            continue;
+        }
+        let horizons = [Horizon::Samples(1), Horizon::Samples(3), Horizon::Free];
+        let likelihood = Likelihood::new(&model, &theta, FilterOptions::default()).expect(&label);
+        let ahead = likelihood.ahead(&theta, &horizons).expect(&label);
+        let own: Vec<Vec<f64>> = model.experiments.iter().map(|experiment| experiment.measurements.clone()).collect();
+        for sample in [0usize, 2, 5] {
+            for (at, horizon) in horizons.iter().enumerate() {
+                for (experiment, measured) in model.experiments.iter_mut().zip(&own) {
+                    let m = measured.len() / experiment.times.len();
+                    let first = match horizon {
+                        Horizon::Samples(n) => (sample + 1).saturating_sub(*n),
+                        Horizon::Free => 0,
+                    };
+                    experiment.measurements.clone_from(measured);
+                    experiment.measurements[first * m..(sample + 1) * m].fill(f64::NAN);
+                }
+                let masked = Likelihood::new(&model, &theta, FilterOptions::default()).expect(&label);
+                for (experiment, found) in masked.innovations(&theta).expect(&label).iter().enumerate() {
+                    let m = own[experiment].len() / model.experiments[experiment].times.len();
+                    for place in sample * m..(sample + 1) * m {
+                        let (one, other) = (ahead[experiment][at].means[place], found.predictions[place]);
+                        let slack = 1e-8 * (1.0 + other.abs());
+                        assert!((one - other).abs() < slack, "{label}, {sample}, {horizon:?}: {one} {other}");
                     }
                 }
             }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use daesy_estimate::horizon::Horizon;
 use daesy_graph::finding::{Finding, Level};
 use daesy_graph::{SourceFile, SourceMap, Span};
 use toml::Spanned;
@@ -495,6 +496,7 @@ fn read_data(reader: &mut Reader, root: &mut Section<'_, '_>) -> Option<DataSour
     let span = section.span;
     let file = section.take("file");
     let files = section.take("files");
+    let validation = section.take("validation");
     let column = section.take("time");
     let step = section.take("step");
     let format = read_format(reader, &mut section)?;
@@ -557,8 +559,27 @@ fn read_data(reader: &mut Reader, root: &mut Section<'_, '_>) -> Option<DataSour
     for item in items {
         named.extend(read_data_file(reader, item));
     }
+    let mut held_out = Vec::new();
+    if let Some(value) = validation {
+        let expected = "a list of files, each a name or `{ file = .., columns = { .. } }`";
+        for item in reader.list("validation", value, expected)? {
+            held_out.extend(read_data_file(reader, item));
+        }
+    }
+    refuse_training_data(reader, &named, &held_out);
     let conversion = Conversion { seconds, scale, offset };
-    Some(DataSource { files: named, time, format, has_time_unit: time_unit.is_some(), conversion })
+    let has_time_unit = time_unit.is_some();
+    Some(DataSource { files: named, validation: held_out, time, format, has_time_unit, conversion })
+}
+
+/// A record that parameters are found from says nothing about records they are not found from.
+fn refuse_training_data(reader: &mut Reader, files: &[Named<Vec<ColumnName>>], validation: &[Named<Vec<ColumnName>>]) {
+    let is_used = |held: &&Named<Vec<ColumnName>>| files.iter().any(|it| it.name == held.name && it.item == held.item);
+    for held in validation.iter().filter(is_used) {
+        let message = format!("`{}` is both among the data and in `validation`", held.name);
+        let finding = Finding::error("data-source", held.span, message);
+        reader.findings.push(finding.with_help("a file for validation must be one that parameters are not found from"));
+    }
 }
 
 /// How the files of `[data]` are written.
@@ -850,6 +871,7 @@ fn read_identify(reader: &mut Reader, root: &mut Section<'_, '_>) -> IdentifyOpt
     let noise_step_span = noise_step_value.map(|value| reader.span(value));
     let noise_step = noise_step_value.and_then(|value| reader.positive("noise_step", value));
     let transient = section.take("transient").and_then(|value| reader.number("transient", value));
+    let horizons = section.take("horizons").map(|value| read_horizons(reader, value)).unwrap_or_default();
     section.finish(reader);
     IdentifyOptions {
         method,
@@ -863,7 +885,22 @@ fn read_identify(reader: &mut Reader, root: &mut Section<'_, '_>) -> IdentifyOpt
         is_antithetic: pairing.as_deref() == Some("antithetic"),
         starts,
         bootstrap,
+        horizons,
     }
+}
+
+/// Numbers of samples and `"free"`, each once.
+fn read_horizons(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Vec<Horizon> {
+    let items = reader.list("horizons", value, "a list such as [1, 10, \"free\"]").unwrap_or_default();
+    let mut horizons = Vec::new();
+    for item in items {
+        let horizon = match item.get_ref() {
+            DeValue::String(_) => reader.word("horizons", item, &["free"]).map(|_| Horizon::Free),
+            _ => reader.count("horizons", item, limits::MAX_HORIZON).map(|n| Horizon::Samples(n as usize)),
+        };
+        horizons.extend(horizon.filter(|horizon| !horizons.contains(horizon)));
+    }
+    horizons
 }
 
 /// `[report] signals`

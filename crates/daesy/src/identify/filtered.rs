@@ -252,6 +252,8 @@ pub fn identify(
         initial: Vec::new(),
         filter_failure,
         approximation: Some(approximation.to_owned()),
+        validation: Vec::new(),
+        predictions: Vec::new(),
         diagnostics,
     })
 }

@@ -421,6 +421,8 @@ fn finish(
         initial,
         filter_failure: None,
         approximation: None,
+        validation: Vec::new(),
+        predictions: Vec::new(),
         diagnostics,
     })
 }

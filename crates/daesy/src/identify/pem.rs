@@ -499,6 +499,8 @@ fn finish(
         initial: Vec::new(),
         filter_failure: None,
         approximation: None,
+        validation: Vec::new(),
+        predictions: Vec::new(),
         diagnostics,
     })
 }

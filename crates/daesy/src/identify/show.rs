@@ -1,6 +1,6 @@
 //! Identified parameters as text and as a page.
 
-use super::{ASKED, Fit, Identification, LINEAR, Method, ParameterEstimate, ResidualSummary};
+use super::{ASKED, Fit, Identification, LINEAR, Method, ParameterEstimate, ResidualSummary, validation};
 use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
 
@@ -25,6 +25,23 @@ pub(crate) fn short(value: f64, digits: usize) -> String {
     }
     let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
     format!("{value:.decimals$}")
+}
+
+/// A share in percent as a cell; a dash where there is none.
+pub(super) fn percent(value: f64) -> String {
+    if value.is_finite() { format!("{value:.1} %") } else { "-".to_owned() }
+}
+
+/// How much of a signal's variation is predicted; nothing where it has none.
+fn percent_words(percent: f64) -> Option<String> {
+    if !percent.is_finite() {
+        return None;
+    }
+    Some(if percent < 0.0 {
+        format!("predicted worse than by its mean ({percent:.1} %)")
+    } else {
+        format!("{percent:.1} % of its variation is predicted")
+    })
 }
 
 /// Rows of a text table with columns of equal width, the first to the left and the others to the right.
@@ -55,7 +72,7 @@ impl Identification {
             .iter()
             .map(|parameter| {
                 let interval = |ends: [f64; 2]| {
-                    if ends.iter().all(|end| end.is_nan()) {
+                    if ends.iter().all(|end| !end.is_finite()) {
                         "-".to_owned()
                     } else {
                         format!("[{}, {}]", short(ends[0], 5), short(ends[1], 5))
@@ -135,11 +152,19 @@ impl Identification {
         } else if !id.flat_directions.is_empty() {
             lines.push(format!("The data determine {} of {} directions.", id.rank, id.n_unknown));
         } else if id.n_unknown > 0 {
-            lines.push(format!("The data determine all {} unknowns.", id.n_unknown));
+            let what = match id.n_unknown {
+                1 => "the unknown".to_owned(),
+                2 => "both unknowns".to_owned(),
+                n => format!("all {n} unknowns"),
+            };
+            lines.push(format!("The data determine {what}."));
         }
         for (name, percent) in &self.fit_percent {
             let residual = self.residuals.iter().find(|residual| residual.name == *name);
-            let mut line = format!("`{name}`: {percent:.1} % of its variation is predicted");
+            let mut line = match percent_words(*percent) {
+                Some(words) => format!("`{name}`: {words}"),
+                None => format!("`{name}`: it does not vary"),
+            };
             if let Some(residual) = residual {
                 line.push_str(&format!("; {}", self.verdict(residual)));
             }
@@ -195,6 +220,13 @@ impl Identification {
             text.push_str(&line);
             text.push('\n');
         }
+        for (list, title) in [(&self.validation, VALIDATION), (&self.predictions, PREDICTIONS)] {
+            if !list.is_empty() {
+                let mut rows: Vec<Vec<String>> = vec![validation::HEAD.map(str::to_owned).to_vec()];
+                rows.extend(validation::rows(list));
+                text.push_str(&format!("\n{title}:\n{}", text_table(&rows)));
+            }
+        }
         for (experiment, values) in self.initial.iter().enumerate() {
             let list: Vec<String> =
                 values.iter().map(|(name, value)| format!("{name} = {}", short(*value, 5))).collect();
@@ -229,6 +261,8 @@ impl Identification {
         for diagnostic in &self.diagnostics {
             page.remark(diagnostic.level.word(), &diagnostic.message);
         }
+        validation::add_to_page(&self.validation, VALIDATION, page);
+        validation::add_to_page(&self.predictions, PREDICTIONS, page);
         for fit in self.fits.iter().take(8) {
             page.figure(
                 &fit_chart(fit),
@@ -238,6 +272,10 @@ impl Identification {
         }
     }
 }
+
+/// Headings.
+const VALIDATION: &str = "Records that were not used";
+const PREDICTIONS: &str = "Predictions of the data themselves";
 
 /// Tests of residuals count as failed below this probability.
 const FAILED: f64 = 0.01;

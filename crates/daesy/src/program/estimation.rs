@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write as _};
 use std::path::Path;
 
 use daesy_graph::finding::Level;
+use daesy_graph::source::Place;
 
 use super::{Answer, CostArgs, EstimateArgs, FileArgs, IdentifyArgs, Status, cannot_write, load_file, table_kind};
 use crate::cost::{CostOptions, cost};
@@ -11,6 +12,7 @@ use crate::diagnostic::Diagnostic;
 use crate::estimate::estimate;
 use crate::failure::Failure;
 use crate::file::write_whole;
+use crate::identify::compare::{self, Compared, Comparison};
 use crate::identify::{Identification, IdentifyOptions, identify};
 use crate::load::Loaded;
 use crate::report::Page;
@@ -154,10 +156,88 @@ impl Answer {
     }
 }
 
+/// Identifies several studies of the same data and compares them.
+fn compare_verb(args: &IdentifyArgs) -> Answer {
+    let mut answer = Answer::new("identify");
+    let without = [
+        ("-o", args.file.output.is_some()),
+        ("--save", args.save.is_some()),
+        ("--checkpoint", args.checkpoint.is_some()),
+    ];
+    if let Some((option, _)) = without.iter().find(|(_, is_asked)| *is_asked) {
+        let message = format!("a comparison of several studies has no use for `{option}`");
+        let diagnostic = Diagnostic::error("option", message).with_help("leave it out, or name one study");
+        return answer.fail(Status::Usage, vec![diagnostic]);
+    }
+    let mut studies = Vec::new();
+    for file in std::iter::once(&args.file.file).chain(&args.others) {
+        let own = FileArgs { file: file.clone(), ..args.file.clone() };
+        match load_file(&own).and_then(|loaded| with_validation(loaded, args)) {
+            Ok(loaded) => studies.push((file.display().to_string(), loaded)),
+            Err(failure) => return answer.refused(failure),
+        }
+    }
+    if let Err(failure) = compare::require_same_data(&studies) {
+        return answer.refused(failure);
+    }
+    let mut compared = Vec::new();
+    for (file, loaded) in studies {
+        let mut line = Line::new(&args.file);
+        let found = identify(&loaded, &args.options(), &mut |text| line.show(&format!("{file}: {text}")));
+        drop(line);
+        // Which study a finding without a place is about.
+        let told = |diagnostic: &Diagnostic| {
+            let mut told = diagnostic.clone();
+            told.place.get_or_insert_with(|| Place { file: file.clone(), line: 1, column: 1 });
+            told
+        };
+        answer.diagnostics.extend(loaded.diagnostics.iter().cloned());
+        match found {
+            Ok(found) => {
+                answer.diagnostics.extend(found.diagnostics.iter().map(told));
+                if !found.converged {
+                    answer.status = Status::GaveUp;
+                    answer.explain_the_end(&found);
+                }
+                compared.push(Compared { file, found });
+            }
+            Err(failure) => return answer.refused(failure),
+        }
+    }
+    let comparison = Comparison { studies: compared };
+    let mut models: Vec<&str> = comparison.studies.iter().map(|study| study.found.model.as_str()).collect();
+    models.dedup();
+    answer.model = Some(models.join(", "));
+    answer.keys = comparison.to_json();
+    answer.text = comparison.to_text();
+    if let Some(path) = &args.file.report {
+        if let Err(error) = write_whole(path, comparison.page().to_html().as_bytes()) {
+            return answer.fail(Status::Fault, vec![cannot_write(path, &error)]);
+        }
+        answer.text.push_str(&format!("Wrote {}.\n", path.display()));
+    }
+    answer
+}
+
+/// What was loaded, with the records for validation that the command names.
+fn with_validation(mut loaded: Loaded, args: &IdentifyArgs) -> Result<Loaded, Failure> {
+    if !args.validation.is_empty() {
+        loaded.use_validation_files(&args.validation).map_err(Failure::Input)?;
+    }
+    Ok(loaded)
+}
+
 pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
+    if !args.others.is_empty() {
+        return compare_verb(args);
+    }
     let Begun { mut answer, kind, loaded } = match Begun::new("identify", &args.file) {
         Ok(begun) => begun,
         Err(answer) => return *answer,
+    };
+    let loaded = match with_validation(loaded, args) {
+        Ok(loaded) => loaded,
+        Err(failure) => return answer.refused(failure),
     };
     let mut line = Line::new(&args.file);
     let found = identify(&loaded, &args.options(), &mut |text| line.show(text));

@@ -27,3 +27,4 @@ mod tolerances;
 mod traps;
 mod units;
 mod uq;
+mod validation;
