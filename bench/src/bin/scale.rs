@@ -15,7 +15,7 @@ use daesy_compile::compile_with_events;
 use daesy_integrate::linear::LinearSolver;
 use daesy_integrate::{Inputs, SimulateOptions, simulate};
 use daesy_structure::condense;
-use daesy_system::{DaeSystem, Pattern, Watch};
+use daesy_system::{DaeSystem, Pattern};
 use klu_rs::{KluMatrixSpec, KluSettings};
 
 const COMPONENTS: &str = "\
@@ -179,7 +179,7 @@ fn measure(circuit: Circuit, n: usize) -> Result<Measured, String> {
         rtol: 1e-4,
         atol: 1e-7,
         max_steps: 1_000_000,
-        watch: Watch::default(),
+        ..SimulateOptions::default()
     };
     let clock = Stopwatch::start();
     let simulation = simulate(&system, &parameters, &NoInputs, &options).map_err(|error| error.to_string())?;

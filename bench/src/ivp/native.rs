@@ -64,7 +64,7 @@ impl NativeModel {
             rtol,
             atol: rtol * problem.scale,
             max_steps: 10_000_000,
-            watch: daesy_system::Watch::default(),
+            ..SimulateOptions::default()
         };
         let simulation = simulate(&self.system, &self.parameters, &StudyInputs, &options)
             .map_err(|error| Unreached { reason: error.to_string() })?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use daesy_graph::flat::ValueType;
 use daesy_integrate::{IntegrateError, Seed, SettableInputs, SimulateOptions, Snapshot, Tangent};
-use daesy_system::{DaeSystem, GivenParameter, ParameterError, Watch};
+use daesy_system::{DaeSystem, GivenParameter, ParameterError};
 
 use crate::engine::{Beginning, Engine};
 use crate::model::Model;
@@ -334,7 +334,7 @@ impl Instance {
             rtol: self.experiment.rtol,
             atol: settings.atol * (self.experiment.rtol / settings.rtol).min(1.0),
             max_steps: MAX_STEPS,
-            watch: Watch::default(),
+            ..SimulateOptions::default()
         }
     }
 

@@ -21,6 +21,7 @@ mod explicit;
 mod gauge;
 pub mod initialize;
 pub mod linear;
+pub mod linearization;
 mod model;
 mod project;
 mod radau;
@@ -41,11 +42,12 @@ mod unknowns;
 pub use error::{EquationOff, IntegrateError};
 pub use events::{HybridStart, initialize_with_events};
 pub use initialize::{InitializeOptions, Initialized, initialize};
+pub use linearization::{Linearization, linearize};
 pub use sensitivity::{SensitiveSimulation, simulate_with_sensitivities};
 pub use simulate::exchange::{Advanced, Exchange, Happened, Seed, SettableInputs, Snapshot, Tangent};
 pub use simulate::{
-    Inputs, MultipleRoot, Rules, SimulateOptions, Simulation, SingularSlope, Slide, StateEvent, Termination, Warned,
-    simulate, simulate_with,
+    AsFarAsPossible, EndPoint, Inputs, Method, MultipleRoot, Rules, SimulateOptions, Simulation, SingularSlope, Slide,
+    StateEvent, Termination, Warned, simulate, simulate_as_far_as_possible, simulate_with,
 };
 pub use start_tangents::{Direction, StartTangent, parameter_direction, start_tangents};
 pub use transfer::{Crossed, Crossing, Transfer, TransferError};

@@ -9,7 +9,9 @@ use daesy_system::{
     Part, Pattern, Point, Quantity, Rate, StartOrigin,
 };
 
-use crate::{Inputs, IntegrateError, SimulateOptions, Simulation, simulate};
+use crate::{
+    AsFarAsPossible, Inputs, IntegrateError, Rules, SimulateOptions, Simulation, simulate, simulate_as_far_as_possible,
+};
 
 /// Derivatives of a residual function, both `n x n` row by row.
 #[derive(Clone, PartialEq, Debug)]
@@ -78,6 +80,18 @@ pub fn solve(
     options: &SimulateOptions,
 ) -> Result<Simulation, IntegrateError> {
     simulate(&ResidualSystem::new(function, start), &[], &NoInputs, options)
+}
+
+/// As [`solve`], but a failure on the way leaves the part of the solution before it.
+///
+/// # Errors
+/// When there is no start.
+pub fn solve_as_far_as_possible(
+    function: &dyn ResidualFunction,
+    start: &ResidualStart,
+    options: &SimulateOptions,
+) -> Result<AsFarAsPossible, IntegrateError> {
+    simulate_as_far_as_possible(&ResidualSystem::new(function, start), &[], &NoInputs, Rules::default(), options)
 }
 
 struct NoInputs;
@@ -323,8 +337,6 @@ impl Evaluator for ResidualEvaluator<'_> {
 
 #[cfg(test)]
 mod tests {
-    use daesy_system::Watch;
-
     use super::*;
 
     /// x' = -x + y, 0 = y - sin(t) - x/2: the solution of x' = -x/2 + sin(t).
@@ -353,7 +365,7 @@ mod tests {
             rtol: 1e-8,
             atol: 1e-10,
             max_steps: 10_000,
-            watch: Watch::default(),
+            ..SimulateOptions::default()
         };
         let simulation = solve(&Lag, &start, &options).unwrap();
         for (time, row) in simulation.times.iter().zip(&simulation.rows) {

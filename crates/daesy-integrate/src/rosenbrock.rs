@@ -214,13 +214,12 @@ pub(crate) struct Rosenbrock {
 impl Rosenbrock {
     /// The method for a tolerance; none where higher orders cost less.
     pub(crate) fn suited(rtol: f64) -> Option<&'static Tableau> {
-        if rtol > 5e-4 {
-            Some(&RODAS_4P)
-        } else if rtol > 2e-5 {
-            Some(&RODAS_5P)
-        } else {
-            None
-        }
+        (rtol > 2e-5).then(|| Self::for_tolerance(rtol))
+    }
+
+    /// The better of both methods at a tolerance.
+    pub(crate) fn for_tolerance(rtol: f64) -> &'static Tableau {
+        if rtol > 5e-4 { &RODAS_4P } else { &RODAS_5P }
     }
 
     pub(crate) fn new(model: &Model<'_, '_>, tableau: &'static Tableau) -> Result<Self, IntegrateError> {

@@ -27,6 +27,37 @@ pub trait Inputs {
     fn breaks(&self) -> &[f64];
 }
 
+/// The method that takes the steps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Method {
+    /// The explicit or the implicit one, whichever advances further for the same work; of the implicit ones the one that
+    /// suits the tolerance.
+    #[default]
+    Auto,
+    /// Explicit steps of order 8, for systems that are not stiff.
+    Explicit,
+    /// Linearly implicit steps of order 4 or 5, for stiff systems at loose tolerances.
+    Rosenbrock,
+    /// Implicit steps of order 5 to 13, for stiff systems.
+    Radau,
+}
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Auto, Self::Explicit, Self::Rosenbrock, Self::Radau];
+
+    /// Its word in studies and on the command line.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Explicit => "explicit",
+            Self::Rosenbrock => "rosenbrock",
+            Self::Radau => "radau",
+        }
+    }
+}
+
 /// How to integrate.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SimulateOptions {
@@ -44,6 +75,55 @@ pub struct SimulateOptions {
     pub max_steps: usize,
     /// Asked before every step whether to stop.
     pub watch: Watch,
+    /// The method that takes the steps.
+    pub method: Method,
+    /// The longest step; infinite where the tolerance alone decides.
+    pub max_step: f64,
+    /// Whether the times at which steps end are kept.
+    pub keeps_steps: bool,
+}
+
+impl Default for SimulateOptions {
+    fn default() -> Self {
+        Self {
+            start: 0.0,
+            stop: 1.0,
+            output_times: Vec::new(),
+            rtol: 1e-6,
+            atol: 1e-9,
+            max_steps: 100_000_000,
+            watch: Watch::default(),
+            method: Method::Auto,
+            max_step: f64::INFINITY,
+            keeps_steps: false,
+        }
+    }
+}
+
+/// The last point of a trajectory, with everything that belongs to it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EndPoint {
+    /// Time.
+    pub time: f64,
+    /// States.
+    pub states: Vec<f64>,
+    /// Unknowns.
+    pub unknowns: Vec<f64>,
+    /// Parameters, those that the start determined included.
+    pub parameters: Vec<f64>,
+    /// Inputs and the derivatives of them that the model needs.
+    pub inputs: Vec<f64>,
+    /// Modes.
+    pub modes: Vec<f64>,
+}
+
+/// A trajectory as far as it goes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AsFarAsPossible {
+    /// The trajectory, or the part of it before a failure.
+    pub simulation: Simulation,
+    /// Why it ends before its time.
+    pub failure: Option<IntegrateError>,
 }
 
 /// A trajectory and the work it took.
@@ -79,6 +159,10 @@ pub struct Simulation {
     pub warnings: Vec<Warned>,
     /// What ended the simulation before its time.
     pub termination: Option<Termination>,
+    /// Where it ended.
+    pub end: Option<EndPoint>,
+    /// Ends of steps, where they were asked for.
+    pub step_ends: Vec<f64>,
 }
 
 impl Simulation {
@@ -100,10 +184,12 @@ impl Simulation {
             multiple_root: None,
             warnings: Vec::new(),
             termination: None,
+            end: None,
+            step_ends: Vec::new(),
         }
     }
 
-    /// Takes note of the work done.
+    /// Takes note of the work done and the point reached.
     pub(crate) fn finish(&mut self, stepper: &Stepper<'_, '_>) {
         let work = stepper.work();
         self.steps = stepper.taken.steps;
@@ -113,6 +199,14 @@ impl Simulation {
         self.constraint_residual_max = stepper.constraint_residual_max;
         self.singular_slope = stepper.singular_slope();
         self.multiple_root = stepper.multiple_root();
+        self.end = Some(EndPoint {
+            time: stepper.now.time,
+            states: stepper.now.states.clone(),
+            unknowns: stepper.now.unknowns.clone(),
+            parameters: stepper.model.parameters.clone(),
+            inputs: stepper.model.input_values.clone(),
+            modes: stepper.model.modes.clone(),
+        });
     }
 }
 
@@ -235,6 +329,22 @@ pub fn simulate_with<'i>(
     rules: Rules<'i>,
     options: &'i SimulateOptions,
 ) -> Result<Simulation, IntegrateError> {
+    let AsFarAsPossible { simulation, failure } =
+        simulate_as_far_as_possible(system, parameters, inputs, rules, options)?;
+    failure.map_or(Ok(simulation), Err)
+}
+
+/// As [`simulate_with`], but a failure on the way leaves the part of the trajectory before it.
+///
+/// # Errors
+/// When there is no start.
+pub fn simulate_as_far_as_possible<'i>(
+    system: &dyn DaeSystem,
+    parameters: &[f64],
+    inputs: &'i dyn Inputs,
+    rules: Rules<'i>,
+    options: &'i SimulateOptions,
+) -> Result<AsFarAsPossible, IntegrateError> {
     let description = system.description();
     let mut input_values = vec![0.0; description.n_inputs];
     inputs.fill(options.start, true, &mut input_values);
@@ -245,9 +355,12 @@ pub fn simulate_with<'i>(
     stepper.look_at_slopes();
     let mut run = Run::new(system, inputs, rules, options, stepper);
     options.watch.expect(PROGRESS);
-    run.integrate(&mut simulation)?;
+    let failure = run.integrate(&mut simulation).err();
+    if let Some(error) = &failure {
+        run.write_last_row(error, &mut simulation);
+    }
     simulation.finish(&run.stepper);
-    Ok(simulation)
+    Ok(AsFarAsPossible { simulation, failure })
 }
 
 struct Run<'s, 'i> {
@@ -364,6 +477,9 @@ impl Run<'_, '_> {
             self.stepper.expect_reading(if self.has_events { f64::NEG_INFINITY } else { next_output });
             if let Err(error) = self.stepper.advance(goal) {
                 return self.cross_edge(error, simulation);
+            }
+            if self.options.keeps_steps {
+                simulation.step_ends.push(self.stepper.now.time);
             }
             if self.has_events {
                 match locate(&mut self.events, &mut self.stepper) {
@@ -625,6 +741,25 @@ impl Run<'_, '_> {
             self.next_output += 1;
         }
         Ok(())
+    }
+
+    /// The row of the point from which no step led on, after a failure that left it as it was.
+    fn write_last_row(&mut self, error: &IntegrateError, simulation: &mut Simulation) {
+        let is_intact = matches!(
+            error,
+            IntegrateError::StepTooSmall { .. }
+                | IntegrateError::NotFinite { .. }
+                | IntegrateError::TooManySteps { .. }
+                | IntegrateError::Singular { .. }
+        );
+        let time = self.stepper.now.time;
+        if !is_intact || simulation.times.last().is_none_or(|&last| last >= time) {
+            return;
+        }
+        self.inputs.fill(time, true, &mut self.stepper.model.input_values);
+        let row = self.stepper.observe_here();
+        // A row without finite values is none.
+        let _ = self.push_row(simulation, time, row);
     }
 
     /// Says how much of the time span is done.

@@ -22,7 +22,7 @@ use crate::model::{Model, Moment, Trial};
 use crate::project::{Projected, Projector};
 use crate::radau::{Attempt, Radau};
 use crate::rosenbrock::Rosenbrock;
-use crate::simulate::{Inputs, MultipleRoot, SimulateOptions, SingularSlope};
+use crate::simulate::{Inputs, Method, MultipleRoot, SimulateOptions, SingularSlope};
 use crate::spectral::Spectral;
 use crate::unknowns::Care;
 
@@ -135,12 +135,16 @@ impl<'s, 'i> Stepper<'s, 'i> {
         let now =
             Moment { time, states: start.states.clone(), unknowns: start.unknowns.clone(), rates: vec![0.0; n_states] };
         let model = Model::new(system, inputs, &now, start.parameters.clone(), input_values, modes)?;
-        let kind = if n_unknowns > LARGE { Kind::Implicit } else { Kind::Explicit };
+        let kind = match options.method {
+            Method::Auto if n_unknowns > LARGE => Kind::Implicit,
+            Method::Auto | Method::Explicit => Kind::Explicit,
+            Method::Rosenbrock | Method::Radau => Kind::Implicit,
+        };
         let mut stepper = Self {
             options,
             model,
             projector: Projector::new(system)?,
-            contest: Contest::new(kind, n_unknowns <= LARGE),
+            contest: Contest::new(kind, options.method == Method::Auto && n_unknowns <= LARGE),
             last_kind: kind,
             explicit: Explicit::new(n_states, n_unknowns),
             spectral: Spectral::new(n_states, n_unknowns),
@@ -213,7 +217,12 @@ impl<'s, 'i> Stepper<'s, 'i> {
     /// The implicit method for the tolerance asked for. Derivatives follow the stages of an iterated one.
     fn make_implicit(&self) -> Result<Implicit, IntegrateError> {
         let asked = self.options.rtol;
-        match Rosenbrock::suited(asked) {
+        let tableau = match self.options.method {
+            Method::Radau => None,
+            Method::Rosenbrock => Some(Rosenbrock::for_tolerance(asked)),
+            Method::Auto | Method::Explicit => Rosenbrock::suited(asked),
+        };
+        match tableau {
             Some(tableau) if !self.explicit.is_recording => {
                 Ok(Implicit::Rosenbrock(Box::new(Rosenbrock::new(&self.model, tableau)?)))
             }
@@ -236,7 +245,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
         let smallest = 1e-14 * self.now.time.abs() + 1e-24 * span;
         self.model.set_weights(&self.now);
         let left = end - self.now.time;
-        let mut step = self.next_step.max(smallest);
+        let mut step = self.next_step.min(options.max_step).max(smallest);
         let mut was_rejected = false;
         loop {
             if options.watch.is_stopped() {
@@ -284,7 +293,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
             if let Some(change) = self.contest.after_rejection(self.model.equations.work.cost) {
                 self.change_method(change)?;
                 self.model.set_weights(&self.now);
-                step = self.next_step;
+                step = self.next_step.min(options.max_step);
             }
             if step < smallest {
                 return Err(self.step_too_small(worst, step));

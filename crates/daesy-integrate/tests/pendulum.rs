@@ -152,7 +152,7 @@ fn end_error(rtol: f64) -> f64 {
         rtol,
         atol: rtol,
         max_steps: 1_000_000,
-        watch: daesy_system::Watch::default(),
+        ..SimulateOptions::default()
     };
     let simulation = simulate(&system, &[], &NoInputs, &options).unwrap();
     assert_eq!(simulation.times, options.output_times);

@@ -3,8 +3,10 @@
 use std::sync::Mutex;
 
 use daesy::Watch;
-use daesy::integrate::SimulateOptions;
-use daesy::residual::{ResidualFunction, ResidualJacobians, ResidualStart, find_differential, solve};
+use daesy::integrate::{AsFarAsPossible, IntegrateError, SimulateOptions, Simulation};
+use daesy::residual::{
+    ResidualFunction, ResidualJacobians, ResidualStart, find_differential, solve_as_far_as_possible,
+};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -105,12 +107,15 @@ pub struct Solved<'py> {
     rejected: usize,
     factorizations: usize,
     evaluations: usize,
+    /// Ends of the steps taken.
+    step_ends: Vec<f64>,
+    /// Why the end was not reached.
     message: Option<String>,
 }
 
 /// Solves F(t, x, x') = 0 from consistent values at the first of the given times.
 #[pyfunction]
-#[pyo3(signature = (function, times, values, rates, differential, nominal, rtol, atol, jacobian, max_steps))]
+#[pyo3(signature = (function, times, values, rates, differential, nominal, rtol, atol, jacobian, max_steps, max_step, keeps_steps))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments in Python")]
 pub fn solve_residual<'py>(
     py: Python<'py>,
@@ -124,6 +129,8 @@ pub fn solve_residual<'py>(
     atol: f64,
     jacobian: Option<Py<PyAny>>,
     max_steps: usize,
+    max_step: f64,
+    keeps_steps: bool,
 ) -> PyResult<Solved<'py>> {
     let watch = Watch::new();
     let callback = Callback { function, jacobian, raised: Mutex::new(None), watch: watch.clone() };
@@ -137,32 +144,41 @@ pub fn solve_residual<'py>(
     };
     let n_columns = 2 * values.len();
     let begin = ResidualStart { values, rates, is_differential, nominal };
-    let options = SimulateOptions { start, stop, output_times, rtol, atol, max_steps, watch };
+    let options =
+        SimulateOptions { start, stop, output_times, rtol, atol, max_steps, watch, ..SimulateOptions::default() };
     let solved = solve(&callback, &begin, &options);
     if let Some(error) = callback.raised.into_inner().ok().flatten() {
         return Err(error);
     }
     let differential = begin.is_differential;
-    Ok(match solved {
-        Ok(simulation) => Solved {
-            rows: from_rows(py, &simulation.rows, n_columns)?,
-            times: simulation.times,
-            differential,
-            steps: simulation.steps,
-            rejected: simulation.rejected,
-            factorizations: simulation.factorizations,
-            evaluations: simulation.evaluations,
-            message: None,
-        },
-        Err(error) => Solved {
-            rows: from_rows(py, &[], n_columns)?,
-            times: Vec::new(),
-            differential,
-            steps: 0,
-            rejected: 0,
-            factorizations: 0,
-            evaluations: 0,
-            message: Some(error.to_string()),
-        },
+    let (simulation, failure) = match solved {
+        Ok(AsFarAsPossible { simulation, failure }) => (Some(simulation), failure),
+        Err(error) => (None, Some(error)),
+    };
+    let rows = simulation.as_ref().map_or(&[][..], |simulation| &simulation.rows[..]);
+    let count = |count: fn(&Simulation) -> usize| simulation.as_ref().map_or(0, count);
+    Ok(Solved {
+        rows: from_rows(py, rows, n_columns)?,
+        differential,
+        steps: count(|simulation| simulation.steps),
+        rejected: count(|simulation| simulation.rejected),
+        factorizations: count(|simulation| simulation.factorizations),
+        evaluations: count(|simulation| simulation.evaluations),
+        message: failure.as_ref().map(told),
+        step_ends: simulation.as_ref().map(|simulation| simulation.step_ends.clone()).unwrap_or_default(),
+        times: simulation.map(|simulation| simulation.times).unwrap_or_default(),
     })
+}
+
+/// What went wrong, with what to do where the index may be to blame.
+fn told(error: &IntegrateError) -> String {
+    let is_singular = matches!(error, IntegrateError::Singular { .. } | IntegrateError::NoConsistentStart { .. });
+    if !is_singular {
+        return error.to_string();
+    }
+    format!(
+        "{error}. Either equations depend on each other, or the index is above 1: some equation has no derivative and no \
+         algebraic variable of its own. Write such a model with `daesy.build` or as Modelica for `daesy.parse`: \
+         their hidden constraints are found, and any index is solved."
+    )
 }

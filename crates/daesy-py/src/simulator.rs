@@ -1,21 +1,25 @@
 //! Simulations of a model that is compiled once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use daesy::Watch;
 use daesy::diagnostic::Diagnostic;
 use daesy::failure::Failure as NoAnswer;
-use daesy::integrate::SimulateOptions;
+use daesy::file::write_whole;
+use daesy::integrate::{Method, SimulateOptions};
 use daesy::json::ToJson as _;
 use daesy::load::{LoadOptions, load_source};
+use daesy::program::simulation_page;
 use daesy::simulate::{Simulator, output_times};
 use daesy::structure_map::structure_map;
+use daesy::transfer::Transferred;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::ask::PySource;
-use crate::interrupt::signal_watch;
+use crate::interrupt::{signal_watch, watched};
 
 /// A compiled model, ready to be simulated.
 #[pyclass(name = "Simulator", frozen, module = "daesy._daesy")]
@@ -54,7 +58,12 @@ fn findings(diagnostics: &[Diagnostic]) -> String {
     list(diagnostics.iter().map(|diagnostic| diagnostic.to_json().to_string()))
 }
 
-pyo3::create_exception!(_daesy, Failure, pyo3::exceptions::PyException, "Status, rendered findings, findings as JSON.");
+pyo3::create_exception!(
+    _daesy,
+    Failure,
+    pyo3::exceptions::PyException,
+    "Status, rendered findings, findings as JSON; of a simulation also what there is of it."
+);
 
 /// A trajectory.
 #[derive(IntoPyObject)]
@@ -103,7 +112,9 @@ impl PySimulator {
     }
 
     /// Simulates; what is left out is as the study or the model says.
-    #[pyo3(signature = (start=None, stop=None, step=None, times=None, rtol=None, atol=None))]
+    #[pyo3(signature = (
+        start=None, stop=None, step=None, times=None, rtol=None, atol=None, method=None, max_step=None, progress=None, report=None
+    ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments in Python")]
     fn run<'py>(
         &self,
@@ -114,6 +125,10 @@ impl PySimulator {
         times: Option<PyReadonlyArray1<'py, f64>>,
         rtol: Option<f64>,
         atol: Option<f64>,
+        method: Option<String>,
+        max_step: Option<f64>,
+        progress: Option<Bound<'py, PyAny>>,
+        report: Option<PathBuf>,
     ) -> PyResult<Trace<'py>> {
         let given = &self.simulator.options;
         let mut options = SimulateOptions {
@@ -122,8 +137,10 @@ impl PySimulator {
             output_times: Vec::new(),
             rtol: rtol.unwrap_or(given.rtol),
             atol: atol.unwrap_or(given.atol),
-            max_steps: given.max_steps,
-            watch: signal_watch(),
+            method: method_of(method.as_deref())?.unwrap_or(given.method),
+            max_step: max_step.unwrap_or(given.max_step),
+            watch: if progress.is_some() { Watch::new() } else { signal_watch() },
+            ..given.clone()
         };
         if let Some(times) = times {
             options.output_times = times.as_array().to_vec();
@@ -136,30 +153,52 @@ impl PySimulator {
                 output_times(options.start, options.stop, step).map_err(|wrong| Failure::new_err(failure(&wrong)))?;
         }
         let simulator = &self.simulator;
-        let traced = py.detach(|| {
-            simulator.trace(&options).map(|traced| {
-                // Columns one after the other, time first.
-                let simulation = &traced.simulation;
-                let columns = simulator.columns();
-                let n_columns = columns.len();
-                let mut values = Vec::with_capacity((n_columns + 1) * simulation.times.len());
-                values.extend_from_slice(&simulation.times);
-                for &column in columns {
-                    values.extend(simulation.rows.iter().map(|row| row[column]));
-                }
-                (traced, values, n_columns + 1)
-            })
-        });
+        let traced = match &progress {
+            Some(_) => watched(py, &options.watch, progress.as_ref(), || simulator.try_trace(&options))?,
+            None => py.detach(|| simulator.try_trace(&options)),
+        };
         if let Some(raised) = PyErr::take(py) {
             return Err(raised);
         }
-        let (traced, values, n_columns) = traced.map_err(|wrong| Failure::new_err(failure(&wrong)))?;
-        let simulation = &traced.simulation;
+        let stopped = match traced {
+            Ok(traced) => {
+                if let Some(path) = report {
+                    let wrong = self.write_page(&path, traced.clone());
+                    wrong.map_err(|wrong| Failure::new_err(failure(&wrong)))?;
+                }
+                return self.trace(py, &traced);
+            }
+            Err(stopped) => stopped,
+        };
+        let (status, rendered, document) = failure(&stopped.failure);
+        let part = stopped.part.map(|part| self.trace(py, &part)).transpose()?;
+        Err(Failure::new_err((
+            status,
+            rendered,
+            document,
+            part.map(|part| part.into_pyobject(py)).transpose()?.map(Bound::unbind),
+        )))
+    }
+}
+
+impl PySimulator {
+    /// Columns one after the other, time first, and what else there is to tell.
+    fn trace<'py>(&self, py: Python<'py>, traced: &Transferred) -> PyResult<Trace<'py>> {
+        let (simulator, simulation) = (&self.simulator, &traced.simulation);
+        let columns = simulator.columns();
+        let values = py.detach(|| {
+            let mut values = Vec::with_capacity((columns.len() + 1) * simulation.times.len());
+            values.extend_from_slice(&simulation.times);
+            for &column in columns {
+                values.extend(simulation.rows.iter().map(|row| row[column]));
+            }
+            values
+        });
         let start = simulator.start_report(simulation);
         let events =
             (!traced.events.is_empty()).then(|| list(traced.events.iter().map(|event| event.to_json().to_string())));
         Ok(Trace {
-            values: PyArray1::from_vec(py, values).reshape([n_columns, simulation.times.len()])?,
+            values: PyArray1::from_vec(py, values).reshape([columns.len() + 1, simulation.times.len()])?,
             steps: simulation.steps,
             rejected: simulation.rejected,
             factorizations: simulation.factorizations,
@@ -168,8 +207,31 @@ impl PySimulator {
             events,
             initial: start.to_json().to_string(),
             parameters: start.parameters_to_json().to_string(),
-            findings: findings(&simulator.diagnostics(&traced, &start)),
+            findings: findings(&simulator.diagnostics(traced, &start)),
         })
+    }
+
+    fn write_page(&self, path: &Path, traced: Transferred) -> Result<(), NoAnswer> {
+        let page = simulation_page(&self.model, &self.simulator.trajectory(traced), None);
+        write_whole(path, page.to_html().as_bytes()).map_err(|error| {
+            let shown = path.display().to_string();
+            let message = format!("`{shown}` cannot be written: {error}");
+            NoAnswer::Input(vec![Diagnostic::about_file("output-file", &shown, message)])
+        })
+    }
+}
+
+/// A method of integration by its word.
+fn method_of(word: Option<&str>) -> PyResult<Option<Method>> {
+    let Some(word) = word else { return Ok(None) };
+    let words = Method::ALL.map(Method::word);
+    match Method::ALL.into_iter().find(|method| method.word() == word) {
+        Some(method) => Ok(Some(method)),
+        None => {
+            let message = format!("there is no method \"{word}\"");
+            let wrong = Diagnostic::error("usage", message).with_help(format!("one of: {}", words.join(", ")));
+            Err(Failure::new_err(failure(&NoAnswer::Usage(vec![wrong]))))
+        }
     }
 }
 

@@ -14,16 +14,43 @@ use daesy_graph::{Leaf, Reach, Span, VarId};
 
 use crate::study::{InitialMode, Study};
 
+/// What a start is to be like, apart from values that are given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StartRule {
+    /// At rest: der(x) = 0 for every x.
+    Rest,
+    /// Every variable that has a derivative starts at zero, as far as it is free.
+    Zero,
+    /// Next to what the model says.
+    Guesses,
+}
+
 /// Writes the conditions of a study's `[initial] mode` into the flat model.
 pub(crate) fn apply_initial_mode(flat: &mut FlatDae, study: &Study) {
-    let mode = study.initial.mode;
-    if !matches!(mode, InitialMode::Stationary | InitialMode::Zero) {
-        return;
-    }
+    let rule = match study.initial.mode {
+        InitialMode::Stationary => StartRule::Rest,
+        InitialMode::Zero => StartRule::Zero,
+        _ => return,
+    };
     let is_given = |flat: &FlatDae, var: VarId| {
         let name = &flat.variables[var.index()].name;
         study.initial.values.iter().any(|value| value.name == *name)
     };
+    apply_rule(flat, rule, &is_given);
+}
+
+/// Lets a model start at given values of variables. Its own start values and initial equations become guesses.
+pub fn start_at(flat: &mut FlatDae, values: &[(VarId, f64)], rule: StartRule) {
+    for &(var, value) in values {
+        let start = flat.graph.number(value);
+        let variable = &mut flat.variables[var.index()];
+        variable.start = Some(start);
+        variable.fixed = Some(true);
+    }
+    apply_rule(flat, rule, &|_, var| values.iter().any(|given| given.0 == var));
+}
+
+fn apply_rule(flat: &mut FlatDae, rule: StartRule, is_given: &dyn Fn(&FlatDae, VarId) -> bool) {
     let highest = highest_derivatives(flat);
     let has_free_parameters =
         flat.variables.iter().any(|variable| variable.kind == VariableKind::Parameter && variable.fixed == Some(false));
@@ -46,10 +73,10 @@ pub(crate) fn apply_initial_mode(flat: &mut FlatDae, study: &Study) {
         }
         flat.variables[var.index()].fixed = None;
         let order = highest[var.index()];
-        if mode == InitialMode::Zero {
-            if order > 0 {
-                flat.variables[var.index()].start = Some(zero);
-            }
+        if rule == StartRule::Zero && order > 0 {
+            flat.variables[var.index()].start = Some(zero);
+        }
+        if rule != StartRule::Rest {
             continue;
         }
         for order in 1..=order {

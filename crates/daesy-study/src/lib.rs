@@ -11,7 +11,7 @@ pub mod distribute;
 pub mod embedded;
 pub mod expression;
 pub mod failure;
-mod initial;
+pub mod initial;
 pub mod inputs;
 pub mod limits;
 mod linear_model;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use daesy_graph::finding::{Finding, Level, nearest};
 use daesy_graph::flat::{Equation, FlatDae, Origin, ValueType, Variable, VariableKind};
 use daesy_graph::{ExprId, Graph, Leaf, Node, Reach, Span, VarId};
+use daesy_integrate::Method;
 use daesy_model::file::{MAX_TEXT_BYTES, read_text};
 use daesy_model::flatten::{FlattenError, FlattenOptions, flatten_library};
 use daesy_model::library::Library;
@@ -48,6 +49,17 @@ pub struct Loaded {
     pub watch: Watch,
     /// Who runs independent evaluations instead of this process.
     pub elsewhere: Option<Elsewhere>,
+    /// How whoever asks wants it integrated, instead of what the study says.
+    pub integration: Integration,
+}
+
+/// How a simulation takes its steps; what is left out is as the study says.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Integration {
+    /// The method.
+    pub method: Option<Method>,
+    /// The longest step.
+    pub max_step: Option<f64>,
 }
 
 /// Reads a model or a study from wherever it is.
@@ -214,7 +226,16 @@ impl Loaded {
         let open = open_pins(&flat);
         flat.findings.extend(open);
         diagnostics.extend(flat.findings.iter().map(|finding| Diagnostic::resolve(finding, &flat.sources)));
-        Self { flat, study, folder, diagnostics, data: Vec::new(), watch: Watch::default(), elsewhere: None }
+        Self {
+            flat,
+            study,
+            folder,
+            diagnostics,
+            data: Vec::new(),
+            watch: Watch::default(),
+            elsewhere: None,
+            integration: Integration::default(),
+        }
     }
 
     /// A note for the inputs of the model that a study says nothing about: who forgets one asks about another

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use daesy_estimate::horizon::Horizon;
 use daesy_graph::{SourceMap, Span};
+use daesy_integrate::Method;
 
 use crate::data::{Conversion, Format, TimeAxis};
 
@@ -333,6 +334,10 @@ pub struct SimulateOptions {
     pub rtol: Option<f64>,
     /// Absolute tolerance, multiplied by a variable's nominal value.
     pub atol: Option<f64>,
+    /// The method that takes the steps.
+    pub method: Option<Method>,
+    /// The longest step.
+    pub max_step: Option<f64>,
 }
 
 /// `[identify]`

@@ -6,5 +6,6 @@ mod least_squares;
 mod simulate;
 
 pub use simulate::{
-    Event, EventKind, ImpulseAt, ImpulseOf, Jump, TransferFailure, Transferred, simulate_with_transfer,
+    Event, EventKind, ImpulseAt, ImpulseOf, Jump, TransferFailure, Transferred, TransferredPart,
+    simulate_with_transfer, transfer_as_far_as_possible,
 };

@@ -11,8 +11,8 @@ use daesy_graph::flat::FlatDae;
 use daesy_graph::regular::{Derivative, Eliminated};
 use daesy_graph::{Node, Span};
 use daesy_integrate::{
-    Crossed, Crossing, Inputs, IntegrateError, Rules, SimulateOptions, Simulation, Transfer, TransferError,
-    simulate_with,
+    AsFarAsPossible, Crossed, Crossing, Inputs, IntegrateError, Rules, SimulateOptions, Simulation, Transfer,
+    TransferError, simulate_as_far_as_possible,
 };
 use daesy_pencil::{
     ConsistencyRequest, Discontinuity, FiniteInfiniteSplit, Mat, PencilError, PencilOptions, RankTolerance,
@@ -109,6 +109,15 @@ pub struct Transferred {
     pub findings: Vec<Finding>,
 }
 
+/// A simulation as far as it goes.
+#[derive(Clone, Debug)]
+pub struct TransferredPart {
+    /// The simulation, or the part of it before a failure.
+    pub transferred: Transferred,
+    /// Why it ends before its time.
+    pub failure: Option<IntegrateError>,
+}
+
 /// Why there is no simulation.
 #[derive(Clone, Debug)]
 pub enum TransferFailure {
@@ -131,6 +140,25 @@ pub fn simulate_with_transfer(
     impulses: &[ImpulseAt],
     options: &SimulateOptions,
 ) -> Result<Transferred, TransferFailure> {
+    let part = transfer_as_far_as_possible(flat, system, parameters, inputs, impulses, options)?;
+    match part.failure {
+        None => Ok(part.transferred),
+        Some(error) => Err(TransferFailure::Integration(error)),
+    }
+}
+
+/// As [`simulate_with_transfer`], but a failure on the way leaves the part of the trajectory before it.
+///
+/// # Errors
+/// When there is no start, or when an impulse meets a model whose answer to it is not known.
+pub fn transfer_as_far_as_possible(
+    flat: &FlatDae,
+    system: &CompiledSystem,
+    parameters: &[f64],
+    inputs: &dyn Inputs,
+    impulses: &[ImpulseAt],
+    options: &SimulateOptions,
+) -> Result<TransferredPart, TransferFailure> {
     let inside = |time: &f64| *time > options.start && *time < options.stop;
     let has_breaks = inputs.breaks().iter().any(inside);
     let mut findings = Vec::new();
@@ -160,7 +188,8 @@ pub fn simulate_with_transfer(
         Rule::None => None,
     };
     let rules = Rules { transfer };
-    let simulation = simulate_with(system, parameters, inputs, rules, options).map_err(TransferFailure::Integration)?;
+    let run = simulate_as_far_as_possible(system, parameters, inputs, rules, options);
+    let AsFarAsPossible { simulation, failure } = run.map_err(TransferFailure::Integration)?;
     let made = model_events(system, &simulation);
     let mut events = match rule {
         Rule::Linear(transfer) => with_computed(transfer.events, &transfer.model, system, &simulation),
@@ -168,7 +197,7 @@ pub fn simulate_with_transfer(
         Rule::None => observed_events(system, &simulation),
     };
     merge_events(&mut events, made);
-    Ok(Transferred { simulation, events, findings })
+    Ok(TransferredPart { transferred: Transferred { simulation, events, findings }, failure })
 }
 
 /// How states cross discontinuities.

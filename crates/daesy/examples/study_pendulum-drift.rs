@@ -9,7 +9,7 @@ use std::time::Instant;
 use daesy_compile::compile_with_events;
 use daesy_integrate::{Inputs, SimulateOptions, simulate};
 use daesy_structure::condense;
-use daesy_system::{DaeSystem, Watch};
+use daesy_system::DaeSystem;
 
 const PENDULUM: &str = "model Pendulum Real x(start = 0, fixed = true); Real y(start = -1); Real vx(start = 7, fixed = true); Real vy; \
     Real lambda; Real energy; equation der(x) = vx; der(y) = vy; der(vx) = -lambda*x; der(vy) = -lambda*y - 9.81; x^2 + y^2 = 1; \
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             rtol,
             atol: rtol,
             max_steps: usize::MAX,
-            watch: Watch::default(),
+            ..SimulateOptions::default()
         };
         let steps = simulate(&system, &parameters, &NoInputs, &options)?.steps as f64;
         let stop = (100.0 * wanted / steps).ceil();

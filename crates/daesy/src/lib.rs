@@ -33,6 +33,7 @@ pub mod file;
 pub mod flat_text;
 pub mod identify;
 pub mod json;
+pub mod linearization;
 pub mod model;
 pub mod prelude;
 pub mod program;

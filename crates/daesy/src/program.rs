@@ -3,6 +3,10 @@
 mod edge;
 mod estimation;
 mod first_steps;
+mod linearizing;
+mod simulating;
+
+pub use simulating::simulation_page;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write as _};
@@ -23,18 +27,16 @@ use crate::export::{ExportOptions, export};
 use crate::failure::Failure;
 use crate::file::write_whole;
 use crate::json::ToJson as _;
+use crate::linearization::At;
 use crate::load::{LoadOptions, Loaded, check_types, load_source};
 use crate::reduced::regularize_model;
 use crate::regularize::RegularizeOptions;
 use crate::report::Page;
-use crate::report::chart::{Chart, Mark, Series};
-use crate::simulate::Trajectory;
 use crate::source::Source;
 use crate::start_report::{StartReport, changed_to_json};
-use crate::study::Named;
 use crate::table::{Table, TableKind, to_bytes};
 use crate::uq::{SurrogateFile, UqSettings, read_surrogate};
-use crate::{check, cost, demo, describe, flat_text, identify, simulate, uq};
+use crate::{check, cost, demo, describe, flat_text, identify, uq};
 
 const AFTER_HELP: &str = "\
 FILE is a Modelica file (.mo), a package folder, a class of the built-in library or on MODELICAPATH,
@@ -65,7 +67,15 @@ enum Verb {
     #[command(mut_arg("output", |arg| arg.hide(true)))]
     Check(FileArgs),
     /// Trajectories of all variables
-    Simulate(FileArgs),
+    #[command(mut_arg("set", |arg| {
+        arg.value_name("NAME=VALUE|NAME=FROM:TO:N").help("Gives a parameter another value, or a range of N values; may be repeated")
+    }))]
+    Simulate(SimulateArgs),
+    /// The model to first order at a point: A, B, C, D, poles, and their frequency response
+    #[command(mut_arg("output", |arg| {
+        arg.value_name("OUT").help("Writes the matrices (.json, or .py for python-control)")
+    }))]
+    Linearize(LinearizeArgs),
     /// The strangeness-free form of a model: differential equations and all constraints, explicit and hidden
     #[command(mut_arg("output", |arg| arg.hide(true)))]
     Regularize(RegularizeArgs),
@@ -104,8 +114,8 @@ struct FileArgs {
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
     /// Gives a parameter another value; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_setting)]
-    set: Vec<(String, f64)>,
+    #[arg(long, value_name = "NAME=VALUE", value_parser = Setting::parse)]
+    set: Vec<Setting>,
     /// Data files to use instead of those the study names, one per experiment; may be repeated
     #[arg(long, value_name = "FILE")]
     data: Vec<PathBuf>,
@@ -128,6 +138,74 @@ struct Caller {
     source: Option<Source>,
     watch: Watch,
     elsewhere: Option<Elsewhere>,
+}
+
+/// `--set`: a parameter and its value, or the values it runs through.
+#[derive(Clone, PartialEq, Debug)]
+struct Setting {
+    name: String,
+    values: Vec<f64>,
+    is_range: bool,
+}
+
+impl Setting {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (name, value) = text.split_once('=').ok_or("write it as name=value")?;
+        if value.contains(':') {
+            let axis = cost::GridAxis::parse(text).map_err(|wrong| {
+                let (_, message) = wrong.message.split_once(": ").unwrap_or(("", &wrong.message));
+                format!("{message}; write it as name=from:to:n")
+            })?;
+            return Ok(Self { name: axis.name, values: axis.values, is_range: true });
+        }
+        let value: f64 = value.trim().parse().map_err(|_| format!("`{}` is not a number", value.trim()))?;
+        if !value.is_finite() {
+            return Err("the value must be finite".to_owned());
+        }
+        Ok(Self { name: name.trim().to_owned(), values: vec![value], is_range: false })
+    }
+}
+
+impl FileArgs {
+    /// The values that `--set` gives; a range is refused.
+    fn settings(&self) -> Result<Vec<(String, f64)>, Failure> {
+        let one = |setting: &Setting| match setting {
+            Setting { name, values, is_range: false } => Ok((name.clone(), values[0])),
+            Setting { name, .. } => {
+                let message = format!("--set {name}: only `daesy simulate` takes a range of values");
+                Err(Failure::Usage(vec![Diagnostic::error("usage", message).with_help("give one value")]))
+            }
+        };
+        self.set.iter().map(one).collect()
+    }
+}
+
+#[derive(Args, Clone)]
+struct SimulateArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// auto, explicit, rosenbrock or radau; what the study says when left out
+    #[arg(long, value_name = "NAME", value_parser = ["auto", "explicit", "rosenbrock", "radau"])]
+    method: Option<String>,
+    /// The longest step of the integration
+    #[arg(long, value_name = "H", value_parser = parse_positive)]
+    max_step: Option<f64>,
+}
+
+#[derive(Args, Clone)]
+struct LinearizeArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// The point: a time of the simulation, `rest` where no variable changes, or the value of an input or a variable; may
+    /// be repeated. The start of the simulation when left out
+    #[arg(long, value_name = "TIME|rest|NAME=VALUE", value_parser = At::parse, allow_hyphen_values = true)]
+    at: Vec<At>,
+    /// Inputs, separated by commas; all when left out
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    inputs: Option<Vec<String>>,
+    /// Outputs, separated by commas: any variables; those of the model, of the study, or the states when left out
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    outputs: Option<Vec<String>>,
 }
 
 #[derive(Args, Clone)]
@@ -285,13 +363,9 @@ struct DemoArgs {
     common: CommonArgs,
 }
 
-fn parse_setting(text: &str) -> Result<(String, f64), String> {
-    let (name, value) = text.split_once('=').ok_or("write it as name=value")?;
-    let value: f64 = value.trim().parse().map_err(|_| format!("`{}` is not a number", value.trim()))?;
-    if !value.is_finite() {
-        return Err("the value must be finite".to_owned());
-    }
-    Ok((name.trim().to_owned(), value))
+fn parse_positive(text: &str) -> Result<f64, String> {
+    let value: Option<f64> = text.trim().parse().ok();
+    value.filter(|value| value.is_finite() && *value > 0.0).ok_or_else(|| "not a number above zero".to_owned())
 }
 
 fn parse_threads(text: &str) -> Result<usize, String> {
@@ -445,7 +519,8 @@ impl Verb {
     fn answer(self) -> Answer {
         match self {
             Self::Check(args) => refuse_output(&args, "check").unwrap_or_else(|| check_verb(&args).about(&args)),
-            Self::Simulate(args) => simulate_verb(&args).about(&args),
+            Self::Simulate(args) => simulating::simulate_verb(&args).about(&args.file),
+            Self::Linearize(args) => linearizing::linearize_verb(&args).about(&args.file),
             Self::Regularize(args) => {
                 let refused = refuse_output(&args.file, "regularize");
                 refused.unwrap_or_else(|| regularize_verb(&args).about(&args.file))
@@ -478,6 +553,7 @@ impl Verb {
         match self {
             Self::Check(_) => "check",
             Self::Simulate(_) => "simulate",
+            Self::Linearize(_) => "linearize",
             Self::Regularize(_) => "regularize",
             Self::Identify(_) => "identify",
             Self::Cost(_) => "cost",
@@ -496,7 +572,9 @@ impl Verb {
     /// What a verb that reads a file was told about it.
     fn file_args(&mut self) -> Option<&mut FileArgs> {
         match self {
-            Self::Check(args) | Self::Simulate(args) | Self::Flatten(args) => Some(args),
+            Self::Check(args) | Self::Flatten(args) => Some(args),
+            Self::Simulate(args) => Some(&mut args.file),
+            Self::Linearize(args) => Some(&mut args.file),
             Self::Regularize(args) => Some(&mut args.file),
             Self::Identify(args) => Some(&mut args.file),
             Self::Cost(args) => Some(&mut args.file),
@@ -510,7 +588,9 @@ impl Verb {
 
     fn common(&self) -> CommonArgs {
         match self {
-            Self::Check(args) | Self::Simulate(args) | Self::Flatten(args) => args.common.clone(),
+            Self::Check(args) | Self::Flatten(args) => args.common.clone(),
+            Self::Simulate(args) => args.file.common.clone(),
+            Self::Linearize(args) => args.file.common.clone(),
             Self::Regularize(args) => args.file.common.clone(),
             Self::Identify(args) => args.file.common.clone(),
             Self::Cost(args) => args.file.common.clone(),
@@ -639,17 +719,18 @@ impl Answer {
 }
 
 fn load_file(args: &FileArgs) -> Result<Loaded, Failure> {
-    let options = LoadOptions { set: args.set.clone(), class: args.class.clone() };
+    let set = args.settings()?;
+    let options = LoadOptions { set: set.clone(), class: args.class.clone() };
     let source = args.caller.source.clone().unwrap_or_else(|| Source::file(&args.file));
     let mut loaded = load_source(&source, &options).map_err(|diagnostics| {
         // Values that a type does not have are a matter of usage: the types are known from the model without them.
         let plain = load_source(&source, &LoadOptions { set: Vec::new(), ..options.clone() });
-        match plain.map(|plain| check_types(&plain.flat, &args.set)) {
+        match plain.map(|plain| check_types(&plain.flat, &set)) {
             Ok(Err(usage)) => Failure::Usage(usage),
             _ => Failure::Input(diagnostics),
         }
     })?;
-    check_types(&loaded.flat, &args.set).map_err(Failure::Usage)?;
+    check_types(&loaded.flat, &set).map_err(Failure::Usage)?;
     if !args.data.is_empty() {
         loaded.use_data_files(&args.data)?;
     }
@@ -844,6 +925,10 @@ fn evaluate_surrogate(args: &UqArgs, kind: TableKind, mut answer: Answer) -> Ans
         let message = "a surrogate is evaluated to a table: `--surrogate` and `--report` have nothing to write";
         return answer.fail(Status::Usage, vec![Diagnostic::error("usage", message)]);
     }
+    let set = match args.file.settings() {
+        Ok(set) => set,
+        Err(failure) => return answer.refused(failure),
+    };
     let text = match daesy_model::file::read_text(path, daesy_model::file::MAX_DATA_BYTES) {
         Ok(text) => text,
         Err(error) => {
@@ -853,7 +938,7 @@ fn evaluate_surrogate(args: &UqArgs, kind: TableKind, mut answer: Answer) -> Ans
     };
     let evaluated = read_surrogate(&text, &shown).and_then(|file| {
         answer.model = Some(file.model.clone());
-        file.evaluate(&args.file.set)
+        file.evaluate(&set)
     });
     let evaluated = match evaluated {
         Ok(evaluated) => evaluated,
@@ -875,184 +960,6 @@ fn evaluate_surrogate(args: &UqArgs, kind: TableKind, mut answer: Answer) -> Ans
     }
     answer.table = Some(evaluated.table);
     answer
-}
-
-fn simulate_verb(args: &FileArgs) -> Answer {
-    let mut answer = Answer::new("simulate");
-    let kind = match table_kind(args.output.as_deref()) {
-        Ok(kind) => kind,
-        Err(diagnostic) => return answer.fail(Status::Usage, vec![*diagnostic]),
-    };
-    let mut loaded = match load_file(args) {
-        Ok(loaded) => loaded,
-        Err(failure) => return answer.refused(failure),
-    };
-    answer.model = Some(loaded.flat.model.clone());
-    answer.diagnostics = loaded.diagnostics.clone();
-    let mut bar = Bar::start(args, &mut loaded);
-    let result = simulate::simulate_as_far_as_possible(&loaded);
-    bar.end();
-    let (mut trajectory, broken) = match result {
-        Ok(trajectory) => (trajectory, None),
-        Err(simulate::Broken { failure, part: Some(part) }) => (*part, Some(failure)),
-        Err(simulate::Broken { failure, part: None }) => return answer.refused(failure),
-    };
-    answer.keys = trajectory.to_json();
-    if broken.is_some() {
-        answer.keys.insert("ended_at".into(), json!(trajectory.simulation.times.last()));
-    }
-    answer.text = trajectory.to_text(&loaded.flat.model);
-    answer.diagnostics.extend(loaded.held_inputs());
-    answer.diagnostics.extend(trajectory.diagnostics.iter().cloned());
-    answer.distinct(&mut trajectory.table);
-    if let Some(path) = &args.output {
-        if let Err(error) = write_whole(path, &to_bytes(&trajectory.table, kind)) {
-            return answer.fail(Status::Fault, vec![cannot_write(path, &error)]);
-        }
-        answer.text.push_str(&format!("Wrote {}.\n", path.display()));
-    } else if !args.common.json && args.report.is_none() && args.caller.source.is_none() {
-        answer.text = trajectory.table.to_csv();
-    }
-    if let Some(path) = &args.report {
-        let mut page = Page::new(&format!("Simulation of {}", loaded.flat.model));
-        page.paragraph(&trajectory.to_text(&loaded.flat.model));
-        add_start(&mut page, &trajectory);
-        add_events(&mut page, &trajectory);
-        let signals = loaded.study.as_ref().and_then(|study| study.report_signals.as_deref());
-        add_charts(&mut page, &trajectory, signals);
-        if let Err(diagnostic) = write_report(path, &page) {
-            return answer.fail(Status::Fault, vec![*diagnostic]);
-        }
-        answer.text.push_str(&format!("Wrote {}.\n", path.display()));
-    }
-    let last = trajectory.simulation.times.last().copied().unwrap_or_default();
-    answer.table = Some(trajectory.table);
-    let Some(failure) = broken else { return answer };
-    if args.output.is_some() || args.report.is_some() {
-        answer.text.push_str(&format!("The simulation failed: the table ends at t = {last}.\n"));
-    }
-    answer.refused(failure)
-}
-
-/// The share of a long simulation that is done, on standard error where that is a terminal.
-struct Bar {
-    worker: Option<std::thread::JoinHandle<()>>,
-    is_over: std::sync::Arc<std::sync::atomic::AtomicBool>,
-}
-
-impl Bar {
-    fn start(args: &FileArgs, loaded: &mut Loaded) -> Self {
-        use std::sync::atomic::Ordering;
-        let is_over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-        if args.common.quiet || args.caller.source.is_some() || !std::io::stderr().is_terminal() {
-            return Self { worker: None, is_over };
-        }
-        let watch = Watch::new();
-        loaded.watch = watch.clone();
-        let flag = is_over.clone();
-        let worker = std::thread::spawn(move || {
-            let mut has_shown = false;
-            for tick in 0u64.. {
-                std::thread::sleep(std::time::Duration::from_millis(50));
-                if flag.load(Ordering::Relaxed) {
-                    break;
-                }
-                // Short runs show nothing.
-                let progress = watch.progress();
-                if tick >= 20 && tick % 4 == 0 && progress.n_total > 0 {
-                    eprint!("\r{:3} %", 100 * progress.n_done / progress.n_total);
-                    has_shown = true;
-                }
-            }
-            if has_shown {
-                eprint!("\r      \r");
-            }
-        });
-        Self { worker: Some(worker), is_over }
-    }
-
-    fn end(&mut self) {
-        self.is_over.store(true, std::sync::atomic::Ordering::Relaxed);
-        if let Some(worker) = self.worker.take() {
-            let _ = worker.join();
-        }
-    }
-}
-
-/// Where the values at the start come from.
-fn add_start(page: &mut Page, trajectory: &Trajectory) {
-    const MAX_ROWS: usize = 60;
-    let start = &trajectory.start;
-    let groups = [("fixed", &start.fixed), ("guessed", &start.guessed), ("derived", &start.derived)];
-    let rows: Vec<Vec<String>> = groups
-        .iter()
-        .flat_map(|(word, values)| {
-            values.iter().map(|value| vec![value.name.clone(), format!("{}", value.value), (*word).to_owned()])
-        })
-        .take(MAX_ROWS)
-        .collect();
-    if !rows.is_empty() {
-        page.table(&["variable", "value at the start", "where it comes from"], &rows);
-    }
-}
-
-/// What happened on the way.
-fn add_events(page: &mut Page, trajectory: &Trajectory) {
-    const MAX_ROWS: usize = 60;
-    let rows: Vec<Vec<String>> = trajectory
-        .events
-        .iter()
-        .take(MAX_ROWS)
-        .map(|event| {
-            let jumps: Vec<String> =
-                event.jumps.iter().map(|jump| format!("{}: {} to {}", jump.name, jump.before, jump.after)).collect();
-            let impulses: Vec<String> =
-                event.impulses.iter().map(|impulse| format!("{}: {:?}", impulse.name, impulse.coefficients)).collect();
-            let kind = event.kind.word().to_owned();
-            vec![format!("{}", event.time), kind, event.relations.join(", "), jumps.join("; "), impulses.join("; ")]
-        })
-        .collect();
-    if !rows.is_empty() {
-        page.table(&["time", "event", "relations", "jumps", "impulses"], &rows);
-    }
-    if trajectory.events.len() > MAX_ROWS {
-        page.paragraph(&format!("{} more events.", trajectory.events.len() - MAX_ROWS));
-    }
-}
-
-/// Charts of all variables, or those that a study asks for in their order, a few to a picture.
-fn add_charts(page: &mut Page, trajectory: &Trajectory, signals: Option<&[Named<()>]>) {
-    const PER_CHART: usize = 4;
-    const MAX_CHARTS: usize = 40;
-    let table = &trajectory.table;
-    let names: Vec<usize> = match signals {
-        Some(signals) => {
-            let at = |signal: &Named<()>| table.names.iter().position(|name| *name == signal.name);
-            signals.iter().filter_map(at).collect()
-        }
-        None => (1..table.names.len()).filter(|&at| !table.names[at].starts_with("der(")).collect(),
-    };
-    for chunk in names.chunks(PER_CHART).take(MAX_CHARTS) {
-        let series = chunk
-            .iter()
-            .enumerate()
-            .map(|(color, &at)| Series {
-                name: table.names[at].clone(),
-                x: table.columns[0].clone(),
-                y: table.columns[at].clone(),
-                mark: Mark::Line,
-                color,
-            })
-            .collect();
-        let listed: Vec<&str> = chunk.iter().map(|&at| table.names[at].as_str()).collect();
-        page.figure(
-            &Chart { x_label: "time".to_owned(), series, ..Chart::default() },
-            &format!("{} over time.", listed.join(", ")),
-        );
-    }
-    if names.len() > PER_CHART * MAX_CHARTS {
-        page.paragraph(&format!("{} more variables are in the table.", names.len() - PER_CHART * MAX_CHARTS));
-    }
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Diagnostic {

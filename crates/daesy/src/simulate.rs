@@ -20,7 +20,7 @@ use crate::prepare::{Prepared, Purpose, prepare};
 use crate::start_report::StartReport;
 use crate::study::Quantity;
 use crate::table::Table;
-use crate::transfer::{Event, TransferFailure, Transferred, simulate_with_transfer};
+use crate::transfer::{Event, TransferFailure, Transferred, TransferredPart, transfer_as_far_as_possible};
 
 /// A simulated trajectory with its table.
 #[derive(Clone, Debug)]
@@ -64,35 +64,22 @@ pub fn simulate_as_far_as_possible(loaded: &Loaded) -> Result<Trajectory, Broken
     let options = &simulator.options;
     simulator.try_trace(options).map(|traced| simulator.trajectory(traced)).map_err(|stopped| {
         let is_of_method = matches!(stopped.failure, Failure::Method(_));
-        let time = stopped.time.filter(|_| is_of_method);
-        let part = time.and_then(|time| simulator.part_before(options, time)).map(Box::new);
+        let part = stopped.part.filter(|_| is_of_method).map(|part| Box::new(simulator.trajectory(*part)));
         Broken { failure: stopped.failure, part }
     })
 }
 
-/// Shares of the time up to a failure that are left out, until the rest can be simulated.
-const LEFT_OUT: [f64; 3] = [1e-6, 1e-4, 1e-2];
-
-/// A failure and when it happened.
-struct Stopped {
-    failure: Failure,
-    time: Option<f64>,
+/// A failure and what there was before it.
+pub struct Stopped {
+    /// Why.
+    pub failure: Failure,
+    /// The trajectory up to there, where there is more of it than its start.
+    pub part: Option<Box<Transferred>>,
 }
 
-/// The time of a failure on the way.
-fn time_of(error: &IntegrateError) -> Option<f64> {
-    match error {
-        IntegrateError::NotFinite { time, .. }
-        | IntegrateError::ObservedNotFinite { time, .. }
-        | IntegrateError::IntegerOverflow { time, .. }
-        | IntegrateError::StepTooSmall { time, .. }
-        | IntegrateError::Chattering { time, .. }
-        | IntegrateError::Accumulating { time, .. }
-        | IntegrateError::Assertion { time, .. }
-        | IntegrateError::NoTransfer { time, .. }
-        | IntegrateError::TooManySteps { time, .. } => Some(*time),
-        _ => None,
-    }
+/// Whether a run ends because somebody asked it to.
+fn is_stopped(error: &IntegrateError) -> bool {
+    matches!(error, IntegrateError::Stopped { .. })
 }
 
 /// Models with more unknowns are kept in one form only.
@@ -165,24 +152,13 @@ impl Simulator {
         self.try_trace(options).map_err(|stopped| stopped.failure)
     }
 
-    fn try_trace(&self, options: &SimulateOptions) -> Result<Transferred, Stopped> {
+    /// One trajectory without its table; a failure on the way leaves the part before it.
+    ///
+    /// # Errors
+    /// Diagnostics and the part, when the model is at fault or the method gives up.
+    pub fn try_trace(&self, options: &SimulateOptions) -> Result<Transferred, Stopped> {
         self.attempt(&|prepared| {
             run_prepared(prepared, &self.original, &prepared.parameters, &prepared.inputs, options)
-        })
-    }
-
-    /// The trajectory up to shortly before a time at which it fails. The same steps lead there again.
-    fn part_before(&self, options: &SimulateOptions, time: f64) -> Option<Trajectory> {
-        LEFT_OUT.iter().find_map(|share| {
-            let stop = time - share * (time - options.start);
-            if stop <= options.start || stop >= options.stop {
-                return None;
-            }
-            let mut output_times = options.output_times.clone();
-            output_times.retain(|row| *row < stop);
-            output_times.push(stop);
-            let shorter = SimulateOptions { stop, output_times, ..options.clone() };
-            self.try_trace(&shorter).ok().map(|traced| self.trajectory(traced))
         })
     }
 
@@ -209,15 +185,15 @@ impl Simulator {
     fn attempt(&self, run: &dyn Fn(&Prepared) -> Result<Transferred, Attempt>) -> Result<Transferred, Stopped> {
         let mut prepared = &self.prepared;
         let mut result = run(prepared);
-        if let (Err(Attempt::Integration(error)), Some(complete)) = (&result, &self.complete)
+        if let (Err(Attempt::Integration { error, .. }), Some(complete)) = (&result, &self.complete)
             && is_worth_repeating(error)
         {
             prepared = complete;
             result = run(prepared);
         }
         result.map_err(|failure| match failure {
-            Attempt::Integration(error) => Stopped { failure: prepared.failure(&error), time: time_of(&error) },
-            Attempt::Failed(failure) => Stopped { failure, time: None },
+            Attempt::Integration { error, part } => Stopped { failure: prepared.failure(&error), part },
+            Attempt::Failed(failure) => Stopped { failure, part: None },
         })
     }
 
@@ -235,7 +211,9 @@ impl Simulator {
         Ok(self.trajectory(self.trace(options)?))
     }
 
-    fn trajectory(&self, traced: Transferred) -> Trajectory {
+    /// A trajectory with its table.
+    #[must_use]
+    pub fn trajectory(&self, traced: Transferred) -> Trajectory {
         let start = self.start_report(&traced.simulation);
         let diagnostics = self.diagnostics(&traced, &start);
         let Transferred { simulation, events, .. } = traced;
@@ -294,8 +272,23 @@ impl Simulator {
 
 /// Why an attempt failed.
 enum Attempt {
-    Integration(IntegrateError),
+    Integration { error: IntegrateError, part: Option<Box<Transferred>> },
     Failed(Failure),
+}
+
+/// One trajectory of a compiled model.
+///
+/// # Errors
+/// Diagnostics, when the model is at fault or the method gives up.
+pub(crate) fn trace_prepared(
+    prepared: &Prepared,
+    flat: &FlatDae,
+    options: &SimulateOptions,
+) -> Result<Transferred, Failure> {
+    run_prepared(prepared, flat, &prepared.parameters, &prepared.inputs, options).map_err(|failure| match failure {
+        Attempt::Integration { error, .. } => prepared.failure(&error),
+        Attempt::Failed(failure) => failure,
+    })
 }
 
 fn run_prepared(
@@ -305,16 +298,21 @@ fn run_prepared(
     inputs: &StudyInputs,
     options: &SimulateOptions,
 ) -> Result<Transferred, Attempt> {
-    let run = simulate_with_transfer(flat, &prepared.system, parameters, inputs, inputs.impulses(), options);
-    let mut traced = run.map_err(|failure| match failure {
-        TransferFailure::Integration(error) => Attempt::Integration(error),
+    let run = transfer_as_far_as_possible(flat, &prepared.system, parameters, inputs, inputs.impulses(), options);
+    let TransferredPart { transferred: mut traced, failure } = run.map_err(|failure| match failure {
+        TransferFailure::Integration(error) => Attempt::Integration { error, part: None },
         TransferFailure::Refused(finding) => {
             Attempt::Failed(Failure::Input(vec![Diagnostic::resolve(&finding, &flat.sources)]))
         }
     })?;
     let observed = &prepared.system.description().observed;
-    compare_with_original(flat, observed, &mut traced.simulation, options)
-        .map_err(|diagnostic| Attempt::Failed(Failure::Method(vec![diagnostic])))?;
+    let compared = compare_with_original(flat, observed, &mut traced.simulation, options);
+    if let Some(error) = failure {
+        // A single row is the start, which tells nothing about the failure.
+        let is_part = traced.simulation.rows.len() > 1 && compared.is_ok() && !is_stopped(&error);
+        return Err(Attempt::Integration { error, part: is_part.then(|| Box::new(traced)) });
+    }
+    compared.map_err(|diagnostic| Attempt::Failed(Failure::Method(vec![diagnostic])))?;
     Ok(traced)
 }
 
@@ -430,8 +428,10 @@ pub(crate) fn options(loaded: &Loaded, prepared: &Prepared) -> Result<SimulateOp
         output_times,
         rtol: asked.rtol.or(experiment.tolerance).unwrap_or(1e-6),
         atol: asked.atol.unwrap_or(1e-9),
-        max_steps: 100_000_000,
         watch: loaded.watch.clone(),
+        method: loaded.integration.method.or(asked.method).unwrap_or_default(),
+        max_step: loaded.integration.max_step.or(asked.max_step).unwrap_or(f64::INFINITY),
+        ..SimulateOptions::default()
     })
 }
 

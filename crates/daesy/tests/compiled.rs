@@ -470,7 +470,7 @@ end M;";
             rtol,
             atol: rtol,
             max_steps: 10_000,
-            watch: daesy_system::Watch::default(),
+            ..SimulateOptions::default()
         };
         let runs: Vec<Simulation> = (0..6).map(|_| simulate(&system, &parameters, &Force, &options).unwrap()).collect();
         for run in &runs[1..] {

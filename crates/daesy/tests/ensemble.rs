@@ -147,7 +147,7 @@ fn stiff_and_stepped_models_follow_the_single_trajectory() {
             rtol: 1e-9,
             atol: 1e-12,
             max_steps: 1_000_000,
-            watch: Watch::default(),
+            ..daesy_integrate::SimulateOptions::default()
         };
         let single =
             daesy_integrate::simulate(&prepared.system, &prepared.parameters, &prepared.inputs, &options).unwrap();

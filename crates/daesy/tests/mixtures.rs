@@ -6,7 +6,7 @@ use daesy_compile::compile_with_events;
 use daesy_integrate::{Inputs, SimulateOptions, simulate};
 use daesy_model::flatten::flatten_text;
 use daesy_structure::regularize;
-use daesy_system::{DaeSystem, Watch};
+use daesy_system::DaeSystem;
 
 struct NoInputs;
 
@@ -80,7 +80,7 @@ fn no_row_of_a_mixture_is_off_by_more_than_twenty_tolerances() {
             rtol,
             atol: 1e-3 * rtol,
             max_steps: 100_000,
-            watch: Watch::default(),
+            ..SimulateOptions::default()
         };
         let run = simulate(&system, &[], &NoInputs, &options).unwrap_or_else(|error| panic!("{error}\n{text}"));
         for (name, solution) in &exact {

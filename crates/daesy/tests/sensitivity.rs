@@ -3,7 +3,7 @@
 use daesy_compile::{CompiledSystem, compile, compile_with_events};
 use daesy_integrate::{Direction, Inputs, SimulateOptions, parameter_direction, simulate, simulate_with_sensitivities};
 use daesy_structure::{condense, regularize};
-use daesy_system::{DaeSystem, GivenParameter, Watch};
+use daesy_system::{DaeSystem, GivenParameter};
 
 struct Step;
 
@@ -34,7 +34,7 @@ fn options(stop: f64, output_times: &[f64]) -> SimulateOptions {
         rtol: 1e-9,
         atol: 1e-11,
         max_steps: 1_000_000,
-        watch: Watch::default(),
+        ..SimulateOptions::default()
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use daesy_estimate::horizon::Horizon;
 use daesy_graph::finding::{Finding, Level};
 use daesy_graph::{SourceFile, SourceMap, Span};
+use daesy_integrate::Method;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -847,8 +848,12 @@ fn read_simulate(reader: &mut Reader, root: &mut Section<'_, '_>) -> SimulateOpt
     let step = quantity(reader, "step");
     let rtol = section.take("rtol").and_then(|value| reader.tolerance("rtol", value));
     let atol = section.take("atol").and_then(|value| reader.positive("atol", value));
+    let words = Method::ALL.map(Method::word);
+    let method = section.take("method").and_then(|value| reader.word("method", value, &words));
+    let method = method.and_then(|word| Method::ALL.into_iter().find(|method| method.word() == word));
+    let max_step = section.take("max_step").and_then(|value| reader.positive("max_step", value));
     section.finish(reader);
-    SimulateOptions { start, stop, step, rtol, atol }
+    SimulateOptions { start, stop, step, rtol, atol, method, max_step }
 }
 
 fn read_identify(reader: &mut Reader, root: &mut Section<'_, '_>) -> IdentifyOptions {

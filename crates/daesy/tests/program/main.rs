@@ -14,6 +14,7 @@ mod hidden_structure;
 mod json;
 mod language;
 mod limits;
+mod linearization;
 mod misled;
 mod mistakes;
 mod prediction;
