@@ -25,6 +25,7 @@ from .results import (
     Cost,
     Estimation,
     Identification,
+    Linearization,
     Regularization,
     Result,
     Structure,
@@ -55,6 +56,7 @@ from .symbolic import (
 
 __version__ = _daesy.VERSION
 
+# `input` stays out of this list: `from daesy import *` must not replace Python's own.
 __all__ = [
     "Check",
     "Cost",
@@ -65,6 +67,7 @@ __all__ = [
     "Finding",
     "Identification",
     "LinearDae",
+    "Linearization",
     "Model",
     "ModelError",
     "NumericsError",
@@ -84,7 +87,6 @@ __all__ = [
     "der",
     "exp",
     "if_else",
-    "input",
     "load",
     "log",
     "maximum",

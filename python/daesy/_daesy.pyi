@@ -63,6 +63,7 @@ class _Solved(TypedDict):
     rejected: int
     factorizations: int
     evaluations: int
+    step_ends: list[float]
     message: str | None
 
 def ask(
@@ -90,6 +91,8 @@ def solve_residual(
     atol: float,
     jacobian: Callable[[float, _Array, _Array], Any] | None,
     max_steps: int,
+    max_step: float,
+    keeps_steps: bool,
 ) -> _Solved: ...
 
 @final
@@ -115,6 +118,10 @@ class Simulator:
         times: _Array | None = None,
         rtol: float | None = None,
         atol: float | None = None,
+        method: str | None = None,
+        max_step: float | None = None,
+        progress: Callable[[int, int], Any] | None = None,
+        report: str | None = None,
     ) -> _Trace: ...
 
 @final

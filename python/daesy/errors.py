@@ -93,7 +93,14 @@ class DataError(Error):
 
 
 class NumericsError(Error):
-    """The numerical method gave up."""
+    """The numerical method gave up. ``partial`` is the trajectory up to there, where a simulation failed on the way."""
+
+    def __init__(self, message: str, findings: Sequence[Finding] = (), partial: Any = None) -> None:
+        super().__init__(message, findings)
+        self.partial = partial
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (str(self), self.findings, self.partial))
 
 
 class ExecutorError(Error):
@@ -120,7 +127,12 @@ def failure(status: int, findings: Sequence[Finding], rendered: Sequence[str], s
     return kind("\n" + message, findings)
 
 
+def missing_package(package: str, extra: str, purpose: str) -> ImportError:
+    """What to say where a package is missing that only some functions need."""
+    return ImportError(f"{purpose} needs {package}: pip install '{package}' (or pip install 'daesy[{extra}]')")
+
+
 def from_extension(arguments: tuple[Any, ...], study: str | None) -> Error:
     """The exception for what the extension raised."""
-    status, rendered, document = arguments
+    status, rendered, document = arguments[:3]
     return failure(status, [Finding.read(entry) for entry in json.loads(document)], rendered, study)

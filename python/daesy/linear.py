@@ -14,7 +14,7 @@ from ._data import plain
 from .errors import ModelError, UsageError
 
 if TYPE_CHECKING:
-    from .results import Estimation
+    from .results import Estimation, Trajectory
     from .study import Study
 
 Array = npt.NDArray[np.float64]
@@ -359,6 +359,59 @@ class LinearDae:
         decisions = _decisions(facts)
         return Regular(**{key: part for key, part in facts.items() if key != "rank_decisions"}, rank_decisions=decisions)
 
+
+    def simulate(
+        self,
+        t: npt.ArrayLike,
+        u: npt.ArrayLike | None = None,
+        z0: npt.ArrayLike | None = None,
+        *,
+        hold: str = "zoh",
+        rtol: float | None = None,
+        atol: float | None = None,
+    ) -> Trajectory:
+        """The trajectory at given times, with jumps and impulses where inputs jump.
+
+        Args:
+            t: times of the rows, ascending, shape ``(n_rows,)``
+            u: inputs at these times, shape ``(n_rows, n_inputs)``, or ``(n_rows,)`` for one; zero when left out
+            z0: values at the start, shape ``(n,)``: the nearest consistent ones are taken; zero when left out
+            hold: how inputs run between rows: ``"zoh"``, ``"foh"`` or ``"cubic"``
+            rtol, atol: tolerances
+
+        >>> dae = LinearDae([[1, 0], [0, 0]], [[-1, 1], [0, -1]], G=[[0], [1]])
+        >>> dae.simulate([0.0, 1.0, 2.0], u=[1.0, 1.0, 1.0], z0=[0.0, 1.0], rtol=1e-9)["z1"].round(4)
+        array([0.    , 0.6321, 0.8647])
+        """
+        from .study import Study
+
+        times = np.asarray(t, dtype=np.float64)
+        if times.ndim != 1 or len(times) < 2 or not np.all(np.diff(times) > 0):
+            raise UsageError("`t` must be one-dimensional and ascending, with two times at least")
+        n_inputs = 0 if self.G is None else self.G.shape[1]
+        given = np.zeros((len(times), n_inputs)) if u is None else u
+        columns = _columns("u", given, n_inputs, len(times))
+        start = None if z0 is None else self._start(z0, columns)
+        inputs = {name: {"column": name, "hold": hold} for name in columns} or None
+        # Disturbances rest at zero.
+        study = Study(self, inputs=inputs, initial=start)
+        data = {"t": times, **columns} if columns else None
+        return study.simulate(times=times, data=data, rtol=rtol, atol=atol)
+
+    def _start(self, z0: npt.ArrayLike, columns: dict[str, Array]) -> dict[str, float]:
+        """Start values of as many variables as are free, so chosen that the others follow from them."""
+        given = np.array([column[0] for column in columns.values()]) if columns else None
+        z = self.consistent(z0, given)
+        split = self.split()
+        basis = np.array(split.Q[:, : split.A.shape[0]])
+        free = []
+        for _ in range(basis.shape[1]):
+            sizes = np.linalg.norm(basis, axis=1)
+            at = int(np.argmax(sizes))
+            free.append(at)
+            direction = basis[at] / sizes[at]
+            basis = basis - np.outer(basis @ direction, direction)
+        return {self.names[at]: float(z[at]) for at in sorted(free)}
 
     def kalman(
         self,

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from .errors import UsageError
+from .errors import UsageError, missing_package
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from ._picture import Picture
-    from .results import Check, Cost, Estimation, Identification, Result, Structure, Trajectory, Uncertainty
+    from .results import Check, Cost, Estimation, Identification, Linearization, Result, Structure, Trajectory, Uncertainty
 
 Array = npt.NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def _styled() -> Iterator[Any]:
         import matplotlib
         from cycler import cycler
     except ImportError:
-        raise UsageError("pictures need matplotlib: pip install matplotlib") from None
+        raise missing_package("matplotlib", "plot", "a picture") from None
     from matplotlib import figure
 
     with matplotlib.rc_context({**_STYLE, "axes.prop_cycle": cycler(color=COLORS)}):
@@ -484,4 +484,30 @@ def parameters(result: Identification) -> Figure:
         ax.grid(axis="y", visible=False)
         ax.set_xlabel("95 % interval in percent of the estimate")
         ax.set_title(f"Parameters of {result.model}")
+    return figure
+
+
+def bode(result: Linearization, frequencies: npt.ArrayLike | None) -> Figure:
+    """Gain in dB and phase in degrees over the angular frequency."""
+    if not result.inputs or not result.outputs:
+        raise UsageError("there is no pair of input and output to draw")
+    sizes = np.abs(result.poles)
+    sizes = sizes[sizes > 1e-9 * sizes.max()] if sizes.size and sizes.max() > 0 else np.ones(1)
+    if frequencies is None:
+        frequencies = np.geomspace(0.01 * sizes.min(), 100 * sizes.max(), 400)
+    at = np.asarray(frequencies, dtype=float)
+    with _styled():
+        figure, (gain, phase) = _panels(2, height=2.4)
+        response = result.response(at)
+        for output, y in enumerate(result.outputs):
+            for column, u in enumerate(result.inputs):
+                curve = response[:, output, column]
+                if np.any(curve != 0):
+                    gain.semilogx(at, 20 * np.log10(np.abs(curve)), label=f"{y} by {u}")
+                    phase.semilogx(at, np.degrees(np.unwrap(np.angle(curve))))
+        gain.set_ylabel("gain in dB")
+        phase.set_ylabel("phase in degrees")
+        phase.set_xlabel("angular frequency in rad/s")
+        if gain.get_legend_handles_labels()[0]:
+            gain.legend()
     return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import importlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _daesy
-from .errors import Finding, UsageError
+from .errors import Finding, UsageError, missing_package
 
 if TYPE_CHECKING:
     from .tasks import Bundle
@@ -126,7 +127,10 @@ class Result:
             f"<li><b>{html.escape(finding.level)}</b> {html.escape(str(finding))}</li>" for finding in self.findings
         )
         findings = f"<ul>{rows}</ul>" if rows else ""
-        return f"<pre style='white-space:pre-wrap'>{html.escape(self.summary())}</pre>{self._html_table()}{findings}"
+        table = self._html_table()
+        # The summary holds the same table in plain text: one of both is enough.
+        words = self.summary().split("\n")[0] if table else self.summary()
+        return f"<pre style='white-space:pre-wrap'>{html.escape(words)}</pre>{table}{findings}"
 
     def _html_table(self) -> str:
         return ""
@@ -137,13 +141,16 @@ class Result:
         Args:
             library: ``"pandas"`` (default), ``"polars"``, or ``"xarray"`` for a dataset over the time
 
+        Units are in ``frame.attrs["units"]`` of pandas, and in ``attrs["units"]`` of every variable of xarray.
+
         >>> import daesy
         >>> model = daesy.parse("model Lag Real x(start = 1, fixed = true); equation der(x) = -x; end Lag;")
         >>> list(model.simulate(stop=1, step=1).to_frame().columns)
         ['t', 'x', 'der(x)']
         """
         columns = {name: self.values[at] for at, name in enumerate(self.names)}
-        return _frame(columns, library)
+        units = {name: unit for name in self.names if (unit := "s" if name == "t" else self.unit(name))}
+        return _frame(columns, library, units)
 
     def to_json(self) -> str:
         """The JSON document as text."""
@@ -154,22 +161,25 @@ class Result:
         raise UsageError(f"`{self.verb}` has nothing to draw")
 
 
-def _frame(columns: dict[str, Any], library: str) -> Any:
-    if library == "pandas":
-        import pandas
-
-        return pandas.DataFrame(columns)
-    if library == "polars":
-        import polars
-
-        return polars.DataFrame(columns)
-    if library == "xarray":
-        import xarray
-
-        dimension = next(iter(columns), "row") if "t" in columns or "name" in columns else "row"
-        content = {name: (dimension, column) for name, column in columns.items() if name != dimension}
-        return xarray.Dataset(content, coords={dimension: columns[dimension]} if dimension in columns else None)
-    raise UsageError(f"`{library}` is no frame library: say \"pandas\", \"polars\" or \"xarray\"")
+def _frame(columns: dict[str, Any], library: str, units: dict[str, str] | None = None) -> Any:
+    if library not in ("pandas", "polars", "xarray"):
+        raise UsageError(f"`{library}` is no frame library: say \"pandas\", \"polars\" or \"xarray\"")
+    try:
+        module = importlib.import_module(library)
+    except ImportError:
+        raise missing_package(library, "frames", f"`to_frame(\"{library}\")`") from None
+    if library != "xarray":
+        frame = module.DataFrame(columns)
+        if library == "pandas" and units:
+            frame.attrs["units"] = units
+        return frame
+    dimension = next(iter(columns), "row") if "t" in columns or "name" in columns else "row"
+    described = {name: {"units": unit} for name, unit in (units or {}).items()}
+    content = {
+        name: (dimension, column, described.get(name, {})) for name, column in columns.items() if name != dimension
+    }
+    axis = {dimension: (dimension, columns[dimension], described.get(dimension, {}))} if dimension in columns else None
+    return module.Dataset(content, coords=axis)
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:
@@ -420,6 +430,64 @@ class Regularization(Result):
         return {
             name: np.asarray(entry, dtype=float) for name, entry in entries.items() if isinstance(entry, list)
         }
+
+
+class Linearization(Result):
+    """A model to first order at a point: changes from it follow ``x' = A x + B u``, ``y = C x + D u``.
+
+    Attributes:
+        A, B, C, D: the matrices
+        states, inputs, outputs: names of x, u and y; ``der(u)`` among the inputs where one acts through its derivative
+        poles: eigenvalues of ``A``, complex, by size
+        at: the point: ``time``, ``rest``, and values of ``states``, ``inputs`` and ``outputs``
+
+    >>> import daesy
+    >>> model = daesy.parse("model Lag input Real u; output Real y; equation 2*der(y) = 3*u - y; end Lag;")
+    >>> found = model.linearize()
+    >>> found.A, found.B, found.states, found.poles.real
+    (array([[-0.5]]), array([[1.5]]), ['y'], array([-0.5]))
+    """
+
+    verb = "linearize"
+
+    def __init__(self, document: dict[str, Any], text: str, names: Sequence[str] | None, values: Array | None) -> None:
+        super().__init__(document, text, names, values)
+        self.states: list[str] = list(document["states"])
+        self.inputs: list[str] = list(document["inputs"])
+        self.outputs: list[str] = list(document["outputs"])
+        n, m, q = len(self.states), len(self.inputs), len(self.outputs)
+        self.A: Array = np.asarray(document["A"], dtype=float).reshape(n, n)
+        self.B: Array = np.asarray(document["B"], dtype=float).reshape(n, m)
+        self.C: Array = np.asarray(document["C"], dtype=float).reshape(q, n)
+        self.D: Array = np.asarray(document["D"], dtype=float).reshape(q, m)
+        self.poles: npt.NDArray[np.complex128] = np.array([complex(*pole) for pole in document["poles"]], dtype=complex)
+        self.at: dict[str, Any] = document["at"]
+
+    def response(self, frequencies: npt.ArrayLike) -> npt.NDArray[np.complex128]:
+        """``C (s I - A)^-1 B + D`` at ``s = i w`` for angular frequencies w, shape ``(n_frequencies, n_outputs, n_inputs)``."""
+        s = 1j * np.atleast_1d(np.asarray(frequencies, dtype=float))[:, None, None]
+        solved = np.linalg.solve(s * np.eye(len(self.states)) - self.A, np.broadcast_to(self.B, (len(s), *self.B.shape)))
+        return cast("npt.NDArray[np.complex128]", self.C @ solved + self.D)
+
+    def to_control(self) -> Any:
+        """The same as a ``StateSpace`` of python-control; dots of names become underscores."""
+        try:
+            control = importlib.import_module("control")
+        except ImportError:
+            raise missing_package("control", "control", "`to_control()`") from None
+        plain = [[name.replace(".", "_") for name in part] for part in (self.states, self.inputs, self.outputs)]
+        return control.ss(self.A, self.B, self.C, self.D, states=plain[0], inputs=plain[1], outputs=plain[2])
+
+    def _html_table(self) -> str:
+        head = ["pole", "size in rad/s", "damping"]
+        rows = [[f"{pole:.6g}", float(abs(pole)), float(-pole.real / abs(pole)) if pole else None] for pole in self.poles]
+        return html_table(head, rows)
+
+    def plot(self, frequencies: npt.ArrayLike | None = None) -> Figure:
+        """Gain and phase over the frequency, a curve for each pair of output and input."""
+        from . import plotting
+
+        return plotting.bode(self, frequencies)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from . import _daesy, _toml, tasks
 from ._data import Data, plain
-from .errors import Finding, UsageError, failure, from_extension
+from .errors import Finding, NumericsError, UsageError, failure, from_extension
 from .linear import LinearDae
 from .progress import Progress, reporter
 from .results import (
@@ -19,6 +19,7 @@ from .results import (
     Cost,
     Estimation,
     Identification,
+    Linearization,
     Regularization,
     Result,
     Structure,
@@ -32,6 +33,56 @@ _R = TypeVar("_R", bound=Result)
 
 #: The name that findings show for the text of a study.
 STUDY = "study"
+
+
+class Entry(dict[str, Any]):
+    """One name of a model: ``value``, ``unit``, ``min``, ``max``, ``start``, ``fixed``, ``description`` and ``place``."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"there is no `{name}`; there are {', '.join(self)}") from None
+
+    def __float__(self) -> float:
+        value = self["start"] if self["value"] is None else self["value"]
+        if value is None:
+            raise TypeError(f"`{self['name']}` has no value")
+        return float(value)
+
+
+class Entries(dict[str, Entry]):
+    """Names of a model and what it says about them, in its order."""
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """The same as a frame with a row for each name."""
+        from .results import _frame
+
+        keys = ["name", "value", "unit", "min", "max", "start", "fixed", "description", "place"]
+        return _frame({key: [entry[key] for entry in self.values()] for key in keys}, library)
+
+    def _repr_html_(self) -> str:
+        from .results import html_table
+
+        keys = ["name", "value", "unit", "min", "max", "start", "description"]
+        return html_table(keys, [[entry[key] for key in keys] for entry in self.values()])
+
+
+def _values(set: Values | None) -> list[tuple[str, float]]:
+    """Parameter values as numbers, or a mistake that names the parameter."""
+    if set is None:
+        return []
+    if not isinstance(set, Mapping):
+        raise TypeError(f"`set` is a dict of parameter values, such as {{\"R\": 100.0}}, not {type(set).__name__}")
+    values = []
+    for name, value in set.items():
+        if not isinstance(name, str):
+            raise TypeError(f"names of parameters are texts, not {type(name).__name__} ({name!r})")
+        try:
+            values.append((name, float(value)))
+        except (TypeError, ValueError):
+            raise TypeError(f"the value of `{name}` is no number: {value!r}") from None
+    return values
 
 
 class _Compiled(NamedTuple):
@@ -83,7 +134,7 @@ class Subject:
         accept: Callable[[dict[str, Any]], bool] = lambda document: False,
         executor: Any = None,
     ) -> _R:
-        words = arguments + [f"--set={name}={float(value)!r}" for name, value in (set or {}).items()]
+        words = arguments + [f"--set={name}={value!r}" for name, value in _values(set)]
         bundle = self._bundle().with_data(data)
         with reporter(progress, verb) as tell:
             answer = tasks.ask(bundle, verb, words, tell, executor)
@@ -116,8 +167,12 @@ class Subject:
         times: npt.ArrayLike | None = None,
         rtol: float | None = None,
         atol: float | None = None,
+        method: str | None = None,
+        max_step: float | None = None,
         data: Data | None = None,
         set: Values | None = None,
+        progress: Progress = None,
+        report: Path | None = None,
     ) -> Trajectory:
         """Trajectories of all variables, with jumps and impulses at discontinuities.
 
@@ -127,8 +182,14 @@ class Subject:
             start, stop, step: span and distance of rows, in the model's unit of time
             times: the times of the rows, ascending, shape ``(n_rows,)``, instead of ``start``, ``stop``, ``step``
             rtol, atol: tolerances; ``atol`` is multiplied by a variable's nominal value
+            method: ``"auto"``, ``"explicit"``, ``"rosenbrock"`` or ``"radau"``
+            max_step: the longest step
             data: data instead of what the study names
             set: parameter values by name
+            progress: ``True``, or a function of (done, total)
+            report: writes a page to this file
+
+        Where the method gives up on the way, the :class:`NumericsError` has the trajectory up to there as ``partial``.
 
         >>> model = parse("model Lag Real x(start = 1, fixed = true); equation der(x) = -x; end Lag;")
         >>> result = model.simulate(stop=1, step=0.5, rtol=1e-9)
@@ -143,20 +204,107 @@ class Subject:
             if grid.ndim != 1 or len(grid) == 0 or not np.all(np.diff(grid) > 0):
                 raise UsageError("`times` must be one-dimensional and ascending")
             start, stop, times = float(grid[0]), float(grid[-1]), grid
-        try:
-            trace = simulator.run(start, stop, step, times, rtol, atol)
-        except _daesy.Failure as wrong:
-            raise from_extension(wrong.args, STUDY) from None
+        page = None if report is None else os.fspath(report)
+        # A bar that nobody asked for would cost more than a short run.
+        with reporter(progress or False, "simulate") as tell:
+            try:
+                trace = simulator.run(start, stop, step, times, rtol, atol, method, max_step, tell, page)
+            except _daesy.Failure as wrong:
+                error = from_extension(wrong.args, STUDY)
+                if isinstance(error, NumericsError) and len(wrong.args) > 3 and wrong.args[3] is not None:
+                    error.partial = Trajectory(simulator.model, names, wrong.args[3], findings)
+                    error.partial._asked = bundle
+                raise error from None
         result = Trajectory(simulator.model, names, trace, findings)
         result._asked = bundle
         return result
 
+    def linearize(
+        self,
+        at: float | str | Values | Sequence[Any] | None = None,
+        *,
+        inputs: Sequence[str] | None = None,
+        outputs: Sequence[str] | None = None,
+        data: Data | None = None,
+        set: Values | None = None,
+        report: Path | None = None,
+    ) -> Linearization:
+        """The model to first order at a point: ``A, B, C, D`` with the names of states, inputs and outputs.
+
+        Args:
+            at: a time of the simulation, ``"rest"``, values of variables, inputs and parameters by name, or a list of
+                these; the start of the simulation when left out
+            inputs, outputs: names; all inputs, and the outputs of the model (or what is measured, or the states)
+            data: data instead of what the study names
+            set: parameter values by name
+            report: writes a page with Bode pictures to this file
+
+        >>> model = parse("model Tank input Real u; Real h(start = 1, min = 0); equation der(h) = u - sqrt(h); end Tank;")
+        >>> model.linearize(at={"h": 4.0}).A
+        array([[-0.25]])
+        >>> round(model.linearize(at=["rest", {"u": 3.0}]).at["states"]["h"], 6)
+        9.0
+        """
+        words = _report(report)
+        given = dict(_values(set))
+        asked: list[Any] = [] if at is None else list(at) if isinstance(at, (list, tuple)) else [at]
+        for one in asked:
+            if isinstance(one, Mapping):
+                known = self.parameters
+                for name, value in _values(one):
+                    if name in known:
+                        given[name] = value
+                    else:
+                        words.append(f"--at={name}={value!r}")
+            elif isinstance(one, str):
+                words.append(f"--at={one}")
+            else:
+                words.append(f"--at={float(one)!r}")
+        for option, names in (("inputs", inputs), ("outputs", outputs)):
+            if names is not None:
+                chosen = [names] if isinstance(names, str) else list(names)
+                words += [f"--{option}={','.join(chosen)}"]
+        return self._ask(Linearization, "linearize", words, data, given or None, None)
+
+    def _described(self) -> dict[str, Any]:
+        if "_names" not in self.__dict__:
+            self._names = self._ask(Result, "describe", [], None, None, None).document
+        return self._names
+
+    def _entries(self, kind: str) -> Entries:
+        return Entries((entry["name"], Entry(entry)) for entry in self._described()[kind])
+
+    @property
+    def parameters(self) -> Entries:
+        """Parameters by name, with value, unit, bounds, description and place.
+
+        >>> model = parse('model Lag parameter Real k(unit="1/s") = 2 "Rate"; Real x; equation der(x) = -k*x; end Lag;')
+        >>> model.parameters["k"].value, model.parameters["k"].unit, model.parameters["k"].description
+        (2.0, '1/s', 'Rate')
+        """
+        return self._entries("parameters")
+
+    @property
+    def inputs(self) -> Entries:
+        """Inputs by name."""
+        return self._entries("inputs")
+
+    @property
+    def outputs(self) -> Entries:
+        """Variables that are declared as outputs, by name."""
+        return self._entries("outputs")
+
+    @property
+    def variables(self) -> Entries:
+        """All unknowns by name, outputs included."""
+        return self._entries("variables")
+
     def _simulator(self, data: Data | None, set: Values | None) -> _Compiled:
-        key = tuple(set.items()) if set else None
+        key = tuple(_values(set)) or None
         if data is None and key in self._simulators:
             return self._simulators[key]
         bundle = self._bundle().with_data(data)
-        values = [(name, float(value)) for name, value in (set or {}).items()]
+        values = _values(set)
         try:
             simulator = _daesy.Simulator(bundle.source(), values, bundle.class_name, list(bundle.data.files))
         except _daesy.Failure as wrong:
@@ -193,6 +341,7 @@ class Subject:
         drop_redundant: bool = False,
         given_inputs: bool = False,
         set: Values | None = None,
+        report: Path | None = None,
     ) -> Regularization:
         """The strangeness-free form: everything hidden written out, with states and inputs chosen anew where needed.
 
@@ -209,7 +358,7 @@ class Subject:
             "--given-inputs": given_inputs,
         }
         words += [word for word, is_on in switches.items() if is_on]
-        words += [f"--state={name}" for name in states] + [f"--input={name}" for name in inputs]
+        words += [f"--state={name}" for name in states] + [f"--input={name}" for name in inputs] + _report(report)
         return self._ask(Regularization, "regularize", words, None, set, None)
 
     def flatten(self, *, set: Values | None = None) -> str:
@@ -248,6 +397,13 @@ def judged(
     return kind(answer.document, answer.text, answer.names, answer.values)
 
 
+def _place(path: Path) -> str:
+    """An absolute path; a name that no file has is a class of a library."""
+    name = os.fspath(path)
+    is_class = not os.path.exists(name) and all(part.isidentifier() for part in name.split(".")) and not name.endswith(".mo")
+    return name if is_class else os.path.abspath(name)
+
+
 def _report(path: Path | None) -> list[str]:
     return [] if path is None else [f"--report={os.fspath(path)}"]
 
@@ -263,7 +419,15 @@ class Model(Subject):
         super().__init__()
         if (path is None) == (text is None):
             raise UsageError("a model has either a path or a text")
-        self.path = None if path is None else os.path.abspath(os.fspath(path))
+        if path is not None and not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"`daesy.load` takes a path or a class name, not {type(path).__name__}")
+        if text is not None and not isinstance(text, str):
+            raise TypeError(f"`daesy.parse` takes the text of a model, not {type(text).__name__}; `daesy.load` takes a path")
+        if isinstance(path, str) and "\n" in path:
+            raise UsageError("this is the text of a model, not a path: use `daesy.parse(text)`")
+        if text is not None and "\n" not in text and text.strip().endswith((".mo", ".fmu")):
+            raise UsageError(f"this is a path, not the text of a model: use `daesy.load({text.strip()!r})`")
+        self.path = None if path is None else _place(path)
         self.text = text
         self.class_name = class_name
         # Mistakes show at once, not with the first question.
@@ -292,10 +456,10 @@ class Model(Subject):
 
 
 def load(path: Path, class_name: str | None = None) -> Model:
-    """Reads a Modelica file or package folder.
+    """Reads a Modelica file or package folder, or a class of the built-in library or on MODELICAPATH.
 
     Args:
-        path: the file
+        path: the file, or the full name of a class
         class_name: which class, when the file holds several
 
     >>> import pathlib, tempfile
@@ -425,7 +589,7 @@ class Study(Subject):
 
     def _simulator(self, data: Data | None, set: Values | None) -> _Compiled:
         if data is None and self._data is not None:
-            key = tuple(set.items()) if set else None
+            key = tuple(_values(set)) or None
             if key not in self._simulators:
                 self._simulators[key] = super()._simulator(self._data, set)
             return self._simulators[key]

@@ -12,6 +12,7 @@ mod programs;
 mod python;
 mod suite;
 mod tidy;
+mod wheel;
 mod workspace;
 
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ Developer commands of daesy.
     cargo xtask bench [NAME ..]   a benchmark against peers; without a name, the list
     cargo xtask study [NAME ..]   a long study; without a name, the list
     cargo xtask conformance ..    the examples of a library against its reference results
+    cargo xtask wheel [OPTION ..] the Python package with the program inside, as one file
 
 `cargo xtask COMMAND --help` says more.";
 
@@ -43,6 +45,14 @@ notebooks appear once the tree has some.
 
 With STEP names only those steps run. A check whose tool is missing is skipped and named; with
 CI=true in the environment it fails instead. The exit status is 0 when nothing failed.";
+
+const WHEEL_HELP: &str = "\
+cargo xtask wheel [OPTION ..]
+
+Builds target/wheels/daesy-VERSION-cp310-abi3-PLATFORM.whl with maturin, which it installs into an
+environment of its own under target. The wheel serves every Python from 3.10 on and holds the program
+`daesy`. It is then installed into an empty environment and run there. OPTIONs go to `maturin build`,
+such as `--target aarch64-apple-darwin`.";
 
 const TIDY_HELP: &str = "\
 cargo xtask tidy
@@ -129,6 +139,7 @@ fn main() -> ExitCode {
         "bench" => BENCH_HELP,
         "study" => STUDY_HELP,
         "conformance" => CONFORMANCE_HELP,
+        "wheel" => WHEEL_HELP,
         other => {
             eprintln!("no command `{other}`\n\n{OVERVIEW}");
             return ExitCode::from(2);
@@ -150,6 +161,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(&workspace),
         "book" => book::run(&workspace, !rest.iter().any(|a| a == "--no-run")),
         "conformance" => conformance::run(&workspace, rest),
+        "wheel" => wheel::run(&workspace, rest),
         "miri" => memory::miri(&workspace),
         "bench" => programs::run(&workspace, Shelf::Benchmarks, rest),
         _ => programs::run(&workspace, Shelf::Studies, rest),

@@ -144,9 +144,19 @@ pub fn solve_residual<'py>(
     };
     let n_columns = 2 * values.len();
     let begin = ResidualStart { values, rates, is_differential, nominal };
-    let options =
-        SimulateOptions { start, stop, output_times, rtol, atol, max_steps, watch, ..SimulateOptions::default() };
-    let solved = solve(&callback, &begin, &options);
+    let options = SimulateOptions {
+        start,
+        stop,
+        output_times,
+        rtol,
+        atol,
+        max_steps,
+        watch,
+        max_step,
+        keeps_steps,
+        ..SimulateOptions::default()
+    };
+    let solved = solve_as_far_as_possible(&callback, &begin, &options);
     if let Some(error) = callback.raised.into_inner().ok().flatten() {
         return Err(error);
     }

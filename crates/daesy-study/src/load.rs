@@ -1,6 +1,7 @@
 //! From the file a user names to the flat model and the study.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use daesy_graph::finding::{Finding, Level, nearest};
 use daesy_graph::flat::{Equation, FlatDae, Origin, ValueType, Variable, VariableKind};
@@ -10,6 +11,7 @@ use daesy_model::file::{MAX_TEXT_BYTES, read_text};
 use daesy_model::flatten::{FlattenError, FlattenOptions, flatten_library};
 use daesy_model::library::Library;
 use daesy_model::name::Name;
+use daesy_structure::straighten::ADDED;
 use daesy_system::Watch;
 
 use crate::diagnostic::Diagnostic;
@@ -148,7 +150,7 @@ fn load_study(
     let read = read_study(shown, text);
     let mut diagnostics: Vec<Diagnostic> =
         read.findings.iter().map(|finding| Diagnostic::resolve(finding, &read.sources)).collect();
-    let Some(study) = read.study else { return Err(diagnostics) };
+    let Some(mut study) = read.study else { return Err(diagnostics) };
     let flat = match &study.model {
         StudyModel::Modelica(source) => {
             let mut values: Vec<(String, f64)> = study
@@ -197,7 +199,7 @@ fn load_study(
         errors.splice(0..0, diagnostics.iter().cloned());
         errors
     })?;
-    let findings = apply_study(&mut flat, &study, options);
+    let findings = apply_study(&mut flat, &mut study, options);
     let has_error = findings.iter().any(|finding| finding.level == Level::Error);
     diagnostics.extend(findings.iter().map(|finding| Diagnostic::resolve(finding, &read.sources)));
     if has_error {
@@ -475,7 +477,7 @@ pub fn quantity_expression(
 }
 
 /// Puts the study's values into the model and checks every name it uses.
-fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<Finding> {
+fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadOptions) -> Vec<Finding> {
     let mut findings = Vec::new();
     // Values that the model has no place for, but expressions of the study do, are free symbols.
     for parameter in &study.parameters {
@@ -564,6 +566,7 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
             findings.push(Finding::error("given-twice", disturbance.span, message).with_names([signal]));
         }
     }
+    show_disturbances(flat, study);
     let signals = study.measurements.iter().map(|signal| (&signal.name, signal.span));
     for (name, span) in signals.chain(study.signals.iter().map(|signal| (&signal.name, signal.span))) {
         match flat.find(name) {
@@ -612,6 +615,31 @@ fn apply_study(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<
         }
     }
     findings
+}
+
+/// Lets disturbances be estimated: one that is asked for becomes a variable under its name, equal to an input that nobody
+/// sees.
+fn show_disturbances(flat: &mut FlatDae, study: &mut Study) {
+    let asked: Vec<String> = study.signals.iter().map(|signal| signal.name.clone()).collect();
+    for name in asked {
+        let Some(input) = flat.find(&name).filter(|var| flat.variables[var.index()].kind == VariableKind::Input) else {
+            continue;
+        };
+        let hidden = format!("{ADDED}{name}");
+        let signals = study.disturbances.iter_mut().flat_map(|disturbance| &mut disturbance.item.signals);
+        let mut places: Vec<&mut String> = signals.filter(|signal| **signal == name).collect();
+        if places.is_empty() {
+            continue;
+        }
+        places.iter_mut().for_each(|place| (**place).clone_from(&hidden));
+        let variable = Variable { kind: VariableKind::Continuous, ..flat.variables[input.index()].clone() };
+        let span = variable.span;
+        flat.variables[input.index()].name = hidden;
+        let shown = VarId(flat.variables.len() as u32);
+        flat.variables.push(variable);
+        let (lhs, rhs) = (flat.graph.var(shown), flat.graph.var(input));
+        flat.equations.push(Equation { lhs, rhs, origin: Origin::Binding, component: Arc::from(""), span });
+    }
 }
 
 /// An unknown that is no parameter of the model, and that no expression of the study uses.

@@ -185,11 +185,13 @@ pub fn cost(
 ) -> Result<CostGrid, Failure> {
     let axes = read_axes(loaded, grid)?;
     let problem = Problem::read(loaded)?;
-    match route(loaded, &problem, options.method.as_deref())? {
+    let mut found = match route(loaded, &problem, options.method.as_deref())? {
         Route::Linear { study, method } => filter_cost(loaded, axes, &study, CostKind::of(method), progress),
         Route::Ensembles(method) => prediction_cost(loaded, &problem, axes, CostKind::of(method), options, progress),
         Route::Filter => filtered_cost(loaded, &problem, axes, options, progress),
-    }
+    }?;
+    found.note_edge();
+    Ok(found)
 }
 
 /// One share of the values of a grid: for each point its value and how many realizations broke down, or nothing where
@@ -515,6 +517,25 @@ impl CostGrid {
         keys.insert("values".into(), Value::Array(self.values.iter().map(number).collect()));
         keys.insert("kind".into(), json!(self.kind.word()));
         keys
+    }
+
+    /// Says where the best point is at the edge of the grid: a better one may lie beyond it.
+    fn note_edge(&mut self) {
+        let Some(best) = self.best() else { return };
+        let point = &points(&self.axes)[best];
+        for (axis, &value) in self.axes.iter().zip(point).filter(|(axis, _)| axis.values.len() > 1) {
+            let (first, last) = (axis.values[0], axis.values[axis.values.len() - 1]);
+            if value != first && value != last {
+                continue;
+            }
+            let message = format!("the best point is at the edge of the grid: `{}` = {value}", axis.name);
+            let beyond = value + (value - if value == first { last } else { first });
+            let range = if value == first { format!("{beyond}:{last}") } else { format!("{first}:{beyond}") };
+            let help =
+                format!("a better one may lie beyond it: try --grid {}={range}:{}", axis.name, axis.values.len());
+            let warning = Diagnostic::new(daesy_graph::finding::Level::Warning, "grid-edge", message).with_help(help);
+            self.diagnostics.push(Diagnostic { names: vec![axis.name.clone()], ..warning });
+        }
     }
 
     /// The best point: the largest log-likelihood, or the smallest cost.

@@ -124,7 +124,10 @@ impl Verdict {
             self.regularity.as_ref().is_none_or(|regularity| regularity.differentiation_index >= self.structural_index);
         let mut words = if is_confirmed {
             let hidden = plural(self.hidden_constraints, "hidden constraint comes", "hidden constraints come");
-            format!("{hidden} from differentiating:")
+            let n_equations = self.differentiated.len() + self.n_differentiated_equalities;
+            let equations =
+                if n_equations == 1 { "this equation".to_owned() } else { format!("these {n_equations} equations") };
+            format!("{hidden} from differentiating {equations}:")
         } else {
             "Structure alone differentiates more than the values ask for:".to_owned()
         };

@@ -341,9 +341,9 @@ pub(crate) fn note_interpolation(
     let Ok(errors) = problem.interpolation_error(theta) else { return };
     let worst =
         errors.iter().map(|error| if error.std > 0.0 { error.rms / error.std } else { 0.0 }).fold(0.0, f64::max);
+    let share = if worst < 1e-4 { "less than 0.01".to_owned() } else { format!("up to {:.2}", 100.0 * worst) };
     let words = format!(
-        "straight lines between points of `noise_step` are off by up to {:.2} % of the disturbances' standard deviation",
-        100.0 * worst
+        "straight lines between points of `noise_step` are off by {share} % of the disturbances' standard deviation"
     );
     let finding = if worst > 0.05 {
         Finding::warning("interpolation-error", Span::NONE, words)
