@@ -12,6 +12,7 @@ use crate::finding::Finding;
 use crate::flat::FlatDae;
 use crate::graph::Graph;
 use crate::node::{BinaryOp, ExprId, Node, UnaryOp, VarId};
+use crate::source::Span;
 use crate::traverse::Reach;
 use crate::unit::Dimension;
 
@@ -269,6 +270,63 @@ impl NodeReader<'_> {
     }
 }
 
+/// Sums with more terms are not looked at for zero points.
+const MAX_TERMS: usize = 50;
+
+/// How often an expression counts the zero point of a scale that has one of its own (`degC`), where that is known: a
+/// temperature in degC counts it once, one in K or a difference not at all, and a number may be either.
+struct ZeroPoints<'a> {
+    flat: &'a FlatDae,
+    n_terms: usize,
+    /// A unit with a zero point of its own that was met.
+    unit: Option<&'a str>,
+}
+
+impl<'a> ZeroPoints<'a> {
+    fn new(flat: &'a FlatDae) -> Self {
+        Self { flat, n_terms: 0, unit: None }
+    }
+
+    fn count(&mut self, expr: ExprId) -> Option<i32> {
+        self.n_terms += 1;
+        if self.n_terms > MAX_TERMS {
+            return None;
+        }
+        match self.flat.graph.node(expr) {
+            Node::Var { var, order: 0 } => {
+                let unit = self.flat.variables[var.index()].unit.as_ref()?;
+                let measure = unit.measure()?;
+                if measure.offset != 0.0 {
+                    self.unit = Some(&unit.text);
+                }
+                Some(i32::from(measure.offset != 0.0))
+            }
+            Node::Unary { op: UnaryOp::Neg, arg } => Some(-self.count(arg)?),
+            Node::Binary { op: BinaryOp::Add, lhs, rhs } => Some(self.count(lhs)? + self.count(rhs)?),
+            Node::Binary { op: BinaryOp::Sub, lhs, rhs } => Some(self.count(lhs)? - self.count(rhs)?),
+            _ => None,
+        }
+    }
+}
+
+/// Sides that count the zero point of a scale such as degC differently: `T_kelvin = T_celsius`, or a sum of two of them.
+fn zero_points(flat: &FlatDae, lhs: ExprId, rhs: ExprId, text: &dyn Fn(ExprId) -> String) -> Option<Finding> {
+    let mut zeros = ZeroPoints::new(flat);
+    let (left, right) = (zeros.count(lhs)?, zeros.count(rhs)?);
+    let unit = zeros.unit?;
+    if left == right {
+        return None;
+    }
+    let words = |expr: ExprId, count: i32| match count {
+        0 => format!("`{}` counts from absolute zero, or is a difference", text(expr)),
+        1 => format!("`{}` is in {unit}", text(expr)),
+        n => format!("`{}` adds the zero point of {unit} {n} times", text(expr)),
+    };
+    let message = format!("temperatures of different zero points: {}, {}", words(lhs, left), words(rhs, right));
+    let help = "convert one of them, such as `T_kelvin = T_celsius + 273.15`";
+    Some(Finding::warning("unit-mismatch", Span::NONE, message).with_help(help))
+}
+
 /// No more of an expression than this is shown in a finding.
 const SHOWN: usize = 80;
 
@@ -295,6 +353,8 @@ impl FlatDae {
                     _ => mismatch_inside(&mismatch, &shown),
                 };
                 findings.push(Finding::warning("unit-mismatch", equation.span, message));
+            } else if let Some(finding) = zero_points(self, equation.lhs, equation.rhs, &|expr| printer.text(expr)) {
+                findings.push(Finding { span: equation.span, ..finding });
             }
         }
         for (variable, &dimension) in self.variables.iter().zip(&dimensions) {

@@ -133,6 +133,22 @@ impl Problem {
         self.unknowns.iter().map(|unknown| moves(loaded, unknown.var)).collect()
     }
 
+    /// Refuses records with fewer values than there are unknowns to be found from them alone.
+    ///
+    /// # Errors
+    /// When there are too few.
+    pub fn refuse_short_records(&self) -> Result<(), Failure> {
+        let n_unknowns = self.unknowns.iter().filter(|unknown| unknown.prior.is_none()).count();
+        let n_values = self.n_samples();
+        if n_values >= n_unknowns {
+            return Ok(());
+        }
+        let values = if n_values == 1 { "1 value counts".to_owned() } else { format!("{n_values} values count") };
+        let message = format!("the record is too short: {values}, but {n_unknowns} unknowns are to be found");
+        let help = "measure longer, shorten `transient`, or give unknowns a value in `[parameters]` or a `prior`";
+        Err(Failure::Input(vec![Diagnostic::error("too-few-samples", message).with_help(help)]))
+    }
+
     /// The number of measured values that count.
     #[must_use]
     pub fn n_samples(&self) -> usize {

@@ -364,6 +364,7 @@ pub fn identify(
     progress: &mut ProgressLine<'_>,
 ) -> Result<Identification, Failure> {
     let problem = Problem::read(loaded)?;
+    problem.refuse_short_records()?;
     let study = study_of(loaded)?;
     let (route, reason) = reasoned_route(loaded, &problem, options.method.as_deref())?;
     refuse_options(&route, options, study)?;

@@ -226,6 +226,50 @@ fn terms_of_different_units_are_named() {
 }
 
 #[test]
+fn temperatures_of_different_zero_points_are_named() {
+    Mistake::model("model A\n  Real a(unit = \"degC\") = 20;\n  Real b(unit = \"K\") = 2;\n  Real c(unit = \"K\");\nequation\n  c = a + b;\nend A;\n")
+        .tells("model.mo:6:3", &["unit-mismatch", "`c`", "`a + b` is in degC", "273.15"])
+        .mended("model.mo", "c = a + b", "c = a + 273.15 + b");
+    // A difference added to a temperature is one, and so is the difference of two.
+    for right in ["degC\");\nequation\n  c = a + b", "K\");\nequation\n  c = a - a + b"] {
+        let model = format!(
+            "model A\n  Real a(unit = \"degC\") = 20;\n  Real b(unit = \"K\") = 2;\n  Real c(unit = \"{right};\nend A;\n"
+        );
+        assert!(!Mistake::model(&model).run().stderr.contains("unit-mismatch"), "{right}");
+    }
+}
+
+#[test]
+fn events_without_end_are_told_with_their_relation() {
+    Mistake::model("model A\n  Real T(start = 20.5, fixed = true);\n  Boolean heating(start = false, fixed = true);\nequation\n  when T < 20 then\n    heating = true;\n  elsewhen T >= 20 then\n    heating = false;\n  end when;\n  der(T) = if heating then 1 else -1;\n  annotation(experiment(StopTime = 3));\nend A;\n")
+        .tells("model.mo:5:3", &["chattering", "`T < 20`", "t = 0.5", "hysteresis"])
+        .fails(3)
+        .mended("model.mo", "T >= 20", "T >= 21");
+}
+
+#[test]
+fn what_a_method_cannot_do_is_named_with_one_that_can() {
+    let nonlinear = MODEL.replace("-k*x", "-k*x*abs(x)");
+    assert_ne!(nonlinear, MODEL);
+    let mistake = |study: &str| Mistake {
+        verb: "identify",
+        files: vec![("model.mo", nonlinear.clone()), ("data.csv", data()), ("study.toml", study.to_owned())],
+        file: "study.toml",
+    };
+    let study = changed("[data]", "[identify]\nmethod = \"pem\"\n[data]");
+    let with_prior = study.replace("max = ", "prior = { normal = { mean = 1, std = 1 } }, max = ");
+    assert_ne!(with_prior, study);
+    mistake(&with_prior).tells("study.toml:", &["has a prior", "`pem`", "method = \"ml\""]).fails(1).mended(
+        "study.toml",
+        "method = \"pem\"",
+        "method = \"ml\"",
+    );
+    let run = mistake(&study).run_with(&["--profile"]);
+    assert_eq!(run.status, 2, "{}", run.stderr);
+    assert!(run.stderr.contains("no use for `--profile`") && run.stderr.contains("leave it out"), "{}", run.stderr);
+}
+
+#[test]
 fn a_parameter_without_value_is_told_where_to_give_it() {
     Mistake::model(
         "model A\n  parameter Real k;\n  Real x(start = 1, fixed = true);\nequation\n  der(x) = -k*x;\nend A;\n",
@@ -420,6 +464,13 @@ fn records_that_are_too_short_are_told() {
         .tells("data.csv", &["transient"])
         .fails(1)
         .mended("study.toml", "transient = 50", "transient = 1");
+    let short: String = data().lines().take(2).map(|line| format!("{line}\n")).collect();
+    let two_unknowns = changed("[inputs]", "c = { start = 1.0, min = 0.1, max = 10 }\n[inputs]");
+    let files = vec![("model.mo", MODEL.to_owned()), ("data.csv", short), ("study.toml", two_unknowns)];
+    Mistake { verb: "identify", files, file: "study.toml" }
+        .tells("study.toml", &["1 value counts, but 2 unknowns", "[parameters]"])
+        .fails(1)
+        .mended("study.toml", "c = { start = 1.0, min = 0.1, max = 10 }\n", "");
     Mistake::study(&changed("column = \"y\"", "column = \"yy\""))
         .tells("study.toml:8:1", &["did you mean `y`"])
         .fails(1)

@@ -293,7 +293,7 @@ fn the_report_speaks_of_index_constraints_start_values_and_inputs() {
         "4 equations for 4 unknowns; 6 parameters, 1 input\n",
         "It is a differential-algebraic equation of index 3",
         "Numbers at the start confirm it",
-        "2 hidden constraints come from differentiating these 2 equations:\n",
+        "2 hidden constraints come from differentiating these 3 equations:\n",
         "R = k3*exp(-k4/T)*c  (once)  [model.mo:7:3]",
         "No start value is free",
         "The input `u` is differentiated twice",
