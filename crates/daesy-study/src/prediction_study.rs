@@ -288,35 +288,39 @@ impl PredictionStudy {
         )
     }
 
-    /// Estimates the study's signals in one experiment: `[sample * n_signals + signal]`.
+    /// The problem whose outputs are the measured quantities and then the study's signals.
+    ///
+    /// # Errors
+    /// When the reference has no prediction.
+    pub fn signal_problem<'a>(&'a self, reference: &[f64]) -> Result<PredictionProblem<'a>, PointRefusal> {
+        let observed: Vec<u32> = self.observed.iter().chain(&self.signals).copied().collect();
+        let without_values = |own: &'a StudyExperiment| MeasuredExperiment {
+            grid: own.grid.clone(),
+            inputs: &own.inputs,
+            measured: Vec::new(),
+            is_used: Vec::new(),
+        };
+        let experiments = self.experiments.iter().map(without_values).collect();
+        let settings = self.settings.clone();
+        PredictionProblem::new(&self.system, self, experiments, observed, self.slots.clone(), settings, reference)
+    }
+
+    /// Estimates the study's signals in one experiment of its [`signal_problem`](Self::signal_problem):
+    /// `[sample * n_signals + signal]`.
     ///
     /// # Errors
     /// When the point means nothing, or samples are not on the grid of the disturbances.
     pub fn filter(
         &self,
+        all: &PredictionProblem<'_>,
         theta: &[f64],
         experiment: usize,
         kind: &FilterKind,
         watch: &Watch,
     ) -> Result<StateEstimates, PointRefusal> {
         let own = &self.experiments[experiment];
-        let observed: Vec<u32> = self.observed.iter().chain(&self.signals).copied().collect();
-        let all = PredictionProblem::new(
-            &self.system,
-            self,
-            vec![MeasuredExperiment {
-                grid: own.grid.clone(),
-                inputs: &own.inputs,
-                measured: Vec::new(),
-                is_used: Vec::new(),
-            }],
-            observed,
-            self.slots.clone(),
-            self.settings.clone(),
-            theta,
-        )?;
         let variances = self.variances(theta)?;
-        let request = FilterRequest { experiment: 0, measured: &own.measured, variances: &variances, smooths: true };
+        let request = FilterRequest { experiment, measured: &own.measured, variances: &variances, smooths: true };
         let mut estimates = all.filter(theta, &request, kind, watch)?;
         let (n_measured, n_signals) = (self.measured.len(), self.signals.len());
         for list in

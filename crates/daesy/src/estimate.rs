@@ -1,25 +1,29 @@
 //! `daesy estimate`: signals that were not measured, from data, with their standard deviations.
 
+pub mod spread;
+
 use daesy_estimate::SignalEstimates;
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::likelihood::Likelihood;
-use daesy_estimate::pem::FilterKind;
+use daesy_estimate::pem::{FilterKind, PointRefusal, PredictionProblem};
 use daesy_graph::Span;
-use daesy_graph::finding::Finding;
+use daesy_graph::finding::{Finding, Level};
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
+use crate::identify::Identification;
 use crate::identify::ml::prepare;
-use crate::identify::refusal::{failure, point};
-use crate::linear_study::SignalsWanted;
+use crate::identify::refusal::failure;
+use crate::linear_study::{LinearStudy, SignalsWanted};
 use crate::load::Loaded;
 use crate::prediction_study::PredictionStudy;
 use crate::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
 use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
-use crate::study::Study;
+use crate::study::{JointRandom, Named, Study, UnknownParameter};
 use crate::table::Table;
+use spread::{Spread, SpreadPoints};
 
 /// Estimated signals.
 #[derive(Clone, Debug)]
@@ -32,50 +36,189 @@ pub struct Estimates {
     pub signals: Vec<String>,
     /// Estimates by experiment.
     pub experiments: Vec<SignalEstimates>,
+    /// Parameters whose uncertainty is part of the standard deviations.
+    pub uncertain: Vec<String>,
     /// What the estimates rest on where the model is not linear.
     pub approximation: Option<String>,
     /// What is to be told about it.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Estimates the signals of a study, at the given parameters or at the start values of the unknowns.
+/// Estimates the signals of a study, at the given parameters or at the start values of the unknowns. What
+/// `[random.joint]` says of known parameters is part of the standard deviations.
 ///
 /// # Errors
 /// Diagnostics, when the study is at fault: signals of infinite variance are refused by name.
 pub fn estimate(loaded: &Loaded, theta: Option<&[f64]>, seed: u64) -> Result<Estimates, Failure> {
-    if let Some(study) = loaded.study.as_ref().filter(|study| study.signals.is_empty()) {
-        let finding = Finding::error("no-signals", Span::NONE, "the study names no signals to estimate")
-            .with_help("add `[estimate]` with `signals = [..]`");
-        return Err(Failure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]));
+    require_signals(loaded)?;
+    let study = study_of(loaded)?;
+    let n_unknown = study.unknown.len();
+    let joint = uncertain_parameters(study);
+    // Parameters that are uncertain are chosen like unknowns.
+    let mut wider = loaded.clone();
+    if let (Some(study), Some(joint)) = (&mut wider.study, &joint) {
+        let chosen = joint.names.iter().map(|name| Named {
+            name: name.name.clone(),
+            span: name.span,
+            item: UnknownParameter { start: None, min: None, max: None, nominal: None, prior: None },
+        });
+        study.unknown.extend(chosen);
     }
-    let problem = Problem::read(loaded)?;
-    refuse_unsaid_accuracy(study_of(loaded)?)?;
-    let Linearity::Constant(model) = &problem.linearity else {
-        return estimate_nonlinear(loaded, &problem, theta, seed);
-    };
-    let study = prepare(loaded, &problem, model, SignalsWanted::Yes)?;
-    let start = study.start();
-    let theta = theta.unwrap_or(&start);
-    let refused = |error| failure(loaded, &study, theta, &error);
-    let likelihood = Likelihood::new(&study, theta, FilterOptions::default()).map_err(refused)?;
-    let value = likelihood.evaluate(theta).map_err(refused)?;
-    let experiments = likelihood.estimate(theta).map_err(refused)?;
-    let mut diagnostics = Vec::new();
-    if !study.unknowns.is_empty() && theta == start {
-        let message = format!("the unknowns are taken at their start: {}", point(&study, theta));
-        let note = Finding::note("unknowns-at-start", Span::NONE, message)
-            .with_help("give values with `--set name=value`, or identify them first with `--identify`");
-        let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
-        diagnostics.push(Diagnostic::resolve(&note, &sources));
+    let estimator = Estimator::new(&wider, seed)?;
+    let mut chosen = estimator.start();
+    if let Some(theta) = theta {
+        chosen[..n_unknown].copy_from_slice(theta);
     }
-    Ok(Estimates {
-        model: loaded.flat.model.clone(),
-        log_likelihood: value.log_likelihood,
-        signals: study.estimated.clone(),
-        experiments,
-        approximation: None,
-        diagnostics,
-    })
+    let mut found = estimator.estimates(&wider, &chosen)?;
+    if n_unknown > 0 && theta.is_none() {
+        found.diagnostics.push(unknowns_at_start(loaded, &chosen));
+    }
+    if let Some(joint) = &joint {
+        let positions = (n_unknown..n_unknown + joint.names.len()).collect();
+        found.widen(&wider, &estimator, &chosen, Spread::new(positions, &joint.covariance).as_ref());
+        found.diagnostics.extend(other_means(loaded, joint, &chosen[n_unknown..]));
+    }
+    Ok(found)
+}
+
+/// Estimates the signals of a study with the unknowns that were identified, whose uncertainty is part of the standard
+/// deviations.
+///
+/// # Errors
+/// As [`estimate`].
+pub fn estimate_identified(loaded: &Loaded, identified: &Identification, seed: u64) -> Result<Estimates, Failure> {
+    require_signals(loaded)?;
+    let theta: Vec<f64> = identified.parameters.iter().map(|parameter| parameter.estimate).collect();
+    let estimator = Estimator::new(loaded, seed)?;
+    let mut found = estimator.estimates(loaded, &theta)?;
+    found.widen(loaded, &estimator, &theta, identified.spread().as_ref());
+    Ok(found)
+}
+
+fn require_signals(loaded: &Loaded) -> Result<(), Failure> {
+    let study = study_of(loaded)?;
+    if !study.signals.is_empty() {
+        return refuse_unsaid_accuracy(study);
+    }
+    let finding = Finding::error("no-signals", Span::NONE, "the study names no signals to estimate")
+        .with_help("add `[estimate]` with `signals = [..]`");
+    Err(Failure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]))
+}
+
+/// What `[random.joint]` says of parameters that are not unknown.
+fn uncertain_parameters(study: &Study) -> Option<JointRandom> {
+    let mut joint = study.joint.clone()?;
+    let is_known = |name: &Named<()>| !study.unknown.iter().any(|unknown| unknown.name == name.name);
+    let kept: Vec<usize> = (0..joint.names.len()).filter(|&at| is_known(&joint.names[at])).collect();
+    let rows = kept.iter().map(|&i| kept.iter().map(|&j| joint.covariance[i][j]).collect()).collect();
+    joint.names = kept.iter().map(|&at| joint.names[at].clone()).collect();
+    joint.mean = kept.iter().map(|&at| joint.mean[at]).collect();
+    joint.covariance = rows;
+    (!joint.names.is_empty()).then_some(joint)
+}
+
+/// Parameters that are taken elsewhere than at the mean of their distribution.
+fn other_means(loaded: &Loaded, joint: &JointRandom, values: &[f64]) -> Option<Diagnostic> {
+    let off = |at: &usize| (values[*at] - joint.mean[*at]).abs() > 1e-9 * joint.mean[*at].abs();
+    let names: Vec<&String> = (0..values.len()).filter(off).map(|at| &joint.names[at].name).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let listed: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let message = format!(
+        "{} has another value than the mean in `[random.joint]`: estimates are made at the value, with the covariance \
+         around it",
+        listed.join(", ")
+    );
+    let note = Finding::note("joint-mean", joint.span, message).with_names(names);
+    Some(Diagnostic::resolve(&note, &loaded.study.as_ref()?.sources))
+}
+
+fn unknowns_at_start(loaded: &Loaded, start: &[f64]) -> Diagnostic {
+    let unknowns = loaded.study.iter().flat_map(|study| &study.unknown).zip(start);
+    let point: Vec<String> = unknowns.map(|(unknown, value)| format!("{} = {value}", unknown.name)).collect();
+    let message = format!("the unknowns are taken at their start: {}", point.join(", "));
+    let note = Finding::note("unknowns-at-start", Span::NONE, message)
+        .with_help("give values with `--set name=value`, or identify them first with `--identify`");
+    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+    Diagnostic::resolve(&note, &sources)
+}
+
+/// A study, ready to be filtered at any values of its unknowns.
+enum Estimator {
+    /// By a Kalman filter.
+    Linear(Box<LinearStudy>),
+    /// By the filter that the study names, the unscented one if it names none.
+    Nonlinear(Box<PredictionStudy>),
+}
+
+/// Estimates of all experiments at some parameters.
+struct Run {
+    log_likelihood: f64,
+    experiments: Vec<SignalEstimates>,
+    approximation: Option<String>,
+}
+
+impl Estimator {
+    fn new(loaded: &Loaded, seed: u64) -> Result<Self, Failure> {
+        let problem = Problem::read(loaded)?;
+        Ok(match &problem.linearity {
+            Linearity::Constant(model) => Self::Linear(Box::new(prepare(loaded, &problem, model, SignalsWanted::Yes)?)),
+            _ => Self::Nonlinear(Box::new(PredictionStudy::new(loaded, &problem, seed)?)),
+        })
+    }
+
+    fn start(&self) -> Vec<f64> {
+        match self {
+            Self::Linear(study) => study.start(),
+            Self::Nonlinear(study) => study.start(),
+        }
+    }
+
+    /// Estimates at several points of unknowns.
+    fn runs(&self, loaded: &Loaded, thetas: &[Vec<f64>]) -> Result<Vec<Run>, Failure> {
+        let Some(first) = thetas.first() else { return Ok(Vec::new()) };
+        match self {
+            Self::Linear(study) => {
+                let refused = |theta: &[f64], error| failure(loaded, study, theta, &error);
+                let likelihood = Likelihood::new(&**study, first, FilterOptions::default());
+                let likelihood = likelihood.map_err(|error| refused(first, error))?;
+                let run = |theta: &Vec<f64>| {
+                    let log_likelihood = likelihood.evaluate(theta)?.log_likelihood;
+                    Ok(Run { log_likelihood, experiments: likelihood.estimate(theta)?, approximation: None })
+                };
+                thetas.iter().map(|theta| run(theta).map_err(|error| refused(theta, error))).collect()
+            }
+            Self::Nonlinear(study) => {
+                let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+                let refused = |refusal: PointRefusal| {
+                    Failure::Input(vec![Diagnostic::resolve(&study.refusal(&refusal), &sources)])
+                };
+                let problem = study.signal_problem(first).map_err(refused)?;
+                let kind = filter_kind(loaded.study.as_ref());
+                let run = |theta: &Vec<f64>| nonlinear_run(loaded, study, &problem, theta, &kind).map_err(refused);
+                thetas.iter().map(run).collect()
+            }
+        }
+    }
+
+    fn estimates(&self, loaded: &Loaded, theta: &[f64]) -> Result<Estimates, Failure> {
+        let study = study_of(loaded)?;
+        let run = self.runs(loaded, &[theta.to_vec()])?.swap_remove(0);
+        let note = run.approximation.as_ref().map(|approximation| {
+            let message = format!("the model is not linear; estimates rest on an approximation ({approximation})");
+            Diagnostic::resolve(&Finding::note("approximation", Span::NONE, message), &study.sources)
+        });
+        Ok(Estimates {
+            model: loaded.flat.model.clone(),
+            log_likelihood: run.log_likelihood,
+            signals: study.signals.iter().map(|signal| signal.name.clone()).collect(),
+            experiments: run.experiments,
+            uncertain: Vec::new(),
+            approximation: run.approximation,
+            diagnostics: note.into_iter().collect(),
+        })
+    }
 }
 
 /// Particles when nobody says how many.
@@ -93,36 +236,24 @@ pub(crate) fn filter_kind(study: Option<&Study>) -> FilterKind {
     }
 }
 
-/// Estimates the signals of a nonlinear model by the filter that the study names, the unscented one if it names none.
-fn estimate_nonlinear(
+/// Estimates of a nonlinear model by a filter.
+fn nonlinear_run(
     loaded: &Loaded,
-    problem: &Problem,
-    theta: Option<&[f64]>,
-    seed: u64,
-) -> Result<Estimates, Failure> {
-    let study = PredictionStudy::new(loaded, problem, seed)?;
-    let start = study.start();
-    let theta = theta.unwrap_or(&start);
-    let asked = loaded.study.as_ref();
-    let sources = asked.map(|study| study.sources.clone()).unwrap_or_default();
-    let kind = filter_kind(asked);
-    let signals: Vec<String> =
-        asked.iter().flat_map(|study| study.signals.iter().map(|signal| signal.name.clone())).collect();
-    let mut log_likelihood = 0.0;
-    let mut experiments = Vec::new();
-    let mut approximation = "";
+    study: &PredictionStudy,
+    problem: &PredictionProblem<'_>,
+    theta: &[f64],
+    kind: &FilterKind,
+) -> Result<Run, PointRefusal> {
+    let n_signals = study_of(loaded).map_or(0, |study| study.signals.len());
+    let mut run = Run { log_likelihood: 0.0, experiments: Vec::new(), approximation: None };
     for (at, experiment) in study.experiments.iter().enumerate() {
-        let found = study
-            .filter(theta, at, &kind, &loaded.watch)
-            .map_err(|refusal| Failure::Input(vec![Diagnostic::resolve(&study.refusal(&refusal), &sources)]))?;
-        log_likelihood += found.log_likelihood;
-        approximation = found.approximation.words();
+        let found = study.filter(problem, theta, at, kind, &loaded.watch)?;
+        run.log_likelihood += found.log_likelihood;
+        run.approximation = Some(found.approximation.words().to_owned());
         let columns = |list: &[f64]| -> Vec<Vec<f64>> {
-            (0..signals.len())
-                .map(|signal| list.iter().skip(signal).step_by(signals.len()).copied().collect())
-                .collect()
+            (0..n_signals).map(|signal| list.iter().skip(signal).step_by(n_signals).copied().collect()).collect()
         };
-        experiments.push(SignalEstimates {
+        run.experiments.push(SignalEstimates {
             times: experiment.grid.samples.clone(),
             filtered: columns(&found.filtered),
             filtered_std: columns(&found.filtered_std),
@@ -130,22 +261,46 @@ fn estimate_nonlinear(
             smoothed_std: columns(&found.smoothed_std),
         });
     }
-    let note = Finding::note(
-        "approximation",
-        Span::NONE,
-        format!("the model is not linear; estimates rest on an approximation ({approximation})"),
-    );
-    Ok(Estimates {
-        model: loaded.flat.model.clone(),
-        log_likelihood,
-        signals,
-        experiments,
-        approximation: Some(approximation.to_owned()),
-        diagnostics: vec![Diagnostic::resolve(&note, &sources)],
-    })
+    Ok(run)
 }
 
 impl Estimates {
+    /// Adds what uncertain parameters mean for the standard deviations (module `spread`).
+    fn widen(&mut self, loaded: &Loaded, estimator: &Estimator, theta: &[f64], spread: Option<&Spread>) {
+        let Some(spread) = spread else { return };
+        let mut refusal = None;
+        let found = spread.points(theta).find_map(|around| match estimator.runs(loaded, &around.points) {
+            Ok(runs) => Some((around, runs)),
+            Err(failure) => {
+                refusal.get_or_insert(failure);
+                None
+            }
+        });
+        let unknowns: Vec<&str> =
+            loaded.study.iter().flat_map(|study| &study.unknown).map(|unknown| unknown.name.as_str()).collect();
+        let names: Vec<String> = spread.positions.iter().map(|&at| unknowns[at].to_owned()).collect();
+        let Some((around, runs)) = found else {
+            let cause = refusal.and_then(|failure| failure.diagnostics().first().map(|it| it.message.clone()));
+            let message = format!(
+                "standard deviations do not include the uncertainty of {}: there are no estimates at values nearby ({})",
+                names.join(", "),
+                cause.unwrap_or_default()
+            );
+            self.diagnostics.push(Diagnostic::new(Level::Warning, "parameter-uncertainty", message));
+            return;
+        };
+        for (at, experiment) in self.experiments.iter_mut().enumerate() {
+            let there = |of: fn(&SignalEstimates) -> (&Vec<Vec<f64>>, &Vec<Vec<f64>>)| -> Vec<_> {
+                runs.iter().map(|run| of(&run.experiments[at])).collect()
+            };
+            let filtered = there(|it| (&it.filtered, &it.filtered_std));
+            widen(&around, &experiment.filtered, &mut experiment.filtered_std, &filtered);
+            let smoothed = there(|it| (&it.smoothed, &it.smoothed_std));
+            widen(&around, &experiment.smoothed, &mut experiment.smoothed_std, &smoothed);
+        }
+        self.uncertain = names;
+    }
+
     /// The keys of the JSON document beside those that every document has.
     #[must_use]
     pub fn to_json(&self) -> Map<String, Value> {
@@ -153,6 +308,7 @@ impl Estimates {
         keys.insert("log_likelihood".into(), json!(self.log_likelihood));
         keys.insert("signals".into(), json!(self.signals));
         keys.insert("n_experiments".into(), json!(self.experiments.len()));
+        keys.insert("uncertain_parameters".into(), json!(self.uncertain));
         keys.insert("approximation".into(), json!(self.approximation));
         keys
     }
@@ -199,6 +355,10 @@ impl Estimates {
             self.model,
             crate::identify::short(self.log_likelihood, 8)
         );
+        if !self.uncertain.is_empty() {
+            let listed = self.uncertain.join(", ");
+            text.push_str(&format!("Standard deviations include the uncertainty of {listed}.\n"));
+        }
         for (at, name) in self.signals.iter().enumerate() {
             let mean = |list: &dyn Fn(&SignalEstimates) -> Vec<f64>| {
                 let all: Vec<f64> = self.experiments.iter().flat_map(list).filter(|x| x.is_finite()).collect();
@@ -215,7 +375,9 @@ impl Estimates {
 
     /// The result as a part of a page.
     pub fn add_to(&self, page: &mut Page) {
-        page.paragraph(self.to_text().lines().next().unwrap_or_default());
+        for line in self.to_text().lines().take(1 + usize::from(!self.uncertain.is_empty())) {
+            page.paragraph(line);
+        }
         for experiment in self.experiments.iter().take(4) {
             for (at, name) in self.signals.iter().enumerate() {
                 let edge = |sign: f64| -> Vec<f64> {
@@ -242,6 +404,21 @@ impl Estimates {
                 };
                 page.figure(&chart, &format!("{name}, estimated from data up to each time and from all data."));
             }
+        }
+    }
+}
+
+/// Standard deviations at a mean of parameters from values and standard deviations at points around it.
+fn widen(
+    around: &SpreadPoints,
+    values: &[Vec<f64>],
+    stds: &mut [Vec<f64>],
+    there: &[(&Vec<Vec<f64>>, &Vec<Vec<f64>>)],
+) {
+    for (signal, (values, stds)) in values.iter().zip(stds).enumerate() {
+        for (sample, (value, std)) in values.iter().zip(stds).enumerate() {
+            let there = there.iter().map(|(values, stds)| (values[signal][sample], stds[signal][sample]));
+            *std = around.std((*value, *std), there);
         }
     }
 }

@@ -27,6 +27,7 @@ use serde_json::{Map, Value, json};
 
 use crate::checkpoint::{Checkpoint, Run};
 use crate::diagnostic::Diagnostic;
+use crate::estimate::spread::Spread;
 use crate::failure::Failure;
 use crate::linear_study::{LinearStudy, SignalsWanted};
 use crate::linearize::LinearModel;
@@ -554,6 +555,15 @@ impl Identification {
         let std = |at: usize| self.covariance[at][at].sqrt();
         let n = self.covariance.len();
         (0..n).map(|i| (0..n).map(|j| self.covariance[i][j] / (std(i) * std(j))).collect()).collect()
+    }
+
+    /// Estimates that the model's motion depends on and that have a covariance.
+    pub(crate) fn spread(&self) -> Option<Spread> {
+        let is_uncertain = |at: &usize| self.parameters[*at].moves_model && self.covariance[*at][*at].is_finite();
+        let positions: Vec<usize> = (0..self.parameters.len()).filter(is_uncertain).collect();
+        let rows: Vec<Vec<f64>> =
+            positions.iter().map(|&i| positions.iter().map(|&j| self.covariance[i][j]).collect()).collect();
+        Spread::new(positions, &rows)
     }
 
     /// Measured values, predictions and residuals over time.

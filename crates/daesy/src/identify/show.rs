@@ -235,6 +235,26 @@ impl Identification {
         text
     }
 
+    /// The regions in which pairs of strongly correlated unknowns lie together, the most correlated first.
+    fn add_regions(&self, page: &mut Page, correlation: &[Vec<f64>]) {
+        const MAX_CHARTS: usize = 4;
+        let n = self.parameters.len();
+        let all = (0..n).flat_map(|i| (0..i).map(move |j| (j, i)));
+        let mut pairs: Vec<(usize, usize)> = all.filter(|&(j, i)| correlation[i][j].abs() > LARGE).collect();
+        pairs.sort_by(|a, b| correlation[b.0][b.1].abs().total_cmp(&correlation[a.0][a.1].abs()));
+        for &(j, i) in pairs.iter().take(MAX_CHARTS) {
+            let (across, up) = (&self.parameters[j], &self.parameters[i]);
+            page.figure(
+                &region_chart(across, up, correlation[i][j]),
+                &format!(
+                    "{} and {} are determined together better than each by itself (correlation {:.3}): where both lie with \
+                     95 % probability.",
+                    across.name, up.name, correlation[i][j]
+                ),
+            );
+        }
+    }
+
     /// The result as a part of a page.
     pub fn add_to(&self, page: &mut Page) {
         for line in self.summary() {
@@ -254,6 +274,7 @@ impl Identification {
             };
             let rows: Vec<Vec<String>> = self.parameters.iter().zip(&correlation).map(row).collect();
             page.table(&head, &rows);
+            self.add_regions(page, &correlation);
         }
         for line in self.judgement() {
             page.paragraph(&line);
@@ -282,6 +303,34 @@ const FAILED: f64 = 0.01;
 
 fn series(name: &str, x: &[f64], y: Vec<f64>, mark: Mark, color: usize) -> Series {
     Series { name: name.to_owned(), x: x.to_vec(), y, mark, color }
+}
+
+/// Correlations above this are shown as pictures.
+const LARGE: f64 = 0.8;
+
+/// The 95 % quantile of chi square with two degrees of freedom.
+const CHI_SQUARE_95: f64 = 5.991_464_547_107_98;
+
+/// The ellipse `mean + sqrt(chi^2) L (cos, sin)` with `L L'` the covariance of a pair.
+fn region_chart(across: &ParameterEstimate, up: &ParameterEstimate, correlation: f64) -> Chart {
+    let reach = CHI_SQUARE_95.sqrt();
+    let rest = (1.0 - correlation * correlation).max(0.0).sqrt();
+    let angles = (0..=120).map(|step| f64::from(step) * std::f64::consts::TAU / 120.0);
+    let (x, y) = angles
+        .map(|angle| {
+            let (sin, cos) = angle.sin_cos();
+            let along = correlation * cos + rest * sin;
+            (across.estimate + reach * across.std_error * cos, up.estimate + reach * up.std_error * along)
+        })
+        .unzip();
+    let ellipse = Series { name: "95 % together".to_owned(), x, y, mark: Mark::Line, color: 0 };
+    Chart {
+        title: format!("{} and {}", across.name, up.name),
+        x_label: across.name.clone(),
+        y_label: up.name.clone(),
+        series: vec![ellipse, series("estimate", &[across.estimate], vec![up.estimate], Mark::Dots, 1)],
+        ..Chart::default()
+    }
 }
 
 fn fit_chart(fit: &Fit) -> Chart {

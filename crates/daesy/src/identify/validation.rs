@@ -13,6 +13,7 @@ use super::pem::{refused, resolve};
 use super::refusal::failure;
 use super::{Fit, Form, Identification, IdentifyOptions, Method, ProgressLine, ml, number};
 use crate::estimate::filter_kind;
+use crate::estimate::spread::Spread;
 use crate::failure::Failure;
 use crate::linear_study::SignalsWanted;
 use crate::load::Loaded;
@@ -100,8 +101,15 @@ pub(super) fn add_to(
     let asked = &study.identify.horizons;
     let horizons = if asked.is_empty() { &BY_DEFAULT[..] } else { &asked[..] };
     let theta: Vec<f64> = found.parameters.iter().map(|parameter| parameter.estimate).collect();
-    let mut question =
-        Question { form, method: found.method, theta: &theta, horizons, seed: options.seed, notes: Vec::new() };
+    let mut question = Question {
+        form,
+        method: found.method,
+        theta: &theta,
+        horizons,
+        spread: found.spread(),
+        seed: options.seed,
+        notes: Vec::new(),
+    };
     if let Some(mut held_out) = loaded.validation() {
         question.notes.extend(leave_out_used(&mut held_out, problem));
         progress("validation");
@@ -142,6 +150,7 @@ struct Question<'q> {
     method: Method,
     theta: &'q [f64],
     horizons: &'q [Horizon],
+    spread: Option<Spread>,
     seed: u64,
     notes: Vec<Finding>,
 }
@@ -172,7 +181,8 @@ impl Question<'_> {
         }
         let refused = |error| failure(loaded, &study, self.theta, &error);
         let likelihood = Likelihood::new(&study, self.theta, FilterOptions::default()).map_err(refused)?;
-        let found = likelihood.ahead(self.theta, self.horizons).map_err(refused)?;
+        let mut found = likelihood.ahead(self.theta, self.horizons).map_err(refused)?;
+        self.widen(&mut found, &|theta| likelihood.ahead(theta, self.horizons).ok());
         let mut fits = Vec::new();
         for (experiment, (data, found)) in study.experiments().iter().zip(&found).enumerate() {
             let record = Record {
@@ -193,47 +203,62 @@ impl Question<'_> {
     fn by_motion(&mut self, loaded: &Loaded, problem: &Problem) -> Result<Vec<(Horizon, Fit)>, Failure> {
         let study = PredictionStudy::new(loaded, problem, self.seed)?;
         let fail = |refusal: PointRefusal| refused(loaded, &study, &refusal);
-        let variances = Parameterization::variances(&study, self.theta).map_err(fail)?;
-        let is_undisturbed = self.method == Method::OutputError || study.disturbances.is_empty();
-        let settings = PredictionSettings { is_undisturbed, ..study.settings.clone() };
-        let ensemble = study.problem(settings, self.theta).map_err(fail)?;
-        let free = free_run(&ensemble, self.theta, &variances, loaded).map_err(fail)?;
+        let is_disturbed = !study.disturbances.is_empty();
         let without = self.no_filter(loaded, problem, &study)?;
-        let by_filter: Vec<Horizon> = match &without {
-            None if !study.disturbances.is_empty() => {
-                self.horizons.iter().copied().filter(|horizon| *horizon != Horizon::Free).collect()
-            }
-            _ => Vec::new(),
+        // Nothing but the start is known of a model without disturbances: every prediction is a free run.
+        let has_filter = is_disturbed && without.is_none();
+        let horizons: Vec<Horizon> = self
+            .horizons
+            .iter()
+            .copied()
+            .filter(|horizon| *horizon == Horizon::Free || has_filter || !is_disturbed)
+            .collect();
+        let is_undisturbed = self.method == Method::OutputError || !is_disturbed;
+        let settings = PredictionSettings { is_undisturbed, ..study.settings.clone() };
+        let motion = Motion {
+            loaded,
+            study: &study,
+            free: study.problem(settings, self.theta).map_err(fail)?,
+            filter: match has_filter && horizons.iter().any(|horizon| *horizon != Horizon::Free) {
+                true => Some(study.problem(study.settings.clone(), self.theta).map_err(fail)?),
+                false => None,
+            },
+            horizons: &horizons,
         };
-        let disturbed = match by_filter.is_empty() {
-            true => None,
-            false => Some(study.problem(study.settings.clone(), self.theta).map_err(fail)?),
-        };
-        let kind = filter_kind(loaded.study.as_ref());
+        let mut found = motion.ahead(self.theta).map_err(fail)?;
+        self.widen(&mut found, &|theta| motion.ahead(theta).ok());
         let mut fits = Vec::new();
-        for (experiment, own) in study.experiments.iter().enumerate() {
-            let filtered = match &disturbed {
-                Some(problem) => {
-                    let request =
-                        FilterRequest { experiment, measured: &own.measured, variances: &variances, smooths: false };
-                    problem.ahead(self.theta, &request, &kind, &by_filter, &loaded.watch).map_err(fail)?
-                }
-                None => Vec::new(),
-            };
+        for (experiment, (own, found)) in study.experiments.iter().zip(&found).enumerate() {
             let record = Record::of(experiment, own);
-            for &horizon in self.horizons {
-                let ahead = match by_filter.iter().position(|known| *known == horizon) {
-                    Some(at) => &filtered[at],
-                    // Nothing but the start is known of a model without disturbances: every prediction is a free run.
-                    None if horizon == Horizon::Free || study.disturbances.is_empty() => &free[experiment],
-                    None => continue,
-                };
+            for (&horizon, ahead) in horizons.iter().zip(found) {
                 let names = study.measured.iter().map(|signal| signal.name.as_str());
                 fits.extend(record.fits(ahead, names).map(|fit| (horizon, fit)));
             }
         }
-        self.notes.extend(without.filter(|_| !study.disturbances.is_empty()));
+        self.notes.extend(without);
         Ok(fits)
+    }
+
+    /// Adds what the uncertainty of the estimates means for predictions, `[experiment][horizon]`, if there are
+    /// predictions at values nearby.
+    fn widen(&self, found: &mut [Vec<Ahead>], ahead: &dyn Fn(&[f64]) -> Option<Vec<Vec<Ahead>>>) {
+        let Some(spread) = &self.spread else { return };
+        let nearby = spread.points(self.theta).find_map(|around| {
+            let others: Option<Vec<_>> = around.points.iter().map(|point| ahead(point)).collect();
+            others.map(|others| (around, others))
+        });
+        let Some((around, others)) = nearby else { return };
+        for (experiment, list) in found.iter_mut().enumerate() {
+            for (horizon, own) in list.iter_mut().enumerate() {
+                for (at, (mean, variance)) in own.means.iter().zip(&mut own.variances).enumerate() {
+                    let there = others.iter().map(|other| {
+                        let other = &other[experiment][horizon];
+                        (other.means[at], other.variances[at].sqrt())
+                    });
+                    *variance = around.std((*mean, variance.sqrt()), there).powi(2);
+                }
+            }
+        }
     }
 
     /// Why there is no filter to look ahead with, if there is none.
@@ -258,6 +283,44 @@ impl Question<'_> {
         let message = format!("there is no filter that predicts a number of samples ahead: {why}");
         let note = Finding::note("horizon", Span::NONE, message);
         Ok(Some(note.with_help("the free run needs neither; give `std`, or a `noise_step` that samples lie on")))
+    }
+}
+
+/// A model with its filter, if it has one, and its ensemble.
+struct Motion<'m> {
+    loaded: &'m Loaded,
+    study: &'m PredictionStudy,
+    free: PredictionProblem<'m>,
+    filter: Option<PredictionProblem<'m>>,
+    horizons: &'m [Horizon],
+}
+
+impl Motion<'_> {
+    /// Predictions at some parameters: `[experiment][horizon]`.
+    fn ahead(&self, theta: &[f64]) -> Result<Vec<Vec<Ahead>>, PointRefusal> {
+        let variances = Parameterization::variances(self.study, theta)?;
+        let free = free_run(&self.free, theta, &variances, self.loaded)?;
+        let by_filter: Vec<Horizon> =
+            self.horizons.iter().copied().filter(|horizon| *horizon != Horizon::Free).collect();
+        let kind = filter_kind(self.loaded.study.as_ref());
+        let mut all = Vec::new();
+        for (experiment, (own, free)) in self.study.experiments.iter().zip(free).enumerate() {
+            let mut filtered = match &self.filter {
+                Some(problem) => {
+                    let measured = &own.measured;
+                    let request = FilterRequest { experiment, measured, variances: &variances, smooths: false };
+                    problem.ahead(theta, &request, &kind, &by_filter, &self.loaded.watch)?
+                }
+                None => Vec::new(),
+            }
+            .into_iter();
+            let of = |horizon: &Horizon| match horizon {
+                Horizon::Samples(_) => filtered.next().unwrap_or_else(|| free.clone()),
+                Horizon::Free => free.clone(),
+            };
+            all.push(self.horizons.iter().map(of).collect());
+        }
+        Ok(all)
     }
 }
 

@@ -9,7 +9,7 @@ use daesy_graph::source::Place;
 use super::{Answer, CostArgs, EstimateArgs, FileArgs, IdentifyArgs, Status, cannot_write, load_file, table_kind};
 use crate::cost::{CostOptions, cost};
 use crate::diagnostic::Diagnostic;
-use crate::estimate::estimate;
+use crate::estimate::{estimate, estimate_identified};
 use crate::failure::Failure;
 use crate::file::write_whole;
 use crate::identify::compare::{self, Compared, Comparison};
@@ -281,14 +281,14 @@ pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
         Ok(begun) => begun,
         Err(answer) => return *answer,
     };
-    let mut theta = None;
+    let mut identified = None;
     if args.identify {
         let options = IdentifyOptions { seed: args.file.common.seed, ..IdentifyOptions::default() };
         let mut line = Line::new(&args.file);
         match identify(&loaded, &options, &mut |text| line.show(text)) {
             Ok(found) => {
                 answer.diagnostics.extend(found.diagnostics.iter().cloned());
-                theta = Some(found.parameters.iter().map(|parameter| parameter.estimate).collect::<Vec<f64>>());
+                identified = Some(found);
             }
             Err(failure) => {
                 drop(line);
@@ -296,7 +296,12 @@ pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
             }
         }
     }
-    let found = match estimate(&loaded, theta.as_deref(), args.file.common.seed) {
+    let seed = args.file.common.seed;
+    let found = match &identified {
+        Some(identified) => estimate_identified(&loaded, identified, seed),
+        None => estimate(&loaded, None, seed),
+    };
+    let found = match found {
         Ok(found) => found,
         Err(failure) => return answer.refused(failure),
     };
@@ -304,8 +309,10 @@ pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
     answer.text = found.to_text();
     answer.diagnostics.extend(loaded.held_inputs());
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
-    let unknowns = loaded.study.iter().flat_map(|study| &study.unknown).map(|unknown| unknown.name.as_str());
-    answer.tell_start(&loaded, &unknowns.zip(theta.into_iter().flatten()).collect::<Vec<_>>());
+    let values: Vec<(&str, f64)> = (identified.iter().flat_map(|found| &found.parameters))
+        .map(|parameter| (parameter.name.as_str(), parameter.estimate))
+        .collect();
+    answer.tell_start(&loaded, &values);
     let mut page = Page::new(&format!("Estimates of {}", found.model));
     found.add_to(&mut page);
     let mut table = found.table();

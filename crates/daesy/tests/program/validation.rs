@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::session::{Session, finding};
+use crate::session::{Session, Table, finding};
 
 /// A lag with a coloured disturbance; `bend` makes it nonlinear without changing what it does.
 const LAG: &str = "model Lag
@@ -209,5 +209,44 @@ fn data_and_horizons_that_mean_nothing_are_refused_in_their_line() {
         let run = session.run(&["identify", "study.toml", "--json"]);
         assert_eq!(run.status, 1, "{to}");
         assert!(finding(&run.json(), code)["line"].as_u64().unwrap() > 1, "{to}");
+    }
+}
+
+/// A signal that only a parameter and a known input determine is as uncertain as the parameter, by the filters of linear
+/// and of nonlinear models.
+#[test]
+fn bands_of_estimates_include_the_uncertainty_of_parameters() {
+    let study = STUDY
+        .replace("[data]", "[estimate]\nsignals = [\"feed\", \"x\"]\n[data]")
+        .replace("horizons = [1, 5, \"free\"]\n", "")
+        .replace("validation = [\"other.csv\"]\n", "");
+    let bent = study.replace("[unknown]", "[parameters]\nbend = 1e-9\n[unknown]");
+    for (model, study) in [(STRAIGHT, study), (LAG, bent)] {
+        let model = model.replace("equation", "  Real feed = b*u;\nequation");
+        let session = Session::with_model(&model).with("data.csv", &data(3, 60)).with("study.toml", &study);
+        let found = identified(&session, &["--save", "saved.toml"]);
+        let b = found["parameters"].as_array().unwrap().iter().find(|it| it["name"] == "b").unwrap().clone();
+        let std_error = b["std_error"].as_f64().unwrap();
+        for arguments in [&["saved.toml"][..], &["study.toml", "--identify"][..]] {
+            let run = session.run(&[&["estimate", "--json", "-o", "out.csv"], arguments].concat());
+            assert_eq!(run.status, 0, "{}", run.stderr);
+            assert_eq!(run.json()["uncertain_parameters"], serde_json::json!(["a", "b"]));
+            let table = Table::parse(&std::fs::read_to_string(session.path("out.csv")).unwrap());
+            let column = |name: &str| table.names.iter().position(|known| known == name).unwrap();
+            for row in &table.rows {
+                let (feed, std) = (row[column("feed")], row[column("feed.smoothed.std")]);
+                let expected = std_error * (feed / b["estimate"].as_f64().unwrap()).abs();
+                assert!((std - expected).abs() < 1e-6 * expected, "{std} {expected}");
+            }
+            // What is measured is known better than the parameters say, and worse than if these were known.
+            let known = std::fs::read_to_string(session.path("saved.toml")).unwrap();
+            let known = known.split("[random.joint]").next().unwrap().to_owned();
+            std::fs::write(session.path("known.toml"), known).unwrap();
+            session.run(&["estimate", "known.toml", "--json", "-o", "known.csv"]);
+            let other = Table::parse(&std::fs::read_to_string(session.path("known.csv")).unwrap());
+            let last = table.rows.len() - 1;
+            let (wide, narrow) = (table.rows[last][column("x.std")], other.rows[last][column("x.std")]);
+            assert!(wide > narrow && wide < 1.2 * narrow, "{wide} {narrow}");
+        }
     }
 }
