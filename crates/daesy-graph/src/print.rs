@@ -312,7 +312,7 @@ fn write_to(out: &mut String, arguments: std::fmt::Arguments<'_>) {
 }
 
 /// Bytes of an expression in messages and reports: a longer text would not be read, and could be endless.
-pub const LONGEST_SHOWN: usize = 10_000;
+pub const LONGEST_SHOWN: usize = 200;
 
 impl FlatDae {
     /// The text of an expression in the model's names, cut off with `...` where it is very long.

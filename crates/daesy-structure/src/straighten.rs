@@ -30,6 +30,7 @@ mod dependency;
 mod generic;
 mod linear;
 mod redundant;
+mod specialize;
 mod watch;
 
 use daesy_graph::finding::Finding;
@@ -49,6 +50,7 @@ use dependency::{Dependency, find_dependencies};
 pub use generic::{GenericVerdict, generic_verdict};
 pub use linear::{Straightened, straighten_linear};
 pub use redundant::{Rewritten, rewrite, special_start};
+pub use specialize::{Specialized, specialize};
 pub use watch::{allowed_residual, watch, watched_equation};
 
 /// Why a model could not be rewritten.

@@ -87,6 +87,8 @@ pub struct Prepared {
     pub data: Option<Arc<Data>>,
     /// What was rewritten because structure misleads.
     pub rewritten: Vec<Finding>,
+    /// Parameters whose values were put into equations because the structure depends on them.
+    pub decisive: Vec<VarId>,
 }
 
 /// Takes a model to a compiled system.
@@ -128,7 +130,14 @@ impl Road<'_> {
         let parameters =
             system.parameter_values(&[]).map_err(|error| vec![parameter_diagnostic(&self.loaded.flat, &error)])?;
         let inputs = self.inputs(&system, &parameters)?;
-        Ok(Prepared { system, parameters, inputs, data: self.data.clone(), rewritten: Vec::new() })
+        Ok(Prepared {
+            system,
+            parameters,
+            inputs,
+            data: self.data.clone(),
+            rewritten: Vec::new(),
+            decisive: Vec::new(),
+        })
     }
 
     fn inputs(&self, system: &CompiledSystem, parameters: &[f64]) -> Result<StudyInputs, Failure> {
@@ -159,7 +168,9 @@ impl Prepared {
         }
         let Ok(system) = compile_with_events(regular) else { return Ok(None) };
         let road = Road { loaded, purpose, data: self.data.clone() };
-        road.with_inputs(system).map(|prepared| Some(Self { rewritten: self.rewritten.clone(), ..prepared }))
+        road.with_inputs(system).map(|prepared| {
+            Some(Self { rewritten: self.rewritten.clone(), decisive: self.decisive.clone(), ..prepared })
+        })
     }
 
     /// Parameters at other values of some of them; those that depend on these follow.
@@ -176,7 +187,28 @@ impl Prepared {
             })
             .collect();
         let values = self.system.parameter_values(&given);
-        Ok(values.map_err(|error| vec![parameter_diagnostic(&self.system.regular().flat, &error)])?)
+        let values = values.map_err(|error| vec![parameter_diagnostic(&self.system.regular().flat, &error)])?;
+        self.check_decisive(&values)?;
+        Ok(values)
+    }
+
+    /// Refuses other values of parameters on which the structure depends.
+    fn check_decisive(&self, values: &[f64]) -> Result<(), Failure> {
+        let regular = self.system.regular();
+        let is_changed = |at: usize| values[at].to_bits() != self.parameters[at].to_bits();
+        let changed = (0..values.len()).find(|&at| is_changed(at) && self.decisive.contains(&regular.parameters[at]));
+        let Some(at) = changed else { return Ok(()) };
+        let variable = &regular.flat.variables[regular.parameters[at].index()];
+        let message = format!(
+            "the structure of the equations depends on the value of `{}`, which was put into them as {}; it cannot become {}",
+            variable.name, self.parameters[at], values[at]
+        );
+        let finding = Finding::error("decisive-parameter", variable.span, message)
+            .with_help(
+                "give the parameter its value in the model, by `[parameters]` or by `--set`, one run for each value",
+            )
+            .with_names([variable.name.as_str()]);
+        Err(vec![Diagnostic::resolve(&finding, &regular.flat.sources)].into())
     }
 
     /// Takes data and inputs from another experiment of the study, counted from 0.

@@ -4,19 +4,21 @@
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::FlatDae;
 use daesy_graph::regular::RegularDae;
+use daesy_graph::{Leaf, Reach, VarId};
 use daesy_integrate::{SimulateOptions, Simulation};
 use daesy_structure::array_verdict::{MAX_UNKNOWNS, analyze_aside, analyze_at};
 use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs};
 use daesy_structure::straighten::{
-    GenericVerdict, Rewritten, allowed_residual, generic_verdict, rewrite, special_start, straighten_linear, watch,
-    watched_equation,
+    GenericVerdict, Rewritten, Specialized, allowed_residual, generic_verdict, rewrite, special_start, specialize,
+    straighten_linear, watch, watched_equation,
 };
 use daesy_structure::verify::is_leading_regular;
+use rustc_hash::FxHashSet;
 
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::load::Loaded;
-use crate::prepare::{Prepared, Relations, Road, start_time};
+use crate::prepare::{NamedPoint, Prepared, Relations, Road, start_time};
 use crate::start_point::start_point;
 use crate::study::QuantityValue;
 
@@ -44,7 +46,17 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
     let prepared = road.compiled(flat);
     let time = start_time(road.loaded, road.data.as_deref());
     let rewritten = match &prepared {
-        Ok(prepared) => rewrite_prepared(road.loaded, prepared, time),
+        Ok(prepared) if is_too_large(road.loaded, prepared) => None,
+        Ok(prepared) => {
+            let start = prepared.start(time).ok().map(|start| prepared.point(time, &start));
+            if start.as_ref().is_some_and(|point| is_leading_regular(prepared.system.regular(), point)) {
+                None
+            } else if let Some(straight) = specialized(road, prepared, time, &watched) {
+                return Ok(straight);
+            } else {
+                rewrite_prepared(road.loaded, prepared, time, start)
+            }
+        }
         Err(_) => rewrite_unbalanced(road.loaded, time),
     };
     let straight = rewritten.and_then(|Rewritten { flat, findings }| {
@@ -57,20 +69,70 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
     }
 }
 
-/// Rewrites a model whose equations and unknowns fit by structure, if numbers at its start say otherwise.
-fn rewrite_prepared(loaded: &Loaded, prepared: &Prepared, time: f64) -> Option<Rewritten> {
+/// Whether a model has too many unknowns to look at its numbers.
+fn is_too_large(loaded: &Loaded, prepared: &Prepared) -> bool {
+    loaded.flat.size().unknowns > MAX_UNKNOWNS + prepared.system.regular().eliminated.len()
+}
+
+/// A model at the values of its parameters that nobody varies, if its structure is right then.
+fn specialized(
+    road: &Road<'_>,
+    prepared: &Prepared,
+    time: f64,
+    watched: &dyn Fn(FlatDae) -> FlatDae,
+) -> Option<Straight> {
     let regular = prepared.system.regular();
-    if loaded.flat.size().unknowns > MAX_UNKNOWNS + regular.eliminated.len() {
+    let is_varied = varied_parameters(road.loaded, &regular.parameters);
+    let values: Vec<(VarId, f64)> = regular
+        .parameters
+        .iter()
+        .zip(&prepared.parameters)
+        .filter(|(var, _)| !is_varied.contains(var))
+        .map(|(&var, &value)| (var, value))
+        .collect();
+    let Specialized { flat, decisive, finding } = specialize(&road.loaded.flat, &values)?;
+    let special = road.compiled(&watched(flat)).ok()?;
+    let start = special.start(time).ok()?;
+    if !is_leading_regular(special.system.regular(), &special.point(time, &start)) {
         return None;
     }
-    let mut starts = vec![start_point(loaded, time)?];
-    if let Ok(start) = prepared.start(time) {
-        let point = prepared.point(time, &start);
-        if is_leading_regular(regular, &point) {
-            return None;
-        }
-        starts.push(starts[0].with_values(regular, &point));
+    Some(Straight { prepared: Prepared { decisive, ..special }, findings: vec![finding] })
+}
+
+/// Parameters that a study varies or a start determines, with those that depend on them.
+fn varied_parameters(loaded: &Loaded, parameters: &[VarId]) -> FxHashSet<VarId> {
+    let mut names: FxHashSet<&str> = FxHashSet::default();
+    if let Some(study) = &loaded.study {
+        names.extend(study.unknown.iter().map(|named| named.name.as_str()));
+        names.extend(study.random.iter().map(|named| named.name.as_str()));
+        names.extend(study.joint.iter().flat_map(|joint| &joint.names).map(|named| named.name.as_str()));
     }
+    let flat = &loaded.flat;
+    let mut varied: FxHashSet<VarId> = FxHashSet::default();
+    let mut reach = Reach::new();
+    // A parameter comes after those it depends on.
+    for &var in parameters {
+        let variable = &flat.variables[var.index()];
+        let is_varied = variable.fixed == Some(false)
+            || names.contains(variable.name.as_str())
+            || variable.binding.is_some_and(|binding| {
+                reach.depends_on(&flat.graph, binding, |leaf| match leaf {
+                    Leaf::Var { var, .. } => varied.contains(&var),
+                    Leaf::Time => false,
+                })
+            });
+        if is_varied {
+            varied.insert(var);
+        }
+    }
+    varied
+}
+
+/// Rewrites a model whose equations and unknowns fit by structure, if numbers at its start say otherwise.
+fn rewrite_prepared(loaded: &Loaded, prepared: &Prepared, time: f64, start: Option<NamedPoint>) -> Option<Rewritten> {
+    let regular = prepared.system.regular();
+    let mut starts = vec![start_point(loaded, time)?];
+    starts.extend(start.map(|point| starts[0].with_values(regular, &point)));
     let is_started = starts.len() > 1;
     let structural = regular.verdict.degrees_of_freedom;
     let at_start = analyze_at(&loaded.flat, Some(regular), &starts, ArrayInputs::Given).ok();

@@ -1,4 +1,4 @@
-//! Definitions put in: fewer states and constraints, the same solutions.
+//! Definitions put in, or values of parameters: fewer states and constraints, the same solutions.
 
 use daesy_structure::{condense, regularize};
 
@@ -42,4 +42,28 @@ fn definitions_do_not_add_up_along_a_ladder() {
     let system = daesy_compile::compile(condensed).unwrap();
     let n_entries = daesy_system::DaeSystem::pattern(&system, daesy_system::Part::ResidualByUnknowns).n_entries();
     assert!(n_entries < 3200, "{n_entries}");
+}
+
+/// With `c = 0` the coefficient of a derivative vanishes, whatever x is.
+const VANISHING: &str = "model V parameter Real c = 1; parameter Real k = 3; Real x; Real y; Real q; equation
+    q = noEvent(if x > 0 then c*sqrt(x) else c/(1 + x*x)); y = q*der(x) + k*x; der(y) = -y; end V;";
+
+fn specialized(values: &[(&str, f64)]) -> Option<Vec<String>> {
+    let flat = daesy_model::flatten_text("v.mo", VANISHING, Some("V")).unwrap();
+    let values: Vec<_> = values.iter().map(|&(name, value)| (flat.find(name).unwrap(), value)).collect();
+    let special = daesy_structure::straighten::specialize(&flat, &values)?;
+    assert!(special.decisive.contains(&flat.find("c").unwrap()));
+    Some((0..3).map(|at| daesy_structure::words::equation_text(&special.flat, at)).collect())
+}
+
+#[test]
+fn products_with_zero_lose_their_unknowns_and_variables_that_are_numbers_are_put_in() {
+    let equations = specialized(&[("c", 0.0), ("k", 3.0)]).unwrap();
+    assert_eq!(equations, ["q = 0", "y = 3*x", "der(y) = -y"]);
+}
+
+#[test]
+fn equations_that_lose_nothing_at_the_values_of_parameters_stay() {
+    assert_eq!(specialized(&[("c", 1.0), ("k", 3.0)]), None);
+    assert_eq!(specialized(&[]), None);
 }

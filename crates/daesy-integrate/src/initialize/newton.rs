@@ -25,6 +25,15 @@ const ROUNDING: f64 = 32.0;
 /// Limited steps that are not counted.
 const MAX_LIMITED_STEPS: usize = 60;
 
+/// Whole steps from a point that is good enough on.
+const MAX_REFINEMENTS: usize = 4;
+
+/// Columns that change by no more than this fraction of their values are as exact as they get.
+const REFINED: f64 = 1e-13;
+
+/// Where residuals stop shrinking a little above the tolerance, steps in sizes of the columns are no longer than this.
+const SHORT: f64 = 1e-5;
+
 /// Rows count as linear along a step if their residuals are as foreseen but for this fraction.
 const LINEAR: f64 = 0.1;
 
@@ -166,8 +175,13 @@ impl<'p, 's> Search<'p, 's> {
                 }
             }
             if is_over || !self.damp(z, &step, size, share, is_active) {
-                if size <= 1e3 * tolerance || self.is_rounding(z, is_active) {
+                let mut is_near = || steps.step(self, z, is_active, &mut step).is_ok() && self.is_short(z, &step);
+                if size > tolerance && size <= 1e3 * tolerance && is_near() {
                     return Ok(Found { iterations: iteration, residual: size });
+                }
+                if size <= tolerance || self.is_rounding(z, is_active) {
+                    let residual = self.refine(z, is_active, &mut steps, size);
+                    return Ok(Found { iterations: iteration, residual });
                 }
                 return Err(inconsistent(problem, time, &self.residual, &self.row_scales));
             }
@@ -175,6 +189,39 @@ impl<'p, 's> Search<'p, 's> {
             iteration += usize::from(share == 1.0);
             last_size = if share < 1.0 { f64::INFINITY } else { size };
         }
+    }
+
+    /// Whether a step leads no farther than to the root of higher order around which Newton's method creeps.
+    fn is_short(&self, z: &[f64], step: &[f64]) -> bool {
+        let is_short = |at: usize| step[at].abs() <= SHORT * z[at].abs().max(self.scales[at]);
+        (0..z.len()).all(is_short)
+    }
+
+    /// Whole steps from a point that is good enough on, as long as they change a column by more than the rounding of its
+    /// own value and residuals do not grow: a capacitance of 1e-12 that is an unknown of nominal value one is not known
+    /// to any digit where all residuals are below a tolerance. Gives the largest residual.
+    fn refine(&mut self, z: &mut Vec<f64>, is_active: &[bool], steps: &mut Steps<'_>, mut size: f64) -> f64 {
+        let mut step = vec![0.0; z.len()];
+        for _ in 0..MAX_REFINEMENTS {
+            if steps.step(self, z, is_active, &mut step).is_err() {
+                break;
+            }
+            if step.iter().zip(&*z).all(|(step, value)| step.abs() <= REFINED * value.abs()) {
+                break;
+            }
+            let trial: Vec<f64> = z.iter().zip(&step).map(|(value, step)| value + step).collect();
+            let mut residual = vec![0.0; self.residual.len()];
+            self.values.residual(&trial, &mut residual);
+            let trial_size = self.size(&residual, is_active);
+            if trial_size > size.max(self.options.tolerance) {
+                break;
+            }
+            *z = trial;
+            self.residual = residual;
+            size = trial_size;
+            self.linearize(z);
+        }
+        size
     }
 
     /// Makes a step shorter that moves columns by more than their sizes, unless the rows follow it as linear ones do at

@@ -288,3 +288,38 @@ fn coefficients_that_vanish_by_their_value() {
         assert_near(last(&misled, name), last(&by_hand, name), 1e-5, name);
     }
 }
+
+/// A junction with a capacitance to the collector of which a share lies outside. At a share of zero, by value, `vx` is
+/// no state, and nothing but the value says so.
+const JUNCTION: &str = "model Junction
+  parameter Real share = 1;
+  parameter Real C = 2e-12;
+  discrete Real n(start = 0, fixed = true);
+  Real vb, vi(start = 0, fixed = true), vx, cx(start = 0), ix, ib, id;
+equation
+  cx = noEvent(if vx < 0.4 then C*(1 - share)/sqrt(1 - vx/0.8) else C*(1 - share)*(1 + vx));
+  vx = vb - 5;
+  ix = cx*der(vx);
+  (sin(1e3*time) - vb)/1000 = ib + ix;
+  ib = (vb - vi)/100;
+  ib = id + 1e-9*der(vi);
+  id = 1e-14*(exp(vi/0.025) - 1);
+  when sample(0.001, 0.001) then
+    n = pre(n) + 1;
+  end when;
+  annotation (experiment(StopTime = 0.002));
+end Junction;
+";
+
+#[test]
+fn a_state_that_the_value_of_a_parameter_makes_none() {
+    let session = Session::with_model(JUNCTION);
+    let run = session.run(&["simulate", "model.mo", "--json"]);
+    let note = finding(&run.json(), "structure-misleads").clone();
+    assert!(note["message"].as_str().unwrap().contains("`ix = cx*der(vx)`"), "{note}");
+    let plain = JUNCTION.replace("  ix = cx*der(vx);", "  ix = 0;");
+    let plain = last(&Session::with_model(&plain), "vi");
+    assert_near(last(&session, "vi"), plain, 1e-7, "vi");
+    let same = session.run(&["simulate", "model.mo", "--set", "share=0.5"]);
+    assert_eq!(same.status, 0, "{}", same.stderr);
+}
