@@ -14,6 +14,7 @@ __all__ = [
     "solve_residual",
     "Failure",
     "Simulator",
+    "Watcher",
     "structure",
     "units",
     "VERSION",
@@ -34,6 +35,12 @@ class Source:
     @staticmethod
     def study(name: str, text: str, folder: str, models: Sequence[tuple[str, str]]) -> Source: ...
     def with_data(self, names: Sequence[str], columns: Sequence[_Array]) -> Source: ...
+
+@final
+class Watcher:
+    def __new__(cls, source: Source, arguments: Sequence[str]) -> Watcher: ...
+    def update(self, sample: str) -> str | None: ...
+    def close(self) -> tuple[int, str, str] | None: ...
 
 class _Answer(TypedDict):
     status: int

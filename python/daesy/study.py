@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union
@@ -703,6 +704,39 @@ class Study(Subject):
         words = _options(seed=seed) + _report(report) + (["--identify"] if identify else [])
         return self._ask(Estimation, "estimate", words, data, set, progress)
 
+    def watch(
+        self,
+        *,
+        step: float | None = None,
+        false_alarm_rate: float | None = None,
+        horizon: float | None = None,
+        set: Values | None = None,
+        seed: int = 0,
+    ) -> Watch:
+        """The filter live: an object whose ``update`` takes one sample after the other.
+
+        Args:
+            step: the usual distance of samples, where neither study nor data say it
+            false_alarm_rate: false alarms of each test per sample
+            horizon: predicts this many seconds beyond each sample
+            set: parameter values and unknowns by name
+
+        >>> model = parse("model Walk input Real w; Real x(start = 0, fixed = true); equation der(x) = w; end Walk;")
+        >>> study = Study(
+        ...     model, disturbances={"w": {"white": 1.0}}, measurements={"x": {"column": "x", "std": 1.0}}, estimate=["x"]
+        ... )
+        >>> with study.watch() as filter:
+        ...     for t, x in [(0.0, 0.0), (1.0, 1.0), (2.0, 0.5)]:
+        ...         seen = filter.update({"t": t, "x": x})
+        >>> seen["t"], [round(value, 4) for value in seen["estimates"]["x"]], seen["alarms"]
+        (2.0, [0.5, 0.7746], [])
+        """
+        options = {"step": step, "false-alarm-rate": false_alarm_rate, "horizon": horizon}
+        words = _options(seed=seed) + [f"--{key}={value!r}" for key, value in options.items() if value is not None]
+        words += [f"--set={name}={float(value)!r}" for name, value in (set or {}).items()]
+        bundle = self._bundle().with_data(self._data)
+        return Watch(_daesy.Watcher(bundle.source(), bundle.words(words)))
+
     def uq(
         self,
         *,
@@ -732,6 +766,55 @@ class Study(Subject):
         """
         words = _options(seed=seed, threads=threads, checkpoint=checkpoint, surrogate=surrogate) + _report(report)
         return self._ask(Uncertainty, "uq", words, data, set, progress, executor=executor)
+
+
+class Watch:
+    """A filter that takes samples as they come; see :meth:`Study.watch`. Close it, or use it in a ``with`` statement."""
+
+    def __init__(self, watcher: _daesy.Watcher) -> None:
+        self._watcher = watcher
+
+    def update(self, sample: Mapping[str, float | str | None]) -> dict[str, Any]:
+        """Takes a sample and gives its estimates, innovations, alarms and findings.
+
+        Args:
+            sample: the time and the columns of the study by name; ``None`` or NaN, or no entry, where a value is missing
+
+        Raises:
+            Error: when the study is at fault; samples that are at fault are told under ``findings``
+        """
+        text = self._watcher.update(json.dumps({name: _json(value) for name, value in sample.items()}))
+        if text is None:
+            self.close()
+            raise UsageError("the filter is closed")
+        told: dict[str, Any] = json.loads(text)
+        return told
+
+    def close(self) -> None:
+        """Ends the filter.
+
+        Raises:
+            Error: when it had ended because the study was at fault
+        """
+        ended = self._watcher.close()
+        if ended is not None and ended[0] != 0:
+            status, document, rendered = ended
+            findings = [Finding.read(entry) for entry in json.loads(document)["findings"]]
+            if [finding for finding in findings if finding.code != "no-samples" and finding.level == "error"]:
+                raise failure(status, findings, [rendered], STUDY)
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _json(value: Any) -> Any:
+    if value is None or isinstance(value, str):
+        return value
+    number = float(value)
+    return None if number != number else number
 
 
 def _options(**options: Any) -> list[str]:

@@ -18,7 +18,8 @@ use crate::descriptor::ParametricModel;
 use crate::error::EstimateError;
 use crate::filter::RunData;
 use crate::likelihood::{Assembled, Likelihood};
-use crate::smooth::{Road, dot, fed, square_factor, times};
+use crate::online::{dot, fed, square_factor, times};
+use crate::smooth::Road;
 
 /// How far ahead a prediction looks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -163,7 +164,7 @@ fn ahead(assembled: &Assembled, data: &RunData<'_>, horizons: &[Horizon]) -> Res
         let seen: Vec<Seen> = (0..m)
             .map(|measurement| Seen {
                 row: (0..n).map(|j| space.measured.state[(measurement, j)]).collect(),
-                fed: fed(&space.measured.inputs, measurement, data.inputs_of(segment), experiment),
+                fed: fed(&space.measured.inputs, measurement, data.inputs_of(segment), experiment.n_inputs),
                 variance: data.variances.map_or(assembled.coefficients.variances[measurement], |table| {
                     table.value[sample * m + measurement]
                 }),

@@ -1,6 +1,7 @@
 //! Disturbance processes, filters and smoothers, likelihoods, prediction-error costs, search and uncertainty.
 #![forbid(unsafe_code)]
 
+pub mod alarm;
 pub mod chi_square;
 pub mod descriptor;
 pub mod discretize;
@@ -13,6 +14,7 @@ mod kernel;
 pub mod likelihood;
 pub mod noise;
 pub mod nonlinear;
+pub mod online;
 pub mod pem;
 pub mod prior;
 pub mod profile;

@@ -154,6 +154,11 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         &self.plan
     }
 
+    /// The length that stands for all that count as the same step.
+    pub(crate) fn length(&self, step: usize) -> f64 {
+        self.lengths[step]
+    }
+
     /// Brings the model to the filter's form at some parameters.
     pub(crate) fn assemble(&self, theta: &[f64], with_derivatives: bool) -> Result<Assembled, EstimateError> {
         let layout = self.model.layout();

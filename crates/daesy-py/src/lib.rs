@@ -5,6 +5,7 @@ mod array;
 mod ask;
 mod interrupt;
 mod linear;
+mod live;
 mod residual;
 mod simulator;
 
@@ -17,6 +18,8 @@ mod _daesy {
     use super::ask::{PySource, ask, demo, evaluate, run_program};
     #[pymodule_export]
     use super::linear::LinearSystem;
+    #[pymodule_export]
+    use super::live::PyWatcher;
     #[pymodule_export]
     use super::residual::solve_residual;
     #[pymodule_export]

@@ -4,6 +4,7 @@ mod encoding;
 mod parquet;
 mod sheet;
 mod stamp;
+mod stream;
 
 use std::path::Path;
 
@@ -15,6 +16,7 @@ use daesy_model::file::{MAX_DATA_BYTES, read_bytes};
 
 pub use encoding::Encoding;
 pub use stamp::Stamp;
+pub use stream::{LineRead, ReadSample, SampleReader};
 
 /// Where the times of the rows come from.
 #[derive(Clone, PartialEq, Debug)]
@@ -65,6 +67,13 @@ pub struct Conversion {
 impl Default for Conversion {
     fn default() -> Self {
         Self { seconds: 1.0, scale: Vec::new(), offset: Vec::new() }
+    }
+}
+
+impl Conversion {
+    /// A time in seconds.
+    fn time(&self, time: f64) -> f64 {
+        if self.seconds == 1e-3 { shifted(time, -3) } else { time * self.seconds }
     }
 }
 
@@ -151,9 +160,7 @@ impl Data {
     /// # Errors
     /// When a column that is to be converted is not there.
     pub fn convert(&mut self, conversion: &Conversion) -> Result<(), Vec<Diagnostic>> {
-        let convert =
-            |time: f64| if conversion.seconds == 1e-3 { shifted(time, -3) } else { time * conversion.seconds };
-        self.times.iter_mut().for_each(|time| *time = convert(*time));
+        self.times.iter_mut().for_each(|time| *time = conversion.time(*time));
         type Change = fn(&mut f64, f64);
         let changes: [(&[(String, f64)], Change); 2] =
             [(&conversion.scale, |value, by| *value *= by), (&conversion.offset, |value, by| *value += by)];

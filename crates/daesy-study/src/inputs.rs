@@ -14,6 +14,7 @@ use crate::study::{Hold, InputSource, Study};
 use daesy_transfer::ImpulseAt;
 
 /// How one input is given.
+#[derive(Clone)]
 enum Signal {
     /// Nothing is said: its start value, constant.
     Constant(f64),
@@ -24,11 +25,14 @@ enum Signal {
 }
 
 /// The inputs of a study over time.
+#[derive(Clone)]
 pub struct StudyInputs {
     graph: Graph,
     parameter_of: Vec<f64>,
     signals: Vec<(usize, u16, Signal)>,
     breaks: Vec<f64>,
+    /// Breaks that are not samples.
+    own_breaks: Vec<f64>,
     impulses: Vec<ImpulseAt>,
 }
 
@@ -123,6 +127,7 @@ impl StudyInputs {
         let mut graph = Graph::default();
         let mut signals = Vec::new();
         let mut breaks = Vec::new();
+        let mut sample_times: Vec<f64> = Vec::new();
         let mut impulses = Vec::new();
         let mut diagnostics = Vec::new();
         for input in &description.inputs {
@@ -165,7 +170,7 @@ impl StudyInputs {
                                 );
                                 diagnostics.push(Diagnostic::error("input-missing-sample", message));
                             }
-                            breaks.extend_from_slice(&times);
+                            sample_times.clone_from(&times);
                             let curvatures =
                                 if *hold == Hold::Cubic { natural_spline(&times, values) } else { Vec::new() };
                             Signal::Samples { times, values: values.to_vec(), hold: *hold, curvatures }
@@ -218,10 +223,31 @@ impl StudyInputs {
         if diagnostics.iter().any(|diagnostic| diagnostic.level == Level::Error) {
             return Err(diagnostics);
         }
-        breaks.retain(|time| time.is_finite());
-        breaks.sort_by(f64::total_cmp);
-        breaks.dedup();
-        Ok(Self { graph, parameter_of, signals, breaks, impulses })
+        let mut inputs = Self { graph, parameter_of, signals, breaks: Vec::new(), own_breaks: breaks, impulses };
+        inputs.collect_breaks(&sample_times);
+        Ok(inputs)
+    }
+
+    /// All breaks, ascending.
+    fn collect_breaks(&mut self, sample_times: &[f64]) {
+        self.breaks.clone_from(&self.own_breaks);
+        self.breaks.extend_from_slice(sample_times);
+        self.breaks.retain(|time| time.is_finite());
+        self.breaks.sort_by(f64::total_cmp);
+        self.breaks.dedup();
+    }
+
+    /// Puts other samples in the place of those of all columns; `values_of` gives those of the input whose values begin
+    /// at a slot.
+    pub fn set_samples(&mut self, sample_times: &[f64], values_of: impl Fn(usize) -> Vec<f64>) {
+        for (slot, _, signal) in &mut self.signals {
+            if let Signal::Samples { times, values, curvatures, .. } = signal {
+                *times = sample_times.to_vec();
+                *values = values_of(*slot);
+                curvatures.clear();
+            }
+        }
+        self.collect_breaks(sample_times);
     }
 
     /// How often an input that is given by an expression can be differentiated before something jumps at a break;

@@ -16,6 +16,7 @@ pub mod inputs;
 pub mod limits;
 mod linear_model;
 pub mod linear_study;
+pub mod live;
 pub mod load;
 pub mod prediction_study;
 pub mod prepare;

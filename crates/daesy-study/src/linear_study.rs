@@ -171,6 +171,32 @@ impl LinearStudy {
         self
     }
 
+    /// The study with a single sample: at a time, under inputs, `value_of` those of the columns by the position of the
+    /// input. Impulses at the start count.
+    #[must_use]
+    pub fn with_first_sample(&self, theta: &[f64], start: f64, time: f64, value_of: &dyn Fn(usize) -> f64) -> Self {
+        let mut timeline = self.timeline.with_samples(f64::NEG_INFINITY, &|at| vec![value_of(at)]);
+        let none = vec![f64::NAN; self.measured.len()];
+        let experiment = timeline.lay_out(&self.symbols, theta, start, &[time], none, 0);
+        Self { experiments: vec![experiment], timeline, ..self.clone() }
+    }
+
+    /// Two samples and what the inputs do between them, impulses at the first one left out; `values_of` gives the
+    /// values of the columns at both by the position of the input.
+    #[must_use]
+    pub fn between_samples(&self, theta: &[f64], times: [f64; 2], values_of: &dyn Fn(usize) -> [f64; 2]) -> Experiment {
+        let mut timeline = self.timeline.with_samples(times[0], &|at| values_of(at).to_vec());
+        let none = vec![f64::NAN; 2 * self.measured.len()];
+        timeline.lay_out(&self.symbols, theta, times[0], &times, none, 0)
+    }
+
+    /// Variances of the measurement errors at a time, where they change with it.
+    #[must_use]
+    pub fn variances_at(&self, theta: &[f64], time: f64) -> Option<Vec<f64>> {
+        let varying = self.varying_variances.as_ref()?;
+        Some(varying.iter().map(|variance| self.symbols.evaluate(variance.value, theta, time)).collect())
+    }
+
     /// Whether disturbances were left out.
     #[must_use]
     pub fn is_noise_free(&self) -> bool {

@@ -91,6 +91,29 @@ impl Problem {
     /// # Errors
     /// Everything that is wrong with unknowns, measurements and data, with places in study, model or data.
     pub fn read(loaded: &Loaded) -> Result<Self, Failure> {
+        Self::with_records(loaded, records)
+    }
+
+    /// Reads the problem of a study for samples that are still to come, with some data in their place: the same names,
+    /// columns and start.
+    ///
+    /// # Errors
+    /// As [`Problem::read`].
+    pub fn for_stream(loaded: &Loaded, stand_in: &Data) -> Result<Self, Failure> {
+        Self::with_records(loaded, |loaded, study, measured| {
+            let in_study = |findings: Vec<Finding>| -> Vec<Diagnostic> {
+                findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)).collect()
+            };
+            let values = values(stand_in, measured).map_err(in_study)?;
+            let start = start_time(loaded, Some(stand_in));
+            Ok(vec![Record { data: stand_in.clone(), start, measured: values, first_counted: 0 }])
+        })
+    }
+
+    fn with_records(
+        loaded: &Loaded,
+        records: impl FnOnce(&Loaded, &Study, &[MeasuredSignal]) -> Result<Vec<Record>, Failure>,
+    ) -> Result<Self, Failure> {
         let study = study_of(loaded)?;
         let resolve = |findings: Vec<Finding>| -> Failure {
             Failure::Input(findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)).collect())

@@ -402,6 +402,15 @@ pub struct UqOptions {
     pub variables: Option<Vec<Named<()>>>,
 }
 
+/// `[watch]`
+#[derive(Clone, Debug, Default)]
+pub struct WatchOptions {
+    /// The usual distance of samples.
+    pub step: Option<f64>,
+    /// False alarms of each test per sample.
+    pub false_alarm_rate: Option<f64>,
+}
+
 /// Where the equations come from.
 #[derive(Clone, Debug)]
 pub enum StudyModel {
@@ -446,6 +455,8 @@ pub struct Study {
     pub identify: IdentifyOptions,
     /// Uncertainty.
     pub uq: UqOptions,
+    /// The filter live.
+    pub watch: WatchOptions,
     /// What a page shows, in this order; what matters when left out.
     pub report_signals: Option<Vec<Named<()>>>,
     /// The study's own text.

@@ -125,7 +125,7 @@ pub struct Checkpoint {
     run: Run,
     entries: Vec<Entry>,
     places: FxHashMap<String, usize>,
-    n_written: usize,
+    is_written: bool,
     written_at: Instant,
     pause: Duration,
 }
@@ -143,7 +143,7 @@ impl Checkpoint {
             run,
             entries: Vec::new(),
             places: FxHashMap::default(),
-            n_written: 0,
+            is_written: true,
             written_at: Instant::now(),
             pause: PAUSE,
         }
@@ -159,7 +159,7 @@ impl Checkpoint {
             Ok(text) if text.is_empty() => {}
             Ok(text) => {
                 opened.read(&text)?;
-                opened.n_written = opened.entries.len();
+                opened.is_written = true;
                 return Ok(opened);
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -226,6 +226,7 @@ impl Checkpoint {
     }
 
     fn insert(&mut self, entry: Entry) {
+        self.is_written = false;
         match self.places.get(&entry.key) {
             Some(&at) => self.entries[at] = entry,
             None => {
@@ -264,7 +265,7 @@ impl Checkpoint {
     /// # Errors
     /// When the file cannot be written.
     pub fn save(&mut self) -> Result<(), Diagnostic> {
-        if self.n_written == self.entries.len() { Ok(()) } else { self.write() }
+        if self.is_written { Ok(()) } else { self.write() }
     }
 
     fn write(&mut self) -> Result<(), Diagnostic> {
@@ -279,7 +280,7 @@ impl Checkpoint {
             Ok(())
         });
         written.map_err(|error| self.wrong(1, format!("cannot be written: {error}")))?;
-        self.n_written = self.entries.len();
+        self.is_written = true;
         self.written_at = Instant::now();
         self.pause = PAUSE.max(10 * begun.elapsed());
         Ok(())
@@ -316,6 +317,18 @@ mod tests {
         assert!(read.len() == 3 && read.iter().zip(values).all(|(read, value)| read.to_bits() == value.to_bits()));
         assert_eq!(again.get(&key("cost", &[1.0, 3.0])), Some(&[][..]));
         assert!(Checkpoint::open(&path, Run(8)).unwrap_err().message.contains("another command"));
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_result_that_takes_the_place_of_another_is_in_the_file_at_the_end() {
+        let path = file("replaced");
+        let mut first = Checkpoint::open(&path, Run(7)).unwrap();
+        first.put("state", &[1.0]).unwrap();
+        first.save().unwrap();
+        first.put("state", &[2.0]).unwrap();
+        first.save().unwrap();
+        assert_eq!(Checkpoint::open(&path, Run(7)).unwrap().get("state"), Some(&[2.0][..]));
         std::fs::remove_file(&path).unwrap();
     }
 

@@ -23,6 +23,7 @@ use crate::report::Page;
 use crate::report::chart::{Chart, Mark, Series};
 use crate::study::{JointRandom, Named, Study, UnknownParameter};
 use crate::table::Table;
+use crate::watch::Prediction;
 use spread::{Spread, SpreadPoints};
 
 /// Estimated signals.
@@ -38,6 +39,8 @@ pub struct Estimates {
     pub experiments: Vec<SignalEstimates>,
     /// Parameters whose uncertainty is part of the standard deviations.
     pub uncertain: Vec<String>,
+    /// By experiment, the first row that is a prediction; empty where there are none.
+    pub predicted_from: Vec<usize>,
     /// What the estimates rest on where the model is not linear.
     pub approximation: Option<String>,
     /// What is to be told about it.
@@ -215,6 +218,7 @@ impl Estimator {
             signals: study.signals.iter().map(|signal| signal.name.clone()).collect(),
             experiments: run.experiments,
             uncertain: Vec::new(),
+            predicted_from: Vec::new(),
             approximation: run.approximation,
             diagnostics: note.into_iter().collect(),
         })
@@ -301,6 +305,23 @@ impl Estimates {
         self.uncertain = names;
     }
 
+    /// Adds what is predicted beyond the records, one prediction for each. No data speak of that time, so that the
+    /// smoothed values are the predicted ones.
+    pub fn extend(&mut self, ahead: Vec<Prediction>) {
+        self.predicted_from = self.experiments.iter().map(|experiment| experiment.times.len()).collect();
+        for (experiment, Prediction { times, estimates }) in self.experiments.iter_mut().zip(ahead) {
+            experiment.times.extend(times);
+            for row in estimates {
+                for (signal, found) in row.iter().enumerate() {
+                    experiment.filtered[signal].push(found.mean);
+                    experiment.filtered_std[signal].push(found.std);
+                    experiment.smoothed[signal].push(found.mean);
+                    experiment.smoothed_std[signal].push(found.std);
+                }
+            }
+        }
+    }
+
     /// The keys of the JSON document beside those that every document has.
     #[must_use]
     pub fn to_json(&self) -> Map<String, Value> {
@@ -310,6 +331,9 @@ impl Estimates {
         keys.insert("n_experiments".into(), json!(self.experiments.len()));
         keys.insert("uncertain_parameters".into(), json!(self.uncertain));
         keys.insert("approximation".into(), json!(self.approximation));
+        if !self.predicted_from.is_empty() {
+            keys.insert("predicted_from".into(), json!(self.predicted_from));
+        }
         keys
     }
 

@@ -44,6 +44,7 @@ pub mod simulate;
 pub mod start_report;
 pub mod table;
 pub mod uq;
+pub mod watch;
 
 pub use model::Model;
 
@@ -52,8 +53,8 @@ pub use daesy_integrate::residual;
 pub use daesy_pencil as pencil;
 pub use daesy_structure::{linear_verdict, linearize};
 pub use daesy_study::{
-    data, diagnostic, distribute, expression, failure, inputs, linear_study, load, prediction_study, prepare, problem,
-    source, start_point, stochastic, structure_map, study,
+    data, diagnostic, distribute, expression, failure, inputs, linear_study, live, load, prediction_study, prepare,
+    problem, source, start_point, stochastic, structure_map, study,
 };
 pub use daesy_system::{Progress, Watch};
 pub use daesy_transfer as transfer;

@@ -4,6 +4,7 @@ mod edge;
 mod estimation;
 mod first_steps;
 mod linearizing;
+mod live;
 mod simulating;
 
 pub use simulating::simulation_page;
@@ -13,6 +14,7 @@ use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use daesy_estimate::alarm::RATES;
 use daesy_fmu::description::{Kinds, Version};
 use daesy_graph::VarId;
 use daesy_graph::finding::Level;
@@ -85,6 +87,9 @@ enum Verb {
     Cost(CostArgs),
     /// Unmeasured signals from data: filter and smoother, with standard deviations
     Estimate(EstimateArgs),
+    /// The filter live: samples on standard input, estimates and alarms out, line by line
+    #[command(mut_arg("output", |arg| arg.hide(true)), mut_arg("report", |arg| arg.hide(true)))]
+    Watch(WatchArgs),
     /// Moments, quantiles and Sobol indices under random parameters
     Uq(UqArgs),
     /// What is in this model: parameters, inputs, outputs and variables, with value, unit, bounds and description
@@ -297,6 +302,36 @@ struct EstimateArgs {
     /// Identifies the unknowns first, instead of taking their start values
     #[arg(long)]
     identify: bool,
+    /// Predicts this many seconds beyond each record, with standard deviations
+    #[arg(long, value_name = "SECONDS", value_parser = parse_positive)]
+    horizon: Option<f64>,
+    /// Known inputs of that time: a table of times and columns; held as they are at the end when left out
+    #[arg(long, value_name = "FILE", requires = "horizon")]
+    future: Option<PathBuf>,
+}
+
+#[derive(Args, Clone)]
+struct WatchArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// Reads samples from a file that grows, until stopped, instead of standard input
+    #[arg(long, value_name = "FILE")]
+    follow: Option<PathBuf>,
+    /// Keeps where the filter is; the same command goes on there
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// False alarms of each test per sample; what the study says, or 1e-4
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    false_alarm_rate: Option<f64>,
+    /// Predicts this many seconds beyond each sample, with standard deviations
+    #[arg(long, value_name = "SECONDS", value_parser = parse_positive)]
+    horizon: Option<f64>,
+    /// Known inputs of that time: a table of times and columns; held as they are when left out
+    #[arg(long, value_name = "FILE", requires = "horizon")]
+    future: Option<PathBuf>,
+    /// The usual distance of samples in seconds; what study or data say when left out
+    #[arg(long, value_name = "SECONDS", value_parser = parse_positive)]
+    step: Option<f64>,
 }
 
 #[derive(Args, Clone)]
@@ -366,6 +401,14 @@ struct DemoArgs {
 fn parse_positive(text: &str) -> Result<f64, String> {
     let value: Option<f64> = text.trim().parse().ok();
     value.filter(|value| value.is_finite() && *value > 0.0).ok_or_else(|| "not a number above zero".to_owned())
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate = parse_positive(text)?;
+    if RATES.contains(&rate) {
+        return Ok(rate);
+    }
+    Err(format!("false alarms per sample lie between {} and {}", RATES.start(), RATES.end()))
 }
 
 fn parse_threads(text: &str) -> Result<usize, String> {
@@ -458,6 +501,23 @@ pub fn ask_with(
     }
 }
 
+/// Watches a stream in this process, as `daesy watch FILE ARGUMENTS..` does: `lines` gives its lines, `tell` takes the
+/// object of each sample and says whether to go on. The answer comes when the stream ends.
+#[must_use]
+pub fn watch_stream(
+    source: Source,
+    arguments: &[String],
+    watch: &Watch,
+    lines: &mut dyn Iterator<Item = std::io::Result<String>>,
+    tell: &mut dyn FnMut(&Value) -> bool,
+) -> Answer {
+    match parse("watch", source, arguments, watch, None) {
+        Ok(Verb::Watch(args)) => edge::guard("watch", || live::watch_lines(&args, "the stream", lines, tell)),
+        Ok(other) => other.answer(),
+        Err(wrong) => *wrong,
+    }
+}
+
 /// One share of the evaluations behind a question: for each point the numbers that its evaluation gives.
 ///
 /// # Errors
@@ -528,6 +588,10 @@ impl Verb {
             Self::Identify(args) => estimation::identify_verb(&args).about(&args.file),
             Self::Cost(args) => estimation::cost_verb(&args).about(&args.file),
             Self::Estimate(args) => estimation::estimate_verb(&args).about(&args.file),
+            Self::Watch(args) => {
+                let refused = refuse_output(&args.file, "watch").or_else(|| refuse_report(&args.file, "watch"));
+                refused.unwrap_or_else(|| live::watch_verb(&args).about(&args.file))
+            }
             Self::Uq(args) => uq_verb(&args).about(&args.file),
             Self::Flatten(args) => {
                 let refused = refuse_output(&args, "flatten").or_else(|| refuse_report(&args, "flatten"));
@@ -558,6 +622,7 @@ impl Verb {
             Self::Identify(_) => "identify",
             Self::Cost(_) => "cost",
             Self::Estimate(_) => "estimate",
+            Self::Watch(_) => "watch",
             Self::Uq(_) => "uq",
             Self::Flatten(_) => "flatten",
             Self::Export(_) => "export",
@@ -579,6 +644,7 @@ impl Verb {
             Self::Identify(args) => Some(&mut args.file),
             Self::Cost(args) => Some(&mut args.file),
             Self::Estimate(args) => Some(&mut args.file),
+            Self::Watch(args) => Some(&mut args.file),
             Self::Uq(args) => Some(&mut args.file),
             Self::Export(args) => Some(&mut args.file),
             Self::Describe(args) => Some(args),
@@ -595,6 +661,7 @@ impl Verb {
             Self::Identify(args) => args.file.common.clone(),
             Self::Cost(args) => args.file.common.clone(),
             Self::Estimate(args) => args.file.common.clone(),
+            Self::Watch(args) => args.file.common.clone(),
             Self::Uq(args) => args.file.common.clone(),
             Self::Export(args) => args.file.common.clone(),
             Self::Describe(args) => args.common.clone(),
@@ -672,10 +739,15 @@ impl Answer {
             }
         }
         drop(stderr);
-        if common.json {
+        if common.json && self.has_document() {
             return self.write_json();
         }
         edge::print(&visible(&self.text), self.status)
+    }
+
+    /// A stream that was followed to its end has a document for every sample, and none for the whole.
+    fn has_document(&self) -> bool {
+        self.command.as_deref() != Some("watch") || self.status != Status::Done
     }
 
     /// The one JSON document of a run. Numbers that are not finite are `null`.

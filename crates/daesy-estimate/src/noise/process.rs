@@ -162,6 +162,11 @@ impl DiscreteProcess {
         self.channels.iter().map(|channel| channel.order).sum()
     }
 
+    /// Number of components of each channel.
+    pub fn orders(&self) -> impl Iterator<Item = usize> + '_ {
+        self.channels.iter().map(|channel| channel.order)
+    }
+
     /// The weights of all components in an output row.
     #[must_use]
     pub fn weights(&self, output: usize) -> Vec<f64> {

@@ -17,7 +17,9 @@ use daesy_system::{Direction, StepProgram};
 
 use crate::noise::DiscreteProcess;
 
-pub use moments::{MomentOptions, Spread, ahead_by_moments, filter_by_moments};
+pub use moments::{
+    Carried, Crossed, MomentOptions, Moments, Spread, ahead_by_moments, cross_to_sample, filter_by_moments,
+};
 pub use particle::{ParticleOptions, filter_by_particles};
 
 /// Which approximation a result rests on.

@@ -17,6 +17,7 @@ use faer::linalg::solvers::SelfAdjointEigen;
 use super::given::GivenNoise;
 use super::{Approximation, FilterProblem, StateEstimates};
 use crate::horizon::{Ahead, Beliefs, Horizon};
+use crate::online::Innovation;
 
 /// How moments pass through the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,9 +43,11 @@ pub struct MomentOptions {
 
 /// A mean and a covariance.
 #[derive(Clone, Debug)]
-struct Moments {
-    mean: Vec<f64>,
-    covariance: Mat<f64>,
+pub struct Moments {
+    /// The mean.
+    pub mean: Vec<f64>,
+    /// The covariance.
+    pub covariance: Mat<f64>,
 }
 
 /// One interval, for the way back.
@@ -167,6 +170,8 @@ impl Passage<'_, '_> {
     /// Moments one interval later.
     fn predict(&mut self, from: &Moments, interval: usize) -> (Moments, Mat<f64>) {
         let points = self.points(from);
+        // What follows depends on the moments here alone, as where samples come one by one.
+        self.walk.forget_pace(interval);
         self.place(&points, interval);
         self.walk.cross(interval, &mut self.noise);
         let n_components = self.n - self.n_states;
@@ -391,6 +396,93 @@ fn run(problem: &FilterProblem<'_>, options: &MomentOptions, passage: &mut Passa
         }
     }
     estimates
+}
+
+/// What a filter carries from one sample to the next.
+#[derive(Clone, Debug)]
+pub struct Carried {
+    /// Mean and covariance of states and components of disturbances.
+    pub moments: Moments,
+    /// What the lanes carry: states, and where the search for unknowns begins.
+    pub lanes: Vec<f64>,
+}
+
+/// A filter after one sample.
+#[derive(Clone, Debug)]
+pub struct Crossed {
+    /// What is carried on.
+    pub carried: Carried,
+    /// What the sample said, output by output.
+    pub innovations: Vec<Innovation>,
+    /// Means of all observed quantities.
+    pub mean: Vec<f64>,
+    /// Their standard deviations.
+    pub std: Vec<f64>,
+    /// Whether every point that stands for the distribution was followed to the sample.
+    pub is_whole: bool,
+}
+
+/// Goes to the only sample of a problem, from what was carried to the beginning of its grid, or from its start if
+/// nothing was, and takes the measurements there. The same steps as those of [`filter_by_moments`] between two samples.
+#[must_use]
+pub fn cross_to_sample(
+    problem: &FilterProblem<'_>,
+    spread: Spread,
+    from: Option<&Carried>,
+    measured: &[f64],
+) -> Crossed {
+    with_passage(problem, spread, |passage| {
+        let options = MomentOptions { spread, smooths: false, start_covariance: None, watch: Watch::default() };
+        let mut now = match from {
+            Some(carried) => {
+                passage.walk.set_carried(&carried.lanes);
+                carried.moments.clone()
+            }
+            None => passage.start(&options),
+        };
+        let n_intervals = problem.grid.n_intervals();
+        for interval in 0..n_intervals {
+            now = passage.predict(&now, interval).0;
+        }
+        let present: Vec<usize> = (0..measured.len()).filter(|&output| measured[output].is_finite()).collect();
+        let mut innovations = vec![Innovation::MISSING; measured.len()];
+        if !present.is_empty() {
+            let Correction { covariance, errors, .. } = passage.correct(&mut now, n_intervals, measured, &present);
+            let normalized = whitened(&covariance, &errors);
+            for (i, &output) in present.iter().enumerate() {
+                innovations[output] = Innovation { value: errors[(i, 0)], normalized: normalized[i] };
+            }
+        }
+        let (observed, _) = passage.observe(&now, n_intervals);
+        let std = (0..observed.mean.len()).map(|at| observed.covariance[(at, at)].max(0.0).sqrt()).collect();
+        let is_whole =
+            passage.walk.is_alive().iter().all(|is_alive| *is_alive) && now.mean.iter().all(|value| value.is_finite());
+        let carried = Carried { moments: now, lanes: passage.walk.carried() };
+        Crossed { carried, innovations, mean: observed.mean, std, is_whole }
+    })
+}
+
+/// `L^-1 e` with `covariance = L L^T`: each error less what those before it say about it, over its standard deviation;
+/// NaN where that is zero.
+fn whitened(covariance: &Mat<f64>, errors: &Mat<f64>) -> Vec<f64> {
+    let m = errors.nrows();
+    let mut factor = Mat::<f64>::zeros(m, m);
+    let mut white = vec![f64::NAN; m];
+    for i in 0..m {
+        let mut error = errors[(i, 0)];
+        for j in 0..=i {
+            let known: f64 = (0..j).map(|k| factor[(i, k)] * factor[(j, k)]).sum();
+            let left = covariance[(i, j)] - known;
+            if j < i {
+                factor[(i, j)] = if factor[(j, j)] > 0.0 { left / factor[(j, j)] } else { 0.0 };
+                error -= if factor[(j, j)] > 0.0 { factor[(i, j)] * white[j] } else { 0.0 };
+            } else if left > 1e-14 * covariance[(i, i)] {
+                factor[(i, i)] = left.sqrt();
+                white[i] = error / factor[(i, i)];
+            }
+        }
+    }
+    white
 }
 
 fn log_determinant(matrix: &Mat<f64>) -> f64 {

@@ -113,7 +113,7 @@ impl PredictionProblem<'_> {
 
     /// The method with derivatives by all states and components of the disturbances, made when first needed; the point
     /// gets the tangents that go with it.
-    fn extended_machine(&self, prepared: &mut Prepared) -> Result<&Machine, PointRefusal> {
+    pub(super) fn extended_machine(&self, prepared: &mut Prepared) -> Result<&Machine, PointRefusal> {
         let n_states = self.plain()?.program.layout().states.len();
         let n_components = prepared.process.n_components();
         let n = n_states + n_components;

@@ -10,16 +10,18 @@
 //! over the N sample times used, missing values left out. All theta see the same random numbers, so that J is smooth,
 //! its gradient exact, and its minimum found by Gauss-Newton steps ([`objective`]). Without disturbances this is the
 //! output-error method. The same problem can be filtered ([`filtering`]), which gives a likelihood under the filter's
-//! approximation ([`likelihood`]).
+//! approximation ([`likelihood`]), or sample by sample as they come ([`live`]).
 
 pub mod filtering;
 pub mod likelihood;
+pub mod live;
 pub mod objective;
 pub mod problem;
 pub mod uncertainty;
 
 pub use filtering::{FilterKind, FilterRequest};
 pub use likelihood::{FilterExpansion, FilterLikelihood};
+pub use live::{LiveFilter, LiveState};
 pub use objective::{GrowingSearch, GrownSearch, PredictionObjective, SearchTrace};
 pub use problem::{
     MeasuredExperiment, ParameterPoint, Parameterization, PointRefusal, Prediction, PredictionProblem,

@@ -164,6 +164,13 @@ pub struct PredictionProblem<'a> {
     starts_depend_on_lanes: bool,
 }
 
+/// When and under which inputs an experiment starts, and its number for what is random.
+pub(super) struct StartPlace<'a> {
+    pub(super) experiment: usize,
+    pub(super) time: f64,
+    pub(super) inputs: &'a (dyn Inputs + Sync),
+}
+
 /// A point with everything that an ensemble needs.
 pub(super) struct Prepared {
     pub(super) point: EnsemblePoint,
@@ -322,38 +329,10 @@ impl<'a> PredictionProblem<'a> {
         let filters = if self.slots.is_empty() { Vec::new() } else { filters };
         let step = self.experiments[0].grid.step;
         let process = Arc::new(DiscreteProcess::new(&filters, step, self.settings.interpolation.depth())?);
-        let n_inputs = self.system.description().n_inputs;
-        let n_directions = tangents.len();
         let mut starts = Vec::with_capacity(self.experiments.len());
         for (at, experiment) in self.experiments.iter().enumerate() {
-            let time = experiment.grid.start;
-            let mut inputs = vec![0.0; n_inputs];
-            experiment.inputs.fill(time, true, &mut inputs);
-            for &slot in &self.slots {
-                inputs[slot] = 0.0;
-            }
-            if !self.starts_depend_on_lanes {
-                let start = start_of(self.system, time, &parameters, &inputs, &tangents, &[])?;
-                starts.push(EnsembleStart { lanes: vec![start] });
-                continue;
-            }
-            let noise = self.noise(vec![process.clone()]);
-            let first_values = first_values(noise.as_ref(), at, n_realizations, n_directions, self.slots.len());
-            let lanes = first_values
-                .par_iter()
-                .map(|values| {
-                    let mut inputs = inputs.clone();
-                    let mut input_tangents = vec![vec![0.0; n_inputs]; n_directions];
-                    for (signal, &slot) in self.slots.iter().enumerate() {
-                        inputs[slot] = values[signal];
-                        for (direction, tangent) in input_tangents.iter_mut().enumerate() {
-                            tangent[slot] = values[(1 + direction) * self.slots.len() + signal];
-                        }
-                    }
-                    start_of(self.system, time, &parameters, &inputs, &tangents, &input_tangents)
-                })
-                .collect::<Result<Vec<_>, IntegrateError>>()?;
-            starts.push(EnsembleStart { lanes });
+            let from = StartPlace { experiment: at, time: experiment.grid.start, inputs: experiment.inputs };
+            starts.push(self.start_at(&from, &parameters, &tangents, &process, n_realizations)?);
         }
         if !self.system.description().free_parameters.is_empty() {
             (parameters, tangents) = self.parameters_of_starts(&starts)?;
@@ -361,9 +340,52 @@ impl<'a> PredictionProblem<'a> {
         Ok(Prepared { point: EnsemblePoint { parameters, tangents, starts }, process })
     }
 
+    /// The start of an experiment, in every realization where disturbances take part in it.
+    pub(super) fn start_at(
+        &self,
+        from: &StartPlace<'_>,
+        parameters: &[f64],
+        tangents: &[Vec<f64>],
+        process: &Arc<DiscreteProcess>,
+        n_realizations: usize,
+    ) -> Result<EnsembleStart, PointRefusal> {
+        let n_inputs = self.system.description().n_inputs;
+        let n_directions = tangents.len();
+        let mut inputs = vec![0.0; n_inputs];
+        from.inputs.fill(from.time, true, &mut inputs);
+        for &slot in &self.slots {
+            inputs[slot] = 0.0;
+        }
+        if !self.starts_depend_on_lanes {
+            let start = start_of(self.system, from.time, parameters, &inputs, tangents, &[])?;
+            return Ok(EnsembleStart { lanes: vec![start] });
+        }
+        let noise = self.noise(vec![process.clone()]);
+        let first_values =
+            first_values(noise.as_ref(), from.experiment, n_realizations, n_directions, self.slots.len());
+        let lanes = first_values
+            .par_iter()
+            .map(|values| {
+                let mut inputs = inputs.clone();
+                let mut input_tangents = vec![vec![0.0; n_inputs]; n_directions];
+                for (signal, &slot) in self.slots.iter().enumerate() {
+                    inputs[slot] = values[signal];
+                    for (direction, tangent) in input_tangents.iter_mut().enumerate() {
+                        tangent[slot] = values[(1 + direction) * self.slots.len() + signal];
+                    }
+                }
+                start_of(self.system, from.time, parameters, &inputs, tangents, &input_tangents)
+            })
+            .collect::<Result<Vec<_>, IntegrateError>>()?;
+        Ok(EnsembleStart { lanes })
+    }
+
     /// Parameters with their tangents where starts determine some of them: one value each for all realizations of all
     /// experiments.
-    fn parameters_of_starts(&self, starts: &[EnsembleStart]) -> Result<(Vec<f64>, Vec<Vec<f64>>), PointRefusal> {
+    pub(super) fn parameters_of_starts(
+        &self,
+        starts: &[EnsembleStart],
+    ) -> Result<(Vec<f64>, Vec<Vec<f64>>), PointRefusal> {
         let mut all = starts.iter().flat_map(|start| &start.lanes);
         let Some(first) = all.next() else {
             return Err(PointRefusal::NotFinite { what: "the start of no experiment".to_owned() });

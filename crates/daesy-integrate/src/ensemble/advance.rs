@@ -2,7 +2,7 @@
 
 use daesy_system::{LaneSteps, StepLayout};
 
-use super::signals::Stops;
+use super::signals::{Stops, at_break};
 use super::{
     DisturbanceRow, Ensemble, EnsemblePoint, Experiment, LaneDisturbances, LaneFailure, LaneFailureReason, OutputSums,
     Wanted,
@@ -92,6 +92,8 @@ pub(super) struct Block<'e> {
     /// Intervals are taken in 2^level steps.
     level: u32,
     n_easy: u32,
+    /// The interval from which on sizes of states are looked at every [`SCALE_INTERVALS`] intervals.
+    scales_from: usize,
     prepared: f64,
     /// By how much the estimate may be larger than what is allowed.
     leeway: f64,
@@ -155,6 +157,7 @@ impl<'e> Block<'e> {
             is_disturbed: (0..layout.n_inputs).map(|slot| slots.contains(&slot)).collect(),
             level: 0,
             n_easy: 0,
+            scales_from: 0,
             prepared: f64::NAN,
             leeway: leeway(layout, ensemble.options.rtol),
             scales: vec![0.0; layout.states.len()],
@@ -347,7 +350,7 @@ impl<'e> Block<'e> {
                 return;
             }
             disturbances.advance(interval);
-            if interval % SCALE_INTERVALS == 0 {
+            if (interval - self.scales_from).is_multiple_of(SCALE_INTERVALS) {
                 self.update_scales(interval);
             }
             if let Pace::Kept(schedule) = self.pace {
@@ -461,6 +464,7 @@ impl<'e> Block<'e> {
             } else if layout.n_inputs > self.rows.len() || layout.n_directions > 0 {
                 let time = grid.point(interval) + fraction * grid.step;
                 let time = if is_end && to == 1.0 { grid.point(interval + 1) } else { time };
+                let time = at_break(self.experiment.inputs, time, grid.step);
                 self.experiment.inputs.fill(time, !is_end, &mut self.inputs);
             }
             self.fill_signals(node, fraction, disturbances);
@@ -549,11 +553,20 @@ impl<'e> Block<'e> {
 
     /// Completes changed states at a grid point.
     pub(super) fn restart(&mut self, point: usize, fraction: f64, disturbances: &mut dyn LaneDisturbances) {
-        let time = self.experiment.grid.point(point) + self.late * self.experiment.grid.step;
+        let grid = self.experiment.grid;
+        let time = at_break(self.experiment.inputs, grid.point(point), grid.step) + self.late * grid.step;
         self.experiment.inputs.fill(time, true, &mut self.inputs);
         let node = self.layout.nodes.len() - 1;
         self.fill_signals(node, fraction, disturbances);
         self.lanes.start(time);
+    }
+
+    /// Forgets step lengths and sizes of states, as at the start: what follows depends on the states alone.
+    pub(super) fn forget_pace(&mut self, point: usize) {
+        self.level = 0;
+        self.n_easy = 0;
+        self.scales.fill(0.0);
+        self.scales_from = point;
     }
 
     /// The rows of a method's lanes, for callers that change states on the way.

@@ -47,6 +47,15 @@ const INPUT_TOLERANCE: f64 = 1e-6;
 /// Intervals are halved at most so often for known inputs.
 const MAX_INPUT_LEVEL: u8 = 12;
 
+/// The time of a break that is rounded to a grid point, or the grid point where there is none: an input that jumps
+/// there would be read on the wrong side otherwise.
+pub(super) fn at_break(inputs: &dyn Inputs, time: f64, step: f64) -> f64 {
+    let breaks = inputs.breaks();
+    let after = breaks.partition_point(|&known| known < time);
+    let near = [after.checked_sub(1), Some(after)].into_iter().flatten().filter_map(|at| breaks.get(at));
+    near.copied().find(|known| (known - time).abs() <= SAME * step).unwrap_or(time)
+}
+
 /// Ends of steps, interval by interval.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Stops {
@@ -150,7 +159,7 @@ impl InputTable {
                 } else {
                     grid.point(interval) + layout.nodes[node] * grid.step
                 };
-                inputs.fill(time, node + 1 < n_nodes, slots);
+                inputs.fill(at_break(inputs, time, grid.step), node + 1 < n_nodes, slots);
             }
         }
         let mut stops = Collected::new(grid);
@@ -202,10 +211,8 @@ fn least_level(grid: &Grid, inputs: &dyn Inputs, n_inputs: usize, interval: usiz
     let mut from = 0.0;
     let mut level = 0;
     for stop in stops.of(interval) {
-        let piece = Piece {
-            start: grid.point(interval) + from * grid.step,
-            end: grid.point(interval) + stop.fraction * grid.step,
-        };
+        let time = |fraction: f64| at_break(inputs, grid.point(interval) + fraction * grid.step, grid.step);
+        let piece = Piece { start: time(from), end: time(stop.fraction) };
         while level < MAX_INPUT_LEVEL && !piece.is_integrated(inputs, n_inputs, 1 << level) {
             level += 1;
         }

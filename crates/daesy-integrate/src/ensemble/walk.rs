@@ -63,6 +63,34 @@ impl<'e> Walk<'e> {
         self.block.restart(point, fraction, disturbances);
     }
 
+    /// Forgets how the lanes went so far: from this grid point on, steps depend on what the lanes carry alone.
+    pub fn forget_pace(&mut self, point: usize) {
+        self.block.forget_pace(point);
+    }
+
+    /// All that the lanes carry, states first and then where the search for unknowns begins: `[row][lane]`, without
+    /// padding.
+    #[must_use]
+    pub fn carried(&mut self) -> Vec<f64> {
+        let n_lanes = self.n_lanes;
+        let lanes = self.block.lanes_mut();
+        let stride = lanes.stride();
+        lanes.carried().chunks_exact(stride).flat_map(|row| row[..n_lanes].to_vec()).collect()
+    }
+
+    /// Gives the lanes what others carried; nothing happens where there is not as much of it.
+    pub fn set_carried(&mut self, values: &[f64]) {
+        let n_lanes = self.n_lanes;
+        let lanes = self.block.lanes_mut();
+        let stride = lanes.stride();
+        if lanes.carried().len() / stride * n_lanes != values.len() {
+            return;
+        }
+        for (row, values) in lanes.carried_mut().chunks_exact_mut(stride).zip(values.chunks_exact(n_lanes)) {
+            row[..n_lanes].copy_from_slice(values);
+        }
+    }
+
     /// Observed rows at a grid point: `[row][lane]`, without padding.
     pub fn observe(&mut self, point: usize) -> Vec<f64> {
         let time = self.ensemble.experiments[self.experiment].grid.point(point);

@@ -46,7 +46,7 @@ pub(super) fn parse(text: &str, shown: &str, reading: &Reading<'_>) -> Result<Da
     rows.finish()
 }
 
-fn is_comment(text: &str) -> bool {
+pub(super) fn is_comment(text: &str) -> bool {
     let text = text.trim_start();
     COMMENTS.iter().any(|mark| text.starts_with(mark))
 }
@@ -146,7 +146,7 @@ fn uncommented(text: &str) -> &str {
 }
 
 /// What stands between cells: as the study says, or the sign of which the header and the first row have equally many.
-fn separator(header: &str, row: Option<&str>, format: &Format) -> char {
+pub(super) fn separator(header: &str, row: Option<&str>, format: &Format) -> char {
     if let Some(separator) = format.separator {
         return separator;
     }
@@ -158,7 +158,7 @@ fn separator(header: &str, row: Option<&str>, format: &Format) -> char {
 }
 
 /// Whether a row after the header names units: it has words, and no number anywhere.
-fn is_units(text: &str, separator: char, format: &Format) -> bool {
+pub(super) fn is_units(text: &str, separator: char, format: &Format) -> bool {
     let is_word = |cell: &Cell| {
         let is_stamp = Stamp::parse(&cell.text).is_some();
         let has_digits_only =
@@ -193,7 +193,7 @@ fn check_unit_of_time(
 }
 
 /// What a cell holds.
-enum Word {
+pub(super) enum Word {
     Number(f64),
     Infinite,
     Missing,
@@ -201,7 +201,7 @@ enum Word {
 }
 
 impl Word {
-    fn read(text: &str, format: &Format) -> Self {
+    pub(super) fn read(text: &str, format: &Format) -> Self {
         if text.is_empty() || format.missing.iter().any(|missing| missing == text) {
             return Self::Missing;
         }
@@ -398,7 +398,7 @@ fn row_help(n_cells: usize, n_names: usize, separator: char, format: &Format) ->
 }
 
 /// How to read a cell that is no number.
-fn cell_help(text: &str, format: &Format) -> String {
+pub(super) fn cell_help(text: &str, format: &Format) -> String {
     let is_number = |text: &str| text.parse::<f64>().is_ok_and(f64::is_finite);
     if format.decimal != Some(',') && !text.contains('.') && is_number(&text.replace(',', ".")) {
         return "if it has a decimal comma, say `decimal = \",\"` in `[data]`".to_owned();
@@ -410,25 +410,25 @@ fn cell_help(text: &str, format: &Format) -> String {
     format!("if it stands for a missing value, say `missing = [\"{}\"]` in `[data]`", text.escape_default())
 }
 
-struct WrongTime {
-    message: String,
-    help: String,
+pub(super) struct WrongTime {
+    pub(super) message: String,
+    pub(super) help: String,
 }
 
 /// Times as numbers or stamps; the first row decides.
-struct Times<'a> {
-    reading: &'a Reading<'a>,
-    first: Option<FirstTime>,
+pub(super) struct Times<'a> {
+    pub(super) reading: &'a Reading<'a>,
+    pub(super) first: Option<FirstTime>,
 }
 
 #[derive(Clone, Copy)]
-enum FirstTime {
+pub(super) enum FirstTime {
     Number,
     Stamp(Stamp),
 }
 
 impl Times<'_> {
-    fn read(&mut self, text: &str) -> Result<f64, WrongTime> {
+    pub(super) fn read(&mut self, text: &str) -> Result<f64, WrongTime> {
         let wrong = |message: String, help: &str| Err(WrongTime { message, help: help.to_owned() });
         let format = self.reading.format;
         match (Word::read(text, format), self.first) {
@@ -498,13 +498,13 @@ impl Times<'_> {
     }
 }
 
-struct Cell {
-    text: String,
-    start: usize,
+pub(super) struct Cell {
+    pub(super) text: String,
+    pub(super) start: usize,
 }
 
 /// The cells of a line, quoted ones as in RFC 4180. Where spaces separate, any number of them does.
-fn split(line: &str, separator: char) -> Vec<Cell> {
+pub(super) fn split(line: &str, separator: char) -> Vec<Cell> {
     let line = if separator == ' ' { line.trim() } else { line };
     let mut cells = Vec::new();
     let mut text = String::new();

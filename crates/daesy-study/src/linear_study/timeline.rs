@@ -101,6 +101,24 @@ impl Timeline {
         Self { signals, breaks, degree, spans: Vec::new(), times: Vec::new() }
     }
 
+    /// The same inputs with other samples of the columns, one experiment, and impulses after a time only.
+    pub fn with_samples(&self, after: f64, samples_of: &dyn Fn(usize) -> Vec<f64>) -> Self {
+        let signal = |(at, signal): (usize, &Signal)| match signal {
+            Signal::Column { hold, .. } => {
+                Signal::Column { hold: *hold, samples: vec![samples_of(at)], curvatures: Vec::new() }
+            }
+            Signal::Impulses(list) => Signal::Impulses(list.iter().filter(|kick| kick.0 > after).copied().collect()),
+            Signal::Path { .. } => signal.clone(),
+        };
+        Self {
+            signals: self.signals.iter().enumerate().map(signal).collect(),
+            breaks: self.breaks.clone(),
+            degree: self.degree,
+            spans: Vec::new(),
+            times: Vec::new(),
+        }
+    }
+
     /// Lays out an experiment: samples at `times`, from `start` on.
     pub fn lay_out(
         &mut self,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use daesy_estimate::alarm::RATES;
 use daesy_estimate::horizon::Horizon;
 use daesy_graph::finding::{Finding, Level};
 use daesy_graph::{SourceFile, SourceMap, Span};
@@ -17,6 +18,7 @@ use super::{
     ColumnName, DataSource, Disturbance, DisturbanceProcess, Hold, IdentifyOptions, Impulse, Initial, InitialMode,
     InputSource, JointRandom, LinearNames, LinearSource, Measurement, ModelSource, Named, Presampling, Quantity,
     QuantityValue, RandomParameter, SampleSource, SimulateOptions, Study, StudyModel, UnknownParameter, UqOptions,
+    WatchOptions,
 };
 
 /// What reading a study gave: the study when nothing in it is wrong, and the findings with the text they point into.
@@ -98,6 +100,7 @@ fn read_root(reader: &mut Reader, table: &Spanned<DeTable<'_>>, sources: &Source
     let simulate = read_simulate(reader, &mut root);
     let identify = read_identify(reader, &mut root);
     let uq = read_uq(reader, &mut root);
+    let watch = read_watch(reader, &mut root);
     let report_signals = read_report(reader, &mut root);
     root.finish(reader);
     for both in unknown.iter().filter(|unknown| parameters.iter().any(|fixed| fixed.name == unknown.name)) {
@@ -124,6 +127,7 @@ fn read_root(reader: &mut Reader, table: &Spanned<DeTable<'_>>, sources: &Source
         simulate,
         identify,
         uq,
+        watch,
         report_signals,
         sources: sources.clone(),
     })
@@ -303,6 +307,7 @@ fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
     let white = section.take("white").map(|value| reader.quantity("white", value));
     let std = section.take("std").map(|value| reader.quantity("std", value));
     let time_constant = section.take("time_constant").map(|value| reader.quantity("time_constant", value));
+    let matern = section.take("matern").map(|value| read_matern(reader, value));
     let num = section.take("num").map(|value| reader.quantities("num", value));
     let den = section.take("den").map(|value| reader.quantities("den", value));
     let starts_at_zero = section
@@ -310,7 +315,10 @@ fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
         .and_then(|value| reader.word("initial", value, &["stationary", "zero"]))
         .is_some_and(|word| word == "zero");
     section.finish(reader);
+    let has_other =
+        a.is_some() || b.is_some() || c.is_some() || white.is_some() || num.is_some() || den.is_some() || std.is_some();
     let process = match (a, b, c, white, num, den, std, time_constant) {
+        _ if matern.is_some() && !has_other => matern??,
         (Some(a), Some(b), Some(c), None, None, None, None, None) => DisturbanceProcess::Filter { a: a?, b: b?, c: c? },
         (None, None, None, Some(white), None, None, None, None) => DisturbanceProcess::White(white?),
         (None, None, None, None, Some(num), Some(den), None, None) => {
@@ -340,8 +348,8 @@ fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
                 )
                 .with_names([name])
                 .with_help(
-                    "give `std` and `time_constant`, or `A`, `B`, `C` (shaping filter), or `white` (intensity), or `num` and `den` \
-                     (spectral factor)",
+                    "give one of: `std` and `time_constant`; `A`, `B`, `C` (shaping filter); `white` (intensity); `num` and `den` \
+                     (spectral factor); `matern = { smoothness, std, length }`",
                 ),
             );
             return None;
@@ -393,6 +401,72 @@ fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
     }
     Some(Disturbance { signals, process, starts_at_zero })
 }
+
+/// `matern = { smoothness = 1.5, std = .., length = .. }`: a stationary process of covariance
+///
+/// ```text
+/// k(t) = std^2 2^(1-nu) / Gamma(nu) r^nu K_nu(r),    r = sqrt(2 nu) |t| / length
+/// ```
+///
+/// For nu = p + 1/2 its spectrum is rational, `q / (lambda^2 + w^2)^(p+1)` with `lambda = sqrt(2 nu) / length`, and
+/// `(d/dt + lambda)^(p+1) w` is white noise [@hartikainen2010]. With time in units of `1 / lambda` and states `w`,
+/// `w' / lambda`, .. the filter is
+///
+/// ```text
+/// A = lambda [0 1 0 ..; 0 0 1 ..; -binomials]    B = sqrt(lambda) [0 .. 0 b]    C = std [1 0 ..]
+/// b^2 = 2 sqrt(pi) Gamma(p + 1) / Gamma(p + 1/2)
+/// ```
+fn read_matern(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Option<DisturbanceProcess> {
+    let expected = "a table { smoothness = 1.5, std = .., length = .. }";
+    let mut section = reader.table("matern", value, expected)?;
+    let span = section.span;
+    let smoothness = section.take("smoothness");
+    let smoothness_span = smoothness.map_or(span, |value| reader.span(value));
+    let smoothness = smoothness.and_then(|value| reader.number("smoothness", value));
+    let std = section.take("std").and_then(|value| reader.quantity("std", value));
+    let length = section.take("length").and_then(|value| reader.quantity("length", value));
+    section.finish(reader);
+    let (Some(smoothness), Some(std), Some(length)) = (smoothness, std, length) else {
+        let finding = Finding::error("disturbance-form", span, "`matern` needs `smoothness`, `std` and `length`");
+        reader.findings.push(finding.with_help(format!("write it as {expected}")));
+        return None;
+    };
+    let p = smoothness - 0.5;
+    if !(0.0..=MOST_MATERN).contains(&p) || p.fract() != 0.0 {
+        let message = format!("the smoothness {smoothness} of a Matern process is none of 0.5, 1.5, 2.5, .., 5.5");
+        let finding = Finding::error("out-of-range", smoothness_span, message)
+            .with_help("only for these is it the output of a filter; 1.5 has one derivative, 2.5 has two");
+        reader.findings.push(finding);
+        return None;
+    }
+    let (p, n) = (p as usize, p as usize + 1);
+    let written = match &length.value {
+        QuantityValue::Number(number) => format!("{number:?}"),
+        QuantityValue::Expression(text) => text.clone(),
+    };
+    let quantity = |text: String| Quantity { value: QuantityValue::Expression(text), span: length.span };
+    let number = |value: f64| Quantity { value: QuantityValue::Number(value), span };
+    let root = (2.0 * smoothness).sqrt();
+    let mut a = vec![vec![number(0.0); n]; n];
+    for (i, row) in a.iter_mut().enumerate().take(p) {
+        row[i + 1] = quantity(format!("{root:?}/({written})"));
+    }
+    let mut binomial = 1.0;
+    for (j, entry) in a[p].iter_mut().enumerate() {
+        *entry = quantity(format!("-{:?}/({written})", binomial * root));
+        binomial = binomial * (n - j) as f64 / (j + 1) as f64;
+    }
+    // Gamma(p + 1) / Gamma(p + 1/2) = p! 2^p / (1 3 5 .. (2p - 1)) / sqrt(pi).
+    let ratio: f64 = (1..=p).map(|i| 2.0 * i as f64 / (2 * i - 1) as f64).product();
+    let mut b = vec![vec![number(0.0)]; n];
+    b[p][0] = quantity(format!("{:?}*sqrt({root:?}/({written}))", (2.0 * ratio).sqrt()));
+    let mut c = vec![number(0.0); n];
+    c[0] = std;
+    Some(DisturbanceProcess::Filter { a, b, c: vec![c] })
+}
+
+/// The most derivatives of a Matern process.
+const MOST_MATERN: f64 = 5.0;
 
 fn read_measurement(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<Measurement> {
     let mut section = reader.table(name, value, "a table such as { column = \"y\", std = 0.01 }")?;
@@ -906,6 +980,28 @@ fn read_horizons(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Vec<Horiz
         horizons.extend(horizon.filter(|horizon| !horizons.contains(horizon)));
     }
     horizons
+}
+
+/// `[watch]`
+fn read_watch(reader: &mut Reader, root: &mut Section<'_, '_>) -> WatchOptions {
+    let Some(mut section) = root.take("watch").and_then(|value| reader.table("watch", value, "a table")) else {
+        return WatchOptions::default();
+    };
+    let step = section.take("step").and_then(|value| reader.positive("step", value));
+    let rate = section.take("false_alarm_rate");
+    section.finish(reader);
+    let false_alarm_rate = rate.and_then(|value| {
+        let rate = reader.number("false_alarm_rate", value)?;
+        if RATES.contains(&rate) {
+            return Some(rate);
+        }
+        let (least, most) = (RATES.start(), RATES.end());
+        let message = format!("`false_alarm_rate` is {rate}, which is not between {least} and {most}");
+        let span = reader.span(value);
+        reader.findings.push(Finding::error("out-of-range", span, message).with_help("false alarms per sample"));
+        None
+    });
+    WatchOptions { step, false_alarm_rate }
 }
 
 /// `[report] signals`

@@ -17,6 +17,7 @@ use crate::identify::{Identification, IdentifyOptions, identify};
 use crate::load::Loaded;
 use crate::report::Page;
 use crate::table::{Table, TableKind, to_bytes};
+use crate::watch::{WatchSettings, future_inputs, predict_beyond};
 
 /// A line on standard error that is written over and over, when that is a terminal.
 struct Line {
@@ -301,10 +302,25 @@ pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
         Some(identified) => estimate_identified(&loaded, identified, seed),
         None => estimate(&loaded, None, seed),
     };
-    let found = match found {
+    let mut found = match found {
         Ok(found) => found,
         Err(failure) => return answer.refused(failure),
     };
+    if let Some(horizon) = args.horizon {
+        let settings = future_inputs(&loaded, args.future.as_deref()).map(|future| WatchSettings {
+            horizon: Some(horizon),
+            future,
+            seed,
+            ..WatchSettings::default()
+        });
+        let estimates = |found: &Identification| found.parameters.iter().map(|it| it.estimate).collect();
+        let theta: Option<Vec<f64>> = identified.as_ref().map(estimates);
+        let ahead = settings.and_then(|settings| predict_beyond(&loaded, theta, settings));
+        match ahead {
+            Ok(ahead) => found.extend(ahead),
+            Err(failure) => return answer.refused(failure),
+        }
+    }
     answer.keys = found.to_json();
     answer.text = found.to_text();
     answer.diagnostics.extend(loaded.held_inputs());

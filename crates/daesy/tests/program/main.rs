@@ -29,3 +29,4 @@ mod traps;
 mod units;
 mod uq;
 mod validation;
+mod watch;

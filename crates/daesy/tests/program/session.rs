@@ -1,7 +1,8 @@
 //! Runs the program in a folder of its own.
 
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
@@ -74,6 +75,32 @@ impl Session {
         run
     }
 
+    /// Runs the program with a text on standard input.
+    pub fn run_with(&self, arguments: &[&str], input: &str) -> Run {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_daesy"))
+            .args(arguments)
+            .current_dir(&self.folder)
+            .env_remove("MODELICAPATH")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        let input = input.to_owned();
+        // A program that refuses its arguments reads nothing.
+        let writer = std::thread::spawn(move || drop(pipe.write_all(input.as_bytes())));
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        let run = Run {
+            status: output.status.code().expect("the program ends by itself"),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        };
+        assert!(!run.stderr.contains("panicked") && !run.stderr.contains("internal-error"), "{}", run.stderr);
+        run
+    }
+
     /// `daesy check model.mo --json`
     pub fn check(&self) -> Value {
         self.run(&["check", "model.mo", "--json"]).json()
@@ -95,6 +122,11 @@ impl Run {
             assert!(document.get(key).is_some(), "no `{key}` in {document}");
         }
         document
+    }
+
+    /// The objects on standard output, one for each line.
+    pub fn objects(&self) -> Vec<Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// A table on standard output, by column.

@@ -1,0 +1,489 @@
+//! The filter of a study as an object that takes samples as they come.
+//!
+//! [`LiveModel`] is what a study says, made once; [`LiveModel::with_filter`] lends out a [`Live`] filter of it, whose
+//! [`Live::update`] takes the values of known inputs and measurements at a time and gives estimates, innovations and
+//! what is carried on. It reads no file and prints nothing. Given the samples of a record it gives the same numbers as
+//! the filter of `estimate`.
+
+use daesy_estimate::error::EstimateError;
+use daesy_estimate::filter::FilterOptions;
+use daesy_estimate::likelihood::Likelihood;
+use daesy_estimate::nonlinear::Crossed;
+use daesy_estimate::online::{Estimate, Innovation, LinearFilter, LinearState};
+use daesy_estimate::pem::{FilterKind, LiveFilter, LiveState, PointRefusal};
+use daesy_graph::Span;
+use daesy_graph::finding::Finding;
+use daesy_system::DaeSystem;
+use thiserror::Error;
+
+use crate::data::Data;
+use crate::diagnostic::Diagnostic;
+use crate::failure::Failure;
+use crate::inputs::StudyInputs;
+use crate::linear_study::LinearStudy;
+use crate::load::Loaded;
+use crate::prediction_study::PredictionStudy;
+use crate::prepare::start_time;
+use crate::problem::study_of;
+use crate::study::{Hold, InputSource, Study};
+
+/// A column that a stream must have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LiveColumn {
+    /// The input or measurement.
+    pub name: String,
+    /// The header.
+    pub column: String,
+}
+
+/// What a filter takes and gives, by name.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LiveNames {
+    /// Known inputs that samples bring.
+    pub inputs: Vec<LiveColumn>,
+    /// Measurements.
+    pub measurements: Vec<LiveColumn>,
+    /// Signals to estimate.
+    pub signals: Vec<String>,
+}
+
+impl LiveNames {
+    /// Known inputs that samples bring.
+    #[must_use]
+    pub fn inputs_of(study: &Study) -> Vec<LiveColumn> {
+        let column = |source: &InputSource| match source {
+            InputSource::Column { column, .. } => Some(column.clone()),
+            InputSource::Expression { .. } | InputSource::Impulses(_) => None,
+        };
+        let inputs = study.inputs.iter();
+        inputs.filter_map(|input| Some(LiveColumn { name: input.name.clone(), column: column(&input.item)? })).collect()
+    }
+
+    /// What a study says.
+    ///
+    /// # Errors
+    /// When inputs are given in a way that needs what is still to come.
+    pub fn of(loaded: &Loaded) -> Result<Self, Failure> {
+        let study = study_of(loaded)?;
+        let mut names = Self { inputs: Self::inputs_of(study), ..Self::default() };
+        let mut findings = Vec::new();
+        for input in &study.inputs {
+            if matches!(input.item, InputSource::Column { hold: Hold::Cubic, .. }) {
+                let message = format!("the input `{}` is a spline, which needs the samples still to come", input.name);
+                let finding = Finding::error("watch-input", input.span, message).with_names([&input.name]);
+                findings.push(finding.with_help("`hold = \"zoh\"` or `\"foh\"` can be followed live"));
+            }
+        }
+        for signal in &study.measurements {
+            let column = signal.item.column.clone().unwrap_or_else(|| signal.name.clone());
+            names.measurements.push(LiveColumn { name: signal.name.clone(), column });
+        }
+        names.signals = study.signals.iter().map(|signal| signal.name.clone()).collect();
+        if names.measurements.is_empty() {
+            let finding = Finding::error("no-measurements", Span::NONE, "the study measures nothing");
+            findings.push(finding.with_help("add `[measurements]` with a signal of the model and its accuracy"));
+        }
+        if findings.is_empty() {
+            return Ok(names);
+        }
+        Err(Failure::Input(findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)).collect()))
+    }
+
+    /// Data that stand for samples still to come: the same inputs for some samples, and nothing measured.
+    #[must_use]
+    pub fn stand_in(&self, start: f64, step: f64, n_samples: usize, inputs: &[f64]) -> Data {
+        let mut data = Data {
+            file: "the stream".to_owned(),
+            times: (0..n_samples).map(|at| start + at as f64 * step).collect(),
+            names: Vec::new(),
+            columns: Vec::new(),
+        };
+        let measured = self.measurements.iter().map(|signal| (&signal.column, 0.0));
+        for (column, value) in self.inputs.iter().map(|input| &input.column).zip(inputs.iter().copied()).chain(measured)
+        {
+            if !data.names.contains(column) {
+                data.names.push(column.clone());
+                data.columns.push(vec![value; n_samples]);
+            }
+        }
+        data
+    }
+}
+
+/// One sample.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LiveSample<'a> {
+    /// When; later than the sample before it.
+    pub time: f64,
+    /// Values of the known inputs that samples bring, in the order of [`LiveNames::inputs`], all finite.
+    pub inputs: &'a [f64],
+    /// Measured values in the order of [`LiveNames::measurements`]; NaN where one is missing.
+    pub measurements: &'a [f64],
+}
+
+/// What a filter knows after a sample.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LiveUpdate {
+    /// Signals, given all samples so far.
+    pub estimates: Vec<Estimate>,
+    /// Measurements against what was expected.
+    pub innovations: Vec<Innovation>,
+}
+
+/// Why a sample cannot be taken.
+#[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
+pub enum LiveError {
+    /// The linear filter gave up.
+    #[error(transparent)]
+    Linear(#[from] EstimateError),
+    /// The model has no solution at the parameters.
+    #[error(transparent)]
+    Point(#[from] PointRefusal),
+    /// The model could not be followed to the sample.
+    #[error("the model cannot be followed to t = {time}: a point of the filter has no solution")]
+    Broken {
+        /// When.
+        time: f64,
+    },
+    /// A sample that is not later than the one before it.
+    #[error("the sample at t = {time} is not later than the one at t = {last}")]
+    NotLater {
+        /// When.
+        time: f64,
+        /// The sample before it.
+        last: f64,
+    },
+}
+
+/// The model of a study, in the form that its filter needs.
+pub enum LiveForm {
+    /// Linear with constant coefficients.
+    Linear(Box<LinearStudy>),
+    /// Any other.
+    Nonlinear(Box<PredictionStudy>, FilterKind),
+}
+
+/// A study whose filter can be run live.
+pub struct LiveModel {
+    /// What goes in and out.
+    pub names: LiveNames,
+    /// Values of the unknowns.
+    pub theta: Vec<f64>,
+    form: LiveForm,
+    /// When the study starts; the first sample if none.
+    start: Option<f64>,
+    /// By input of the form: the position among the inputs of a sample.
+    sources: Vec<Option<usize>>,
+}
+
+impl LiveModel {
+    /// Takes a study in the form that its filter needs.
+    #[must_use]
+    pub fn new(loaded: &Loaded, names: LiveNames, form: LiveForm, theta: Vec<f64>) -> Self {
+        let has_start = loaded.study.as_ref().is_some_and(|study: &Study| study.simulate.start.is_some());
+        let position = |name: &str| names.inputs.iter().position(|input| input.name == name);
+        let sources = match &form {
+            LiveForm::Linear(study) => study.inputs.iter().map(|input| position(&input.name)).collect(),
+            LiveForm::Nonlinear(study, _) => {
+                let description = study.system.description();
+                let n_slots = description.inputs.iter().map(|input| input.start + 1).max().unwrap_or(0);
+                let mut sources = vec![None; n_slots];
+                for input in &description.inputs {
+                    sources[input.start] = position(&input.name);
+                }
+                sources
+            }
+        };
+        let start = has_start.then(|| start_time(loaded, None));
+        Self { names, theta, form, start, sources }
+    }
+
+    /// Whether estimates are exact for the model, which is linear then.
+    #[must_use]
+    pub fn is_linear(&self) -> bool {
+        matches!(self.form, LiveForm::Linear(_))
+    }
+
+    /// Lends out a filter that has seen nothing.
+    ///
+    /// # Errors
+    /// When the model has no solution at the parameters.
+    pub fn with_filter<R>(&self, of: impl FnOnce(&mut Live<'_>) -> R) -> Result<R, LiveError> {
+        match &self.form {
+            LiveForm::Linear(study) => {
+                let engine = Engine::Linear { study, filter: None };
+                Ok(of(&mut Live { model: self, engine, last: None }))
+            }
+            LiveForm::Nonlinear(study, kind) => {
+                let problem = study.signal_problem(&self.theta)?;
+                let filter = problem.live(&self.theta, *kind)?;
+                let inputs = study.experiments[0].inputs.clone();
+                let engine = Engine::Nonlinear { filter, inputs, state: None };
+                Ok(of(&mut Live { model: self, engine, last: None }))
+            }
+        }
+    }
+
+    /// When an experiment begins whose first sample is at a time.
+    fn start(&self, first: f64) -> f64 {
+        self.start.unwrap_or(first).min(first)
+    }
+}
+
+/// The sample before.
+#[derive(Clone, PartialEq, Debug)]
+struct Last {
+    time: f64,
+    inputs: Vec<f64>,
+}
+
+enum Engine<'p> {
+    Linear { study: &'p LinearStudy, filter: Option<LinearFilter> },
+    Nonlinear { filter: LiveFilter<'p, 'p>, inputs: StudyInputs, state: Option<LiveState> },
+}
+
+/// A filter that takes samples as they come.
+pub struct Live<'p> {
+    model: &'p LiveModel,
+    engine: Engine<'p>,
+    last: Option<Last>,
+}
+
+/// A filter as it was, to return to.
+#[derive(Clone)]
+pub struct LiveMark {
+    linear: Option<LinearState>,
+    nonlinear: Option<LiveState>,
+    last: Option<Last>,
+}
+
+impl Live<'_> {
+    /// What goes in and out.
+    #[must_use]
+    pub fn names(&self) -> &LiveNames {
+        &self.model.names
+    }
+
+    /// The time of the last sample.
+    #[must_use]
+    pub fn time(&self) -> Option<f64> {
+        self.last.as_ref().map(|last| last.time)
+    }
+
+    /// The inputs of the last sample.
+    #[must_use]
+    pub fn inputs(&self) -> &[f64] {
+        self.last.as_ref().map_or(&[], |last| &last.inputs)
+    }
+
+    /// Takes a sample.
+    ///
+    /// # Errors
+    /// When it is not later than the one before, or the filter gives up: it is then as it was.
+    pub fn update(&mut self, sample: &LiveSample<'_>) -> Result<LiveUpdate, LiveError> {
+        if let Some(last) = self.last.as_ref().filter(|last| sample.time <= last.time) {
+            return Err(LiveError::NotLater { time: sample.time, last: last.time });
+        }
+        let last = self.last.as_ref();
+        let update = match &mut self.engine {
+            Engine::Linear { study, filter } => {
+                let before = filter.as_ref().map(|filter| filter.state().clone());
+                let found = update_linear(self.model, study, filter, last, sample);
+                found.inspect_err(|_| set_linear(filter, before))?
+            }
+            Engine::Nonlinear { filter, inputs, state } => {
+                let before = state.clone();
+                let found = update_nonlinear(self.model, filter, inputs, state, last, sample);
+                found.inspect_err(|_| *state = before)?
+            }
+        };
+        self.last = Some(Last { time: sample.time, inputs: sample.inputs.to_vec() });
+        Ok(update)
+    }
+
+    /// Signals at later times under inputs there (`inputs[time][input]`), nothing measured. The filter stays as it is.
+    ///
+    /// # Errors
+    /// As [`Live::update`].
+    pub fn predict(&mut self, times: &[f64], inputs: &[Vec<f64>]) -> Result<Vec<Vec<Estimate>>, LiveError> {
+        let mark = self.mark();
+        let missing = vec![f64::NAN; self.model.names.measurements.len()];
+        let mut all = Vec::with_capacity(times.len());
+        for (&time, inputs) in times.iter().zip(inputs) {
+            match self.update(&LiveSample { time, inputs, measurements: &missing }) {
+                Ok(update) => all.push(update.estimates),
+                Err(error) => {
+                    self.return_to(mark);
+                    return Err(error);
+                }
+            }
+        }
+        self.return_to(mark);
+        Ok(all)
+    }
+
+    /// Where the filter is.
+    #[must_use]
+    pub fn mark(&self) -> LiveMark {
+        let (linear, nonlinear) = match &self.engine {
+            Engine::Linear { filter, .. } => (filter.as_ref().map(|filter| filter.state().clone()), None),
+            Engine::Nonlinear { state, .. } => (None, state.clone()),
+        };
+        LiveMark { linear, nonlinear, last: self.last.clone() }
+    }
+
+    /// Returns to where the filter was.
+    pub fn return_to(&mut self, mark: LiveMark) {
+        match &mut self.engine {
+            Engine::Linear { filter, .. } => set_linear(filter, mark.linear),
+            Engine::Nonlinear { state, .. } => *state = mark.nonlinear,
+        }
+        self.last = mark.last;
+    }
+
+    /// All numbers that are carried on, to be kept; empty before the first sample.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<Vec<f64>> {
+        let Some(last) = &self.last else { return Vec::new() };
+        let mut all = vec![vec![last.time], last.inputs.clone()];
+        match &self.engine {
+            Engine::Linear { filter, .. } => {
+                all.extend(filter.iter().flat_map(|filter| [filter.state().numbers(), filter.lengths()]));
+            }
+            Engine::Nonlinear { filter, state, .. } => {
+                all.extend(state.iter().flat_map(|state| filter.numbers(state)));
+            }
+        }
+        all
+    }
+
+    /// Goes on from numbers that were kept; `false` where they do not fit.
+    ///
+    /// # Errors
+    /// When the model has no solution at the last inputs.
+    pub fn restore(&mut self, numbers: &[Vec<f64>]) -> Result<bool, LiveError> {
+        let [time, inputs, rest @ ..] = numbers else { return Ok(false) };
+        let ([time], true) = (time.as_slice(), inputs.len() == self.model.names.inputs.len()) else { return Ok(false) };
+        let sample = LiveSample { time: *time, inputs, measurements: &[] };
+        match &mut self.engine {
+            Engine::Linear { study, filter } => {
+                let made = first_filter(self.model, study, &sample)?.filter;
+                let [numbers, lengths] = rest else { return Ok(false) };
+                let Some(state) = made.state().with_numbers(numbers) else { return Ok(false) };
+                let filter = filter.insert(made);
+                filter.set_state(state);
+                filter.set_lengths(lengths);
+            }
+            Engine::Nonlinear { filter, inputs: known, state } => {
+                set_inputs(self.model, known, &[sample.time], &[inputs]);
+                let like = filter.begin(sample.time, known)?;
+                let Some(restored) = filter.restored(&like, rest) else { return Ok(false) };
+                *state = Some(restored);
+            }
+        }
+        self.last = Some(Last { time: *time, inputs: inputs.clone() });
+        Ok(true)
+    }
+}
+
+/// Returns a linear filter to a state; to nothing if there was none.
+fn set_linear(filter: &mut Option<LinearFilter>, state: Option<LinearState>) {
+    match (filter.as_mut(), state) {
+        (Some(filter), Some(state)) => filter.set_state(state),
+        _ => *filter = None,
+    }
+}
+
+/// A filter before its first sample, and what leads there.
+struct First {
+    filter: LinearFilter,
+    experiment: daesy_estimate::experiment::Experiment,
+}
+
+fn first_filter(model: &LiveModel, study: &LinearStudy, sample: &LiveSample<'_>) -> Result<First, LiveError> {
+    let value = |at: usize| model.sources.get(at).copied().flatten().map_or(0.0, |at| sample.inputs[at]);
+    let own = study.with_first_sample(&model.theta, model.start(sample.time), sample.time, &value);
+    let likelihood = Likelihood::new(&own, &model.theta, FilterOptions::default())?;
+    let filter = likelihood.filter_at_start(&model.theta, 0)?;
+    let mut experiments = daesy_estimate::descriptor::ParametricModel::experiments(&own).to_vec();
+    Ok(First { filter, experiment: experiments.swap_remove(0) })
+}
+
+fn update_linear(
+    model: &LiveModel,
+    study: &LinearStudy,
+    filter: &mut Option<LinearFilter>,
+    last: Option<&Last>,
+    sample: &LiveSample<'_>,
+) -> Result<LiveUpdate, LiveError> {
+    let theta = &model.theta;
+    let (filter, experiment) = match (filter, last) {
+        (Some(filter), Some(last)) => {
+            let values = |at: usize| {
+                let source = model.sources.get(at).copied().flatten();
+                source.map_or([0.0; 2], |at| [last.inputs[at], sample.inputs[at]])
+            };
+            (filter, study.between_samples(theta, [last.time, sample.time], &values))
+        }
+        (filter, _) => {
+            let First { filter: made, experiment } = first_filter(model, study, sample)?;
+            (filter.insert(made), experiment)
+        }
+    };
+    let width = (experiment.degree + 1) * experiment.n_inputs;
+    let inputs_of = |segment: usize| &experiment.inputs[segment * width..(segment + 1) * width];
+    let here = experiment.segment_of.last().copied().unwrap_or(0);
+    for (at, segment) in experiment.segments[..here].iter().enumerate() {
+        let slack = 4.0 * f64::EPSILON * sample.time.abs() + 1e-13 * segment.length;
+        filter.advance(segment.length, slack, inputs_of(at), &segment.kick);
+    }
+    let variances = study.variances_at(theta, sample.time);
+    let taken = filter.correct(sample.time, sample.measurements, variances.as_deref(), inputs_of(here))?;
+    let mut innovations = vec![Innovation::MISSING; sample.measurements.len()];
+    for taken in taken {
+        innovations[taken.measurement] = Innovation { value: taken.innovation, normalized: taken.normalized };
+    }
+    let estimates = filter.estimates(inputs_of(here));
+    if !filter.state().mean.iter().all(|value| value.is_finite()) {
+        return Err(EstimateError::Overflow { time: sample.time }.into());
+    }
+    Ok(LiveUpdate { estimates, innovations })
+}
+
+/// Puts the inputs of samples in the place of the columns.
+fn set_inputs(model: &LiveModel, inputs: &mut StudyInputs, times: &[f64], values: &[&[f64]]) {
+    inputs.set_samples(times, |slot| {
+        let source = model.sources.get(slot).copied().flatten();
+        values.iter().map(|values| source.map_or(0.0, |at| values[at])).collect()
+    });
+}
+
+fn update_nonlinear(
+    model: &LiveModel,
+    filter: &mut LiveFilter<'_, '_>,
+    inputs: &mut StudyInputs,
+    state: &mut Option<LiveState>,
+    last: Option<&Last>,
+    sample: &LiveSample<'_>,
+) -> Result<LiveUpdate, LiveError> {
+    let state = match (state, last) {
+        (Some(state), Some(last)) => {
+            set_inputs(model, inputs, &[last.time, sample.time], &[&last.inputs, sample.inputs]);
+            state
+        }
+        (state, _) => {
+            set_inputs(model, inputs, &[sample.time], &[sample.inputs]);
+            state.insert(filter.begin(model.start(sample.time), inputs)?)
+        }
+    };
+    let Crossed { innovations, mean, std, is_whole, .. } =
+        filter.cross(state, sample.time, inputs, sample.measurements)?;
+    if !is_whole {
+        return Err(LiveError::Broken { time: sample.time });
+    }
+    let n_measured = sample.measurements.len();
+    let pairs = mean.iter().zip(&std).skip(n_measured);
+    let estimates = pairs.map(|(&mean, &std)| Estimate { mean, std }).collect();
+    Ok(LiveUpdate { estimates, innovations })
+}

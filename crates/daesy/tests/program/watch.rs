@@ -1,0 +1,321 @@
+//! The filter live: the same numbers as `estimate`, alarms, and streams that are not as they should be.
+
+use serde_json::Value;
+
+use crate::session::{Run, Session, Table, codes, finding};
+
+/// A noise that is the same everywhere: a sum of incommensurable waves.
+fn noise(at: usize) -> f64 {
+    let x = at as f64;
+    (1.3 * x).sin() + (2.7 * x + 1.0).sin() + (0.37 * x * x).sin()
+}
+
+/// Numbers of a stream and of `estimate` on the same record, compared at the times of the table.
+fn compare(session: &Session, study: &str, record: &str, signals: &[&str]) {
+    let text = std::fs::read_to_string(session.path(record)).unwrap();
+    let seen = session.run_with(&["watch", study, "--quiet"], &text);
+    assert_eq!(seen.status, 0, "{}", seen.stderr);
+    let run = session.run(&["estimate", study, "-o", "estimates.csv"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = Table::parse(&std::fs::read_to_string(session.path("estimates.csv")).unwrap());
+    let objects = seen.objects();
+    for (row, time) in table.column("t").into_iter().enumerate() {
+        let object = objects.iter().find(|object| object["t"].as_f64() == Some(time)).unwrap();
+        for signal in signals {
+            let expected = [table.column(signal)[row], table.column(&format!("{signal}.std"))[row]];
+            for (at, expected) in expected.into_iter().enumerate() {
+                let found = object["estimates"][signal][at].as_f64().unwrap();
+                assert!(
+                    (found - expected).abs() <= 1e-9 * expected.abs().max(1e-3),
+                    "{time} {signal}: {found} {expected}"
+                );
+            }
+        }
+    }
+}
+
+/// A servo with a shaft that is stiff in one direction: of index 3 in the model's own equations, linear.
+const RIGID: &str = "model Rigid
+  parameter Real J1 = 0.4, J2 = 1.1, d = 0.6;
+  input Real u, w;
+  Real phi1(start = 0, fixed = true), phi2, w1(start = 0, fixed = true), w2, tau;
+equation
+  der(phi1) = w1;
+  der(phi2) = w2;
+  J1*der(w1) = u - tau - d*w1;
+  J2*der(w2) = tau + w;
+  phi1 = phi2;
+end Rigid;";
+
+fn rigid() -> Session {
+    let mut data = "t,u,y\n".to_owned();
+    for at in 0..120 {
+        let time = 0.05 * at as f64;
+        let missing = at % 7 == 3;
+        let value = 0.5 * time * time + 0.02 * noise(at);
+        let cell = if missing { String::new() } else { value.to_string() };
+        data.push_str(&format!("{time},{},{cell}\n", (0.8 * time).sin()));
+    }
+    let study = r#"
+[model]
+file = "model.mo"
+[inputs]
+u = { column = "u", hold = "foh" }
+[disturbances]
+w = { matern = { smoothness = 1.5, std = 0.3, length = 0.7 } }
+[measurements]
+phi2 = { column = "y", std = 0.02 }
+[estimate]
+signals = ["tau", "w2"]
+[data]
+file = "record.csv"
+"#;
+    Session::with_model(RIGID).with("record.csv", &data).with("study.toml", study)
+}
+
+/// Two tanks, nonlinear, with a record whose times are rounded.
+fn tanks() -> Session {
+    let model = "model Tanks
+  parameter Real k1 = 0.5, k2 = 0.4;
+  input Real u, w;
+  Real h1(start = 1, fixed = true), h2(start = 0.8, fixed = true), q;
+equation
+  der(h1) = u + w - q;
+  q = k1*sqrt(h1);
+  der(h2) = q - k2*sqrt(h2);
+end Tanks;";
+    let mut data = "t,u,level\n".to_owned();
+    for at in 0..80 {
+        let u = if at / 20 % 2 == 0 { 0.3 } else { 0.5 };
+        let level = 0.9 + 0.1 * (0.05 * at as f64).sin() + 0.005 * noise(at);
+        data.push_str(&format!("{},{u},{level}\n", f64::from(at as u32) / 10.0));
+    }
+    let study = r#"
+[model]
+file = "model.mo"
+[inputs]
+u = { column = "u" }
+[disturbances]
+w = { std = 0.05, time_constant = 2.0 }
+[measurements]
+h2 = { column = "level", std = 0.01 }
+[estimate]
+signals = ["h1", "q"]
+[data]
+file = "record.csv"
+"#;
+    Session::with_model(model).with("record.csv", &data).with("study.toml", study)
+}
+
+#[test]
+fn a_stream_gives_what_estimate_gives() {
+    compare(&rigid(), "study.toml", "record.csv", &["tau", "w2"]);
+    compare(&tanks(), "study.toml", "record.csv", &["h1", "q"]);
+}
+
+#[test]
+fn an_index_3_pendulum_is_watched_as_it_is_estimated() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems/pendulum");
+    let read = |name: &str| std::fs::read_to_string(format!("{folder}/{name}")).unwrap();
+    let study = read("drag.toml") + "\n[estimate]\nsignals = [\"x1\", \"x3\"]\n";
+    let record: String = read("drag.csv").lines().take(702).map(|line| format!("{line}\n")).collect();
+    let session = Session::with_model(&read("model.mo")).with("study.toml", &study).with("drag.csv", &record);
+    compare(&session, "study.toml", "drag.csv", &["x1", "x3"]);
+}
+
+/// A random walk that is measured: everything about it is known by hand.
+fn walk() -> Session {
+    let model = "model Walk input Real w; Real x(start = 0, fixed = true); equation der(x) = w; end Walk;";
+    let study = r#"
+[model]
+file = "model.mo"
+[disturbances]
+w = { white = 1.0 }
+[measurements]
+x = { std = 1.0 }
+[estimate]
+signals = ["x"]
+"#;
+    Session::with_model(model).with("study.toml", study)
+}
+
+#[test]
+fn a_stream_needs_no_record_and_may_be_json() {
+    let lines = "{\"t\": 0, \"x\": 0}\n{\"t\": 1, \"x\": 1.0}\n{\"x\": 0.5, \"t\": 2}";
+    let run = walk().run_with(&["watch", "study.toml"], lines);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let objects = run.objects();
+    assert_eq!(objects.len(), 3);
+    let estimate = |at: usize, entry: usize| objects[at]["estimates"]["x"][entry].as_f64().unwrap();
+    // P = 1, K = 1/2; then P = 3/2, K = 3/5.
+    assert!((estimate(1, 0) - 0.5).abs() < 1e-12 && (estimate(1, 1).powi(2) - 0.5).abs() < 1e-12);
+    assert!((estimate(2, 0) - 0.5).abs() < 1e-12 && (estimate(2, 1).powi(2) - 0.6).abs() < 1e-12);
+    let innovation = objects[1]["innovations"]["x"].as_f64().unwrap();
+    assert!((innovation - 1.0 / 2f64.sqrt()).abs() < 1e-12, "{innovation}");
+}
+
+fn told<'a>(objects: &'a [Value], at: usize, code: &str) -> &'a str {
+    assert!(objects[at]["estimates"].as_object().unwrap().is_empty(), "{}", objects[at]);
+    finding(&objects[at], code)["message"].as_str().unwrap()
+}
+
+#[test]
+fn samples_that_cannot_be_used_are_told_with_their_effect() {
+    let stream = "t,x\n0,0\n1,0.1\n1,0.1\n0.5,3\n2,abc\n3\n6,0.2\n";
+    let run = walk().run_with(&["watch", "study.toml", "--step", "1"], stream);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let objects = run.objects();
+    assert!(told(&objects, 2, "repeated-sample").contains("left out"));
+    let back = told(&objects, 3, "late-sample");
+    assert!(back.contains("went back from t = 1 to 0.5") && back.contains("left out"), "{back}");
+    // A word is a missing value: the filter goes on to that time, and there is nothing to test.
+    assert_eq!(codes(&objects[4]), ["data-number"]);
+    assert!(objects[4]["innovations"]["x"].is_null() && objects[4]["estimates"]["x"][0].is_f64());
+    assert!(told(&objects, 5, "data-row").contains("left out"));
+    let missing = finding(&objects[6], "missing-samples")["message"].as_str().unwrap();
+    assert!(missing.starts_with("3 samples are missing") && missing.contains("predicted across"), "{missing}");
+}
+
+#[test]
+fn a_stream_that_cannot_be_read_ends_with_one_finding() {
+    let wrong = |stream: &str| walk().run_with(&["watch", "study.toml", "--json"], stream);
+    for (stream, code) in [("t,y\n0,1\n", "data-column"), ("0,1\n1,2\n", "data-header"), ("", "no-samples")] {
+        let run = wrong(stream);
+        assert_eq!(run.status, 1, "{stream}: {}", run.stderr);
+        finding(&run.json(), code);
+    }
+    let time = wrong("time,x\n0,1\n");
+    assert!(finding(&time.json(), "data-column")["help"].as_str().unwrap().contains("`time`"));
+    let usage = walk().run_with(&["watch", "study.toml", "--false-alarm-rate", "2"], "");
+    assert_eq!(usage.status, 2);
+    assert_eq!(walk().run_with(&["watch", "study.toml", "-o", "x.csv"], "").status, 2);
+}
+
+#[test]
+fn what_needs_the_future_is_refused() {
+    let session = rigid();
+    let study = std::fs::read_to_string(session.path("study.toml")).unwrap();
+    let session = session.with("cubic.toml", &study.replace("foh", "cubic"));
+    let run = session.run_with(&["watch", "cubic.toml", "--json"], "");
+    assert_eq!(run.status, 1);
+    assert!(finding(&run.json(), "watch-input")["message"].as_str().unwrap().contains("spline"));
+    let session = tanks();
+    let study = std::fs::read_to_string(session.path("study.toml")).unwrap();
+    let none = study.replace("[data]\nfile = \"record.csv\"\n", "");
+    let run = session.with("none.toml", &none).run_with(&["watch", "none.toml", "--json"], "");
+    assert_eq!(run.status, 1);
+    finding(&run.json(), "watch-step");
+}
+
+#[test]
+fn a_stopped_filter_goes_on_with_the_same_bytes() {
+    for session in [rigid(), tanks()] {
+        let record = std::fs::read_to_string(session.path("record.csv")).unwrap();
+        let whole = session.run_with(&["watch", "study.toml", "--quiet"], &record);
+        let half: String = record.lines().take(35).map(|line| format!("{line}\n")).collect();
+        let watch = ["watch", "study.toml", "--quiet", "--state", "state.txt"];
+        let first = session.run_with(&watch, &half);
+        let kept = std::fs::read(session.path("state.txt")).unwrap();
+        // The whole record again: what was seen is passed over.
+        let second = session.run_with(&watch, &record);
+        assert!(first.stdout + &second.stdout == whole.stdout, "the bytes differ");
+        // A changed byte, and another study.
+        let mut changed = kept.clone();
+        let at = changed.len() - 30;
+        changed[at] ^= 1;
+        std::fs::write(session.path("state.txt"), &changed).unwrap();
+        let refused = session.run_with(&["watch", "study.toml", "--json", "--state", "state.txt"], &record);
+        assert_eq!(refused.status, 1);
+        finding(&refused.json(), "checkpoint");
+        std::fs::write(session.path("state.txt"), &kept).unwrap();
+        let study = std::fs::read_to_string(session.path("study.toml")).unwrap() + "\n# changed\n";
+        let session = session.with("study.toml", &study);
+        assert_eq!(session.run_with(&watch, &record).status, 1);
+    }
+}
+
+fn alarm_times(run: &Run, test: &str) -> Vec<f64> {
+    let objects = run.objects();
+    let has = |object: &&Value| object["alarms"].as_array().unwrap().iter().any(|alarm| alarm["test"] == test);
+    objects.iter().filter(has).map(|object| object["t"].as_f64().unwrap()).collect()
+}
+
+#[test]
+fn a_jump_and_a_bias_of_a_sensor_are_found_and_nothing_else() {
+    let mut stream = "t,x\n".to_owned();
+    for at in 0..300 {
+        let outlier = if at == 100 { 30.0 } else { 0.0 };
+        // A sensor that drifts away much faster than a walk.
+        let bias = if at >= 200 { 2.0 * (at - 200) as f64 } else { 0.0 };
+        stream.push_str(&format!("{at},{}\n", 0.3 * noise(at) + outlier + bias));
+    }
+    let run = walk().run_with(&["watch", "study.toml", "--false-alarm-rate", "1e-6"], &stream);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let jumps = alarm_times(&run, "chi-square");
+    assert!(jumps.first() == Some(&100.0) && jumps.iter().all(|time| *time < 103.0), "{jumps:?}");
+    let shifts = alarm_times(&run, "cusum");
+    assert!(shifts.iter().any(|time| (200.0..225.0).contains(time)), "{shifts:?}");
+    assert!(shifts.iter().all(|time| (100.0..104.0).contains(time) || *time > 200.0), "{shifts:?}");
+}
+
+#[test]
+fn predictions_widen_and_follow_given_inputs() {
+    // x' = w: the variance grows by the time, the mean stays.
+    let run = walk().run_with(&["watch", "study.toml", "--horizon", "3", "--step", "1"], "t,x\n0,0\n1,1\n");
+    let objects = run.objects();
+    let ahead = &objects[1]["horizon"]["estimates"]["x"];
+    for (at, time) in [1.0, 2.0, 3.0].into_iter().enumerate() {
+        assert!((ahead["value"][at].as_f64().unwrap() - 0.5).abs() < 1e-12);
+        assert!((ahead["std"][at].as_f64().unwrap().powi(2) - 0.5 - time).abs() < 1e-12, "{ahead}");
+    }
+    let session = tanks().with("future.csv", "t,u\n8,0.5\n8.5,0.9\n9,0.9\n");
+    let held = session.run(&["estimate", "study.toml", "--horizon", "1", "-o", "held.csv"]);
+    assert_eq!(held.status, 0, "{}", held.stderr);
+    let given = ["estimate", "study.toml", "--horizon", "1.1", "--future", "future.csv", "-o", "given.csv", "--json"];
+    let given = session.run(&given);
+    assert_eq!(given.status, 0, "{}", given.stderr);
+    assert_eq!(given.json()["predicted_from"][0], 80);
+    let read = |name: &str| Table::parse(&std::fs::read_to_string(session.path(name)).unwrap());
+    let (held, given) = (read("held.csv"), read("given.csv"));
+    assert_eq!(held.rows.len(), 90);
+    assert_eq!(given.column("t")[80..], [8.0, 8.5, 9.0]);
+    assert!(given.column("h1")[82] > held.column("h1")[89] + 0.1);
+    assert!(held.column("h1.std").windows(2).skip(79).all(|pair| pair[1] > pair[0]));
+    let wrong = session.with("wrong.csv", "t,v\n8,0\n");
+    let run = wrong.run(&["estimate", "study.toml", "--horizon", "1", "--future", "wrong.csv", "--json"]);
+    assert_eq!(run.status, 1);
+    finding(&run.json(), "data-column");
+}
+
+/// What is expected of a stationary process a while after it was measured is its covariance at that distance.
+#[test]
+fn matern_disturbances_have_their_covariance() {
+    let model = "model Signal input Real w; Real y; equation y = w; end Signal;";
+    type Covariance = fn(f64) -> f64;
+    let cases: [(f64, Covariance); 3] =
+        [(0.5, |r| (-r).exp()), (1.5, |r| (1.0 + r) * (-r).exp()), (2.5, |r| (1.0 + r + r * r / 3.0) * (-r).exp())];
+    for (smoothness, covariance) in cases {
+        let study = format!(
+            "[model]\nfile = \"model.mo\"\n[parameters]\nsize = 0.3\nl = 1.4\n[disturbances]\n\
+             w = {{ matern = {{ smoothness = {smoothness}, std = \"size\", length = \"l\" }} }}\n\
+             [measurements]\ny = {{ std = 0 }}\n[estimate]\nsignals = [\"y\"]\n"
+        );
+        let session = Session::with_model(model).with("study.toml", &study);
+        let run = session.run_with(&["watch", "study.toml", "--horizon", "2", "--step", "0.5"], "t,y\n0,0.2\n");
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let ahead = run.objects()[0]["horizon"].clone();
+        for at in 0..4 {
+            let distance = ahead["t"][at].as_f64().unwrap();
+            let part = covariance((2.0 * smoothness).sqrt() * distance / 1.4);
+            let signal = &ahead["estimates"]["y"];
+            let (value, std) = (signal["value"][at].as_f64().unwrap(), signal["std"][at].as_f64().unwrap());
+            assert!((value - 0.2 * part).abs() < 1e-9, "{smoothness} {distance}: {value} {}", 0.2 * part);
+            assert!((std - 0.3 * (1.0 - part * part).sqrt()).abs() < 1e-9, "{smoothness} {distance}: {std}");
+        }
+    }
+    let wrong =
+        "[model]\nfile = \"model.mo\"\n[disturbances]\nw = { matern = { smoothness = 1, std = 1, length = 1 } }\n";
+    let run = Session::with_model(model).with("study.toml", wrong).run(&["check", "study.toml", "--json"]);
+    assert_eq!(run.status, 1);
+    assert!(finding(&run.json(), "out-of-range")["message"].as_str().unwrap().contains("smoothness 1 "));
+}
