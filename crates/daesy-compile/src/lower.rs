@@ -181,12 +181,12 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
             VariableKind::Continuous | VariableKind::Discrete | VariableKind::Input => true,
             VariableKind::Parameter | VariableKind::Constant => false,
         };
-        if is_shown && variable.value_type != ValueType::String {
+        if is_shown && !variable.is_hidden() && variable.value_type != ValueType::String {
             observed.push(value_of(&mut graph, var));
             observed_names.push(variable.name.clone());
         }
     }
-    for &var in &regular.differentiated {
+    for &var in regular.differentiated.iter().filter(|var| !variables[var.index()].is_hidden()) {
         let value = value_of(&mut graph, var);
         observed.push(graph.total_time_derivative(value, &|var| variables[var.index()].kind));
         observed_names.push(format!("der({})", variables[var.index()].name));

@@ -150,6 +150,12 @@ impl Graph {
             (Node::Select { condition, .. }, &[_, then, otherwise]) => self.tangent_select(condition, then, otherwise),
             (Node::Smooth { order, .. }, &[Some(da)]) => Some(if order > 0 { self.smooth(order - 1, da) } else { da }),
             (Node::Call { function, output, args }, arguments) => {
+                if let Some(foreign) = self.foreign(function) {
+                    let mut moving = arguments.iter().enumerate().filter(|(_, tangent)| tangent.is_some());
+                    if !moving.any(|(at, _)| foreign.depends(usize::from(output), at)) {
+                        return None;
+                    }
+                }
                 let mut mask: SmallVec<[bool; 8]> = arguments.iter().map(Option::is_some).collect();
                 if let Some(active) = active {
                     mask.copy_from_slice(active);

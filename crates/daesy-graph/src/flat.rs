@@ -136,6 +136,12 @@ pub struct Variable {
 }
 
 impl Variable {
+    /// Whether it is kept for the account of an importer alone, and never shown: its name begins with `@`.
+    #[must_use]
+    pub fn is_hidden(&self) -> bool {
+        self.name.starts_with('@')
+    }
+
     /// A variable of real values with nothing but a name.
     #[must_use]
     pub fn new(name: impl Into<String>, kind: VariableKind, span: Span) -> Self {

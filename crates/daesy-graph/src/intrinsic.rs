@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use crate::foreign::{Foreign, ForeignFailure};
 use crate::function::{Function, FunctionId, Statement};
 use crate::graph::Graph;
 use crate::node::ExprId;
@@ -59,6 +60,8 @@ pub enum Intrinsic {
         /// Number of points.
         n: usize,
     },
+    /// A function of a model that runs elsewhere.
+    Foreign(Foreign),
 }
 
 /// Generators of the xorshift family [@vigna2016].
@@ -191,6 +194,7 @@ impl Intrinsic {
             Self::Surface { .. } | Self::Signal { .. } => 2,
             Self::Random(generator) => generator.n_state(),
             Self::Fourier { n } => *n,
+            Self::Foreign(foreign) => foreign.n_all_inputs(),
         }
     }
 
@@ -200,6 +204,7 @@ impl Intrinsic {
         match self {
             Self::Random(generator) => generator.n_state() + 1,
             Self::Fourier { n } => 2 * (*n / 2 + 1),
+            Self::Foreign(foreign) => foreign.n_outputs,
             _ => 1,
         }
     }
@@ -214,13 +219,14 @@ impl Intrinsic {
             Self::NextEvent { .. } => "nextTimeEvent",
             Self::Random(_) => "random",
             Self::Fourier { .. } => "fourier",
+            Self::Foreign(foreign) => foreign.name,
         }
     }
 
     /// The outputs at a point.
     ///
     /// # Errors
-    /// Outside of a table that is not to be extrapolated.
+    /// Outside of a table that is not to be extrapolated, and where a foreign function has no value.
     pub fn evaluate(&self, inputs: &[f64], outputs: &mut [f64]) -> Result<(), TableError> {
         match self {
             Self::Curve { curve, order } => outputs[0] = curve.value(*order, inputs[0])?,
@@ -231,12 +237,17 @@ impl Intrinsic {
             Self::NextEvent { table } => outputs[0] = table.next_event(inputs[0]),
             Self::Random(generator) => generator.step(inputs, outputs),
             Self::Fourier { n } => fourier(&inputs[..*n], outputs),
+            Self::Foreign(foreign) => {
+                let evaluated = foreign.evaluate(inputs, outputs);
+                evaluated.map_err(|failure| TableError::Foreign { message: failure.message })?;
+            }
         }
         Ok(())
     }
 
     /// The partial derivative by an input; `None` where it is zero wherever it exists, or is not known: that of random
-    /// numbers, and that of amplitudes and phases, which only ever change at events.
+    /// numbers, and that of amplitudes and phases, which only ever change at events. Foreign functions have a tangent
+    /// instead ([`Foreign::tangent`]).
     #[must_use]
     pub fn partial(&self, input: usize) -> Option<Self> {
         match (self, input) {
@@ -280,6 +291,31 @@ impl Graph {
             body,
             span: Span::NONE,
         })
+    }
+
+    /// The foreign function that a function calls and does nothing else.
+    #[must_use]
+    pub fn foreign(&self, function: FunctionId) -> Option<&Foreign> {
+        match self.function(function).body.as_slice() {
+            [Statement::Intrinsic { intrinsic, .. }] => match &**intrinsic {
+                Intrinsic::Foreign(foreign) => Some(foreign),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Why a model that runs elsewhere, whose functions are called here, runs no more.
+    #[must_use]
+    pub fn foreign_failure(&self) -> Option<ForeignFailure> {
+        let functions = (0..self.functions().len() as u32).map(FunctionId);
+        functions.filter_map(|function| self.foreign(function)).find_map(|foreign| foreign.unit.failure())
+    }
+
+    /// Whether functions of a model that runs elsewhere are called.
+    #[must_use]
+    pub fn has_foreign(&self) -> bool {
+        (0..self.functions().len() as u32).any(|function| self.foreign(FunctionId(function)).is_some())
     }
 
     /// One output of an intrinsic.

@@ -6,6 +6,7 @@ pub mod derivative;
 pub mod evaluate;
 pub mod finding;
 pub mod flat;
+pub mod foreign;
 pub mod function;
 pub mod graph;
 mod index;

@@ -11,6 +11,7 @@ use crate::flat::{
     Assertion, Enumeration, Equation, Experiment, FlatDae, Origin, StateSelect, ValueType, Variable, VariableKind,
     WhenAction, WhenBranch, WhenClause,
 };
+use crate::foreign::Foreign;
 use crate::function::{Function, FunctionId, Statement};
 use crate::graph::Graph;
 use crate::intrinsic::{Generator, Intrinsic};
@@ -348,6 +349,15 @@ store_enum!(Origin {
     0 => Equation, 1 => Binding, 2 => Connection, 3 => FlowSum, 4 => UnconnectedFlow, 5 => Algorithm,
 });
 store_enum!(Generator { 0 => Xorshift64Star, 1 => Xorshift128Plus, 2 => Xorshift1024Star });
+/// A model that runs elsewhere cannot be stored: what is written cannot be read.
+impl Stored for Foreign {
+    fn write(&self, _: &mut Vec<u8>) {}
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, NotStored> {
+        reader.unknown()
+    }
+}
+
 store_enum!(Intrinsic {
     0 => Curve { curve, order },
     1 => Surface { surface, orders },
@@ -355,6 +365,7 @@ store_enum!(Intrinsic {
     3 => NextEvent { table },
     4 => Random(generator),
     5 => Fourier { n },
+    6 => Foreign(foreign),
 });
 store_enum!(Statement {
     0 => Assign { local, value },

@@ -80,6 +80,12 @@ pub enum TableError {
     /// A smoothness that surfaces do not have.
     #[error("tables with two inputs can be linear, constant or Akima's, not monotone or modified")]
     NoSuchSurface,
+    /// A function of a model that runs elsewhere has no value.
+    #[error("{message}")]
+    Foreign {
+        /// Why.
+        message: String,
+    },
     /// A value outside of a table that does not extrapolate.
     #[error("{value} is outside of the table, which ends at {limit} and is not to be extrapolated")]
     Outside {

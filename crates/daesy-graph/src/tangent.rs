@@ -15,10 +15,13 @@
 //! 2n .. N+n   the other locals     N+n .. 2N   their shadows
 //! ```
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::derivative::{Tangent, is_flat};
+use crate::foreign::Foreign;
 use crate::function::{Function, FunctionId, Statement};
 use crate::graph::Graph;
 use crate::intrinsic::Intrinsic;
@@ -149,6 +152,12 @@ impl<'graph> Maker<'graph> {
                     has_changed |= self.spread(otherwise);
                 }
                 Statement::While { body, .. } => has_changed |= self.spread(body),
+                Statement::Intrinsic { intrinsic, args, results } if matches!(**intrinsic, Intrinsic::Foreign(_)) => {
+                    let is_active = args.iter().any(|&arg| self.active[arg as usize]);
+                    for &result in results.iter().filter(|_| is_active) {
+                        has_changed |= !std::mem::replace(&mut self.active[result as usize], true);
+                    }
+                }
                 Statement::Intrinsic { intrinsic, args, results } => {
                     let is_active = args
                         .iter()
@@ -245,6 +254,17 @@ impl<'graph> Maker<'graph> {
         self.graph.or_zero(sum)
     }
 
+    /// The tangent of a foreign function, which is all that its body holds: its values need not be computed again.
+    fn foreign_tangent(&self, foreign: &Foreign, args: &[u32], results: &[u32]) -> Statement {
+        let shadow = |local: &u32| self.layout.shadow(*local);
+        let places = args.iter().map(|&local| self.layout.place(local));
+        Statement::Intrinsic {
+            intrinsic: Arc::new(Intrinsic::Foreign(foreign.tangent())),
+            args: places.chain(args.iter().map(shadow)).collect(),
+            results: results.iter().map(shadow).collect(),
+        }
+    }
+
     /// The statements with the derivative in front of each assignment. Recurses as deep as the source text is nested.
     fn statements(&mut self, statements: &[Statement]) -> Vec<Statement> {
         let mut made = Vec::with_capacity(2 * statements.len());
@@ -280,6 +300,10 @@ impl<'graph> Maker<'graph> {
                     made.push(Statement::While { condition, body });
                 }
                 Statement::Intrinsic { intrinsic, args, results } => {
+                    if let Intrinsic::Foreign(foreign) = &**intrinsic {
+                        made.push(self.foreign_tangent(foreign, args, results));
+                        continue;
+                    }
                     let place = |local: &u32| self.layout.place(*local);
                     let (placed, moved): (Vec<u32>, Vec<u32>) =
                         (args.iter().map(place).collect(), results.iter().map(place).collect());

@@ -94,7 +94,8 @@ impl PySimulator {
     ) -> PyResult<Self> {
         let source = source.source.clone();
         let made = py.detach(|| {
-            let mut loaded = load_source(&source, &LoadOptions { set, class: class_name }).map_err(NoAnswer::Input)?;
+            let mut loaded = load_source(&source, &LoadOptions { set, class: class_name, ..LoadOptions::default() })
+                .map_err(NoAnswer::Input)?;
             if !files.is_empty() {
                 loaded.use_data_files(&files).map_err(NoAnswer::Input)?;
             }
@@ -241,7 +242,7 @@ fn method_of(word: Option<&str>) -> PyResult<Option<Method>> {
 pub fn units<'py>(py: Python<'py>, source: &PySource, class_name: Option<String>) -> PyResult<Bound<'py, PyDict>> {
     let source = source.source.clone();
     let loaded = py
-        .detach(|| load_source(&source, &LoadOptions { set: Vec::new(), class: class_name }))
+        .detach(|| load_source(&source, &LoadOptions { class: class_name, ..LoadOptions::default() }))
         .map_err(|diagnostics| Failure::new_err(failure(&NoAnswer::Input(diagnostics))))?;
     let dict = PyDict::new(py);
     for variable in &loaded.flat.variables {
@@ -259,7 +260,7 @@ pub fn structure<'py>(py: Python<'py>, source: &PySource, class_name: Option<Str
     let source = source.source.clone();
     let map = py
         .detach(|| {
-            let loaded = load_source(&source, &LoadOptions { set: Vec::new(), class: class_name })?;
+            let loaded = load_source(&source, &LoadOptions { class: class_name, ..LoadOptions::default() })?;
             structure_map(&loaded)
         })
         .map_err(|wrong| Failure::new_err(failure(&wrong)))?;

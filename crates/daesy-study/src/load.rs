@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use daesy_foreign::{ForeignError, Unit, described, flat_model, read_description};
 use daesy_graph::finding::{Finding, Level, nearest};
 use daesy_graph::flat::{Equation, FlatDae, Origin, ValueType, Variable, VariableKind};
 use daesy_graph::{ExprId, Graph, Leaf, Node, Reach, Span, VarId};
@@ -32,6 +33,20 @@ pub struct LoadOptions {
     pub set: Vec<(String, f64)>,
     /// `--class`: which class of a Modelica file.
     pub class: Option<String>,
+    /// Whether a unit of another tool may be run.
+    pub native: Native,
+}
+
+/// What is done with the native code of a unit of another tool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Native {
+    /// It runs.
+    #[default]
+    Run,
+    /// It is not needed: what the unit says of itself is enough.
+    Describe,
+    /// It must not run (`--no-native`).
+    Forbidden,
 }
 
 /// A model with what is known about it.
@@ -51,6 +66,8 @@ pub struct Loaded {
     pub watch: Watch,
     /// Who runs independent evaluations instead of this process.
     pub elsewhere: Option<Elsewhere>,
+    /// The unit of another tool that the model is.
+    pub unit: Option<Arc<Unit>>,
     /// How whoever asks wants it integrated, instead of what the study says.
     pub integration: Integration,
 }
@@ -96,6 +113,12 @@ fn load_file(path: &Path, options: &LoadOptions) -> Result<Loaded, Vec<Diagnosti
     let shown = path.display().to_string();
     let is_study = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
     let is_modelica = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mo")) || path.is_dir();
+    if is_unit(path) {
+        let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+        let UnitModel { flat, unit, notes } = unit_model(path, &options.set, &[], options.native)?;
+        check_set(&flat, &options.set)?;
+        return Ok(Loaded { unit, ..Loaded::new(flat, None, folder, notes) });
+    }
     if !is_study
         && !is_modelica
         && !path.exists()
@@ -106,7 +129,7 @@ fn load_file(path: &Path, options: &LoadOptions) -> Result<Loaded, Vec<Diagnosti
     }
     if !is_study && !is_modelica {
         return Err(vec![
-            Diagnostic::about_file("file-kind", &shown, "a model ends in `.mo` and a study in `.toml`")
+            Diagnostic::about_file("file-kind", &shown, "a model ends in `.mo` or `.fmu` and a study in `.toml`")
                 .with_help("rename the file, or name another one; a class is looked for in the built-in library and on MODELICAPATH"),
         ]);
     }
@@ -151,6 +174,7 @@ fn load_study(
     let mut diagnostics: Vec<Diagnostic> =
         read.findings.iter().map(|finding| Diagnostic::resolve(finding, &read.sources)).collect();
     let Some(mut study) = read.study else { return Err(diagnostics) };
+    let mut unit = None;
     let flat = match &study.model {
         StudyModel::Modelica(source) => {
             let mut values: Vec<(String, f64)> = study
@@ -176,18 +200,28 @@ fn load_study(
                 diagnostics.push(Diagnostic::resolve(&finding, &read.sources));
                 return Err(diagnostics);
             }
-            flatten_source(source, &file, given, &values).or_else(|errors| {
-                // Free symbols have no place in the model: they are given their values below.
-                let is_symbol =
-                    |name: &String| study.unknown.iter().any(|unknown| unknown.name == *name) || study.mentions(name);
-                let is_about_symbols =
-                    |error: &Diagnostic| error.code == "unknown-parameter" && error.names.iter().all(is_symbol);
-                if errors.is_empty() || !errors.iter().all(is_about_symbols) {
-                    return Err(errors);
-                }
-                values.retain(|(name, _)| !errors.iter().any(|error| error.names.contains(name)));
-                flatten_source(source, &file, given, &values)
-            })
+            if is_unit(&file) {
+                let starts: Vec<String> = study.initial.values.iter().map(|value| value.name.clone()).collect();
+                unit_model(&file, &values, &starts, options.native).map(|model| {
+                    unit = model.unit;
+                    diagnostics.extend(model.notes);
+                    model.flat
+                })
+            } else {
+                flatten_source(source, &file, given, &values).or_else(|errors| {
+                    // Free symbols have no place in the model: they are given their values below.
+                    let is_symbol = |name: &String| {
+                        study.unknown.iter().any(|unknown| unknown.name == *name) || study.mentions(name)
+                    };
+                    let is_about_symbols =
+                        |error: &Diagnostic| error.code == "unknown-parameter" && error.names.iter().all(is_symbol);
+                    if errors.is_empty() || !errors.iter().all(is_about_symbols) {
+                        return Err(errors);
+                    }
+                    values.retain(|(name, _)| !errors.iter().any(|error| error.names.contains(name)));
+                    flatten_source(source, &file, given, &values)
+                })
+            }
         }
         StudyModel::Linear(source) => {
             let names = study.unknown.iter().map(|unknown| unknown.name.clone()).collect::<Vec<_>>();
@@ -206,8 +240,74 @@ fn load_study(
         return Err(diagnostics);
     }
     check_set(&flat, &options.set)?;
+    if unit.is_some() {
+        take_back_starts(&mut flat, &study);
+    }
     apply_initial_mode(&mut flat, &study);
-    Ok(Loaded::new(flat, Some(study), folder.to_path_buf(), diagnostics))
+    Ok(Loaded { unit, ..Loaded::new(flat, Some(study), folder.to_path_buf(), diagnostics) })
+}
+
+fn is_unit(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("fmu"))
+}
+
+/// A unit of another tool as a model.
+struct UnitModel {
+    flat: FlatDae,
+    unit: Option<Arc<Unit>>,
+    notes: Vec<Diagnostic>,
+}
+
+fn unit_model(
+    path: &Path,
+    values: &[(String, f64)],
+    starts: &[String],
+    native: Native,
+) -> Result<UnitModel, Vec<Diagnostic>> {
+    let shown = path.display().to_string();
+    let refused = |error: ForeignError| {
+        vec![Diagnostic::about_file(error.code(), &shown, error.to_string()).with_help(error.help())]
+    };
+    let (archive, description) = read_description(path).map_err(refused)?;
+    match native {
+        Native::Describe => {
+            return Ok(UnitModel { flat: described(&description, values), unit: None, notes: Vec::new() });
+        }
+        Native::Forbidden => return Err(refused(ForeignError::Forbidden)),
+        Native::Run => {}
+    }
+    let unit = Arc::new(Unit::open(&archive, description, starts).map_err(refused)?);
+    drop(archive);
+    let flat = flat_model(&unit, values).map_err(|failure| {
+        vec![Diagnostic::about_file(failure.code, &shown, failure.message).with_help(failure.help)]
+    })?;
+    let tool = unit.description().tool.as_deref().map_or_else(String::new, |tool| format!(" (made by {tool})"));
+    let message = format!("the model is native code of somebody else{tool}, which ran in processes of its own");
+    let mut note = Diagnostic::about_file("foreign-code", &shown, message).with_level(Level::Note);
+    note = note.with_help("run units of people you trust only; `--no-native` forbids it");
+    Ok(UnitModel { flat, unit: Some(unit), notes: vec![note] })
+}
+
+/// Start values that a study gives are set in the unit before it is initialized, where it allows that. Else they are
+/// those of states, and the unit's own computation of these is taken back.
+fn take_back_starts(flat: &mut FlatDae, study: &Study) {
+    for value in &study.initial.values {
+        let (parameter, variable) = (flat.find(&format!("@start({})", value.name)), flat.find(&value.name));
+        if let (Some(parameter), Some(variable)) = (parameter, variable) {
+            flat.variables[parameter.index()].binding = flat.variables[variable.index()].start;
+            flat.variables[variable.index()].fixed = None;
+        }
+    }
+    let is_set = |flat: &FlatDae, name: &String| flat.find(&format!("@start({name})")).is_some();
+    let is_given = |flat: &FlatDae, equation: &Equation| match flat.graph.node(equation.lhs) {
+        Node::Var { var, .. } => {
+            let name = &flat.variables[var.index()].name;
+            !is_set(flat, name) && study.initial.values.iter().any(|value| value.name == *name)
+        }
+        _ => false,
+    };
+    let equations = std::mem::take(&mut flat.initial_equations);
+    flat.initial_equations = equations.into_iter().filter(|equation| !is_given(flat, equation)).collect();
 }
 
 /// Findings about values that the study gives, and that the model has no place for, are about the study's lines.
@@ -237,6 +337,7 @@ impl Loaded {
             watch: Watch::default(),
             elsewhere: None,
             integration: Integration::default(),
+            unit: None,
         }
     }
 

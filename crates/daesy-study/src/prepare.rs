@@ -356,6 +356,14 @@ impl Prepared {
     /// A failed integration with place and names.
     #[must_use]
     pub fn failure(&self, error: &IntegrateError) -> Failure {
+        if let Some(failure) = self.system.regular().flat.graph.foreign_failure() {
+            let told = Diagnostic::error(failure.code, failure.message).with_help(failure.help);
+            let own = Diagnostic::error("integration", error.to_string());
+            return Failure::Method(vec![
+                told,
+                own.with_help("the unit gave no values any more: see the other finding"),
+            ]);
+        }
         if let Some(diagnostic) = self.endless_function() {
             return Failure::Input(vec![diagnostic]);
         }

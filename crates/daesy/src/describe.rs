@@ -52,6 +52,9 @@ pub fn describe(loaded: &Loaded) -> Description {
     let reader = Reader { flat, values: parameter_values(flat).unwrap_or_default() };
     let mut description = Description::default();
     for (at, variable) in flat.variables.iter().enumerate() {
+        if variable.is_hidden() {
+            continue;
+        }
         let entry = reader.entry(at, variable);
         match variable.kind {
             VariableKind::Constant => {}

@@ -42,6 +42,7 @@ pub mod regularize;
 pub mod report;
 pub mod simulate;
 pub mod start_report;
+mod stepping;
 pub mod table;
 pub mod uq;
 pub mod watch;

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use daesy_estimate::alarm::RATES;
 use daesy_fmu::description::{Kinds, Version};
+use daesy_foreign::process::WORKER_VERB;
 use daesy_graph::VarId;
 use daesy_graph::finding::Level;
 use daesy_graph::source::Place;
@@ -30,7 +31,7 @@ use crate::failure::Failure;
 use crate::file::write_whole;
 use crate::json::ToJson as _;
 use crate::linearization::At;
-use crate::load::{LoadOptions, Loaded, check_types, load_source};
+use crate::load::{LoadOptions, Loaded, Native, check_types, load_source};
 use crate::reduced::regularize_model;
 use crate::regularize::RegularizeOptions;
 use crate::report::Page;
@@ -42,7 +43,7 @@ use crate::{check, cost, demo, describe, flat_text, identify, uq};
 
 const AFTER_HELP: &str = "\
 FILE is a Modelica file (.mo), a package folder, a class of the built-in library or on MODELICAPATH,
-or a study (.toml) that names one of these.
+a unit of another tool (.fmu), or a study (.toml) that names one of these.
 Exit status: 0 done; 1 the model, study or data is at fault; 2 wrong usage;
              3 the numerical method gave up.
 
@@ -113,7 +114,7 @@ enum Verb {
 
 #[derive(Args, Clone)]
 struct FileArgs {
-    /// A Modelica file (.mo), a package folder, a class name, or a study (.toml)
+    /// A Modelica file (.mo), a package folder, a class name, a unit (.fmu), or a study (.toml)
     file: PathBuf,
     /// The class, when a Modelica file holds several
     #[arg(long, value_name = "NAME")]
@@ -130,6 +131,9 @@ struct FileArgs {
     /// Writes a self-contained page
     #[arg(long, value_name = "OUT.html")]
     report: Option<PathBuf>,
+    /// Refuses to run units of other tools (.fmu), which are native code
+    #[arg(long)]
+    no_native: bool,
     #[command(flatten)]
     common: CommonArgs,
     /// What a caller in the same process hands over instead of the file
@@ -460,6 +464,10 @@ pub enum Status {
 /// Runs the program with the given arguments, the first of which is its own name.
 pub fn run<I: IntoIterator<Item = OsString>>(arguments: I) -> Status {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if arguments.get(1).is_some_and(|verb| verb == WORKER_VERB) {
+        daesy_foreign::worker::serve();
+        return Status::Done;
+    }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
@@ -564,7 +572,7 @@ impl Verb {
             _ => return Err(Box::new(refuse("evaluate", "this verb has no evaluations to share out".to_owned()))),
         };
         let failed = |failure: Failure| Box::new(Answer::new(command).refused(failure).about(args));
-        let loaded = load_file(args).map_err(failed)?;
+        let loaded = load_for(args, command).map_err(failed)?;
         match self {
             Self::Cost(args) => cost::evaluate_at(&loaded, &args.grid, &args.options(), points),
             Self::Identify(args) => identify::evaluate_at(&loaded, &args.options(), points),
@@ -790,9 +798,32 @@ impl Answer {
     }
 }
 
-fn load_file(args: &FileArgs) -> Result<Loaded, Failure> {
+/// Loads a model for a verb that may have to refuse units of other tools.
+fn load_for(args: &FileArgs, verb: &str) -> Result<Loaded, Failure> {
+    load_native(args, verb, if args.no_native { Native::Forbidden } else { Native::Run })
+}
+
+/// What a unit of another tool cannot be asked: its equations are not known, and one that integrates itself has only
+/// trajectories.
+fn refuse_unit(loaded: &Loaded, verb: &str) -> Result<(), Failure> {
+    let Some(unit) = &loaded.unit else { return Ok(()) };
+    let message = match verb {
+        "flatten" | "regularize" => format!("`{verb}` needs equations, and those of a unit are not known"),
+        "export" => "the model is a unit already".to_owned(),
+        "simulate" | "describe" => return Ok(()),
+        _ if unit.kind() == daesy_foreign::description::Kind::CoSimulation => {
+            format!("the unit offers Co-Simulation alone, and `{verb}` needs its right-hand side")
+        }
+        _ => return Ok(()),
+    };
+    let help =
+        "`daesy describe` says what the unit says of itself; export it for Model Exchange, or use its Modelica model";
+    Err(Failure::Input(vec![Diagnostic::error("fmu-unsupported", message).with_help(help)]))
+}
+
+fn load_native(args: &FileArgs, verb: &str, native: Native) -> Result<Loaded, Failure> {
     let set = args.settings()?;
-    let options = LoadOptions { set: set.clone(), class: args.class.clone() };
+    let options = LoadOptions { set: set.clone(), class: args.class.clone(), native };
     let source = args.caller.source.clone().unwrap_or_else(|| Source::file(&args.file));
     let mut loaded = load_source(&source, &options).map_err(|diagnostics| {
         // Values that a type does not have are a matter of usage: the types are known from the model without them.
@@ -803,6 +834,7 @@ fn load_file(args: &FileArgs) -> Result<Loaded, Failure> {
         }
     })?;
     check_types(&loaded.flat, &set).map_err(Failure::Usage)?;
+    refuse_unit(&loaded, verb)?;
     if !args.data.is_empty() {
         loaded.use_data_files(&args.data)?;
     }
@@ -813,7 +845,7 @@ fn load_file(args: &FileArgs) -> Result<Loaded, Failure> {
 
 fn check_verb(args: &FileArgs) -> Answer {
     let mut answer = Answer::new("check");
-    let loaded = match load_file(args) {
+    let loaded = match load_for(args, "check") {
         Ok(loaded) => loaded,
         Err(failure) => return answer.refused(failure),
     };
@@ -832,7 +864,7 @@ fn check_verb(args: &FileArgs) -> Answer {
 
 fn regularize_verb(args: &RegularizeArgs) -> Answer {
     let mut answer = Answer::new("regularize");
-    let loaded = match load_file(&args.file) {
+    let loaded = match load_for(&args.file, "regularize") {
         Ok(loaded) => loaded,
         Err(failure) => return answer.refused(failure),
     };
@@ -864,7 +896,7 @@ fn regularize_verb(args: &RegularizeArgs) -> Answer {
 
 fn describe_verb(args: &FileArgs) -> Answer {
     let mut answer = Answer::new("describe");
-    match load_file(args) {
+    match load_native(args, "describe", Native::Describe) {
         Ok(loaded) => {
             let described = describe::describe(&loaded);
             answer.keys = described.to_json();
@@ -879,7 +911,7 @@ fn describe_verb(args: &FileArgs) -> Answer {
 
 fn flatten_verb(args: &FileArgs) -> Answer {
     let mut answer = Answer::new("flatten");
-    match load_file(args) {
+    match load_for(args, "flatten") {
         Ok(loaded) => {
             answer.model = Some(loaded.flat.model.clone());
             if args.common.json {
@@ -902,7 +934,7 @@ fn export_verb(args: &ExportArgs) -> Answer {
     if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("fmu")) {
         return refuse("export", format!("`{}` is not an .fmu file", path.display()));
     }
-    let loaded = match load_file(&args.file) {
+    let loaded = match load_for(&args.file, "export") {
         Ok(loaded) => loaded,
         Err(failure) => return answer.refused(failure),
     };
@@ -943,7 +975,7 @@ fn uq_verb(args: &UqArgs) -> Answer {
     if args.file.file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
         return evaluate_surrogate(args, kind, answer);
     }
-    let loaded = match load_file(&args.file) {
+    let loaded = match load_for(&args.file, "uq") {
         Ok(loaded) => loaded,
         Err(failure) => return answer.refused(failure),
     };

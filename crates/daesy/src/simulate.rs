@@ -1,5 +1,9 @@
 //! `daesy simulate`: trajectories of a model.
 
+use std::sync::Arc;
+
+use daesy_foreign::Unit;
+use daesy_foreign::description::Kind;
 use daesy_graph::finding::Level;
 use daesy_graph::flat::FlatDae;
 use daesy_graph::{Span, VarId};
@@ -18,6 +22,7 @@ use crate::json::ToJson as _;
 use crate::load::Loaded;
 use crate::prepare::{Prepared, Purpose, prepare};
 use crate::start_report::StartReport;
+use crate::stepping;
 use crate::study::Quantity;
 use crate::table::Table;
 use crate::transfer::{Event, TransferFailure, Transferred, TransferredPart, transfer_as_far_as_possible};
@@ -109,6 +114,8 @@ pub struct Simulator {
     columns: Vec<usize>,
     /// As the study, or the model's `experiment` annotation, says.
     pub options: SimulateOptions,
+    /// A unit that integrates itself.
+    stepping: Option<Arc<Unit>>,
 }
 
 impl Simulator {
@@ -128,7 +135,8 @@ impl Simulator {
         let observed = prepared.system.description().observed.iter().enumerate();
         let is_added = |name: &str| name.trim_start_matches("der(").starts_with(ADDED);
         let columns = observed.filter(|(_, name)| !is_added(name)).map(|(at, _)| at).collect();
-        Ok(Self { original: loaded.flat.clone(), prepared, complete, columns, options })
+        let stepping = loaded.unit.clone().filter(|unit| unit.kind() == Kind::CoSimulation);
+        Ok(Self { original: loaded.flat.clone(), prepared, complete, columns, options, stepping })
     }
 
     /// Names of the columns of a trajectory.
@@ -158,7 +166,8 @@ impl Simulator {
     /// Diagnostics and the part, when the model is at fault or the method gives up.
     pub fn try_trace(&self, options: &SimulateOptions) -> Result<Transferred, Stopped> {
         self.attempt(&|prepared| {
-            run_prepared(prepared, &self.original, &prepared.parameters, &prepared.inputs, options)
+            let traced = run_prepared(prepared, &self.original, &prepared.parameters, &prepared.inputs, options)?;
+            self.stepped(prepared, &prepared.parameters, traced)
         })
     }
 
@@ -176,9 +185,25 @@ impl Simulator {
         self.attempt(&|prepared| {
             let parameters = prepared.parameters_at(given).map_err(Attempt::Failed)?;
             let inputs = prepared.inputs_at(loaded, &parameters).map_err(Attempt::Failed)?;
-            run_prepared(prepared, &loaded.flat, &parameters, &inputs, options)
+            let traced = run_prepared(prepared, &loaded.flat, &parameters, &inputs, options)?;
+            self.stepped(prepared, &parameters, traced)
         })
         .map_err(|stopped| stopped.failure)
+    }
+
+    /// The same with what a unit that integrates itself gives.
+    fn stepped(
+        &self,
+        prepared: &Prepared,
+        parameters: &[f64],
+        mut traced: Transferred,
+    ) -> Result<Transferred, Attempt> {
+        let Some(unit) = &self.stepping else { return Ok(traced) };
+        stepping::fill_in(unit, prepared, parameters, &mut traced.simulation).map_err(|failure| {
+            let diagnostic = Diagnostic::error(failure.code, failure.message).with_help(failure.help);
+            Attempt::Failed(Failure::Method(vec![diagnostic]))
+        })?;
+        Ok(traced)
     }
 
     /// Tries the model with definitions put in, and as it was written where that fails.

@@ -32,6 +32,7 @@ const LAYERS: &[Layer] = &[
             "daesy-integrate",
         ],
     },
+    Layer { name: "daesy-foreign", may_use: &["daesy-graph"] },
     Layer {
         name: "daesy-study",
         may_use: &[
@@ -45,6 +46,7 @@ const LAYERS: &[Layer] = &[
             "daesy-estimate",
             "daesy-chaos",
             "daesy-transfer",
+            "daesy-foreign",
         ],
     },
     Layer { name: "daesy-fmu", may_use: &["daesy-graph", "daesy-system", "daesy-compile", "daesy-integrate"] },
@@ -63,6 +65,7 @@ const LAYERS: &[Layer] = &[
             "daesy-estimate",
             "daesy-chaos",
             "daesy-transfer",
+            "daesy-foreign",
             "daesy-study",
             "daesy-fmu",
             "daesy-fmu-library",

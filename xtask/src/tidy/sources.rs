@@ -6,11 +6,11 @@ use crate::problem::Problem;
 const EMPTY_NAMES: [&str; 8] = ["util", "utils", "misc", "helper", "helpers", "common", "stuff", "extra"];
 
 /// The crates that may hold `unsafe`: vector code that runs after a run-time check, a value that refers to what it
-/// owns, and the C interface.
-const UNSAFE_CRATES: [&str; 3] = ["daesy-compile", "daesy-fmu", "daesy-fmu-library"];
+/// owns, and the C interface, from either side.
+const UNSAFE_CRATES: [&str; 4] = ["daesy-compile", "daesy-fmu", "daesy-fmu-library", "daesy-foreign"];
 
-/// Crates in which files, processes and the terminal live.
-const CRATES_WITH_DOORS: [&str; 2] = ["daesy", "daesy-py"];
+/// Crates in which files, processes and the terminal live; units of other tools run in processes of their own.
+const CRATES_WITH_DOORS: [&str; 3] = ["daesy", "daesy-foreign", "daesy-py"];
 
 /// Files below the facade that read: packages over folders and MODELICAPATH, because the language says which; studies,
 /// their data and how much memory there is; units, the model in their resources.

@@ -6,7 +6,7 @@ use std::path::Path;
 use daesy_graph::finding::Level;
 use daesy_graph::source::Place;
 
-use super::{Answer, CostArgs, EstimateArgs, FileArgs, IdentifyArgs, Status, cannot_write, load_file, table_kind};
+use super::{Answer, CostArgs, EstimateArgs, FileArgs, IdentifyArgs, Status, cannot_write, load_for, table_kind};
 use crate::cost::{CostOptions, cost};
 use crate::diagnostic::Diagnostic;
 use crate::estimate::{estimate, estimate_identified};
@@ -86,7 +86,7 @@ impl Begun {
             Ok(kind) => kind,
             Err(diagnostic) => return Err(Box::new(answer.fail(Status::Usage, vec![*diagnostic]))),
         };
-        let loaded = match load_file(args) {
+        let loaded = match load_for(args, verb) {
             Ok(loaded) => loaded,
             Err(failure) => return Err(Box::new(answer.refused(failure))),
         };
@@ -173,7 +173,7 @@ fn compare_verb(args: &IdentifyArgs) -> Answer {
     let mut studies = Vec::new();
     for file in std::iter::once(&args.file.file).chain(&args.others) {
         let own = FileArgs { file: file.clone(), ..args.file.clone() };
-        match load_file(&own).and_then(|loaded| with_validation(loaded, args)) {
+        match load_for(&own, "identify").and_then(|loaded| with_validation(loaded, args)) {
             Ok(loaded) => studies.push((file.display().to_string(), loaded)),
             Err(failure) => return answer.refused(failure),
         }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Answer, LinearizeArgs, Status, cannot_write, edge, load_file, refuse, write_report};
+use super::{Answer, LinearizeArgs, Status, cannot_write, edge, load_for, refuse, write_report};
 use crate::file::write_whole;
 use crate::linearization::{LinearForm, LinearizeOptions, linearize};
 
@@ -24,7 +24,7 @@ pub(super) fn linearize_verb(args: &LinearizeArgs) -> Answer {
             _ => return refuse("linearize", format!("`{}` is not a .json or .py file", path.display())),
         },
     };
-    let loaded = match load_file(&args.file) {
+    let loaded = match load_for(&args.file, "linearize") {
         Ok(loaded) => loaded,
         Err(failure) => return answer.refused(failure),
     };

@@ -8,7 +8,7 @@ use daesy_graph::finding::Level;
 use daesy_system::Watch;
 use serde_json::Value;
 
-use super::{Answer, Status, WatchArgs, load_file};
+use super::{Answer, Status, WatchArgs, load_for};
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::watch::{WatchSettings, Watched, future_inputs};
@@ -118,7 +118,7 @@ pub(super) fn watch_lines(
     tell: &mut dyn FnMut(&Value) -> bool,
 ) -> Answer {
     let mut answer = Answer::new("watch");
-    let loaded = match load_file(&args.file) {
+    let loaded = match load_for(&args.file, "watch") {
         Ok(loaded) => loaded,
         Err(failure) => return answer.refused(failure),
     };

@@ -8,7 +8,7 @@ use daesy_system::Watch;
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, FileArgs, Setting, SimulateArgs, Status, cannot_write, load_file, table_kind, write_report};
+use super::{Answer, FileArgs, Setting, SimulateArgs, Status, cannot_write, load_for, table_kind, write_report};
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::file::write_whole;
@@ -30,7 +30,7 @@ pub(super) fn simulate_verb(args: &SimulateArgs) -> Answer {
 
 /// Reads the model with the method and the longest step that the command line asks for.
 fn load(args: &SimulateArgs) -> Result<Loaded, Failure> {
-    let mut loaded = load_file(&args.file)?;
+    let mut loaded = load_for(&args.file, "simulate")?;
     loaded.integration.method = Method::ALL.into_iter().find(|method| Some(method.word()) == args.method.as_deref());
     loaded.integration.max_step = args.max_step;
     Ok(loaded)

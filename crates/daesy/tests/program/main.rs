@@ -10,6 +10,7 @@ mod estimation;
 mod estimation_starts;
 mod events;
 mod first_steps;
+mod foreign_units;
 mod hidden_structure;
 mod json;
 mod language;

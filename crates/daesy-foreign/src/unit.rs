@@ -1,0 +1,957 @@
+//! A unit that runs: its functions as pure functions of time, mode, states, inputs and parameters.
+//!
+//! An instance remembers more than a function may: its parameters are set before it is initialized, and what happened
+//! at events is inside it. Both become arguments here. An instance belongs to the parameters it was begun with; a
+//! *mode* is a number that stands for a history of events,
+//!
+//! ```text
+//! mode = start(t0, u0, p)                      begun and initialized there
+//! mode' = event(t, mode, x, u, p)              the event that happened next
+//! ```
+//!
+//! and an instance is brought to a mode by setting its saved state, where the unit offers that, or else by beginning
+//! anew and going through the events again. Mode 0 is the start at the values of the description. The same arguments
+//! give the same number, so that whoever asks twice gets the same answer.
+//!
+//! Instances live in worker processes, one for each thread that evaluates, several instances in each. A crash, a hang
+//! or an error is an evaluation without a value, as of a division by zero: a step is taken again with another length,
+//! a point of an ensemble is left out, and whoever gives up says what the unit said.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use daesy_graph::foreign::{ForeignFailure, ForeignUnit};
+use rustc_hash::FxHashMap;
+
+use crate::archive::{Archive, Limits};
+use crate::description::{Block, Causality, Initial, Kind, Scalar, UnitDescription, Variability, Version};
+use crate::error::ForeignError;
+use crate::folder::PrivateFolder;
+use crate::message::{Answer, Frame, Opening, part, verb};
+use crate::native::Binary;
+use crate::process::Process;
+use crate::worker::n_values;
+
+/// Functions of a unit, by their numbers.
+pub(crate) mod function {
+    pub(crate) const DERIVATIVES: u32 = 0;
+    pub(crate) const INDICATORS: u32 = 1;
+    pub(crate) const VALUES: u32 = 2;
+    pub(crate) const START: u32 = 3;
+    pub(crate) const EVENT: u32 = 4;
+}
+
+/// Instances of a worker, where there may be several.
+const MOST_SLOTS: usize = 200;
+/// Instances with the same parameters: one that leads, and one that follows an event behind it.
+const MOST_TWINS: usize = 3;
+/// Crashes after which nothing is tried any more.
+const MOST_CRASHES: usize = 20;
+/// What a unit was doing when an optional feature crashed.
+const SAVING: &str = "saving its state";
+const RESTORING: &str = "setting a saved state";
+const DIFFERENTIATING: &str = "differentiating";
+/// A mode of no instance: whoever asks for it begins anew.
+const FRESH: u64 = u64::MAX;
+/// Results that are remembered.
+const MOST_REMEMBERED: usize = 8;
+
+/// Places of the arguments `time, mode, states, inputs, parameters`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Arguments {
+    pub(crate) n_states: usize,
+    pub(crate) n_inputs: usize,
+    pub(crate) n_parameters: usize,
+}
+
+/// What the arguments are.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Point<'a> {
+    time: f64,
+    mode: u64,
+    states: &'a [f64],
+    inputs: &'a [f64],
+    parameters: &'a [f64],
+}
+
+impl Arguments {
+    pub(crate) const fn count(self) -> usize {
+        2 + self.n_states + self.n_inputs + self.n_parameters
+    }
+
+    fn point(self, all: &[f64]) -> Point<'_> {
+        let (states, rest) = all[2..].split_at(self.n_states);
+        let (inputs, parameters) = rest.split_at(self.n_inputs);
+        Point { time: all[0], mode: all[1] as u64, states, inputs, parameters }
+    }
+}
+
+/// An instance as the program sees it.
+#[derive(Debug)]
+struct Slot {
+    number: u64,
+    parameters: Vec<f64>,
+    mode: u64,
+    saved: Vec<u64>,
+    last_use: u64,
+}
+
+#[derive(Debug)]
+struct Worker {
+    process: Process,
+    slots: Vec<Slot>,
+    clock: u64,
+}
+
+/// How a mode was reached: from another one, or from nothing, by what happened here.
+#[derive(Clone, Debug)]
+struct Mode {
+    before: u64,
+    time: f64,
+    states: Vec<f64>,
+    inputs: Vec<f64>,
+}
+
+#[derive(Debug, Default)]
+struct Modes {
+    list: Vec<Mode>,
+    /// Answers of `start` and `event` by the bits of their arguments.
+    known: FxHashMap<Vec<u64>, Vec<f64>>,
+}
+
+#[derive(Debug, Default)]
+struct Trouble {
+    n_crashes: usize,
+    last: Option<ForeignFailure>,
+    /// Nothing is tried any more.
+    is_final: bool,
+}
+
+/// Something that was evaluated.
+#[derive(Debug)]
+struct Remembered {
+    function: u32,
+    arguments: Vec<f64>,
+    values: Vec<f64>,
+}
+
+/// A unit whose archive was unpacked.
+#[derive(Debug)]
+pub struct Unit {
+    description: UnitDescription,
+    kind: Kind,
+    opening: Opening,
+    pub(crate) arguments: Arguments,
+    /// Scalars that are parameters to be set, inputs, and values to be read.
+    pub(crate) parameters: Vec<usize>,
+    parameter_names: Vec<String>,
+    pub(crate) inputs: Vec<usize>,
+    pub(crate) values: Vec<usize>,
+    is_single: bool,
+    /// Whether saved states and directional derivatives are used: not any more after they crashed.
+    has_saved_states: AtomicBool,
+    has_directional: AtomicBool,
+    /// Whether no events are expected.
+    pub(crate) is_smooth: OnceLock<bool>,
+    idle: Mutex<Vec<Worker>>,
+    modes: Mutex<Modes>,
+    trouble: Mutex<Trouble>,
+    remembered: Mutex<Vec<Remembered>>,
+    /// Removed last, after the workers.
+    _folder: PrivateFolder,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Reads what a unit says of itself; nothing of it is run or unpacked.
+///
+/// # Errors
+/// When the archive is not safe, or the description cannot be read.
+pub fn read_description(path: &Path) -> Result<(Archive, UnitDescription), ForeignError> {
+    let shown = path.display().to_string();
+    let limits = Limits::default();
+    let failed = |error: std::io::Error| ForeignError::File { file: shown.clone(), reason: error.to_string() };
+    let size = std::fs::metadata(path).map_err(failed)?.len();
+    if size > limits.packed {
+        let reason = format!("it has {size} bytes, and {} are the limit", limits.packed);
+        return Err(ForeignError::Unsafe { reason });
+    }
+    let archive = Archive::new(std::fs::read(path).map_err(failed)?, limits)?;
+    let description = UnitDescription::read(&archive.content(Path::new("modelDescription.xml"))?)?;
+    Ok((archive, description))
+}
+
+/// The folder below `binaries` for this machine.
+fn platform(version: Version) -> String {
+    let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
+    match version {
+        Version::Two => {
+            let system = match system {
+                "macos" => "darwin",
+                "windows" => "win",
+                other => other,
+            };
+            format!("{system}{}", if cfg!(target_pointer_width = "64") { "64" } else { "32" })
+        }
+        Version::Three => format!("{machine}-{}", if system == "macos" { "darwin" } else { system }),
+    }
+}
+
+/// The library for this machine, relative to the unit's folder.
+fn library(archive: &Archive, version: Version, identifier: &str) -> Result<std::path::PathBuf, ForeignError> {
+    let wanted = platform(version);
+    let extension = match std::env::consts::OS {
+        "windows" => "dll",
+        "macos" => "dylib",
+        _ => "so",
+    };
+    let path = Path::new("binaries").join(&wanted).join(format!("{identifier}.{extension}"));
+    if archive.entries().iter().any(|entry| entry.path == path) {
+        return Ok(path);
+    }
+    let mut offered: Vec<String> = archive
+        .entries()
+        .iter()
+        .filter_map(|entry| {
+            Some(entry.path.strip_prefix("binaries").ok()?.iter().next()?.to_string_lossy().into_owned())
+        })
+        .collect();
+    offered.sort();
+    offered.dedup();
+    if offered.contains(&wanted) {
+        return Err(ForeignError::Description { reason: format!("there is no library `{}`", path.display()) });
+    }
+    let offered = if offered.is_empty() { "none (source code only)".to_owned() } else { offered.join(", ") };
+    Err(ForeignError::Platform { wanted, offered })
+}
+
+/// Blocks of some scalars, which must be all of each block, neighbours together.
+fn blocks_of(description: &UnitDescription, scalars: &[usize]) -> Vec<Block> {
+    let of = |&at: &usize| &description.scalars[at];
+    scalars.iter().map(of).filter(|scalar| scalar.offset == 0).map(|scalar| scalar.block).collect()
+}
+
+/// Whether a study may set a parameter.
+pub(crate) fn is_settable(scalar: &Scalar) -> bool {
+    scalar.causality == Causality::Parameter
+        && scalar.variability != Variability::Constant
+        && scalar.block.scalar_type.is_number()
+        && scalar.start.is_some()
+}
+
+/// Whether the start value of an unknown may be set.
+fn has_settable_start(scalar: &Scalar) -> bool {
+    matches!(scalar.causality, Causality::Output | Causality::Local)
+        && scalar.variability as u8 >= Variability::Discrete as u8
+        && scalar.initial != Initial::Calculated
+        && scalar.start.is_some()
+        && scalar.block.scalar_type.is_number()
+        && scalar.block.size == 1
+}
+
+/// Whether a value is to be read for tables.
+fn is_value(scalar: &Scalar) -> bool {
+    matches!(scalar.causality, Causality::Output | Causality::Local)
+        && scalar.variability as u8 >= Variability::Discrete as u8
+        && scalar.block.scalar_type.is_number()
+}
+
+impl Unit {
+    /// Unpacks a unit into a private folder. Start values of the unknowns in `starts` are set like parameters, where the
+    /// unit allows it.
+    ///
+    /// # Errors
+    /// When there is no library for this machine, or the folder cannot be written.
+    pub fn open(archive: &Archive, description: UnitDescription, starts: &[String]) -> Result<Self, ForeignError> {
+        let (kind, interface) = description.interface()?;
+        let interface = interface.clone();
+        let library = library(archive, description.version, &interface.identifier)?;
+        let select = |wanted: &dyn Fn(&Scalar) -> bool| -> Vec<usize> {
+            let places = description.scalars.iter().enumerate();
+            places.filter(|(_, scalar)| wanted(scalar)).map(|(at, _)| at).collect()
+        };
+        let is_start = |scalar: &Scalar| starts.contains(&scalar.name) && has_settable_start(scalar);
+        let parameters = select(&|scalar| is_settable(scalar) || is_start(scalar));
+        let name_of = |&at: &usize| {
+            let scalar = &description.scalars[at];
+            if is_settable(scalar) { scalar.name.clone() } else { format!("@start({})", scalar.name) }
+        };
+        let parameter_names = parameters.iter().map(name_of).collect();
+        let inputs = select(&|scalar| scalar.causality == Causality::Input && scalar.block.scalar_type.is_number());
+        let values = select(&is_value);
+        let folder = PrivateFolder::new()?;
+        archive.unpack(folder.path())?;
+        let resources = folder.path().join("resources");
+        std::fs::create_dir_all(&resources)
+            .map_err(|error| ForeignError::File { file: resources.display().to_string(), reason: error.to_string() })?;
+        let resources = match description.version {
+            Version::Two => uri(&resources),
+            Version::Three => format!("{}{}", resources.display(), std::path::MAIN_SEPARATOR),
+        };
+        let input_blocks = blocks_of(&description, &inputs);
+        let is_discrete_block = |block: &Block| {
+            let mut own = inputs.iter().map(|&at| &description.scalars[at]).filter(|scalar| scalar.block == *block);
+            own.any(|scalar| scalar.variability != Variability::Continuous)
+        };
+        let derivative =
+            |state: &crate::description::State| description.scalars[state.derivative.scalar].block.reference;
+        let opening = Opening {
+            binary: Binary {
+                library: folder.path().join(library).display().to_string(),
+                version: description.version,
+                kind,
+                name: description.name.clone(),
+                token: description.token.clone(),
+                resources,
+                needs_completed_steps: interface.needs_completed_steps,
+            },
+            folder: folder.path().display().to_string(),
+            n_states: description.states.len(),
+            n_indicators: if kind == Kind::ModelExchange { description.n_indicators } else { 0 },
+            is_discrete: input_blocks.iter().map(is_discrete_block).collect(),
+            inputs: input_blocks,
+            values: blocks_of(&description, &values),
+            derivatives: description.states.iter().map(derivative).collect(),
+        };
+        let has_arrays = description.scalars.iter().any(|scalar| scalar.block.size > 1);
+        Ok(Self {
+            arguments: Arguments {
+                n_states: description.states.len(),
+                n_inputs: inputs.len(),
+                n_parameters: parameters.len(),
+            },
+            kind,
+            opening,
+            parameters,
+            parameter_names,
+            inputs,
+            values,
+            is_single: interface.is_single,
+            has_saved_states: AtomicBool::new(interface.has_saved_states),
+            has_directional: AtomicBool::new(interface.has_directional_derivatives && !has_arrays),
+            is_smooth: OnceLock::new(),
+            idle: Mutex::default(),
+            modes: Mutex::default(),
+            trouble: Mutex::default(),
+            remembered: Mutex::default(),
+            description,
+            _folder: folder,
+        })
+    }
+
+    /// What the unit says of itself.
+    #[must_use]
+    pub const fn description(&self) -> &UnitDescription {
+        &self.description
+    }
+
+    /// Who integrates.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether an input may change at events only.
+    pub(crate) fn is_discrete_input(&self, at: usize) -> bool {
+        self.description.scalars[self.inputs[at]].variability != Variability::Continuous
+    }
+
+    /// Values of the parameters in the description.
+    #[must_use]
+    pub fn default_parameters(&self) -> Vec<f64> {
+        self.parameters.iter().map(|&at| self.description.scalars[at].start.unwrap_or(0.0)).collect()
+    }
+
+    /// Values of the inputs in the description.
+    #[must_use]
+    pub fn default_inputs(&self) -> Vec<f64> {
+        self.inputs.iter().map(|&at| self.description.scalars[at].start.unwrap_or(0.0)).collect()
+    }
+
+    fn start_time(&self) -> f64 {
+        self.description.experiment.start.unwrap_or(0.0)
+    }
+
+    /// Notes what went wrong; an evaluation without a value need not be the end.
+    fn note(&self, error: &ForeignError) -> ForeignFailure {
+        let failure = ForeignFailure { code: error.code(), message: error.to_string(), help: error.help().to_owned() };
+        let mut trouble = lock(&self.trouble);
+        match error {
+            ForeignError::Crashed { .. } => trouble.n_crashes += 1,
+            // Nobody waits so long again, and what is missing will not come.
+            ForeignError::Hung { .. }
+            | ForeignError::Library { .. }
+            | ForeignError::Missing { .. }
+            | ForeignError::NoInstance { .. }
+            | ForeignError::NoWorker { .. }
+            | ForeignError::Changed { .. } => trouble.is_final = true,
+            _ => {}
+        }
+        trouble.is_final |= trouble.n_crashes >= MOST_CRASHES;
+        trouble.last = Some(failure.clone());
+        failure
+    }
+
+    /// Whether native code of the unit has run.
+    #[must_use]
+    pub fn has_run(&self) -> bool {
+        !lock(&self.idle).is_empty() || lock(&self.trouble).last.is_some()
+    }
+
+    /// An idle worker, best one that has an instance with the parameters and the mode; else a new one.
+    fn worker(&self, point: &Point<'_>) -> Result<Worker, ForeignError> {
+        let mut idle = lock(&self.idle);
+        let fits = |worker: &Worker| {
+            let same = |slot: &Slot| slot.parameters == point.parameters && slot.mode == point.mode;
+            worker.slots.iter().any(same)
+        };
+        let at = idle.iter().position(fits).or_else(|| idle.len().checked_sub(1));
+        if let Some(at) = at {
+            return Ok(idle.swap_remove(at));
+        }
+        drop(idle);
+        let mut process = Process::start()?;
+        match process.ask(&self.opening.frame(), "loading its library", &String::new)? {
+            Answer::Error(error) => Err(error),
+            _ => Ok(Worker { process, slots: Vec::new(), clock: 0 }),
+        }
+    }
+
+    /// Asks a worker about an instance at the parameters and the mode of a point. The request gets the number of the
+    /// instance.
+    fn at<T>(
+        &self,
+        point: &Point<'_>,
+        mut ask: impl FnMut(&Self, &mut Worker, usize) -> Result<T, ForeignError>,
+    ) -> Result<T, ForeignFailure> {
+        {
+            let trouble = lock(&self.trouble);
+            if trouble.is_final
+                && let Some(last) = &trouble.last
+            {
+                return Err(last.clone());
+            }
+        }
+        let run = |ask: &mut dyn FnMut(&Self, &mut Worker, usize) -> Result<T, ForeignError>| {
+            let mut worker = self.worker(point)?;
+            let slot = self.bring(&mut worker, point);
+            let result = slot.and_then(|slot| ask(self, &mut worker, slot));
+            let is_dead = matches!(result, Err(ForeignError::Crashed { .. } | ForeignError::Hung { .. }));
+            if is_dead {
+                return result;
+            }
+            if matches!(result, Err(ForeignError::Status { .. })) {
+                // What an instance is after an error nobody knows.
+                worker.slots.retain(|slot| slot.parameters != point.parameters || slot.mode != point.mode);
+            }
+            lock(&self.idle).push(worker);
+            result
+        };
+        let result = run(&mut ask).or_else(|error| if self.gives_up(&error) { run(&mut ask) } else { Err(error) });
+        result.map_err(|error| self.note(&error))
+    }
+
+    /// Gives up an optional feature that crashed; says whether it did.
+    fn gives_up(&self, error: &ForeignError) -> bool {
+        let ForeignError::Crashed { doing, .. } = error else { return false };
+        match doing.as_str() {
+            SAVING | RESTORING => self.has_saved_states.swap(false, Ordering::Relaxed),
+            DIFFERENTIATING => self.has_directional.swap(false, Ordering::Relaxed),
+            _ => false,
+        }
+    }
+
+    /// Brings an instance to the parameters and the mode of a point.
+    fn bring(&self, worker: &mut Worker, point: &Point<'_>) -> Result<usize, ForeignError> {
+        worker.clock += 1;
+        let clock = worker.clock;
+        let has_same = |slot: &Slot| slot.parameters == point.parameters;
+        if let Some(at) = worker.slots.iter().position(|slot| has_same(slot) && slot.mode == point.mode) {
+            worker.slots[at].last_use = clock;
+            return Ok(at);
+        }
+        let chain = self.chain(point.mode);
+        let is_before = |slot: &Slot| chain.last().is_some_and(|(_, last)| last.before == slot.mode);
+        let follower = worker.slots.iter().position(|slot| has_same(slot) && is_before(slot));
+        let is_saved = |slot: &Slot| has_same(slot) && slot.saved.contains(&point.mode);
+        if let Some(at) = worker.slots.iter().position(is_saved).filter(|_| follower.is_none()) {
+            let frame = Frame::default().byte(verb::RESTORE).whole(worker.slots[at].number).whole(point.mode);
+            self.asked(worker, &frame, RESTORING, point)?;
+            worker.slots[at].mode = point.mode;
+            worker.slots[at].last_use = clock;
+            return Ok(at);
+        }
+        let (at, n_done) = match follower {
+            Some(at) => (at, chain.len() - 1),
+            None => self.furthest(worker, point, &chain),
+        };
+        if point.mode != FRESH {
+            self.replay(worker, at, point, &chain, n_done)?;
+        }
+        let slot = &mut worker.slots[at];
+        (slot.last_use, slot.mode) = (clock, point.mode);
+        slot.parameters = point.parameters.to_vec();
+        Ok(at)
+    }
+
+    /// The events that lead to a mode, the first of them its start, each with the number of the mode that it leads to.
+    fn chain(&self, mode: u64) -> Vec<(u64, Mode)> {
+        let modes = lock(&self.modes);
+        let mut chain = Vec::new();
+        let mut mode = mode;
+        while let Some(record) = (mode as usize).checked_sub(1).and_then(|at| modes.list.get(at)) {
+            chain.push((mode, record.clone()));
+            mode = record.before;
+        }
+        chain.reverse();
+        chain
+    }
+
+    /// An instance to be brought to a mode, and how many of the events that lead there are behind it: one that is on
+    /// the way, if there is one beside that which leads; else a new one; else that which was not used for longest.
+    fn furthest(&self, worker: &mut Worker, point: &Point<'_>, chain: &[(u64, Mode)]) -> (usize, usize) {
+        let most = if self.is_single { 1 } else { MOST_SLOTS };
+        let is_same = |slot: &Slot| slot.parameters == point.parameters;
+        for (n_done, (mode, _)) in chain.iter().enumerate().rev() {
+            if let Some(at) = worker.slots.iter().position(|slot| is_same(slot) && slot.mode == *mode) {
+                return (at, n_done + 1);
+            }
+        }
+        let n_same = worker.slots.iter().filter(|slot| is_same(slot)).count();
+        let has_room = worker.slots.len() < most && n_same < MOST_TWINS;
+        let candidates = worker.slots.iter().enumerate().filter(|(_, slot)| n_same < MOST_TWINS || is_same(slot));
+        let oldest = candidates.min_by_key(|(_, slot)| slot.last_use).map(|(at, _)| at);
+        match oldest {
+            Some(at) if !has_room => (at, 0),
+            _ => {
+                let number = worker.slots.len() as u64;
+                let slot = Slot { number, parameters: Vec::new(), mode: FRESH, saved: Vec::new(), last_use: 0 };
+                worker.slots.push(slot);
+                (worker.slots.len() - 1, 0)
+            }
+        }
+    }
+
+    /// Goes through the events that lead to a mode, from the start where nothing of them is done.
+    fn replay(
+        &self,
+        worker: &mut Worker,
+        at: usize,
+        point: &Point<'_>,
+        chain: &[(u64, Mode)],
+        n_done: usize,
+    ) -> Result<(), ForeignError> {
+        if n_done == 0 {
+            match chain.first() {
+                Some((_, start)) => self.begin(worker, at, start.time, &start.inputs, point)?,
+                None => self.begin(worker, at, self.start_time(), &self.default_inputs(), point)?,
+            };
+        }
+        // Nobody may find an instance that is half on its way.
+        worker.slots[at].parameters = vec![f64::NAN];
+        for (_, event) in &chain[n_done.max(1).min(chain.len())..] {
+            let slot = worker.slots[at].number;
+            let frame = self.request(verb::EVENT, slot, None, event.time, &event.states, &event.inputs);
+            self.asked(worker, &frame, "repeating an event", point)?;
+        }
+        Ok(())
+    }
+
+    /// Makes an instance, sets what differs from the description, and initializes it.
+    fn begin(
+        &self,
+        worker: &mut Worker,
+        at: usize,
+        time: f64,
+        inputs: &[f64],
+        point: &Point<'_>,
+    ) -> Result<Vec<f64>, ForeignError> {
+        // Nobody may find an instance that is half on its way.
+        worker.slots[at].parameters = vec![f64::NAN];
+        worker.slots[at].saved.clear();
+        let scalars = &self.description.scalars;
+        let (mut blocks, mut starts) = (Vec::new(), Vec::new());
+        let mut first = 0;
+        while first < self.parameters.len() {
+            let block = scalars[self.parameters[first]].block;
+            let range = first..(first + block.size as usize).min(self.parameters.len());
+            let differs = |at: usize| scalars[self.parameters[at]].start != Some(point.parameters[at]);
+            if range.clone().any(differs) {
+                blocks.push(block);
+                starts.extend(&point.parameters[range.clone()]);
+            }
+            first = range.end;
+        }
+        let frame = Frame::default()
+            .byte(verb::BEGIN)
+            .whole(worker.slots[at].number)
+            .real(time)
+            .optional(None)
+            .optional(self.description.experiment.tolerance)
+            .blocks(&blocks)
+            .reals(&starts)
+            .reals(inputs);
+        self.asked(worker, &frame, "initializing", point)
+    }
+
+    fn request(&self, verb: u8, slot: u64, part: Option<u8>, time: f64, states: &[f64], inputs: &[f64]) -> Frame {
+        let frame = Frame::default().byte(verb);
+        let frame = part.map_or(Frame::default().byte(verb), |part| frame.byte(part));
+        frame.whole(slot).real(time).reals(states).reals(inputs)
+    }
+
+    /// Where in a run, and with which parameters.
+    fn place(&self, point: &Point<'_>) -> String {
+        const MOST_SHOWN: usize = 8;
+        let scalars = &self.description.scalars;
+        let named = self.parameters.iter().zip(point.parameters);
+        let changed = named.filter(|(at, value)| scalars[**at].start != Some(**value));
+        let shown: Vec<String> =
+            changed.take(MOST_SHOWN).map(|(&at, value)| format!("{} = {value}", scalars[at].name)).collect();
+        let with = if shown.is_empty() { "all parameters as in its description".to_owned() } else { shown.join(", ") };
+        format!(" at time {} with {with}", point.time)
+    }
+
+    fn asked(
+        &self,
+        worker: &mut Worker,
+        frame: &Frame,
+        doing: &str,
+        point: &Point<'_>,
+    ) -> Result<Vec<f64>, ForeignError> {
+        let place = || self.place(point);
+        match worker.process.ask(frame, doing, &place)? {
+            Answer::Numbers(values) => Ok(values),
+            Answer::Discard(log) => Err(ForeignError::Status {
+                function: doing.to_owned(),
+                status: "discard".to_owned(),
+                place: place(),
+                log,
+            }),
+            Answer::Error(ForeignError::Status { function, status, log, .. }) => {
+                Err(ForeignError::Status { function, status, place: place(), log })
+            }
+            Answer::Error(error) => Err(error),
+        }
+    }
+
+    /// Derivatives, indicators or values.
+    fn evaluated(&self, part: u8, point: &Point<'_>) -> Result<Vec<f64>, ForeignFailure> {
+        self.at(point, |unit, worker, at| {
+            let slot = worker.slots[at].number;
+            let frame = unit.request(verb::EVALUATE, slot, Some(part), point.time, point.states, point.inputs);
+            unit.asked(worker, &frame, "evaluating", point)
+        })
+    }
+
+    /// The mode that begins here, its next event, whether the run is over, and the states.
+    pub(crate) fn start(&self, time: f64, inputs: &[f64], parameters: &[f64]) -> Result<Vec<f64>, ForeignFailure> {
+        let key: Vec<u64> = std::iter::once(&time).chain(inputs).chain(parameters).map(|one| one.to_bits()).collect();
+        self.recorded(key, Mode { before: FRESH, time, states: Vec::new(), inputs: inputs.to_vec() }, parameters)
+    }
+
+    /// The mode after an event, with the same facts.
+    fn event(&self, point: &Point<'_>) -> Result<Vec<f64>, ForeignFailure> {
+        let numbers = [point.time].into_iter().chain([point.states, point.inputs, point.parameters].concat());
+        let key: Vec<u64> = std::iter::once(point.mode).chain(numbers.map(f64::to_bits)).collect();
+        let mode =
+            Mode { before: point.mode, time: point.time, states: point.states.to_vec(), inputs: point.inputs.to_vec() };
+        self.recorded(key, mode, point.parameters)
+    }
+
+    /// What happens at an event or a start, recorded as a mode.
+    fn recorded(&self, key: Vec<u64>, mode: Mode, parameters: &[f64]) -> Result<Vec<f64>, ForeignFailure> {
+        if let Some(known) = lock(&self.modes).known.get(&key) {
+            return Ok(known.clone());
+        }
+        let point =
+            Point { time: mode.time, mode: mode.before, states: &mode.states, inputs: &mode.inputs, parameters };
+        let is_start = mode.before == FRESH;
+        let facts = self.at(&point, |unit, worker, at| {
+            let outcome = if is_start {
+                unit.begin(worker, at, mode.time, &mode.inputs, &point)?
+            } else {
+                unit.save(worker, at, &point)?;
+                let slot = worker.slots[at].number;
+                let frame = unit.request(verb::EVENT, slot, None, mode.time, &mode.states, &mode.inputs);
+                unit.asked(worker, &frame, "an event", &point)?
+            };
+            let mut modes = lock(&unit.modes);
+            modes.list.push(mode.clone());
+            let number = modes.list.len() as u64;
+            let mut facts = vec![number as f64];
+            facts.extend(outcome);
+            modes.known.insert(key.clone(), facts.clone());
+            // Without events there is one mode only.
+            let is_smooth = unit.is_smooth.get() == Some(&true);
+            worker.slots[at].mode = if is_smooth { 0 } else { number };
+            worker.slots[at].parameters = parameters.to_vec();
+            Ok(facts)
+        })?;
+        if self.is_smooth.get() == Some(&true) && (facts[1] < crate::worker::NEVER || facts[2] != 0.0) {
+            let what =
+                "the unit has events in time at these parameters, though it had none at those of its description";
+            return Err(self.note(&ForeignError::Changed { what: what.to_owned() }));
+        }
+        Ok(facts)
+    }
+
+    /// Saves the state of an instance, where that is offered, so that its mode can be found again.
+    fn save(&self, worker: &mut Worker, at: usize, point: &Point<'_>) -> Result<(), ForeignError> {
+        let slot = &worker.slots[at];
+        if !self.has_saved_states.load(Ordering::Relaxed) || slot.saved.contains(&point.mode) {
+            return Ok(());
+        }
+        let frame = Frame::default().byte(verb::SAVE).whole(slot.number).whole(point.mode);
+        let saved = self.asked(worker, &frame, SAVING, point)?;
+        worker.slots[at].saved = saved.into_iter().map(|key| key as u64).collect();
+        Ok(())
+    }
+
+    /// Derivatives along a direction in states and inputs, from the unit.
+    fn directional(&self, point: &Point<'_>, direction: &Point<'_>) -> Result<Vec<f64>, ForeignFailure> {
+        let scalars = &self.description.scalars;
+        let (mut knowns, mut seed) = (Vec::new(), Vec::new());
+        let states = self.description.states.iter().map(|state| state.state).zip(direction.states);
+        let inputs = self.inputs.iter().copied().zip(direction.inputs);
+        for (at, &change) in states.chain(inputs).filter(|(_, change)| **change != 0.0) {
+            knowns.push(scalars[at].block.reference);
+            seed.push(change);
+        }
+        self.at(point, |unit, worker, at| {
+            let slot = worker.slots[at].number;
+            let frame = unit.request(verb::TANGENT, slot, None, point.time, point.states, point.inputs);
+            let frame = frame.wholes(&knowns).reals(&seed);
+            unit.asked(worker, &frame, DIFFERENTIATING, point)
+        })
+    }
+
+    /// Typical sizes of the arguments, for differences.
+    fn scale(&self, function: u32, at: usize, value: f64) -> f64 {
+        let Arguments { n_states, n_inputs, .. } = self.arguments;
+        let offset = if function == function::START { n_states + 1 } else { 0 };
+        let scalars = &self.description.scalars;
+        let place = if at == 0 { 0 } else { at + offset };
+        let nominal = match place {
+            0 => {
+                let experiment = &self.description.experiment;
+                let span = experiment.stop.unwrap_or(1.0) - experiment.start.unwrap_or(0.0);
+                return span.abs().max(value.abs()).max(f64::MIN_POSITIVE);
+            }
+            1 => return 1.0,
+            at if at < 2 + n_states => scalars[self.description.states[at - 2].state].nominal,
+            at if at < 2 + n_states + n_inputs => scalars[self.inputs[at - 2 - n_states]].nominal,
+            at => {
+                // A parameter has the size that it has.
+                let given = scalars[self.parameters[at - 2 - n_states - n_inputs]].nominal;
+                let size = if value == 0.0 { given.unwrap_or(1.0) } else { value };
+                return size.abs();
+            }
+        };
+        nominal.unwrap_or(1.0).abs().max(value.abs())
+    }
+
+    /// Central differences along a direction: the largest move in units of typical sizes is the cube root of the
+    /// rounding unit.
+    fn differences(
+        &self,
+        function: u32,
+        inputs: &[f64],
+        direction: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), ForeignFailure> {
+        let moves = inputs.iter().zip(direction).enumerate().filter(|(_, (_, change))| **change != 0.0);
+        let largest =
+            moves.map(|(at, (&value, change))| change.abs() / self.scale(function, at, value)).fold(0.0, f64::max);
+        if largest == 0.0 {
+            outputs.fill(0.0);
+            return Ok(());
+        }
+        let step = f64::EPSILON.cbrt() / largest;
+        let moved = |sign: f64| -> Vec<f64> {
+            inputs.iter().zip(direction).map(|(at, change)| at + sign * step * change).collect()
+        };
+        let mut behind = vec![0.0; outputs.len()];
+        self.evaluate(function, &moved(1.0), outputs)?;
+        self.evaluate(function, &moved(-1.0), &mut behind)?;
+        for (output, behind) in outputs.iter_mut().zip(behind) {
+            *output = (*output - behind) / (2.0 * step);
+        }
+        Ok(())
+    }
+
+    /// Whether an unknown of the model structure depends on an argument of the functions of a point.
+    fn depends_on(&self, dependencies: Option<&Vec<usize>>, input: usize) -> bool {
+        let Arguments { n_states, n_inputs, .. } = self.arguments;
+        let is_listed = |scalar: usize| dependencies.is_none_or(|list| list.contains(&scalar));
+        match input {
+            0 => true,
+            1 => false,
+            at if at < 2 + n_states => is_listed(self.description.states[at - 2].state),
+            at if at < 2 + n_states + n_inputs => is_listed(self.inputs[at - 2 - n_states]),
+            _ => true,
+        }
+    }
+
+    /// Names of the parameters that can be set: `@start(x)` is the start value of x.
+    pub fn parameter_names(&self) -> impl Iterator<Item = &str> {
+        self.parameter_names.iter().map(String::as_str)
+    }
+
+    /// Names of the inputs.
+    pub fn input_names(&self) -> impl Iterator<Item = &str> {
+        self.inputs.iter().map(|&at| self.description.scalars[at].name.as_str())
+    }
+
+    /// Names of the values that are read.
+    pub fn value_names(&self) -> impl Iterator<Item = &str> {
+        self.values.iter().map(|&at| self.description.scalars[at].name.as_str())
+    }
+
+    /// A run of a unit that integrates itself: `inputs` fills in the inputs that hold from the time of a number on,
+    /// `row` gets the values at one time after the other, up to where the unit ends.
+    ///
+    /// # Errors
+    /// When the unit fails; the error has where.
+    pub fn step_through(
+        &self,
+        times: &[f64],
+        parameters: &[f64],
+        inputs: &mut dyn FnMut(usize, &mut [f64]),
+        row: &mut dyn FnMut(&[f64]),
+    ) -> Result<(), ForeignFailure> {
+        let Some(&first) = times.first() else { return Ok(()) };
+        let mut given = self.default_inputs();
+        inputs(0, &mut given);
+        let point = Point { time: first, mode: FRESH, states: &[], inputs: &given, parameters };
+        self.at(&point, |unit, worker, at| {
+            let mut now = given.clone();
+            unit.begin(worker, at, first, &now, &point)?;
+            let slot = worker.slots[at].number;
+            let frame = unit.request(verb::EVALUATE, slot, Some(part::VALUES), first, &[], &now);
+            let values = unit.asked(worker, &frame, "evaluating", &point)?;
+            row(&values);
+            for (number, pair) in times.windows(2).enumerate() {
+                inputs(number, &mut now);
+                let point = Point { time: pair[0], ..point };
+                let frame = unit.request(verb::STEP, slot, None, pair[0], &[], &now).real(pair[1] - pair[0]);
+                let values = unit.asked(worker, &frame, "taking a step", &point)?;
+                row(values.get(1..).unwrap_or_default());
+                if values.first() != Some(&0.0) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+impl ForeignUnit for Unit {
+    fn evaluate(&self, function: u32, inputs: &[f64], outputs: &mut [f64]) -> Result<(), ForeignFailure> {
+        let is_this = |one: &Remembered| one.function == function && one.arguments == inputs;
+        if let Some(known) = lock(&self.remembered).iter().find(|one| is_this(one)) {
+            outputs.copy_from_slice(&known.values);
+            return Ok(());
+        }
+        let values = match function {
+            function::START => {
+                let (given, parameters) = inputs[1..].split_at(self.arguments.n_inputs);
+                self.start(inputs[0], given, parameters)?
+            }
+            function::EVENT => self.event(&self.arguments.point(inputs))?,
+            function::DERIVATIVES => self.evaluated(part::DERIVATIVES, &self.arguments.point(inputs))?,
+            function::INDICATORS => self.evaluated(part::INDICATORS, &self.arguments.point(inputs))?,
+            _ => self.evaluated(part::VALUES, &self.arguments.point(inputs))?,
+        };
+        if values.len() != outputs.len() {
+            return Err(self.note(&ForeignError::Changed { what: "the unit gave another number of values".to_owned() }));
+        }
+        outputs.copy_from_slice(&values);
+        let mut remembered = lock(&self.remembered);
+        if remembered.len() == MOST_REMEMBERED {
+            remembered.remove(0);
+        }
+        remembered.push(Remembered { function, arguments: inputs.to_vec(), values });
+        Ok(())
+    }
+
+    fn tangent(
+        &self,
+        function: u32,
+        inputs: &[f64],
+        direction: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), ForeignFailure> {
+        let mut rest = direction.to_vec();
+        if function != function::START {
+            // A mode is a name, not a number.
+            rest[1] = 0.0;
+        }
+        if function != function::DERIVATIVES || !self.has_directional.load(Ordering::Relaxed) {
+            return self.differences(function, inputs, &rest, outputs);
+        }
+        let (point, along) = (self.arguments.point(inputs), self.arguments.point(direction));
+        outputs.fill(0.0);
+        if along.states.iter().chain(along.inputs).any(|&change| change != 0.0) {
+            match self.directional(&point, &along) {
+                Ok(values) => outputs.copy_from_slice(&values),
+                Err(_) => return self.differences(function, inputs, &rest, outputs),
+            }
+            let n = self.arguments.n_states + self.arguments.n_inputs;
+            rest[2..2 + n].fill(0.0);
+        }
+        if rest.iter().any(|&change| change != 0.0) {
+            let mut other = vec![0.0; outputs.len()];
+            self.differences(function, inputs, &rest, &mut other)?;
+            outputs.iter_mut().zip(other).for_each(|(output, other)| *output += other);
+        }
+        Ok(())
+    }
+
+    fn depends(&self, function: u32, output: usize, input: usize) -> bool {
+        match function {
+            function::DERIVATIVES => {
+                self.depends_on(self.description.states[output].derivative.dependencies.as_ref(), input)
+            }
+            function::INDICATORS => input != 1,
+            function::VALUES => {
+                let scalar = self.values[output];
+                let unknown = self.description.outputs.iter().find(|unknown| unknown.scalar == scalar);
+                self.description.scalars[scalar].variability == Variability::Continuous
+                    && self.depends_on(unknown.and_then(|unknown| unknown.dependencies.as_ref()), input)
+            }
+            function::START => output >= 3,
+            _ => output >= 3 && input != 1,
+        }
+    }
+
+    fn failure(&self) -> Option<ForeignFailure> {
+        lock(&self.trouble).last.clone()
+    }
+}
+
+/// A path as a URI.
+fn uri(path: &Path) -> String {
+    let text = path.display().to_string().replace('\\', "/");
+    let mut made = String::from(if text.starts_with('/') { "file://" } else { "file:///" });
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' | b':' => {
+                made.push(char::from(byte))
+            }
+            other => made.push_str(&format!("%{other:02X}")),
+        }
+    }
+    made
+}
+
+/// A unit shared by all who call its functions.
+pub type SharedUnit = Arc<Unit>;
+
+/// Number of values of a unit.
+pub(crate) fn count_values(unit: &Unit) -> usize {
+    n_values(&unit.opening.values)
+}

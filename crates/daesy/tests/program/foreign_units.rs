@@ -1,0 +1,300 @@
+//! Units of other tools as models: those that daesy exports come back as what they were, and what is damaged, foreign
+//! or crashes is refused or survived.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::session::{Session, Table};
+use daesy_fmu::archive::{Entry, pack};
+use daesy_foreign::archive::{Archive, Limits};
+
+const PENDULUM: &str = "model Pendulum
+  parameter Real k = 0.1; parameter Real L = 1.5; parameter Real x0 = 0.9;
+  input Real u; Real x(start=x0, fixed=true); Real y(start=-1.2); Real v(start=0, fixed=true); Real w; Real lambda; output Real angle;
+equation
+  der(x) = v; der(y) = w; der(v) = -lambda*x - k*v + u; der(w) = -lambda*y - k*w - 9.81; x^2 + y^2 = L^2;
+  angle = atan(x/(-y));
+  annotation(experiment(StopTime=3, Interval=0.05, Tolerance=1e-8));
+end Pendulum;";
+
+const BALL: &str = "model Ball
+  parameter Real e = 0.7; Real h(start=1, fixed=true); Real v(start=0, fixed=true); Integer n(start=0, fixed=true);
+equation
+  der(h) = v; der(v) = -9.81;
+  when h <= 0 then n = pre(n) + 1; reinit(v, -e*pre(v)); end when;
+  annotation(experiment(StopTime=1.5, Interval=0.01));
+end Ball;";
+
+/// A folder with a model and the unit that is exported of it.
+fn exported(model: &str, arguments: &[&str]) -> Session {
+    let session = Session::with_model(model);
+    let run = session.run(&[&["export", "model.mo", "-o", "unit.fmu"], arguments].concat());
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    session
+}
+
+fn simulated(session: &Session, file: &str, arguments: &[&str]) -> Table {
+    let run = session.run(&[&["simulate", file, "--quiet"], arguments].concat());
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    run.table()
+}
+
+/// The largest difference of the columns that both have, of rows at the same times.
+fn difference(one: &Table, other: &Table, names: &[&str]) -> f64 {
+    let (times, other_times) = (one.column("t"), other.column("t"));
+    let last = |times: &[f64], time: f64| times.iter().rposition(|&known| (known - time).abs() < 1e-9);
+    let mut worst = 0f64;
+    for &name in names {
+        let (column, other_column) = (one.column(name), other.column(name));
+        for &time in &times {
+            if let (Some(a), Some(b)) = (last(&times, time), last(&other_times, time)) {
+                worst = worst.max((column[a] - other_column[b]).abs());
+            }
+        }
+    }
+    worst
+}
+
+#[test]
+fn an_exported_model_of_index_3_comes_back_in_both_versions_and_kinds() {
+    let session = Session::with_model(PENDULUM);
+    let model = simulated(&session, "model.mo", &[]);
+    for (version, kind, tolerance) in [("2", "me", 1e-5), ("3", "me", 1e-5), ("2", "cs", 1e-4), ("3", "cs", 1e-4)] {
+        let export = ["export", "model.mo", "-o", "unit.fmu", "--fmi", version, "--kind", kind];
+        assert_eq!(session.run(&export).status, 0);
+        let unit = simulated(&session, "unit.fmu", &[]);
+        let worst = difference(&model, &unit, &["x", "y", "v", "w", "lambda", "angle", "der(x)", "der(v)"]);
+        assert!(worst < tolerance, "FMI {version} {kind}: {worst}");
+        let names = unit.names.clone();
+        assert!(!names.iter().any(|name| name.starts_with('@')), "{names:?}");
+    }
+}
+
+#[test]
+fn parameters_reach_a_unit_before_it_is_initialized() {
+    let session = exported(PENDULUM, &[]);
+    let set = ["--set", "k=0.3", "--set", "x0=-0.4"];
+    let (model, unit) = (simulated(&session, "model.mo", &set), simulated(&session, "unit.fmu", &set));
+    assert!((unit.column("x")[0] + 0.4).abs() < 1e-9, "{}", unit.column("x")[0]);
+    assert!(difference(&model, &unit, &["x", "angle"]) < 1e-5);
+    let wrong = session.run(&["simulate", "unit.fmu", "--set", "kk=1"]);
+    assert_eq!(wrong.status, 1, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("the model has no parameter `kk`"), "{}", wrong.stderr);
+}
+
+#[test]
+fn inputs_of_a_study_drive_a_unit_with_their_breaks() {
+    let study = |file: &str| {
+        format!(
+            "[model]\nfile = \"{file}\"\n[parameters]\nk = 0.2\n[inputs]\nu = {{ column = \"u\", hold = \"zoh\" }}\n\
+             [data]\nfile = \"u.csv\"\n[simulate]\nstop = 3\nstep = 0.1\nrtol = 1e-8\n[initial]\nv = 0.5\n"
+        )
+    };
+    let session = exported(PENDULUM, &[]);
+    std::fs::write(session.path("u.csv"), "t,u\n0,0\n0.55,2\n1.2,-1\n2.05,0\n3,0\n").unwrap();
+    std::fs::write(session.path("model.toml"), study("model.mo")).unwrap();
+    std::fs::write(session.path("unit.toml"), study("unit.fmu")).unwrap();
+    let (model, unit) = (simulated(&session, "model.toml", &[]), simulated(&session, "unit.toml", &[]));
+    assert!((unit.column("u")[unit.rows.len() / 2] - model.column("u")[model.rows.len() / 2]).abs() < 1e-12);
+    let worst = difference(&model, &unit, &["x", "v", "angle", "u"]);
+    assert!(worst < 1e-5, "{worst}");
+}
+
+#[test]
+fn events_of_a_unit_happen_when_those_of_its_model_do() {
+    for version in ["2", "3"] {
+        let session = exported(BALL, &["--fmi", version]);
+        let (model, unit) = (simulated(&session, "model.mo", &[]), simulated(&session, "unit.fmu", &[]));
+        let worst = difference(&model, &unit, &["h", "v", "n"]);
+        assert!(worst < 1e-6, "FMI {version}: {worst}");
+        let run = session.run(&["simulate", "unit.fmu", "--json", "--quiet"]);
+        let events = run.json()["events"].as_array().unwrap().len();
+        assert!(events >= 3, "{events} events");
+    }
+}
+
+#[test]
+fn identification_uq_and_cost_of_a_unit_are_those_of_its_model() {
+    let session = exported(PENDULUM, &[]);
+    let data = session.run(&["simulate", "model.mo", "-o", "data.csv", "--set", "k=0.25", "--set", "L=1.6", "--quiet"]);
+    assert_eq!(data.status, 0, "{}", data.stderr);
+    let study = |file: &str| {
+        format!(
+            "[model]\nfile = \"{file}\"\n[unknown]\nk = {{ start = 0.1, min = 0.01, max = 1 }}\nL = {{ start = 1.5, min = 1, max = 3 }}\n\
+             [measurements]\nangle = {{ column = \"angle\", std = 0.001 }}\n[data]\nfile = \"data.csv\"\n\
+             [identify]\nmethod = \"output-error\"\n[random]\nk = {{ uniform = {{ min = 0.1, max = 0.3 }} }}\n\
+             [uq]\nmethod = \"collocation\"\ndegree = 2\n[simulate]\nstop = 1\nstep = 0.5\n"
+        )
+    };
+    std::fs::write(session.path("model.toml"), study("model.mo")).unwrap();
+    std::fs::write(session.path("unit.toml"), study("unit.fmu")).unwrap();
+    let found = |file: &str| session.run(&["identify", file, "--json", "--quiet"]).json()["parameters"].clone();
+    let (model, unit) = (found("model.toml"), found("unit.toml"));
+    for at in 0..2 {
+        let number = |found: &serde_json::Value, key: &str| found[at][key].as_f64().unwrap();
+        let (wanted, got) = (number(&model, "estimate"), number(&unit, "estimate"));
+        assert!((wanted - got).abs() < 1e-6 * wanted, "{wanted} {got}");
+    }
+    assert!((unit[0]["estimate"].as_f64().unwrap() - 0.25).abs() < 1e-5);
+    let costs = |file: &str| {
+        session.run(&["cost", file, "--grid", "k=0.2:0.3:3", "--json", "--quiet"]).json()["values"].clone()
+    };
+    let (model, unit) = (costs("model.toml"), costs("unit.toml"));
+    for at in 0..3 {
+        let (wanted, got) = (model[at].as_f64().unwrap(), unit[at].as_f64().unwrap());
+        assert!((wanted - got).abs() < 1e-5 * wanted.max(1e-6), "{wanted} {got}");
+    }
+    let moments = |file: &str| {
+        let run = session.run(&["uq", file, "-o", "uq.csv", "--quiet"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let text = std::fs::read_to_string(session.path("uq.csv")).unwrap();
+        // Indices of variables that do not vary are empty.
+        let lines = text.lines().map(|line| line.split(',').map(|cell| if cell.is_empty() { "NaN" } else { cell }));
+        let full: Vec<String> = lines.map(|cells| cells.collect::<Vec<_>>().join(",")).collect();
+        let table = Table::parse(&full.join("\n"));
+        table.column("angle.std").last().copied().unwrap()
+    };
+    let (model, unit) = (moments("model.toml"), moments("unit.toml"));
+    assert!((model - unit).abs() < 1e-5 * model, "{model} {unit}");
+}
+
+/// What is asked of a unit without running it, and what cannot be asked.
+#[test]
+fn a_unit_is_described_without_being_run_and_refused_by_name() {
+    let session = exported(PENDULUM, &["--kind", "cs"]);
+    let described = session.run(&["describe", "unit.fmu", "--json", "--no-native"]);
+    assert_eq!(described.status, 0, "{}", described.stderr);
+    let names: Vec<String> = described.json()["parameters"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["name"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(names.iter().any(|name| name == "k"), "{names:?}");
+    let code = |arguments: &[&str]| {
+        let run = session.run(&[arguments, &["--json"]].concat());
+        (run.status, run.json()["findings"][0]["code"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(code(&["simulate", "unit.fmu", "--no-native"]), (1, "no-native".to_owned()));
+    for verb in ["flatten", "regularize", "check", "uq", "identify", "estimate"] {
+        assert_eq!(code(&[verb, "unit.fmu"]), (1, "fmu-unsupported".to_owned()), "{verb}");
+    }
+    let run = session.run(&["simulate", "unit.fmu", "--json"]);
+    let findings = run.json()["findings"].clone();
+    assert!(findings.as_array().unwrap().iter().any(|finding| finding["code"] == "foreign-code"), "{findings}");
+}
+
+/// Runs the program with a folder of its own for temporary files; the status, the first finding's code, and how many
+/// entries are left there.
+fn alone(session: &Session, arguments: &[&str], seconds: &str) -> (i32, String, String, usize) {
+    let temporary = session.path("temporary");
+    std::fs::create_dir_all(&temporary).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_daesy"));
+    command.args(arguments).arg("--json").current_dir(session.path("")).env("TMPDIR", &temporary);
+    let output = command.env("DAESY_FMU_SECONDS", seconds).output().unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let findings = document["findings"].as_array().unwrap();
+    let error = findings.iter().find(|finding| finding["level"] == "error");
+    let text = |key: &str| error.map_or(String::new(), |error| error[key].as_str().unwrap().to_owned());
+    let n_left = std::fs::read_dir(&temporary).unwrap().count();
+    (output.status.code().unwrap_or(-1), text("code"), text("message"), n_left)
+}
+
+/// The entries of a unit, to be changed.
+fn entries(path: &Path) -> Vec<Entry> {
+    let archive = Archive::new(std::fs::read(path).unwrap(), Limits::default()).unwrap();
+    let read = |path: &PathBuf| archive.content(path).unwrap();
+    let paths = archive.entries().iter().map(|entry| entry.path.clone());
+    let entry =
+        |path: PathBuf| Entry { bytes: read(&path), path: path.to_str().unwrap().to_owned(), is_executable: false };
+    paths.map(entry).collect()
+}
+
+fn write(session: &Session, name: &str, entries: &[Entry]) {
+    std::fs::write(session.path(name), pack(entries).unwrap()).unwrap();
+}
+
+#[test]
+fn damaged_and_harmful_units_are_refused_and_leave_nothing_behind() {
+    let session = exported(BALL, &[]);
+    let good = entries(&session.path("unit.fmu"));
+    let refused = |name: &str, code: &str, words: &str| {
+        let (status, found, message, n_left) = alone(&session, &["simulate", name], "20");
+        assert_eq!((status, found.as_str(), n_left), (1, code, 0), "{name}: {message}");
+        assert!(message.contains(words), "{name}: {message}");
+    };
+    let bytes = std::fs::read(session.path("unit.fmu")).unwrap();
+    std::fs::write(session.path("short.fmu"), &bytes[..bytes.len() / 2]).unwrap();
+    refused("short.fmu", "fmu-archive", "ZIP");
+    refused("missing.fmu", "file", "missing.fmu");
+    let outside = Entry { path: "../outside.txt".to_owned(), bytes: vec![1], is_executable: false };
+    write(&session, "outside.fmu", &[good.clone(), vec![outside]].concat());
+    refused("outside.fmu", "fmu-unsafe", "outside of its folder");
+    assert!(!session.path("outside.txt").exists());
+    let without = |part: &str| good.iter().filter(|entry| !entry.path.contains(part)).cloned().collect::<Vec<_>>();
+    write(&session, "empty.fmu", &without("modelDescription"));
+    refused("empty.fmu", "fmu-archive", "modelDescription.xml");
+    let mut elsewhere = good.clone();
+    elsewhere.iter_mut().for_each(|entry| entry.path = entry.path.replace("linux64", "win64"));
+    write(&session, "elsewhere.fmu", &elsewhere);
+    refused("elsewhere.fmu", "fmu-platform", "win64");
+    let mut token = good.clone();
+    let text = String::from_utf8(token[0].bytes.clone()).unwrap();
+    token[0].bytes = text.replace("guid=\"{", "guid=\"{00").into_bytes();
+    write(&session, "token.fmu", &token);
+    refused("token.fmu", "fmu-instance", "no instance");
+    let mut broken = good.clone();
+    broken
+        .iter_mut()
+        .filter(|entry| entry.path.starts_with("binaries"))
+        .for_each(|entry| entry.bytes = b"no library".to_vec());
+    write(&session, "broken.fmu", &broken);
+    refused("broken.fmu", "fmu-library", "cannot be loaded");
+    let mut entity = good.clone();
+    entity[0].bytes = b"<!DOCTYPE a [<!ENTITY x SYSTEM \"file:///etc/passwd\">]><fmiModelDescription/>".to_vec();
+    write(&session, "entity.fmu", &entity);
+    refused("entity.fmu", "fmu-description", "DTD");
+    let mut bare = good;
+    bare.iter_mut().filter(|entry| entry.path.starts_with("resources")).for_each(|entry| entry.bytes.truncate(20));
+    write(&session, "bare.fmu", &bare);
+    refused("bare.fmu", "fmu-instance", "no instance");
+}
+
+/// der(x) = -k x, which aborts below x = 0.5 where k is 2, and never answers there where k is 3.
+const CRASHING: &str = include_str!("crashing_unit.c");
+
+const CRASHING_DESCRIPTION: &str = r#"<?xml version="1.0"?>
+<fmiModelDescription fmiVersion="2.0" modelName="Crashing" guid="{7}" numberOfEventIndicators="0">
+  <ModelExchange modelIdentifier="Crashing"/>
+  <DefaultExperiment startTime="0" stopTime="1"/>
+  <ModelVariables>
+    <ScalarVariable name="x" valueReference="0" initial="exact"><Real start="1"/></ScalarVariable>
+    <ScalarVariable name="der(x)" valueReference="1"><Real derivative="1"/></ScalarVariable>
+    <ScalarVariable name="k" valueReference="2" causality="parameter" variability="fixed"><Real start="1"/></ScalarVariable>
+  </ModelVariables>
+  <ModelStructure><Derivatives><Unknown index="2"/></Derivatives></ModelStructure>
+</fmiModelDescription>"#;
+
+#[test]
+fn a_unit_that_crashes_or_hangs_takes_nobody_down() {
+    let session = Session::new().with("unit.c", CRASHING);
+    let library = session.path("Crashing.so");
+    let compiled =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(session.path("unit.c")).status();
+    if !compiled.is_ok_and(|status| status.success()) || std::env::consts::OS != "linux" {
+        eprintln!("there is no C compiler: not tried");
+        return;
+    }
+    let file = |path: &str, bytes: Vec<u8>| Entry { path: path.to_owned(), bytes, is_executable: false };
+    let library = file("binaries/linux64/Crashing.so", std::fs::read(&library).unwrap());
+    let description = file("modelDescription.xml", CRASHING_DESCRIPTION.as_bytes().to_vec());
+    write(&session, "unit.fmu", &[description, library]);
+    let (status, code, message, n_left) = alone(&session, &["simulate", "unit.fmu"], "20");
+    assert_eq!((status, code.as_str(), n_left), (0, "", 0), "{message}");
+    let (status, code, message, n_left) = alone(&session, &["simulate", "unit.fmu", "--set", "k=2"], "20");
+    assert_eq!((status, code.as_str(), n_left), (3, "fmu-crash", 0), "{message}");
+    assert!(message.contains("at time 0.3") && message.contains("k = 2"), "{message}");
+    let (status, code, message, n_left) = alone(&session, &["simulate", "unit.fmu", "--set", "k=3"], "1");
+    assert_eq!((status, code.as_str(), n_left), (3, "fmu-timeout", 0), "{message}");
+    assert!(message.contains("within 1 s") && message.contains("k = 3"), "{message}");
+}
