@@ -43,7 +43,7 @@ pub use error::{EquationOff, IntegrateError};
 pub use events::{HybridStart, initialize_with_events};
 pub use initialize::{InitializeOptions, Initialized, initialize};
 pub use linearization::{Linearization, linearize};
-pub use sensitivity::{SensitiveSimulation, simulate_with_sensitivities};
+pub use sensitivity::{SensitiveSimulation, sampled_sensitivities, simulate_with_sensitivities};
 pub use simulate::exchange::{Advanced, Exchange, Happened, Seed, SettableInputs, Snapshot, Tangent};
 pub use simulate::{
     AsFarAsPossible, EndPoint, Inputs, Method, MultipleRoot, Rules, SimulateOptions, Simulation, SingularSlope, Slide,

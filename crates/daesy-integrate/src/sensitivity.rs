@@ -64,6 +64,39 @@ pub fn simulate_with_sensitivities(
     options: &SimulateOptions,
     directions: &[Direction],
 ) -> Result<SensitiveSimulation, IntegrateError> {
+    sensitive(system, parameters, inputs, options, directions, Reading::Before)
+}
+
+/// The same with every row after what jumps at its time, as a measured value is that after the input was set, and after
+/// the clock has ticked.
+///
+/// # Errors
+/// As [`simulate_with_sensitivities`].
+pub fn sampled_sensitivities(
+    system: &dyn DaeSystem,
+    parameters: &[f64],
+    inputs: &dyn Inputs,
+    options: &SimulateOptions,
+    directions: &[Direction],
+) -> Result<SensitiveSimulation, IntegrateError> {
+    sensitive(system, parameters, inputs, options, directions, Reading::After)
+}
+
+/// What a row shows where something jumps at its time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    Before,
+    After,
+}
+
+fn sensitive(
+    system: &dyn DaeSystem,
+    parameters: &[f64],
+    inputs: &dyn Inputs,
+    options: &SimulateOptions,
+    directions: &[Direction],
+    reading: Reading,
+) -> Result<SensitiveSimulation, IntegrateError> {
     let description = system.description();
     let mut input_values = vec![0.0; description.n_inputs];
     inputs.fill(options.start, true, &mut input_values);
@@ -87,6 +120,7 @@ pub fn simulate_with_sensitivities(
         has_events,
         history: History::new(description.n_roots, options.stop - options.start),
         simulation: Simulation::begin(start, options.output_times.len()),
+        reading,
     };
     let sensitivities = walk.integrate(options)?;
     walk.simulation.finish(&walk.stepper);
@@ -109,13 +143,17 @@ struct Walk<'s, 'i> {
     has_events: bool,
     history: History,
     simulation: Simulation,
+    reading: Reading,
 }
 
 impl Walk<'_, '_> {
     fn integrate(&mut self, options: &SimulateOptions) -> Result<Vec<Vec<Vec<f64>>>, IntegrateError> {
         let mut sensitivities = Vec::with_capacity(options.output_times.len());
         let breaks = self.inputs.breaks().iter().copied();
-        let breaks: Vec<f64> = breaks.filter(|&time| time > options.start && time < options.stop).collect();
+        let reads_after = self.reading == Reading::After;
+        let is_within =
+            |time: &f64| *time > options.start && (*time < options.stop || reads_after && *time == options.stop);
+        let breaks: Vec<f64> = breaks.filter(is_within).collect();
         let outputs = options.output_times.iter().copied();
         let mut ends: Vec<f64> = breaks.iter().copied().chain(outputs).chain([options.stop]).collect();
         ends.sort_by(f64::total_cmp);
@@ -140,24 +178,34 @@ impl Walk<'_, '_> {
                     return Ok(sensitivities);
                 }
             }
-            while options.output_times.get(next_output).is_some_and(|&time| time <= self.stepper.now.time) {
-                self.simulation.times.push(options.output_times[next_output]);
-                self.simulation.rows.push(self.stepper.observe_here());
-                sensitivities.push(self.follower.observe(&mut self.stepper));
-                next_output += 1;
+            if !reads_after {
+                self.read(options, &mut next_output, &mut sensitivities);
             }
             let course = if breaks.contains(&end) {
                 self.cross_break(end)?
-            } else if is_due && end < options.stop {
+            } else if is_due && (end < options.stop || reads_after) {
                 self.happen(&Cause::Scheduled)?
             } else {
                 Course::Continues
             };
+            if reads_after {
+                self.read(options, &mut next_output, &mut sensitivities);
+            }
             if course == Course::Ends {
                 break;
             }
         }
         Ok(sensitivities)
+    }
+
+    /// The rows that are due here.
+    fn read(&mut self, options: &SimulateOptions, next: &mut usize, sensitivities: &mut Vec<Vec<Vec<f64>>>) {
+        while options.output_times.get(*next).is_some_and(|&time| time <= self.stepper.now.time) {
+            self.simulation.times.push(options.output_times[*next]);
+            self.simulation.rows.push(self.stepper.observe_here());
+            sensitivities.push(self.follower.observe(&mut self.stepper));
+            *next += 1;
+        }
     }
 
     /// Takes a step, and the event that ends it, if there is one.

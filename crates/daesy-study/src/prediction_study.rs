@@ -11,8 +11,9 @@ use daesy_estimate::pem::{
 };
 use daesy_estimate::search::SearchSpace;
 use daesy_graph::finding::Finding;
-use daesy_graph::flat::Variable;
-use daesy_graph::{Evaluator, ExprId, Graph, Leaf, Reach, Span, VarId};
+use daesy_graph::flat::{FlatDae, Variable, VariableKind};
+use daesy_graph::node::{BinaryOp, UnaryOp};
+use daesy_graph::{Evaluator, ExprId, Graph, Leaf, Node, Reach, Span, VarId};
 use daesy_integrate::ensemble::{EnsembleOptions, Grid};
 use daesy_pencil::Mat;
 use daesy_system::{DaeSystem, GivenParameter, StepMethod, Watch};
@@ -93,6 +94,59 @@ pub struct PredictionStudy {
     slots: Vec<usize>,
     accuracies: Vec<Accuracy>,
     noise_scales: Vec<bool>,
+    engine: Engine,
+}
+
+/// How trajectories are made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Engine {
+    /// Many side by side, relations evaluated where they stand.
+    Lanes,
+    /// One by one, from event to event.
+    Events,
+}
+
+impl Engine {
+    const fn purpose(self) -> Purpose {
+        match self {
+            Self::Lanes => Purpose::LANES,
+            Self::Events => Purpose::TRAJECTORY,
+        }
+    }
+}
+
+/// Whether variables of a model change at events only.
+#[must_use]
+pub fn has_discrete(flat: &FlatDae) -> bool {
+    !flat.when_clauses.is_empty() || flat.variables.iter().any(|variable| variable.kind == VariableKind::Discrete)
+}
+
+/// Whether anything is written in a model that may be an event.
+fn may_have_events(flat: &FlatDae) -> bool {
+    let jumps = |node: Node| match node {
+        Node::Pre(_) | Node::Sample { .. } => true,
+        Node::Unary { op, .. } => matches!(op, UnaryOp::Ceil | UnaryOp::Floor | UnaryOp::Sign),
+        Node::Binary { op, .. } => {
+            op.is_relation() || matches!(op, BinaryOp::Quotient | BinaryOp::Modulo | BinaryOp::Remainder)
+        }
+        _ => false,
+    };
+    has_discrete(flat) || flat.graph.nodes().any(jumps)
+}
+
+/// No filter and no ensemble here follows events that a disturbance moves.
+fn refuse_disturbed_events(loaded: &Loaded) -> Result<(), Failure> {
+    let study = study_of(loaded)?;
+    let (true, Some(disturbance)) = (has_discrete(&loaded.flat), study.disturbances.first()) else { return Ok(()) };
+    let message = format!(
+        "the disturbance `{}` acts in a model with discrete variables or when-clauses, whose events would be at other \
+         times in every realization: there is no filter and no ensemble for this",
+        disturbance.name
+    );
+    let finding = Finding::error("disturbed-events", disturbance.span, message).with_names([&disturbance.name]);
+    let help = "`method = \"output-error\"` leaves it out, with robust standard errors; or take it out of the study, or \
+                model the switching by smooth functions";
+    Err(Failure::Input(vec![Diagnostic::resolve(&finding.with_help(help), &study.sources)]))
 }
 
 /// How accurate a measurement is.
@@ -126,6 +180,40 @@ impl PredictionStudy {
     /// # Errors
     /// Diagnostics with places in model, study or data.
     pub fn new(loaded: &Loaded, problem: &Problem, seed: u64) -> Result<Self, Failure> {
+        Self::with(loaded, problem, seed, study_of(loaded)?.disturbances.is_empty())
+    }
+
+    /// Builds the prediction problem of a study whose disturbances are left out.
+    ///
+    /// # Errors
+    /// As [`PredictionStudy::new`].
+    pub fn undisturbed(loaded: &Loaded, problem: &Problem, seed: u64) -> Result<Self, Failure> {
+        Self::with(loaded, problem, seed, true)
+    }
+
+    /// A model with events is followed from event to event if nothing disturbs it. One that has relations only, and
+    /// cannot be followed so, as where it slides along the border of one, is advanced in lanes, which evaluate relations
+    /// where they stand.
+    fn with(loaded: &Loaded, problem: &Problem, seed: u64, is_undisturbed: bool) -> Result<Self, Failure> {
+        if !is_undisturbed {
+            refuse_disturbed_events(loaded)?;
+        }
+        if is_undisturbed && may_have_events(&loaded.flat) {
+            let followed = Self::build(loaded, problem, seed, Engine::Events)?;
+            let can_happen = followed.system.description().events.can_happen();
+            let is_followed = |study: &Self| {
+                let start = study.start();
+                let made = study.problem(study.settings.clone(), &start);
+                made.and_then(|problem| problem.predict(&[start], 1, &loaded.watch)).is_ok()
+            };
+            if can_happen && (has_discrete(&loaded.flat) || is_followed(&followed)) {
+                return Ok(followed);
+            }
+        }
+        Self::build(loaded, problem, seed, Engine::Lanes)
+    }
+
+    fn build(loaded: &Loaded, problem: &Problem, seed: u64, engine: Engine) -> Result<Self, Failure> {
         let study = study_of(loaded)?;
         let resolve = |findings: Vec<Finding>| -> Vec<Diagnostic> {
             findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)).collect()
@@ -135,7 +223,7 @@ impl PredictionStudy {
         let filter_exprs = read_filters(&mut graph, variables, study).map_err(&resolve)?;
         let accuracies = read_accuracies(&mut graph, variables, study).map_err(&resolve)?;
         refuse_unknown_inputs(loaded, study, problem).map_err(&resolve)?;
-        let Prepared { system, parameters, rewritten, .. } = prepare(loaded, Purpose::LANES)?;
+        let Prepared { system, parameters, rewritten, .. } = prepare(loaded, engine.purpose())?;
         let places = places(problem, &system).map_err(&resolve)?;
         let variances = accuracies_at(&graph, &accuracies, &system, &parameters, variables.len());
         let description = system.description();
@@ -179,7 +267,7 @@ impl PredictionStudy {
                 derivatives_needed: inputs.iter().map(|(input, _)| input.derivatives_needed).collect(),
             });
         }
-        let experiments = read_experiments(loaded, study, problem, &system, &parameters)?;
+        let experiments = read_experiments(loaded, study, problem, &system, &parameters, engine)?;
         let weights = variances
             .iter()
             .map(|variance| match (study.identify.weighting.as_deref(), variance) {
@@ -211,7 +299,7 @@ impl PredictionStudy {
                 ..EnsembleOptions::default()
             },
             weights,
-            is_undisturbed: false,
+            is_undisturbed: engine == Engine::Events,
         };
         let measured = problem
             .measured
@@ -237,6 +325,7 @@ impl PredictionStudy {
             slots,
             accuracies,
             noise_scales: problem.motion_depends_on(loaded).iter().map(|moves| !moves).collect(),
+            engine,
             system,
         })
     }
@@ -277,15 +366,45 @@ impl PredictionStudy {
                 is_used: experiment.is_used.clone(),
             })
             .collect();
-        PredictionProblem::new(
-            &self.system,
-            self,
-            experiments,
-            self.observed.clone(),
-            self.slots.clone(),
-            settings,
-            reference,
-        )
+        self.problem_of(experiments, self.observed.clone(), settings, reference)
+    }
+
+    /// The prediction problem of the beginning of every experiment: this share of its samples.
+    ///
+    /// # Errors
+    /// As [`PredictionStudy::problem`].
+    pub fn beginning<'a>(&'a self, share: f64, reference: &[f64]) -> Result<PredictionProblem<'a>, PointRefusal> {
+        let n_outputs = self.measured.len();
+        let beginning = |own: &'a StudyExperiment| {
+            let n = ((share * own.grid.samples.len() as f64).ceil() as usize).min(own.grid.samples.len());
+            MeasuredExperiment {
+                grid: Grid { samples: own.grid.samples[..n].to_vec(), ..own.grid.clone() },
+                inputs: &own.inputs,
+                measured: own.measured[..n * n_outputs].to_vec(),
+                is_used: own.is_used[..n].to_vec(),
+            }
+        };
+        let experiments = self.experiments.iter().map(beginning).collect();
+        self.problem_of(experiments, self.observed.clone(), self.settings.clone(), reference)
+    }
+
+    fn problem_of<'a>(
+        &'a self,
+        experiments: Vec<MeasuredExperiment<'a>>,
+        observed: Vec<u32>,
+        settings: PredictionSettings,
+        reference: &[f64],
+    ) -> Result<PredictionProblem<'a>, PointRefusal> {
+        if self.engine == Engine::Events {
+            return Ok(PredictionProblem::by_events(&self.system, self, experiments, observed, settings));
+        }
+        PredictionProblem::new(&self.system, self, experiments, observed, self.slots.clone(), settings, reference)
+    }
+
+    /// Whether trajectories are followed from event to event.
+    #[must_use]
+    pub fn follows_events(&self) -> bool {
+        self.engine == Engine::Events
     }
 
     /// The problem whose outputs are the measured quantities and then the study's signals.
@@ -301,8 +420,7 @@ impl PredictionStudy {
             is_used: Vec::new(),
         };
         let experiments = self.experiments.iter().map(without_values).collect();
-        let settings = self.settings.clone();
-        PredictionProblem::new(&self.system, self, experiments, observed, self.slots.clone(), settings, reference)
+        self.problem_of(experiments, observed, self.settings.clone(), reference)
     }
 
     /// Estimates the study's signals in one experiment of its [`signal_problem`](Self::signal_problem):
@@ -403,6 +521,9 @@ impl PredictionStudy {
             }
             PointRefusal::Start(error) => Finding::error("no-consistent-start", Span::NONE, error.to_string())
                 .with_help("`daesy check` says more about the start"),
+            PointRefusal::Trajectory(error) => Finding::error("trajectory", Span::NONE, error.to_string()).with_help(
+                "`daesy simulate` shows the trajectory; other starts or bounds may keep away from this point",
+            ),
             PointRefusal::Ensemble(error) => Finding::error("ensemble", Span::NONE, error.to_string())
                 .with_help("`daesy simulate` shows a single trajectory; tighten rtol, or take `solver = \"implicit\"`"),
             other => Finding::error("no-prediction", Span::NONE, other.to_string()),
@@ -716,6 +837,7 @@ fn read_experiments(
     problem: &Problem,
     system: &CompiledSystem,
     parameters: &[f64],
+    engine: Engine,
 ) -> Result<Vec<StudyExperiment>, Failure> {
     let n_outputs = problem.measured.len();
     let mut experiments = Vec::new();
@@ -729,8 +851,12 @@ fn read_experiments(
                 is_used.push(row >= *first_counted);
             }
         }
-        let step = noise_step(study, &samples)?;
         let span = samples.last().map_or(0.0, |last| last - start);
+        // Where nothing is disturbed there is no grid of disturbances to be fine enough.
+        let step = match engine {
+            Engine::Lanes => noise_step(study, &samples)?,
+            Engine::Events => f64::max(span, f64::MIN_POSITIVE),
+        };
         limits::noise_grid(step, span, system.description().n_inputs).map_err(|refusal| {
             let place = study.identify.noise_step_span.unwrap_or(Span::NONE);
             vec![Diagnostic::resolve(&refusal.at(place), &study.sources)]

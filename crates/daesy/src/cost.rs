@@ -17,7 +17,7 @@ use crate::diagnostic::Diagnostic;
 use crate::distribute::Elsewhere;
 use crate::estimate::filter_kind;
 use crate::failure::Failure;
-use crate::identify::pem::{note_interpolation, rewritten};
+use crate::identify::pem::{note_interpolation, rewritten, study_for};
 use crate::identify::refusal::{failure, finding};
 use crate::identify::{Method, ProgressLine, Route, route};
 use crate::linear_study::LinearStudy;
@@ -220,7 +220,7 @@ pub fn evaluate_at(
         }
         Route::Ensembles(method) => {
             let kind = CostKind::of(method);
-            let study = PredictionStudy::new(loaded, &asked, options.seed)?;
+            let study = study_for(loaded, &asked, method, options.seed)?;
             let start = study.start();
             let places = Places::new(&axes, study.unknowns.iter().map(|unknown| unknown.name.as_str()));
             let refused = |refusal: PointRefusal| refused(loaded, &study, &refusal);
@@ -362,7 +362,10 @@ fn prediction_cost(
     options: &CostOptions,
     progress: &mut ProgressLine<'_>,
 ) -> Result<CostGrid, Failure> {
-    let study = PredictionStudy::new(loaded, asked, options.seed)?;
+    let study = match kind {
+        CostKind::OutputError => PredictionStudy::undisturbed(loaded, asked, options.seed)?,
+        _ => PredictionStudy::new(loaded, asked, options.seed)?,
+    };
     let start = study.start();
     let problem =
         study.problem(settings(&study, kind, options), &start).map_err(|refusal| refused(loaded, &study, &refusal))?;

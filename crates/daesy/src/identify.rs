@@ -32,7 +32,7 @@ use crate::failure::Failure;
 use crate::linear_study::{LinearStudy, SignalsWanted};
 use crate::linearize::LinearModel;
 use crate::load::Loaded;
-use crate::prediction_study::sample_off_grid;
+use crate::prediction_study::{has_discrete, sample_off_grid};
 use crate::problem::{Linearity, Problem, Unknown, refuse_unsaid_accuracy, says_accuracy, study_of, unknown_accuracy};
 use crate::study::Study;
 use crate::table::Table;
@@ -268,7 +268,10 @@ fn automatic(loaded: &Loaded, problem: &Problem, study: &Study) -> Result<(Route
     let disturbance = study.disturbances.first().map(|disturbance| disturbance.name.as_str());
     let cause = match (disturbance, unknown_accuracy) {
         (None, None) if prior.is_none() => {
-            let reason = "the model is not linear, and nothing but errors of measurement is random".to_owned();
+            let mut reason = "the model is not linear, and nothing but errors of measurement is random".to_owned();
+            if has_discrete(&loaded.flat) {
+                reason.push_str("; its events are followed one by one, with derivatives across them");
+            }
             return Ok((Route::Ensembles(Method::OutputError), reason));
         }
         (Some(name), _) => format!("the model is not linear, and the disturbance `{name}` acts in it"),

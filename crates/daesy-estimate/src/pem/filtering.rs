@@ -6,8 +6,8 @@ use daesy_system::Watch;
 use super::problem::{Machine, PointRefusal, PredictionProblem, Prepared};
 use crate::horizon::{Ahead, Horizon};
 use crate::nonlinear::{
-    FilterProblem, MomentOptions, ParticleOptions, Spread, StateEstimates, ahead_by_moments, filter_by_moments,
-    filter_by_particles, state_directions,
+    Approximation, FilterProblem, MomentOptions, ParticleOptions, Spread, StateEstimates, ahead_by_moments,
+    filter_by_moments, filter_by_particles, state_directions,
 };
 
 /// A filter for nonlinear models.
@@ -49,6 +49,9 @@ impl PredictionProblem<'_> {
         kind: &FilterKind,
         watch: &Watch,
     ) -> Result<StateEstimates, PointRefusal> {
+        if self.by_events {
+            return self.undisturbed(theta, request, kind, watch);
+        }
         self.with_filter(theta, request, kind, |problem| match kind {
             FilterKind::Extended | FilterKind::Unscented => {
                 filter_by_moments(problem, &moment_options(kind, request.smooths, watch))
@@ -59,6 +62,51 @@ impl PredictionProblem<'_> {
                 filter_by_particles(problem, &options)
             }
         })
+    }
+
+    /// What a filter makes of a model without disturbances, whose start is known: nothing is uncertain but the
+    /// measurements.
+    fn undisturbed(
+        &self,
+        theta: &[f64],
+        request: &FilterRequest<'_>,
+        kind: &FilterKind,
+        watch: &Watch,
+    ) -> Result<StateEstimates, PointRefusal> {
+        let means = self.predict(&[theta.to_vec()], 1, watch)?.swap_remove(0).means.swap_remove(request.experiment);
+        let (n_observed, n_measured) = (self.n_outputs(), request.variances.len());
+        let zero = vec![0.0; means.len()];
+        let mut estimates = StateEstimates {
+            log_likelihood: 0.0,
+            filtered: means.clone(),
+            filtered_std: zero.clone(),
+            smoothed: means.clone(),
+            smoothed_std: zero,
+            innovations: Vec::with_capacity(request.measured.len()),
+            innovation_std: Vec::with_capacity(request.measured.len()),
+            innovation_covariances: vec![f64::NAN; request.measured.len() * n_measured],
+            approximation: match kind {
+                FilterKind::Extended => Approximation::Extended,
+                _ => Approximation::Unscented,
+            },
+        };
+        for (at, &measured) in request.measured.iter().enumerate() {
+            let (sample, output) = (at / n_measured, at % n_measured);
+            let (error, variance) = (measured - means[sample * n_observed + output], request.variances[output]);
+            let is_present = measured.is_finite();
+            estimates.innovations.push(error);
+            estimates.innovation_std.push(if is_present { variance.sqrt() } else { f64::NAN });
+            if is_present {
+                for other in (0..n_measured).filter(|&other| request.measured[sample * n_measured + other].is_finite())
+                {
+                    let covariance = if other == output { variance } else { 0.0 };
+                    estimates.innovation_covariances[at * n_measured + other] = covariance;
+                }
+                let density = error * error / variance + (2.0 * std::f64::consts::PI * variance).ln();
+                estimates.log_likelihood -= 0.5 * density;
+            }
+        }
+        Ok(estimates)
     }
 
     /// Predictions of the measurements of one experiment with each horizon. In the place of particles, which have no

@@ -1,5 +1,6 @@
 //! Predictions of measurements at points of parameters.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use daesy_integrate::ensemble::{
@@ -7,7 +8,9 @@ use daesy_integrate::ensemble::{
     EnsembleStart, Experiment, Grid, InputTable, LaneFailure, Undisturbed, Wanted, choose_method, directions,
     reference_point, start_of,
 };
-use daesy_integrate::{Inputs, IntegrateError};
+use daesy_integrate::{
+    Direction as StartDirection, Inputs, IntegrateError, SimulateOptions, sampled_sensitivities, simulate,
+};
 use daesy_system::{
     DaeSystem, ParameterError, Part, StartClass, StepMethod, StepProgram, StepProgramError, StepRequest, Watch,
 };
@@ -46,6 +49,15 @@ pub enum PointRefusal {
     /// There is no consistent start.
     #[error(transparent)]
     Start(#[from] IntegrateError),
+    /// A trajectory with its events cannot be followed, or its derivatives cannot.
+    #[error(transparent)]
+    Trajectory(IntegrateError),
+    /// A trajectory ends before the last sample.
+    #[error("the model ends the simulation at t = {time}, before the last sample")]
+    Ended {
+        /// When.
+        time: f64,
+    },
     /// The ensemble cannot be integrated.
     #[error(transparent)]
     Ensemble(#[from] EnsembleError),
@@ -74,6 +86,17 @@ pub enum PointRefusal {
 
 /// Parameters that starts determine are the same if they differ by no more than this, relative to their size.
 const SAME_PARAMETER: f64 = 1e-9;
+
+/// Relative tolerance of trajectories with events at most: costs are compared between points that are close together.
+const EVENT_TOLERANCE: f64 = 1e-8;
+
+/// The same where derivatives are differences, which are taken over this fraction of an unknown: an error of a trajectory
+/// by 1e-10 is one of its derivative by 1e-5.
+const DIFFERENCE_TOLERANCE: f64 = 1e-10;
+const DIFFERENCE: f64 = 1e-5;
+
+/// Steps of a trajectory before giving up.
+const MAX_STEPS: usize = 10_000_000;
 
 /// From unknowns to parameters and disturbances.
 pub trait Parameterization: Sync {
@@ -127,7 +150,7 @@ pub struct PredictionSettings {
 }
 
 /// Predictions of all experiments at one point.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Prediction {
     /// `[experiment][sample * n_outputs + output]`
     pub means: Vec<Vec<f64>>,
@@ -162,6 +185,10 @@ pub struct PredictionProblem<'a> {
     pub(super) extended: OnceLock<Result<Machine, StepProgramError>>,
     reference: Vec<f64>,
     starts_depend_on_lanes: bool,
+    /// Whether trajectories are followed one by one, from event to event.
+    pub(super) by_events: bool,
+    /// Whether their derivatives are differences.
+    by_differences: AtomicBool,
 }
 
 /// When and under which inputs an experiment starts, and its number for what is random.
@@ -215,6 +242,8 @@ impl<'a> PredictionProblem<'a> {
             extended: OnceLock::new(),
             reference: reference.to_vec(),
             starts_depend_on_lanes,
+            by_events: false,
+            by_differences: AtomicBool::new(false),
             settings,
         };
         let prepared = problem.prepare(reference, false, 1)?;
@@ -239,6 +268,135 @@ impl<'a> PredictionProblem<'a> {
         let _ = problem.plain.set(problem.machine(&prepared, &[]));
         problem.plain()?;
         Ok(problem)
+    }
+
+    /// Predictions of a model with events and without disturbances: one trajectory for each experiment, whose
+    /// derivatives cross events as the times of these follow the unknowns.
+    #[must_use]
+    pub fn by_events(
+        system: &'a dyn DaeSystem,
+        parameterization: &'a dyn Parameterization,
+        experiments: Vec<MeasuredExperiment<'a>>,
+        observed: Vec<u32>,
+        settings: PredictionSettings,
+    ) -> Self {
+        Self {
+            system,
+            parameterization,
+            experiments,
+            observed,
+            slots: Vec::new(),
+            method: StepMethod::Explicit4,
+            plain: OnceLock::new(),
+            differentiated: OnceLock::new(),
+            extended: OnceLock::new(),
+            reference: Vec::new(),
+            starts_depend_on_lanes: false,
+            by_events: true,
+            by_differences: AtomicBool::new(false),
+            settings: PredictionSettings { is_undisturbed: true, ..settings },
+        }
+    }
+
+    /// One trajectory for each experiment, with derivatives across its events; central differences of trajectories
+    /// where these are not computed, as where a discrete variable takes a value that depends on states, or a solution
+    /// slides along the border of a relation.
+    fn follow(&self, theta: &[f64], with_derivatives: bool, watch: &Watch) -> Result<Prediction, PointRefusal> {
+        if !self.by_differences.load(Ordering::Relaxed) {
+            match self.follow_exactly(theta, with_derivatives, watch) {
+                Err(PointRefusal::Trajectory(error))
+                    if !matches!(error, IntegrateError::Stopped { .. } | IntegrateError::NoConsistentStart { .. }) =>
+                {
+                    self.by_differences.store(true, Ordering::Relaxed);
+                }
+                found => return found,
+            }
+        }
+        let mut prediction = self.trajectory(theta, watch)?;
+        if with_derivatives {
+            let derivative = |i: usize| -> Result<Vec<Vec<f64>>, PointRefusal> {
+                let step = DIFFERENCE * if theta[i] == 0.0 { 1.0 } else { theta[i].abs() };
+                let moved = |sign: f64| {
+                    let mut theta = theta.to_vec();
+                    theta[i] += sign * step;
+                    self.trajectory(&theta, watch)
+                };
+                let (up, down) = (moved(1.0)?, moved(-1.0)?);
+                let slope = |(up, down): (&f64, &f64)| (up - down) / (2.0 * step);
+                let slopes = |(up, down): (&Vec<f64>, &Vec<f64>)| up.iter().zip(down).map(slope).collect();
+                Ok(up.means.iter().zip(&down.means).map(slopes).collect())
+            };
+            let found: Result<Vec<_>, PointRefusal> = (0..theta.len()).into_par_iter().map(derivative).collect();
+            prediction.tangents = found?;
+        }
+        Ok(prediction)
+    }
+
+    fn event_options(&self, experiment: &MeasuredExperiment<'a>, rtol: f64, watch: &Watch) -> SimulateOptions {
+        let samples = &experiment.grid.samples;
+        SimulateOptions {
+            start: experiment.grid.start,
+            stop: samples.last().copied().unwrap_or(experiment.grid.start),
+            output_times: samples.clone(),
+            rtol: self.settings.options.rtol.min(rtol),
+            atol: self.settings.options.atol.min(1e-3 * rtol),
+            max_steps: MAX_STEPS,
+            watch: watch.clone(),
+            ..SimulateOptions::default()
+        }
+    }
+
+    fn observed_of(&self, row: &[f64]) -> Vec<f64> {
+        self.observed.iter().map(|&at| row[at as usize]).collect()
+    }
+
+    /// Trajectories as `simulate` makes them; the last of several rows of the same time is that after what jumps there.
+    fn trajectory(&self, theta: &[f64], watch: &Watch) -> Result<Prediction, PointRefusal> {
+        let parameters = self.parameterization.at(theta, false)?.parameters;
+        let mut prediction = Prediction::default();
+        for experiment in &self.experiments {
+            let options = self.event_options(experiment, DIFFERENCE_TOLERANCE, watch);
+            let run =
+                simulate(self.system, &parameters, experiment.inputs, &options).map_err(PointRefusal::Trajectory)?;
+            let mut means = Vec::new();
+            for &sample in &experiment.grid.samples {
+                let last = run.times.partition_point(|&time| time <= sample);
+                if last == 0 || run.times[last - 1] < sample {
+                    let time = run.termination.map_or(f64::NAN, |termination| termination.time);
+                    return Err(PointRefusal::Ended { time });
+                }
+                means.extend(self.observed_of(&run.rows[last - 1]));
+            }
+            prediction.variances.push(vec![0.0; means.len()]);
+            prediction.means.push(means);
+            prediction.lane_steps += run.steps as u64;
+        }
+        Ok(prediction)
+    }
+
+    fn follow_exactly(&self, theta: &[f64], with_derivatives: bool, watch: &Watch) -> Result<Prediction, PointRefusal> {
+        let ParameterPoint { parameters, tangents, .. } = self.parameterization.at(theta, with_derivatives)?;
+        let directions: Vec<StartDirection> = tangents.into_iter().map(StartDirection::Parameters).collect();
+        let mut prediction = Prediction { tangents: vec![Vec::new(); directions.len()], ..Prediction::default() };
+        let follow = |experiment: &MeasuredExperiment<'a>| {
+            let options = self.event_options(experiment, EVENT_TOLERANCE, watch);
+            sampled_sensitivities(self.system, &parameters, experiment.inputs, &options, &directions)
+        };
+        let found: Result<Vec<_>, IntegrateError> = self.experiments.par_iter().map(follow).collect();
+        for (experiment, run) in self.experiments.iter().zip(found.map_err(PointRefusal::Trajectory)?) {
+            if run.sensitivities.len() < experiment.grid.samples.len() {
+                let time = run.simulation.termination.map_or(f64::NAN, |termination| termination.time);
+                return Err(PointRefusal::Ended { time });
+            }
+            let means: Vec<f64> = run.simulation.rows.iter().flat_map(|row| self.observed_of(row)).collect();
+            prediction.variances.push(vec![0.0; means.len()]);
+            prediction.means.push(means);
+            prediction.lane_steps += run.simulation.steps as u64;
+            for (direction, all) in prediction.tangents.iter_mut().enumerate() {
+                all.push(run.sensitivities.iter().flat_map(|rows| self.observed_of(&rows[direction])).collect());
+            }
+        }
+        Ok(prediction)
     }
 
     pub(super) fn machine(
@@ -501,6 +659,9 @@ impl<'a> PredictionProblem<'a> {
         n_realizations: usize,
         watch: &Watch,
     ) -> Result<Vec<Prediction>, PointRefusal> {
+        if self.by_events {
+            return thetas.iter().map(|theta| self.follow(theta, false, watch)).collect();
+        }
         let n = self.realizations(n_realizations);
         let prepared = thetas
             .iter()
@@ -520,6 +681,9 @@ impl<'a> PredictionProblem<'a> {
         n_realizations: usize,
         watch: &Watch,
     ) -> Result<Prediction, PointRefusal> {
+        if self.by_events {
+            return self.follow(theta, true, watch);
+        }
         let n = self.realizations(n_realizations);
         let prepared = [self.prepare(theta, true, n)?];
         let machine = self.differentiated()?;
@@ -560,6 +724,9 @@ impl<'a> PredictionProblem<'a> {
         n_realizations: usize,
         watch: &Watch,
     ) -> Result<Vec<Vec<Vec<f64>>>, PointRefusal> {
+        if self.by_events {
+            return Ok(vec![self.follow(theta, false, watch)?.means; n_realizations]);
+        }
         let prepared = [self.prepare(theta, false, n_realizations)?];
         let wanted = Wanted { keeps_lanes: true, functionals: &[] };
         let result = self.run(&prepared, self.plain()?, n_realizations, &wanted, watch)?.swap_remove(0);

@@ -14,7 +14,7 @@ use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 
 use super::certainty::Choice;
-use super::pem::{Kept, fit_percent, refused, residuals, resolve, rewritten, stopped};
+use super::pem::{Kept, fit_percent, grown_start, refused, residuals, resolve, rewritten, stopped};
 use super::{
     Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, StartOutcome,
 };
@@ -95,7 +95,10 @@ pub fn identify(
     let mut best: Option<SearchResult<PointRefusal>> = None;
     let mut first_refusal = None;
     let mut iterations = 0;
-    let starts = study.space.starts(&start, options.n_starts.max(1), options.seed);
+    let mut starts = study.space.starts(&start, options.n_starts.max(1), options.seed);
+    for start in &mut starts {
+        *start = grown_start(&study, start, loaded).unwrap_or_else(|| start.clone());
+    }
     let mut far: Vec<Vec<f64>> = Vec::new();
     if let Some(elsewhere) = loaded.elsewhere.as_ref().filter(|_| starts.len() > 1) {
         let found = elsewhere.evaluate(&far::search_points(&starts));

@@ -97,7 +97,7 @@ pub(super) fn refused(loaded: &Loaded, study: &PredictionStudy, refusal: &PointR
     let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
     let diagnostic = Diagnostic::resolve(&finding, &sources);
     match refusal {
-        PointRefusal::Ensemble(_) => Failure::Method(vec![diagnostic]),
+        PointRefusal::Ensemble(_) | PointRefusal::Trajectory(_) => Failure::Method(vec![diagnostic]),
         _ => Failure::Input(vec![diagnostic]),
     }
 }
@@ -123,6 +123,19 @@ fn progress_words(n_realizations: usize, state: &SearchProgress<'_>, begun: Inst
     )
 }
 
+/// The study as a method sees it: an output-error fit leaves disturbances out.
+pub(crate) fn study_for(
+    loaded: &Loaded,
+    problem: &Problem,
+    method: Method,
+    seed: u64,
+) -> Result<PredictionStudy, Failure> {
+    match method {
+        Method::OutputError => PredictionStudy::undisturbed(loaded, problem, seed),
+        _ => PredictionStudy::new(loaded, problem, seed),
+    }
+}
+
 /// Searches that an executor asks for, as numbers.
 ///
 /// # Errors
@@ -134,7 +147,7 @@ pub fn evaluate_at(
     options: &IdentifyOptions,
     points: &[Vec<f64>],
 ) -> Result<Vec<Vec<f64>>, Failure> {
-    let study = PredictionStudy::new(loaded, asked, options.seed)?;
+    let study = study_for(loaded, asked, method, options.seed)?;
     let start = study.start();
     let fail = |refusal: PointRefusal| refused(loaded, &study, &refusal);
     let undisturbed = PredictionSettings { is_undisturbed: true, ..study.settings.clone() };
@@ -187,7 +200,7 @@ pub fn identify(
     checkpoint: Option<&mut Checkpoint>,
     progress: &mut ProgressLine<'_>,
 ) -> Result<Identification, Failure> {
-    let mut study = PredictionStudy::new(loaded, asked, options.seed)?;
+    let mut study = study_for(loaded, asked, method, options.seed)?;
     study.settings.options.n_threads = options.threads.unwrap_or(0);
     let start = study.start();
     let mut diagnostics = rewritten(loaded, &study);
@@ -213,9 +226,14 @@ pub fn identify(
         // A search whose start was refused elsewhere ends here at once, with the reason.
         let found = match known {
             Some(result) => Ok(GrownSearch { iterations: result.iterations, result, traces: Vec::new() }),
-            None => search.run(from, &mut |_, state| {
-                progress(&format!("output error, start {}: {}", at + 1, progress_words(1, state, begun)));
-            }),
+            None => {
+                let mut tell = |_: usize, state: &SearchProgress<'_>| {
+                    progress(&format!("output error, start {}: {}", at + 1, progress_words(1, state, begun)));
+                };
+                let direct = search.run(from, &mut tell);
+                let grown = grown_start(&study, from, loaded).map(|start| search.run(&start, &mut tell));
+                better_search(direct, grown)
+            }
         };
         match found {
             Ok(found) => {
@@ -268,6 +286,46 @@ pub fn identify(
         diagnostics.push(resolve(loaded, &warning));
     }
     finish(loaded, &study, problem, best, method, outcomes, diagnostics, progress)
+}
+
+/// The first share of the samples that a fit of a model with events grows over, and the factor from one to the next.
+const FIRST_SHARE: f64 = 0.06;
+const GROWTH: f64 = 1.25;
+
+/// A start for a model with events: the fit of the beginning of every record, grown over more and more of it. Where events
+/// come at other times than in the data the cost over a whole record has many minima, one for each way to pair them; over
+/// the beginning there is one event at most to pair.
+pub(super) fn grown_start(study: &PredictionStudy, from: &[f64], loaded: &Loaded) -> Option<Vec<f64>> {
+    if !study.follows_events() {
+        return None;
+    }
+    let mut theta = from.to_vec();
+    let shares = std::iter::successors(Some(FIRST_SHARE), |share| Some(share * GROWTH));
+    for share in shares.take_while(|share| *share < 1.0) {
+        let Ok(problem) = study.beginning(share, &theta) else { continue };
+        if problem.n_used() <= theta.len() || loaded.watch.is_stopped() {
+            continue;
+        }
+        let search = GrowingSearch { problem: &problem, space: &study.space, watch: loaded.watch.clone() };
+        if let Ok(found) = search.run(&theta, &mut |_, _| {}) {
+            theta = found.result.theta;
+        }
+    }
+    Some(theta)
+}
+
+/// Of two searches, the one that ended lower.
+fn better_search(
+    direct: Result<GrownSearch, PointRefusal>,
+    grown: Option<Result<GrownSearch, PointRefusal>>,
+) -> Result<GrownSearch, PointRefusal> {
+    match (direct, grown) {
+        (Ok(direct), Some(Ok(grown))) => {
+            Ok(if grown.result.expansion.value < direct.result.expansion.value { grown } else { direct })
+        }
+        (Err(_), Some(grown)) => grown,
+        (direct, _) => direct,
+    }
 }
 
 /// Of two points, the one with the smaller cost by a few realizations.

@@ -9,7 +9,7 @@ use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use serde_json::{Value, json};
 
-use super::pem::{refused, resolve};
+use super::pem::{refused, resolve, study_for};
 use super::refusal::failure;
 use super::{Fit, Form, Identification, IdentifyOptions, Method, ProgressLine, ml, number};
 use crate::estimate::filter_kind;
@@ -201,9 +201,13 @@ impl Question<'_> {
 
     /// By the model itself: its filter a number of samples ahead, its ensemble for a free run.
     fn by_motion(&mut self, loaded: &Loaded, problem: &Problem) -> Result<Vec<(Horizon, Fit)>, Failure> {
-        let study = PredictionStudy::new(loaded, problem, self.seed)?;
+        // An output-error fit of a model with events is all there is of it.
+        let study = match study_for(loaded, problem, self.method, self.seed)? {
+            study if self.method != Method::OutputError || study.follows_events() => study,
+            _ => PredictionStudy::new(loaded, problem, self.seed)?,
+        };
         let fail = |refusal: PointRefusal| refused(loaded, &study, &refusal);
-        let is_disturbed = !study.disturbances.is_empty();
+        let is_disturbed = !study.disturbances.is_empty() && !study.follows_events();
         let without = self.no_filter(loaded, problem, &study)?;
         // Nothing but the start is known of a model without disturbances: every prediction is a free run.
         let has_filter = is_disturbed && without.is_none();

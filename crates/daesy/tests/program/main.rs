@@ -12,6 +12,7 @@ mod events;
 mod first_steps;
 mod foreign_units;
 mod hidden_structure;
+mod hybrid_identification;
 mod json;
 mod language;
 mod limits;

@@ -1,0 +1,223 @@
+//! Identification of models with events: what they are made of, derivatives across events, and what is refused.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::session::{Session, Table, finding};
+
+/// A model with events, its study and its truth.
+struct Case {
+    model: &'static str,
+    inputs: &'static str,
+    stop: f64,
+    step: f64,
+    measured: &'static str,
+    std: f64,
+    unknown: &'static str,
+    truth: &'static [(&'static str, f64)],
+}
+
+const ROOM: Case = Case {
+    model: "model Room
+  parameter Real C = 4, G = 0.5, P = 12, low = 19, high = 21;
+  input Real outside;
+  Real T(start = 15, fixed = true);
+  Boolean on(start = true, fixed = true);
+equation
+  C*der(T) = (if on then P else 0) - G*(T - outside);
+  when {T > high, T < low} then
+    on = T < low;
+  end when;
+end Room;
+",
+    inputs: "[inputs]\noutside = { expression = \"5 + 3*sin(0.3*time)\" }\n",
+    stop: 30.0,
+    step: 0.2,
+    measured: "T",
+    std: 0.1,
+    unknown: "C = { start = 3.0, min = 0.1 }\nG = { start = 0.4, min = 0.01 }\nhigh = { start = 20.7 }\nlow = { start = 19.3 }\n",
+    truth: &[("C", 4.0), ("G", 0.5), ("high", 21.0), ("low", 19.0)],
+};
+
+const CONVERTER: Case = Case {
+    model: "model Buck
+  parameter Real L = 1e-3, C = 1e-4, R = 5, V = 20, duty = 0.4, period = 1e-3;
+  Real i(start = 0, fixed = true), v(start = 0, fixed = true);
+  discrete Real t0(start = 0, fixed = true);
+  Boolean on;
+equation
+  when sample(0, period) then
+    t0 = time;
+  end when;
+  on = time - t0 < duty*period;
+  L*der(i) = (if on then V else 0) - v - 0.2*i;
+  C*der(v) = i - v/R;
+end Buck;
+",
+    inputs: "",
+    stop: 0.013,
+    step: 1.3e-4,
+    measured: "v",
+    std: 0.05,
+    unknown: "L = { start = 1.2e-3, min = 1e-5 }\nC = { start = 1.2e-4, min = 1e-6 }\nduty = { start = 0.35, min = 0.05, max = 0.95 }\n",
+    truth: &[("L", 1e-3), ("C", 1e-4), ("duty", 0.4)],
+};
+
+const STICK_SLIP: Case = Case {
+    model: "model Slip
+  parameter Real m = 1, k = 20, c = 0.5, belt = 0.3, Fs = 4, Fd = 2.5;
+  Real x(start = 0, fixed = true), v(start = 0.3, fixed = true);
+  Boolean stick(start = true, fixed = true);
+equation
+  der(x) = v;
+  m*der(v) = if stick then 0 else Fd - k*x - c*v;
+  when k*x + c*v > Fs then
+    stick = false;
+  elsewhen not pre(stick) and v > belt then
+    stick = true;
+    reinit(v, belt);
+  end when;
+end Slip;
+",
+    inputs: "",
+    stop: 8.0,
+    step: 0.05,
+    measured: "x",
+    std: 0.005,
+    unknown: "k = { start = 19.0 }\nFs = { start = 3.9 }\nFd = { start = 2.4 }\n",
+    truth: &[("k", 20.0), ("Fs", 4.0), ("Fd", 2.5)],
+};
+
+/// The controller's values depend on states: derivatives are differences of trajectories.
+const CLOCKED: Case = Case {
+    model: "model Clocked
+  parameter Real a = 0.7, b = 1.5, K = 2, Ti = 1.0, period = 0.25;
+  input Real r;
+  Real x(start = 0, fixed = true);
+  discrete Real u(start = 0, fixed = true), s(start = 0, fixed = true);
+equation
+  der(x) = -a*x + b*u;
+  when sample(0, period) then
+    s = pre(s) + (r - x)*period/Ti;
+    u = K*(r - x + s);
+  end when;
+end Clocked;
+",
+    inputs: "[inputs]\nr = { expression = \"if time < 5 then 1 else -0.5\" }\n",
+    stop: 10.0,
+    step: 0.1,
+    measured: "x",
+    std: 0.02,
+    unknown: "a = { start = 0.5 }\nb = { start = 1.2 }\n",
+    truth: &[("a", 0.7), ("b", 1.5)],
+};
+
+impl Case {
+    /// A session with data that `simulate` made at the truth, errors of measurement added.
+    fn session(&self, seed: u64) -> Session {
+        let head = format!("[model]\nfile = \"model.mo\"\n{}", self.inputs);
+        let simulate = format!("{head}[simulate]\nstop = {}\nstep = {}\nrtol = 1e-9\n", self.stop, self.step);
+        let session = Session::with_model(self.model).with("simulate.toml", &simulate);
+        let run = session.run(&["simulate", "simulate.toml", "-o", "truth.csv", "--quiet"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let table = Table::parse(&std::fs::read_to_string(session.path("truth.csv")).unwrap());
+        let column = table.names.iter().position(|name| name == self.measured).unwrap();
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
+        let mut data = "t,y\n".to_owned();
+        // One row for each time of the grid, the one after what jumps there; rows at events between are left out.
+        for k in 0..=(self.stop / self.step).round() as usize {
+            let time = k as f64 * self.step;
+            let row = table.rows.iter().rev().find(|row| (row[0] - time).abs() < 1e-9 * self.stop).unwrap();
+            let _ = writeln!(data, "{},{}", row[0], row[column] + self.std * normal());
+        }
+        let study = format!(
+            "{head}[unknown]\n{}[measurements]\n{} = {{ column = \"y\", std = {} }}\n[data]\nfile = \"data.csv\"\n",
+            self.unknown, self.measured, self.std
+        );
+        session.with("data.csv", &data).with("study.toml", &study)
+    }
+
+    fn require_truth(&self, document: &Value) {
+        for (name, truth) in self.truth {
+            let list = document["parameters"].as_array().unwrap();
+            let parameter = list.iter().find(|parameter| parameter["name"] == *name).unwrap();
+            let (estimate, std) = (parameter["estimate"].as_f64().unwrap(), parameter["std_error"].as_f64().unwrap());
+            assert!((estimate - truth).abs() < 4.0 * std, "{name}: {estimate} +- {std} for {truth}");
+            assert!(std < 0.1 * truth, "{name}: {estimate} +- {std}");
+        }
+    }
+}
+
+fn identified(session: &Session, arguments: &[&str]) -> Value {
+    let run = session.run(&[&["identify", "study.toml", "--json"], arguments].concat());
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    run.json()
+}
+
+#[test]
+fn thermostats_converters_friction_and_clocked_controllers_are_identified() {
+    for (case, seed) in [(&ROOM, 1), (&CONVERTER, 2), (&STICK_SLIP, 3), (&CLOCKED, 4)] {
+        let document = identified(&case.session(seed), &[]);
+        assert_eq!(document["method"], "output-error");
+        assert!(document["method_reason"].as_str().unwrap().contains("events"), "{}", document["method_reason"]);
+        assert_eq!(document["converged"], true);
+        case.require_truth(&document);
+    }
+}
+
+#[test]
+fn the_cost_at_the_truth_is_that_of_the_errors_alone() {
+    // The same trajectory by another road: what `simulate` wrote, read back as data without errors.
+    for case in [&ROOM, &CONVERTER, &STICK_SLIP, &CLOCKED] {
+        let exact = Case { std: 1e-9, ..*case };
+        let session = exact.session(1);
+        let (name, truth) = case.truth[0];
+        let set: Vec<String> = case.truth.iter().map(|(name, value)| format!("--set={name}={value}")).collect();
+        let grid = format!("{name}={truth}:{}:2", 1.001 * truth);
+        let mut arguments = vec!["cost", "study.toml", "--json", "--method", "output-error", "--grid", &grid];
+        arguments.extend(set[1..].iter().map(String::as_str));
+        let run = session.run(&arguments);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let values = run.json()["values"].clone();
+        let (here, beside) = (values[0].as_f64().unwrap(), values[1].as_f64().unwrap());
+        assert!(here < 1e-3 * beside, "{name}: {here} {beside}");
+    }
+}
+
+#[test]
+fn an_unknown_accuracy_of_a_model_with_events_is_found_by_its_likelihood() {
+    let session = STICK_SLIP.session(5);
+    let text = std::fs::read_to_string(session.path("study.toml")).unwrap();
+    let text =
+        text.replace("std = 0.005", "std = \"s\"").replace("[unknown]", "[unknown]\ns = { start = 0.02, min = 0 }");
+    std::fs::write(session.path("study.toml"), text).unwrap();
+    let document = identified(&session, &[]);
+    assert_eq!(document["method"], "ml");
+    STICK_SLIP.require_truth(&document);
+    let size = document["parameters"][0]["estimate"].as_f64().unwrap();
+    assert!((0.004..0.006).contains(&size), "{size}");
+}
+
+#[test]
+fn a_disturbance_in_a_model_with_events_is_refused_by_name() {
+    let session = ROOM.session(1);
+    let text = std::fs::read_to_string(session.path("study.toml")).unwrap();
+    let disturbed = text.replace("[inputs]\noutside = { expression = \"5 + 3*sin(0.3*time)\" }\n", "")
+        + "[disturbances]\noutside = { A = [[-1]], B = [[1]], C = [[0.1]] }\n[estimate]\nsignals = [\"on\"]\n";
+    std::fs::write(session.path("study.toml"), disturbed).unwrap();
+    for arguments in
+        [&["identify"][..], &["identify", "--method", "ml"], &["identify", "--method", "pem"], &["estimate"]]
+    {
+        let run = session.run(&[arguments, &["study.toml", "--json"]].concat());
+        assert_eq!(run.status, 1, "{arguments:?}");
+        let found = run.json();
+        let refusal = finding(&found, "disturbed-events");
+        assert!(refusal["message"].as_str().unwrap().contains("outside"));
+        assert!(refusal["help"].as_str().unwrap().contains("output-error"));
+    }
+    // Left out it may be.
+    let run = session.run(&["identify", "study.toml", "--json", "--method", "output-error"]);
+    assert_ne!(run.status, 1, "{}", run.stderr);
+}
