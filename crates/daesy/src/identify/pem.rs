@@ -306,9 +306,11 @@ pub(super) fn grown_start(study: &PredictionStudy, from: &[f64], loaded: &Loaded
         if problem.n_used() <= theta.len() || loaded.watch.is_stopped() {
             continue;
         }
-        let search = GrowingSearch { problem: &problem, space: &study.space, watch: loaded.watch.clone() };
-        if let Ok(found) = search.run(&theta, &mut |_, _| {}) {
-            theta = found.result.theta;
+        let watch = loaded.watch.clone();
+        let mut objective = PredictionObjective { problem: &problem, n_realizations: 1, watch, evaluations: 0 };
+        let options = SearchOptions { relative: 1e-5, max_iterations: 30, ..SearchOptions::default() };
+        if let Ok(found) = minimize(&mut objective, &theta, &study.space, &options, &mut |_| {}) {
+            theta = found.theta;
         }
     }
     Some(theta)
