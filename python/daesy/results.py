@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import html
 import importlib
 import json
@@ -506,6 +507,16 @@ class Fit:
         return self.measured - self.predicted
 
 
+def read_draws(path: str) -> dict[str, Array]:
+    """The columns of a table of samples by name, of shape ``(chains, draws)``."""
+    with open(path, encoding="utf-8", newline="") as file:
+        names = next(csv.reader(file))
+        values = np.loadtxt(file, delimiter=",", ndmin=2)
+    n_chains = int(values[:, names.index("chain")].max())
+    columns = {name: values[:, at].reshape(n_chains, -1) for at, name in enumerate(names)}
+    return {name: column for name, column in columns.items() if name not in ("chain", "draw")}
+
+
 class Identification(Result):
     """Unknown parameters from data, with their uncertainty; see :meth:`Study.identify`.
 
@@ -555,6 +566,26 @@ class Identification(Result):
     def converged(self) -> bool:
         """Whether the search ended at a minimum."""
         return bool(self.document["converged"])
+
+    #: Draws of the posterior, where they were asked for.
+    _draws: dict[str, Array] | None = None
+
+    @property
+    def draws(self) -> dict[str, Array]:
+        """Samples of the posterior by name, of shape ``(chains, draws)``; ask for them with ``identify(posterior=N)``."""
+        if self._draws is None:
+            raise UsageError("there are no samples of the posterior: ask for them with identify(posterior=1000)")
+        return {name: values for name, values in self._draws.items() if name != "log_density"}
+
+    def to_arviz(self) -> Any:
+        """Samples of the posterior as an ``InferenceData`` of ArviZ, with the logarithm of the density."""
+        draws = self.draws
+        try:
+            import arviz
+        except ImportError:
+            raise missing_package("arviz", "arviz", "`to_arviz()`") from None
+        assert self._draws is not None
+        return arviz.from_dict(posterior=draws, sample_stats={"lp": self._draws["log_density"]})
 
     def to_frame(self, library: str = "pandas") -> Any:
         """The parameters as a frame: name, estimate, std_error, lower and upper end of the 95 % interval, start."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union
 
@@ -26,6 +27,7 @@ from .results import (
     Structure,
     Trajectory,
     Uncertainty,
+    read_draws,
 )
 
 Path = Union[str, "os.PathLike[str]"]
@@ -604,6 +606,8 @@ class Study(Subject):
         method: str | None = None,
         starts: int = 1,
         profile: bool = False,
+        posterior: int | None = None,
+        chains: int = 4,
         validation: Path | Sequence[Path] | None = None,
         set: Values | None = None,
         seed: int = 0,
@@ -620,6 +624,8 @@ class Study(Subject):
             method: ``"auto"``, ``"ml"``, ``"pem"`` or ``"output-error"``; what the study says when left out
             starts: searches from this many points spread over the bounds
             profile: also finds profile-likelihood intervals
+            posterior: draws this many samples of the posterior by each chain; they are in :attr:`Identification.draws`
+            chains: how many chains
             validation: a data file, or a list of them, to predict with what was found, instead of those the study names; the
                 errors are in :attr:`Identification.validation`
             seed: seed of everything random
@@ -639,7 +645,15 @@ class Study(Subject):
         words += ["--profile"] if profile else []
         held_out = [validation] if isinstance(validation, (str, os.PathLike)) else validation or []
         words += [f"--validation={os.path.abspath(os.fspath(file))}" for file in held_out]
-        return self._ask(Identification, "identify", words, data, set, progress, executor=executor)
+        if posterior is None:
+            return self._ask(Identification, "identify", words, data, set, progress, executor=executor)
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "draws.csv")
+            words += [f"--posterior={int(posterior)}", f"--chains={int(chains)}", f"--posterior-file={file}"]
+            found = self._ask(Identification, "identify", words, data, set, progress, executor=executor)
+            found._draws = read_draws(file)
+        found.document["posterior"]["file"] = None
+        return found
 
     def cost(
         self,

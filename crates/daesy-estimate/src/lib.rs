@@ -16,6 +16,7 @@ pub mod noise;
 pub mod nonlinear;
 pub mod online;
 pub mod pem;
+pub mod posterior;
 pub mod prior;
 pub mod profile;
 pub mod residual;

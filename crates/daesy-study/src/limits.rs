@@ -11,6 +11,10 @@ use daesy_graph::finding::Finding;
 pub const MAX_REALIZATIONS: u64 = 10_000_000;
 /// Most points from which a search starts.
 pub const MAX_STARTS: u64 = 10_000;
+/// Most draws of a chain.
+pub const MAX_DRAWS: u64 = 1_000_000;
+/// Most chains.
+pub const MAX_CHAINS: u64 = 1000;
 /// Most data sets of a parametric bootstrap.
 pub const MAX_BOOTSTRAP: u64 = 100_000;
 /// Most samples that a prediction looks ahead.

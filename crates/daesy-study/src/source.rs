@@ -149,6 +149,19 @@ impl Loaded {
         Some(held_out)
     }
 
+    /// The same with one experiment in memory instead of its data, in the model's units.
+    #[must_use]
+    pub fn with_record(&self, data: &Data) -> Self {
+        let mut loaded = self.clone();
+        if let Some(study) = &mut loaded.study {
+            study.data = None;
+        }
+        let names = std::iter::once(TIME.to_owned()).chain(data.names.iter().cloned()).collect();
+        let columns = std::iter::once(data.times.clone()).chain(data.columns.iter().cloned()).collect();
+        loaded.data = vec![Table { names, columns }];
+        loaded
+    }
+
     fn data_source(&self) -> Option<&DataSource> {
         self.study.as_ref()?.data.as_ref()
     }

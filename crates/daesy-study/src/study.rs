@@ -402,6 +402,51 @@ pub struct UqOptions {
     pub variables: Option<Vec<Named<()>>>,
 }
 
+/// How an input of a designed experiment is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InputKind {
+    /// Pieces at either limit, chosen one by one.
+    Steps,
+    /// A random binary sequence.
+    Prbs,
+    /// A sum of sines.
+    Multisine,
+    /// Pieces at the limits or between them, chosen one by one.
+    Levels,
+}
+
+/// An input that may be designed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DesignInput {
+    /// How it is made.
+    pub kind: InputKind,
+    /// Lower limit.
+    pub min: f64,
+    /// Upper limit.
+    pub max: f64,
+    /// How fast it may change, per second; as fast as samples come if none.
+    pub rate: Option<f64>,
+    /// Number of pieces; found when left out.
+    pub pieces: Option<usize>,
+}
+
+/// `[design]`
+#[derive(Clone, Debug, Default)]
+pub struct DesignOptions {
+    /// `D`, `A`, `E`, or the name of an unknown.
+    pub criterion: Option<Named<()>>,
+    /// How long the experiment may be.
+    pub duration: Option<f64>,
+    /// Distance of samples.
+    pub step: Option<f64>,
+    /// Inputs that may be designed.
+    pub inputs: Vec<Named<DesignInput>>,
+    /// Measurements that may be chosen; all when left out.
+    pub sensors: Option<Vec<Named<()>>>,
+    /// How many of them.
+    pub choose: Option<u64>,
+}
+
 /// `[watch]`
 #[derive(Clone, Debug, Default)]
 pub struct WatchOptions {
@@ -457,6 +502,8 @@ pub struct Study {
     pub uq: UqOptions,
     /// The filter live.
     pub watch: WatchOptions,
+    /// Experiments to come.
+    pub design: DesignOptions,
     /// What a page shows, in this order; what matters when left out.
     pub report_signals: Option<Vec<Named<()>>>,
     /// The study's own text.

@@ -11,6 +11,7 @@ mod far;
 pub mod filtered;
 pub mod ml;
 pub(crate) mod pem;
+pub mod posterior;
 pub mod refusal;
 mod save;
 mod show;

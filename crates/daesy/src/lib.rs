@@ -26,6 +26,7 @@ pub mod checkpoint;
 pub mod cost;
 pub mod demo;
 pub mod describe;
+pub mod design;
 pub mod embedded;
 pub mod estimate;
 pub mod export;

@@ -1,5 +1,6 @@
 //! The program: one verb per question.
 
+mod designing;
 mod edge;
 mod estimation;
 mod first_steps;
@@ -88,6 +89,8 @@ enum Verb {
     Cost(CostArgs),
     /// Unmeasured signals from data: filter and smoother, with standard deviations
     Estimate(EstimateArgs),
+    /// Which experiment would tell most: identifiability, expected errors, a better input or choice of sensors
+    Design(DesignArgs),
     /// The filter live: samples on standard input, estimates and alarms out, line by line
     #[command(mut_arg("output", |arg| arg.hide(true)), mut_arg("report", |arg| arg.hide(true)))]
     Watch(WatchArgs),
@@ -276,6 +279,15 @@ struct IdentifyArgs {
     /// Data files to validate with instead of those the study names; may be repeated
     #[arg(long, value_name = "FILE")]
     validation: Vec<PathBuf>,
+    /// Draws this many samples of the posterior by each chain
+    #[arg(long, value_name = "N", value_parser = parse_draws, conflicts_with = "others")]
+    posterior: Option<usize>,
+    /// Chains of the posterior
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = parse_chains, requires = "posterior")]
+    chains: usize,
+    /// Writes the samples of the posterior (.csv, .parquet or .mat)
+    #[arg(long, value_name = "OUT", requires = "posterior")]
+    posterior_file: Option<PathBuf>,
     /// Writes the study with the estimates in the place of the unknowns, to be applied to other data
     #[arg(long, value_name = "STUDY.toml")]
     save: Option<PathBuf>,
@@ -312,6 +324,15 @@ struct EstimateArgs {
     /// Known inputs of that time: a table of times and columns; held as they are at the end when left out
     #[arg(long, value_name = "FILE", requires = "horizon")]
     future: Option<PathBuf>,
+}
+
+#[derive(Args, Clone)]
+struct DesignArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// Writes a study that is ready to run with the input that `-o` writes
+    #[arg(long, value_name = "STUDY.toml", requires = "output")]
+    save: Option<PathBuf>,
 }
 
 #[derive(Args, Clone)]
@@ -417,6 +438,19 @@ fn parse_rate(text: &str) -> Result<f64, String> {
 
 fn parse_threads(text: &str) -> Result<usize, String> {
     parse_count(text, limits::MAX_THREADS)
+}
+
+/// Fewer draws say nothing about chains.
+const LEAST_DRAWS: usize = 10;
+
+fn parse_draws(text: &str) -> Result<usize, String> {
+    let draws = parse_count(text, limits::MAX_DRAWS)?;
+    if draws < LEAST_DRAWS { Err(format!("at least {LEAST_DRAWS} draws are needed")) } else { Ok(draws) }
+}
+
+fn parse_chains(text: &str) -> Result<usize, String> {
+    let chains = parse_count(text, limits::MAX_CHAINS)?;
+    if chains == 0 { Err("at least one chain is needed".to_owned()) } else { Ok(chains) }
 }
 
 fn parse_starts(text: &str) -> Result<usize, String> {
@@ -596,6 +630,7 @@ impl Verb {
             Self::Identify(args) => estimation::identify_verb(&args).about(&args.file),
             Self::Cost(args) => estimation::cost_verb(&args).about(&args.file),
             Self::Estimate(args) => estimation::estimate_verb(&args).about(&args.file),
+            Self::Design(args) => designing::design_verb(&args).about(&args.file),
             Self::Watch(args) => {
                 let refused = refuse_output(&args.file, "watch").or_else(|| refuse_report(&args.file, "watch"));
                 refused.unwrap_or_else(|| live::watch_verb(&args).about(&args.file))
@@ -630,6 +665,7 @@ impl Verb {
             Self::Identify(_) => "identify",
             Self::Cost(_) => "cost",
             Self::Estimate(_) => "estimate",
+            Self::Design(_) => "design",
             Self::Watch(_) => "watch",
             Self::Uq(_) => "uq",
             Self::Flatten(_) => "flatten",
@@ -652,6 +688,7 @@ impl Verb {
             Self::Identify(args) => Some(&mut args.file),
             Self::Cost(args) => Some(&mut args.file),
             Self::Estimate(args) => Some(&mut args.file),
+            Self::Design(args) => Some(&mut args.file),
             Self::Watch(args) => Some(&mut args.file),
             Self::Uq(args) => Some(&mut args.file),
             Self::Export(args) => Some(&mut args.file),
@@ -669,6 +706,7 @@ impl Verb {
             Self::Identify(args) => args.file.common.clone(),
             Self::Cost(args) => args.file.common.clone(),
             Self::Estimate(args) => args.file.common.clone(),
+            Self::Design(args) => args.file.common.clone(),
             Self::Watch(args) => args.file.common.clone(),
             Self::Uq(args) => args.file.common.clone(),
             Self::Export(args) => args.file.common.clone(),

@@ -128,7 +128,8 @@ impl<'l> Watched<'l> {
                     let help = "leave `filter` out of `[estimate]`, or say \"unscented\" or \"extended\"";
                     return Err(Failure::Input(vec![finding.with_help(help)]));
                 }
-                let study = PredictionStudy::new(self.loaded, problem, self.settings.seed)?;
+                let loaded = self.loaded.with_record(&problem.records[0].data);
+                let study = PredictionStudy::new(&loaded, problem, self.settings.seed)?;
                 LiveForm::Nonlinear(Box::new(study), kind)
             }
         };

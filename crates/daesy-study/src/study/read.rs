@@ -15,10 +15,10 @@ use crate::data::{Conversion, Encoding, Format, Origin, Stamp, TimeAxis};
 use crate::limits;
 
 use super::{
-    ColumnName, DataSource, Disturbance, DisturbanceProcess, Hold, IdentifyOptions, Impulse, Initial, InitialMode,
-    InputSource, JointRandom, LinearNames, LinearSource, Measurement, ModelSource, Named, Presampling, Quantity,
-    QuantityValue, RandomParameter, SampleSource, SimulateOptions, Study, StudyModel, UnknownParameter, UqOptions,
-    WatchOptions,
+    ColumnName, DataSource, DesignInput, DesignOptions, Disturbance, DisturbanceProcess, Hold, IdentifyOptions,
+    Impulse, Initial, InitialMode, InputKind, InputSource, JointRandom, LinearNames, LinearSource, Measurement,
+    ModelSource, Named, Presampling, Quantity, QuantityValue, RandomParameter, SampleSource, SimulateOptions, Study,
+    StudyModel, UnknownParameter, UqOptions, WatchOptions,
 };
 
 /// What reading a study gave: the study when nothing in it is wrong, and the findings with the text they point into.
@@ -101,6 +101,7 @@ fn read_root(reader: &mut Reader, table: &Spanned<DeTable<'_>>, sources: &Source
     let identify = read_identify(reader, &mut root);
     let uq = read_uq(reader, &mut root);
     let watch = read_watch(reader, &mut root);
+    let design = read_design(reader, &mut root);
     let report_signals = read_report(reader, &mut root);
     root.finish(reader);
     for both in unknown.iter().filter(|unknown| parameters.iter().any(|fixed| fixed.name == unknown.name)) {
@@ -128,6 +129,7 @@ fn read_root(reader: &mut Reader, table: &Spanned<DeTable<'_>>, sources: &Source
         identify,
         uq,
         watch,
+        design,
         report_signals,
         sources: sources.clone(),
     })
@@ -1002,6 +1004,62 @@ fn read_watch(reader: &mut Reader, root: &mut Section<'_, '_>) -> WatchOptions {
         None
     });
     WatchOptions { step, false_alarm_rate }
+}
+
+/// `[design]`
+fn read_design(reader: &mut Reader, root: &mut Section<'_, '_>) -> DesignOptions {
+    let Some(mut section) = root.take("design").and_then(|value| reader.table("design", value, "a table")) else {
+        return DesignOptions::default();
+    };
+    let criterion = section.take("criterion").and_then(|value| {
+        let span = reader.span(value);
+        reader.text("criterion", value).map(|name| Named { name, span, item: () })
+    });
+    let duration = section.take("duration").and_then(|value| reader.positive("duration", value));
+    let step = section.take("step").and_then(|value| reader.positive("step", value));
+    let inputs = read_named(reader, &mut section, "inputs", "a table by input name", read_design_input);
+    let sensors = section.take("sensors").and_then(|value| reader.list("sensors", value, "a list of measurements"));
+    let sensors = sensors.map(|items| {
+        let named = |item: &Spanned<DeValue<'_>>| {
+            let span = reader.span(item);
+            reader.text("sensors", item).map(|name| Named { name, span, item: () })
+        };
+        items.into_iter().filter_map(named).collect()
+    });
+    let choose = section.take("choose").and_then(|value| reader.count("choose", value, limits::MAX_STARTS));
+    section.finish(reader);
+    DesignOptions { criterion, duration, step, inputs, sensors, choose }
+}
+
+fn read_design_input(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<DesignInput> {
+    let expected = "a table such as { kind = \"prbs\", min = -1, max = 1 }";
+    let mut section = reader.table(name, value, expected)?;
+    let span = section.span;
+    let kind = section.take("kind").map(|value| reader.word("kind", value, &["steps", "prbs", "multisine", "levels"]));
+    let min = section.take("min").and_then(|value| reader.number("min", value));
+    let max = section.take("max").and_then(|value| reader.number("max", value));
+    let rate = section.take("rate").and_then(|value| reader.positive("rate", value));
+    let pieces = section.take("pieces").and_then(|value| reader.count("pieces", value, limits::MAX_STARTS));
+    section.finish(reader);
+    let kind = match kind {
+        None => InputKind::Steps,
+        Some(word) => match word? {
+            "prbs" => InputKind::Prbs,
+            "multisine" => InputKind::Multisine,
+            "levels" => InputKind::Levels,
+            _ => InputKind::Steps,
+        },
+    };
+    match (min, max) {
+        (Some(min), Some(max)) if min < max => {
+            Some(DesignInput { kind, min, max, rate, pieces: pieces.map(|pieces| pieces as usize) })
+        }
+        _ => {
+            let message = format!("the input `{name}` of `[design]` needs `min` and `max`, the first below the second");
+            reader.findings.push(Finding::error("design", span, message).with_names([name]).with_help(expected));
+            None
+        }
+    }
 }
 
 /// `[report] signals`

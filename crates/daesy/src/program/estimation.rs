@@ -13,7 +13,8 @@ use crate::estimate::{estimate, estimate_identified};
 use crate::failure::Failure;
 use crate::file::write_whole;
 use crate::identify::compare::{self, Compared, Comparison};
-use crate::identify::{Identification, IdentifyOptions, identify};
+use crate::identify::posterior::{PosteriorOptions, posterior};
+use crate::identify::{Identification, IdentifyOptions, identify, text_table};
 use crate::load::Loaded;
 use crate::report::Page;
 use crate::table::{Table, TableKind, to_bytes};
@@ -73,14 +74,14 @@ impl CostArgs {
 }
 
 /// What all verbs of this kind begin with.
-struct Begun {
-    answer: Answer,
-    kind: TableKind,
-    loaded: Loaded,
+pub(super) struct Begun {
+    pub(super) answer: Answer,
+    pub(super) kind: TableKind,
+    pub(super) loaded: Loaded,
 }
 
 impl Begun {
-    fn new(verb: &'static str, args: &FileArgs) -> Result<Self, Box<Answer>> {
+    pub(super) fn new(verb: &'static str, args: &FileArgs) -> Result<Self, Box<Answer>> {
         let mut answer = Answer::new(verb);
         let kind = match table_kind(args.output.as_deref()) {
             Ok(kind) => kind,
@@ -131,7 +132,7 @@ impl Answer {
     }
 
     /// Writes these files, table and report; the first that fails is told.
-    fn write_files<'a>(
+    pub(super) fn write_files<'a>(
         mut self,
         args: &'a FileArgs,
         kind: TableKind,
@@ -256,11 +257,34 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
     answer.tell_start(&loaded, &estimates);
     let mut page = Page::new(&format!("Identification of {}", found.model));
     found.add_to(&mut page);
+    let mut files: Vec<(&Path, Vec<u8>)> = Vec::new();
+    if let Some(n_draws) = args.posterior {
+        let table_kind = match table_kind(args.posterior_file.as_deref()) {
+            Ok(kind) => kind,
+            Err(diagnostic) => return answer.fail(Status::Usage, vec![*diagnostic]),
+        };
+        let options = PosteriorOptions { n_draws, n_chains: args.chains, seed: args.file.common.seed };
+        let mut line = Line::new(&args.file);
+        line.show("sampling the posterior");
+        let sampled = posterior(&loaded, &found, options);
+        drop(line);
+        let sampled = match sampled {
+            Ok(sampled) => sampled,
+            Err(failure) => return answer.refused(failure),
+        };
+        let shown = args.posterior_file.as_ref().map(|path| path.display().to_string());
+        answer.keys.insert("posterior".into(), sampled.to_json(shown));
+        answer.text.push_str(&text_table(&sampled.rows()));
+        answer.diagnostics.extend(sampled.diagnostics.iter().cloned());
+        sampled.add_to(&mut page);
+        if let Some(path) = &args.posterior_file {
+            files.push((path, to_bytes(&sampled.table(), table_kind)));
+        }
+    }
     if !found.converged {
         answer.status = Status::GaveUp;
         answer.explain_the_end(&found);
     }
-    let mut files: Vec<(&Path, Vec<u8>)> = Vec::new();
     if let (Some(path), Some(study)) = (&args.save, &loaded.study) {
         // Paths in a study are relative to it.
         let folder = |path: &Path| std::path::absolute(path).ok().and_then(|path| path.parent().map(Path::to_path_buf));

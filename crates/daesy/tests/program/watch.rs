@@ -205,6 +205,14 @@ fn what_needs_the_future_is_refused() {
     let run = session.with("none.toml", &none).run_with(&["watch", "none.toml", "--json"], "");
     assert_eq!(run.status, 1);
     finding(&run.json(), "watch-step");
+    // With the distance of samples no record is needed.
+    let session = tanks().with("none.toml", &none);
+    let record = std::fs::read_to_string(session.path("record.csv")).unwrap();
+    let alone = session.run_with(&["watch", "none.toml", "--step", "0.1"], &record);
+    assert_eq!(alone.status, 0, "{}", alone.stderr);
+    let beside = session.run_with(&["watch", "study.toml"], &record);
+    let level = |run: &Run| run.objects()[79]["estimates"]["h1"][0].as_f64().unwrap();
+    assert!((level(&alone) - level(&beside)).abs() < 1e-5, "{} {}", level(&alone), level(&beside));
 }
 
 #[test]

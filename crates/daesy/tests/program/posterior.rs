@@ -1,0 +1,123 @@
+//! Samples of the posterior: against closed forms, and what has no posterior.
+
+use serde_json::Value;
+
+use crate::session::{Session, Table, finding};
+
+/// x' = b - x from rest, so that x = b (1 - e^-t): the unknown enters linearly.
+const LAG: &str = "model Lag parameter Real b = 1; parameter Real c = 0; Real x(start = 0, fixed = true);
+equation der(x) = b + c - x; end Lag;";
+
+const ERROR: f64 = 0.2;
+
+/// Samples at 0.25, 0.5, .. with errors that are no multiple of each other.
+fn samples() -> Vec<[f64; 2]> {
+    let sample = |k: u32| {
+        let time = 0.25 * f64::from(k);
+        [time, 0.6 * (1.0 - (-time).exp()) + ERROR * (1.7 * f64::from(k * k)).sin()]
+    };
+    (1..=20).map(sample).collect()
+}
+
+fn session(unknown: &str) -> Session {
+    let mut data = "t,x\n".to_owned();
+    for [time, value] in samples() {
+        data.push_str(&format!("{time},{value}\n"));
+    }
+    let study = format!(
+        "[model]\nfile = \"model.mo\"\n[unknown]\n{unknown}\n[measurements]\nx = {{ std = {ERROR} }}\n\
+         [data]\nfile = \"data.csv\"\n[simulate]\nstart = 0\n"
+    );
+    Session::with_model(LAG).with("data.csv", &data).with("study.toml", &study)
+}
+
+/// The sums of the normal equation for b: precision and precision times mean.
+fn normal_equation() -> [f64; 2] {
+    samples().into_iter().fold([0.0; 2], |[a, b], [time, value]| {
+        let gain = 1.0 - (-time).exp();
+        [a + gain * gain / ERROR.powi(2), b + gain * value / ERROR.powi(2)]
+    })
+}
+
+fn number(posterior: &Value, key: &str, name: &str) -> f64 {
+    posterior[key][name].as_f64().unwrap_or_else(|| panic!("{key} {name} in {posterior}"))
+}
+
+/// Mean and standard deviation within four Monte Carlo errors.
+fn agrees(posterior: &Value, mean: f64, std: f64) {
+    let ess = number(posterior, "ess", "b");
+    assert!(number(posterior, "rhat", "b") < 1.01 && ess > 400.0, "{posterior}");
+    assert_eq!(posterior["divergences"], 0, "{posterior}");
+    let found = [number(posterior, "mean", "b"), number(posterior, "std", "b")];
+    assert!((found[0] - mean).abs() < 4.0 * std / ess.sqrt(), "{found:?} of {mean}");
+    // Squares of normal draws are worth less than the draws.
+    assert!((found[1] - std).abs() < 8.0 * std / (2.0 * ess).sqrt(), "{found:?} of {std}");
+}
+
+#[test]
+fn a_linear_gaussian_posterior_is_the_closed_form() {
+    let session = session("b = { start = 1, prior = { normal = { mean = 1, std = 0.1 } } }");
+    let arguments = ["identify", "study.toml", "--posterior", "1000", "--posterior-file", "draws.csv", "--json"];
+    let run = session.run(&arguments);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    let posterior = &document["posterior"];
+    let [precision, moment] = normal_equation();
+    let precision = precision + 100.0;
+    agrees(posterior, (moment + 100.0) / precision, precision.sqrt().recip());
+    assert_eq!(
+        (&posterior["chains"], &posterior["draws"], &posterior["file"]),
+        (&4.into(), &1000.into(), &"draws.csv".into())
+    );
+    let table = Table::parse(&std::fs::read_to_string(session.path("draws.csv")).unwrap());
+    assert_eq!(table.names, ["chain", "draw", "log_density", "b"]);
+    assert_eq!(table.rows.len(), 4000);
+    let mean = table.column("b").iter().sum::<f64>() / 4000.0;
+    assert!((mean - number(posterior, "mean", "b")).abs() < 1e-12);
+    // The same bytes on one thread, others with another seed.
+    let again = session.run(&[&arguments[..], &["--threads", "1"]].concat());
+    assert_eq!(again.json()["posterior"], *posterior);
+    let other = session.run(&[&arguments[..], &["--seed", "5"]].concat());
+    assert_ne!(other.json()["posterior"]["mean"], posterior["mean"]);
+}
+
+#[test]
+fn bounds_cut_the_posterior() {
+    let session = session("b = { start = 0.4, min = 0.3, max = 0.5 }");
+    let run = session.run(&["identify", "study.toml", "--posterior", "1500", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let [precision, moment] = normal_equation();
+    let n = 100_000;
+    let mut sums = [0.0; 3];
+    for k in 0..n {
+        let b = 0.3 + 0.2 * (f64::from(k) + 0.5) / f64::from(n);
+        let density = (-0.5 * precision * (b - moment / precision).powi(2)).exp();
+        sums = [sums[0] + density, sums[1] + b * density, sums[2] + b * b * density];
+    }
+    let mean = sums[1] / sums[0];
+    agrees(&run.json()["posterior"], mean, (sums[2] / sums[0] - mean * mean).sqrt());
+}
+
+#[test]
+fn what_has_no_posterior_is_refused() {
+    let flat = session("b = { start = 1 }\nc = { start = 0 }");
+    let run = flat.run(&["identify", "study.toml", "--posterior", "100", "--json"]);
+    assert_eq!(run.status, 1, "{}", run.stdout);
+    let document = run.json();
+    let told = finding(&document, "improper-posterior");
+    let mut names: Vec<&str> = told["names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["b", "c"]);
+    // A prior on one of the two makes it proper.
+    let held = session("b = { start = 1 }\nc = { start = 0, prior = { normal = { mean = 0, std = 0.1 } } }");
+    let run = held.run(&["identify", "study.toml", "--posterior", "500", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let std = number(&run.json()["posterior"], "std", "c");
+    assert!((std - 0.1).abs() < 0.02, "{std}");
+    let plain = session("b = { start = 1 }");
+    let run = plain.run(&["identify", "study.toml", "--method", "pem", "--posterior", "100", "--json"]);
+    assert_eq!(run.status, 1);
+    finding(&run.json(), "posterior");
+    assert_eq!(plain.run(&["identify", "study.toml", "--posterior", "1"]).status, 2);
+    assert_eq!(plain.run(&["identify", "study.toml", "--chains", "2"]).status, 2);
+}
