@@ -74,6 +74,14 @@ pub enum IntegrateError {
         /// An unknown that is not determined.
         variable: String,
     },
+    /// Newton's method does not converge.
+    #[error("the equations cannot be solved for `{variable}` at t = {}: Newton's method does not converge", short(*time))]
+    Unsolved {
+        /// When.
+        time: f64,
+        /// The unknown that changes most.
+        variable: String,
+    },
     /// The equations have no solution with the relations as they are.
     #[error(
         "the equations cannot be solved for `{variable}` at t = {}: their matrix is singular where {relations}",

@@ -43,11 +43,13 @@ pub struct InitializeOptions {
     pub tolerance: f64,
     /// Newton steps before giving up.
     pub max_iterations: usize,
+    /// So many tolerances may be left where residuals stop shrinking, as they do around roots of higher order.
+    pub slack: f64,
 }
 
 impl Default for InitializeOptions {
     fn default() -> Self {
-        Self { tolerance: 1e-10, max_iterations: 60 }
+        Self { tolerance: 1e-10, max_iterations: 60, slack: 1e3 }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use daesy_system::DaeSystem;
 
+use crate::block_solve::solve_by_blocks;
 use crate::equations::{Equations, Surroundings};
 use crate::error::IntegrateError;
 use crate::simulate::Inputs;
@@ -111,6 +112,22 @@ impl<'s, 'i> Model<'s, 'i> {
         let around =
             Surroundings { time, parameters: &self.parameters, inputs: &self.input_values, modes: &self.modes };
         self.unknown_solver.solve(&mut self.equations, &around, states, unknowns, &self.scales, UNKNOWN_GOAL, care)
+    }
+
+    /// The same from a guess that may be far away: where Newton's method loses its way, block by block.
+    pub(crate) fn search_unknowns(
+        &mut self,
+        time: f64,
+        states: &[f64],
+        unknowns: &mut [f64],
+    ) -> Result<(), IntegrateError> {
+        let guess = unknowns.to_vec();
+        let Err(error) = self.solve_unknowns(time, states, unknowns, Care::Checked) else { return Ok(()) };
+        self.unknown_solver.forget_matrix();
+        unknowns.copy_from_slice(&guess);
+        let around =
+            Surroundings { time, parameters: &self.parameters, inputs: &self.input_values, modes: &self.modes };
+        if solve_by_blocks(self.equations.system, &around, states, unknowns) { Ok(()) } else { Err(error) }
     }
 
     /// Evaluates dF/dv and dF/ds at a point with the inputs at hand.

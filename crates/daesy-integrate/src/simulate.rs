@@ -751,6 +751,7 @@ impl Run<'_, '_> {
                 | IntegrateError::NotFinite { .. }
                 | IntegrateError::TooManySteps { .. }
                 | IntegrateError::Singular { .. }
+                | IntegrateError::Unsolved { .. }
         );
         let time = self.stepper.now.time;
         if !is_intact || simulation.times.last().is_none_or(|&last| last >= time) {

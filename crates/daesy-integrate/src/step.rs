@@ -10,7 +10,6 @@
 use daesy_system::{DaeSystem, Part, Rate};
 use faer::c64;
 
-use crate::block_solve::solve_by_blocks;
 use crate::collocation::Collocation;
 use crate::contest::{Change, Contest, Kind, Progress};
 use crate::equations::Surroundings;
@@ -602,22 +601,9 @@ impl<'s, 'i> Stepper<'s, 'i> {
         }
         self.constraint_residual_max = self.constraint_residual_max.max(projected?.residual);
         self.model.set_scales(0.0);
-        let guess = self.now.unknowns.clone();
         let now = &mut self.now;
-        if let Err(error) = self.model.solve_unknowns(now.time, &now.states, &mut now.unknowns, Care::Checked) {
-            // After a jump the last unknowns may be far from the new ones.
-            self.model.unknown_solver.forget_matrix();
-            now.unknowns.copy_from_slice(&guess);
-            let around = Surroundings {
-                time: now.time,
-                parameters: &self.model.parameters,
-                inputs: &self.model.input_values,
-                modes: &self.model.modes,
-            };
-            if !solve_by_blocks(self.model.equations.system, &around, &now.states, &mut now.unknowns) {
-                return Err(error);
-            }
-        }
+        // After a jump the last unknowns may be far from the new ones.
+        self.model.search_unknowns(now.time, &now.states, &mut now.unknowns)?;
         self.model.equations.rates(&now.states, &now.unknowns, &mut now.rates);
         Ok(())
     }
@@ -851,7 +837,8 @@ impl<'s, 'i> Stepper<'s, 'i> {
             self.constraint_residual_max = self.constraint_residual_max.max(projected.residual);
         }
         self.model.set_scales(0.0);
-        self.model.solve_unknowns(time, states, unknowns, Care::Checked)
+        // Within a long step unknowns may be far from the line between its ends.
+        self.model.search_unknowns(time, states, unknowns)
     }
 
     /// Keeps the values of all stages of steps to come.

@@ -17,6 +17,9 @@ use crate::linear::LinearSolver;
 /// Newton iterations before giving up.
 const MAX_ITERATIONS: usize = 30;
 
+/// Unknowns are known to this fraction of their sizes.
+const ROUNDING: f64 = 1e-12;
+
 /// A slower convergence than this asks for a new matrix.
 const SLOW: f64 = 0.2;
 
@@ -173,8 +176,8 @@ impl<'s> UnknownSolver<'s> {
         care: Care,
     ) -> Result<(), IntegrateError> {
         let result = self.iterate(equations, around, states, unknowns, scales, goal, care);
-        let is_singular = matches!(result, Err(IntegrateError::Singular { .. }));
-        if !is_singular || self.dependence != Dependence::Nonlinear {
+        let is_lost = matches!(result, Err(IntegrateError::Singular { .. } | IntegrateError::Unsolved { .. }));
+        if !is_lost || self.dependence != Dependence::Nonlinear {
             return result;
         }
         unknowns.copy_from_slice(&self.guess);
@@ -276,7 +279,44 @@ impl<'s> UnknownSolver<'s> {
             }
             last_size = size;
         }
-        Err(equations.singular(around.time, crate::linear::SingularMatrix { column: None }))
+        if self.is_at_rounding(equations, around, states, unknowns) {
+            return Ok(());
+        }
+        let scaled = |at: &usize| (self.change[*at] * scales[*at]).abs();
+        let largest = (0..unknowns.len()).max_by(|a, b| scaled(a).total_cmp(&scaled(b)));
+        let quantities = &equations.system.description().unknowns;
+        let variable = largest.map_or(String::new(), |at| quantities[at].name.clone());
+        Err(IntegrateError::Unsolved { time: around.time, variable })
+    }
+}
+
+impl UnknownSolver<'_> {
+    /// Whether residuals are no larger than what rounding of the unknowns makes of them: derivatives of 1e12 with a
+    /// nominal value of one are never known to a fraction of that, and the angle of a phasor that is zero but for
+    /// rounding is anything.
+    fn is_at_rounding(
+        &mut self,
+        equations: &mut Equations<'_>,
+        around: &Surroundings<'_>,
+        states: &[f64],
+        unknowns: &[f64],
+    ) -> bool {
+        let point = around.point(states, unknowns);
+        let mut residual = vec![0.0; unknowns.len()];
+        if self.by_unknowns.is_empty() || !equations.residual(&point, &mut residual) {
+            return false;
+        }
+        self.has_matrix = false;
+        equations.evaluator().evaluate(Part::ResidualByUnknowns, &point, &mut self.by_unknowns);
+        let pattern = equations.system.pattern(Part::ResidualByUnknowns);
+        let quantities = &equations.system.description().unknowns;
+        residual.iter().enumerate().all(|(row, residual)| {
+            let noise = |entry: usize| {
+                let column = pattern.columns[entry] as usize;
+                self.by_unknowns[entry].abs() * unknowns[column].abs().max(quantities[column].nominal)
+            };
+            residual.abs() <= ROUNDING * pattern.row(row).map(noise).sum::<f64>()
+        })
     }
 }
 

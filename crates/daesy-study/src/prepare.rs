@@ -282,10 +282,22 @@ impl Prepared {
     /// # Errors
     /// What the search says.
     pub fn start(&self, time: f64) -> Result<HybridStart, IntegrateError> {
+        self.start_with(time, &InitializeOptions::default())
+    }
+
+    /// The same where all residuals must vanish: what creeps towards a start may have none.
+    ///
+    /// # Errors
+    /// What the search says.
+    pub(crate) fn strict_start(&self, time: f64) -> Result<HybridStart, IntegrateError> {
+        self.start_with(time, &InitializeOptions { slack: 1.0, ..InitializeOptions::default() })
+    }
+
+    fn start_with(&self, time: f64, options: &InitializeOptions) -> Result<HybridStart, IntegrateError> {
         let description = self.system.description();
         let mut inputs = vec![0.0; description.n_inputs];
         self.inputs.fill(time, true, &mut inputs);
-        initialize_with_events(&self.system, time, &self.parameters, &inputs, &InitializeOptions::default())
+        initialize_with_events(&self.system, time, &self.parameters, &inputs, options)
     }
 
     /// All observed quantities at the start.
@@ -411,6 +423,11 @@ impl Prepared {
                 names.push(variable.clone());
                 let help = "`daesy check` names equations that depend on each other at the start";
                 ("singular-equations", "", help.to_owned())
+            }
+            IntegrateError::Unsolved { variable, .. } => {
+                names.push(variable.clone());
+                let help = "the equations may have no solution beyond this time; look at the variables around it, or tighten rtol";
+                ("unsolved-equations", "", help.to_owned())
             }
             IntegrateError::SingularMode { variable, place, .. } => {
                 names.push(variable.clone());

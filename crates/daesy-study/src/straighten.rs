@@ -5,7 +5,7 @@ use daesy_graph::finding::Finding;
 use daesy_graph::flat::FlatDae;
 use daesy_graph::regular::RegularDae;
 use daesy_graph::{Leaf, Reach, VarId};
-use daesy_integrate::{SimulateOptions, Simulation};
+use daesy_integrate::{HybridStart, SimulateOptions, Simulation};
 use daesy_structure::array_verdict::{MAX_UNKNOWNS, analyze_aside, analyze_at};
 use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs};
 use daesy_structure::straighten::{
@@ -48,13 +48,18 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
     let rewritten = match &prepared {
         Ok(prepared) if is_too_large(road.loaded, prepared) => None,
         Ok(prepared) => {
-            let start = prepared.start(time).ok().map(|start| prepared.point(time, &start));
-            if start.as_ref().is_some_and(|point| is_leading_regular(prepared.system.regular(), point)) {
+            let regular = prepared.system.regular();
+            let is_right = |start: &HybridStart| is_leading_regular(regular, &prepared.point(time, start));
+            let strict = prepared.strict_start(time).ok();
+            if strict.as_ref().is_some_and(is_right) {
                 None
             } else if let Some(straight) = specialized(road, prepared, time, &watched) {
                 return Ok(straight);
             } else {
-                rewrite_prepared(road.loaded, prepared, time, start)
+                let start = strict.or_else(|| prepared.start(time).ok());
+                let is_wrong = start.as_ref().is_none_or(|start| !is_right(start));
+                let point = start.map(|start| prepared.point(time, &start));
+                is_wrong.then(|| rewrite_prepared(road.loaded, prepared, time, point)).flatten()
             }
         }
         Err(_) => rewrite_unbalanced(road.loaded, time),
@@ -92,7 +97,7 @@ fn specialized(
         .collect();
     let Specialized { flat, decisive, finding } = specialize(&road.loaded.flat, &values)?;
     let special = road.compiled(&watched(flat)).ok()?;
-    let start = special.start(time).ok()?;
+    let start = special.strict_start(time).ok()?;
     if !is_leading_regular(special.system.regular(), &special.point(time, &start)) {
         return None;
     }

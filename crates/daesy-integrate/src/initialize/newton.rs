@@ -31,9 +31,6 @@ const MAX_REFINEMENTS: usize = 4;
 /// Columns that change by no more than this fraction of their values are as exact as they get.
 const REFINED: f64 = 1e-13;
 
-/// Where residuals stop shrinking a little above the tolerance, steps in sizes of the columns are no longer than this.
-const SHORT: f64 = 1e-5;
-
 /// Rows count as linear along a step if their residuals are as foreseen but for this fraction.
 const LINEAR: f64 = 0.1;
 
@@ -110,7 +107,10 @@ impl<'p, 's> Search<'p, 's> {
     fn is_rounding(&self, z: &[f64], is_active: &[bool]) -> bool {
         let pattern = &self.problem().pattern;
         (0..pattern.n_rows).filter(|&row| is_active[row]).all(|row| {
-            let size = |entry: usize| (self.jacobian[entry] * z[pattern.columns[entry] as usize]).abs();
+            let size = |entry: usize| {
+                let column = pattern.columns[entry] as usize;
+                self.jacobian[entry].abs() * z[column].abs().max(self.scales[column])
+            };
             let terms: f64 = pattern.row(row).map(size).sum();
             let left = self.residual[row].abs();
             left * self.row_scales[row] <= self.options.tolerance || left <= ROUNDING * f64::EPSILON * terms
@@ -175,13 +175,12 @@ impl<'p, 's> Search<'p, 's> {
                 }
             }
             if is_over || !self.damp(z, &step, size, share, is_active) {
-                let mut is_near = || steps.step(self, z, is_active, &mut step).is_ok() && self.is_short(z, &step);
-                if size > tolerance && size <= 1e3 * tolerance && is_near() {
-                    return Ok(Found { iterations: iteration, residual: size });
-                }
                 if size <= tolerance || self.is_rounding(z, is_active) {
                     let residual = self.refine(z, is_active, &mut steps, size);
                     return Ok(Found { iterations: iteration, residual });
+                }
+                if size <= self.options.slack * tolerance {
+                    return Ok(Found { iterations: iteration, residual: size });
                 }
                 return Err(inconsistent(problem, time, &self.residual, &self.row_scales));
             }
@@ -189,12 +188,6 @@ impl<'p, 's> Search<'p, 's> {
             iteration += usize::from(share == 1.0);
             last_size = if share < 1.0 { f64::INFINITY } else { size };
         }
-    }
-
-    /// Whether a step leads no farther than to the root of higher order around which Newton's method creeps.
-    fn is_short(&self, z: &[f64], step: &[f64]) -> bool {
-        let is_short = |at: usize| step[at].abs() <= SHORT * z[at].abs().max(self.scales[at]);
-        (0..z.len()).all(is_short)
     }
 
     /// Whole steps from a point that is good enough on, as long as they change a column by more than the rounding of its
