@@ -10,7 +10,7 @@ use daesy_graph::{FileId, Finding, SourceFile, SourceMap, Span};
 
 use crate::file::{MAX_TEXT_BYTES, read_bytes, read_text, require_regular};
 use crate::name::Name;
-use crate::syntax::{ClassDef, StoredDefinition};
+use crate::syntax::{ClassBody, ClassDef, ClassKind, ElementKind, StoredDefinition};
 
 /// A text with Modelica classes, read when needed.
 #[derive(Debug)]
@@ -75,6 +75,36 @@ pub struct ClassSource<'a> {
     pub class: &'a ClassDef,
     /// Its folder.
     pub folder: Option<&'a Folder>,
+}
+
+impl<'a> ClassSource<'a> {
+    fn inner(&self) -> impl Iterator<Item = &'a ClassDef> + use<'a> {
+        let elements = match &self.class.body {
+            ClassBody::Long { composition, .. } => &composition.elements[..],
+            _ => &[],
+        };
+        elements.iter().filter_map(|element| match &element.kind {
+            ElementKind::Class { class, .. } => Some(&**class),
+            _ => None,
+        })
+    }
+
+    /// A class inside of it.
+    #[must_use]
+    pub fn nested(&self, library: &Library, name: Name) -> Option<Self> {
+        let stored = || self.folder?.entries().iter().find(|entry| entry.name == name)?.source(library);
+        let own = self.inner().find(|class| class.name.name == name).map(|class| Self { class, folder: None });
+        own.or_else(stored)
+    }
+
+    /// Names of the classes inside of it, and whether each is known to be a package.
+    #[must_use]
+    pub fn nested_names(&self) -> Vec<(String, bool)> {
+        let own = self.inner().map(|class| (class.name.name.text().to_owned(), class.kind == ClassKind::Package));
+        let stored = self.folder.into_iter().flat_map(Folder::entries);
+        let stored = stored.map(|entry| (entry.name.text().to_owned(), matches!(entry.kind, EntryKind::Folder(_))));
+        own.chain(stored).collect()
+    }
 }
 
 /// What a name on the disk is.

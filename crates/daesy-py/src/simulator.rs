@@ -10,7 +10,7 @@ use daesy::file::write_whole;
 use daesy::integrate::{Method, SimulateOptions};
 use daesy::json::ToJson as _;
 use daesy::load::{LoadOptions, load_source};
-use daesy::program::simulation_page;
+use daesy::report::simulation::SimulationPage;
 use daesy::simulate::{Simulator, output_times};
 use daesy::structure_map::structure_map;
 use daesy::transfer::Transferred;
@@ -213,7 +213,9 @@ impl PySimulator {
     }
 
     fn write_page(&self, path: &Path, traced: Transferred) -> Result<(), NoAnswer> {
-        let page = simulation_page(&self.model, &self.simulator.trajectory(traced), None);
+        let trajectory = self.simulator.trajectory(traced);
+        let about = SimulationPage { flat: self.simulator.flat(), study: None, data: None, trajectory: &trajectory };
+        let page = about.page();
         write_whole(path, page.to_html().as_bytes()).map_err(|error| {
             let shown = path.display().to_string();
             let message = format!("`{shown}` cannot be written: {error}");

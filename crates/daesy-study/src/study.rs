@@ -14,7 +14,8 @@ use crate::data::{Conversion, Format, TimeAxis};
 
 pub(crate) use matrix::read_matrix_market;
 pub use matrix::{LinearMatrix, MatrixEntry, SparseMatrix};
-pub use read::{ReadStudy, read_study};
+pub use read::{ReadStudy, read_study, study_keys};
+pub use section::KnownSection;
 
 /// A number, or an expression in parameters and unknowns that gives one.
 #[derive(Clone, PartialEq, Debug)]

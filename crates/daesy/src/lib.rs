@@ -35,6 +35,7 @@ pub mod flat_text;
 pub mod identify;
 pub mod json;
 pub mod linearization;
+pub mod lsp;
 pub mod model;
 pub mod prelude;
 pub mod program;

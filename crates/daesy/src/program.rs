@@ -6,9 +6,10 @@ mod estimation;
 mod first_steps;
 mod linearizing;
 mod live;
+mod option_list;
 mod simulating;
 
-pub use simulating::simulation_page;
+pub use option_list::option_chapter;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write as _};
@@ -36,6 +37,7 @@ use crate::load::{LoadOptions, Loaded, Native, check_types, load_source};
 use crate::reduced::regularize_model;
 use crate::regularize::RegularizeOptions;
 use crate::report::Page;
+use crate::report::provenance::Provenance;
 use crate::source::Source;
 use crate::start_report::{StartReport, changed_to_json};
 use crate::table::{Table, TableKind, to_bytes};
@@ -113,6 +115,8 @@ enum Verb {
     Completions(CompletionsArgs),
     /// Writes the manual pages, one per verb
     Man(ManArgs),
+    /// The language server for editors, over standard input and output
+    Lsp(LspArgs),
 }
 
 #[derive(Args, Clone)]
@@ -179,6 +183,20 @@ impl Setting {
 }
 
 impl FileArgs {
+    /// Where a page about this file comes from.
+    fn provenance(&self) -> Provenance {
+        if self.caller.source.is_some() {
+            return Provenance::of_run("asked by a program in the same process".to_owned(), &self.file, &self.data);
+        }
+        let quoted = |word: OsString| {
+            let word = word.to_string_lossy().into_owned();
+            let is_plain = !word.is_empty() && !word.contains(|letter: char| letter.is_whitespace() || letter == '"');
+            if is_plain { word } else { format!("\"{}\"", word.replace('"', "\\\"")) }
+        };
+        let words: Vec<String> = std::env::args_os().skip(1).map(quoted).collect();
+        Provenance::of_run(format!("daesy {}", words.join(" ")), &self.file, &self.data)
+    }
+
     /// The values that `--set` gives; a range is refused.
     fn settings(&self) -> Result<Vec<(String, f64)>, Failure> {
         let one = |setting: &Setting| match setting {
@@ -403,6 +421,13 @@ struct CompletionsArgs {
     /// The shell
     #[arg(value_name = "SHELL")]
     shell: clap_complete::Shell,
+}
+
+#[derive(Args, Clone)]
+struct LspArgs {
+    /// Speaks over standard input and output, which it does in any case; editors pass it
+    #[arg(long)]
+    stdio: bool,
 }
 
 #[derive(Args, Clone)]
@@ -652,6 +677,7 @@ impl Verb {
             Self::Demo(args) => demo_verb(&args),
             Self::Completions(args) => first_steps::completions_verb(&args),
             Self::Man(args) => first_steps::man_verb(&args),
+            Self::Lsp(_) => first_steps::lsp_verb(),
         }
     }
 
@@ -675,6 +701,7 @@ impl Verb {
             Self::Demo(_) => "demo",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",
+            Self::Lsp(_) => "lsp",
         }
     }
 
@@ -693,7 +720,7 @@ impl Verb {
             Self::Uq(args) => Some(&mut args.file),
             Self::Export(args) => Some(&mut args.file),
             Self::Describe(args) => Some(args),
-            Self::New(_) | Self::Demo(_) | Self::Completions(_) | Self::Man(_) => None,
+            Self::New(_) | Self::Demo(_) | Self::Completions(_) | Self::Man(_) | Self::Lsp(_) => None,
         }
     }
 
@@ -713,7 +740,7 @@ impl Verb {
             Self::Describe(args) => args.common.clone(),
             Self::New(args) => args.common.clone(),
             Self::Demo(args) => args.common.clone(),
-            Self::Completions(_) => CommonArgs::default(),
+            Self::Completions(_) | Self::Lsp(_) => CommonArgs::default(),
             Self::Man(args) => args.common.clone(),
         }
     }
@@ -892,7 +919,7 @@ fn check_verb(args: &FileArgs) -> Answer {
     answer.keys = check.to_json();
     answer.text = check.to_text();
     if let Some(path) = &args.report
-        && let Err(diagnostic) = write_report(path, &check_page(&check))
+        && let Err(diagnostic) = write_report(args, path, check_page(&check))
     {
         return answer.fail(Status::Fault, vec![*diagnostic]);
     }
@@ -925,7 +952,7 @@ fn regularize_verb(args: &RegularizeArgs) -> Answer {
     if let Some(path) = &args.file.report {
         let mut page = Page::new(&format!("Regularization of {}", form.model()));
         page.preformatted(&form.to_text());
-        if let Err(diagnostic) = write_report(path, &page) {
+        if let Err(diagnostic) = write_report(&args.file, path, page) {
             return answer.fail(Status::Fault, vec![*diagnostic]);
         }
     }
@@ -1040,7 +1067,7 @@ fn uq_verb(args: &UqArgs) -> Answer {
         files.push((path, to_bytes(&table, kind)));
     }
     if let Some(path) = &args.file.report {
-        files.push((path, found.page().to_html().into_bytes()));
+        files.push((path, found.page().from_run(args.file.provenance()).to_html().into_bytes()));
     }
     if let Some(path) = &args.surrogate {
         let Some(surrogate) = found.surrogate else {
@@ -1109,7 +1136,8 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Diagnostic {
     Diagnostic::about_file("output-file", &shown, format!("`{shown}` cannot be written: {error}"))
 }
 
-fn write_report(path: &Path, page: &Page) -> Result<(), Box<Diagnostic>> {
+fn write_report(args: &FileArgs, path: &Path, page: Page) -> Result<(), Box<Diagnostic>> {
+    let page = page.from_run(args.provenance());
     write_whole(path, page.to_html().as_bytes()).map_err(|error| Box::new(cannot_write(path, &error)))
 }
 

@@ -1,10 +1,13 @@
 //! The HTML report: one self-contained page, readable on a phone, light and dark.
 
 pub mod chart;
+pub mod provenance;
+pub mod simulation;
 
 use std::fmt::Write as _;
 
 use chart::Chart;
+use provenance::Provenance;
 
 /// A page that is filled section by section.
 #[derive(Clone, Debug)]
@@ -12,18 +15,48 @@ pub struct Page {
     title: String,
     body: String,
     n_figures: usize,
+    provenance: Option<Provenance>,
 }
 
 impl Page {
     /// An empty page.
     #[must_use]
     pub fn new(title: &str) -> Self {
-        Self { title: title.to_owned(), body: String::new(), n_figures: 0 }
+        Self { title: title.to_owned(), body: String::new(), n_figures: 0, provenance: None }
     }
 
     /// A heading.
     pub fn heading(&mut self, text: &str) {
         let _ = writeln!(self.body, "<h2>{}</h2>", escape(text));
+    }
+
+    /// A part that is closed until somebody opens it.
+    pub fn fold(&mut self, title: &str, fill: impl FnOnce(&mut Self)) {
+        let _ = writeln!(self.body, "<details><summary>{}</summary>", escape(title));
+        fill(self);
+        self.body.push_str("</details>\n");
+    }
+
+    /// Says where the page comes from.
+    #[must_use]
+    pub fn from_run(mut self, provenance: Provenance) -> Self {
+        self.provenance = Some(provenance);
+        self
+    }
+
+    /// Where it comes from, as a part of the page.
+    fn origin(&self) -> String {
+        let Some(Provenance { command, files, date }) = &self.provenance else { return String::new() };
+        let mut page = Self::new("");
+        page.fold("Where this page comes from", |page| {
+            page.preformatted(command);
+            page.paragraph(&format!("daesy {}, {date}", env!("CARGO_PKG_VERSION")));
+            let rows: Vec<Vec<&str>> = files.iter().map(|file| vec![file.path.as_str(), file.hash.as_str()]).collect();
+            if !rows.is_empty() {
+                page.table(&["file", "SHA-256"], &rows);
+            }
+        });
+        page.body
     }
 
     /// A paragraph.
@@ -90,15 +123,24 @@ impl Page {
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
-             <title>{title}</title>\n<style>\n{style}{chart_style}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{body}\
+             <title>{title}</title>\n<style>\n{style}{chart_style}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{body}{origin}\
              <footer>Made by daesy {version}.</footer>\n</main>\n<script>\n{script}</script>\n</body>\n</html>\n",
             title = escape(&self.title),
             style = STYLE,
             chart_style = chart::STYLE,
             body = self.body,
-            script = if self.body.contains("<table>") { SCRIPT } else { "" },
+            origin = self.origin(),
+            script = self.scripts(),
             version = env!("CARGO_PKG_VERSION"),
         )
+    }
+}
+
+impl Page {
+    fn scripts(&self) -> String {
+        let tables = if self.body.contains("<table>") { SCRIPT } else { "" };
+        let charts = if self.body.contains("<svg") { chart::SCRIPT } else { "" };
+        format!("{tables}{charts}")
     }
 }
 
@@ -124,7 +166,12 @@ th { color: var(--faint); font-weight: 600; }
 td.number, th.number { text-align: right; }
 code { font: .92em ui-monospace, 'DejaVu Sans Mono', monospace; overflow-wrap: anywhere; }
 figure { margin: 1.2rem 0; } figcaption { color: var(--faint); font-size: .9rem; margin-top: .3rem; }
-figure svg { width: 100%; height: auto; display: block; }
+figure { position: relative; } figure > svg { width: 100%; height: auto; display: block; }
+figure .tip { position: absolute; pointer-events: none; background: var(--paper); color: var(--ink); border: 1px solid var(--rule); border-radius: 6px; padding: .2rem .5rem; font-size: .8rem; line-height: 1.35; font-variant-numeric: tabular-nums; max-width: 90%; box-shadow: 0 2px 8px rgba(0, 0, 0, .15); }
+.chart .chosen { fill: var(--axis); opacity: .2; } .chart .series path { vector-effect: non-scaling-stroke; }
+.hint { color: var(--faint); font-size: .85rem; }
+details { margin: 1rem 0; } summary { cursor: pointer; font-weight: 600; } summary:hover { color: var(--faint); }
+@media print { .hint, .tip { display: none; } figure { break-inside: avoid; } }
 footer { margin-top: 3rem; color: var(--faint); font-size: .85rem; }
 ";
 

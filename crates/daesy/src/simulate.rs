@@ -222,6 +222,12 @@ impl Simulator {
         })
     }
 
+    /// The model as it was written.
+    #[must_use]
+    pub fn flat(&self) -> &FlatDae {
+        &self.original
+    }
+
     /// The compiled model.
     #[must_use]
     pub fn prepared(&self) -> &Prepared {

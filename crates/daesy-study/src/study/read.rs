@@ -10,7 +10,7 @@ use daesy_integrate::Method;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::section::{Reader, Section};
+use super::section::{KnownSection, Reader, Section};
 use crate::data::{Conversion, Encoding, Format, Origin, Stamp, TimeAxis};
 use crate::limits;
 
@@ -37,7 +37,7 @@ pub struct ReadStudy {
 pub fn read_study(name: &str, text: &str) -> ReadStudy {
     let mut sources = SourceMap::default();
     let file = sources.add(SourceFile::new(name, text));
-    let mut reader = Reader { file, source: text.to_owned(), findings: Vec::new() };
+    let mut reader = Reader { file, source: text.to_owned(), findings: Vec::new(), sections: Vec::new() };
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         let range = error.span().unwrap_or(0..0);
@@ -51,6 +51,20 @@ pub fn read_study(name: &str, text: &str) -> ReadStudy {
     let study = if reader.findings.is_empty() { read_root(&mut reader, &table, &sources) } else { None };
     let failed = reader.findings.iter().any(|finding| finding.level == Level::Error);
     ReadStudy { study: study.filter(|_| !failed), findings: reader.findings, sources }
+}
+
+/// The keys of every section, and of what a name has in sections of names (`unknown.NAME`), as they are read.
+#[must_use]
+pub fn study_keys() -> Vec<KnownSection> {
+    let text = "[model]\n[unknown]\n\"unknown.NAME\" = {}\n[inputs]\n\"inputs.NAME\" = {}\n[disturbances]\n\
+                \"disturbances.NAME\" = {}\n[measurements]\n\"measurements.NAME\" = {}\n[estimate]\n[data]\n[simulate]\n\
+                [identify]\n[uq]\n[report]\n";
+    let (table, _) = DeTable::parse_recoverable(text);
+    let mut sources = SourceMap::default();
+    let file = sources.add(SourceFile::new("", text));
+    let mut reader = Reader { file, source: text.to_owned(), findings: Vec::new(), sections: Vec::new() };
+    read_root(&mut reader, &table, &sources);
+    reader.sections
 }
 
 /// Reads a table whose keys are names of the model.

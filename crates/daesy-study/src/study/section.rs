@@ -14,6 +14,17 @@ pub(super) struct Reader {
     /// The text of the study.
     pub(super) source: String,
     pub(super) findings: Vec<Finding>,
+    /// Tables that were read, with the keys they may have.
+    pub(super) sections: Vec<KnownSection>,
+}
+
+/// A table of a study with the keys that it may have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KnownSection {
+    /// Its name; empty for the study itself.
+    pub name: String,
+    /// The keys.
+    pub keys: Vec<String>,
 }
 
 impl Reader {
@@ -303,6 +314,8 @@ impl<'a, 'i> Section<'a, 'i> {
 
     /// Reports every key that was not taken.
     pub(super) fn finish(self, reader: &mut Reader) {
+        let keys = self.read.iter().map(|&key| key.to_owned()).collect();
+        reader.sections.push(KnownSection { name: self.name.clone(), keys });
         for (key, _) in self.table {
             let text: &str = key.get_ref();
             if self.read.contains(&text) {

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::{Answer, Cli, CompletionsArgs, ManArgs, NewArgs, Status, cannot_write};
 use crate::begin::begin;
+use crate::diagnostic::Diagnostic;
 use crate::file::write_whole;
 
 pub(super) fn new_verb(args: &NewArgs) -> Answer {
@@ -29,6 +30,15 @@ pub(super) fn completions_verb(args: &CompletionsArgs) -> Answer {
     clap_complete::generate(args.shell, &mut Cli::command(), "daesy", &mut script);
     answer.text = String::from_utf8_lossy(&script).into_owned();
     answer
+}
+
+/// Serves an editor until it says goodbye.
+pub(super) fn lsp_verb() -> Answer {
+    let answer = Answer::new("lsp");
+    match crate::lsp::serve() {
+        Ok(()) => answer,
+        Err(message) => answer.fail(Status::Fault, vec![Diagnostic::error("lsp", message)]),
+    }
 }
 
 pub(super) fn man_verb(args: &ManArgs) -> Answer {

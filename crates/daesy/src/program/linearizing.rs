@@ -49,7 +49,7 @@ pub(super) fn linearize_verb(args: &LinearizeArgs) -> Answer {
         answer.text.push_str(&format!("Wrote {}.\n", path.display()));
     }
     if let Some(path) = &args.file.report {
-        if let Err(diagnostic) = write_report(path, &form.page()) {
+        if let Err(diagnostic) = write_report(&args.file, path, form.page()) {
             return answer.fail(Status::Fault, vec![*diagnostic]);
         }
         answer.text.push_str(&format!("Wrote {}.\n", path.display()));

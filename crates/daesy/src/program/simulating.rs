@@ -14,9 +14,9 @@ use crate::failure::Failure;
 use crate::file::write_whole;
 use crate::load::Loaded;
 use crate::report::Page;
-use crate::report::chart::{Chart, Mark, Series};
+use crate::report::chart::{Chart, Series};
+use crate::report::simulation::SimulationPage;
 use crate::simulate::{self, Broken, Trajectory};
-use crate::study::Named;
 use crate::table::{Table, TableKind, to_bytes};
 
 pub(super) fn simulate_verb(args: &SimulateArgs) -> Answer {
@@ -69,9 +69,14 @@ fn simulate_one(args: &SimulateArgs, kind: TableKind, mut answer: Answer) -> Ans
         answer.text = trajectory.table.to_csv();
     }
     if let Some(path) = &args.report {
-        let signals = loaded.study.as_ref().and_then(|study| study.report_signals.as_deref());
-        let page = simulation_page(&loaded.flat.model, &trajectory, signals);
-        if let Err(diagnostic) = write_report(path, &page) {
+        let data = if loaded.has_data() { loaded.experiment(0).ok() } else { None };
+        let about = SimulationPage {
+            flat: &loaded.flat,
+            study: loaded.study.as_ref(),
+            data: data.as_ref(),
+            trajectory: &trajectory,
+        };
+        if let Err(diagnostic) = write_report(args, path, about.page()) {
             return answer.fail(Status::Fault, vec![*diagnostic]);
         }
         answer.text.push_str(&format!("Wrote {}.\n", path.display()));
@@ -83,17 +88,6 @@ fn simulate_one(args: &SimulateArgs, kind: TableKind, mut answer: Answer) -> Ans
         answer.text.push_str(&format!("The simulation failed: the table ends at t = {last}.\n"));
     }
     answer.refused(failure)
-}
-
-/// The page of a simulation, with the signals that a study asks for.
-#[must_use]
-pub fn simulation_page(model: &str, trajectory: &Trajectory, signals: Option<&[Named<()>]>) -> Page {
-    let mut page = Page::new(&format!("Simulation of {model}"));
-    page.paragraph(&trajectory.to_text(model));
-    add_start(&mut page, trajectory);
-    add_events(&mut page, trajectory);
-    add_charts(&mut page, trajectory, signals);
-    page
 }
 
 /// The share of a long simulation that is done, on standard error where that is a terminal.
@@ -138,82 +132,6 @@ impl Bar {
         if let Some(worker) = self.worker.take() {
             let _ = worker.join();
         }
-    }
-}
-
-/// Where the values at the start come from.
-fn add_start(page: &mut Page, trajectory: &Trajectory) {
-    const MAX_ROWS: usize = 60;
-    let start = &trajectory.start;
-    let groups = [("fixed", &start.fixed), ("guessed", &start.guessed), ("derived", &start.derived)];
-    let rows: Vec<Vec<String>> = groups
-        .iter()
-        .flat_map(|(word, values)| {
-            values.iter().map(|value| vec![value.name.clone(), format!("{}", value.value), (*word).to_owned()])
-        })
-        .take(MAX_ROWS)
-        .collect();
-    if !rows.is_empty() {
-        page.table(&["variable", "value at the start", "where it comes from"], &rows);
-    }
-}
-
-/// What happened on the way.
-fn add_events(page: &mut Page, trajectory: &Trajectory) {
-    const MAX_ROWS: usize = 60;
-    let rows: Vec<Vec<String>> = trajectory
-        .events
-        .iter()
-        .take(MAX_ROWS)
-        .map(|event| {
-            let jumps: Vec<String> =
-                event.jumps.iter().map(|jump| format!("{}: {} to {}", jump.name, jump.before, jump.after)).collect();
-            let impulses: Vec<String> =
-                event.impulses.iter().map(|impulse| format!("{}: {:?}", impulse.name, impulse.coefficients)).collect();
-            let kind = event.kind.word().to_owned();
-            vec![format!("{}", event.time), kind, event.relations.join(", "), jumps.join("; "), impulses.join("; ")]
-        })
-        .collect();
-    if !rows.is_empty() {
-        page.table(&["time", "event", "relations", "jumps", "impulses"], &rows);
-    }
-    if trajectory.events.len() > MAX_ROWS {
-        page.paragraph(&format!("{} more events.", trajectory.events.len() - MAX_ROWS));
-    }
-}
-
-/// Charts of all variables, or those that a study asks for in their order, a few to a picture.
-fn add_charts(page: &mut Page, trajectory: &Trajectory, signals: Option<&[Named<()>]>) {
-    const PER_CHART: usize = 4;
-    const MAX_CHARTS: usize = 40;
-    let table = &trajectory.table;
-    let names: Vec<usize> = match signals {
-        Some(signals) => {
-            let at = |signal: &Named<()>| table.names.iter().position(|name| *name == signal.name);
-            signals.iter().filter_map(at).collect()
-        }
-        None => (1..table.names.len()).filter(|&at| !table.names[at].starts_with("der(")).collect(),
-    };
-    for chunk in names.chunks(PER_CHART).take(MAX_CHARTS) {
-        let series = chunk
-            .iter()
-            .enumerate()
-            .map(|(color, &at)| Series {
-                name: table.names[at].clone(),
-                x: table.columns[0].clone(),
-                y: table.columns[at].clone(),
-                mark: Mark::Line,
-                color,
-            })
-            .collect();
-        let listed: Vec<&str> = chunk.iter().map(|&at| table.names[at].as_str()).collect();
-        page.figure(
-            &Chart { x_label: "time".to_owned(), series, ..Chart::default() },
-            &format!("{} over time.", listed.join(", ")),
-        );
-    }
-    if names.len() > PER_CHART * MAX_CHARTS {
-        page.paragraph(&format!("{} more variables are in the table.", names.len() - PER_CHART * MAX_CHARTS));
     }
 }
 
@@ -382,7 +300,7 @@ fn write_sweep(args: &FileArgs, kind: TableKind, names: &[&str], table: &Table, 
         let mut page = Page::new("Sweep");
         page.paragraph(&format!("Simulations for all combinations of {}.", names.join(", ")));
         add_sweep_charts(&mut page, names, table, answer);
-        match write_report(path, &page) {
+        match write_report(args, path, page) {
             Ok(()) => answer.text.push_str(&format!("Wrote {}.\n", path.display())),
             Err(diagnostic) => wrong.push(*diagnostic),
         }
@@ -409,7 +327,7 @@ fn add_sweep_charts(page: &mut Page, names: &[&str], table: &Table, answer: &Ans
             Series::line(&label.join(", "), &table.columns[0][first..last], &column[first..last], color)
         };
         let series = runs.iter().step_by(stride).enumerate().map(line).collect();
-        let chart = Chart { title: name.clone(), x_label: "time".to_owned(), series, ..Chart::default() };
+        let chart = Chart { title: name.clone(), x_label: "time in s".to_owned(), series, ..Chart::default() };
         page.figure(&chart, &format!("{name} over time."));
     }
 }

@@ -26,6 +26,18 @@ pub enum Mark {
     Boxes(Vec<BoxFigures>),
 }
 
+impl Mark {
+    /// What is drawn first lies below: bands, then dots, then lines, which are to be seen between them.
+    fn layer(&self) -> u8 {
+        match self {
+            Self::BandTo(_) => 0,
+            Self::Boxes(_) => 1,
+            Self::Dots => 2,
+            Self::Line | Self::Dashed => 3,
+        }
+    }
+}
+
 /// One series of a chart. Values that are not finite leave a gap.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
@@ -111,16 +123,27 @@ pub const STYLE: &str = "\
 .chart .title { font-size: 14px; font-weight: 600; }
 .chart .grid { stroke: var(--grid); stroke-width: 1; } .chart .axis { stroke: var(--axis); stroke-width: 1; fill: none; }
 .chart .mark { stroke: var(--axis); stroke-width: 1; stroke-dasharray: 4 4; }
-.chart .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; stroke-linecap: round; } .chart .dashed { stroke-dasharray: 6 4; stroke-linecap: butt; }
+.chart .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; stroke-linecap: round; vector-effect: non-scaling-stroke; } .chart .dashed { stroke-dasharray: 6 4; stroke-linecap: butt; }
+.chart .dots { fill: none; stroke-width: 4; stroke-linecap: round; vector-effect: non-scaling-stroke; }
 ";
+
+/// Lets a reader look at values, zoom, move and hide curves; charts over time move together. Without it charts are as
+/// drawn.
+pub const SCRIPT: &str = include_str!("chart.js");
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 320.0;
+/// The least room at the left; long ticks take more.
 const LEFT: f64 = 68.0;
 const RIGHT: f64 = 18.0;
 const BOTTOM: f64 = 46.0;
 /// More points than this are thinned to the extremes of each pixel column.
 const MAX_POINTS: usize = 2000;
+/// The width of a character, about.
+const CHARACTER: f64 = 7.0;
+/// Characters of a title, and of a name in the legend.
+const MAX_TITLE: usize = 90;
+const MAX_NAME: usize = 80;
 
 impl Chart {
     /// The chart inside a page that has [`STYLE`].
@@ -129,8 +152,8 @@ impl Chart {
         let drawn = self.draw();
         let label = escape(self.words());
         format!(
-            "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"{label}\">{}</svg>",
-            drawn.height, drawn.svg
+            "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"{label}\"{}>{}</svg>",
+            drawn.height, drawn.attributes, drawn.svg
         )
     }
 
@@ -162,16 +185,21 @@ impl Chart {
         let y_values: Vec<f64> =
             self.series.iter().flat_map(Series::extent).chain(self.levels.iter().copied()).collect();
         let y_axis = Axis::new(&y_values, 6, true, self.y_scale);
-        let frame = Frame { x: x_axis, y: y_axis, top, bottom: height - BOTTOM };
+        let longest = y_axis.ticks.iter().map(|tick| tick.text.chars().count()).max().unwrap_or(0) as f64;
+        let left = LEFT.max(CHARACTER * longest + if self.y_label.is_empty() { 14.0 } else { 34.0 });
+        let frame = Frame { x: x_axis, y: y_axis, left, top, bottom: height - BOTTOM };
         let mut svg = String::new();
         if !self.title.is_empty() {
-            let _ = write!(svg, "<text class=\"title\" x=\"{LEFT}\" y=\"20\">{}</text>", escape(&self.title));
+            let title = shortened(&self.title, MAX_TITLE);
+            let _ = write!(svg, "<text class=\"title\" x=\"{LEFT}\" y=\"20\">{}</text>", escape(&title));
         }
         let legend_top = if self.title.is_empty() { 16.0 } else { 40.0 };
         for (row, entries) in rows.iter().enumerate() {
             let y = legend_top + 20.0 * row as f64;
             for &(x, series) in entries {
                 let color = series.color % 8;
+                let at = self.series.iter().position(|one| std::ptr::eq(one, series)).unwrap_or(0);
+                let _ = write!(svg, "<g class=\"legend\" data-of=\"{at}\">");
                 let _ = match series.mark {
                     Mark::Dots => write!(
                         svg,
@@ -195,30 +223,47 @@ impl Chart {
                         y - 6.0
                     ),
                 };
-                let _ = write!(svg, "<text x=\"{:.0}\" y=\"{y:.0}\">{}</text>", x + 19.0, escape(&series.name));
+                let name = shortened(&series.name, MAX_NAME);
+                let _ = write!(svg, "<text x=\"{:.0}\" y=\"{y:.0}\">{}</text></g>", x + 19.0, escape(&name));
             }
         }
         frame.draw_axes(&mut svg, &self.x_label, &self.y_label);
+        // A picture in the picture: what lies outside of its frame is not seen.
+        let (width, inner) = (WIDTH - RIGHT - left, frame.bottom - top);
+        let _ = write!(
+            svg,
+            "<svg class=\"plot\" x=\"{left}\" y=\"{top:.1}\" width=\"{width}\" height=\"{inner:.1}\" viewBox=\"{left} {top:.1} {width} {inner:.1}\" preserveAspectRatio=\"none\"><g class=\"zoom\">"
+        );
         for &x in self.marked.iter().filter(|&&x| frame.x.covers(x)) {
             let at = frame.px(x);
-            let _ = write!(
-                svg,
-                "<line class=\"mark\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{top:.1}\" y2=\"{:.1}\"/>",
-                frame.bottom
-            );
+            let _ = write!(svg, "<path class=\"mark\" d=\"M{at:.1} {top:.1}V{:.1}\"/>", frame.bottom);
         }
         for &y in &self.levels {
-            let at = frame.py(y);
-            let _ = write!(
-                svg,
-                "<line class=\"mark\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>",
-                WIDTH - RIGHT
-            );
+            let _ = write!(svg, "<path class=\"mark\" d=\"M{left} {:.1}H{:.1}\"/>", frame.py(y), WIDTH - RIGHT);
         }
-        for series in &self.series {
+        let mut order: Vec<usize> = (0..self.series.len()).collect();
+        order.sort_by_key(|&at| self.series[at].mark.layer());
+        for at in order {
+            let series = &self.series[at];
+            let _ = write!(svg, "<g class=\"series\" data-of=\"{at}\" data-name=\"{}\">", escape(&series.name));
             frame.draw_series(&mut svg, series);
+            svg.push_str("</g>");
         }
-        Drawn { svg, height }
+        svg.push_str("</g></svg>");
+        let attributes = if has_boxes || !self.x_ticks.is_empty() {
+            String::new()
+        } else {
+            let (x, y) = (&frame.x, &frame.y);
+            let link = if self.x_label.starts_with("time") { " data-link=\"time\"" } else { "" };
+            format!(
+                " data-frame=\"{left} {top:.1} {} {:.1}\" data-x=\"{}\" data-y=\"{}\"{link}",
+                WIDTH - RIGHT,
+                frame.bottom,
+                x.extent_text(),
+                y.extent_text()
+            )
+        };
+        Drawn { svg, height, attributes }
     }
 }
 
@@ -226,6 +271,8 @@ impl Chart {
 struct Drawn {
     svg: String,
     height: f64,
+    /// What the script must know: the frame, and what its edges stand for.
+    attributes: String,
 }
 
 /// Charts below each other, as one file of its own.
@@ -254,7 +301,7 @@ fn legend_rows<'a>(legend: &[&'a Series]) -> Vec<Vec<(f64, &'a Series)>> {
     let mut rows: Vec<Vec<(f64, &Series)>> = Vec::new();
     let mut x = WIDTH;
     for &series in legend {
-        let width = 19.0 + 7.0 * series.name.chars().count() as f64 + 16.0;
+        let width = 19.0 + CHARACTER * series.name.chars().count().min(MAX_NAME) as f64 + 16.0;
         if x + width > WIDTH - RIGHT {
             rows.push(Vec::new());
             x = LEFT;
@@ -267,16 +314,28 @@ fn legend_rows<'a>(legend: &[&'a Series]) -> Vec<Vec<(f64, &'a Series)>> {
     rows
 }
 
+/// A text with its middle left out where it is long.
+fn shortened(text: &str, most: usize) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    if letters.len() <= most {
+        return text.to_owned();
+    }
+    let half = (most - 1) / 2;
+    let (start, end) = (&letters[..half], &letters[letters.len() - half..]);
+    start.iter().chain(&['…']).chain(end).collect()
+}
+
 struct Frame {
     x: Axis,
     y: Axis,
+    left: f64,
     top: f64,
     bottom: f64,
 }
 
 impl Frame {
     fn px(&self, x: f64) -> f64 {
-        LEFT + self.x.share(x) * (WIDTH - RIGHT - LEFT)
+        self.left + self.x.share(x) * (WIDTH - RIGHT - self.left)
     }
 
     fn py(&self, y: f64) -> f64 {
@@ -284,31 +343,37 @@ impl Frame {
     }
 
     fn draw_axes(&self, svg: &mut String, x_label: &str, y_label: &str) {
-        let right = WIDTH - RIGHT;
+        let (left, right) = (self.left, WIDTH - RIGHT);
+        svg.push_str("<g class=\"y-ticks\">");
         for tick in &self.y.ticks {
             let y = self.py(tick.at);
             let _ = write!(
                 svg,
-                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                LEFT - 8.0,
+                "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                left - 8.0,
                 y + 4.0,
                 escape(&tick.text)
             );
         }
+        svg.push_str("</g><g class=\"x-ticks\">");
         for tick in &self.x.ticks {
             let x = self.px(tick.at);
+            let half = 0.5 * CHARACTER * tick.text.chars().count() as f64;
+            // The last one must not stick out.
+            let (place, anchor) = if x + half > WIDTH { (WIDTH, "end") } else { (x, "middle") };
             let _ = write!(
                 svg,
-                "<line class=\"axis\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                "<line class=\"axis\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/><text x=\"{place:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
                 self.bottom,
                 self.bottom + 5.0,
                 self.bottom + 19.0,
                 escape(&tick.text)
             );
         }
+        svg.push_str("</g>");
         let _ = write!(
             svg,
-            "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{0:.1}\" y2=\"{0:.1}\"/><text x=\"{right}\" y=\"{1:.1}\" text-anchor=\"end\">{2}</text>",
+            "<line class=\"axis\" x1=\"{left}\" x2=\"{right}\" y1=\"{0:.1}\" y2=\"{0:.1}\"/><text x=\"{right}\" y=\"{1:.1}\" text-anchor=\"end\">{2}</text>",
             self.bottom,
             self.bottom + 38.0,
             escape(x_label)
@@ -339,11 +404,12 @@ impl Frame {
                 let _ = write!(svg, "<path class=\"{class}\" style=\"stroke:var(--c{color})\" d=\"{path}\"/>");
             }
             Mark::Dots => {
-                let _ = write!(svg, "<g style=\"fill:var(--c{color})\">");
-                for (&x, &y) in series.x.iter().zip(&series.y).filter(|(x, y)| x.is_finite() && y.is_finite()) {
-                    let _ = write!(svg, "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"2\"/>", self.px(x), self.py(y));
+                // A line of no length with round ends is a dot that stays round however the picture is stretched.
+                let mut path = String::new();
+                for (x, y) in thin(&series.x, &series.y).into_iter().filter(|(x, y)| x.is_finite() && y.is_finite()) {
+                    let _ = write!(path, "M{:.1} {:.1}h0", self.px(x), self.py(y));
                 }
-                svg.push_str("</g>");
+                let _ = write!(svg, "<path class=\"dots\" style=\"stroke:var(--c{color})\" d=\"{path}\"/>");
             }
             Mark::BandTo(other) => {
                 let there: Vec<(f64, f64)> = thin(&series.x, &series.y);

@@ -147,3 +147,65 @@ fn a_page_shows_the_signals_that_a_study_asks_for() {
     let wrong = session.with("wrong.toml", &study.replace("\"y\"", "\"yy\"")).run(&["simulate", "wrong.toml"]);
     assert!(wrong.stderr.contains("wrong.toml:4:12") && wrong.stderr.contains("did you mean `y`"), "{}", wrong.stderr);
 }
+
+#[test]
+fn the_book_lists_every_option_of_the_program() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/src/options.md");
+    let written = std::fs::read_to_string(path).unwrap();
+    let hint = "write it anew: cargo run --example option_chapter > book/src/options.md";
+    assert!(written == daesy::program::option_chapter(), "{hint}");
+}
+
+#[test]
+fn a_page_says_where_it_comes_from_and_folds_its_events() {
+    let model = "model Bounce \"A ball\"
+  Real h(start = 1, fixed = true, unit = \"m\") \"Height\";
+  Real v(start = 0, fixed = true, unit = \"m/s\");
+equation
+  der(h) = v;
+  der(v) = -9.81;
+  when h < 0 then
+    reinit(v, -0.8*pre(v));
+  end when;
+  annotation(experiment(StopTime = 1));
+end Bounce;
+";
+    let session = Session::with_model(model);
+    let run = session.run(&["simulate", "model.mo", "--report", "page.html"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let page = std::fs::read_to_string(session.path("page.html")).unwrap();
+    for words in [
+        "Bounce (A ball) was simulated from 0 s to 1 s.",
+        "h (Height) over time.",
+        ">in m<",
+        "time in s",
+        "<details><summary>1 event</summary>",
+        "Where this page comes from",
+        "daesy simulate model.mo --report page.html",
+        "SHA-256",
+        "data-link=\"time\"",
+    ] {
+        assert!(page.contains(words), "no `{words}`");
+    }
+    // Pictures come before tables.
+    assert!(page.find("<svg").unwrap() < page.find("<table").unwrap());
+}
+
+#[test]
+fn a_page_of_two_million_rows_is_small_and_keeps_its_peak() {
+    let model = "model Long
+  Real x(start = 0, fixed = true);
+  output Real y = sin(time) + (if time > 1000 and time < 1000.002 then 50 else 0);
+equation
+  der(x) = -x;
+end Long;
+";
+    let study = "[model]\nfile = \"model.mo\"\n[simulate]\nstop = 2000\nstep = 0.001\n";
+    let session = Session::with_model(model).with("study.toml", study);
+    let run = session.run(&["simulate", "study.toml", "--report", "page.html"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let page = std::fs::read_to_string(session.path("page.html")).unwrap();
+    assert!(page.len() < 3_000_000, "{}", page.len());
+    // The axis covers the peak.
+    assert!(page.contains(">50<"), "the peak is lost");
+}

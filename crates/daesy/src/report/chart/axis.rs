@@ -115,6 +115,12 @@ impl Axis {
         (value - self.low) / (self.high - self.low)
     }
 
+    /// Its ends and how it is divided, for scripts; the ends of a logarithmic one are powers of ten.
+    pub fn extent_text(&self) -> String {
+        let word = if self.scale == Scale::Log { "log" } else { "linear" };
+        format!("{} {} {word}", self.low, self.high)
+    }
+
     /// Whether a value lies on the axis.
     pub fn covers(&self, value: f64) -> bool {
         (0.0..=1.0).contains(&self.share(value))
