@@ -1,7 +1,7 @@
 //! Opens the finished pages in a real browser at the width of a phone.
 //!
 //! A page passes when it renders without a script error and nothing sticks out at the side, so that
-//! nobody has to scroll sideways to read.
+//! nobody has to scroll sideways to read, and when its charts answer the pointer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,8 @@ const BROWSERS: [&str; 5] = ["chromium", "chromium-browser", "google-chrome", "g
 const PHONE_WIDTH: u32 = 390;
 
 /// Verbs whose pages are looked at, with a study each and what else they are told.
-const REPORTS: [(&str, &str, &[&str]); 6] = [
+const REPORTS: [(&str, &str, &[&str]); 7] = [
+    ("linearize", "problems/servo/study.toml", &[]),
     ("check", "problems/servo/study.toml", &[]),
     ("simulate", "problems/servo/study.toml", &[]),
     ("identify", "problems/servo/identify.toml", &[]),
@@ -104,6 +105,42 @@ fn verdict_of(browser: &Path, page: &Path, scratch: &Path) -> Result<(), String>
     read_verdict(&finished.stdout)
 }
 
+/// Points at the first chart, zooms, goes back and hides a curve, and says what did not happen.
+const DRIVE: &str = r#"
+function drive(d) {
+  var svg = d.querySelector('svg.chart[data-frame]');
+  if (!svg) { return ''; }
+  svg.scrollIntoView();
+  var box = svg.getBoundingClientRect(), view = svg.viewBox.baseVal, frame = svg.dataset.frame.split(' ').map(Number);
+  function act(kind, across, down) {
+    var x = frame[0] + across * (frame[2] - frame[0]), y = frame[1] + down * (frame[3] - frame[1]);
+    var at = { bubbles: true, button: 0, pointerType: 'mouse', clientX: box.left + x / view.width * box.width,
+               clientY: box.top + y / view.height * box.height };
+    svg.dispatchEvent(kind === 'dblclick' ? new MouseEvent(kind, at) : new PointerEvent(kind, at));
+  }
+  act('pointermove', 0.5, 0.5);
+  var tip = svg.parentNode.querySelector('.tip');
+  if (tip.hidden || !/\d/.test(tip.textContent)) { return 'pointing at a chart shows no value'; }
+  act('pointerdown', 0.25, 0.2);
+  act('pointermove', 0.75, 0.8);
+  act('pointerup', 0.75, 0.8);
+  var moved = svg.querySelector('.zoom').getAttribute('transform') || '';
+  if (Math.abs(Number(moved.slice(7).split(' ')[0]) - 2) > 0.05) { return 'dragging does not zoom: ' + moved; }
+  var linked = d.querySelectorAll('svg.chart[data-link]');
+  for (var at = 0; svg.dataset.link && at < linked.length; at += 1) {
+    if (!linked[at].querySelector('.zoom').getAttribute('transform')) { return 'charts over time do not move together'; }
+  }
+  act('dblclick', 0.5, 0.5);
+  if (!/^matrix\(1 0 0 1 /.test(svg.querySelector('.zoom').getAttribute('transform'))) { return 'a double-click does not go back'; }
+  var entry = svg.querySelector('.legend');
+  if (entry) {
+    entry.dispatchEvent(new MouseEvent('click', { bubbles: true }));
+    if (svg.querySelector('.series[data-of="' + entry.dataset.of + '"]').style.display !== 'none') { return 'a name does not hide its curve'; }
+  }
+  return '';
+}
+"#;
+
 /// A page that shows `text` in a frame of a phone's width and writes what it saw into its own body.
 fn framed(text: &str) -> String {
     let watched = text.replacen(
@@ -114,9 +151,11 @@ fn framed(text: &str) -> String {
     let quoted = watched.replace('&', "&amp;").replace('"', "&quot;");
     format!(
         "<!doctype html><html><body><iframe style=\"width:{PHONE_WIDTH}px;height:800px;border:0\" srcdoc=\"{quoted}\"></iframe>\
-         <script>window.onload = function () {{\
+         <script>{DRIVE} window.onload = function () {{\
          var d = document.querySelector('iframe').contentDocument.documentElement;\
          document.body.dataset.width = d.scrollWidth;\
+         var wrong = drive(document.querySelector('iframe').contentDocument);\
+         if (wrong) {{ document.body.dataset.error = wrong; }}\
          document.querySelector('iframe').remove(); }};</script></body></html>"
     )
 }

@@ -163,7 +163,7 @@ button.copy:hover { color: var(--ink); border-color: var(--faint); }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .35rem .7rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }
 th { color: var(--faint); font-weight: 600; }
-td.number, th.number { text-align: right; }
+td.number, th.number { text-align: right; } td:last-child:not(.number) { white-space: normal; min-width: 12rem; }
 code { font: .92em ui-monospace, 'DejaVu Sans Mono', monospace; overflow-wrap: anywhere; }
 figure { margin: 1.2rem 0; } figcaption { color: var(--faint); font-size: .9rem; margin-top: .3rem; }
 figure { position: relative; } figure > svg { width: 100%; height: auto; display: block; }

@@ -212,7 +212,7 @@
       isMoving = event.shiftKey;
       view = [self.x.low, self.x.high, self.y.low, self.y.high];
       tip.hidden = true;
-      svg.setPointerCapture(event.pointerId);
+      if (event.isTrusted) { svg.setPointerCapture(event.pointerId); }
       event.preventDefault();
     });
     svg.addEventListener('pointerup', function (event) {

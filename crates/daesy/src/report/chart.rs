@@ -122,7 +122,7 @@ pub const STYLE: &str = "\
 .chart text { font: 12px system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif; fill: var(--text); }
 .chart .title { font-size: 14px; font-weight: 600; }
 .chart .grid { stroke: var(--grid); stroke-width: 1; } .chart .axis { stroke: var(--axis); stroke-width: 1; fill: none; }
-.chart .mark { stroke: var(--axis); stroke-width: 1; stroke-dasharray: 4 4; }
+.chart .mark { stroke: var(--axis); stroke-width: 1; stroke-dasharray: 4 4; fill: none; vector-effect: non-scaling-stroke; }
 .chart .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; stroke-linecap: round; vector-effect: non-scaling-stroke; } .chart .dashed { stroke-dasharray: 6 4; stroke-linecap: butt; }
 .chart .dots { fill: none; stroke-width: 4; stroke-linecap: round; vector-effect: non-scaling-stroke; }
 ";
@@ -396,7 +396,7 @@ impl Frame {
                 let mut is_down = false;
                 for (x, y) in thin(&series.x, &series.y) {
                     if x.is_finite() && y.is_finite() {
-                        let _ = write!(path, "{}{:.1} {:.1}", if is_down { "L" } else { "M" }, self.px(x), self.py(y));
+                        let _ = write!(path, "{}{:.2} {:.2}", if is_down { "L" } else { "M" }, self.px(x), self.py(y));
                     }
                     is_down = x.is_finite() && y.is_finite();
                 }
@@ -471,7 +471,7 @@ mod tests {
         let chart = Chart { x_scale: Scale::Log, series: vec![Series::line("", &x, &x, 0)], ..Chart::default() };
         let svg = chart.to_svg();
         // 720 wide, 68 at the left and 18 at the right are margins.
-        for place in ["M68.0 ", "L385.0 ", "L702.0 "] {
+        for place in ["M68.00 ", "L385.00 ", "L702.00 "] {
             assert!(svg.contains(place), "{place} in {svg}");
         }
     }

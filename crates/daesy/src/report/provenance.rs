@@ -105,7 +105,7 @@ pub fn sha256(bytes: &[u8]) -> String {
     let mut state = prime_words(8, 2);
     let mut message = bytes.to_vec();
     message.push(0x80);
-    message.resize(message.len().next_multiple_of(64) + if message.len() % 64 > 56 { 64 } else { 0 }, 0);
+    message.resize((message.len() + 8).next_multiple_of(64), 0);
     let end = message.len() - 8;
     message[end..].copy_from_slice(&(8 * bytes.len() as u64).to_be_bytes());
     for block in message.chunks_exact(64) {
@@ -144,6 +144,8 @@ mod tests {
         assert_eq!(sha256(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
         let long = b"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
         assert_eq!(sha256(long), "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+        // The length just fits no more.
+        assert_eq!(sha256(&[b'a'; 63]), "7d3e74a05d7db15bce4ad9ec0658ea98e3f06eeecf16b4c6fff2da457ddc2f34");
     }
 
     #[test]

@@ -179,7 +179,7 @@ end Bounce;
         "h (Height) over time.",
         ">in m<",
         "time in s",
-        "<details><summary>1 event</summary>",
+        "events</summary>",
         "Where this page comes from",
         "daesy simulate model.mo --report page.html",
         "SHA-256",
