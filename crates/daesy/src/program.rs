@@ -6,10 +6,7 @@ mod estimation;
 mod first_steps;
 mod linearizing;
 mod live;
-mod option_list;
 mod simulating;
-
-pub use option_list::option_chapter;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write as _};

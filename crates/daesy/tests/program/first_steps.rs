@@ -149,14 +149,6 @@ fn a_page_shows_the_signals_that_a_study_asks_for() {
 }
 
 #[test]
-fn the_book_lists_every_option_of_the_program() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/src/options.md");
-    let written = std::fs::read_to_string(path).unwrap();
-    let hint = "write it anew: cargo run --example option_chapter > book/src/options.md";
-    assert!(written == daesy::program::option_chapter(), "{hint}");
-}
-
-#[test]
 fn a_page_says_where_it_comes_from_and_folds_its_events() {
     let model = "model Bounce \"A ball\"
   Real h(start = 1, fixed = true, unit = \"m\") \"Height\";
