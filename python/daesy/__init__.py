@@ -15,6 +15,7 @@ Every answer has ``.summary()``, ``.findings``, ``.document`` (what the program 
 from __future__ import annotations
 
 import os as _os
+import sys as _sys
 
 from . import _daesy
 from .errors import DataError, Error, ExecutorError, Finding, ModelError, NumericsError, StudyError, UsageError
@@ -55,6 +56,10 @@ from .symbolic import (
 )
 
 __version__ = _daesy.VERSION
+
+# Units of other tools run in processes of the program.
+if _sys.executable:
+    _daesy.set_program([_sys.executable, "-m", "daesy"])
 
 # `input` stays out of this list: `from daesy import *` must not replace Python's own.
 __all__ = [

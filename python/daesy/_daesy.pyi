@@ -10,6 +10,7 @@ __all__ = [
     "demo",
     "evaluate",
     "run_program",
+    "set_program",
     "LinearSystem",
     "solve_residual",
     "Failure",
@@ -87,6 +88,7 @@ def structure(source: Source, class_name: str | None = None) -> dict[str, Any]: 
 def units(source: Source, class_name: str | None = None) -> dict[str, str]: ...
 def demo(folder: str) -> str: ...
 def run_program(arguments: Sequence[str]) -> int: ...
+def set_program(words: Sequence[str]) -> None: ...
 def solve_residual(
     function: Callable[[float, _Array, _Array], Any],
     times: _Array,

@@ -459,7 +459,7 @@ class Model(Subject):
 
 
 def load(path: Path, class_name: str | None = None) -> Model:
-    """Reads a Modelica file or package folder, or a class of the built-in library or on MODELICAPATH.
+    """Reads a Modelica file or package folder, a class of the built-in library or on MODELICAPATH, or a unit (``.fmu``).
 
     Args:
         path: the file, or the full name of a class

@@ -1,5 +1,6 @@
 //! Worker processes as the program sees them: started from the program itself, asked, watched and ended.
 
+use std::ffi::OsString;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -17,18 +18,24 @@ const SECONDS: u64 = 120;
 /// The environment variable that sets another limit.
 const SECONDS_NAME: &str = "DAESY_FMU_SECONDS";
 
-static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+static PROGRAM: OnceLock<Vec<OsString>> = OnceLock::new();
 
-/// Says where the program `daesy` is, where the process is another one (Python, say). The first call counts.
-pub fn set_program(path: PathBuf) {
-    let _ = PROGRAM.set(path);
+/// Says how the program `daesy` is started, where the process is another one (Python, say): the file and arguments that
+/// come before the verb. The first call counts.
+pub fn set_program(words: Vec<OsString>) {
+    let _ = PROGRAM.set(words);
 }
 
 /// The program that workers are started from.
-fn program() -> Result<PathBuf, ForeignError> {
-    if let Some(path) = PROGRAM.get() {
-        return Ok(path.clone());
+fn program() -> Result<Vec<OsString>, ForeignError> {
+    if let Some(words) = PROGRAM.get().filter(|words| !words.is_empty()) {
+        return Ok(words.clone());
     }
+    Ok(vec![own_program()?.into_os_string()])
+}
+
+/// The file of the program: this process, or one beside it or on the PATH.
+fn own_program() -> Result<PathBuf, ForeignError> {
     let name = format!("daesy{}", std::env::consts::EXE_SUFFIX);
     let own = std::env::current_exe().ok();
     let is_it = |path: &Path| path.file_name().is_some_and(|file| file == name.as_str()) && path.is_file();
@@ -114,11 +121,11 @@ pub(crate) struct Process {
 impl Process {
     /// Starts a worker.
     pub(crate) fn start() -> Result<Self, ForeignError> {
-        let program = program()?;
-        let mut command = Command::new(&program);
-        command.arg(WORKER_VERB).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let words = program()?;
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).arg(WORKER_VERB).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let failed = |reason: String| ForeignError::NoWorker { reason };
-        let mut child = command.spawn().map_err(|error| failed(format!("`{}`: {error}", program.display())))?;
+        let mut child = command.spawn().map_err(|error| failed(format!("`{}`: {error}", words[0].display())))?;
         let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed("it has no pipes".to_owned()));
         };

@@ -754,6 +754,26 @@ impl Unit {
         nominal.unwrap_or(1.0).abs().max(value.abs())
     }
 
+    /// Derivatives along a direction in time, states and inputs.
+    fn tangent_at_parameters(
+        &self,
+        function: u32,
+        inputs: &[f64],
+        along: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), ForeignFailure> {
+        let is_offered = function == function::DERIVATIVES && self.has_directional.load(Ordering::Relaxed);
+        if !is_offered || along[0] != 0.0 {
+            return self.differences(function, inputs, along, outputs);
+        }
+        let direction = self.arguments.point(along);
+        match self.directional(&self.arguments.point(inputs), &direction) {
+            Ok(values) => outputs.copy_from_slice(&values),
+            Err(_) => return self.differences(function, inputs, along, outputs),
+        }
+        Ok(())
+    }
+
     /// Central differences along a direction: the largest move in units of typical sizes is the cube root of the
     /// rounding unit.
     fn differences(
@@ -885,27 +905,23 @@ impl ForeignUnit for Unit {
         direction: &[f64],
         outputs: &mut [f64],
     ) -> Result<(), ForeignFailure> {
-        let mut rest = direction.to_vec();
+        let mut along = direction.to_vec();
         if function != function::START {
             // A mode is a name, not a number.
-            rest[1] = 0.0;
+            along[1] = 0.0;
         }
-        if function != function::DERIVATIVES || !self.has_directional.load(Ordering::Relaxed) {
-            return self.differences(function, inputs, &rest, outputs);
-        }
-        let (point, along) = (self.arguments.point(inputs), self.arguments.point(direction));
+        // Parameters are moved alone and always by the same step, so that the instances at these values are used again.
+        let mut of_parameters = along.split_off(along.len() - self.arguments.n_parameters);
+        along.resize(direction.len(), 0.0);
+        of_parameters.splice(0..0, vec![0.0; direction.len() - of_parameters.len()]);
         outputs.fill(0.0);
-        if along.states.iter().chain(along.inputs).any(|&change| change != 0.0) {
-            match self.directional(&point, &along) {
-                Ok(values) => outputs.copy_from_slice(&values),
-                Err(_) => return self.differences(function, inputs, &rest, outputs),
-            }
-            let n = self.arguments.n_states + self.arguments.n_inputs;
-            rest[2..2 + n].fill(0.0);
+        let moves = |along: &[f64]| along.iter().any(|&change| change != 0.0);
+        if moves(&along) {
+            self.tangent_at_parameters(function, inputs, &along, outputs)?;
         }
-        if rest.iter().any(|&change| change != 0.0) {
+        if moves(&of_parameters) {
             let mut other = vec![0.0; outputs.len()];
-            self.differences(function, inputs, &rest, &mut other)?;
+            self.differences(function, inputs, &of_parameters, &mut other)?;
             outputs.iter_mut().zip(other).for_each(|(output, other)| *output += other);
         }
         Ok(())

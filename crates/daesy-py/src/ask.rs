@@ -170,6 +170,12 @@ pub fn demo(py: Python<'_>, folder: PathBuf) -> PyResult<String> {
     })
 }
 
+/// Says how the program is started: units of other tools run in processes of it.
+#[pyfunction]
+pub fn set_program(words: Vec<OsString>) {
+    program::set_program(words);
+}
+
 /// Runs the program with the given arguments, the first of which is its own name, and returns its exit status.
 #[pyfunction]
 pub fn run_program(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<u8> {

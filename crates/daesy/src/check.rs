@@ -240,6 +240,10 @@ fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<
                 let StartValues { free, following } = chosen;
                 (verdict.free, verdict.following) = (free, following);
             }
+            // States of a unit that are derivatives of others have these names.
+            for name in &mut verdict.free {
+                *name = name.trim_start_matches('@').to_owned();
+            }
             verdict.regularity = Some(verification);
         }
         Err(error) => {

@@ -517,6 +517,12 @@ pub enum Status {
     GaveUp = 3,
 }
 
+/// Says how the program is started from a process that is another one, such as Python: units of other tools run in
+/// processes of it.
+pub fn set_program(words: Vec<OsString>) {
+    daesy_foreign::process::set_program(words);
+}
+
 /// Runs the program with the given arguments, the first of which is its own name.
 pub fn run<I: IntoIterator<Item = OsString>>(arguments: I) -> Status {
     let arguments: Vec<OsString> = arguments.into_iter().collect();

@@ -117,8 +117,9 @@ impl StartReport {
         let mut report = Self { parameters: used, ..Self::default() };
         report.changed = changed_parameters(flat, prepared, parameters);
         let mut values = names.iter().zip(row);
+        let is_foreign = flat.graph.has_foreign();
         for (at, variable) in flat.variables.iter().enumerate() {
-            if variable.kind != VariableKind::Continuous {
+            if variable.kind != VariableKind::Continuous || variable.is_hidden() {
                 continue;
             }
             // Both lists are in the order of the flat model.
@@ -141,7 +142,8 @@ impl StartReport {
             };
             list.push(StartValue { name: name.clone(), value });
             // What a type says, such as 288.15 K of a temperature, is a guess that nobody made for this variable.
-            let is_told = !variable.is_start_of_type || differentiated.contains(&var);
+            // A unit of another tool computes its start: what its description says is a guess too.
+            let is_told = !is_foreign && (!variable.is_start_of_type || differentiated.contains(&var));
             if let Some(given) = start.filter(|&given| is_told && !is_same(given)) {
                 let kind = if differentiated.contains(&var) { ChangedKind::Differential } else { ChangedKind::Other };
                 report.changed.push(ChangedStart { name: name.clone(), given, used: value, kind });
@@ -254,7 +256,11 @@ fn changed_parameters(flat: &FlatDae, prepared: &Prepared, used: &[f64]) -> Vec<
 
 /// Parameters of a model with the values that were used.
 fn used_parameters(flat: &FlatDae, values: &[f64]) -> Vec<(String, Value)> {
-    let parameters = flat.variables.iter().zip(values).filter(|(variable, _)| variable.kind == VariableKind::Parameter);
+    let parameters = flat
+        .variables
+        .iter()
+        .zip(values)
+        .filter(|(variable, _)| variable.kind == VariableKind::Parameter && !variable.is_hidden());
     parameters
         .map(|(variable, &value)| {
             let shown = match variable.value_type {
