@@ -6,7 +6,9 @@ use crate::report::chart::{Chart, Mark, Series};
 
 /// A factor in words.
 pub(super) fn factor_words(factor: f64) -> String {
-    if factor > 1.0 {
+    if factor == 0.0 {
+        "zero, which is smaller than".to_owned()
+    } else if factor > 1.0 {
         format!("{} times as large as", short(factor, 3))
     } else {
         format!("{} times smaller than", short(1.0 / factor, 3))

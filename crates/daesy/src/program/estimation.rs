@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write as _};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use daesy_graph::finding::Level;
 use daesy_graph::source::Place;
@@ -20,23 +21,47 @@ use crate::report::Page;
 use crate::table::{Table, TableKind, to_bytes};
 use crate::watch::{WatchSettings, future_inputs, predict_beyond};
 
-/// A line on standard error that is written over and over, when that is a terminal.
+/// Time between two lines of progress where standard error is not a terminal.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// Progress on standard error: a line that is written over and over in a terminal, else a line now and then.
 struct Line {
-    is_shown: bool,
+    kind: LineKind,
     width: usize,
+}
+
+enum LineKind {
+    Nothing,
+    Terminal,
+    /// When the last line was written, or the work begun.
+    File(Instant),
 }
 
 impl Line {
     fn new(args: &FileArgs) -> Self {
-        let is_shown = !args.common.quiet && args.caller.source.is_none() && std::io::stderr().is_terminal();
-        Self { is_shown, width: 0 }
+        let kind = if args.common.quiet || args.caller.source.is_some() {
+            LineKind::Nothing
+        } else if std::io::stderr().is_terminal() {
+            LineKind::Terminal
+        } else {
+            LineKind::File(Instant::now())
+        };
+        Self { kind, width: 0 }
     }
 
     fn show(&mut self, text: &str) {
-        if self.is_shown {
-            let padding = " ".repeat(self.width.saturating_sub(text.chars().count()));
-            let _ = write!(std::io::stderr(), "\r{text}{padding}");
-            self.width = text.chars().count();
+        match &mut self.kind {
+            LineKind::Nothing => {}
+            LineKind::Terminal => {
+                let padding = " ".repeat(self.width.saturating_sub(text.chars().count()));
+                let _ = write!(std::io::stderr(), "\r{text}{padding}");
+                self.width = text.chars().count();
+            }
+            LineKind::File(last) if last.elapsed() >= PAUSE => {
+                let _ = writeln!(std::io::stderr(), "{text}");
+                *last = Instant::now();
+            }
+            LineKind::File(_) => {}
         }
     }
 }

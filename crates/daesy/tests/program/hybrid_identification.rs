@@ -36,7 +36,8 @@ end Room;
     step: 0.2,
     measured: "T",
     std: 0.1,
-    unknown: "C = { start = 3.0, min = 0.1 }\nG = { start = 0.4, min = 0.01 }\nhigh = { start = 20.7 }\nlow = { start = 19.3 }\n",
+    unknown: "C = { start = 3.0, min = 0.1 }\nG = { start = 0.4, min = 0.01 }\n\
+              high = { start = 20.7 }\nlow = { start = 19.3 }\n",
     truth: &[("C", 4.0), ("G", 0.5), ("high", 21.0), ("low", 19.0)],
 };
 
@@ -60,7 +61,8 @@ end Buck;
     step: 1.3e-4,
     measured: "v",
     std: 0.05,
-    unknown: "L = { start = 1.2e-3, min = 1e-5 }\nC = { start = 1.2e-4, min = 1e-6 }\nduty = { start = 0.35, min = 0.05, max = 0.95 }\n",
+    unknown: "L = { start = 1.2e-3, min = 1e-5 }\nC = { start = 1.2e-4, min = 1e-6 }\n\
+              duty = { start = 0.35, min = 0.05, max = 0.95 }\n",
     truth: &[("L", 1e-3), ("C", 1e-4), ("duty", 0.4)],
 };
 
@@ -220,4 +222,37 @@ fn a_disturbance_in_a_model_with_events_is_refused_by_name() {
     // Left out it may be.
     let run = session.run(&["identify", "study.toml", "--json", "--method", "output-error"]);
     assert_ne!(run.status, 1, "{}", run.stderr);
+}
+
+/// What jumps in time, and states whose derivative depends on time only, are the same by `simulate`, filters, ensembles
+/// and output errors: data that `simulate` makes lead every method back to the parameter they were made with.
+#[test]
+fn jumps_in_time_lead_every_method_to_the_truth() {
+    for rate in ["k*floor(3.3*time) - x^3", "k*sign(1.05 - time) - x^3", "100*k*cos(100*time) - 1e-9*x^3"] {
+        let model = format!(
+            "model Jump\n  parameter Real k = 1;\n  input Real w;\n  Real x(start = 0.5, fixed = true);\nequation\n  \
+             der(x) = {rate} + w;\nend Jump;\n"
+        );
+        let simulate = "[model]\nfile = \"model.mo\"\n[inputs]\nw = { expression = \"0\" }\n\
+                        [simulate]\nstop = 2\nstep = 0.1\nrtol = 1e-10\natol = 1e-12\n";
+        let session = Session::with_model(&model).with("simulate.toml", simulate);
+        assert_eq!(session.run(&["simulate", "simulate.toml", "-o", "truth.csv"]).status, 0);
+        let table = Table::parse(&std::fs::read_to_string(session.path("truth.csv")).unwrap());
+        let column = table.names.iter().position(|name| name == "x").unwrap();
+        let mut data = "t,x\n".to_owned();
+        for k in 0..=20 {
+            let row = table.rows.iter().rev().find(|row| (row[0] - f64::from(k) / 10.0).abs() < 1e-9).unwrap();
+            let _ = writeln!(data, "{},{}", row[0], row[column]);
+        }
+        let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 1.2, min = 0.1, max = 5 }\n\
+                     [disturbances]\n\
+                     w = { A = [[-1.0]], B = [[1.0]], C = [[1e-7]] }\n[measurements]\nx = { column = \"x\", std = 1e-4 }\n\
+                     [data]\nfile = \"data.csv\"\n[identify]\nrealizations = 8\n";
+        let session = session.with("data.csv", &data).with("study.toml", study);
+        for method in ["ml", "pem", "output-error"] {
+            let found = identified(&session, &["--method", method]);
+            let estimate = found["parameters"][0]["estimate"].as_f64().unwrap();
+            assert!((estimate - 1.0).abs() < 2e-5, "{rate}, {method}: {estimate}");
+        }
+    }
 }
