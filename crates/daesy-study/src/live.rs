@@ -217,8 +217,8 @@ impl LiveModel {
             }
             LiveForm::Nonlinear(study, kind) => {
                 let problem = study.signal_problem(&self.theta)?;
-                let filter = problem.live(&self.theta, *kind)?;
-                let inputs = study.experiments[0].inputs.clone();
+                let filter = Box::new(problem.live(&self.theta, *kind)?);
+                let inputs = Box::new(study.experiments[0].inputs.clone());
                 let engine = Engine::Nonlinear { filter, inputs, state: None };
                 Ok(of(&mut Live { model: self, engine, last: None }))
             }
@@ -239,8 +239,8 @@ struct Last {
 }
 
 enum Engine<'p> {
-    Linear { study: &'p LinearStudy, filter: Option<LinearFilter> },
-    Nonlinear { filter: LiveFilter<'p, 'p>, inputs: StudyInputs, state: Option<LiveState> },
+    Linear { study: &'p LinearStudy, filter: Option<Box<LinearFilter>> },
+    Nonlinear { filter: Box<LiveFilter<'p, 'p>>, inputs: Box<StudyInputs>, state: Option<Box<LiveState>> },
 }
 
 /// A filter that takes samples as they come.
@@ -328,7 +328,7 @@ impl Live<'_> {
     pub fn mark(&self) -> LiveMark {
         let (linear, nonlinear) = match &self.engine {
             Engine::Linear { filter, .. } => (filter.as_ref().map(|filter| filter.state().clone()), None),
-            Engine::Nonlinear { state, .. } => (None, state.clone()),
+            Engine::Nonlinear { state, .. } => (None, state.as_deref().cloned()),
         };
         LiveMark { linear, nonlinear, last: self.last.clone() }
     }
@@ -337,7 +337,7 @@ impl Live<'_> {
     pub fn return_to(&mut self, mark: LiveMark) {
         match &mut self.engine {
             Engine::Linear { filter, .. } => set_linear(filter, mark.linear),
-            Engine::Nonlinear { state, .. } => *state = mark.nonlinear,
+            Engine::Nonlinear { state, .. } => *state = mark.nonlinear.map(Box::new),
         }
         self.last = mark.last;
     }
@@ -371,15 +371,15 @@ impl Live<'_> {
                 let made = first_filter(self.model, study, &sample)?.filter;
                 let [numbers, lengths] = rest else { return Ok(false) };
                 let Some(state) = made.state().with_numbers(numbers) else { return Ok(false) };
-                let filter = filter.insert(made);
+                let filter = filter.insert(Box::new(made));
                 filter.set_state(state);
                 filter.set_lengths(lengths);
             }
             Engine::Nonlinear { filter, inputs: known, state } => {
                 set_inputs(self.model, known, &[sample.time], &[inputs]);
-                let like = filter.begin(sample.time, known)?;
+                let like = filter.begin(sample.time, known.as_ref())?;
                 let Some(restored) = filter.restored(&like, rest) else { return Ok(false) };
-                *state = Some(restored);
+                *state = Some(Box::new(restored));
             }
         }
         self.last = Some(Last { time: *time, inputs: inputs.clone() });
@@ -388,7 +388,7 @@ impl Live<'_> {
 }
 
 /// Returns a linear filter to a state; to nothing if there was none.
-fn set_linear(filter: &mut Option<LinearFilter>, state: Option<LinearState>) {
+fn set_linear(filter: &mut Option<Box<LinearFilter>>, state: Option<LinearState>) {
     match (filter.as_mut(), state) {
         (Some(filter), Some(state)) => filter.set_state(state),
         _ => *filter = None,
@@ -413,7 +413,7 @@ fn first_filter(model: &LiveModel, study: &LinearStudy, sample: &LiveSample<'_>)
 fn update_linear(
     model: &LiveModel,
     study: &LinearStudy,
-    filter: &mut Option<LinearFilter>,
+    filter: &mut Option<Box<LinearFilter>>,
     last: Option<&Last>,
     sample: &LiveSample<'_>,
 ) -> Result<LiveUpdate, LiveError> {
@@ -428,7 +428,7 @@ fn update_linear(
         }
         (filter, _) => {
             let First { filter: made, experiment } = first_filter(model, study, sample)?;
-            (filter.insert(made), experiment)
+            (filter.insert(Box::new(made)), experiment)
         }
     };
     let width = (experiment.degree + 1) * experiment.n_inputs;
@@ -463,7 +463,7 @@ fn update_nonlinear(
     model: &LiveModel,
     filter: &mut LiveFilter<'_, '_>,
     inputs: &mut StudyInputs,
-    state: &mut Option<LiveState>,
+    state: &mut Option<Box<LiveState>>,
     last: Option<&Last>,
     sample: &LiveSample<'_>,
 ) -> Result<LiveUpdate, LiveError> {
@@ -474,7 +474,7 @@ fn update_nonlinear(
         }
         (state, _) => {
             set_inputs(model, inputs, &[sample.time], &[sample.inputs]);
-            state.insert(filter.begin(model.start(sample.time), inputs)?)
+            state.insert(Box::new(filter.begin(model.start(sample.time), inputs)?))
         }
     };
     let Crossed { innovations, mean, std, is_whole, .. } =

@@ -16,7 +16,7 @@ const MAX_TRIED: usize = 160;
 /// Steps between the limits, four of equal length: what people do.
 pub(super) fn steps(times: &[f64], input: &DesignInput) -> Vec<f64> {
     let n = times.len();
-    let level = |at: usize| if 4 * at / n % 2 == 0 { input.max } else { input.min };
+    let level = |at: usize| if (4 * at / n).is_multiple_of(2) { input.max } else { input.min };
     limited(times, &(0..n).map(level).collect::<Vec<_>>(), input)
 }
 
