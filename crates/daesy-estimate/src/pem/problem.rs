@@ -1,6 +1,5 @@
 //! Predictions of measurements at points of parameters.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use daesy_integrate::ensemble::{
@@ -187,8 +186,6 @@ pub struct PredictionProblem<'a> {
     starts_depend_on_lanes: bool,
     /// Whether trajectories are followed one by one, from event to event.
     pub(super) by_events: bool,
-    /// Whether their derivatives are differences.
-    by_differences: AtomicBool,
 }
 
 /// When and under which inputs an experiment starts, and its number for what is random.
@@ -243,7 +240,6 @@ impl<'a> PredictionProblem<'a> {
             reference: reference.to_vec(),
             starts_depend_on_lanes,
             by_events: false,
-            by_differences: AtomicBool::new(false),
             settings,
         };
         let prepared = problem.prepare(reference, false, 1)?;
@@ -293,7 +289,6 @@ impl<'a> PredictionProblem<'a> {
             reference: Vec::new(),
             starts_depend_on_lanes: false,
             by_events: true,
-            by_differences: AtomicBool::new(false),
             settings: PredictionSettings { is_undisturbed: true, ..settings },
         }
     }
@@ -302,15 +297,9 @@ impl<'a> PredictionProblem<'a> {
     /// where these are not computed, as where a discrete variable takes a value that depends on states, or a solution
     /// slides along the border of a relation.
     fn follow(&self, theta: &[f64], with_derivatives: bool, watch: &Watch) -> Result<Prediction, PointRefusal> {
-        if !self.by_differences.load(Ordering::Relaxed) {
-            match self.follow_exactly(theta, with_derivatives, watch) {
-                Err(PointRefusal::Trajectory(error))
-                    if !matches!(error, IntegrateError::Stopped { .. } | IntegrateError::NoConsistentStart { .. }) =>
-                {
-                    self.by_differences.store(true, Ordering::Relaxed);
-                }
-                found => return found,
-            }
+        match self.follow_exactly(theta, with_derivatives, watch) {
+            Err(PointRefusal::Trajectory(IntegrateError::NotDifferentiable { .. })) => {}
+            found => return found,
         }
         let mut prediction = self.trajectory(theta, watch)?;
         if with_derivatives {

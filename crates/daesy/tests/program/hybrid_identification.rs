@@ -246,7 +246,8 @@ fn jumps_in_time_lead_every_method_to_the_truth() {
         }
         let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 1.2, min = 0.1, max = 5 }\n\
                      [disturbances]\n\
-                     w = { A = [[-1.0]], B = [[1.0]], C = [[1e-7]] }\n[measurements]\nx = { column = \"x\", std = 1e-4 }\n\
+                     w = { A = [[-1.0]], B = [[1.0]], C = [[1e-7]] }\n[measurements]\n\
+                     x = { column = \"x\", std = 1e-4 }\n\
                      [data]\nfile = \"data.csv\"\n[identify]\nrealizations = 8\n";
         let session = session.with("data.csv", &data).with("study.toml", study);
         for method in ["ml", "pem", "output-error"] {
