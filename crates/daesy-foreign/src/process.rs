@@ -124,6 +124,9 @@ impl Process {
         let words = program()?;
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).arg(WORKER_VERB).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        // An interrupt from the terminal ends the program alone: the worker sees that it is gone, and cleans up.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let failed = |reason: String| ForeignError::NoWorker { reason };
         let mut child = command.spawn().map_err(|error| failed(format!("`{}`: {error}", words[0].display())))?;
         let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {

@@ -66,12 +66,13 @@ pub fn serve() {
     let mut worker: Option<Worker> = None;
     loop {
         let Some(mut parcel) = Parcel::receive(&mut input) else {
-            clean_up(worker.as_ref());
+            clean_up(worker.as_ref().map(|worker| worker.opening.folder.as_str()));
             return;
         };
         let answer = match parcel.byte() {
             Some(verb::OPEN) => match Opening::read(&mut parcel).ok_or_else(garbled).and_then(open) {
                 Ok(opened) => {
+                    watch_program(opened.opening.folder.clone());
                     worker = Some(opened);
                     Ok(Vec::new())
                 }
@@ -89,16 +90,33 @@ pub fn serve() {
             Err(Failed::Error(error)) => Answer::Error(error),
         };
         if answer.frame().send(&mut output).is_err() || output.flush().is_err() {
-            clean_up(worker.as_ref());
+            clean_up(worker.as_ref().map(|worker| worker.opening.folder.as_str()));
             return;
         }
     }
 }
 
+/// Ends this process when the program is gone, though a unit may hang.
+#[cfg(unix)]
+fn watch_program(folder: String) {
+    let program = std::os::unix::process::parent_id();
+    std::thread::spawn(move || {
+        while std::os::unix::process::parent_id() == program {
+            std::thread::sleep(std::time::Duration::from_millis(500));
+        }
+        // The main thread ends first, unless it hangs.
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        clean_up(Some(&folder));
+        std::process::exit(0);
+    });
+}
+
+#[cfg(not(unix))]
+fn watch_program(_: String) {}
+
 /// The program is gone: nobody else will remove the folder.
-fn clean_up(worker: Option<&Worker>) {
-    let Some(worker) = worker else { return };
-    let folder = Path::new(&worker.opening.folder);
+fn clean_up(folder: Option<&str>) {
+    let Some(folder) = folder.map(Path::new) else { return };
     let is_ours = folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with("daesy-fmu-"));
     if is_ours {
         let _ = std::fs::remove_dir_all(folder);
