@@ -118,10 +118,10 @@ impl Belief {
         }
         let gain: Vec<f64> = times(&self.factor, &along).iter().map(|entry| entry / variance).collect();
         let shrink = 1.0 / (1.0 + (seen.variance / variance).sqrt());
-        for i in 0..n {
-            self.mean[i] += gain[i] * (value - mean);
-            for k in 0..n {
-                self.factor[(i, k)] -= shrink * gain[i] * along[k];
+        for (i, gain) in gain.iter().enumerate() {
+            self.mean[i] += gain * (value - mean);
+            for (k, along) in along.iter().enumerate() {
+                self.factor[(i, k)] -= shrink * gain * along;
             }
         }
     }

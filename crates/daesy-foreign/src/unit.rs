@@ -260,8 +260,8 @@ fn is_value(scalar: &Scalar) -> bool {
 }
 
 impl Unit {
-    /// Unpacks a unit into a private folder. Start values of the unknowns in `starts` are set like parameters, where the
-    /// unit allows it.
+    /// Unpacks a unit into a private folder. Start values of the unknowns in `starts` are set like parameters, where
+    /// the unit allows it.
     ///
     /// # Errors
     /// When there is no library for this machine, or the folder cannot be written.

@@ -309,7 +309,8 @@ impl<'a> ZeroPoints<'a> {
     }
 }
 
-/// Sides that count the zero point of a scale such as degC differently: `T_kelvin = T_celsius`, or a sum of two of them.
+/// Sides that count the zero point of a scale such as degC differently: `T_kelvin = T_celsius`, or a sum of two of
+/// them.
 fn zero_points(flat: &FlatDae, lhs: ExprId, rhs: ExprId, text: &dyn Fn(ExprId) -> String) -> Option<Finding> {
     let mut zeros = ZeroPoints::new(flat);
     let (left, right) = (zeros.count(lhs)?, zeros.count(rhs)?);

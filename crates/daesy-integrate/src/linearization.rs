@@ -1,23 +1,23 @@
 //! The linear system that a model is to first order around a point of a trajectory.
 //!
-//! With the regular form s' = S(s, v), F(t, s, v, u) = 0, g(t, s, u) = 0 (see [`daesy_system`]) a small change of states
-//! and inputs follows
+//! With the regular form s' = S(s, v), F(t, s, v, u) = 0, g(t, s, u) = 0 (see [`daesy_system`]) a small change of
+//! states and inputs follows
 //!
 //! ```text
 //! ds' = S_s ds + S_v dv           F_s ds + F_v dv + F_u du = 0           G ds + g_u du = 0
 //! ```
 //!
-//! F_v is nonsingular, so that dv = -F_v^-1 (F_s ds + F_u du). The rows of G leave n - rank G states free. Of all states
-//! s the free ones are x = P s, a choice of entries, such that [P; G] is nonsingular on the constraints:
+//! F_v is nonsingular, so that dv = -F_v^-1 (F_s ds + F_u du). The rows of G leave n - rank G states free. Of all
+//! states s the free ones are x = P s, a choice of entries, such that [P; G] is nonsingular on the constraints:
 //!
 //! ```text
 //! ds = R x - N g_u du             G R = 0, P R = I, G N = I, P N = 0
 //! x' = P ds' = A x + B du         dy = h_s ds + h_v dv + h_u du = C x + D du
 //! ```
 //!
-//! P is constant, hence x' = P ds' holds exactly along a trajectory too, although R and N change along it. `u` holds every
-//! input with the derivatives that the model needs: where an input acts through its derivative, that has columns of its
-//! own in B and D.
+//! P is constant, hence x' = P ds' holds exactly along a trajectory too, although R and N change along it. `u` holds
+//! every input with the derivatives that the model needs: where an input acts through its derivative, that has columns
+//! of its own in B and D.
 
 use daesy_system::{DaeSystem, Evaluator, Part, Pattern, Point, Rate};
 use faer::Mat;

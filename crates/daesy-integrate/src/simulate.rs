@@ -30,8 +30,8 @@ pub trait Inputs {
 /// The method that takes the steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Method {
-    /// The explicit or the implicit one, whichever advances further for the same work; of the implicit ones the one that
-    /// suits the tolerance.
+    /// The explicit or the implicit one, whichever advances further for the same work; of the implicit ones the one
+    /// that suits the tolerance.
     #[default]
     Auto,
     /// Explicit steps of order 8, for systems that are not stiff.

@@ -718,8 +718,8 @@ fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadOptions) -> 
     findings
 }
 
-/// Lets disturbances be estimated: one that is asked for becomes a variable under its name, equal to an input that nobody
-/// sees.
+/// Lets disturbances be estimated: one that is asked for becomes a variable under its name, equal to an input that
+/// nobody sees.
 fn show_disturbances(flat: &mut FlatDae, study: &mut Study) {
     let asked: Vec<String> = study.signals.iter().map(|signal| signal.name.clone()).collect();
     for name in asked {

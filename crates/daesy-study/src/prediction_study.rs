@@ -192,8 +192,8 @@ impl PredictionStudy {
     }
 
     /// A model with events is followed from event to event if nothing disturbs it. One that has relations only, and
-    /// cannot be followed so, as where it slides along the border of one, is advanced in lanes, which evaluate relations
-    /// where they stand.
+    /// cannot be followed so, as where it slides along the border of one, is advanced in lanes, which evaluate
+    /// relations where they stand.
     fn with(loaded: &Loaded, problem: &Problem, seed: u64, is_undisturbed: bool) -> Result<Self, Failure> {
         if !is_undisturbed {
             refuse_disturbed_events(loaded)?;

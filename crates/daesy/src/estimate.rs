@@ -294,12 +294,10 @@ impl Estimates {
             return;
         };
         for (at, experiment) in self.experiments.iter_mut().enumerate() {
-            let there = |of: fn(&SignalEstimates) -> (&Vec<Vec<f64>>, &Vec<Vec<f64>>)| -> Vec<_> {
-                runs.iter().map(|run| of(&run.experiments[at])).collect()
-            };
-            let filtered = there(|it| (&it.filtered, &it.filtered_std));
+            let there = || runs.iter().map(|run| &run.experiments[at]);
+            let filtered: Vec<Band<'_>> = there().map(|it| (&it.filtered[..], &it.filtered_std[..])).collect();
             widen(&around, &experiment.filtered, &mut experiment.filtered_std, &filtered);
-            let smoothed = there(|it| (&it.smoothed, &it.smoothed_std));
+            let smoothed: Vec<Band<'_>> = there().map(|it| (&it.smoothed[..], &it.smoothed_std[..])).collect();
             widen(&around, &experiment.smoothed, &mut experiment.smoothed_std, &smoothed);
         }
         self.uncertain = names;
@@ -432,13 +430,11 @@ impl Estimates {
     }
 }
 
+/// Values of signals over time with their standard deviations.
+type Band<'a> = (&'a [Vec<f64>], &'a [Vec<f64>]);
+
 /// Standard deviations at a mean of parameters from values and standard deviations at points around it.
-fn widen(
-    around: &SpreadPoints,
-    values: &[Vec<f64>],
-    stds: &mut [Vec<f64>],
-    there: &[(&Vec<Vec<f64>>, &Vec<Vec<f64>>)],
-) {
+fn widen(around: &SpreadPoints, values: &[Vec<f64>], stds: &mut [Vec<f64>], there: &[Band<'_>]) {
     for (signal, (values, stds)) in values.iter().zip(stds).enumerate() {
         for (sample, (value, std)) in values.iter().zip(stds).enumerate() {
             let there = there.iter().map(|(values, stds)| (values[signal][sample], stds[signal][sample]));

@@ -1,8 +1,8 @@
 //! `daesy lsp`: a language server for models and studies, over standard input and output.
 //!
 //! It tells findings as you type, describes names, finds declarations, completes names and keys, and lists what is in a
-//! file. A text that cannot be read keeps the answers of the last one that could. Formatting is not offered: the printer
-//! of syntax trees does not keep comments.
+//! file. A text that cannot be read keeps the answers of the last one that could. Formatting is not offered: the
+//! printer of syntax trees does not keep comments.
 
 mod modelica;
 mod study;

@@ -223,8 +223,8 @@ struct SimulateArgs {
 struct LinearizeArgs {
     #[command(flatten)]
     file: FileArgs,
-    /// The point: a time of the simulation, `rest` where no variable changes, or the value of an input or a variable; may
-    /// be repeated. The start of the simulation when left out
+    /// The point: a time of the simulation, `rest` where no variable changes, or the value of an input or a variable;
+    /// may be repeated. The start of the simulation when left out
     #[arg(long, value_name = "TIME|rest|NAME=VALUE", value_parser = At::parse, allow_hyphen_values = true)]
     at: Vec<At>,
     /// Inputs, separated by commas; all when left out

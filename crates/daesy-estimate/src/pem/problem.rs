@@ -89,8 +89,8 @@ const SAME_PARAMETER: f64 = 1e-9;
 /// Relative tolerance of trajectories with events at most: costs are compared between points that are close together.
 const EVENT_TOLERANCE: f64 = 1e-8;
 
-/// The same where derivatives are differences, which are taken over this fraction of an unknown: an error of a trajectory
-/// by 1e-10 is one of its derivative by 1e-5.
+/// The same where derivatives are differences, which are taken over this fraction of an unknown: an error of a
+/// trajectory by 1e-10 is one of its derivative by 1e-5.
 const DIFFERENCE_TOLERANCE: f64 = 1e-10;
 const DIFFERENCE: f64 = 1e-5;
 

@@ -4,10 +4,10 @@
 //! H(q, p) = -log pi(q) + p' M^-1 p / 2          leapfrog:  p += e/2 grad,  q += e M^-1 p,  p += e/2 grad
 //! ```
 //!
-//! A trajectory is doubled forwards or backwards at random until its ends turn back on each other, `p_end' M^-1 rho < 0`
-//! with `rho` the sum of its momenta, or until it leaves the surface of constant energy by more than
-//! [`NutsOptions::max_energy_error`], which counts as a divergence. A new half takes the draw over with the ratio of the
-//! weights `e^-H`.
+//! A trajectory is doubled forwards or backwards at random until its ends turn back on each other,
+//! `p_end' M^-1 rho < 0` with `rho` the sum of its momenta, or until it leaves the surface of constant energy by more
+//! than [`NutsOptions::max_energy_error`], which counts as a divergence. A new half takes the draw over with the ratio
+//! of the weights `e^-H`.
 //!
 //! Warm-up finds the step by dual averaging and the metric `M^-1`, dense, from the covariance of draws in windows that
 //! double in length; it begins with the inverse of the information at the mode.

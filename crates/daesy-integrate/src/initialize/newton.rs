@@ -190,9 +190,9 @@ impl<'p, 's> Search<'p, 's> {
         }
     }
 
-    /// Whole steps from a point that is good enough on, as long as they change a column by more than the rounding of its
-    /// own value and residuals do not grow: a capacitance of 1e-12 that is an unknown of nominal value one is not known
-    /// to any digit where all residuals are below a tolerance. Gives the largest residual.
+    /// Whole steps from a point that is good enough on, as long as they change a column by more than the rounding of
+    /// its own value and residuals do not grow: a capacitance of 1e-12 that is an unknown of nominal value one is not
+    /// known to any digit where all residuals are below a tolerance. Gives the largest residual.
     fn refine(&mut self, z: &mut Vec<f64>, is_active: &[bool], steps: &mut Steps<'_>, mut size: f64) -> f64 {
         let mut step = vec![0.0; z.len()];
         for _ in 0..MAX_REFINEMENTS {

@@ -9,8 +9,8 @@
 //! Both parts are taken over the 2 p points mean +- h L e_i with h = sqrt(p), which have the mean and the covariance of
 //! theta [@julier2004]: the first as the mean of the variances there, the second as the mean square of E(s | theta)
 //! around the value at the mean, which is the one that is reported. Where a point has no answer, as outside of the
-//! domain of a parameter, h is taken ten and a hundred times smaller, with weights 1 / (2 h^2): that is the delta method
-//! by central differences, and the first part is that at the mean.
+//! domain of a parameter, h is taken ten and a hundred times smaller, with weights 1 / (2 h^2): that is the delta
+//! method by central differences, and the first part is that at the mean.
 
 use daesy_pencil::Mat;
 use faer::linalg::solvers::SelfAdjointEigen;

@@ -292,9 +292,9 @@ pub fn identify(
 const FIRST_SHARE: f64 = 0.06;
 const GROWTH: f64 = 1.25;
 
-/// A start for a model with events: the fit of the beginning of every record, grown over more and more of it. Where events
-/// come at other times than in the data the cost over a whole record has many minima, one for each way to pair them; over
-/// the beginning there is one event at most to pair.
+/// A start for a model with events: the fit of the beginning of every record, grown over more and more of it. Where
+/// events come at other times than in the data the cost over a whole record has many minima, one for each way to pair
+/// them; over the beginning there is one event at most to pair.
 pub(super) fn grown_start(study: &PredictionStudy, from: &[f64], loaded: &Loaded) -> Option<Vec<f64>> {
     if !study.follows_events() {
         return None;

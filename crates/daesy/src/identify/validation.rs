@@ -1,4 +1,5 @@
-//! Predictions compared with records: those that parameters were not found from, and with other horizons than one sample.
+//! Predictions compared with records: those that parameters were not found from, and with other horizons than one
+//! sample.
 
 use daesy_estimate::descriptor::ParametricModel as _;
 use daesy_estimate::filter::FilterOptions;
@@ -182,7 +183,7 @@ impl Question<'_> {
         let refused = |error| failure(loaded, &study, self.theta, &error);
         let likelihood = Likelihood::new(&study, self.theta, FilterOptions::default()).map_err(refused)?;
         let mut found = likelihood.ahead(self.theta, self.horizons).map_err(refused)?;
-        self.widen(&mut found, &|theta| likelihood.ahead(theta, self.horizons).ok());
+        self.widen(&mut found, |theta| likelihood.ahead(theta, self.horizons).ok());
         let mut fits = Vec::new();
         for (experiment, (data, found)) in study.experiments().iter().zip(&found).enumerate() {
             let record = Record {
@@ -230,7 +231,7 @@ impl Question<'_> {
             horizons: &horizons,
         };
         let mut found = motion.ahead(self.theta).map_err(fail)?;
-        self.widen(&mut found, &|theta| motion.ahead(theta).ok());
+        self.widen(&mut found, |theta| motion.ahead(theta).ok());
         let mut fits = Vec::new();
         for (experiment, (own, found)) in study.experiments.iter().zip(&found).enumerate() {
             let record = Record::of(experiment, own);
@@ -245,7 +246,7 @@ impl Question<'_> {
 
     /// Adds what the uncertainty of the estimates means for predictions, `[experiment][horizon]`, if there are
     /// predictions at values nearby.
-    fn widen(&self, found: &mut [Vec<Ahead>], ahead: &dyn Fn(&[f64]) -> Option<Vec<Vec<Ahead>>>) {
+    fn widen(&self, found: &mut [Vec<Ahead>], ahead: impl Fn(&[f64]) -> Option<Vec<Vec<Ahead>>>) {
         let Some(spread) = &self.spread else { return };
         let nearby = spread.points(self.theta).find_map(|around| {
             let others: Option<Vec<_>> = around.points.iter().map(|point| ahead(point)).collect();

@@ -65,8 +65,8 @@ fn now() -> u64 {
     given.unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
-/// Date and time of the Gregorian calendar. Years begin in March here, so that the day that comes every four years is the
-/// last one.
+/// Date and time of the Gregorian calendar. Years begin in March here, so that the day that comes every four years is
+/// the last one.
 fn utc(seconds: u64) -> String {
     let days = seconds / 86_400 + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
@@ -83,7 +83,7 @@ fn utc(seconds: u64) -> String {
 
 /// Words of the first 32 bits of the fractions of square and cube roots of primes, as FIPS 180-4 has them.
 fn prime_words(n: usize, root: i32) -> Vec<u32> {
-    let is_prime = |n: &u64| (2..=n.isqrt()).all(|divisor| n % divisor != 0);
+    let is_prime = |n: &u64| (2..=n.isqrt()).all(|divisor| !n.is_multiple_of(divisor));
     let word = |prime: u64| {
         // The integer part of 2^32 times the root, exactly.
         let target = u128::from(prime) << (32 * root);

@@ -212,8 +212,8 @@ fn data_and_horizons_that_mean_nothing_are_refused_in_their_line() {
     }
 }
 
-/// A signal that only a parameter and a known input determine is as uncertain as the parameter, by the filters of linear
-/// and of nonlinear models.
+/// A signal that only a parameter and a known input determine is as uncertain as the parameter, by the filters of
+/// linear and of nonlinear models.
 #[test]
 fn bands_of_estimates_include_the_uncertainty_of_parameters() {
     let study = STUDY
