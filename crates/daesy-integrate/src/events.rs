@@ -90,9 +90,10 @@ impl Clock {
         if self.interval > 0.0 { ((time - self.start) / self.interval).round().max(0.0) } else { 0.0 }
     }
 
-    /// Whether a tick is at a time, to rounding.
+    /// Whether a tick is at a time, to rounding: of the interval, but not where that is far longer than the times.
     fn meets(self, time: f64, number: f64) -> bool {
-        let tolerance = SAME_TICK * self.interval.abs() + SAME_TIME * (time.abs() + self.start.abs());
+        let sizes = time.abs() + self.start.abs();
+        let tolerance = SAME_TICK * self.interval.abs().min(sizes) + SAME_TIME * sizes;
         (time - self.tick(number)).abs() <= tolerance
     }
 

@@ -1,6 +1,6 @@
 //! `daesy watch`: the filter of a study live, sample by sample.
 //!
-//! A [`Watcher`] takes lines of a stream and gives one JSON object for each sample: estimates, normalized innovations,
+//! A `Watcher` takes lines of a stream and gives one JSON object for each sample: estimates, normalized innovations,
 //! alarms, and what is wrong with the sample. What a sample that cannot be used does is always the same: nothing, and
 //! its line says so.
 

@@ -938,3 +938,23 @@ fn what_a_flow_carries_is_known_at_rest() {
         assert_close(h, expected, 1e-6, "enthalpy");
     }
 }
+
+/// A clock with an interval longer than any run ticks once, at its start and not before.
+#[test]
+fn a_clock_with_an_endless_interval_waits_for_its_start() {
+    for interval in ["3", "1e9", "1e60", "1.7976931348623157e308"] {
+        let session = Session::with_model(&format!(
+            "model M
+               discrete Real t0(start = -1, fixed = true);
+             equation
+               when sample(0.2, {interval}) then t0 = time; end when;
+               annotation (experiment(StopTime = 1, Interval = 0.1));
+             end M;"
+        ));
+        let table = session.run(&["simulate", "model.mo"]).table();
+        for (t, t0) in table.column("t").iter().zip(table.column("t0")) {
+            assert!(t0 == if *t < 0.2 { -1.0 } else { 0.2 } || *t == 0.2, "{interval}: {t0} at {t}");
+        }
+        assert_eq!(table.column("t0").last(), Some(&0.2), "{interval}");
+    }
+}
