@@ -405,6 +405,12 @@ fn poles(a: &Mat<f64>) -> Vec<c64> {
         }
     }
     let mut poles = scaled.eigenvalues().unwrap_or_default();
+    for pole in &mut poles {
+        // A part that is rounding is no damping and no oscillation.
+        let rounding = 4.0 * n as f64 * f64::EPSILON * pole.re.hypot(pole.im);
+        let rounded = |part: f64| if part.abs() <= rounding { 0.0 } else { part };
+        *pole = c64::new(rounded(pole.re), rounded(pole.im));
+    }
     poles.sort_by(|p, q| {
         let key = |pole: &c64| (pole.re.hypot(pole.im), pole.re, -pole.im);
         let (p, q) = (key(p), key(q));
