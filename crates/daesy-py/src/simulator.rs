@@ -10,7 +10,7 @@ use daesy::file::write_whole;
 use daesy::integrate::{Method, SimulateOptions};
 use daesy::json::ToJson as _;
 use daesy::load::{LoadOptions, load_source};
-use daesy::report::simulation::SimulationPage;
+use daesy::simulate::page::SimulationPage;
 use daesy::simulate::{Simulator, output_times};
 use daesy::structure_map::structure_map;
 use daesy::transfer::Transferred;

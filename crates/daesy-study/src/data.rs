@@ -320,6 +320,13 @@ pub(crate) fn time_column_help(column: &str, names: &[String]) -> String {
     }
 }
 
+/// Whether two paths lead to one file that is there.
+#[must_use]
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    let full = |path: &Path| std::fs::canonicalize(path).ok();
+    full(one).is_some_and(|path| Some(path) == full(other))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,39 +21,22 @@
 #![forbid(unsafe_code)]
 
 pub mod begin;
-pub mod check;
-pub mod checkpoint;
-pub mod cost;
 pub mod demo;
-pub mod describe;
-pub mod design;
 pub mod embedded;
-pub mod estimate;
 pub mod export;
-pub mod file;
-pub mod flat_text;
-pub mod identify;
-pub mod json;
-pub mod linearization;
-pub mod lsp;
 pub mod model;
 pub mod prelude;
 pub mod program;
-pub mod reduced;
-pub mod regularize;
-pub mod report;
-pub mod simulate;
-pub mod start_report;
-mod stepping;
-pub mod table;
-pub mod uq;
-pub mod watch;
 
 pub use model::Model;
 
+pub use daesy_analysis::{check, describe, linearization, reduced, regularize, simulate, start_report};
+pub use daesy_inference::{cost, design, estimate, identify, watch};
 pub use daesy_integrate as integrate;
 pub use daesy_integrate::residual;
+pub use daesy_lsp as lsp;
 pub use daesy_pencil as pencil;
+pub use daesy_report::{self as report, checkpoint, file, flat_text, json, table};
 pub use daesy_structure::{linear_verdict, linearize};
 pub use daesy_study::{
     data, diagnostic, distribute, expression, failure, inputs, linear_study, live, load, prediction_study, prepare,
@@ -61,3 +44,4 @@ pub use daesy_study::{
 };
 pub use daesy_system::{Progress, Watch};
 pub use daesy_transfer as transfer;
+pub use daesy_uq as uq;

@@ -10,14 +10,17 @@ const EMPTY_NAMES: [&str; 8] = ["util", "utils", "misc", "helper", "helpers", "c
 const UNSAFE_CRATES: [&str; 4] = ["daesy-compile", "daesy-fmu", "daesy-fmu-library", "daesy-foreign"];
 
 /// Crates in which files, processes and the terminal live; units of other tools run in processes of their own.
-const CRATES_WITH_DOORS: [&str; 3] = ["daesy", "daesy-foreign", "daesy-py"];
+const CRATES_WITH_DOORS: [&str; 4] = ["daesy", "daesy-foreign", "daesy-lsp", "daesy-py"];
 
 /// Files below the facade that read: packages over folders and MODELICAPATH, because the language says which; studies,
-/// their data and how much memory there is; units, the model in their resources.
-const FILES_WITH_DOORS: [&str; 7] = [
+/// their data and how much memory there is; units, the model in their resources. And those that write: files whole or not
+/// at all, and where a page comes from.
+const FILES_WITH_DOORS: [&str; 9] = [
     "crates/daesy-fmu-library/src/cache.rs",
     "crates/daesy-model/src/file.rs",
     "crates/daesy-model/src/library.rs",
+    "crates/daesy-report/src/file.rs",
+    "crates/daesy-report/src/provenance.rs",
     "crates/daesy-study/src/data.rs",
     "crates/daesy-study/src/limits.rs",
     "crates/daesy-study/src/linear_model.rs",

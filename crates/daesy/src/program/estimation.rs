@@ -15,9 +15,10 @@ use crate::failure::Failure;
 use crate::file::write_whole;
 use crate::identify::compare::{self, Compared, Comparison};
 use crate::identify::posterior::{PosteriorOptions, posterior};
-use crate::identify::{Identification, IdentifyOptions, identify, text_table};
+use crate::identify::{Identification, IdentifyOptions, identify};
 use crate::load::Loaded;
 use crate::report::Page;
+use crate::report::words::text_table;
 use crate::table::{Table, TableKind, to_bytes};
 use crate::watch::{WatchSettings, future_inputs, predict_beyond};
 

@@ -15,7 +15,7 @@ use crate::file::write_whole;
 use crate::load::Loaded;
 use crate::report::Page;
 use crate::report::chart::{Chart, Series};
-use crate::report::simulation::SimulationPage;
+use crate::simulate::page::SimulationPage;
 use crate::simulate::{self, Broken, Trajectory};
 use crate::table::{Table, TableKind, to_bytes};
 

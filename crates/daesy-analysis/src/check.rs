@@ -1,0 +1,465 @@
+//! `daesy check`: is this model sound?
+
+mod start_values;
+mod text;
+
+use daesy_graph::finding::{Finding, Level};
+use daesy_graph::flat::{Origin, Size};
+use daesy_structure::arrays::ArrayInputs;
+use daesy_structure::words::{derivative_name, equation_text};
+use daesy_structure::{Verification, verify};
+use daesy_system::{DaeSystem, Input};
+use serde_json::{Map, Value, json};
+
+use crate::start_report::{ChangedStart, StartReport, changed_to_json};
+use daesy_report::json::ToJson as _;
+use daesy_structure::array_verdict::{self, StructuralClaim, analyze_at};
+use daesy_structure::linear_verdict::{self, DENSE, LinearVerdict};
+use daesy_structure::linearize::LinearModel;
+use daesy_structure::straighten::special_start;
+use daesy_study::diagnostic::Diagnostic;
+use daesy_study::failure::Failure;
+use daesy_study::inputs::{InputFacts, derivatives_available};
+use daesy_study::load::Loaded;
+use daesy_study::prepare::{Prepared, Purpose, prepare, start_time};
+use daesy_study::start_point::start_point;
+use daesy_study::stochastic::{self, Stochastic};
+use daesy_study::straighten::beside_start;
+use daesy_study::study::{InputSource, StudyModel};
+use start_values::{StartValues, choose_free};
+use text::times;
+
+/// An equation that is differentiated, in words.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Differentiated {
+    /// The equation.
+    pub text: String,
+    /// Where it was written.
+    pub place: String,
+    /// How often.
+    pub times: u16,
+}
+
+/// Everything `daesy check` knows.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// Full name of the model.
+    pub model: String,
+    /// Its description.
+    pub description: Option<String>,
+    /// Counts.
+    pub size: Size,
+    /// What structure and numbers say; `None` when equations and unknowns do not fit.
+    pub verdict: Option<Verdict>,
+    /// What matrices say, where the model is linear and structure and start values do not give the whole answer.
+    pub linear: Option<LinearVerdict>,
+    /// Whether estimation is well-posed; `None` for studies without disturbances.
+    pub stochastic: Option<Stochastic>,
+    /// Findings.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// What structure and numbers say about a model whose equations and unknowns fit.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// Structural index.
+    pub structural_index: u32,
+    /// Free start values.
+    pub degrees_of_freedom: usize,
+    /// Hidden constraints.
+    pub hidden_constraints: usize,
+    /// Sets of unknowns that are solved together, by size.
+    pub block_sizes: Vec<usize>,
+    /// Equations behind the hidden constraints, without mere equalities.
+    pub differentiated: Vec<Differentiated>,
+    /// Number of mere equalities that are differentiated too.
+    pub n_differentiated_equalities: usize,
+    /// The numeric verification; `None` when no consistent start was found.
+    pub regularity: Option<Verification>,
+    /// Inputs.
+    pub inputs: Vec<InputFacts>,
+    /// Whether a consistent start was found.
+    pub is_consistent: bool,
+    /// Names of free start values.
+    pub free: Vec<String>,
+    /// Start values that follow from the free ones.
+    pub following: Vec<String>,
+    /// Start values that had to change.
+    pub changed: Vec<ChangedStart>,
+    /// Number of when-clauses.
+    pub n_when_clauses: usize,
+    /// Number of variables that change at events only.
+    pub n_discrete: usize,
+}
+
+/// Checks a model.
+#[must_use]
+pub fn check(loaded: &Loaded) -> Check {
+    let mut check = Check {
+        model: loaded.flat.model.clone(),
+        description: loaded.flat.description.as_deref().map(str::to_owned),
+        size: loaded.flat.size(),
+        verdict: None,
+        linear: None,
+        stochastic: None,
+        diagnostics: loaded.diagnostics.clone(),
+    };
+    match prepare(loaded, Purpose::VERDICT) {
+        Ok(prepared) => {
+            let time = start_time(loaded, prepared.data.as_deref());
+            let mut verdict = judge(loaded, &prepared, time, &mut check.diagnostics);
+            let claim = StructuralClaim {
+                index: verdict.structural_index as usize,
+                degrees_of_freedom: verdict.degrees_of_freedom,
+            };
+            let is_verified = verdict.regularity.is_some();
+            if let Some(linear) = linear_verdict::complete(&loaded.flat, claim, is_verified, time) {
+                let findings = linear.findings.iter();
+                if !linear.is_regular {
+                    // That no start was found is no wonder then.
+                    check.diagnostics.retain(|diagnostic| diagnostic.code != "no-consistent-start");
+                }
+                check.diagnostics.extend(findings.map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
+                check.linear = Some(linear);
+            } else {
+                check.linear = judge_by_arrays(loaded, &prepared, time, &mut verdict, &mut check.diagnostics);
+            }
+            check.verdict = Some(verdict);
+            check.diagnostics.extend(loaded.held_inputs());
+        }
+        Err(unprepared) => match judge_matrices(loaded) {
+            Some(linear) => {
+                let findings = linear.findings.iter();
+                check.diagnostics.extend(findings.map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
+                check.linear = Some(linear);
+            }
+            None => {
+                check.diagnostics.extend_from_slice(unprepared.diagnostics());
+                check.linear = judge_unbalanced(loaded);
+            }
+        },
+    }
+    let judged = stochastic::judge(loaded);
+    check.stochastic = judged.verdict;
+    if let Some(study) = &loaded.study {
+        check.diagnostics.extend(judged.findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)));
+    }
+    check
+}
+
+fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<Diagnostic>) -> Verdict {
+    let regular = prepared.system.regular();
+    let flat = &regular.flat;
+    let description = prepared.system.description();
+    let mut differentiated = Vec::new();
+    let mut n_differentiated_equalities = 0;
+    let mut is_used = vec![false; flat.equations.len()];
+    for eliminated in &regular.eliminated {
+        is_used[eliminated.source as usize] = true;
+    }
+    for (at, &times) in regular.verdict.differentiations.iter().enumerate().filter(|(_, times)| **times > 0) {
+        let equation = &flat.equations[at];
+        let is_equality =
+            matches!(equation.origin, Origin::Connection | Origin::FlowSum | Origin::UnconnectedFlow) || is_used[at];
+        if is_equality {
+            n_differentiated_equalities += 1;
+        } else {
+            let place = flat.sources.place(equation.span).map_or(String::new(), |place| place.to_string());
+            differentiated.push(Differentiated { text: equation_text(flat, at), place, times });
+        }
+    }
+    let inputs = input_facts(loaded, prepared, time);
+    for input in &inputs {
+        if let Some(available) = input.derivatives_available
+            && available < input.derivatives_needed
+        {
+            let span = loaded.study.as_ref().and_then(|study| {
+                study.inputs.iter().find(|given| given.name == input.name).map(|given| (given.span, &study.sources))
+            });
+            let finding = Finding::warning(
+                "input-not-smooth",
+                span.map_or(daesy_graph::Span::NONE, |(span, _)| span),
+                format!(
+                    "the model differentiates the input `{}` {}, but as given it can be differentiated {}",
+                    input.name,
+                    times(input.derivatives_needed),
+                    if available == 0 { "not even once".to_owned() } else { times(available) }
+                ),
+            )
+            .with_names([&input.name])
+            .with_help("each jump becomes an impulse in some variable; give the input as a smoother curve (hold = \"foh\" or \"cubic\")");
+            diagnostics.push(match span {
+                Some((_, sources)) => Diagnostic::resolve(&finding, sources),
+                None => Diagnostic::resolve(&finding, &flat.sources),
+            });
+        }
+    }
+    let mut block_sizes: Vec<usize> = regular.blocks.iter().map(|block| block.len as usize).collect();
+    block_sizes.sort_unstable_by(|a, b| b.cmp(a));
+    let mut verdict = Verdict {
+        structural_index: regular.verdict.structural_index,
+        degrees_of_freedom: regular.verdict.degrees_of_freedom,
+        hidden_constraints: regular.verdict.hidden_constraints,
+        block_sizes,
+        differentiated,
+        n_differentiated_equalities,
+        regularity: None,
+        inputs,
+        is_consistent: false,
+        free: Vec::new(),
+        following: Vec::new(),
+        changed: Vec::new(),
+        n_when_clauses: flat.when_clauses.len(),
+        n_discrete: regular.discrete.len(),
+    };
+    match prepared.start(time) {
+        Ok(start) => {
+            verdict.is_consistent = true;
+            let point = prepared.point(time, &start);
+            let verification = verify(regular, &point);
+            diagnostics.extend(verification.findings.iter().map(|finding| Diagnostic::resolve(finding, &flat.sources)));
+            verdict.degrees_of_freedom = verification.d;
+            // Where equations are replaced by others before they are solved, the start is theirs; experiments start
+            // apart.
+            let row = prepared.observed(time, &start);
+            let of_written = || {
+                let parameters = &start.initialized.parameters;
+                StartReport::new(&loaded.flat, prepared, parameters, &description.observed, &row)
+            };
+            let is_plain = verification.agrees_with_structure && loaded.n_experiments() <= 1;
+            let of_solved = if is_plain { None } else { StartReport::of_study(loaded, &[]) };
+            let report = of_solved.unwrap_or_else(of_written);
+            let changed = report.findings(&loaded.flat);
+            diagnostics.extend(changed.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
+            verdict.changed = report.changed;
+            let chosen = choose_free(prepared, &start, time);
+            // Where numbers decide against structure, its choice of free values means nothing.
+            if let Some(free) = &verification.free {
+                verdict.free = free.iter().map(|&free| derivative_name(flat, free)).collect();
+            } else if chosen.free.len() == verification.d && !verification.is_singular {
+                let StartValues { free, following } = chosen;
+                (verdict.free, verdict.following) = (free, following);
+            }
+            // States of a unit that are derivatives of others have these names.
+            for name in &mut verdict.free {
+                *name = name.trim_start_matches('@').to_owned();
+            }
+            verdict.regularity = Some(verification);
+        }
+        Err(error) => {
+            let failure = prepared.failure(&error);
+            let level = if matches!(failure, Failure::Method(_)) { Level::Warning } else { Level::Error };
+            diagnostics.extend(failure.diagnostics().iter().map(|one| one.clone().with_level(level)));
+        }
+    }
+    verdict
+}
+
+/// What the model asks of its inputs: by numbers where it is linear with constant coefficients, by structure elsewhere.
+fn input_facts(loaded: &Loaded, prepared: &Prepared, time: f64) -> Vec<InputFacts> {
+    let linear =
+        Some(&loaded.flat).filter(|flat| flat.size().unknowns <= DENSE).and_then(|flat| LinearModel::new(flat).ok());
+    let by_numbers = linear.as_ref().and_then(|model| linear_verdict::input_derivatives(model, time));
+    let needed = |input: &Input| {
+        let column = linear.as_ref()?.inputs.iter().position(|name| *name == input.name)?;
+        u16::try_from(by_numbers.as_ref()?[column]).ok()
+    };
+    let study = loaded.study.as_ref();
+    let facts = |input: &Input| InputFacts {
+        name: input.name.clone(),
+        derivatives_needed: needed(input).unwrap_or(input.derivatives_needed),
+        derivatives_available: match study.and_then(|study| study.input(&input.name)) {
+            // Breaks say where something may jump, the expression says what does.
+            Some(InputSource::Expression { .. }) => prepared.inputs.smoothness_at_breaks(input),
+            _ => derivatives_available(study, &input.name),
+        },
+    };
+    prepared.system.description().inputs.iter().map(facts).collect()
+}
+
+/// A structural index that numbers do not contradict is compared with the derivative array for models up to this size.
+const SMALL: usize = 24;
+
+/// What derivative arrays say of a nonlinear model where structure may mislead: where numbers at the start contradict
+/// it, where no start was found, and where it differentiates, which may be more than the values ask for. `None` where
+/// they confirm it.
+fn judge_by_arrays(
+    loaded: &Loaded,
+    prepared: &Prepared,
+    time: f64,
+    verdict: &mut Verdict,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<LinearVerdict> {
+    let regular = prepared.system.regular();
+    let known = verdict.regularity.as_ref();
+    if known.is_some_and(|it| it.is_linear || it.agrees_with_structure && verdict.structural_index < 2)
+        || loaded.flat.size().unknowns > array_verdict::MAX_UNKNOWNS + regular.eliminated.len()
+    {
+        return None;
+    }
+    let is_confirmed = known.is_some_and(|it| it.agrees_with_structure);
+    if is_confirmed && loaded.flat.size().unknowns > SMALL {
+        return None;
+    }
+    let mut starts = vec![start_point(loaded, time)?];
+    if let Ok(start) = prepared.start(time) {
+        let found = starts[0].with_values(regular, &prepared.point(time, &start));
+        starts.insert(usize::from(!is_confirmed), found);
+    }
+    let claim = StructuralClaim {
+        index: regular.verdict.structural_index as usize,
+        degrees_of_freedom: regular.verdict.degrees_of_freedom,
+    };
+    let analysis = match analyze_at(&loaded.flat, Some(regular), &starts, ArrayInputs::Given) {
+        Ok(analysis) => analysis,
+        Err(error) => {
+            if !is_confirmed {
+                let message = format!("the derivative array could not decide about the model: {error}");
+                let finding = Finding::note("not-decided", daesy_graph::Span::NONE, message);
+                diagnostics.push(Diagnostic::resolve(&finding, &loaded.flat.sources));
+            }
+            return None;
+        }
+    };
+    // What holds at the start alone is no verdict about the model.
+    let beside = if analysis.is_regular { None } else { beside_start(loaded, Some(regular), time, Some(&analysis)) };
+    let regular_beside =
+        beside.filter(|beside| !beside.is_contradicted && beside.analyses.first().is_some_and(|it| it.is_regular));
+    let analysis = match regular_beside {
+        Some(mut beside) => {
+            let finding = special_start(&loaded.flat, time);
+            diagnostics.push(Diagnostic::resolve(&finding, &loaded.flat.sources));
+            beside.analyses.swap_remove(0)
+        }
+        None => analysis,
+    };
+    let found = array_verdict::verdict(&loaded.flat, &analysis, Some(claim));
+    let is_as_said = found.agrees_with_structure || is_confirmed && analysis.is_doubtful;
+    if is_as_said {
+        // Structure was right, and if numbers at the start say otherwise, the start is a special point.
+        return known.is_none().then_some(found);
+    }
+    if analysis.is_regular {
+        diagnostics.retain(|diagnostic| diagnostic.code != "no-consistent-start");
+        verdict.is_consistent = true;
+        verdict.free = analysis.free_starts.iter().map(|&free| derivative_name(&loaded.flat, free)).collect();
+        verdict.following.clear();
+    }
+    verdict.degrees_of_freedom = analysis.form.d;
+    if let Some(known) = &mut verdict.regularity {
+        known.agrees_with_structure = false;
+        known.is_singular = !analysis.free.is_empty();
+        known.differentiation_index = found.differentiation_index.map_or(known.differentiation_index, |it| it as u32);
+        known.rank_decisions.clone_from(&found.rank_decisions);
+    }
+    // One note that structure misleads is enough.
+    let is_said = diagnostics.iter().any(|diagnostic| diagnostic.code == "index-by-values");
+    let findings = found.findings.iter().filter(|finding| !(is_said && finding.code == "structure-misleads"));
+    diagnostics.extend(findings.map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
+    Some(found)
+}
+
+/// The verdict on a study's matrices whose equations and variables do not fit; None for other models.
+fn judge_matrices(loaded: &Loaded) -> Option<LinearVerdict> {
+    let study = loaded.study.as_ref()?;
+    if !matches!(study.model, StudyModel::Linear(_)) || loaded.flat.variables.len() > DENSE {
+        return None;
+    }
+    let model = LinearModel::new(&loaded.flat).ok()?;
+    linear_verdict::judge(&model, start_time(loaded, None)).ok().filter(|verdict| !verdict.is_regular)
+}
+
+/// What derivative arrays say of a model whose equations and unknowns do not fit.
+fn judge_unbalanced(loaded: &Loaded) -> Option<LinearVerdict> {
+    let time = start_time(loaded, None);
+    let start = start_point(loaded, time)?;
+    let analysis = analyze_at(&loaded.flat, None, &[start], ArrayInputs::Given).ok()?;
+    Some(array_verdict::verdict(&loaded.flat, &analysis, None))
+}
+
+impl Check {
+    /// Whether a finding is an error.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.level == Level::Error)
+    }
+
+    /// The keys of the JSON document beside those that every document has.
+    #[must_use]
+    pub fn to_json(&self) -> Map<String, Value> {
+        let mut keys = Map::new();
+        keys.insert(
+            "size".into(),
+            json!({
+                "equations": self.size.equations,
+                "unknowns": self.size.unknowns,
+                "parameters": self.size.parameters,
+                "inputs": self.size.inputs,
+            }),
+        );
+        keys.insert("stochastic".into(), self.stochastic.as_ref().map_or(Value::Null, Stochastic::to_json));
+        let Some(verdict) = &self.verdict else {
+            for key in ["structure", "regularity", "inputs", "initial"] {
+                keys.insert(key.into(), Value::Null);
+            }
+            if let Some(linear) = &self.linear {
+                keys.insert("regularity".into(), linear.to_json());
+            }
+            return keys;
+        };
+        keys.insert(
+            "structure".into(),
+            json!({
+                "structural_index": verdict.structural_index,
+                "degrees_of_freedom": verdict.degrees_of_freedom,
+                "hidden_constraints": verdict.hidden_constraints,
+                "blocks": verdict.block_sizes.len(),
+                "largest_block": verdict.block_sizes.first().copied().unwrap_or(0),
+                "differentiated": verdict.differentiated.iter().map(|equation| json!({
+                    "equation": equation.text, "place": equation.place, "times": equation.times,
+                })).collect::<Vec<_>>(),
+            }),
+        );
+        keys.insert(
+            "regularity".into(),
+            verdict.regularity.as_ref().map_or(Value::Null, |regularity| {
+                json!({
+                    "strangeness_index": regularity.strangeness_index,
+                    "differentiation_index": regularity.differentiation_index,
+                    "d": regularity.d,
+                    "a": regularity.a,
+                    "v": regularity.v,
+                    "agrees_with_structure": regularity.agrees_with_structure,
+                    "rank_decisions": regularity.rank_decisions.iter().map(|decision| json!({
+                        "what": decision.what, "rank": decision.rank, "gap": decision.gap,
+                    })).collect::<Vec<_>>(),
+                })
+            }),
+        );
+        if let Some(linear) = &self.linear {
+            keys.insert("regularity".into(), linear.to_json());
+        }
+        let inputs: Map<String, Value> = verdict
+            .inputs
+            .iter()
+            .map(|input| {
+                let facts = json!({
+                    "derivatives_needed": input.derivatives_needed,
+                    "derivatives_available": input.derivatives_available,
+                });
+                (input.name.clone(), facts)
+            })
+            .collect();
+        keys.insert("inputs".into(), Value::Object(inputs));
+        keys.insert(
+            "initial".into(),
+            json!({
+                "consistent": verdict.is_consistent,
+                "free": verdict.free,
+                "changed": changed_to_json(&verdict.changed),
+                "follow": verdict.following,
+            }),
+        );
+        keys
+    }
+}

@@ -1,0 +1,507 @@
+//! `daesy simulate`: trajectories of a model.
+
+pub mod page;
+
+use std::sync::Arc;
+
+use daesy_foreign::Unit;
+use daesy_foreign::description::Kind;
+use daesy_graph::finding::Level;
+use daesy_graph::flat::FlatDae;
+use daesy_graph::{Span, VarId};
+use daesy_integrate::{IntegrateError, SimulateOptions, Simulation, Slide};
+use daesy_structure::straighten::ADDED;
+use daesy_study::decimal::Grid;
+use daesy_study::limits;
+use daesy_study::straighten::compare_with_original;
+use daesy_system::DaeSystem;
+use serde_json::{Map, Value, json};
+
+use crate::start_report::StartReport;
+use crate::stepping;
+use daesy_report::json::ToJson as _;
+use daesy_report::table::Table;
+use daesy_study::diagnostic::Diagnostic;
+use daesy_study::failure::Failure;
+use daesy_study::inputs::StudyInputs;
+use daesy_study::load::Loaded;
+use daesy_study::prepare::{Prepared, Purpose, prepare};
+use daesy_study::study::Quantity;
+use daesy_transfer::{Event, TransferFailure, Transferred, TransferredPart, transfer_as_far_as_possible};
+
+/// A simulated trajectory with its table.
+#[derive(Clone, Debug)]
+pub struct Trajectory {
+    /// Time and all variables.
+    pub table: Table,
+    /// The work it took.
+    pub simulation: Simulation,
+    /// Discontinuities on the way.
+    pub events: Vec<Event>,
+    /// Where the values at the start come from.
+    pub start: StartReport,
+    /// What is to be told about it.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Simulates a model as its study, or its `experiment` annotation, says.
+///
+/// # Errors
+/// Diagnostics, when the model is at fault or the method gives up.
+pub fn simulate(loaded: &Loaded) -> Result<Trajectory, Failure> {
+    let simulator = Simulator::new(loaded)?;
+    simulator.run(&simulator.options)
+}
+
+/// Why a trajectory ends before its time, and what there is of it.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// Why.
+    pub failure: Failure,
+    /// The trajectory up to the failure, where the method gave up on the way.
+    pub part: Option<Box<Trajectory>>,
+}
+
+/// As [`simulate`], with the part of the trajectory before a failure.
+///
+/// # Errors
+/// Diagnostics and the part, when the model is at fault or the method gives up.
+pub fn simulate_as_far_as_possible(loaded: &Loaded) -> Result<Trajectory, Broken> {
+    let simulator = Simulator::new(loaded).map_err(|failure| Broken { failure, part: None })?;
+    let options = &simulator.options;
+    simulator.try_trace(options).map(|traced| simulator.trajectory(traced)).map_err(|stopped| {
+        let is_of_method = matches!(stopped.failure, Failure::Method(_));
+        let part = stopped.part.filter(|_| is_of_method).map(|part| Box::new(simulator.trajectory(*part)));
+        Broken { failure: stopped.failure, part }
+    })
+}
+
+/// A failure and what there was before it.
+pub struct Stopped {
+    /// Why.
+    pub failure: Failure,
+    /// The trajectory up to there, where there is more of it than its start.
+    pub part: Option<Box<Transferred>>,
+}
+
+/// Whether a run ends because somebody asked it to.
+fn is_stopped(error: &IntegrateError) -> bool {
+    matches!(error, IntegrateError::Stopped { .. })
+}
+
+/// Models with more unknowns are kept in one form only.
+const MAX_KEPT: usize = 5000;
+
+/// Whether equations as they were written may do where those with definitions put in did not, or say better why not.
+fn is_worth_repeating(error: &IntegrateError) -> bool {
+    !matches!(
+        error,
+        IntegrateError::Stopped { .. }
+            | IntegrateError::TooManySteps { .. }
+            | IntegrateError::Assertion { .. }
+            | IntegrateError::Chattering { .. }
+            | IntegrateError::Accumulating { .. }
+            | IntegrateError::NoTransfer { .. }
+    )
+}
+
+/// A model that is ready to be simulated, as often as wanted.
+pub struct Simulator {
+    original: FlatDae,
+    prepared: Prepared,
+    /// The model before definitions were put in, where some were: what fails is tried again with it, and told in the
+    /// words of its equations.
+    complete: Option<Prepared>,
+    /// Positions of the observed quantities that the table has.
+    columns: Vec<usize>,
+    /// As the study, or the model's `experiment` annotation, says.
+    pub options: SimulateOptions,
+    /// A unit that integrates itself.
+    stepping: Option<Arc<Unit>>,
+}
+
+impl Simulator {
+    /// Regularizes and compiles a model.
+    ///
+    /// # Errors
+    /// Diagnostics, when the model, study or data is at fault.
+    pub fn new(loaded: &Loaded) -> Result<Self, Failure> {
+        let prepared = prepare(loaded, Purpose::TRAJECTORY)?;
+        let condensed = prepared.condensed(loaded, Purpose::TRAJECTORY)?;
+        let (prepared, complete) = match condensed {
+            Some(condensed) if prepared.system.description().unknowns.len() <= MAX_KEPT => (condensed, Some(prepared)),
+            Some(condensed) => (condensed, None),
+            None => (prepared, None),
+        };
+        let options = options(loaded, &prepared)?;
+        let observed = prepared.system.description().observed.iter().enumerate();
+        let is_added = |name: &str| name.trim_start_matches("der(").starts_with(ADDED);
+        let columns = observed.filter(|(_, name)| !is_added(name)).map(|(at, _)| at).collect();
+        let stepping = loaded.unit.clone().filter(|unit| unit.kind() == Kind::CoSimulation);
+        Ok(Self { original: loaded.flat.clone(), prepared, complete, columns, options, stepping })
+    }
+
+    /// Names of the columns of a trajectory.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let observed = &self.prepared.system.description().observed;
+        std::iter::once("t".to_owned()).chain(self.columns.iter().map(|&at| observed[at].clone())).collect()
+    }
+
+    /// For each name but the first, its position in the rows of a simulation.
+    #[must_use]
+    pub fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// One trajectory without its table.
+    ///
+    /// # Errors
+    /// Diagnostics, when the model is at fault or the method gives up.
+    pub fn trace(&self, options: &SimulateOptions) -> Result<Transferred, Failure> {
+        self.try_trace(options).map_err(|stopped| stopped.failure)
+    }
+
+    /// One trajectory without its table; a failure on the way leaves the part before it.
+    ///
+    /// # Errors
+    /// Diagnostics and the part, when the model is at fault or the method gives up.
+    pub fn try_trace(&self, options: &SimulateOptions) -> Result<Transferred, Stopped> {
+        self.attempt(&|prepared| {
+            let traced = run_prepared(prepared, &self.original, &prepared.parameters, &prepared.inputs, options)?;
+            self.stepped(prepared, &prepared.parameters, traced)
+        })
+    }
+
+    /// One trajectory at other values of some parameters, without its table; nothing is compiled anew. `loaded` is the
+    /// model with these values put in.
+    ///
+    /// # Errors
+    /// Diagnostics, when the model is at fault or the method gives up.
+    pub fn trace_at(
+        &self,
+        loaded: &Loaded,
+        given: &[(VarId, f64)],
+        options: &SimulateOptions,
+    ) -> Result<Transferred, Failure> {
+        self.attempt(&|prepared| {
+            let parameters = prepared.parameters_at(given).map_err(Attempt::Failed)?;
+            let inputs = prepared.inputs_at(loaded, &parameters).map_err(Attempt::Failed)?;
+            let traced = run_prepared(prepared, &loaded.flat, &parameters, &inputs, options)?;
+            self.stepped(prepared, &parameters, traced)
+        })
+        .map_err(|stopped| stopped.failure)
+    }
+
+    /// The same with what a unit that integrates itself gives.
+    fn stepped(
+        &self,
+        prepared: &Prepared,
+        parameters: &[f64],
+        mut traced: Transferred,
+    ) -> Result<Transferred, Attempt> {
+        let Some(unit) = &self.stepping else { return Ok(traced) };
+        stepping::fill_in(unit, prepared, parameters, &mut traced.simulation).map_err(|failure| {
+            let diagnostic = Diagnostic::error(failure.code, failure.message).with_help(failure.help);
+            Attempt::Failed(Failure::Method(vec![diagnostic]))
+        })?;
+        Ok(traced)
+    }
+
+    /// Tries the model with definitions put in, and as it was written where that fails.
+    fn attempt(&self, run: &dyn Fn(&Prepared) -> Result<Transferred, Attempt>) -> Result<Transferred, Stopped> {
+        let mut prepared = &self.prepared;
+        let mut result = run(prepared);
+        if let (Err(Attempt::Integration { error, .. }), Some(complete)) = (&result, &self.complete)
+            && is_worth_repeating(error)
+        {
+            prepared = complete;
+            result = run(prepared);
+        }
+        result.map_err(|failure| match failure {
+            Attempt::Integration { error, part } => Stopped { failure: prepared.failure(&error), part },
+            Attempt::Failed(failure) => Stopped { failure, part: None },
+        })
+    }
+
+    /// The model as it was written.
+    #[must_use]
+    pub fn flat(&self) -> &FlatDae {
+        &self.original
+    }
+
+    /// The compiled model.
+    #[must_use]
+    pub fn prepared(&self) -> &Prepared {
+        &self.prepared
+    }
+
+    /// One trajectory with its table.
+    ///
+    /// # Errors
+    /// Diagnostics, when the model is at fault or the method gives up.
+    pub fn run(&self, options: &SimulateOptions) -> Result<Trajectory, Failure> {
+        Ok(self.trajectory(self.trace(options)?))
+    }
+
+    /// A trajectory with its table.
+    #[must_use]
+    pub fn trajectory(&self, traced: Transferred) -> Trajectory {
+        let start = self.start_report(&traced.simulation);
+        let diagnostics = self.diagnostics(&traced, &start);
+        let Transferred { simulation, events, .. } = traced;
+        let names = self.names();
+        let mut columns = vec![simulation.times.clone()];
+        columns.extend(self.columns.iter().map(|&at| simulation.rows.iter().map(|row| row[at]).collect()));
+        Trajectory { table: Table { names, columns }, simulation, events, start, diagnostics }
+    }
+
+    /// Where the values at the start of a trajectory come from.
+    #[must_use]
+    pub fn start_report(&self, simulation: &Simulation) -> StartReport {
+        let system = &self.prepared.system;
+        let names = &system.description().observed;
+        let parameters = &simulation.start.parameters;
+        let first = simulation.rows.first();
+        first.map(|row| StartReport::new(&self.original, &self.prepared, parameters, names, row)).unwrap_or_default()
+    }
+
+    /// What is to be told about a trajectory, and about the way it was made.
+    #[must_use]
+    pub fn diagnostics(&self, traced: &Transferred, start: &StartReport) -> Vec<Diagnostic> {
+        let findings = traced.findings.iter().chain(&self.prepared.rewritten);
+        let mut diagnostics: Vec<Diagnostic> =
+            findings.map(|finding| Diagnostic::resolve(finding, &self.original.sources)).collect();
+        diagnostics.extend(traced.simulation.warnings.iter().map(|warned| {
+            let message = format!("assertion at t = {}: {}", warned.time, warned.message);
+            Diagnostic::error("assertion", message).with_level(Level::Warning).at_place(&warned.place)
+        }));
+        diagnostics.extend(slides(&traced.simulation.slides));
+        if let Some(singular) = &traced.simulation.singular_slope {
+            let message = format!(
+                "the derivative of {} is infinite at t = {}; the slope of a short chord was taken where one was needed",
+                singular.equation, singular.time
+            );
+            diagnostics
+                .push(Diagnostic::error("singular-slope", message).with_level(Level::Note).at_place(&singular.place));
+        }
+        if let Some(root) = &traced.simulation.multiple_root {
+            let message = format!(
+                "at t = {} the equations do not determine `{}` to first order; of the solutions that may meet there, one \
+                 near the values before was followed",
+                root.time, root.variable
+            );
+            diagnostics.push(Diagnostic::error("multiple-root", message).with_level(Level::Note));
+        }
+        if let Some(end) = &traced.simulation.termination {
+            let message = format!("the model ended the simulation at t = {}: {}", end.time, end.message);
+            diagnostics.push(Diagnostic::error("terminated", message).with_level(Level::Note).at_place(&end.place));
+        }
+        let changed = start.findings(&self.original);
+        diagnostics.extend(changed.iter().map(|finding| Diagnostic::resolve(finding, &self.original.sources)));
+        diagnostics
+    }
+}
+
+/// Why an attempt failed.
+enum Attempt {
+    Integration { error: IntegrateError, part: Option<Box<Transferred>> },
+    Failed(Failure),
+}
+
+/// One trajectory of a compiled model.
+///
+/// # Errors
+/// Diagnostics, when the model is at fault or the method gives up.
+pub(crate) fn trace_prepared(
+    prepared: &Prepared,
+    flat: &FlatDae,
+    options: &SimulateOptions,
+) -> Result<Transferred, Failure> {
+    run_prepared(prepared, flat, &prepared.parameters, &prepared.inputs, options).map_err(|failure| match failure {
+        Attempt::Integration { error, .. } => prepared.failure(&error),
+        Attempt::Failed(failure) => failure,
+    })
+}
+
+fn run_prepared(
+    prepared: &Prepared,
+    flat: &FlatDae,
+    parameters: &[f64],
+    inputs: &StudyInputs,
+    options: &SimulateOptions,
+) -> Result<Transferred, Attempt> {
+    let run = transfer_as_far_as_possible(flat, &prepared.system, parameters, inputs, inputs.impulses(), options);
+    let TransferredPart { transferred: mut traced, failure } = run.map_err(|failure| match failure {
+        TransferFailure::Integration(error) => Attempt::Integration { error, part: None },
+        TransferFailure::Refused(finding) => {
+            Attempt::Failed(Failure::Input(vec![Diagnostic::resolve(&finding, &flat.sources)]))
+        }
+    })?;
+    let observed = &prepared.system.description().observed;
+    let compared = compare_with_original(flat, observed, &mut traced.simulation, options);
+    if let Some(error) = failure {
+        // A single row is the start, which tells nothing about the failure.
+        let is_part = traced.simulation.rows.len() > 1 && compared.is_ok() && !is_stopped(&error);
+        return Err(Attempt::Integration { error, part: is_part.then(|| Box::new(traced)) });
+    }
+    compared.map_err(|diagnostic| Attempt::Failed(Failure::Method(vec![diagnostic])))?;
+    Ok(traced)
+}
+
+/// Intervals of sliding that are told one by one.
+const TOLD_SLIDES: usize = 4;
+
+/// One note for each relation along whose border the solution slid.
+fn slides(slides: &[Slide]) -> Vec<Diagnostic> {
+    let mut relations: Vec<&Slide> = Vec::new();
+    for slide in slides {
+        if !relations.iter().any(|known| known.relation == slide.relation && known.place == slide.place) {
+            relations.push(slide);
+        }
+    }
+    let note = |first: &&Slide| {
+        let same: Vec<&Slide> =
+            slides.iter().filter(|slide| slide.relation == first.relation && slide.place == first.place).collect();
+        let told: Vec<String> =
+            same.iter().take(TOLD_SLIDES).map(|slide| format!("from t = {} to {}", slide.from, slide.until)).collect();
+        let rest = match same.len().saturating_sub(TOLD_SLIDES) {
+            0 => String::new(),
+            n => format!(" and {n} more times"),
+        };
+        let message = format!("the solution slid along the border of `{}` {}{rest}", first.relation, told.join(", "));
+        Diagnostic::error("sliding", message).with_level(Level::Note).at_place(&first.place)
+    };
+    relations.iter().map(note).collect()
+}
+
+/// Intervals of the output when nobody says how many.
+const DEFAULT_ROWS: u32 = 500;
+
+/// Times of output rows where no step is given: those of the data, or evenly spaced ones.
+fn default_times(start: f64, stop: f64, data: Option<&[f64]>) -> Result<Vec<f64>, Failure> {
+    let Some(times) = data.filter(|_| stop > start && stop.is_finite()) else {
+        output_times(start, stop, (stop - start) / f64::from(DEFAULT_ROWS))?;
+        let grid = Grid::new(start, stop - start, DEFAULT_ROWS);
+        let n_rows = if stop == start { 0 } else { DEFAULT_ROWS as usize };
+        let mut times: Vec<f64> = (0..=n_rows).map(|row| grid.time(row)).collect();
+        times.last_mut().into_iter().for_each(|last| *last = stop);
+        return Ok(times);
+    };
+    let within = times.iter().copied().filter(|time| *time > start && *time < stop);
+    Ok(std::iter::once(start).chain(within).chain([stop]).collect())
+}
+
+/// Times of output rows: every `step` from `start`, and `stop`.
+///
+/// # Errors
+/// When the span or the step make no sense.
+pub fn output_times(start: f64, stop: f64, step: f64) -> Result<Vec<f64>, Failure> {
+    let problem = |code: &str, message: String| Failure::Input(vec![Diagnostic::error(code, message)]);
+    if !(start.is_finite() && stop.is_finite()) || stop < start {
+        return Err(problem("simulate-span", format!("the simulation cannot run from {start} to {stop}")));
+    }
+    if stop == start {
+        return Ok(vec![start]);
+    }
+    if step.is_nan() || step <= 0.0 {
+        return Err(problem("simulate-step", format!("the output step must be greater than zero, not {step}")));
+    }
+    let n = ((stop - start) / step + 1e-9).floor();
+    if n > 1e8 {
+        return Err(problem("simulate-step", format!("a step of {step} would give {n:.0} output rows")));
+    }
+    let grid = Grid::by_step(start, step);
+    let mut times: Vec<f64> = (0..=n as usize).map(|row| grid.time(row)).collect();
+    if let Some(last) = times.last_mut()
+        && (stop - *last).abs() < 1e-9 * step
+    {
+        *last = stop;
+    } else {
+        times.push(stop);
+    }
+    Ok(times)
+}
+
+/// How a study wants its model integrated.
+///
+/// # Errors
+/// When time span or step make no sense.
+pub fn options(loaded: &Loaded, prepared: &Prepared) -> Result<SimulateOptions, Failure> {
+    let experiment = loaded.flat.experiment;
+    let asked = loaded.study.as_ref().map(|study| study.simulate.clone()).unwrap_or_default();
+    let number = |quantity: &Option<Quantity>| match quantity {
+        Some(quantity) => prepared.study_number(loaded, quantity).map(Some).map_err(Failure::Input),
+        None => Ok(None),
+    };
+    let data_span = prepared.data.as_ref().map(|data| (data.times[0], data.times[data.times.len() - 1]));
+    let start = number(&asked.start)?.or(data_span.map(|span| span.0)).or(experiment.start).unwrap_or(0.0);
+    let stop = number(&asked.stop)?.or(data_span.map(|span| span.1)).or(experiment.stop).unwrap_or(start + 1.0);
+    let data_times = prepared.data.as_ref().map(|data| &data.times[..]);
+    let step = number(&asked.step)?.or(experiment.interval.filter(|_| data_times.is_none()));
+    let n_rows = match (step, data_times) {
+        (Some(step), _) => (stop - start) / step,
+        (None, Some(times)) => times.len() as f64,
+        (None, None) => f64::from(DEFAULT_ROWS),
+    };
+    if n_rows.is_finite() {
+        let n_variables = prepared.system.description().observed.len();
+        limits::output_rows(n_rows, n_variables).map_err(|refusal| {
+            let sources = loaded.study.as_ref().map_or(&*loaded.flat.sources, |study| &study.sources);
+            Failure::Input(vec![Diagnostic::resolve(&refusal.at(Span::NONE), sources)])
+        })?;
+    }
+    let output_times = match step {
+        Some(step) => output_times(start, stop, step)?,
+        None => default_times(start, stop, data_times)?,
+    };
+    Ok(SimulateOptions {
+        start,
+        stop,
+        output_times,
+        rtol: asked.rtol.or(experiment.tolerance).unwrap_or(1e-6),
+        atol: asked.atol.unwrap_or(1e-9),
+        watch: loaded.watch.clone(),
+        method: loaded.integration.method.or(asked.method).unwrap_or_default(),
+        max_step: loaded.integration.max_step.or(asked.max_step).unwrap_or(f64::INFINITY),
+        ..SimulateOptions::default()
+    })
+}
+
+impl Trajectory {
+    /// The keys of the JSON document beside those that every document has.
+    #[must_use]
+    pub fn to_json(&self) -> Map<String, Value> {
+        let mut keys = Map::new();
+        keys.insert("steps".into(), json!(self.simulation.steps));
+        keys.insert("rejected".into(), json!(self.simulation.rejected));
+        keys.insert("factorizations".into(), json!(self.simulation.factorizations));
+        keys.insert("evaluations".into(), json!(self.simulation.evaluations));
+        keys.insert("events".into(), self.events.iter().map(|event| event.to_json()).collect());
+        keys.insert("initial".into(), self.start.to_json());
+        keys.insert("parameters".into(), self.start.parameters_to_json());
+        keys.insert("constraint_residual_max".into(), json!(self.simulation.constraint_residual_max));
+        keys
+    }
+
+    /// A summary for a person.
+    #[must_use]
+    pub fn to_text(&self, model: &str) -> String {
+        let times = &self.simulation.times;
+        let summary = format!(
+            "Simulated {model} from t = {} to {}: {} steps ({} rejected), {} rows, {} columns.\n",
+            times.first().copied().unwrap_or(0.0),
+            times.last().copied().unwrap_or(0.0),
+            self.simulation.steps,
+            self.simulation.rejected,
+            self.table.n_rows(),
+            self.table.names.len(),
+        );
+        let events = match self.events.len() {
+            0 => String::new(),
+            1 => "1 event.\n".to_owned(),
+            n => format!("{n} events.\n"),
+        };
+        summary + &self.start.to_text() + &events
+    }
+}

@@ -1,0 +1,626 @@
+//! `daesy design`: what an experiment would tell about the unknowns, before there are any data, and a better one.
+//!
+//! The information of an experiment is that of its likelihood, `I = E sum ( de' de / s + ds' ds / (2 s^2) )` over the
+//! innovations e of variance s; standard errors are the roots of the diagonal of `(I + P)^-1` with the precision P of
+//! priors. For a linear model
+//!
+//! ```text
+//! I(u) = I at the expected record under u  +  a part that is the same for all inputs
+//! ```
+//!
+//! because the random part of a record does not depend on the input and has mean zero: the first is exact, the second
+//! an average over artificial records, zero without disturbances. For other models the information of the filter's
+//! likelihood is averaged over artificial records.
+//!
+//! An input is searched for by exchange of its pieces, from the best of some random binary sequences: where information
+//! is a convex function of the input, as for linear models, the best one lies at the limits [@goodwin1977].
+
+mod search;
+
+use daesy_estimate::filter::FilterOptions;
+use daesy_estimate::likelihood::Likelihood;
+use daesy_estimate::noise::normal::{Draw, pair};
+use daesy_estimate::noise::philox;
+use daesy_estimate::pem::FilterLikelihood;
+use daesy_estimate::prior::{Prior, precisions};
+use daesy_estimate::scores::ScoreSeries;
+use daesy_estimate::uncertainty::{Certainty, Uncertainty};
+use daesy_graph::Span;
+use daesy_graph::finding::Finding;
+use daesy_pencil::Mat;
+use faer::linalg::solvers::SelfAdjointEigen;
+use serde_json::{Map, Value, json};
+
+use crate::estimate::filter_kind;
+use crate::identify::ml;
+use daesy_report::Page;
+use daesy_report::chart::{Chart, Mark, Series};
+use daesy_report::table::Table;
+use daesy_report::words::{short, text_table};
+use daesy_structure::linearize::parameter_values;
+use daesy_study::data::Data;
+use daesy_study::diagnostic::Diagnostic;
+use daesy_study::failure::Failure;
+use daesy_study::linear_study::SignalsWanted;
+use daesy_study::live::LiveNames;
+use daesy_study::load::Loaded;
+use daesy_study::prediction_study::PredictionStudy;
+use daesy_study::prepare::{start_time, study_number};
+use daesy_study::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
+use daesy_study::study::{DesignOptions, Study};
+
+/// Artificial records that information is averaged over.
+const N_SETS: usize = 16;
+
+/// Points over the bounds at which identifiability is looked at, besides the start.
+const N_POINTS: usize = 4;
+
+/// An experiment to come.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plan {
+    /// Times of the samples.
+    pub times: Vec<f64>,
+    /// Known inputs by input and sample.
+    pub inputs: Vec<Vec<f64>>,
+}
+
+/// What a plan is good for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Verdict {
+    /// The criterion.
+    pub criterion: String,
+    /// Expected standard errors by unknown; infinite where it is not determined.
+    pub std_errors: Vec<f64>,
+    /// The number that is minimized.
+    pub value: f64,
+}
+
+/// What data of a plan could tell at all.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Determined {
+    /// Directions that are determined, the least over the points.
+    pub rank: usize,
+    /// Directions that are not, by unknown with their weights, at the point of the least rank.
+    pub flat_directions: Vec<Vec<(String, f64)>>,
+    /// The points with their ranks.
+    pub points: Vec<(Vec<f64>, usize)>,
+}
+
+/// A designed experiment.
+#[derive(Clone, Debug)]
+pub struct Design {
+    /// The model.
+    pub model: String,
+    /// Unknowns.
+    pub unknowns: Vec<String>,
+    /// Known inputs that samples bring: name and column.
+    pub inputs: Vec<(String, String)>,
+    /// What the planned experiment determines.
+    pub identifiable: Determined,
+    /// The planned experiment.
+    pub plan: Plan,
+    /// What it tells.
+    pub planned: Verdict,
+    /// A better one, where `[design]` says what may be changed.
+    pub better: Option<(Plan, Verdict)>,
+    /// Sensors that are used.
+    pub sensors: Vec<String>,
+    /// What is to be told.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Says what experiments of a study would tell.
+///
+/// # Errors
+/// Diagnostics, when the study is at fault.
+pub fn design(loaded: &Loaded, seed: u64) -> Result<Design, Failure> {
+    let study = study_of(loaded)?;
+    refuse_unsaid_accuracy(study)?;
+    let names = LiveNames::of(loaded)?;
+    let designer = Designer::new(loaded, study, names, seed)?;
+    designer.design()
+}
+
+struct Designer<'a> {
+    loaded: &'a Loaded,
+    study: &'a Study,
+    names: LiveNames,
+    options: DesignOptions,
+    theta: Vec<f64>,
+    priors: Vec<Option<Prior>>,
+    /// Typical sizes of the unknowns.
+    sizes: Vec<f64>,
+    unknowns: Vec<String>,
+    points: Vec<Vec<f64>>,
+    criterion: Criterion,
+    seed: u64,
+}
+
+/// What is minimized.
+#[derive(Clone, PartialEq, Debug)]
+enum Criterion {
+    /// The volume of the ellipsoid of errors.
+    D,
+    /// The mean of their squares, in units of the unknowns' sizes.
+    A,
+    /// Their largest one.
+    E,
+    /// That of one unknown.
+    One(usize),
+}
+
+impl<'a> Designer<'a> {
+    fn new(loaded: &'a Loaded, study: &'a Study, names: LiveNames, seed: u64) -> Result<Self, Failure> {
+        let zeros = vec![0.0; names.inputs.len()];
+        let stand_in = names.stand_in(start_time(loaded, None), 1.0, 1, &zeros);
+        let problem = Problem::for_stream(loaded, &stand_in)?;
+        let wrong = |span: Span, code: &'static str, message: String, help: &str| {
+            let finding = Finding::error(code, span, message).with_help(help);
+            Failure::Input(vec![Diagnostic::resolve(&finding, &study.sources)])
+        };
+        if problem.unknowns.is_empty() {
+            let help = "add `[unknown]` with the parameters that are to be found";
+            return Err(wrong(Span::NONE, "no-unknowns", "the study has no unknowns".to_owned(), help));
+        }
+        let options = study.design.clone();
+        let unknowns: Vec<String> = problem.unknowns.iter().map(|unknown| unknown.name.clone()).collect();
+        let criterion = match options.criterion.as_ref().map(|word| word.name.as_str()) {
+            None | Some("D") => Criterion::D,
+            Some("A") => Criterion::A,
+            Some("E") => Criterion::E,
+            Some(name) => match unknowns.iter().position(|known| known == name) {
+                Some(at) => Criterion::One(at),
+                None => {
+                    let span = options.criterion.as_ref().map_or(Span::NONE, |word| word.span);
+                    let message = format!("there is no criterion `{name}`");
+                    return Err(wrong(span, "design", message, "say \"D\", \"A\", \"E\" or the name of an unknown"));
+                }
+            },
+        };
+        for input in &options.inputs {
+            if !names.inputs.iter().any(|known| known.name == input.name) {
+                let message = format!("`{}` is no input that samples bring", input.name);
+                let help = "`[design] inputs` names inputs of `[inputs]` with a `column`";
+                return Err(wrong(input.span, "design", message, help));
+            }
+        }
+        for sensor in options.sensors.iter().flatten() {
+            if !names.measurements.iter().any(|known| known.name == sensor.name) {
+                let message = format!("the sensor `{}` is none of `[measurements]`", sensor.name);
+                return Err(wrong(sensor.span, "design", message, "say there how accurate it would be"));
+            }
+        }
+        let theta = problem.start();
+        let space = &problem.space;
+        let sizes = theta.iter().zip(&space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
+        let points = space.starts(&theta, 1 + N_POINTS, seed);
+        let priors = problem.unknowns.iter().map(|unknown| unknown.prior).collect();
+        Ok(Self { loaded, study, names, options, theta, priors, sizes, unknowns, points, criterion, seed })
+    }
+
+    fn design(&self) -> Result<Design, Failure> {
+        let mut diagnostics = Vec::new();
+        let plan = self.plain()?;
+        let all: Vec<bool> = self.names.measurements.iter().map(|signal| self.is_candidate(&signal.name)).collect();
+        let sensors = self.choose_sensors(&plan, &all)?;
+        let identifiable = self.determined(&plan, &sensors, &mut diagnostics)?;
+        let information = self.expected(&plan, &sensors, &self.theta, N_SETS)?;
+        let planned = self.verdict(&information);
+        let better = if self.options.inputs.is_empty() {
+            None
+        } else {
+            let fixed = {
+                let mean = self.mean(&plan, &sensors, &self.theta)?;
+                &information - &mean
+            };
+            let found = search::better(self, &plan, &sensors, &fixed)?;
+            let verdict = self.verdict(&self.expected(&found, &sensors, &self.theta, N_SETS)?);
+            // What is no better is not offered.
+            Some(if verdict.value < planned.value { (found, verdict) } else { (plan.clone(), planned.clone()) })
+        };
+        let kept = self.names.measurements.iter().zip(&sensors).filter(|(_, is_used)| **is_used);
+        Ok(Design {
+            model: self.loaded.flat.model.clone(),
+            unknowns: self.unknowns.clone(),
+            inputs: self.names.inputs.iter().map(|input| (input.name.clone(), input.column.clone())).collect(),
+            identifiable,
+            plan,
+            planned,
+            better,
+            sensors: kept.map(|(signal, _)| signal.name.clone()).collect(),
+            diagnostics,
+        })
+    }
+
+    fn is_candidate(&self, name: &str) -> bool {
+        self.options.sensors.as_ref().is_none_or(|list| list.iter().any(|sensor| sensor.name == name))
+    }
+
+    fn number(&self, quantity: Option<&daesy_study::study::Quantity>) -> Result<Option<f64>, Failure> {
+        let Some(quantity) = quantity else { return Ok(None) };
+        let values = parameter_values(&self.loaded.flat)
+            .map_err(|finding| Failure::Input(vec![Diagnostic::resolve(&finding, &self.loaded.flat.sources)]))?;
+        study_number(self.loaded, quantity, &|var| values[var.index()]).map(Some).map_err(Failure::Input)
+    }
+
+    /// The experiment as planned: the record of the study, or one by `[design]` and `[simulate]` with plain steps.
+    fn plain(&self) -> Result<Plan, Failure> {
+        let has_times = self.options.duration.is_some() || self.options.step.is_some();
+        if self.loaded.has_data() && !has_times && self.options.inputs.is_empty() {
+            let data = self.loaded.experiment(0)?;
+            let column =
+                |column: &String| data.column(column).map_or_else(|| vec![0.0; data.times.len()], <[f64]>::to_vec);
+            let inputs = self.names.inputs.iter().map(|input| column(&input.column)).collect();
+            return Ok(Plan { inputs, times: data.times });
+        }
+        let start = start_time(self.loaded, None);
+        let simulate = &self.study.simulate;
+        let stop = self.number(simulate.stop.as_ref())?.or(self.loaded.flat.experiment.stop);
+        let duration = self.options.duration.or(stop.map(|stop| stop - start));
+        let step = match self.options.step {
+            Some(step) => Some(step),
+            None => self.number(simulate.step.as_ref())?.or(self.loaded.flat.experiment.interval),
+        };
+        let (Some(duration), Some(step)) = (duration.filter(|it| *it > 0.0), step.filter(|it| *it > 0.0)) else {
+            let finding = Finding::error("design", Span::NONE, "the planned experiment has no length or no step")
+                .with_help("say `duration = ..` and `step = ..` in `[design]`");
+            return Err(Failure::Input(vec![Diagnostic::resolve(&finding, &self.study.sources)]));
+        };
+        let n = (duration / step).round().clamp(1.0, MAX_SAMPLES) as usize;
+        let times: Vec<f64> = (0..=n).map(|k| start + k as f64 * step).collect();
+        let inputs = self
+            .names
+            .inputs
+            .iter()
+            .map(|input| match self.options.inputs.iter().find(|given| given.name == input.name) {
+                Some(given) => search::steps(&times, &given.item),
+                None => vec![0.0; times.len()],
+            })
+            .collect();
+        Ok(Plan { times, inputs })
+    }
+
+    fn data(&self, plan: &Plan) -> Data {
+        let zeros = vec![0.0; self.names.inputs.len()];
+        let mut data = self.names.stand_in(plan.times[0], 1.0, plan.times.len(), &zeros);
+        data.times.clone_from(&plan.times);
+        for (input, values) in self.names.inputs.iter().zip(&plan.inputs) {
+            if let Some(at) = data.names.iter().position(|name| *name == input.column) {
+                data.columns[at].clone_from(values);
+            }
+        }
+        data
+    }
+
+    /// The information of the expected record (linear models), or of one artificial record (others).
+    fn mean(&self, plan: &Plan, sensors: &[bool], theta: &[f64]) -> Result<Mat<f64>, Failure> {
+        self.information(plan, sensors, theta, 0)
+    }
+
+    /// The expected information.
+    fn expected(&self, plan: &Plan, sensors: &[bool], theta: &[f64], n_sets: usize) -> Result<Mat<f64>, Failure> {
+        self.information(plan, sensors, theta, n_sets)
+    }
+
+    /// The information of a plan, averaged over artificial records; of the expected one where there are none.
+    fn information(&self, plan: &Plan, sensors: &[bool], theta: &[f64], n_sets: usize) -> Result<Mat<f64>, Failure> {
+        let problem = Problem::for_stream(self.loaded, &self.data(plan))?;
+        let masked = |mut values: Vec<f64>| -> Vec<f64> {
+            for (at, value) in values.iter_mut().enumerate() {
+                if !sensors[at % sensors.len()] {
+                    *value = f64::NAN;
+                }
+            }
+            values
+        };
+        let n = theta.len();
+        let Linearity::Constant(model) = &problem.linearity else {
+            return self.filter_information(&problem, theta, n_sets.max(1), &masked);
+        };
+        let study = ml::prepare(self.loaded, &problem, model, SignalsWanted::No)?;
+        let refused = |error| crate::identify::refusal::failure(self.loaded, &study, theta, &error);
+        let likelihood = Likelihood::new(&study, theta, FilterOptions::default()).map_err(refused)?;
+        let empty = vec![f64::NAN; plan.times.len() * sensors.len()];
+        let mut records = Vec::new();
+        if n_sets == 0 || !study.has_disturbances {
+            let unseen = study.clone().with_measurements(vec![empty]);
+            let likelihood = Likelihood::new(&unseen, theta, FilterOptions::default()).map_err(refused)?;
+            let predictions = likelihood.innovations(theta).map_err(refused)?;
+            records.push(predictions.into_iter().next().map(|run| run.predictions).unwrap_or_default());
+        } else {
+            for set in 0..n_sets {
+                let mut step = 0;
+                let mut normal = || {
+                    step += 1;
+                    let key = philox::key(self.seed);
+                    let purpose = philox::Purpose::Measurement.word();
+                    pair(Draw { key, step, pair: philox::experiment_and_pair(0, 0), purpose }, set as u32)[0]
+                };
+                records.extend(likelihood.sample(theta, &mut normal).map_err(refused)?.into_iter().next());
+            }
+        }
+        let mut sum = Mat::zeros(n, n);
+        for record in &records {
+            let seen = study.clone().with_measurements(vec![masked(record.clone())]);
+            let likelihood = Likelihood::new(&seen, theta, FilterOptions::default()).map_err(refused)?;
+            sum += likelihood.expand(theta).map_err(refused)?.information;
+        }
+        Ok(Mat::from_fn(n, n, |i, j| sum[(i, j)] / records.len() as f64))
+    }
+
+    fn filter_information(
+        &self,
+        problem: &Problem,
+        theta: &[f64],
+        n_sets: usize,
+        masked: &dyn Fn(Vec<f64>) -> Vec<f64>,
+    ) -> Result<Mat<f64>, Failure> {
+        let n = theta.len();
+        let loaded = self.loaded.with_record(&problem.records[0].data);
+        let study = PredictionStudy::new(&loaded, problem, self.seed)?;
+        let refused =
+            |refusal| Failure::Input(vec![Diagnostic::resolve(&study.refusal(&refusal), &self.study.sources)]);
+        let watch = &self.loaded.watch;
+        let sets = study.artificial_data(theta, n_sets, self.seed.wrapping_add(1), watch).map_err(refused)?;
+        let mut filtered = study.problem(study.settings.clone(), theta).map_err(refused)?;
+        let mut sum = Mat::zeros(n, n);
+        for set in sets {
+            filtered.set_measured(set.into_iter().map(masked).collect());
+            let likelihood = FilterLikelihood {
+                problem: &filtered,
+                kind: filter_kind(Some(self.study)),
+                space: &study.space,
+                watch: watch.clone(),
+            };
+            sum += likelihood.expansion(theta).map_err(refused)?.information;
+        }
+        Ok(Mat::from_fn(n, n, |i, j| sum[(i, j)] / n_sets as f64))
+    }
+
+    fn uncertainty(&self, information: &Mat<f64>, with_priors: bool) -> Uncertainty {
+        let prior_precision = if with_priors { precisions(&self.priors, &self.theta) } else { Vec::new() };
+        let scores = ScoreSeries { n_unknown: self.theta.len(), experiments: Vec::new() };
+        Uncertainty::new(&Certainty {
+            information,
+            scores: &scores,
+            prior_precision: &prior_precision,
+            sizes: &self.sizes,
+            at_bound: &vec![None; self.theta.len()],
+        })
+    }
+
+    fn verdict(&self, information: &Mat<f64>) -> Verdict {
+        let criterion = match &self.criterion {
+            Criterion::D => "D".to_owned(),
+            Criterion::A => "A".to_owned(),
+            Criterion::E => "E".to_owned(),
+            Criterion::One(at) => self.unknowns[*at].clone(),
+        };
+        Verdict { criterion, std_errors: self.uncertainty(information, true).std, value: self.value(information) }
+    }
+
+    /// What is minimized: logarithms, so that all criteria are alike.
+    fn value(&self, information: &Mat<f64>) -> f64 {
+        let n = self.theta.len();
+        let precision = precisions(&self.priors, &self.theta);
+        let scaled = Mat::from_fn(n, n, |i, j| {
+            let prior = if i == j { precision[i] } else { 0.0 };
+            (0.5 * (information[(i, j)] + information[(j, i)]) + prior) * self.sizes[i] * self.sizes[j]
+        });
+        let Ok(eigen) = SelfAdjointEigen::new(scaled.as_ref(), faer::Side::Lower) else { return f64::INFINITY };
+        let (values, vectors) = (eigen.S().column_vector(), eigen.U());
+        let largest = (0..n).fold(0.0f64, |largest, k| largest.max(values[k]));
+        let floored = |k: usize| values[k].max(1e-14 * largest).max(f64::MIN_POSITIVE);
+        let value = match self.criterion {
+            Criterion::D => -(0..n).map(|k| floored(k).ln()).sum::<f64>() / n as f64,
+            Criterion::A => (0..n).map(|k| 1.0 / floored(k)).sum::<f64>().ln(),
+            Criterion::E => -floored(0).ln(),
+            Criterion::One(at) => (0..n).map(|k| vectors[(at, k)].powi(2) / floored(k)).sum::<f64>().ln(),
+        };
+        if value.is_finite() { value } else { f64::INFINITY }
+    }
+
+    /// What data of a plan determine, at the start and at points over the bounds.
+    fn determined(
+        &self,
+        plan: &Plan,
+        sensors: &[bool],
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Result<Determined, Failure> {
+        let mut found = Determined { rank: usize::MAX, flat_directions: Vec::new(), points: Vec::new() };
+        for (at, theta) in self.points.iter().enumerate() {
+            let information = match self.mean(plan, sensors, theta) {
+                Ok(information) => information,
+                Err(failure) if at == 0 => return Err(failure),
+                Err(failure) => {
+                    let cause = failure.diagnostics().first().map(|it| it.message.clone()).unwrap_or_default();
+                    let message = format!("a point over the bounds has no likelihood and is left out: {cause}");
+                    diagnostics.push(Diagnostic::note("design-point", message));
+                    continue;
+                }
+            };
+            let judged = self.uncertainty(&information, false);
+            if judged.rank < found.rank {
+                found.rank = judged.rank;
+                let named = |weights: &Vec<f64>| {
+                    let pairs = self.unknowns.iter().cloned().zip(weights.iter().copied());
+                    pairs.filter(|(_, weight)| weight.abs() > 1e-6).collect::<Vec<_>>()
+                };
+                found.flat_directions = judged.flat_directions.iter().map(named).collect();
+            }
+            found.points.push((theta.clone(), judged.rank));
+        }
+        Ok(found)
+    }
+
+    /// The best set of sensors of the number asked for, all candidates where none is.
+    fn choose_sensors(&self, plan: &Plan, candidates: &[bool]) -> Result<Vec<bool>, Failure> {
+        let n_candidates = candidates.iter().filter(|is_one| **is_one).count();
+        let wanted = self.options.choose.map_or(n_candidates, |choose| choose as usize).min(n_candidates);
+        let mut chosen = vec![false; candidates.len()];
+        // One after the other, each the one that adds most.
+        for _ in 0..wanted {
+            if wanted == n_candidates {
+                return Ok(candidates.to_vec());
+            }
+            let mut best: Option<(f64, usize)> = None;
+            for at in (0..candidates.len()).filter(|&at| candidates[at] && !chosen[at]) {
+                let mut with = chosen.clone();
+                with[at] = true;
+                let value = self.value(&self.expected(plan, &with, &self.theta, 4)?);
+                if best.is_none_or(|(least, _)| value < least) {
+                    best = Some((value, at));
+                }
+            }
+            if let Some((_, at)) = best {
+                chosen[at] = true;
+            }
+        }
+        Ok(chosen)
+    }
+}
+
+/// Samples of a plan at most.
+const MAX_SAMPLES: f64 = 1e6;
+
+impl Design {
+    fn verdict_json(&self, verdict: &Verdict) -> Value {
+        let errors = self
+            .unknowns
+            .iter()
+            .zip(&verdict.std_errors)
+            .map(|(name, std)| (name.clone(), if std.is_finite() { json!(std) } else { Value::Null }));
+        json!({ "criterion": verdict.criterion, "std_errors": errors.collect::<Map<String, Value>>() })
+    }
+
+    /// The keys of the JSON document; `input` is where the designed input is written.
+    #[must_use]
+    pub fn to_json(&self, input: Option<String>) -> Map<String, Value> {
+        let direction = |direction: &Vec<(String, f64)>| {
+            Value::Object(direction.iter().map(|(name, weight)| (name.clone(), json!(weight))).collect())
+        };
+        let point = |(theta, rank): &(Vec<f64>, usize)| {
+            let values = self.unknowns.iter().cloned().zip(theta.iter().map(|x| json!(x)));
+            json!({ "values": values.collect::<Map<String, Value>>(), "rank": rank })
+        };
+        let mut keys = Map::new();
+        keys.insert(
+            "identifiable".into(),
+            json!({
+                "rank": self.identifiable.rank,
+                "n_unknown": self.unknowns.len(),
+                "flat_directions": self.identifiable.flat_directions.iter().map(direction).collect::<Vec<_>>(),
+                "points": self.identifiable.points.iter().map(point).collect::<Vec<_>>(),
+            }),
+        );
+        keys.insert("planned".into(), self.verdict_json(&self.planned));
+        let designed = self.better.as_ref().map(|(_, verdict)| self.verdict_json(verdict));
+        keys.insert("designed".into(), designed.unwrap_or(Value::Null));
+        keys.insert("input".into(), json!(input));
+        keys.insert("sensors".into(), json!(self.sensors));
+        keys.insert("n_samples".into(), json!(self.plan.times.len()));
+        keys
+    }
+
+    /// The designed input, or the planned one: `t` and the columns of the inputs.
+    #[must_use]
+    pub fn table(&self) -> Table {
+        let plan = self.better.as_ref().map_or(&self.plan, |(plan, _)| plan);
+        let mut table = Table { names: vec!["t".to_owned()], columns: vec![plan.times.clone()] };
+        for ((_, column), values) in self.inputs.iter().zip(&plan.inputs) {
+            table.names.push(column.clone());
+            table.columns.push(values.clone());
+        }
+        table
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        let mut rows = vec![["unknown", "planned", "designed", "gain"].map(str::to_owned).to_vec()];
+        for (at, name) in self.unknowns.iter().enumerate() {
+            let planned = self.planned.std_errors[at];
+            let designed = self.better.as_ref().map(|(_, verdict)| verdict.std_errors[at]);
+            rows.push(vec![
+                name.clone(),
+                short(planned, 3),
+                designed.map_or_else(|| "-".to_owned(), |std| short(std, 3)),
+                designed.map_or_else(|| "-".to_owned(), |std| short(planned / std, 3)),
+            ]);
+        }
+        rows
+    }
+
+    /// The same for a person.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let n = self.unknowns.len();
+        let Determined { rank, flat_directions, .. } = &self.identifiable;
+        let mut text = if *rank == n {
+            format!("{n} samples would determine all {n} unknowns of {}.\n", self.model).replacen(
+                &n.to_string(),
+                &self.plan.times.len().to_string(),
+                1,
+            )
+        } else {
+            format!("Only {rank} of {n} combinations of unknowns of {} are determined.\n", self.model)
+        };
+        for direction in flat_directions {
+            let parts: Vec<String> =
+                direction.iter().map(|(name, weight)| format!("{} {name}", short(*weight, 3))).collect();
+            text.push_str(&format!("  not told apart: {}\n", parts.join(" + ")));
+        }
+        text.push_str(&format!("Expected standard errors (criterion {}):\n", self.planned.criterion));
+        text.push_str(&text_table(&self.rows()));
+        text.push_str(&format!("Sensors: {}.\n", self.sensors.join(", ")));
+        text
+    }
+
+    /// The result as a part of a page: plain against designed.
+    pub fn add_to(&self, page: &mut Page) {
+        page.paragraph(self.to_text().lines().next().unwrap_or_default());
+        let rows = self.rows();
+        let head: Vec<&str> = rows[0].iter().map(String::as_str).collect();
+        page.table(&head, &rows[1..]);
+        for (at, (name, _)) in self.inputs.iter().enumerate() {
+            let series = |label: &str, plan: &Plan, color: usize| Series {
+                name: label.to_owned(),
+                x: plan.times.clone(),
+                y: plan.inputs[at].clone(),
+                mark: Mark::Line,
+                color,
+            };
+            let mut all = vec![series("planned", &self.plan, 0)];
+            all.extend(self.better.iter().map(|(plan, _)| series("designed", plan, 1)));
+            let chart = Chart {
+                title: name.clone(),
+                x_label: "time".to_owned(),
+                y_label: name.clone(),
+                series: all,
+                ..Chart::default()
+            };
+            page.figure(&chart, &format!("The input {name}, as planned and as designed."));
+        }
+    }
+
+    /// A study that is ready to run with the designed input: the same with `[data]` of another file.
+    #[must_use]
+    pub fn study_text(&self, study: &Study, file: &str) -> String {
+        let text = study.sources.files().first().map_or("", |file| file.text.as_str());
+        let mut written = String::new();
+        let mut is_left_out = false;
+        for line in text.lines() {
+            let header = line.trim_start();
+            if header.starts_with('[') {
+                let name = header.trim_start_matches('[').trim_start();
+                let is =
+                    |word: &str| name.strip_prefix(word).is_some_and(|rest| rest.trim_start().starts_with([']', '.']));
+                is_left_out = is("data") || is("design");
+            }
+            if !is_left_out {
+                written.push_str(line);
+                written.push('\n');
+            }
+        }
+        written.push_str(&format!("\n[data]\nfile = {file:?}\ntime = \"t\"\n"));
+        written
+    }
+}

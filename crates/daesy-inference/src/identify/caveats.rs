@@ -1,0 +1,201 @@
+//! What must be said of estimates: that they are at a bound, or that the data do not determine them.
+
+use daesy_estimate::prior::Prior;
+use daesy_estimate::profile::{ProfileEnd, ProfileInterval};
+use daesy_estimate::search::SearchSpace;
+use daesy_graph::Span;
+use daesy_graph::finding::Finding;
+
+use super::show::factor_words;
+use super::{Method, ParameterEstimate, ResidualSummary};
+use daesy_report::words::short;
+use daesy_study::study::{Measurement, Quantity, QuantityValue, Study};
+
+/// A warning for every estimate at its bound; `places` are those of the unknowns in the study.
+pub(super) fn at_bounds(
+    parameters: &[ParameterEstimate],
+    places: impl Iterator<Item = Span>,
+) -> impl Iterator<Item = Finding> {
+    parameters.iter().zip(places).filter(|(parameter, _)| parameter.at_bound.is_some()).map(|(parameter, place)| {
+        let message = format!("`{}` is at its bound {}: its error is not known", parameter.name, parameter.estimate);
+        let help = if parameter.estimate == 0.0 {
+            "the data show nothing of it: take it as known, leave it out, or look whether another error, such as a `std` \
+             that is too large, hides it"
+        } else {
+            "widen the bound; if it then runs off, the data give a limit only: take the value as known, or measure more"
+        };
+        Finding::warning("at-bound", place, message).with_names([&parameter.name]).with_help(help)
+    })
+}
+
+/// A warning where prediction errors of ensembles drove the size of a disturbance to zero.
+pub(super) fn vanished(names: &[&str]) -> Option<Finding> {
+    if names.is_empty() {
+        return None;
+    }
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let message = format!(
+        "{} went to zero, which does not mean that there is no disturbance: the mean of an ensemble hardly depends on \
+         how strong disturbances are, and the cost not at all on their sign",
+        quoted.join(", ")
+    );
+    Some(Finding::warning("noise-vanished", Span::NONE, message).with_names(names.iter().copied()).with_help(
+        "take `method = \"ml\"`, which looks at how far measurements stray from predictions, or give the size as known",
+    ))
+}
+
+/// A note for every interval that reaches over a bound: it comes from a curvature that does not know of it.
+pub(super) fn beyond_bounds(
+    parameters: &[ParameterEstimate],
+    places: impl Iterator<Item = Span>,
+    space: &SearchSpace,
+) -> impl Iterator<Item = Finding> {
+    let reaches_over = |at: usize, parameter: &ParameterEstimate| {
+        parameter.at_bound.is_none() && (parameter.ci95[0] < space.lower[at] || parameter.ci95[1] > space.upper[at])
+    };
+    parameters.iter().zip(places).enumerate().filter(move |(at, (parameter, _))| reaches_over(*at, parameter)).map(
+        |(_, (parameter, place))| {
+            let message = format!("the 95 % interval of `{}` reaches over its bounds", parameter.name);
+            Finding::note("interval-over-bound", place, message)
+                .with_names([&parameter.name])
+                .with_help("`--profile` finds an interval from the likelihood itself")
+        },
+    )
+}
+
+/// Notes on a profile: ends that are not where the likelihood has dropped, and gaps.
+pub(super) fn of_profile(name: &str, place: Span, profile: &ProfileInterval) -> impl Iterator<Item = Finding> {
+    let sides = ["lower", "upper"];
+    let mut notes = Vec::new();
+    for (side, kind) in sides.iter().zip(profile.kinds) {
+        let reason = match kind {
+            ProfileEnd::Crossing | ProfileEnd::Bound => continue,
+            ProfileEnd::Wall => "beyond it the model has no likelihood",
+            ProfileEnd::NotFound => "the likelihood does not drop enough as far as was looked",
+        };
+        let message = format!("the {side} end of the profile interval of `{name}` is not certain: {reason}");
+        notes.push(
+            Finding::note("profile-end", place, message)
+                .with_names([name])
+                .with_help("bound the unknown, or measure more"),
+        );
+    }
+    if profile.has_gap {
+        let message = format!("the profile interval of `{name}` joins separate ranges that fit the data equally well");
+        notes.push(
+            Finding::note("profile-gap", place, message).with_names([name]).with_help(
+                "bound the unknowns so that one of the ranges is left, as where two of them may be exchanged",
+            ),
+        );
+    }
+    notes.into_iter()
+}
+
+/// Directions of the parameters that the data do not determine, by name.
+pub(super) fn named_directions(parameters: &[ParameterEstimate], directions: &[Vec<f64>]) -> Vec<Vec<(String, f64)>> {
+    directions
+        .iter()
+        .map(|direction| {
+            let entries = parameters.iter().zip(direction).filter(|(_, weight)| **weight != 0.0);
+            entries.map(|(parameter, weight)| (parameter.name.clone(), *weight)).collect()
+        })
+        .collect()
+}
+
+/// How much of the variance of a normal prior the data took away.
+pub(super) fn shrinkage(prior: Option<Prior>, std: f64) -> Option<f64> {
+    match prior {
+        Some(Prior::Normal { std: before, .. }) if std.is_finite() => Some(1.0 - (std / before).powi(2)),
+        _ => None,
+    }
+}
+
+/// The logarithm of all priors, if there are some.
+pub(super) fn log_prior(priors: &[Option<Prior>], theta: &[f64]) -> Option<f64> {
+    priors.iter().any(Option::is_some).then(|| daesy_estimate::prior::log_prior(priors, theta))
+}
+
+/// A warning for every direction that the data do not determine, and a note where a prior does.
+pub(super) fn flat<'a>(
+    directions: &'a [Vec<(String, f64)>],
+    parameters: &'a [ParameterEstimate],
+) -> impl Iterator<Item = Finding> + 'a {
+    directions.iter().map(|direction| {
+        let names: Vec<&str> = direction.iter().map(|(name, _)| name.as_str()).collect();
+        let is_known = |name: &&str| {
+            parameters.iter().any(|parameter| parameter.name == **name && parameter.std_error.is_finite())
+        };
+        if names.iter().all(is_known) {
+            let message = format!("only the prior determines {}: the data do not", words(&names));
+            return Finding::note("prior-only", Span::NONE, message).with_names(names);
+        }
+        let message = format!("the data do not determine {}", words(&names));
+        Finding::warning("flat-direction", Span::NONE, message)
+            .with_names(names)
+            .with_help("fix one of them, or measure more")
+    })
+}
+
+fn words(names: &[&str]) -> String {
+    match names {
+        [one] => format!("`{one}`"),
+        _ => {
+            let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            format!("{} separately", quoted.join(", "))
+        }
+    }
+}
+
+/// Warnings where residuals are larger or smaller than the predicted standard deviations allow.
+pub(super) fn noise_size<'a>(
+    residuals: &'a [ResidualSummary],
+    study: &'a Study,
+    method: Method,
+) -> impl Iterator<Item = Finding> + 'a {
+    residuals.iter().filter(|residual| residual.size.is_doubtful()).map(move |residual| {
+        let name = &residual.name;
+        let size = residual.size;
+        let factor = size.normalized_variance.sqrt();
+        let [least, most] = size.band();
+        let message = format!(
+            "the prediction errors of `{name}` are {} the model says: their normalized variance is {}, and {} to {} \
+             would be believable",
+            factor_words(factor),
+            short(size.normalized_variance, 3),
+            short(least, 3),
+            short(most, 3)
+        );
+        let measurement = study.measurements.iter().find(|measurement| measurement.name == *name);
+        let place = measurement.map_or(Span::NONE, |measurement| measurement.span);
+        let help = size_remedy(name, measurement.map(|measurement| &measurement.item), factor, method, study);
+        Finding::warning("noise-size", place, message).with_names([name]).with_help(help)
+    })
+}
+
+/// What to write instead of an accuracy that the data do not bear out.
+fn size_remedy(name: &str, measurement: Option<&Measurement>, factor: f64, method: Method, study: &Study) -> String {
+    let number = |quantity: &Option<Quantity>| match quantity {
+        Some(Quantity { value: QuantityValue::Number(number), .. }) => Some(*number),
+        _ => None,
+    };
+    let given = measurement.and_then(|item| number(&item.std).or_else(|| number(&item.variance).map(f64::sqrt)));
+    let is_disturbed = !study.disturbances.is_empty();
+    if is_disturbed && method == Method::OutputError && factor > 1.0 {
+        return "an output-error fit leaves out the disturbances: `method = \"ml\"` takes them into account".to_owned();
+    }
+    let others =
+        if is_disturbed { "; or the size of a disturbance is off, which can be unknown in the same way" } else { "" };
+    let Some(given) = given.filter(|given| *given > 0.0) else {
+        return format!("correct the sizes of measurement errors and disturbances, or make them unknown{others}");
+    };
+    let better = short(given * factor, 3);
+    if method != Method::MaximumLikelihood {
+        return format!("write `std = {better}` instead of {given} in the measurement `{name}`{others}");
+    }
+    let symbol: String =
+        format!("std_{name}").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    format!(
+        "let the data tell: write `std = \"{symbol}\"` instead of {given} in the measurement `{name}`, and below \
+         `[unknown]` the line `{symbol} = {{ start = {better}, min = 0.0 }}`{others}"
+    )
+}

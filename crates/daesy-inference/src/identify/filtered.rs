@@ -1,0 +1,360 @@
+//! Maximum likelihood for nonlinear models, under the approximation of a filter that keeps means and covariances.
+
+use std::time::Instant;
+
+use daesy_estimate::nonlinear::StateEstimates;
+use daesy_estimate::pem::{
+    FilterKind, FilterLikelihood, FilterRequest, Parameterization, PointRefusal, PredictionProblem,
+};
+use daesy_estimate::prior::{Prior, WithPriors, precisions};
+use daesy_estimate::residual::{PredictedSize, residual_tests};
+use daesy_estimate::search::{SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize};
+use daesy_estimate::uncertainty::{Certainty, Uncertainty, normal_interval};
+use daesy_graph::Span;
+use daesy_graph::finding::Finding;
+
+use super::certainty::Choice;
+use super::pem::{Kept, fit_percent, grown_start, refused, residuals, resolve, rewritten, stopped};
+use super::{
+    Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, StartOutcome,
+};
+use super::{caveats, far};
+use crate::estimate::filter_kind;
+use daesy_report::checkpoint::Checkpoint;
+use daesy_study::diagnostic::Diagnostic;
+use daesy_study::failure::Failure;
+use daesy_study::load::Loaded;
+use daesy_study::prediction_study::PredictionStudy;
+use daesy_study::problem::Problem;
+
+/// The search ends when less than this is left to gain of the log-likelihood.
+const ENOUGH: f64 = 1e-6;
+
+/// Steps of a search at most.
+const MAX_STEPS: usize = 60;
+
+fn search_options() -> SearchOptions {
+    SearchOptions { absolute: ENOUGH, relative: 0.0, max_iterations: MAX_STEPS, ..Default::default() }
+}
+
+/// Searches that an executor asks for, as numbers.
+///
+/// # Errors
+/// As [`identify`].
+pub fn evaluate_at(
+    loaded: &Loaded,
+    asked: &Problem,
+    options: &IdentifyOptions,
+    points: &[Vec<f64>],
+) -> Result<Vec<Vec<f64>>, Failure> {
+    let kind = filter_kind(loaded.study.as_ref());
+    let study = PredictionStudy::new(loaded, asked, options.seed)?;
+    let start = study.start();
+    let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
+    let priors: Vec<Option<Prior>> = study.unknowns.iter().map(|unknown| unknown.prior).collect();
+    let found = points.iter().map(|point| {
+        let from = point.get(1..).unwrap_or_default();
+        let inner = FilterLikelihood { problem: &problem, kind, space: &study.space, watch: loaded.watch.clone() };
+        let mut likelihood = WithPriors { inner, priors: &priors, factor: 1.0 };
+        let found = minimize(&mut likelihood, from, &study.space, &search_options(), &mut |_| {});
+        found.map_or_else(|_| Vec::new(), |result| far::to_numbers(&result))
+    });
+    Ok(found.collect())
+}
+
+/// Identifies a nonlinear model by maximum likelihood.
+///
+/// # Errors
+/// Diagnostics, when the study is at fault or the search gives up.
+pub fn identify(
+    loaded: &Loaded,
+    asked: &Problem,
+    options: &IdentifyOptions,
+    mut checkpoint: Option<&mut Checkpoint>,
+    progress: &mut ProgressLine<'_>,
+) -> Result<Identification, Failure> {
+    let kind = filter_kind(loaded.study.as_ref());
+    if matches!(kind, FilterKind::Particles { .. }) {
+        let finding = Finding::error(
+            "method",
+            Span::NONE,
+            "the likelihood of a particle filter is too rough for a search by derivatives",
+        )
+        .with_help("take `filter = \"unscented\"` or `\"extended\"` in `[estimate]`, or `method = \"pem\"`");
+        return Err(Failure::Input(vec![resolve(loaded, &finding)]));
+    }
+    let study = PredictionStudy::new(loaded, asked, options.seed)?;
+    let start = study.start();
+    let fail = |refusal: &PointRefusal| refused(loaded, &study, refusal);
+    let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| fail(&refusal))?;
+    let likelihood = || FilterLikelihood { problem: &problem, kind, space: &study.space, watch: loaded.watch.clone() };
+    let priors: Vec<Option<Prior>> = study.unknowns.iter().map(|unknown| unknown.prior).collect();
+    let search = search_options();
+    let begun = Instant::now();
+    let mut outcomes = Vec::new();
+    let mut best: Option<SearchResult<PointRefusal>> = None;
+    let mut first_refusal = None;
+    let mut iterations = 0;
+    let mut starts = study.space.starts(&start, options.n_starts.max(1), options.seed);
+    for start in &mut starts {
+        *start = grown_start(&study, start, loaded).unwrap_or_else(|| start.clone());
+    }
+    let mut far: Vec<Vec<f64>> = Vec::new();
+    if let Some(elsewhere) = loaded.elsewhere.as_ref().filter(|_| starts.len() > 1) {
+        let found = elsewhere.evaluate(&far::search_points(&starts));
+        far = found.ok_or_else(|| fail(&stopped()))?;
+    }
+    for (at, from) in starts.iter().enumerate() {
+        let mut objective = Kept {
+            inner: likelihood(),
+            label: "filter".to_owned(),
+            checkpoint: checkpoint.as_deref_mut(),
+            trouble: None,
+        };
+        let known = far.get(at).and_then(|numbers| far::from_numbers(numbers, &study.space, |_| None));
+        let mut observe = |state: &SearchProgress<'_>| {
+            progress(&format!(
+                "start {}, step {}: log-likelihood {:.6}, last step {:.2e}, {:.0} s",
+                at + 1,
+                state.iteration,
+                -state.value,
+                state.step,
+                begun.elapsed().as_secs_f64()
+            ));
+        };
+        // A search whose start was refused elsewhere ends here at once, with the reason.
+        let found = match known {
+            Some(result) => Ok(result),
+            None => {
+                let mut posterior = WithPriors { inner: &mut objective, priors: &priors, factor: 1.0 };
+                minimize(&mut posterior, from, &study.space, &search, &mut observe)
+            }
+        };
+        if let Some(trouble) = objective.trouble {
+            return Err(Failure::Input(vec![trouble]));
+        }
+        if loaded.watch.is_stopped() {
+            let finding = Finding::error("stopped", Span::NONE, "stopped before the end");
+            return Err(Failure::Method(vec![resolve(loaded, &finding)]));
+        }
+        match found {
+            Ok(found) => {
+                iterations += found.iterations;
+                outcomes.push(StartOutcome {
+                    start: from.clone(),
+                    end: found.theta.clone(),
+                    cost: found.expansion.value,
+                });
+                if best.as_ref().is_none_or(|best| found.expansion.value < best.expansion.value) {
+                    best = Some(found);
+                }
+            }
+            Err(refusal) => {
+                outcomes.push(StartOutcome { start: from.clone(), end: Vec::new(), cost: f64::NAN });
+                first_refusal.get_or_insert(refusal);
+            }
+        }
+    }
+    let Some(best) = best else {
+        let refusal = first_refusal.unwrap_or(PointRefusal::NotFinite { what: "the start".to_owned() });
+        return Err(fail(&refusal));
+    };
+    if !best.expansion.value.is_finite() {
+        let finding = Finding::error("no-likelihood", Span::NONE, "the likelihood has no finite value at the start")
+            .with_help("measurements need a `std` or `variance`; start closer to what the data say");
+        return Err(Failure::Input(vec![resolve(loaded, &finding)]));
+    }
+    progress("standard errors");
+    let filter = likelihood();
+    let expansion = filter.expansion(&best.theta).map_err(|refusal| fail(&refusal))?;
+    let runs = filter.run(&best.theta).map_err(|refusal| fail(&refusal))?;
+    let approximation = runs.first().map_or("", |run| run.approximation.words());
+    let mut diagnostics = rewritten(loaded, &study);
+    diagnostics.extend(search_diagnostics(loaded, &best));
+    refuse_idle(loaded, &study, &expansion.information)?;
+    let sizes: Vec<f64> =
+        best.theta.iter().zip(&study.space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
+    let uncertainty = Uncertainty::new(&Certainty {
+        information: &expansion.information,
+        scores: &expansion.scores,
+        prior_precision: &precisions(&priors, &best.theta),
+        sizes: &sizes,
+        at_bound: &best.at_bound,
+    });
+    let by_data = Uncertainty::new(&Certainty {
+        information: &expansion.information,
+        scores: &expansion.scores,
+        prior_precision: &[],
+        sizes: &sizes,
+        at_bound: &best.at_bound,
+    });
+    let fits = fits(&study, &problem, &runs);
+    let residuals = residuals(&study, &fits, PredictedSize::OfIndependent);
+    let errors = Choice::of(&uncertainty).errors(&residuals);
+    diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
+    let parameters: Vec<ParameterEstimate> = study
+        .unknowns
+        .iter()
+        .enumerate()
+        .map(|(at, unknown)| {
+            let is_scale = study.space.lower[at] >= 0.0 && study.is_noise_scale(at);
+            ParameterEstimate {
+                name: unknown.name.clone(),
+                estimate: best.theta[at],
+                std_error: errors.std[at],
+                robust_std_error: uncertainty.robust_std[at],
+                ci95: normal_interval(best.theta[at], errors.std[at], is_scale),
+                profile95: None,
+                start: unknown.start,
+                at_bound: best.at_bound[at],
+                moves_model: true,
+                prior_shrinkage: caveats::shrinkage(unknown.prior, errors.std[at]),
+            }
+        })
+        .collect();
+    let places = || study.unknowns.iter().map(|unknown| unknown.span);
+    diagnostics.extend(caveats::at_bounds(&parameters, places()).map(|warning| resolve(loaded, &warning)));
+    let flat_directions = caveats::named_directions(&parameters, &by_data.flat_directions);
+    let warnings = caveats::flat(&flat_directions, &parameters);
+    diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
+    let message = format!("the model is not linear; the likelihood rests on an approximation ({approximation})");
+    diagnostics.push(resolve(loaded, &Finding::note("approximation", Span::NONE, message)));
+    let method = Method::MaximumLikelihood;
+    let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
+    diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
+    let filter_failure = own_check(&study, &problem, kind, &best.theta, loaded).map_err(|refusal| fail(&refusal))?;
+    if let Some(failure) = &filter_failure {
+        let message = format!("the filter fails its own check: {failure}");
+        let warning = Finding::warning("filter-check", Span::NONE, message)
+            .with_help("take `method = \"pem\"`, sample more often, or a `filter` that suits the model better");
+        diagnostics.push(resolve(loaded, &warning));
+    }
+    let (n, n_unknown) = (expansion.n_counted, study.unknowns.len());
+    let log_likelihood = -expansion.value;
+    Ok(Identification {
+        model: loaded.flat.model.clone(),
+        method: Method::MaximumLikelihood,
+        method_reason: String::new(),
+        converged: best.end == SearchEnd::Converged,
+        iterations,
+        parameters,
+        covariance: errors.rows(),
+        robust_reason: errors.reason.map(str::to_owned),
+        cost: expansion.value,
+        log_prior: caveats::log_prior(&priors, &best.theta),
+        log_likelihood: Some(log_likelihood),
+        aic: Some(2.0 * n_unknown as f64 - 2.0 * log_likelihood),
+        bic: Some(n_unknown as f64 * (n as f64).ln() - 2.0 * log_likelihood),
+        n_samples: n,
+        fit_percent: fit_percent(&study, &fits),
+        identifiability: Identifiability { rank: by_data.rank, n_unknown, flat_directions },
+        residuals,
+        errors_are_independent: true,
+        fits,
+        starts: if outcomes.len() > 1 { outcomes } else { Vec::new() },
+        initial: Vec::new(),
+        filter_failure,
+        approximation: Some(approximation.to_owned()),
+        validation: Vec::new(),
+        predictions: Vec::new(),
+        diagnostics,
+    })
+}
+
+fn search_diagnostics(loaded: &Loaded, best: &SearchResult<PointRefusal>) -> Vec<Diagnostic> {
+    if best.end != SearchEnd::TooManyIterations {
+        return Vec::new();
+    }
+    let message = format!("the search did not converge within {} steps", best.iterations);
+    let warning = Finding::warning("not-converged", Span::NONE, message)
+        .with_help("start closer, or leave out unknowns that the data do not determine");
+    vec![resolve(loaded, &warning)]
+}
+
+/// An unknown without information cannot be found.
+fn refuse_idle(loaded: &Loaded, study: &PredictionStudy, information: &daesy_pencil::Mat<f64>) -> Result<(), Failure> {
+    let wrong: Vec<Diagnostic> = study
+        .unknowns
+        .iter()
+        .enumerate()
+        .filter(|(at, unknown)| information[(*at, *at)] == 0.0 && unknown.prior.is_none())
+        .map(|(_, unknown)| {
+            let message = format!("`{}` has no influence on the measurements", unknown.name);
+            let finding = Finding::error("idle-unknown", unknown.span, message)
+                .with_names([&unknown.name])
+                .with_help("take it out of `[unknown]`, or measure a signal that depends on it");
+            resolve(loaded, &finding)
+        })
+        .collect();
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::Input(wrong)) }
+}
+
+/// Artificial data sets on which a filter is checked.
+const CHECKED_SETS: usize = 6;
+
+/// Seed of these data, beside that of everything else.
+const CHECK_SEED: u64 = 0x2545_f491_4f6c_dd1d;
+
+/// Sizes within this factor of each other do no harm to estimates.
+const GOOD_ENOUGH: f64 = 1.5;
+
+/// Compares the distribution that a filter predicts with that of the model: on data that the model makes at the
+/// estimate, the mean square of the innovations over their predicted standard deviations must be 1. Says what is wrong
+/// if it lies outside of its 99.9 % band and is off by more than a factor of 1.5.
+fn own_check(
+    study: &PredictionStudy,
+    problem: &PredictionProblem<'_>,
+    kind: FilterKind,
+    theta: &[f64],
+    loaded: &Loaded,
+) -> Result<Option<String>, PointRefusal> {
+    let sets = study.artificial_data(theta, CHECKED_SETS, study.settings.seed ^ CHECK_SEED, &loaded.watch)?;
+    let variances = Parameterization::variances(study, theta)?;
+    let mut standardized = Vec::new();
+    for set in &sets {
+        for (experiment, values) in set.iter().enumerate() {
+            let own = &problem.experiments()[experiment];
+            let gaps = values.iter().zip(&own.measured);
+            let measured: Vec<f64> = gaps.map(|(value, own)| if own.is_nan() { f64::NAN } else { *value }).collect();
+            let request = FilterRequest { experiment, measured: &measured, variances: &variances, smooths: false };
+            let run = problem.filter(theta, &request, &kind, &loaded.watch)?;
+            standardized.extend(run.innovations.iter().zip(&run.innovation_std).map(|(e, s)| e / s));
+        }
+    }
+    let size = residual_tests(&standardized, &standardized, PredictedSize::OfIndependent).size;
+    let off = size.normalized_variance.max(1.0 / size.normalized_variance);
+    let fails = size.is_doubtful() && off > GOOD_ENOUGH;
+    Ok(fails.then(|| {
+        format!(
+            "on data that the model makes, its prediction errors have a normalized variance of {:.3}",
+            size.normalized_variance
+        )
+    }))
+}
+
+/// Predictions one sample ahead.
+fn fits(study: &PredictionStudy, problem: &PredictionProblem<'_>, runs: &[StateEstimates]) -> Vec<Fit> {
+    let m = study.measured.len();
+    let mut fits = Vec::new();
+    for (at, (experiment, run)) in problem.experiments().iter().zip(runs).enumerate() {
+        for (output, measured) in study.measured.iter().enumerate() {
+            let column = |values: &[f64]| values.iter().skip(output).step_by(m).copied().collect::<Vec<f64>>();
+            let mut values = column(&experiment.measured);
+            let predicted = values.iter().zip(column(&run.innovations)).map(|(value, error)| value - error).collect();
+            for (value, is_used) in values.iter_mut().zip(&experiment.is_used) {
+                if !is_used {
+                    *value = f64::NAN;
+                }
+            }
+            fits.push(Fit {
+                name: measured.name.clone(),
+                experiment: at,
+                times: experiment.grid.samples.clone(),
+                measured: values,
+                predicted,
+                std: column(&run.innovation_std),
+            });
+        }
+    }
+    fits
+}

@@ -1,0 +1,576 @@
+//! Maximum likelihood for models that are linear in their variables, and output-error fits of the same.
+
+use std::time::Instant;
+
+use daesy_estimate::descriptor::{ParametricModel, StartMode};
+use daesy_estimate::error::EstimateError;
+use daesy_estimate::filter::{FilterOptions, Innovations};
+use daesy_estimate::likelihood::Likelihood;
+use daesy_estimate::prior::{Prior, WithPriors, precisions};
+use daesy_estimate::profile::{ProfileQuestion, profile_interval};
+use daesy_estimate::residual::{PredictedSize, input_correlation, residual_tests};
+use daesy_estimate::search::{Expansion, Objective, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize};
+use daesy_estimate::state_space::state_space;
+use daesy_estimate::uncertainty::{Certainty, Uncertainty, normal_interval};
+use daesy_graph::Span;
+use daesy_graph::finding::{Finding, Level};
+use daesy_system::Watch;
+
+use super::certainty::Choice;
+use super::refusal::{failure, finding, point};
+use super::{
+    Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, ResidualSummary,
+    StartOutcome,
+};
+use super::{caveats, far};
+use daesy_structure::linearize::LinearModel;
+use daesy_study::diagnostic::Diagnostic;
+use daesy_study::failure::Failure;
+use daesy_study::linear_study::{LinearStudy, SignalsWanted, build_linear_study};
+use daesy_study::load::Loaded;
+use daesy_study::problem::{Problem, says_accuracy};
+use daesy_study::stochastic;
+
+/// A likelihood that stops when its watch says so.
+struct Watched<'m> {
+    likelihood: Likelihood<'m, LinearStudy>,
+    watch: Watch,
+}
+
+impl Objective for Watched<'_> {
+    type Refusal = EstimateError;
+
+    fn value(&mut self, theta: &[f64]) -> Result<f64, EstimateError> {
+        if self.watch.is_stopped() {
+            return Err(EstimateError::Stopped);
+        }
+        self.likelihood.value(theta)
+    }
+
+    fn expand(&mut self, theta: &[f64]) -> Result<Expansion, EstimateError> {
+        if self.watch.is_stopped() {
+            return Err(EstimateError::Stopped);
+        }
+        Objective::expand(&mut self.likelihood, theta)
+    }
+}
+
+/// Builds a linear study and makes sure that its question has an answer: finite variances, inputs that are smooth
+/// enough.
+///
+/// # Errors
+/// Diagnostics with places in study, model or data.
+pub fn prepare(
+    loaded: &Loaded,
+    problem: &Problem,
+    model: &LinearModel,
+    wanted: SignalsWanted,
+) -> Result<LinearStudy, Failure> {
+    let mut asked = loaded.clone();
+    if wanted == SignalsWanted::No
+        && let Some(study) = &mut asked.study
+    {
+        study.signals.clear();
+    }
+    let judged = stochastic::judge(&asked);
+    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+    let wrong: Vec<Diagnostic> = judged
+        .findings
+        .iter()
+        .filter(|finding| finding.level == Level::Error)
+        .map(|finding| Diagnostic::resolve(finding, &sources))
+        .collect();
+    if !wrong.is_empty() {
+        return Err(Failure::Input(wrong));
+    }
+    let study = build_linear_study(loaded, problem, model, wanted)?;
+    let theta = study.start();
+    let coefficients = study.coefficients(&theta).map_err(|error| failure(loaded, &study, &theta, &error))?;
+    let jet = state_space(&coefficients, &[]).map_err(|error| failure(loaded, &study, &theta, &error))?;
+    let mut findings = Vec::new();
+    let maps = [(&jet.value.measured, "measured"), (&jet.value.estimated, "estimated")];
+    for (map, role) in maps {
+        for (order, term) in map.inputs.iter().enumerate().skip(1) {
+            for (column, input) in study.inputs.iter().enumerate() {
+                let Some(available) = input.derivatives_available.filter(|&available| order > usize::from(available))
+                else {
+                    continue;
+                };
+                if let Some(row) = (0..term.nrows()).find(|&row| term[(row, column)] != 0.0) {
+                    let signal = if role == "measured" { &study.measured[row].name } else { &study.estimated[row] };
+                    let message = format!(
+                        "the {role} `{signal}` holds derivative {order} of the input `{}`, which has {available} as declared",
+                        input.name
+                    );
+                    findings.push(
+                        Finding::error("input-not-smooth", input.span, message)
+                            .with_names([signal, &input.name])
+                            .with_help("declare how it runs between samples: `hold = \"foh\"` has one derivative, `\"cubic\"` three"),
+                    );
+                }
+            }
+        }
+    }
+    if findings.is_empty() {
+        Ok(study)
+    } else {
+        Err(Failure::Input(findings.iter().map(|finding| Diagnostic::resolve(finding, &sources)).collect()))
+    }
+}
+
+fn priors(study: &LinearStudy) -> Vec<Option<Prior>> {
+    study.unknowns.iter().map(|unknown| unknown.prior).collect()
+}
+
+/// What a log-likelihood is multiplied by in the objective: one, or for output errors, whose size is what it turns out
+/// to be, the mean of their squares at the best fit without priors, in units of the given variances.
+fn prior_factor(study: &LinearStudy, watched: &Watched<'_>, priors: &[Option<Prior>]) -> Result<f64, EstimateError> {
+    if !study.is_noise_free() || priors.iter().all(Option::is_none) {
+        return Ok(1.0);
+    }
+    let start = study.start();
+    let likelihood = Likelihood::new(study, &start, FilterOptions::default())?;
+    let mut plain = Watched { likelihood, watch: watched.watch.clone() };
+    let found = minimize(&mut plain, &start, &study.space, &search_options(), &mut |_| {})?;
+    let innovations = plain.likelihood.innovations(&found.theta)?;
+    let n = plain.likelihood.evaluate(&found.theta)?.n_counted;
+    let (squares, _) = weighted_squares(study, &innovations);
+    Ok((squares / n as f64).max(f64::MIN_POSITIVE))
+}
+
+/// When a search ends.
+fn search_options() -> SearchOptions {
+    SearchOptions { absolute: 1e-12, relative: 1e-15, ..SearchOptions::default() }
+}
+
+/// Searches that an executor asks for, as numbers.
+///
+/// # Errors
+/// As [`identify`].
+pub fn evaluate_at(loaded: &Loaded, study: &LinearStudy, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Failure> {
+    let start = study.start();
+    let likelihood = Likelihood::new(study, &start, FilterOptions::default())
+        .map_err(|error| failure(loaded, study, &start, &error))?;
+    let priors = priors(study);
+    let watched = Watched { likelihood, watch: loaded.watch.clone() };
+    let factor = prior_factor(study, &watched, &priors).map_err(|error| failure(loaded, study, &start, &error))?;
+    let mut objective = WithPriors { inner: watched, priors: &priors, factor };
+    let found = points.iter().map(|point| {
+        let from = point.get(1..).unwrap_or_default();
+        let found = minimize(&mut objective, from, &study.space, &search_options(), &mut |_| {});
+        found.map_or_else(|_| Vec::new(), |result| far::to_numbers(&result))
+    });
+    Ok(found.collect())
+}
+
+/// Identifies by maximum likelihood, or by least squares of the output error.
+///
+/// # Errors
+/// Diagnostics, when the study is at fault or the search gives up.
+pub fn identify(
+    loaded: &Loaded,
+    study: LinearStudy,
+    method: Method,
+    options: &IdentifyOptions,
+    progress: &mut ProgressLine<'_>,
+) -> Result<Identification, Failure> {
+    let mut diagnostics = Vec::new();
+    let start = study.start();
+    if method == Method::OutputError {
+        for at in (0..study.unknowns.len()).filter(|&at| !study.depends_on(at)) {
+            let unknown = &study.unknowns[at];
+            let message = format!("an output-error fit has no use for `{}`: it stays at its start", unknown.name);
+            let note = Finding::note("idle-unknown", unknown.span, message).with_names([&unknown.name]);
+            diagnostics.push(resolve(loaded, &note));
+        }
+    }
+    let likelihood = Likelihood::new(&study, &start, FilterOptions::default())
+        .map_err(|error| failure(loaded, &study, &start, &error))?;
+    let priors = priors(&study);
+    let watched = Watched { likelihood, watch: loaded.watch.clone() };
+    let factor = prior_factor(&study, &watched, &priors).map_err(|error| failure(loaded, &study, &start, &error))?;
+    let mut objective = WithPriors { inner: watched, priors: &priors, factor };
+    let search = search_options();
+    let space = study.space.clone();
+    let mut outcomes = Vec::new();
+    let mut best: Option<SearchResult<EstimateError>> = None;
+    let mut first_error = None;
+    let mut iterations = 0;
+    let starts = space.starts(&start, options.n_starts.max(1), options.seed);
+    let mut far: Vec<Vec<f64>> = Vec::new();
+    if let Some(elsewhere) = loaded.elsewhere.as_ref().filter(|_| starts.len() > 1) {
+        let found = elsewhere.evaluate(&far::search_points(&starts));
+        far = found.ok_or_else(|| failure(loaded, &study, &[], &EstimateError::Stopped))?;
+    }
+    for (at, from) in starts.iter().enumerate() {
+        let begun = Instant::now();
+        let mut first_promise = f64::NAN;
+        let mut observe = |state: &SearchProgress<'_>| {
+            if state.iteration <= 1 {
+                first_promise = state.promised;
+            }
+            let label =
+                if starts.len() > 1 { format!("start {} of {}, ", at + 1, starts.len()) } else { String::new() };
+            progress(&format!("{label}{}", progress_words(state, first_promise, search.absolute, begun)));
+        };
+        let known = far.get(at).and_then(|numbers| {
+            far::from_numbers(numbers, &space, |theta| {
+                objective.value(theta).err().or_else(|| Objective::expand(&mut objective, theta).err())
+            })
+        });
+        // A search whose start was refused elsewhere ends here at once, with the reason.
+        let found = match known {
+            Some(result) => Ok(result),
+            None => minimize(&mut objective, from, &space, &search, &mut observe),
+        };
+        match found {
+            Ok(result) => {
+                iterations += result.iterations;
+                outcomes.push(StartOutcome {
+                    start: from.clone(),
+                    end: result.theta.clone(),
+                    cost: result.expansion.value,
+                });
+                if best.as_ref().is_none_or(|best| result.expansion.value < best.expansion.value) {
+                    best = Some(result);
+                }
+            }
+            Err(error) => {
+                outcomes.push(StartOutcome { start: from.clone(), end: Vec::new(), cost: f64::NAN });
+                first_error.get_or_insert((from.clone(), error));
+            }
+        }
+        if loaded.watch.is_stopped() {
+            return Err(failure(loaded, &study, &[], &EstimateError::Stopped));
+        }
+    }
+    let Some(best) = best else {
+        let (theta, error) = first_error.unwrap_or((start, EstimateError::NoSamples));
+        return Err(failure(loaded, &study, &theta, &error));
+    };
+    if best.end != SearchEnd::Converged && !best.refused.is_empty() {
+        let refused = &best.refused[best.refused.len() - 1];
+        let cause = finding(&study, &refused.theta, &refused.refusal);
+        let message = format!("the search was stopped by values it must not enter: {}", cause.message);
+        diagnostics.push(resolve(loaded, &Finding::warning("refused", Span::NONE, message)));
+    } else if best.end == SearchEnd::TooManyIterations {
+        let message = format!("the search did not converge within {} steps", best.iterations);
+        let warning = Finding::warning("not-converged", Span::NONE, message)
+            .with_help("start closer, or leave out unknowns that the data do not determine");
+        diagnostics.push(resolve(loaded, &warning));
+    }
+    finish(loaded, &study, objective, best, method, options, iterations, outcomes, diagnostics, &search, progress)
+}
+
+fn resolve(loaded: &Loaded, finding: &Finding) -> Diagnostic {
+    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+    Diagnostic::resolve(finding, &sources)
+}
+
+/// Cost, step and what may be left, in a line.
+fn progress_words(state: &SearchProgress<'_>, first_promise: f64, enough: f64, begun: Instant) -> String {
+    let spent = begun.elapsed().as_secs_f64();
+    let left = if state.iteration >= 2 && state.promised < first_promise && state.promised > enough {
+        // Geometric decrease of what is left to gain.
+        let rate = (first_promise / state.promised).ln() / (state.iteration - 1) as f64;
+        let steps = (state.promised / enough).ln() / rate;
+        format!(", about {:.0} s left", spent / state.iteration as f64 * steps)
+    } else {
+        String::new()
+    };
+    format!("step {}: cost {:.6}, last step {:.2e}{left}", state.iteration, state.value, state.step)
+}
+
+#[allow(clippy::too_many_arguments)]
+fn finish(
+    loaded: &Loaded,
+    study: &LinearStudy,
+    mut objective: WithPriors<'_, Watched<'_>>,
+    best: SearchResult<EstimateError>,
+    method: Method,
+    options: &IdentifyOptions,
+    iterations: usize,
+    outcomes: Vec<StartOutcome>,
+    mut diagnostics: Vec<Diagnostic>,
+    search: &SearchOptions,
+    progress: &mut ProgressLine<'_>,
+) -> Result<Identification, Failure> {
+    let refused = |error: EstimateError| failure(loaded, study, &best.theta, &error);
+    let theta = &best.theta;
+    let expansion = objective.inner.likelihood.expand(theta).map_err(refused)?;
+    let innovations = objective.inner.likelihood.innovations(theta).map_err(refused)?;
+    let n = expansion.value.n_counted;
+    let n_free_start: usize = expansion.value.start.iter().map(Vec::len).sum();
+    let n_estimated = if study.layout().start == StartMode::Estimated { n_free_start } else { 0 };
+    let sizes: Vec<f64> =
+        theta.iter().zip(&study.space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
+    let mut information = expansion.information.clone();
+    let fits = fits(study, &innovations);
+    let mut cost = -expansion.value.log_likelihood;
+    let mut log_likelihood = expansion.value.log_likelihood;
+    let mut n_parameters = study.unknowns.len() + n_estimated;
+    if method == Method::OutputError {
+        // Errors are as large as they turn out to be: one factor for all of them, estimated beside.
+        let (squares, logs) = weighted_squares(study, &innovations);
+        let factor = squares / n as f64;
+        let degrees = (n as f64 - study.unknowns.len() as f64 - n_estimated as f64).max(1.0);
+        let scale = degrees / squares;
+        information = &information * faer::Scale(scale);
+        log_likelihood = -0.5 * (n as f64 * ((2.0 * std::f64::consts::PI * factor).ln() + 1.0) + logs);
+        n_parameters += 1;
+        cost = mean_squares(&fits);
+    }
+    let mut scores = expansion.scores.clone();
+    if method == Method::OutputError {
+        let (squares, _) = weighted_squares(study, &innovations);
+        scores = scores.scaled(n as f64 / squares);
+    }
+    let uncertainty = Uncertainty::new(&Certainty {
+        information: &information,
+        scores: &scores,
+        prior_precision: &precisions(objective.priors, theta),
+        sizes: &sizes,
+        at_bound: &best.at_bound,
+    });
+    let by_data = Uncertainty::new(&Certainty {
+        information: &information,
+        scores: &scores,
+        prior_precision: &[],
+        sizes: &sizes,
+        at_bound: &best.at_bound,
+    });
+    let residuals = residual_summaries(loaded, study, &innovations);
+    // An output-error fit takes the size of the errors from the errors themselves.
+    let sized = if method == Method::OutputError { &[] } else { &residuals[..] };
+    let errors = Choice::of(&uncertainty).errors(sized);
+    diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
+    let are_noise_scales = study.noise_scales();
+    let mut parameters: Vec<ParameterEstimate> = study
+        .unknowns
+        .iter()
+        .enumerate()
+        .map(|(at, unknown)| ParameterEstimate {
+            name: unknown.name.clone(),
+            estimate: theta[at],
+            std_error: errors.std[at],
+            robust_std_error: uncertainty.robust_std[at],
+            ci95: normal_interval(theta[at], errors.std[at], are_noise_scales[at]),
+            profile95: None,
+            start: unknown.start,
+            at_bound: best.at_bound[at],
+            moves_model: true,
+            prior_shrinkage: caveats::shrinkage(unknown.prior, errors.std[at]),
+        })
+        .collect();
+    if options.with_profiles && method == Method::MaximumLikelihood {
+        for (at, parameter) in parameters.iter_mut().enumerate() {
+            progress(&format!("profile of {}", parameter.name));
+            let minimum = best.expansion.value;
+            let std = uncertainty.std[at];
+            let question = ProfileQuestion { estimate: theta, minimum, at, std, space: &study.space, options: search };
+            let interval = profile_interval(&mut objective, &question);
+            parameter.profile95 = Some(interval.ends);
+            let notes = caveats::of_profile(&parameter.name, study.unknowns[at].span, &interval);
+            diagnostics.extend(notes.map(|note| resolve(loaded, &note)));
+            if loaded.watch.is_stopped() {
+                return Err(failure(loaded, study, &[], &EstimateError::Stopped));
+            }
+        }
+    }
+    let places = || study.unknowns.iter().map(|unknown| unknown.span);
+    diagnostics.extend(caveats::at_bounds(&parameters, places()).map(|warning| resolve(loaded, &warning)));
+    if !options.with_profiles {
+        let notes = caveats::beyond_bounds(&parameters, places(), &study.space);
+        diagnostics.extend(notes.map(|note| resolve(loaded, &note)));
+    }
+    let flat_directions = caveats::named_directions(&parameters, &by_data.flat_directions);
+    let warnings = caveats::flat(&flat_directions, &parameters);
+    diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
+    if expansion.value.n_redundant > 0 {
+        let message = format!(
+            "{} values were known exactly before they were measured and left out ({})",
+            expansion.value.n_redundant,
+            point(study, theta)
+        );
+        diagnostics.push(resolve(loaded, &Finding::note("redundant-samples", Span::NONE, message)));
+    }
+    let initial = initial_values(study, &objective.inner.likelihood, &expansion.value.start, theta);
+    let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
+    diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
+    Ok(Identification {
+        model: loaded.flat.model.clone(),
+        method,
+        method_reason: String::new(),
+        converged: best.end == SearchEnd::Converged,
+        iterations,
+        parameters,
+        covariance: errors.rows(),
+        robust_reason: errors.reason.map(str::to_owned),
+        cost,
+        log_prior: caveats::log_prior(objective.priors, theta),
+        log_likelihood: Some(log_likelihood),
+        aic: Some(2.0 * n_parameters as f64 - 2.0 * log_likelihood),
+        bic: Some(n_parameters as f64 * (n as f64).ln() - 2.0 * log_likelihood),
+        n_samples: n,
+        fit_percent: fit_percent(study, &fits),
+        identifiability: Identifiability { rank: by_data.rank, n_unknown: study.unknowns.len(), flat_directions },
+        residuals,
+        errors_are_independent: method == Method::MaximumLikelihood || !study.has_disturbances,
+        fits,
+        starts: if outcomes.len() > 1 { outcomes } else { Vec::new() },
+        initial,
+        filter_failure: None,
+        approximation: None,
+        validation: Vec::new(),
+        predictions: Vec::new(),
+        diagnostics,
+    })
+}
+
+/// Estimated start values by name.
+fn initial_values(
+    study: &LinearStudy,
+    likelihood: &Likelihood<'_, LinearStudy>,
+    start: &[Vec<f64>],
+    theta: &[f64],
+) -> Vec<Vec<(String, f64)>> {
+    if study.layout().start != StartMode::Estimated {
+        return Vec::new();
+    }
+    let rows = likelihood.start_plan().free_rows(study.layout());
+    let wished = study.coefficients(theta).map(|coefficients| coefficients.wished.values).unwrap_or_default();
+    start
+        .iter()
+        .map(|delta| {
+            let value = |row: usize, delta: f64| wished.get(row).copied().unwrap_or(0.0) + delta;
+            rows.iter().zip(delta).map(|(&row, &delta)| (study.wished_names[row].clone(), value(row, delta))).collect()
+        })
+        .collect()
+}
+
+/// Predictions of all measurements.
+#[must_use]
+pub fn fits(study: &LinearStudy, innovations: &[Innovations]) -> Vec<Fit> {
+    let m = study.measured.len();
+    let mut fits = Vec::new();
+    for (experiment, (data, found)) in study.experiments().iter().zip(innovations).enumerate() {
+        for (at, signal) in study.measured.iter().enumerate() {
+            let pick = |list: &[f64]| -> Vec<f64> { list.iter().skip(at).step_by(m).copied().collect() };
+            fits.push(Fit {
+                name: signal.name.clone(),
+                experiment,
+                times: data.times.clone(),
+                measured: pick(&data.measurements),
+                predicted: pick(&found.predictions),
+                std: pick(&found.variances).iter().map(|variance| variance.sqrt()).collect(),
+            });
+        }
+    }
+    fits
+}
+
+/// `sum of e^2 / r` and `sum of log r` over what is counted.
+fn weighted_squares(study: &LinearStudy, innovations: &[Innovations]) -> (f64, f64) {
+    let m = study.measured.len();
+    let (mut squares, mut logs) = (0.0, 0.0);
+    for (data, found) in study.experiments().iter().zip(innovations) {
+        let counted = data.first_counted * m;
+        for (e, r) in found.innovations[counted..].iter().zip(&found.variances[counted..]) {
+            if e.is_finite() {
+                squares += e * e / r;
+                logs += r.ln();
+            }
+        }
+    }
+    (squares, logs)
+}
+
+/// Mean over samples of the sum over measurements of squared errors.
+fn mean_squares(fits: &[Fit]) -> f64 {
+    let mut sum = 0.0;
+    let mut n = 0usize;
+    let n_experiments = fits.iter().map(|fit| fit.experiment + 1).max().unwrap_or(0);
+    for experiment in 0..n_experiments {
+        let of: Vec<&Fit> = fits.iter().filter(|fit| fit.experiment == experiment).collect();
+        let length = of.first().map_or(0, |fit| fit.times.len());
+        for sample in 0..length {
+            let errors: Vec<f64> =
+                of.iter().map(|fit| fit.measured[sample] - fit.predicted[sample]).filter(|e| e.is_finite()).collect();
+            if !errors.is_empty() {
+                n += 1;
+                sum += errors.iter().map(|e| e * e).sum::<f64>();
+            }
+        }
+    }
+    sum / n.max(1) as f64
+}
+
+/// `100 (1 - |y - prediction| / |y - mean|)` per measurement, over all experiments.
+fn fit_percent(study: &LinearStudy, fits: &[Fit]) -> Vec<(String, f64)> {
+    study
+        .measured
+        .iter()
+        .map(|signal| {
+            let of = || fits.iter().filter(|fit| fit.name == signal.name);
+            let values: Vec<f64> =
+                of().flat_map(|fit| fit.measured.iter().copied()).filter(|y| y.is_finite()).collect();
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            let spread: f64 = values.iter().map(|y| (y - mean).powi(2)).sum();
+            let errors = of().flat_map(|fit| fit.measured.iter().zip(&fit.predicted)).map(|(y, p)| y - p);
+            let missed: f64 = errors.filter(|e| e.is_finite()).map(|e| e * e).sum();
+            (signal.name.clone(), 100.0 * (1.0 - (missed / spread).sqrt()))
+        })
+        .collect()
+}
+
+fn residual_summaries(loaded: &Loaded, study: &LinearStudy, innovations: &[Innovations]) -> Vec<ResidualSummary> {
+    let m = study.measured.len();
+    let accuracies = loaded.study.as_ref().map(|study| study.measurements.as_slice()).unwrap_or_default();
+    study
+        .measured
+        .iter()
+        .enumerate()
+        .map(|(at, signal)| {
+            let (mut plain, mut standardized) = (Vec::new(), Vec::new());
+            let mut inputs: Vec<Vec<f64>> = vec![Vec::new(); study.inputs.len()];
+            for (data, found) in study.experiments().iter().zip(innovations) {
+                let width = (data.degree + 1) * data.n_inputs;
+                for sample in data.first_counted..data.times.len() {
+                    let (e, s) = (found.innovations[sample * m + at], found.variances[sample * m + at]);
+                    plain.push(e);
+                    standardized.push(e / s.sqrt());
+                    for (column, list) in inputs.iter_mut().enumerate() {
+                        list.push(data.inputs[data.segment_of[sample] * width + column]);
+                    }
+                }
+            }
+            // An output-error fit weighs errors of unsaid size alike, which predicts nothing.
+            let predicted = if !study.is_noise_free() {
+                PredictedSize::OfIndependent
+            } else if !accuracies.get(at).is_some_and(says_accuracy) {
+                PredictedSize::Unsaid
+            } else if study.has_disturbances {
+                PredictedSize::OfCorrelated
+            } else {
+                PredictedSize::OfIndependent
+            };
+            let tests = residual_tests(&standardized, &plain, predicted);
+            let input_correlation = study
+                .inputs
+                .iter()
+                .zip(&inputs)
+                .map(|(input, values)| (input.name.clone(), input_correlation(&standardized, values)))
+                .filter(|(_, p)| p.is_finite())
+                .collect();
+            ResidualSummary {
+                name: signal.name.clone(),
+                whiteness: tests.whiteness,
+                normality: tests.normality,
+                mean: tests.mean,
+                std: tests.std,
+                size: tests.size,
+                input_correlation,
+            }
+        })
+        .collect()
+}

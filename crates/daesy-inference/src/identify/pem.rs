@@ -1,0 +1,761 @@
+//! Prediction errors of simulated ensembles, and output errors, for models of any kind.
+//!
+//! The output-error fit, which leaves disturbances out and costs next to nothing, is found first from all starting
+//! points; the prediction-error search goes on from there or from the start of the study, whichever predicts better.
+
+use std::time::Instant;
+
+use daesy_estimate::chi_square::NORMAL_95;
+use daesy_estimate::pem::{
+    GrowingSearch, GrownSearch, PointRefusal, Prediction, PredictionObjective, PredictionProblem, PredictionSettings,
+    PredictionUncertainty,
+};
+use daesy_estimate::residual::{PredictedSize, residual_tests};
+use daesy_estimate::search::{Expansion, Objective, SearchEnd, SearchOptions, SearchProgress, minimize};
+use daesy_graph::Span;
+use daesy_graph::finding::Finding;
+use daesy_pencil::Mat;
+
+use super::certainty::{Choice, Errors};
+use super::{
+    Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, ResidualSummary,
+    StartOutcome,
+};
+use super::{caveats, far};
+use daesy_report::checkpoint::{Checkpoint, key};
+use daesy_study::diagnostic::Diagnostic;
+use daesy_study::failure::Failure;
+use daesy_study::load::Loaded;
+use daesy_study::prediction_study::PredictionStudy;
+use daesy_study::problem::Problem;
+
+/// Realizations for a first look at the start.
+const FIRST_LOOK: usize = 32;
+
+/// Output-error searches that are carried to their end.
+const MAX_WARM_STARTS: usize = 8;
+
+/// Seed of artificial data, beside that of the predictions.
+const BOOTSTRAP_SEED: u64 = 0x6b8b_4567_327b_23c6;
+
+/// An objective whose evaluations are kept in a checkpoint.
+pub(super) struct Kept<'c, O> {
+    pub(super) inner: O,
+    pub(super) label: String,
+    pub(super) checkpoint: Option<&'c mut Checkpoint>,
+    pub(super) trouble: Option<Diagnostic>,
+}
+
+impl<O: Objective<Refusal = PointRefusal>> Kept<'_, O> {
+    fn keep(&mut self, key: &str, numbers: &[f64]) {
+        if let Some(checkpoint) = &mut self.checkpoint
+            && let Err(diagnostic) = checkpoint.put(key, numbers)
+        {
+            self.trouble.get_or_insert(diagnostic);
+        }
+    }
+
+    fn known(&self, key: &str) -> Option<Vec<f64>> {
+        self.checkpoint.as_ref()?.get(key).map(<[f64]>::to_vec)
+    }
+}
+
+impl<O: Objective<Refusal = PointRefusal>> Objective for Kept<'_, O> {
+    type Refusal = PointRefusal;
+
+    fn value(&mut self, theta: &[f64]) -> Result<f64, PointRefusal> {
+        let key = key(&format!("{}-value", self.label), theta);
+        if let Some([known]) = self.known(&key).as_deref() {
+            return Ok(*known);
+        }
+        let value = self.inner.value(theta)?;
+        self.keep(&key, &[value]);
+        Ok(value)
+    }
+
+    fn expand(&mut self, theta: &[f64]) -> Result<Expansion, PointRefusal> {
+        let key = key(&format!("{}-expansion", self.label), theta);
+        let n = theta.len();
+        if let Some(known) = self.known(&key).filter(|known| known.len() == 1 + n + n * n) {
+            return Ok(Expansion {
+                value: known[0],
+                gradient: known[1..=n].to_vec(),
+                curvature: Mat::from_fn(n, n, |i, j| known[1 + n + i * n + j]),
+            });
+        }
+        let expansion = self.inner.expand(theta)?;
+        let mut numbers = vec![expansion.value];
+        numbers.extend(&expansion.gradient);
+        numbers.extend((0..n * n).map(|at| expansion.curvature[(at / n, at % n)]));
+        self.keep(&key, &numbers);
+        Ok(expansion)
+    }
+}
+
+pub(super) fn refused(loaded: &Loaded, study: &PredictionStudy, refusal: &PointRefusal) -> Failure {
+    let finding = study.refusal(refusal);
+    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+    let diagnostic = Diagnostic::resolve(&finding, &sources);
+    match refusal {
+        PointRefusal::Ensemble(_) | PointRefusal::Trajectory(_) => Failure::Method(vec![diagnostic]),
+        _ => Failure::Input(vec![diagnostic]),
+    }
+}
+
+/// What was rewritten because structure misleads.
+pub(crate) fn rewritten(loaded: &Loaded, study: &PredictionStudy) -> Vec<Diagnostic> {
+    study.rewritten.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)).collect()
+}
+
+pub(super) fn resolve(loaded: &Loaded, finding: &Finding) -> Diagnostic {
+    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+    Diagnostic::resolve(finding, &sources)
+}
+
+/// Cost, step and what may be left, in a line.
+fn progress_words(n_realizations: usize, state: &SearchProgress<'_>, begun: Instant) -> String {
+    format!(
+        "{n_realizations} realizations, step {}: cost {:.6e}, last step {:.2e}, {:.0} s",
+        state.iteration,
+        state.value,
+        state.step,
+        begun.elapsed().as_secs_f64()
+    )
+}
+
+/// The study as a method sees it: an output-error fit leaves disturbances out.
+pub(crate) fn study_for(
+    loaded: &Loaded,
+    problem: &Problem,
+    method: Method,
+    seed: u64,
+) -> Result<PredictionStudy, Failure> {
+    match method {
+        Method::OutputError => PredictionStudy::undisturbed(loaded, problem, seed),
+        _ => PredictionStudy::new(loaded, problem, seed),
+    }
+}
+
+/// Searches that an executor asks for, as numbers.
+///
+/// # Errors
+/// As [`identify`].
+pub fn evaluate_at(
+    loaded: &Loaded,
+    asked: &Problem,
+    method: Method,
+    options: &IdentifyOptions,
+    points: &[Vec<f64>],
+) -> Result<Vec<Vec<f64>>, Failure> {
+    let study = study_for(loaded, asked, method, options.seed)?;
+    let start = study.start();
+    let fail = |refusal: PointRefusal| refused(loaded, &study, &refusal);
+    let undisturbed = PredictionSettings { is_undisturbed: true, ..study.settings.clone() };
+    let plain = study.problem(undisturbed, &start).map_err(fail)?;
+    let mut found = Vec::with_capacity(points.len());
+    let mut artificial: Option<(PredictionProblem<'_>, ArtificialData)> = None;
+    for point in points {
+        match point[..] {
+            [far::BOOTSTRAP, set, ref theta @ ..] => {
+                if artificial.as_ref().is_none_or(|(_, data)| data.theta != theta) {
+                    let is_undisturbed = !is_disturbed(method, &study);
+                    let settings = PredictionSettings { is_undisturbed, ..study.settings.clone() };
+                    let problem = study.problem(settings, &start).map_err(fail)?;
+                    let n_sets = loaded.study.as_ref().and_then(|study| study.identify.bootstrap).unwrap_or(0);
+                    let data = ArtificialData::new(loaded, &study, &problem, theta, n_sets as usize).map_err(fail)?;
+                    artificial = Some((problem, data));
+                }
+                let Some((problem, data)) = &mut artificial else { continue };
+                found.push(data.estimate(loaded, &study, problem, set as usize).map_err(fail)?);
+            }
+            [far::SEARCH, ref from @ ..] => {
+                let search = GrowingSearch { problem: &plain, space: &study.space, watch: loaded.watch.clone() };
+                let result = search.run(from, &mut |_, _| {});
+                found.push(result.map_or_else(|_| Vec::new(), |found| far::to_numbers(&found.result)));
+            }
+            _ => found.push(Vec::new()),
+        }
+    }
+    Ok(found)
+}
+
+/// Whether there is an ensemble to predict with.
+fn is_disturbed(method: Method, study: &PredictionStudy) -> bool {
+    method == Method::PredictionError && !study.disturbances.is_empty()
+}
+
+pub(super) fn stopped() -> PointRefusal {
+    PointRefusal::Ensemble(daesy_integrate::ensemble::EnsembleError::Stopped)
+}
+
+/// Identifies by prediction errors, or by output errors.
+///
+/// # Errors
+/// Diagnostics, when the study is at fault or the search gives up.
+pub fn identify(
+    loaded: &Loaded,
+    asked: &Problem,
+    method: Method,
+    options: &IdentifyOptions,
+    checkpoint: Option<&mut Checkpoint>,
+    progress: &mut ProgressLine<'_>,
+) -> Result<Identification, Failure> {
+    let mut study = study_for(loaded, asked, method, options.seed)?;
+    study.settings.options.n_threads = options.threads.unwrap_or(0);
+    let start = study.start();
+    let mut diagnostics = rewritten(loaded, &study);
+    let undisturbed = PredictionSettings { is_undisturbed: true, ..study.settings.clone() };
+    let plain = study.problem(undisturbed, &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
+    let n_starts = options.n_starts;
+    let begun = Instant::now();
+    let mut outcomes = Vec::new();
+    let mut best: Option<GrownSearch> = None;
+    let mut first_refusal = None;
+    let starts = study.space.starts(&start, n_starts.max(1), options.seed);
+    let mut far: Vec<Vec<f64>> = Vec::new();
+    if let Some(elsewhere) = loaded.elsewhere.as_ref().filter(|_| starts.len() > 1) {
+        let found = elsewhere.evaluate(&far::search_points(&starts));
+        far = found.ok_or_else(|| refused(loaded, &study, &stopped()))?;
+    }
+    for (at, from) in starts.iter().enumerate() {
+        if at >= MAX_WARM_STARTS * n_starts.max(1) || loaded.watch.is_stopped() {
+            break;
+        }
+        let search = GrowingSearch { problem: &plain, space: &study.space, watch: loaded.watch.clone() };
+        let known = far.get(at).and_then(|numbers| far::from_numbers(numbers, &study.space, |_| None));
+        // A search whose start was refused elsewhere ends here at once, with the reason.
+        let found = match known {
+            Some(result) => Ok(GrownSearch { iterations: result.iterations, result, traces: Vec::new() }),
+            None => {
+                let mut tell = |_: usize, state: &SearchProgress<'_>| {
+                    progress(&format!("output error, start {}: {}", at + 1, progress_words(1, state, begun)));
+                };
+                let direct = search.run(from, &mut tell);
+                let grown = grown_start(&study, from, loaded).map(|start| search.run(&start, &mut tell));
+                better_search(direct, grown)
+            }
+        };
+        match found {
+            Ok(found) => {
+                outcomes.push(StartOutcome {
+                    start: from.clone(),
+                    end: found.result.theta.clone(),
+                    cost: found.result.expansion.value,
+                });
+                if best.as_ref().is_none_or(|best| found.result.expansion.value < best.result.expansion.value) {
+                    best = Some(found);
+                }
+            }
+            Err(refusal) => {
+                outcomes.push(StartOutcome { start: from.clone(), end: Vec::new(), cost: f64::NAN });
+                first_refusal.get_or_insert(refusal);
+            }
+        }
+    }
+    let Some(mut best) = best else {
+        let refusal = first_refusal.unwrap_or(PointRefusal::NotFinite { what: "the start".to_owned() });
+        return Err(refused(loaded, &study, &refusal));
+    };
+    let is_disturbed = is_disturbed(method, &study);
+    if method == Method::PredictionError && !is_disturbed {
+        let note =
+            Finding::note("no-disturbances", Span::NONE, "without disturbances, prediction errors are output errors");
+        diagnostics.push(resolve(loaded, &note));
+    }
+    let problem;
+    if is_disturbed {
+        problem = study.problem(study.settings.clone(), &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
+        let warm = best.result.theta.clone();
+        let from = better_of(&problem, &start, &warm, loaded).map_err(|refusal| refused(loaded, &study, &refusal))?;
+        best = grow(&problem, &study, &from, loaded, checkpoint, &mut |n, state| {
+            progress(&progress_words(n, state, begun));
+        })
+        .map_err(|failure| match failure {
+            GrowFailure::Refused(refusal) => refused(loaded, &study, &refusal),
+            GrowFailure::Checkpoint(diagnostic) => Failure::Input(vec![*diagnostic]),
+        })?;
+        note_interpolation(loaded, &study, &problem, &best.result.theta, &mut diagnostics);
+    } else {
+        problem = plain;
+    }
+    refuse_idle_unknowns(loaded, &study, &problem, &best, method, &mut diagnostics)?;
+    if best.result.end == SearchEnd::TooManyIterations {
+        let message = format!("the search did not converge within {} steps", best.iterations);
+        let warning = Finding::warning("not-converged", Span::NONE, message)
+            .with_help("start closer, or leave out unknowns that the data do not determine");
+        diagnostics.push(resolve(loaded, &warning));
+    }
+    finish(loaded, &study, problem, best, method, outcomes, diagnostics, progress)
+}
+
+/// The first share of the samples that a fit of a model with events grows over, and the factor from one to the next.
+const FIRST_SHARE: f64 = 0.06;
+const GROWTH: f64 = 1.25;
+
+/// A start for a model with events: the fit of the beginning of every record, grown over more and more of it. Where
+/// events come at other times than in the data the cost over a whole record has many minima, one for each way to pair
+/// them; over the beginning there is one event at most to pair.
+pub(super) fn grown_start(study: &PredictionStudy, from: &[f64], loaded: &Loaded) -> Option<Vec<f64>> {
+    if !study.follows_events() {
+        return None;
+    }
+    let mut theta = from.to_vec();
+    let shares = std::iter::successors(Some(FIRST_SHARE), |share| Some(share * GROWTH));
+    for share in shares.take_while(|share| *share < 1.0) {
+        let Ok(problem) = study.beginning(share, &theta) else { continue };
+        if problem.n_used() <= theta.len() || loaded.watch.is_stopped() {
+            continue;
+        }
+        let watch = loaded.watch.clone();
+        let mut objective = PredictionObjective { problem: &problem, n_realizations: 1, watch, evaluations: 0 };
+        let options = SearchOptions { relative: 1e-5, max_iterations: 30, ..SearchOptions::default() };
+        if let Ok(found) = minimize(&mut objective, &theta, &study.space, &options, &mut |_| {}) {
+            theta = found.theta;
+        }
+    }
+    Some(theta)
+}
+
+/// Of two searches, the one that ended lower.
+fn better_search(
+    direct: Result<GrownSearch, PointRefusal>,
+    grown: Option<Result<GrownSearch, PointRefusal>>,
+) -> Result<GrownSearch, PointRefusal> {
+    match (direct, grown) {
+        (Ok(direct), Some(Ok(grown))) => {
+            Ok(if grown.result.expansion.value < direct.result.expansion.value { grown } else { direct })
+        }
+        (Err(_), Some(grown)) => grown,
+        (direct, _) => direct,
+    }
+}
+
+/// Of two points, the one with the smaller cost by a few realizations.
+fn better_of(
+    problem: &PredictionProblem<'_>,
+    start: &[f64],
+    warm: &[f64],
+    loaded: &Loaded,
+) -> Result<Vec<f64>, PointRefusal> {
+    let cost = |theta: &[f64]| {
+        let predictions = problem.predict(&[theta.to_vec()], FIRST_LOOK, &loaded.watch)?;
+        Ok::<f64, PointRefusal>(problem.cost(&predictions[0]))
+    };
+    match (cost(start), cost(warm)) {
+        (Ok(a), Ok(b)) => Ok(if b < a { warm.to_vec() } else { start.to_vec() }),
+        (Err(_), Ok(_)) => Ok(warm.to_vec()),
+        (Ok(_), Err(_)) => Ok(start.to_vec()),
+        (Err(refusal), Err(_)) => Err(refusal),
+    }
+}
+
+enum GrowFailure {
+    Refused(PointRefusal),
+    Checkpoint(Box<Diagnostic>),
+}
+
+/// The growing search with its evaluations kept.
+fn grow(
+    problem: &PredictionProblem<'_>,
+    study: &PredictionStudy,
+    from: &[f64],
+    loaded: &Loaded,
+    mut checkpoint: Option<&mut Checkpoint>,
+    observe: &mut dyn FnMut(usize, &SearchProgress<'_>),
+) -> Result<GrownSearch, GrowFailure> {
+    let stages = GrowingSearch { problem, space: &study.space, watch: loaded.watch.clone() }.stages();
+    let mut theta = from.to_vec();
+    let mut iterations = 0;
+    let mut last = None;
+    for (at, &n_realizations) in stages.iter().enumerate() {
+        let is_last = at + 1 == stages.len();
+        let inner = PredictionObjective { problem, n_realizations, watch: loaded.watch.clone(), evaluations: 0 };
+        let mut objective =
+            Kept { inner, label: format!("pem{n_realizations}"), checkpoint: checkpoint.as_deref_mut(), trouble: None };
+        let options = GrowingSearch::options(is_last, n_realizations);
+        let result =
+            minimize(&mut objective, &theta, &study.space, &options, &mut |state| observe(n_realizations, state))
+                .map_err(GrowFailure::Refused)?;
+        if let Some(trouble) = objective.trouble {
+            return Err(GrowFailure::Checkpoint(Box::new(trouble)));
+        }
+        iterations += result.iterations;
+        theta.clone_from(&result.theta);
+        last = Some(result);
+    }
+    let result = last.expect("there is at least one stage");
+    Ok(GrownSearch { result, iterations, traces: Vec::new() })
+}
+
+/// Says how far straight lines between grid points are from the disturbances.
+pub(crate) fn note_interpolation(
+    loaded: &Loaded,
+    study: &PredictionStudy,
+    problem: &PredictionProblem<'_>,
+    theta: &[f64],
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    if study.settings.interpolation == daesy_estimate::noise::Interpolation::Exact {
+        return;
+    }
+    let Ok(errors) = problem.interpolation_error(theta) else { return };
+    let worst =
+        errors.iter().map(|error| if error.std > 0.0 { error.rms / error.std } else { 0.0 }).fold(0.0, f64::max);
+    let share = if worst < 1e-4 { "less than 0.01".to_owned() } else { format!("up to {:.2}", 100.0 * worst) };
+    let words = format!(
+        "straight lines between points of `noise_step` are off by {share} % of the disturbances' standard deviation"
+    );
+    let finding = if worst > 0.05 {
+        Finding::warning("interpolation-error", Span::NONE, words)
+            .with_help("take a smaller `noise_step`, or `interpolation = \"exact\"`")
+    } else {
+        Finding::note("interpolation-error", Span::NONE, words)
+    };
+    diagnostics.push(resolve(loaded, &finding));
+}
+
+/// An unknown that changes no prediction cannot be found.
+fn refuse_idle_unknowns(
+    loaded: &Loaded,
+    study: &PredictionStudy,
+    problem: &PredictionProblem<'_>,
+    best: &GrownSearch,
+    method: Method,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Result<(), Failure> {
+    let prediction = problem
+        .differentiate(&best.result.theta, FIRST_LOOK, &loaded.watch)
+        .map_err(|refusal| refused(loaded, study, &refusal))?;
+    let mut wrong = Vec::new();
+    for (unknown, tangent) in study.unknowns.iter().zip(&prediction.tangents) {
+        if tangent.iter().flatten().any(|value| *value != 0.0) {
+            continue;
+        }
+        let names = [&unknown.name];
+        if method == Method::OutputError {
+            let message = format!("an output-error fit has no use for `{}`: it stays at its start", unknown.name);
+            diagnostics.push(resolve(loaded, &Finding::note("idle-unknown", unknown.span, message).with_names(names)));
+        } else {
+            let message = format!("`{}` has no influence on the measurements", unknown.name);
+            let finding = Finding::error("idle-unknown", unknown.span, message)
+                .with_names(names)
+                .with_help("take it out of `[unknown]`, or measure a signal that depends on it");
+            wrong.push(resolve(loaded, &finding));
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::Input(wrong)) }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn finish(
+    loaded: &Loaded,
+    study: &PredictionStudy,
+    mut problem: PredictionProblem<'_>,
+    best: GrownSearch,
+    method: Method,
+    outcomes: Vec<StartOutcome>,
+    mut diagnostics: Vec<Diagnostic>,
+    progress: &mut ProgressLine<'_>,
+) -> Result<Identification, Failure> {
+    let theta = best.result.theta.clone();
+    let fail = |refusal: PointRefusal| refused(loaded, study, &refusal);
+    progress("standard errors");
+    let is_fixed: Vec<bool> = best.result.at_bound.iter().map(Option::is_some).collect();
+    let variances: Vec<Option<f64>> = study.measured.iter().map(|measured| measured.variance).collect();
+    let sizes: Vec<f64> =
+        theta.iter().zip(&study.space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
+    let uncertainty =
+        PredictionUncertainty::new(&problem, &theta, &sizes, &variances, &is_fixed, &loaded.watch).map_err(fail)?;
+    let n_realizations = problem.settings().n_realizations;
+    let prediction =
+        problem.predict(std::slice::from_ref(&theta), n_realizations, &loaded.watch).map_err(fail)?.remove(0);
+    let are_independent = study.disturbances.is_empty();
+    let kind = if are_independent { PredictedSize::OfIndependent } else { PredictedSize::OfCorrelated };
+    let fits = fits(study, &problem, &prediction);
+    let residuals = residuals(study, &fits, kind);
+    let mut errors = errors_of(&uncertainty);
+    if let Some(n_sets) = loaded.study.as_ref().and_then(|study| study.identify.bootstrap) {
+        let (std, covariance) =
+            bootstrap(loaded, study, &mut problem, &theta, n_sets as usize, progress).map_err(fail)?;
+        errors = Errors { std, covariance, reason: None };
+    }
+    diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
+    let std = &errors.std;
+    for failure in prediction.failures.iter().take(5) {
+        let message = format!(
+            "realization {} of experiment {} broke down at t = {}: {}",
+            failure.realization, failure.experiment, failure.time, failure.reason
+        );
+        diagnostics.push(resolve(loaded, &Finding::warning("realization-failed", Span::NONE, message)));
+    }
+    if prediction.failures.len() > 5 {
+        let message = format!("{} more realizations broke down and were left out", prediction.failures.len() - 5);
+        diagnostics.push(resolve(loaded, &Finding::warning("realization-failed", Span::NONE, message)));
+    }
+    let parameters = study
+        .unknowns
+        .iter()
+        .enumerate()
+        .map(|(at, unknown)| {
+            let reach = NORMAL_95 * std[at];
+            ParameterEstimate {
+                name: unknown.name.clone(),
+                estimate: theta[at],
+                std_error: std[at],
+                robust_std_error: uncertainty.robust_std[at],
+                ci95: [theta[at] - reach, theta[at] + reach],
+                profile95: None,
+                start: unknown.start,
+                at_bound: best.result.at_bound[at],
+                moves_model: true,
+                prior_shrinkage: None,
+            }
+        })
+        .collect::<Vec<_>>();
+    let places = || study.unknowns.iter().map(|unknown| unknown.span);
+    let vanished = vanished_noise(study, &parameters, method);
+    let warnings = caveats::at_bounds(&parameters, places());
+    let others = warnings.filter(|warning| !warning.names.iter().any(|name| vanished.contains(&name.as_str())));
+    diagnostics.extend(others.map(|warning| resolve(loaded, &warning)));
+    diagnostics.extend(caveats::vanished(&vanished).map(|warning| resolve(loaded, &warning)));
+    let worst_share = (0..theta.len())
+        .map(|at| uncertainty.monte_carlo_std[at] / uncertainty.std[at])
+        .filter(|share| share.is_finite())
+        .fold(0.0, f64::max);
+    if worst_share > 0.5 {
+        let message = format!(
+            "{:.0} % of the standard error comes from having {n_realizations} realizations only",
+            100.0 * worst_share
+        );
+        let note = Finding::note("monte-carlo-error", Span::NONE, message).with_help("more `realizations` would help");
+        diagnostics.push(resolve(loaded, &note));
+    }
+    let flat_directions = caveats::named_directions(&parameters, &uncertainty.flat_directions);
+    diagnostics.extend(caveats::flat(&flat_directions, &parameters).map(|warning| resolve(loaded, &warning)));
+    let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
+    diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
+    let n_samples = fits.iter().map(|fit| fit.measured.iter().filter(|value| value.is_finite()).count()).sum();
+    Ok(Identification {
+        model: loaded.flat.model.clone(),
+        method,
+        method_reason: String::new(),
+        converged: best.result.end == SearchEnd::Converged,
+        iterations: best.iterations,
+        parameters,
+        covariance: errors.rows(),
+        robust_reason: errors.reason.map(str::to_owned),
+        cost: problem.cost(&prediction),
+        log_prior: None,
+        log_likelihood: None,
+        aic: None,
+        bic: None,
+        n_samples,
+        fit_percent: fit_percent(study, &fits),
+        identifiability: Identifiability { rank: uncertainty.rank, n_unknown: study.unknowns.len(), flat_directions },
+        residuals,
+        errors_are_independent: are_independent,
+        fits,
+        starts: if outcomes.len() > 1 { outcomes } else { Vec::new() },
+        initial: Vec::new(),
+        filter_failure: None,
+        approximation: None,
+        validation: Vec::new(),
+        predictions: Vec::new(),
+        diagnostics,
+    })
+}
+
+/// Data sets made by the model at an estimate, with gaps where the measurements have them.
+struct ArtificialData {
+    theta: Vec<f64>,
+    /// `[set][experiment][sample * n_outputs + output]`
+    sets: Vec<Vec<Vec<f64>>>,
+}
+
+impl ArtificialData {
+    fn new(
+        loaded: &Loaded,
+        study: &PredictionStudy,
+        problem: &PredictionProblem<'_>,
+        theta: &[f64],
+        n_sets: usize,
+    ) -> Result<Self, PointRefusal> {
+        let seed = study.settings.seed ^ BOOTSTRAP_SEED;
+        let mut sets = study.artificial_data(theta, n_sets, seed, &loaded.watch)?;
+        for set in &mut sets {
+            for (values, experiment) in set.iter_mut().zip(problem.experiments()) {
+                let pairs = values.iter_mut().zip(&experiment.measured);
+                pairs.filter(|(_, own)| own.is_nan()).for_each(|(value, _)| *value = f64::NAN);
+            }
+        }
+        Ok(Self { theta: theta.to_vec(), sets })
+    }
+
+    /// The estimate from one of the sets; `None` when there is no such set. The problem keeps the set as its
+    /// measurements.
+    fn estimate(
+        &self,
+        loaded: &Loaded,
+        study: &PredictionStudy,
+        problem: &mut PredictionProblem<'_>,
+        set: usize,
+    ) -> Result<Vec<f64>, PointRefusal> {
+        let Some(set) = self.sets.get(set) else { return Ok(Vec::new()) };
+        problem.set_measured(set.clone());
+        let n_realizations = problem.realizations(problem.settings().n_realizations);
+        let mut objective =
+            PredictionObjective { problem, n_realizations, watch: loaded.watch.clone(), evaluations: 0 };
+        let options = SearchOptions { relative: 1e-6, max_iterations: 20, ..SearchOptions::default() };
+        Ok(minimize(&mut objective, &self.theta, &study.space, &options, &mut |_| {})?.theta)
+    }
+}
+
+/// Sizes of disturbances that ended at zero, or so near that the cost, which does not depend on their sign, is flat.
+fn vanished_noise<'p>(study: &PredictionStudy, parameters: &'p [ParameterEstimate], method: Method) -> Vec<&'p str> {
+    let is_zero = |at: usize, parameter: &ParameterEstimate| {
+        let size = study.space.nominal[at].max(parameter.start.abs());
+        study.is_noise_scale(at) && parameter.estimate.abs() <= VANISHED * size
+    };
+    let of = parameters.iter().enumerate().filter(|(at, parameter)| is_zero(*at, parameter));
+    if method == Method::PredictionError {
+        of.map(|(_, parameter)| parameter.name.as_str()).collect()
+    } else {
+        Vec::new()
+    }
+}
+
+/// Sizes below this fraction of their start are zero.
+const VANISHED: f64 = 1e-3;
+
+/// Robust errors that are larger by this factor contradict those of the realizations.
+const CONTRADICTED: f64 = 2.0;
+
+/// Errors by the realizations, or by the errors at hand where these are so much larger that they contradict them.
+/// Smaller ones contradict nothing: one record of correlated errors, whatever its size, tells too little. Without a
+/// disturbance both are the same.
+fn errors_of(uncertainty: &PredictionUncertainty) -> Errors {
+    let pairs = uncertainty.std.iter().zip(&uncertainty.robust_std);
+    let is_contradicted = pairs.into_iter().any(|(std, robust)| std.is_finite() && *robust > CONTRADICTED * std);
+    let choice = Choice {
+        std: &uncertainty.std,
+        covariance: &uncertainty.covariance,
+        robust_std: &uncertainty.robust_std,
+        robust_covariance: &uncertainty.robust_covariance,
+        contradiction: is_contradicted.then_some("the errors stray more than the realizations do"),
+    };
+    choice.errors(&[])
+}
+
+/// Standard deviations and covariance of estimates from artificial data at the estimate.
+fn bootstrap(
+    loaded: &Loaded,
+    study: &PredictionStudy,
+    problem: &mut PredictionProblem<'_>,
+    theta: &[f64],
+    n_sets: usize,
+    progress: &mut ProgressLine<'_>,
+) -> Result<(Vec<f64>, Mat<f64>), PointRefusal> {
+    let mut estimates: Vec<Vec<f64>> = Vec::new();
+    if let Some(elsewhere) = &loaded.elsewhere {
+        progress("bootstrap");
+        let point = |set: usize| [far::BOOTSTRAP, set as f64].into_iter().chain(theta.iter().copied()).collect();
+        let points: Vec<Vec<f64>> = (0..n_sets).map(point).collect();
+        estimates = elsewhere.evaluate(&points).ok_or_else(stopped)?;
+        if estimates.iter().any(|estimate| estimate.len() != theta.len()) {
+            return Err(stopped());
+        }
+    } else {
+        let own: Vec<Vec<f64>> = problem.experiments().iter().map(|experiment| experiment.measured.clone()).collect();
+        let data = ArtificialData::new(loaded, study, problem, theta, n_sets)?;
+        for set in 0..n_sets {
+            progress(&format!("bootstrap: data set {} of {n_sets}", set + 1));
+            estimates.push(data.estimate(loaded, study, problem, set)?);
+        }
+        problem.set_measured(own);
+    }
+    let n = estimates.len() as f64;
+    let mean = |i: usize| estimates.iter().map(|estimate| estimate[i]).sum::<f64>() / n;
+    let means: Vec<f64> = (0..theta.len()).map(mean).collect();
+    let covariance = Mat::from_fn(theta.len(), theta.len(), |i, j| {
+        let products = estimates.iter().map(|estimate| (estimate[i] - means[i]) * (estimate[j] - means[j]));
+        products.sum::<f64>() / (n - 1.0).max(1.0)
+    });
+    Ok(((0..theta.len()).map(|i| covariance[(i, i)].sqrt()).collect(), covariance))
+}
+
+fn fits(study: &PredictionStudy, problem: &PredictionProblem<'_>, prediction: &Prediction) -> Vec<Fit> {
+    let n_outputs = study.measured.len();
+    let mut fits = Vec::new();
+    for (at, experiment) in problem.experiments().iter().enumerate() {
+        for (output, measured) in study.measured.iter().enumerate() {
+            let column = |values: &[f64]| values.iter().skip(output).step_by(n_outputs).copied().collect::<Vec<f64>>();
+            let error = measured.variance.unwrap_or(0.0);
+            let mut values = column(&experiment.measured);
+            for (value, is_used) in values.iter_mut().zip(&experiment.is_used) {
+                if !is_used {
+                    *value = f64::NAN;
+                }
+            }
+            fits.push(Fit {
+                name: measured.name.clone(),
+                experiment: at,
+                times: experiment.grid.samples.clone(),
+                measured: values,
+                predicted: column(&prediction.means[at]),
+                std: column(&prediction.variances[at]).into_iter().map(|variance| (variance + error).sqrt()).collect(),
+            });
+        }
+    }
+    fits
+}
+
+pub(super) fn fit_percent(study: &PredictionStudy, fits: &[Fit]) -> Vec<(String, f64)> {
+    study
+        .measured
+        .iter()
+        .map(|measured| {
+            let own = fits.iter().filter(|fit| fit.name == measured.name);
+            let pairs: Vec<(f64, f64)> = own
+                .flat_map(|fit| fit.measured.iter().copied().zip(fit.predicted.iter().copied()))
+                .filter(|(measured, _)| measured.is_finite())
+                .collect();
+            let mean = pairs.iter().map(|pair| pair.0).sum::<f64>() / pairs.len().max(1) as f64;
+            let error: f64 = pairs.iter().map(|(measured, predicted)| (measured - predicted).powi(2)).sum();
+            let total: f64 = pairs.iter().map(|(measured, _)| (measured - mean).powi(2)).sum();
+            (measured.name.clone(), 100.0 * (1.0 - (error / total).sqrt()))
+        })
+        .collect()
+}
+
+pub(super) fn residuals(study: &PredictionStudy, fits: &[Fit], kind: PredictedSize) -> Vec<ResidualSummary> {
+    study
+        .measured
+        .iter()
+        .map(|measured| {
+            let own = || fits.iter().filter(|fit| fit.name == measured.name);
+            let plain: Vec<f64> =
+                own().flat_map(|fit| fit.measured.iter().zip(&fit.predicted).map(|(a, b)| a - b)).collect();
+            let standardized: Vec<f64> = own()
+                .flat_map(|fit| {
+                    let errors = fit.measured.iter().zip(&fit.predicted).map(|(a, b)| a - b);
+                    errors.zip(&fit.std).map(|(error, std)| if *std > 0.0 { error / std } else { error })
+                })
+                .collect();
+            // Errors of unsaid accuracy are larger than the model says, nobody knows by how much.
+            let predicted = match measured.variance {
+                Some(variance) if variance > 0.0 => kind,
+                _ => PredictedSize::Unsaid,
+            };
+            let tests = residual_tests(&standardized, &plain, predicted);
+            ResidualSummary {
+                name: measured.name.clone(),
+                whiteness: tests.whiteness,
+                normality: tests.normality,
+                mean: tests.mean,
+                std: tests.std,
+                size: tests.size,
+                input_correlation: Vec::new(),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,676 @@
+//! `daesy watch`: the filter of a study live, sample by sample.
+//!
+//! A `Watcher` takes lines of a stream and gives one JSON object for each sample: estimates, normalized innovations,
+//! alarms, and what is wrong with the sample. What a sample that cannot be used does is always the same: nothing, and
+//! its line says so.
+
+use std::path::Path;
+
+use daesy_estimate::alarm::{Alarm, AlarmTests};
+use daesy_estimate::online::Estimate;
+use daesy_graph::finding::{Finding, Level};
+use daesy_graph::{BinaryOp, Graph, Leaf, Node, Reach, Span};
+use serde_json::{Map, Value, json};
+
+use crate::estimate::filter_kind;
+use crate::identify::ml;
+use daesy_estimate::pem::FilterKind;
+use daesy_report::checkpoint::{Checkpoint, Run};
+use daesy_report::json::ToJson as _;
+use daesy_study::data::{Data, LineRead, ReadSample, SampleReader};
+use daesy_study::diagnostic::Diagnostic;
+use daesy_study::failure::Failure;
+use daesy_study::linear_study::SignalsWanted;
+use daesy_study::live::{Live, LiveError, LiveForm, LiveModel, LiveNames, LiveSample};
+use daesy_study::load::{Loaded, quantity_expression};
+use daesy_study::prediction_study::PredictionStudy;
+use daesy_study::prepare::start_time;
+use daesy_study::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
+use daesy_study::study::InputSource;
+
+/// False alarms of each test per sample when nobody says.
+pub const FALSE_ALARM_RATE: f64 = 1e-4;
+
+/// Samples that stand for those to come when a nonlinear model is prepared.
+const STAND_IN_SAMPLES: usize = 20;
+
+/// Points of a prediction at most.
+const MAX_POINTS: usize = 1000;
+
+/// How to watch.
+#[derive(Clone, Debug, Default)]
+pub struct WatchSettings {
+    /// False alarms of each test per sample; what the study says when left out.
+    pub false_alarm_rate: Option<f64>,
+    /// How far to predict beyond each sample, in seconds.
+    pub horizon: Option<f64>,
+    /// Future inputs: times and columns. Held as they are when left out.
+    pub future: Option<Data>,
+    /// The usual distance of samples; what study or data say when left out.
+    pub step: Option<f64>,
+    /// Seed of what is random.
+    pub seed: u64,
+}
+
+/// A study that can be watched, made before the first sample where that is possible.
+pub struct Watched<'l> {
+    loaded: &'l Loaded,
+    settings: WatchSettings,
+    names: LiveNames,
+    theta: Option<Vec<f64>>,
+    /// The usual distance of samples, where study or data say it.
+    step: Option<f64>,
+    model: Option<LiveModel>,
+}
+
+impl<'l> Watched<'l> {
+    /// Reads a study for watching, at values of the unknowns or at their start.
+    ///
+    /// # Errors
+    /// Diagnostics, when the study is at fault.
+    pub fn new(loaded: &'l Loaded, settings: WatchSettings, theta: Option<Vec<f64>>) -> Result<Self, Failure> {
+        let study = study_of(loaded)?;
+        refuse_unsaid_accuracy(study)?;
+        let names = LiveNames::of(loaded)?;
+        refuse_hidden_breaks(loaded)?;
+        let mut step = settings.step.or(study.watch.step);
+        let mut watched = Self { loaded, settings, names, theta, step, model: None };
+        let zeros = vec![0.0; watched.names.inputs.len()];
+        let stand_in = watched.names.stand_in(start_time(loaded, None), step.unwrap_or(1.0), 1, &zeros);
+        let problem = Problem::for_stream(loaded, &stand_in)?;
+        if let Linearity::Constant(_) = problem.linearity {
+            watched.model = Some(watched.build(&problem)?);
+        } else if step.is_none() && loaded.has_data() {
+            let problem = Problem::for_stream(loaded, &loaded.experiment(0)?)?;
+            step = shortest(&problem.records[0].data.times);
+            watched.model = Some(watched.build(&problem)?);
+        } else if step.is_none() {
+            let finding = Finding::error("watch-step", Span::NONE, "the usual distance of samples is not known")
+                .with_help(
+                    "say `step = ..` in `[watch]`, or name a record in `[data]`: a nonlinear model needs a grid",
+                );
+            return Err(Failure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]));
+        }
+        watched.step =
+            step.or_else(|| loaded.has_data().then(|| shortest(&loaded.experiment(0).ok()?.times)).flatten());
+        Ok(watched)
+    }
+
+    /// What goes in and out.
+    #[must_use]
+    pub fn names(&self) -> &LiveNames {
+        &self.names
+    }
+
+    /// Findings about the whole.
+    #[must_use]
+    pub fn notes(&self) -> Vec<Diagnostic> {
+        let mut notes: Vec<Diagnostic> = self.loaded.held_inputs().into_iter().collect();
+        let unknowns = self.loaded.study.iter().flat_map(|study| &study.unknown).count();
+        if unknowns > 0 && self.theta.is_none() {
+            let note = Diagnostic::note("unknowns-at-start", "the unknowns are taken at their start");
+            notes.push(note.with_help("give values with `--set name=value`, or save them with `identify --save`"));
+        }
+        notes
+    }
+
+    fn build(&self, problem: &Problem) -> Result<LiveModel, Failure> {
+        let theta = self.theta.clone().unwrap_or_else(|| problem.start());
+        let form = match &problem.linearity {
+            Linearity::Constant(model) => {
+                LiveForm::Linear(Box::new(ml::prepare(self.loaded, problem, model, SignalsWanted::Yes)?))
+            }
+            Linearity::TimeVarying(_) | Linearity::Nonlinear(_) => {
+                let kind = filter_kind(self.loaded.study.as_ref());
+                if matches!(kind, FilterKind::Particles { .. }) {
+                    let message = "particles cannot be watched: what they carry has no fixed size";
+                    let finding = Diagnostic::error("watch-filter", message);
+                    let help = "leave `filter` out of `[estimate]`, or say \"unscented\" or \"extended\"";
+                    return Err(Failure::Input(vec![finding.with_help(help)]));
+                }
+                let loaded = self.loaded.with_record(&problem.records[0].data);
+                let study = PredictionStudy::new(&loaded, problem, self.settings.seed)?;
+                LiveForm::Nonlinear(Box::new(study), kind)
+            }
+        };
+        Ok(LiveModel::new(self.loaded, self.names.clone(), form, theta))
+    }
+
+    /// The model, made with the inputs of the first sample if they are needed for that.
+    fn model(&mut self, first: &ReadSample) -> Result<&LiveModel, Failure> {
+        if self.model.is_none() {
+            let step = self.step.unwrap_or(1.0);
+            let inputs = &first.values[..self.names.inputs.len()];
+            let stand_in = self.names.stand_in(first.time, step, STAND_IN_SAMPLES, inputs);
+            self.model = Some(self.build(&Problem::for_stream(self.loaded, &stand_in)?)?);
+        }
+        match &self.model {
+            Some(model) => Ok(model),
+            None => Err(Failure::Method(vec![Diagnostic::error("watch", "the filter could not be made")])),
+        }
+    }
+
+    /// Columns that the stream must have: inputs, then measurements.
+    #[must_use]
+    pub fn columns(&self) -> Vec<String> {
+        self.names.inputs.iter().chain(&self.names.measurements).map(|column| column.column.clone()).collect()
+    }
+
+    /// Watches a stream: `lines` gives its lines, `tell` takes an object for each sample and says whether to go on.
+    /// With a file, the filter goes on where the file ends, and keeps where it is.
+    ///
+    /// # Errors
+    /// When the study or the head of the stream is at fault.
+    pub fn run(
+        &mut self,
+        shown: &str,
+        lines: &mut dyn Iterator<Item = std::io::Result<String>>,
+        state: Option<&Path>,
+        tell: &mut dyn FnMut(&Value) -> bool,
+    ) -> Result<WatchSummary, Failure> {
+        let source = self.loaded.study.as_ref().and_then(|study| study.data.as_ref());
+        let mut reader = SampleReader::new(shown, self.columns(), source);
+        let mut kept = match state {
+            None => Checkpoint::none(),
+            Some(path) => {
+                let run = self.run_key()?;
+                Checkpoint::open(path, run).map_err(|wrong| Failure::Input(vec![wrong]))?
+            }
+        };
+        let mut summary = WatchSummary::default();
+        // The first sample with values for all inputs.
+        let first = loop {
+            let Some(line) = next_line(lines, shown)? else { return Ok(summary) };
+            match reader.read(&line)? {
+                LineRead::Nothing => {}
+                LineRead::Unusable(told) => {
+                    if !summary.leave_out(tell, None, vec![*told]) {
+                        return Ok(summary);
+                    }
+                }
+                LineRead::Sample(sample) => match self.missing_input(&sample, None) {
+                    Some(told) if kept.get(STATE).is_none() => {
+                        if !summary.leave_out(tell, Some(sample.time), vec![told]) {
+                            return Ok(summary);
+                        }
+                    }
+                    _ => break sample,
+                },
+            }
+        };
+        let settings = self.settings.clone();
+        let rate = settings.false_alarm_rate;
+        let rate = rate.or(self.loaded.study.as_ref().and_then(|study| study.watch.false_alarm_rate));
+        let n_measured = self.names.measurements.len();
+        let (names, usual, stop) = (self.names.clone(), self.step, self.loaded.watch.clone());
+        let model = self.model(&first)?;
+        let run = model.with_filter(|live| -> Result<(), Failure> {
+            let tests = AlarmTests::new(rate.unwrap_or(FALSE_ALARM_RATE), n_measured);
+            let mut watcher = Watcher { live, names: &names, tests, settings: &settings, usual };
+            watcher.resume(&kept, &mut summary)?;
+            let mut next = Some(first);
+            loop {
+                let sample = match next.take() {
+                    Some(sample) => sample,
+                    None => {
+                        if stop.is_stopped() {
+                            break;
+                        }
+                        let Some(line) = next_line(lines, shown)? else { break };
+                        match reader.read(&line)? {
+                            LineRead::Nothing => continue,
+                            LineRead::Unusable(told) => {
+                                if summary.leave_out(tell, None, vec![*told]) {
+                                    continue;
+                                }
+                                break;
+                            }
+                            LineRead::Sample(sample) => sample,
+                        }
+                    }
+                };
+                if !watcher.take(&sample, reader.line(), shown, &mut summary, tell) {
+                    break;
+                }
+                watcher.keep(&mut kept)?;
+            }
+            kept.save().map_err(|wrong| Failure::Input(vec![wrong]))
+        });
+        run.map_err(refused)??;
+        Ok(summary)
+    }
+
+    /// What a state belongs to: model, study and settings, not the data.
+    fn run_key(&self) -> Result<Run, Failure> {
+        let mut bare = self.loaded.clone();
+        bare.data.clear();
+        if let Some(study) = &mut bare.study {
+            study.data = None;
+        }
+        let WatchSettings { false_alarm_rate, seed, .. } = &self.settings;
+        let command = format!("watch {false_alarm_rate:?} {seed} {:?} {:?}", self.step, self.theta);
+        Run::new(&bare, &command).map_err(Failure::Input)
+    }
+
+    /// An input without a value where none was known before.
+    fn missing_input(&self, sample: &ReadSample, line: Option<usize>) -> Option<Diagnostic> {
+        let missing = self.names.inputs.iter().zip(&sample.values).find(|(_, value)| value.is_nan())?.0;
+        let at = line.map_or_else(String::new, |line| format!(" in line {line}"));
+        let message = format!(
+            "the input `{}` has no value at t = {}{at} and had none before: the sample is left out",
+            missing.name, sample.time
+        );
+        Some(Diagnostic::new(Level::Warning, "input-missing-sample", message))
+    }
+}
+
+/// Where a state is in its file.
+const STATE: &str = "watch";
+
+fn next_line(lines: &mut dyn Iterator<Item = std::io::Result<String>>, shown: &str) -> Result<Option<String>, Failure> {
+    match lines.next() {
+        None => Ok(None),
+        Some(Ok(line)) => Ok(Some(line)),
+        Some(Err(error)) => {
+            let message = format!("the stream cannot be read: {error}");
+            Err(Failure::Input(vec![Diagnostic::about_file("data-file", shown, message)]))
+        }
+    }
+}
+
+fn shortest(times: &[f64]) -> Option<f64> {
+    times.windows(2).map(|pair| pair[1] - pair[0]).reduce(f64::min)
+}
+
+fn refused(error: LiveError) -> Failure {
+    Failure::Method(vec![Diagnostic::error("watch", error.to_string()).with_help("`daesy estimate` says more")])
+}
+
+/// Expressions of time that jump where no formula says are found along a record; live there is none.
+fn refuse_hidden_breaks(loaded: &Loaded) -> Result<(), Failure> {
+    let study = study_of(loaded)?;
+    let mut diagnostics = Vec::new();
+    for input in &study.inputs {
+        let InputSource::Expression { expression, breaks } = &input.item else { continue };
+        let mut graph = Graph::default();
+        let Ok(value) = quantity_expression(&mut graph, &loaded.flat.variables, expression) else { continue };
+        let below = Reach::new().below(&graph, &[value]).to_vec();
+        let is_hidden = below.into_iter().any(|expr| {
+            let Node::Binary { op, lhs, rhs } = graph.node(expr) else { return false };
+            if !op.is_relation() && !matches!(op, BinaryOp::Min | BinaryOp::Max) {
+                return false;
+            }
+            let difference = graph.sub(lhs, rhs);
+            let slope = graph.partial(difference, Leaf::Time);
+            Reach::new().depends_on(&graph, slope, |leaf| leaf == Leaf::Time)
+        });
+        if is_hidden && breaks.is_empty() {
+            let message = format!("the input `{}` switches at times that no record tells", input.name);
+            let finding = Finding::error("watch-input", expression.span, message).with_names([&input.name]);
+            let finding = finding.with_help("send it as a column of the stream, or list its `breaks = [..]`");
+            diagnostics.push(Diagnostic::resolve(&finding, &study.sources));
+        }
+    }
+    if diagnostics.is_empty() { Ok(()) } else { Err(Failure::Input(diagnostics)) }
+}
+
+/// What was seen.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct WatchSummary {
+    /// Samples that were taken.
+    pub n_samples: usize,
+    /// Lines and samples that were left out.
+    pub n_left_out: usize,
+    /// Alarms.
+    pub n_alarms: usize,
+    /// Samples that a state had seen already.
+    pub n_known: usize,
+    /// Where the filter went on, if a state was read.
+    pub resumed_at: Option<f64>,
+}
+
+impl WatchSummary {
+    /// Tells of a sample that is left out.
+    fn leave_out(
+        &mut self,
+        tell: &mut dyn FnMut(&Value) -> bool,
+        time: Option<f64>,
+        findings: Vec<Diagnostic>,
+    ) -> bool {
+        self.n_left_out += 1;
+        tell(&object(time, Map::new(), Map::new(), Vec::new(), &findings))
+    }
+
+    /// The keys of the document at the end.
+    #[must_use]
+    pub fn to_json(&self) -> Map<String, Value> {
+        let mut keys = Map::new();
+        keys.insert("n_samples".into(), json!(self.n_samples));
+        keys.insert("n_left_out".into(), json!(self.n_left_out));
+        keys.insert("n_known".into(), json!(self.n_known));
+        keys.insert("n_alarms".into(), json!(self.n_alarms));
+        keys.insert("resumed_at".into(), json!(self.resumed_at));
+        keys
+    }
+
+    /// The same for a person.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let resumed = self.resumed_at.map_or_else(String::new, |time| format!("; went on from t = {time}"));
+        format!(
+            "{} samples, {} alarms, {} left out, {} known already{resumed}",
+            self.n_samples, self.n_alarms, self.n_left_out, self.n_known
+        )
+    }
+}
+
+/// The object of a sample.
+fn object(
+    time: Option<f64>,
+    estimates: Map<String, Value>,
+    innovations: Map<String, Value>,
+    alarms: Vec<Value>,
+    findings: &[Diagnostic],
+) -> Value {
+    let findings: Vec<Value> = findings.iter().map(|finding| finding.to_json()).collect();
+    json!({
+        "t": time, "estimates": estimates, "innovations": innovations, "alarms": alarms, "findings": findings,
+    })
+}
+
+/// A filter with its tests.
+struct Watcher<'w, 'p> {
+    live: &'w mut Live<'p>,
+    names: &'w LiveNames,
+    tests: AlarmTests,
+    settings: &'w WatchSettings,
+    usual: Option<f64>,
+}
+
+impl Watcher<'_, '_> {
+    /// Goes on where a file ends.
+    fn resume(&mut self, kept: &Checkpoint, summary: &mut WatchSummary) -> Result<(), Failure> {
+        let Some(numbers) = kept.get(STATE) else { return Ok(()) };
+        let wrong = || {
+            let message = "the state was kept by a filter of another size";
+            Failure::Input(vec![Diagnostic::error("checkpoint", message).with_help("name another file for it")])
+        };
+        let mut lists = unpacked(numbers).ok_or_else(wrong)?;
+        let sums = lists.pop().ok_or_else(wrong)?;
+        self.tests.set_sums(&sums);
+        if !self.live.restore(&lists).map_err(refused)? {
+            return Err(wrong());
+        }
+        summary.resumed_at = self.live.time();
+        Ok(())
+    }
+
+    /// Keeps where the filter is.
+    fn keep(&self, kept: &mut Checkpoint) -> Result<(), Failure> {
+        if !kept.is_kept() {
+            return Ok(());
+        }
+        let mut lists = self.live.numbers();
+        if lists.is_empty() {
+            return Ok(());
+        }
+        lists.push(self.tests.sums());
+        kept.put(STATE, &packed(&lists)).map_err(|wrong| Failure::Input(vec![wrong]))
+    }
+
+    /// Takes a sample and tells of it; says whether to go on.
+    fn take(
+        &mut self,
+        sample: &ReadSample,
+        line: usize,
+        shown: &str,
+        summary: &mut WatchSummary,
+        tell: &mut dyn FnMut(&Value) -> bool,
+    ) -> bool {
+        let ReadSample { time, values, problems } = sample;
+        let mut findings = problems.clone();
+        let note = |level: Level, code: &str, message: String| {
+            let mut note = Diagnostic::about_file(code, shown, message).with_level(level);
+            note.place = Some(daesy_graph::source::Place { file: shown.to_owned(), line: line as u32, column: 1 });
+            note
+        };
+        if let Some(last) = self.live.time() {
+            // What a state has seen already is passed over without a word for each.
+            if summary.n_samples == 0 && summary.resumed_at == Some(last) && *time <= last {
+                summary.n_known += 1;
+                return true;
+            }
+            if *time == last {
+                let message = format!("a sample at t = {time} came already: this one is left out");
+                findings.push(note(Level::Warning, "repeated-sample", message));
+                return summary.leave_out(tell, Some(*time), findings);
+            }
+            if *time < last {
+                let message = format!(
+                    "the clock went back from t = {last} to {time}, or the sample is late: it is left out, and the \
+                     filter stays at t = {last}"
+                );
+                findings.push(note(Level::Warning, "late-sample", message));
+                return summary.leave_out(tell, Some(*time), findings);
+            }
+            if let Some(usual) = self.usual.filter(|usual| *time - last > 1.5 * usual) {
+                let n = ((*time - last) / usual).round() - 1.0;
+                let message = format!("{n} samples are missing between t = {last} and {time}: predicted across");
+                findings.push(note(Level::Note, "missing-samples", message));
+            }
+            self.usual = self.usual.or(Some(*time - last));
+        }
+        let n_inputs = self.names.inputs.len();
+        let mut inputs = values[..n_inputs].to_vec();
+        for (at, input) in inputs.iter_mut().enumerate().filter(|(_, value)| value.is_nan()) {
+            let name = &self.names.inputs[at].name;
+            *input = self.live.inputs().get(at).copied().unwrap_or(0.0);
+            let message = format!("the input `{name}` has no value at t = {time}: the one before, {input}, is held");
+            findings.push(note(Level::Warning, "input-missing-sample", message));
+        }
+        let live_sample = LiveSample { time: *time, inputs: &inputs, measurements: &values[n_inputs..] };
+        let update = match self.live.update(&live_sample) {
+            Ok(update) => update,
+            Err(error) => {
+                let message = format!("{error}: the sample is left out, and the filter stays where it was");
+                findings.push(note(Level::Error, "filter-broke", message));
+                return summary.leave_out(tell, Some(*time), findings);
+            }
+        };
+        let normalized: Vec<f64> = update.innovations.iter().map(|innovation| innovation.normalized).collect();
+        let alarms = self.tests.take(&normalized);
+        summary.n_samples += 1;
+        summary.n_alarms += alarms.len();
+        let estimates = self.named(&update.estimates);
+        let innovations = self.names.measurements.iter().zip(&normalized);
+        let innovations = innovations.map(|(signal, value)| (signal.name.clone(), number(*value))).collect();
+        let alarms = alarms.iter().map(|alarm| self.alarm(alarm)).collect();
+        let ahead = self.ahead(&mut findings, &note);
+        let mut told = object(Some(*time), estimates, innovations, alarms, &findings);
+        if let (Some(ahead), Value::Object(keys)) = (ahead, &mut told) {
+            keys.insert("horizon".into(), ahead);
+        }
+        tell(&told)
+    }
+
+    fn named(&self, estimates: &[Estimate]) -> Map<String, Value> {
+        let pairs = self.names.signals.iter().zip(estimates);
+        pairs.map(|(name, found)| (name.clone(), json!([number(found.mean), number(found.std)]))).collect()
+    }
+
+    fn alarm(&self, alarm: &Alarm) -> Value {
+        match *alarm {
+            Alarm::ChiSquare { value, threshold } => {
+                let names: Vec<&String> = self.names.measurements.iter().map(|signal| &signal.name).collect();
+                json!({ "test": "chi-square", "names": names, "value": value, "threshold": threshold })
+            }
+            Alarm::Cusum { signal, is_up, value, threshold } => json!({
+                "test": "cusum", "names": [self.names.measurements[signal].name],
+                "side": if is_up { "above" } else { "below" }, "value": value, "threshold": threshold,
+            }),
+        }
+    }
+
+    /// Predictions from here, where they are asked for.
+    fn ahead(
+        &mut self,
+        findings: &mut Vec<Diagnostic>,
+        note: &dyn Fn(Level, &str, String) -> Diagnostic,
+    ) -> Option<Value> {
+        let horizon = self.settings.horizon?;
+        let now = self.live.time()?;
+        let Some(points) = future_points(self.names, self.settings, self.live.inputs(), now, horizon, self.usual)
+        else {
+            let message = "nothing is predicted before the distance of samples is known".to_owned();
+            findings.push(note(Level::Note, "no-horizon", message));
+            return None;
+        };
+        match self.live.predict(&points.times, &points.inputs) {
+            Ok(found) => {
+                let column = |at: usize, of: &dyn Fn(&Estimate) -> f64| -> Vec<Value> {
+                    found.iter().map(|row| number(of(&row[at]))).collect()
+                };
+                let mut estimates = Map::new();
+                for (at, name) in self.names.signals.iter().enumerate() {
+                    let (value, std) = (column(at, &|found| found.mean), column(at, &|found| found.std));
+                    estimates.insert(name.clone(), json!({ "value": value, "std": std }));
+                }
+                Some(json!({ "t": points.times, "estimates": estimates }))
+            }
+            Err(error) => {
+                findings.push(note(Level::Warning, "no-horizon", format!("{error}: nothing is predicted")));
+                None
+            }
+        }
+    }
+}
+
+/// Times and inputs of a prediction.
+pub(crate) struct FuturePoints {
+    pub(crate) times: Vec<f64>,
+    pub(crate) inputs: Vec<Vec<f64>>,
+}
+
+/// The points of a prediction: the rows of future inputs within the horizon, or points at the usual distance under
+/// inputs that are held; nothing where that distance is not known.
+pub(crate) fn future_points(
+    names: &LiveNames,
+    settings: &WatchSettings,
+    held: &[f64],
+    now: f64,
+    horizon: f64,
+    usual: Option<f64>,
+) -> Option<FuturePoints> {
+    if let Some(future) = &settings.future {
+        let within = |time: &f64| *time > now && *time <= now + horizon * (1.0 + 1e-12);
+        let rows: Vec<usize> = (0..future.times.len()).filter(|&row| within(&future.times[row])).collect();
+        let value = |row: usize, at: usize| {
+            let column = future.column(&names.inputs[at].column);
+            column.map_or(held[at], |column| column[row])
+        };
+        let inputs = rows.iter().map(|&row| (0..held.len()).map(|at| value(row, at)).collect()).collect();
+        return Some(FuturePoints { times: rows.iter().map(|&row| future.times[row]).collect(), inputs });
+    }
+    let n = (horizon / usual? - 1e-9).ceil().clamp(1.0, MAX_POINTS as f64) as usize;
+    let step = if horizon / usual? > MAX_POINTS as f64 { horizon / n as f64 } else { usual? };
+    let times = (1..=n).map(|at| if at == n { now + horizon } else { now + at as f64 * step }).collect();
+    Some(FuturePoints { times, inputs: vec![held.to_vec(); n] })
+}
+
+/// Future inputs from a table that is written as the study's data are.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn future_inputs(loaded: &Loaded, file: Option<&Path>) -> Result<Option<Data>, Failure> {
+    let Some(file) = file else { return Ok(None) };
+    let mut loaded = loaded.clone();
+    loaded.data.clear();
+    if let Some(study) = &mut loaded.study {
+        // Nothing is measured there.
+        study.measurements.clear();
+    }
+    loaded.use_data_files(&[file.to_path_buf()])?;
+    let data = loaded.experiment(0)?;
+    let missing =
+        LiveNames::inputs_of(study_of(&loaded)?).into_iter().find(|input| data.column(&input.column).is_none());
+    if let Some(input) = missing {
+        let message = format!("the future inputs have no column `{}` for `{}`", input.column, input.name);
+        let wrong = Diagnostic::about_file("data-column", &file.display().to_string(), message);
+        return Err(Failure::Input(vec![wrong.with_help(format!("columns: {}", data.names.join(", ")))]));
+    }
+    Ok(Some(data))
+}
+
+/// Signals beyond a record.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Prediction {
+    /// Times.
+    pub times: Vec<f64>,
+    /// `[time][signal]`.
+    pub estimates: Vec<Vec<Estimate>>,
+}
+
+/// Predicts the signals beyond the end of each record, from the filter at its last sample.
+///
+/// # Errors
+/// As [`Watched::new`]; also when the filter gives up.
+pub fn predict_beyond(
+    loaded: &Loaded,
+    theta: Option<Vec<f64>>,
+    settings: WatchSettings,
+) -> Result<Vec<Prediction>, Failure> {
+    let horizon = settings.horizon.unwrap_or(0.0);
+    let mut watched = Watched::new(loaded, settings, theta)?;
+    let names = watched.names.clone();
+    let settings = watched.settings.clone();
+    let mut all = Vec::new();
+    for data in loaded.experiments()? {
+        let columns = watched.columns();
+        let row = |at: usize| -> Vec<f64> {
+            columns.iter().map(|column| data.column(column).map_or(f64::NAN, |values| values[at])).collect()
+        };
+        let first = ReadSample { time: data.times[0], values: row(0), problems: Vec::new() };
+        let usual = shortest(&data.times);
+        let model = watched.model(&first)?;
+        let found = model.with_filter(|live| -> Result<Prediction, LiveError> {
+            for (at, &time) in data.times.iter().enumerate() {
+                let values = row(at);
+                let (inputs, measurements) = values.split_at(names.inputs.len());
+                live.update(&LiveSample { time, inputs, measurements })?;
+            }
+            let now = data.times[data.times.len() - 1];
+            let held = live.inputs().to_vec();
+            let points = future_points(&names, &settings, &held, now, horizon, usual.or(Some(horizon)));
+            let FuturePoints { times, inputs } =
+                points.unwrap_or(FuturePoints { times: Vec::new(), inputs: Vec::new() });
+            let estimates = live.predict(&times, &inputs)?;
+            Ok(Prediction { times, estimates })
+        });
+        all.push(found.and_then(|found| found).map_err(refused)?);
+    }
+    Ok(all)
+}
+
+fn number(value: f64) -> Value {
+    if value.is_finite() { json!(value) } else { Value::Null }
+}
+
+/// Lists as one, with their lengths before them.
+fn packed(lists: &[Vec<f64>]) -> Vec<f64> {
+    let mut all = vec![lists.len() as f64];
+    all.extend(lists.iter().map(|list| list.len() as f64));
+    all.extend(lists.iter().flatten());
+    all
+}
+
+fn unpacked(numbers: &[f64]) -> Option<Vec<Vec<f64>>> {
+    let (&n, rest) = numbers.split_first()?;
+    let lengths = rest.get(..n as usize)?.to_vec();
+    let mut rest = &rest[n as usize..];
+    let mut lists = Vec::new();
+    for length in lengths {
+        lists.push(rest.get(..length as usize)?.to_vec());
+        rest = &rest[length as usize..];
+    }
+    rest.is_empty().then_some(lists)
+}
