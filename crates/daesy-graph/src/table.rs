@@ -128,6 +128,8 @@ struct Place {
     inside: f64,
     /// How far outside the value is; zero inside.
     beyond: f64,
+    /// Whether the value is before the first abscissa.
+    is_before: bool,
 }
 
 /// Abscissae and what is outside of them.
@@ -178,14 +180,15 @@ impl Axis {
             self.last()
         } else {
             let interval = self.interval(u);
-            return Ok(Place { interval, inside: u - self.x[interval], beyond: 0.0 });
+            return Ok(Place { interval, inside: u - self.x[interval], beyond: 0.0, is_before: false });
         };
         if self.extrapolation == Extrapolation::Refuse {
             return Err(TableError::Outside { value: u, limit });
         }
-        let interval = if u < self.first() { 0 } else { self.x.len() - 2 };
+        let is_before = u < self.first();
+        let interval = if is_before { 0 } else { self.x.len() - 2 };
         let beyond = if self.extrapolation == Extrapolation::Line { u - limit } else { 0.0 };
-        Ok(Place { interval, inside: limit - self.x[interval], beyond })
+        Ok(Place { interval, inside: limit - self.x[interval], beyond, is_before })
     }
 
     /// Whether a value is outside and the table is held there.
@@ -339,10 +342,11 @@ impl TableCurve {
 
     /// The value of the piece at a place, or of the line that goes on from it.
     fn piece_value(&self, order: u8, place: Place) -> f64 {
-        let Place { interval, inside, beyond } = place;
+        let Place { interval, inside, beyond, is_before } = place;
         let (x, last) = (&self.axis.x, self.axis.x.len() - 1);
         if self.smoothness == Smoothness::Constant {
-            let is_at_end = interval + 1 == last && inside >= x[last] - x[interval];
+            // Two points at the same abscissa are a jump: before it, the first of them holds.
+            let is_at_end = interval + 1 == last && !is_before && inside >= x[last] - x[interval];
             let from = if is_at_end { last } else { interval };
             if beyond == 0.0 {
                 return if order == 0 { self.pieces[from][0] } else { 0.0 };
@@ -727,7 +731,8 @@ impl TimeTable {
         if t < start {
             return start;
         }
-        if self.events.len() < 2 {
+        // One row is constant; two rows at the same time are a jump.
+        if self.curves.iter().all(|curve| curve.axis.x.len() < 2) {
             return NEVER;
         }
         // Rounding may have put the time just before the event that it is at.
@@ -754,7 +759,7 @@ impl TimeTable {
             return Ok(0.0);
         }
         let curve = &self.curves[column];
-        if self.events.len() < 2 {
+        if curve.axis.x.len() < 2 {
             return curve.value(order, t - shift);
         }
         let (first, last) = (self.first(), self.last());
@@ -793,7 +798,7 @@ impl TimeTable {
         let x = &curve.axis.x;
         let before = x.partition_point(|&x| x < end);
         let interval = curve.axis.interval(u).min(before.saturating_sub(1));
-        let place = Place { interval, inside: u - x[interval], beyond: 0.0 };
+        let place = Place { interval, inside: u - x[interval], beyond: 0.0, is_before: false };
         match curve.smoothness {
             Smoothness::Constant if order == 0 => curve.pieces[interval][0],
             Smoothness::Constant => 0.0,
@@ -911,6 +916,15 @@ mod tests {
         assert_eq!(table.value(0, 0, 0.5, 2.0).unwrap(), 0.0);
         assert_eq!(table.value(0, 0, 2.5, 4.0).unwrap(), 1.0);
         assert_eq!(table.value(0, 0, 5.0, NEVER).unwrap(), 0.0);
+        // A table that is nothing but a jump.
+        for extrapolation in [Extrapolation::Hold, Extrapolation::Line, Extrapolation::Periodic] {
+            let table =
+                TimeTable::new(&matrix(&rows[..2]), &[1], TimeTableOptions { extrapolation, ..options }).unwrap();
+            assert_eq!([0.0, 2.0].map(|t| table.next_event(t)), [2.0, NEVER], "{extrapolation:?}");
+            assert_eq!(table.value(0, 0, 0.5, 2.0).unwrap(), 0.0, "{extrapolation:?}");
+            assert_eq!(table.value(0, 0, 2.0, NEVER).unwrap(), 1.0, "{extrapolation:?}");
+            assert_eq!(table.value(0, 0, 5.0, NEVER).unwrap(), 1.0, "{extrapolation:?}");
+        }
     }
 
     #[test]
