@@ -164,9 +164,8 @@ impl Flattener<'_> {
         let (lhs, before) = (self.graph.var(var), self.graph.pre(var));
         let equation =
             |lhs: ExprId, rhs: ExprId| Equation { lhs, rhs, origin: Origin::Equation, component: Arc::from(""), span };
+        // Before the start it was false: what holds at the start becomes true there.
         self.out.equations.push(equation(lhs, condition));
-        // What holds at the start has not become true there.
-        self.out.initial_equations.push(equation(before, lhs));
         before
     }
 

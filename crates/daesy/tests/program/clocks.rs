@@ -102,6 +102,18 @@ fn events_make_a_clock_tick() {
     close(values(model, "h", &[2.5])[0], 1.0, "interval");
 }
 
+/// 2 cos(pi t) > 1 holds at the start and again from t = 5/3 on: the condition becomes true at both times.
+#[test]
+fn a_condition_that_holds_at_the_start_makes_a_tick_there() {
+    let model = "model M Real u, y(start=-1); Integer n(start=0);
+         equation u = 2*cos(3.141592653589793*time);
+           when Clock(u > 1) then n = previous(n) + 1; y = sample(time); end when;
+         annotation(experiment(StopTime=2, Interval=0.5, Tolerance=1e-10)); end M;";
+    assert_eq!(values(model, "n", &[0.5, 1.5, 2.0]), [1.0, 1.0, 2.0]);
+    assert_eq!(values(model, "y", &[1.0]), [0.0]);
+    close(values(model, "y", &[2.0])[0], 5.0 / 3.0, "time of the last tick");
+}
+
 /// A clock whose ticks move what its condition compares with: |x - offset| > 1 with x = 3 t ticks at t = 1/3, 2/3, 1,
 /// ..
 #[test]
