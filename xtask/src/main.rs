@@ -112,9 +112,11 @@ table NAME.csv. LIBRARY is the folder that holds the packages. Neither is part o
 a line for each example, a table by package, reasons of refusal by count, and the ten slowest. The
 exit status is 0 when no example differs from its reference or crashes.
 
+    --first FOLDER    libraries that are looked in first, such as the `ModelicaServices` of the tool that made the
+                      references
     --only PARTS      examples whose name has one of the PARTS in it, with commas between; the others keep what
                       became of them earlier
-    --limit SECONDS   for one example (60)
+    --limit SECONDS   of processor time for one example (60)
     --output FILE     where results go (target/conformance/results.tsv)
     --earlier FILE    results of an earlier run: says what got better and what broke
     --program FILE    the program; without it, it is built in release mode

@@ -15,12 +15,16 @@ pub enum Verdict {
     Failed,
     /// It ran, and a signal is outside of the tube or missing.
     Differs,
+    /// A signal is outside of the tube, but errors of the size of the reference's tolerance lead as far, and the solution
+    /// does not depend on the tolerance of the program: the comparison decides nothing.
+    Sensitive,
     /// All signals are in the tube.
     Agrees,
 }
 
-const WORDS: [(Verdict, &str); 6] = [
+const WORDS: [(Verdict, &str); 7] = [
     (Verdict::Agrees, "agrees"),
+    (Verdict::Sensitive, "sensitive"),
     (Verdict::Differs, "differs"),
     (Verdict::Failed, "failed"),
     (Verdict::TooSlow, "too slow"),
@@ -83,8 +87,8 @@ fn package(name: &str) -> String {
 
 /// A Markdown table of verdicts by package.
 pub fn table(outcomes: &[Outcome]) -> String {
-    let mut rows: BTreeMap<String, [usize; 6]> = BTreeMap::new();
-    let mut total = [0; 6];
+    let mut rows: BTreeMap<String, [usize; 7]> = BTreeMap::new();
+    let mut total = [0; 7];
     for one in outcomes {
         let at = WORDS.iter().position(|(verdict, _)| *verdict == one.verdict).unwrap_or(0);
         rows.entry(package(&one.name)).or_default()[at] += 1;
@@ -92,7 +96,7 @@ pub fn table(outcomes: &[Outcome]) -> String {
     }
     let mut text = String::from("| package | examples |");
     WORDS.iter().for_each(|(_, word)| text.push_str(&format!(" {word} |")));
-    text.push_str("\n|---|---|---|---|---|---|---|---|\n");
+    text.push_str("\n|---|---|---|---|---|---|---|---|---|\n");
     for (name, counts) in rows.into_iter().chain([("all".to_owned(), total)]) {
         let cells: Vec<String> = counts.iter().map(|&n| if n == 0 { String::new() } else { n.to_string() }).collect();
         text.push_str(&format!("| {name} | {} | {} |\n", counts.iter().sum::<usize>(), cells.join(" | ")));

@@ -66,12 +66,7 @@ fn case(name: String, folder: &Path, signals: &Path, table: PathBuf) -> Result<C
         .filter(|line| !line.is_empty() && !line.eq_ignore_ascii_case("time"))
         .collect();
     let made = read(&folder.join("creation.txt")).unwrap_or_default();
-    let setting = |key: &str| {
-        made.lines().find_map(|line| {
-            let (name, value) = line.split_once('=')?;
-            (name.trim() == key).then(|| value.trim().parse::<f64>().ok()).flatten()
-        })
-    };
+    let setting = |key: &str| setting(&made, key);
     Ok(Case {
         name,
         table,
@@ -83,6 +78,15 @@ fn case(name: String, folder: &Path, signals: &Path, table: PathBuf) -> Result<C
     })
 }
 
+/// A number among lines `key=value // remark`.
+fn setting(text: &str, key: &str) -> Option<f64> {
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        let value = value.split_once("//").map_or(value, |(value, _)| value);
+        (name.trim() == key).then(|| value.trim().parse().ok()).flatten()
+    })
+}
+
 impl Case {
     /// The stored table.
     pub fn table(&self) -> Result<Columns, String> {
@@ -90,8 +94,8 @@ impl Case {
         csv(&String::from_utf8_lossy(&bytes))
     }
 
-    /// A study that simulates the example as the reference was.
-    pub fn study(&self, library: &Path) -> String {
+    /// A study that simulates the example as the reference was, with the tolerance times a factor.
+    pub fn study(&self, library: &Path, factor: f64) -> String {
         let mut text = format!(
             "[model]\nfile = {:?}\nclass = {:?}\n[simulate]\nstart = {:?}\n",
             library.display().to_string(),
@@ -104,7 +108,7 @@ impl Case {
                 text.push_str(&format!("step = {step:?}\n"));
             }
         }
-        text.push_str(&format!("rtol = {:?}\n", self.tolerance.clamp(1e-10, 1e-3)));
+        text.push_str(&format!("rtol = {:?}\n", (self.tolerance * factor).clamp(1e-10, 1e-3)));
         text
     }
 }
@@ -167,6 +171,14 @@ pub fn matlab(bytes: &[u8], wanted: &dyn Fn(&str) -> bool) -> Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_may_have_remarks() {
+        let text = "[Log]\n// Settings\nStopTime=2.5 // from model\nTolerance = 1e-07\nInterval=no // number\n";
+        assert_eq!(setting(text, "StopTime"), Some(2.5));
+        assert_eq!(setting(text, "Tolerance"), Some(1e-7));
+        assert_eq!((setting(text, "Interval"), setting(text, "StartTime")), (None, None));
+    }
 
     #[test]
     fn names_in_quotes_may_hold_commas() {
