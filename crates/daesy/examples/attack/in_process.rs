@@ -1,6 +1,6 @@
-//! Mutation of texts for the parser, the flattener and the study reader, within this process.
+//! Mutation of texts for the parser, the flattener, the study reader and the reader of units, within this process.
 //!
-//! Takes files (or folders of them) as seeds, `.mo` or for `study` `.toml`, mutates them by bytes and by tokens, and
+//! Takes files (or folders of them) as seeds, `.mo` or for `study` `.toml` and for `unit` `.xml`, mutates them by bytes and by tokens, and
 //! checks what must hold for every text: no panic, no hang, no explosion of memory. The parser must also give tokens
 //! that make up the text, spans that lie in it on character boundaries, and a printed tree that reads as the same
 //! tree. The flattener's results go on through regularization and compilation. A text that fails is written to
@@ -21,6 +21,7 @@ use daesy_model::{FlattenOptions, Library, flatten, lexer, parser, print};
 use daesy_structure::regularize;
 
 use crate::mutate::{Random, change, window};
+use crate::units::{SEEDS, check_unit};
 
 /// Texts that take longer are tried again.
 const SLOW: Duration = Duration::from_millis(300);
@@ -33,19 +34,24 @@ pub enum Target {
     Parse,
     Flatten,
     Study,
+    Unit,
 }
 
 impl Target {
     /// The target that a word names.
     pub fn named(word: &str) -> Option<Self> {
-        [("parse", Self::Parse), ("flatten", Self::Flatten), ("study", Self::Study)]
+        [("parse", Self::Parse), ("flatten", Self::Flatten), ("study", Self::Study), ("unit", Self::Unit)]
             .into_iter()
             .find(|(name, _)| *name == word)
             .map(|(_, target)| target)
     }
 
     fn extension(self) -> &'static str {
-        if self == Self::Study { "toml" } else { "mo" }
+        match self {
+            Self::Study => "toml",
+            Self::Unit => "xml",
+            Self::Parse | Self::Flatten => "mo",
+        }
     }
 
     fn check(self, text: &str) -> Result<bool, String> {
@@ -53,6 +59,7 @@ impl Target {
             Self::Parse => check_parser(text),
             Self::Flatten => check_flattener(text),
             Self::Study => Ok(load_study_text("attack.toml", text, Path::new("."), &LoadOptions::default()).is_ok()),
+            Self::Unit => check_unit(text),
         }
     }
 }
@@ -144,7 +151,9 @@ pub fn attack(target: Target, seconds: u64, seed: u64, given: &[PathBuf]) -> Exi
         collect(path, target.extension(), &mut paths);
     }
     let mut seeds: Vec<String> = paths.iter().filter_map(|path| std::fs::read_to_string(path).ok()).collect();
+    seeds.extend(SEEDS.map(str::to_owned).into_iter().filter(|_| target == Target::Unit));
     seeds.push(match target {
+        Target::Unit => "<a/>".to_owned(),
         Target::Study => "[linear]\nE = [[1, 0], [0, 0]]\nF = [[-1, \"a\"], [1, 1]]\n[parameters]\na = 2\n".to_owned(),
         Target::Parse | Target::Flatten => "model M Real x(start = 1); equation der(x) = -x; end M;".to_owned(),
     });

@@ -1,7 +1,7 @@
-//! Attacks by mutation: on the whole program, and on its parser, flattener and study reader alone.
+//! Attacks by mutation: on the whole program, and on its parser, flattener, study reader and reader of units alone.
 //!
 //! ```text
-//! cargo run --release -p daesy --example attack -- program|parse|flatten|study SECONDS [--seed N] PATH..
+//! cargo run --release -p daesy --example attack -- program|parse|flatten|study|unit SECONDS [--seed N] PATH..
 //! ```
 //!
 //! `program` mutates studies with their models and data, and models (those given, and some of its own), runs the
@@ -15,6 +15,7 @@
 mod end_to_end;
 mod in_process;
 mod mutate;
+mod units;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ use std::time::{Duration, Instant};
 use end_to_end::{Case, collect, make_case, own_kits, run_case};
 use mutate::Random;
 
-const USAGE: &str = "attack program|parse|flatten|study SECONDS [--seed N] PATH..";
+const USAGE: &str = "attack program|parse|flatten|study|unit SECONDS [--seed N] PATH..";
 
 /// What is asked.
 struct Request {
