@@ -30,6 +30,6 @@ pub use memory::LaneMemory;
 pub use operation::{Binary, Opcode, Ternary, Unary};
 pub use switches::breaks_in_time;
 pub use tape::{
-    Call, FunctionId, Instruction, LaneFunction, Operand, Source, SplitTape, Tape, TapeBuilder, TapeError, TapeOptions,
-    Value,
+    Call, FunctionId, Instruction, LaneFunction, Operand, PerLane, Source, SplitTape, Tape, TapeBuilder, TapeError,
+    TapeOptions, Value,
 };

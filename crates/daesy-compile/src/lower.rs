@@ -7,6 +7,8 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 
 use daesy_graph::flat::{ValueType, VariableKind};
+use daesy_graph::foreign::Foreign;
+use daesy_graph::function::Statement;
 use daesy_graph::regular::{Derivative, Rate as RegularRate, RegularDae, RegularEquation};
 use daesy_graph::{BinaryOp, Differentiator, ExprId, Graph, Leaf, Node, Reach, UnaryOp, VarId};
 use daesy_system::{
@@ -23,7 +25,7 @@ use crate::operation::{Binary, Unary};
 use crate::pool::Pool;
 use crate::starts::start_rows;
 use crate::switches::Switches;
-use crate::tape::{LaneFunction, TapeBuilder, TapeError, TapeOptions, Value};
+use crate::tape::{LaneFunction, PerLane, TapeBuilder, TapeError, TapeOptions, Value};
 
 /// Why a model could not be compiled.
 #[derive(Clone, Debug, Error)]
@@ -667,6 +669,9 @@ impl<'a> Lowering<'a> {
 /// A user function that could not be inlined runs as a program of its own, lane by lane, or in the reference evaluator
 /// where that alone knows how; what cannot be computed is NaN.
 fn lane_function(graph: &Graph, shared: &Arc<Graph>, function: daesy_graph::FunctionId) -> LaneFunction {
+    if let Some(foreign) = whole_foreign(graph, function) {
+        return Arc::new(ForeignCall(foreign));
+    }
     // Derivatives of functions exist only in the graph they were made in.
     let is_shared = (function.0 as usize) < shared.functions().len();
     let shared = shared.clone();
@@ -683,6 +688,32 @@ fn lane_function(graph: &Graph, shared: &Arc<Graph>, function: daesy_graph::Func
             Err(_) => results.fill(f64::NAN),
         }
     })
+}
+
+/// The foreign function that a function is, inputs and outputs in their order.
+fn whole_foreign(graph: &Graph, function: daesy_graph::FunctionId) -> Option<Foreign> {
+    let foreign = graph.foreign(function)?;
+    let function = graph.function(function);
+    let [Statement::Intrinsic { args, results, .. }] = function.body.as_slice() else { return None };
+    let is_whole = args.iter().copied().eq(0..function.n_inputs as u32) && *results == function.outputs;
+    is_whole.then(|| foreign.clone())
+}
+
+/// A function of a model that runs elsewhere; what has no value is NaN. Many lanes are one question.
+struct ForeignCall(Foreign);
+
+impl PerLane for ForeignCall {
+    fn call(&self, arguments: &[f64], results: &mut [f64]) {
+        self.call_all(1, arguments, results);
+    }
+
+    fn takes_all(&self) -> bool {
+        true
+    }
+
+    fn call_all(&self, n_lanes: usize, arguments: &[f64], results: &mut [f64]) {
+        self.0.evaluate_all(n_lanes, arguments, results);
+    }
 }
 
 /// Asks the reference evaluator.

@@ -48,11 +48,41 @@ pub trait ForeignUnit: Send + Sync + fmt::Debug {
         outputs: &mut [f64],
     ) -> Result<(), ForeignFailure>;
 
+    /// Outputs at many points, one point after the other in both lists; NaN where there are none. A unit for which a
+    /// question costs more than its answer takes them all at once.
+    fn evaluate_all(&self, function: u32, n_points: usize, inputs: &[f64], outputs: &mut [f64]) {
+        for (inputs, outputs) in points(n_points, inputs, outputs) {
+            if self.evaluate(function, inputs, outputs).is_err() {
+                outputs.fill(f64::NAN);
+            }
+        }
+    }
+
+    /// Derivatives at many points, each followed by its direction; NaN where there are none.
+    fn tangent_all(&self, function: u32, n_points: usize, inputs: &[f64], outputs: &mut [f64]) {
+        for (inputs, outputs) in points(n_points, inputs, outputs) {
+            let (point, direction) = inputs.split_at(inputs.len() / 2);
+            if self.tangent(function, point, direction, outputs).is_err() {
+                outputs.fill(f64::NAN);
+            }
+        }
+    }
+
     /// Whether an output can depend on an input in a differentiable way.
     fn depends(&self, function: u32, output: usize, input: usize) -> bool;
 
     /// Why the unit runs no more, or was found to be another one than it seemed: all that was computed is void.
     fn failure(&self) -> Option<ForeignFailure>;
+}
+
+/// The lists of many points, point by point.
+pub fn points<'a>(
+    n_points: usize,
+    inputs: &'a [f64],
+    outputs: &'a mut [f64],
+) -> impl Iterator<Item = (&'a [f64], &'a mut [f64])> {
+    let (n_inputs, n_outputs) = (inputs.len() / n_points.max(1), outputs.len() / n_points.max(1));
+    inputs.chunks(n_inputs.max(1)).zip(outputs.chunks_mut(n_outputs.max(1)))
 }
 
 /// A function of a unit, or a derivative of it.
@@ -103,6 +133,23 @@ impl Foreign {
     /// When there are none at these inputs.
     pub fn evaluate(&self, inputs: &[f64], outputs: &mut [f64]) -> Result<(), ForeignFailure> {
         self.at_order(self.order, inputs, outputs)
+    }
+
+    /// The outputs at many points, one after the other in both lists; NaN where there are none.
+    pub fn evaluate_all(&self, n_points: usize, inputs: &[f64], outputs: &mut [f64]) {
+        let is_sound = inputs.iter().all(|input| input.is_finite());
+        match self.order {
+            0 if is_sound => self.unit.evaluate_all(self.function, n_points, inputs, outputs),
+            1 if is_sound => self.unit.tangent_all(self.function, n_points, inputs, outputs),
+            _ => {
+                for (inputs, outputs) in points(n_points, inputs, outputs) {
+                    let is_sound = inputs.iter().all(|input| input.is_finite());
+                    if !is_sound || self.evaluate(inputs, outputs).is_err() {
+                        outputs.fill(f64::NAN);
+                    }
+                }
+            }
+        }
     }
 
     fn at_order(&self, order: u8, inputs: &[f64], outputs: &mut [f64]) -> Result<(), ForeignFailure> {

@@ -319,17 +319,14 @@ unsafe fn sum_body<L: Lanes, T: Product, U: Product, const IS_DIFFERENCE: bool>(
     }
 }
 
-/// Calls a function lane by lane.
+/// Calls a function lane by lane, or for all lanes at once.
 ///
 /// # Safety
 /// As [`Run`].
 unsafe fn call(frame: &Frame<'_>, places: &Places) {
     let call = &frame.tape.calls()[places.operands[0].raw() as usize];
-    let mut scratch = frame.scratch.borrow_mut();
-    let (arguments, results) = scratch.split_at_mut(call.arguments().len());
-    let results = &mut results[..call.targets().len()];
     let repetitions = if frame.n_lanes == 1 { 1 } else { REPETITIONS };
-    for lane in 0..frame.n_lanes {
+    let read = |lane: usize, arguments: &mut [f64]| {
         for (argument, &operand) in arguments.iter_mut().zip(call.arguments()) {
             // SAFETY: the tape is sound, so slot or constant exist, and so does the lane.
             *argument = unsafe {
@@ -339,14 +336,36 @@ unsafe fn call(frame: &Frame<'_>, places: &Places) {
                 }
             };
         }
-        results.fill(0.0);
-        (call.function())(arguments, results);
+    };
+    let write = |lane: usize, results: &[f64]| {
         for (&result, target) in results.iter().zip(call.targets()) {
             if let Some(slot) = target {
                 // SAFETY: the tape is sound, so the slot exists, and so does the lane.
                 unsafe { frame.cells.add(*slot as usize * frame.stride + lane).write(result) };
             }
         }
+    };
+    let (n_arguments, n_results) = (call.arguments().len(), call.targets().len());
+    if frame.n_lanes > 1 && call.function().takes_all() {
+        let mut arguments = vec![0.0; frame.n_lanes * n_arguments];
+        let mut results = vec![0.0; frame.n_lanes * n_results];
+        for lane in 0..frame.n_lanes {
+            read(lane, &mut arguments[lane * n_arguments..(lane + 1) * n_arguments]);
+        }
+        call.function().call_all(frame.n_lanes, &arguments, &mut results);
+        for lane in 0..frame.n_lanes {
+            write(lane, &results[lane * n_results..(lane + 1) * n_results]);
+        }
+        return;
+    }
+    let mut scratch = frame.scratch.borrow_mut();
+    let (arguments, results) = scratch.split_at_mut(n_arguments);
+    let results = &mut results[..n_results];
+    for lane in 0..frame.n_lanes {
+        read(lane, arguments);
+        results.fill(0.0);
+        call.function().call(arguments, results);
+        write(lane, results);
     }
 }
 

@@ -116,7 +116,33 @@ pub struct Instruction {
 }
 
 /// A function of the model that runs per lane: reads the arguments, writes the results. It must be pure.
-pub type LaneFunction = Arc<dyn Fn(&[f64], &mut [f64]) + Send + Sync>;
+pub trait PerLane: Send + Sync {
+    /// The results of one lane.
+    fn call(&self, arguments: &[f64], results: &mut [f64]);
+
+    /// Whether many lanes at once cost less than one at a time.
+    fn takes_all(&self) -> bool {
+        false
+    }
+
+    /// The results of many lanes, one lane after the other in both lists.
+    fn call_all(&self, n_lanes: usize, arguments: &[f64], results: &mut [f64]) {
+        let (n_arguments, n_results) = (arguments.len() / n_lanes.max(1), results.len() / n_lanes.max(1));
+        for lane in 0..n_lanes {
+            let own = &mut results[lane * n_results..(lane + 1) * n_results];
+            self.call(&arguments[lane * n_arguments..(lane + 1) * n_arguments], own);
+        }
+    }
+}
+
+impl<F: Fn(&[f64], &mut [f64]) + Send + Sync> PerLane for F {
+    fn call(&self, arguments: &[f64], results: &mut [f64]) {
+        self(arguments, results);
+    }
+}
+
+/// A function that runs per lane, shared.
+pub type LaneFunction = Arc<dyn PerLane>;
 
 /// One call of a [`LaneFunction`].
 #[derive(Clone)]
