@@ -6,6 +6,7 @@ import csv
 import html
 import importlib
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -576,6 +577,40 @@ class Identification(Result):
         if self._draws is None:
             raise UsageError("there are no samples of the posterior: ask for them with identify(posterior=1000)")
         return {name: values for name, values in self._draws.items() if name != "log_density"}
+
+    def export_observer(self, path: str | os.PathLike[str], *, fmi: int = 2, step: float | None = None) -> Result:
+        """Writes the filter of the study at these estimates as a Functional Mock-up Unit for Co-Simulation.
+
+        Its inputs are the known inputs and, as ``measured.NAME``, the measurements; its outputs are ``estimate.NAME`` and
+        ``std.NAME`` for the signals of the study. It needs neither a compiler nor daesy to run.
+
+        Args:
+            path: the file to write, ending in ``.fmu``
+            fmi: version of the interface, 2 or 3
+            step: the usual distance of samples; that of the data when left out
+
+        >>> import daesy, os, tempfile
+        >>> model = daesy.parse("model Lag parameter Real a = 1; input Real u; Real x(start = 0, fixed = true); "
+        ...                     "equation der(x) = u - a*x; end Lag;")
+        >>> study = daesy.Study(model, unknown={"a": 1.0}, inputs={"u": {"column": "u"}},
+        ...                     measurements={"x": {"column": "x", "std": 0.1}}, estimate=["x"])
+        >>> found = study.identify({"t": [0.0, 1.0, 2.0], "u": [1.0, 1.0, 1.0], "x": [0.0, 0.6, 0.9]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found.export_observer(os.path.join(folder, "a.fmu")).document["kinds"]
+        ['cs']
+        """
+        from . import tasks
+        from .study import judged
+
+        if self._asked is None:
+            raise UsageError("this result does not know its study any more: export the filter with the study's file")
+        if step is None:
+            distances = [float(np.diff(fit.t).min()) for fit in self.fits() if len(fit.t) > 1]
+            step = min(distances, default=None)
+        words = ["-o", os.fspath(path), "--fmi", str(fmi), "--observer"]
+        words += [] if step is None else [f"--step={step!r}"]
+        words += [f"--set={name}={value!r}" for name, value in self.estimate.items()]
+        return judged(Result, tasks.ask(self._asked, "export", words))
 
     def to_arviz(self) -> Any:
         """Samples of the posterior as an ``InferenceData`` of ArviZ, with the logarithm of the density."""

@@ -1,14 +1,47 @@
-//! The model of the unit that the library is in, read and compiled once however often it is instantiated.
+//! What is in the unit that the library is in, read and compiled once however often it is instantiated.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use daesy_fmu::model::{Model, RESOURCE, token};
+use daesy_fmu::instance::{Instance, Role};
+use daesy_fmu::model::{self, Model, token};
+use daesy_fmu::observer::{self, ObserverInstance, ObserverModel};
+use daesy_fmu::running::Running;
 
-/// The model that was instantiated last, and where it was.
+/// What a unit holds.
+#[derive(Clone)]
+pub(crate) enum Content {
+    /// A model.
+    Model(Arc<Model>),
+    /// The filter of a study.
+    Observer(Arc<ObserverModel>),
+}
+
+impl Content {
+    fn token(&self) -> &str {
+        match self {
+            Self::Model(model) => &model.token,
+            Self::Observer(observer) => &observer.token,
+        }
+    }
+
+    /// Something that runs.
+    ///
+    /// # Errors
+    /// In words: when it is not for this.
+    pub(crate) fn instance(self, role: Role, may_return_early: bool) -> Result<Box<dyn Running>, String> {
+        match self {
+            Self::Model(model) => Ok(Box::new(Instance::new(model, role, may_return_early))),
+            Self::Observer(observer) if role == Role::CoSimulation => Ok(Box::new(ObserverInstance::new(observer))),
+            Self::Observer(_) => Err("the unit is a filter, which is for Co-Simulation alone".to_owned()),
+        }
+    }
+}
+
+/// What was instantiated last, and where it was.
 struct Kept {
     path: PathBuf,
-    model: Arc<Model>,
+    content: Content,
 }
 
 static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
@@ -25,28 +58,36 @@ extern "C" fn release() {
 #[unsafe(link_section = ".fini_array")]
 static RELEASE: extern "C" fn() = release;
 
-/// The model in the resources of a unit.
+/// What the resources of a unit hold.
 ///
 /// # Errors
-/// In words: when there is none, or another than the caller means.
-pub(crate) fn model_in(resources: &Path, expected: &str) -> Result<Arc<Model>, String> {
-    let path = resources.join(RESOURCE);
+/// In words: when there is nothing, or something else than the caller means.
+pub(crate) fn content_of(resources: &Path, expected: &str) -> Result<Content, String> {
+    let observer = resources.join(observer::RESOURCE);
+    let is_observer = observer.is_file();
+    let path = if is_observer { observer } else { resources.join(model::RESOURCE) };
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     let other =
         |found: &str| format!("the unit was asked for by `{expected}`, but what is in its resources is `{found}`");
     if let Some(kept) = kept.as_ref()
         && kept.path == path
     {
-        return if kept.model.token == expected { Ok(Arc::clone(&kept.model)) } else { Err(other(&kept.model.token)) };
+        let found = kept.content.token();
+        return if found == expected { Ok(kept.content.clone()) } else { Err(other(found)) };
     }
     let bytes = std::fs::read(&path).map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
     let found = token(&bytes);
     if found != expected {
         return Err(other(&found));
     }
-    let model = Arc::new(Model::read(&bytes).map_err(|error| error.to_string())?);
-    *kept = Some(Kept { path, model: Arc::clone(&model) });
-    Ok(model)
+    let content = if is_observer {
+        ObserverModel::read(&bytes).map(|observer| Content::Observer(Arc::new(observer)))
+    } else {
+        Model::read(&bytes).map(|model| Content::Model(Arc::new(model)))
+    };
+    let content = content.map_err(|error| error.to_string())?;
+    *kept = Some(Kept { path, content: content.clone() });
+    Ok(content)
 }
 
 /// The folder that a URI such as `file:///tmp/unit/resources` means; anything else is taken for a path.

@@ -4,7 +4,8 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-use daesy_fmu::instance::{Instance, InstanceError, SavedState};
+use daesy_fmu::instance::Role;
+use daesy_fmu::running::{InstanceError, Running, SavedState};
 
 /// Statuses of both versions.
 pub(crate) const OK: c_int = 0;
@@ -58,7 +59,7 @@ impl Telling {
 
 /// A component.
 pub(crate) struct Component {
-    pub(crate) instance: Instance,
+    pub(crate) instance: Box<dyn Running>,
     pub(crate) telling: Telling,
     /// The model has ended the simulation.
     pub(crate) is_ended: bool,
@@ -299,7 +300,7 @@ pub(crate) struct Order<'a> {
     pub(crate) telling: Telling,
     pub(crate) token: &'a str,
     pub(crate) resources: std::path::PathBuf,
-    pub(crate) role: daesy_fmu::instance::Role,
+    pub(crate) role: Role,
     pub(crate) may_return_early: bool,
 }
 
@@ -308,8 +309,7 @@ pub(crate) fn instantiate(order: Order<'_>) -> *mut c_void {
     silence_panics();
     let Order { telling, token, resources, role, may_return_early } = order;
     let made = catch_unwind(AssertUnwindSafe(|| {
-        let model = crate::cache::model_in(&resources, token)?;
-        Ok::<_, String>(Instance::new(model, role, may_return_early))
+        crate::cache::content_of(&resources, token)?.instance(role, may_return_early)
     }));
     match made {
         Ok(Ok(instance)) => hand_out(Component { instance, telling, is_ended: false }),

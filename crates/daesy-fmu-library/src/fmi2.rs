@@ -2,7 +2,8 @@
 
 use std::ffi::{CString, c_char, c_double, c_int, c_uint, c_void};
 
-use daesy_fmu::instance::{InstanceError, Role};
+use daesy_fmu::instance::Role;
+use daesy_fmu::running::InstanceError;
 use daesy_fmu::variable::ValueType;
 
 use crate::cache::folder_of_uri;

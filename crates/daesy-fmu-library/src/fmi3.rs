@@ -3,7 +3,8 @@
 use std::ffi::{CString, c_char, c_double, c_int, c_void};
 use std::path::PathBuf;
 
-use daesy_fmu::instance::{InstanceError, Role};
+use daesy_fmu::instance::Role;
+use daesy_fmu::running::InstanceError;
 use daesy_fmu::variable::ValueType;
 
 use crate::component::{

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from fmpy import extract, read_model_description, simulate_fmu
 from fmpy.fmi2 import FMU2Model, FMU2Slave
-from fmpy.fmi3 import FMU3Model
+from fmpy.fmi3 import FMU3Model, FMU3Slave
 from fmpy.validation import validate_fmu
 
 PROGRAM, ROOT, FOLDER = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
@@ -62,8 +62,19 @@ def simulate(model, *options):
     return head, np.array(rows, dtype=float)
 
 
+def deviation(own_times, own, times, values):
+    """The largest distance of points from a curve, whose jumps may come earlier or later by a thousandth of the span."""
+    slack, worst = 1e-3 * (own_times[-1] - own_times[0]), 0.0
+    between = np.interp(times, own_times, own)
+    first, last = np.searchsorted(own_times, times - slack), np.searchsorted(own_times, times + slack, side="right")
+    for at, value in enumerate(values):
+        near = np.append(own[first[at]:last[at]], between[at])
+        worst = max(worst, near.min() - value, value - near.max())
+    return worst
+
+
 def compare(model, name, tolerances, **settings):
-    """Compares values at the end, relative to the largest value on the way, by version and kind."""
+    """Compares values all along the way, relative to the largest of them, by version and kind."""
     head, rows = simulate(model)
     for fmi in ("2", "3"):
         unit = export(model, f"{name}{fmi}.fmu", "--fmi", fmi)
@@ -79,7 +90,7 @@ def compare(model, name, tolerances, **settings):
             assert result["time"][-1] == rows[-1, 0]
             for state in states:
                 own = rows[:, head.index(state)]
-                error = abs(result[state][-1] - own[-1]) / max(np.abs(own).max(), 1e-3)
+                error = deviation(rows[:, 0], own, result["time"], result[state]) / max(np.abs(own).max(), 1e-3)
                 assert error < tolerance, (name, fmi, kind, state, error)
 
 
@@ -182,6 +193,12 @@ def derivatives():
             else:
                 columns.append(fmu.getDirectionalDerivative(unknowns=unknowns, knowns=[known], seed=[1.0]))
         assert np.allclose(np.array(columns).T, exact, rtol=0, atol=1e-14), columns
+        # A parameter that is set in continuous time, as by who takes the right-hand side for a function.
+        fmu.enterContinuousTimeMode()
+        (fmu.setReal if fmi == "2" else fmu.setFloat64)([reference["k"]], [0.25])
+        rates = (fmu.getReal if fmi == "2" else fmu.getFloat64)(unknowns[:2])
+        assert np.allclose(list(rates), [0.5, 4.0], rtol=0, atol=1e-14), rates
+        (fmu.setReal if fmi == "2" else fmu.setFloat64)([reference["k"]], [0.5])
         if fmi == "3":
             for row, unknown in zip(exact, unknowns):
                 adjoint = fmu.getAdjointDerivative(unknowns=[unknown], knowns=knowns, seed=[1.0], nSensitivity=4)
@@ -224,6 +241,90 @@ def saved_states_and_two_at_once():
         fmu.terminate()
         fmu.freeInstance()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def table_of(path):
+    with open(path, newline="") as file:
+        head, *rows = csv.reader(file)
+    return head, np.array([[float(cell) if cell else np.nan for cell in row] for row in rows])
+
+
+def observe(study, record, columns, version, saves_at):
+    """The filter of a study, stepped with its record, against the table of `estimate`. It is saved on the way, led
+    astray, and restored."""
+    unit = export(study, f"observer{version}.fmu", "--observer", "--fmi", version)
+    assert validate_fmu(unit) == [], validate_fmu(unit)
+    estimates = FOLDER / "estimates.csv"
+    done = subprocess.run([PROGRAM, "estimate", str(study), "-o", str(estimates)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    head, table = table_of(estimates)
+    names, data = table_of(record)
+    description, folder = read_model_description(unit), extract(unit)
+    reference = {variable.name: variable.valueReference for variable in description.modelVariables}
+    signals = [name for name in head[1:] if f"estimate.{name}" in reference]
+    inputs = [reference[name] for name in columns]
+    outputs = [reference[f"{kind}.{signal}"] for signal in signals for kind in ("estimate", "std")]
+    places = [head.index(name) for signal in signals for name in (signal, f"{signal}.std")]
+    # Times without a measured value have no row.
+    expected = {row[0]: row[places] for row in table}
+    times, samples = data[:, 0], data[:, [names.index(column) for column in columns.values()]]
+    assert len(expected) >= 0.1 * (len(times) - 1)
+    is_two = version == "2"
+    fmu = instance(FMU2Slave if is_two else FMU3Slave, unit, description, folder)
+    fmu.instantiate()
+    if is_two:
+        fmu.setupExperiment(startTime=times[0])
+        fmu.enterInitializationMode()
+    else:
+        fmu.enterInitializationMode(startTime=times[0])
+    fmu.exitInitializationMode()
+    read = fmu.getReal if is_two else fmu.getFloat64
+    write = fmu.setReal if is_two else fmu.setFloat64
+    worst = 0.0
+    for at, (time, sample) in enumerate(zip(times, samples)):
+        write(inputs, list(sample))
+        row = expected.get(time)
+        if row is not None:
+            worst = max(worst, np.max(np.abs(np.array(read(outputs)) - row) / np.maximum(np.abs(row), 1e-3)))
+        if at == saves_at:
+            save, restore = (fmu.getFMUstate, fmu.setFMUstate) if is_two else (fmu.getFMUState, fmu.setFMUState)
+            saved = save()
+            write(inputs, [value + 1 for value in sample])
+            fmu.doStep(currentCommunicationPoint=time, communicationStepSize=times[1] - times[0])
+            restore(saved)
+        if at + 1 < len(times):
+            fmu.doStep(currentCommunicationPoint=time, communicationStepSize=times[at + 1] - time)
+            # Before its sample is known, the next point is predicted, and less certain.
+            row = expected.get(times[at + 1])
+            assert row is None or read(outputs)[1] >= row[1] * (1 - 1e-6), time
+    fmu.terminate()
+    fmu.freeInstance()
+    shutil.rmtree(folder, ignore_errors=True)
+    return worst
+
+
+def observers():
+    """A linear servo and a nonlinear pendulum of index 3."""
+    servo = (ROOT / "problems/servo/identify.toml").read_text()
+    pendulum = (ROOT / "problems/pendulum/drag.toml").read_text()
+    record = (ROOT / "problems/pendulum/drag.csv").read_text().splitlines(keepends=True)[:702]
+    (FOLDER / "drag.csv").write_text("".join(record))
+    shutil.copy(ROOT / "problems/servo/servo.csv", FOLDER / "servo.csv")
+    for name, text, signals, columns in (
+        ("servo", servo, ["spring.tau", "disk.w"], {"voltage": "u", "measured.phi": "phi"}),
+        ("pendulum", pendulum, ["x1", "x3"], {"u": "u", "measured.y": "y"}),
+    ):
+        model = f"{name}_model.mo"
+        shutil.copy(ROOT / f"problems/{name}/model.mo", FOLDER / model)
+        text = text.replace('"model.mo"', f'"{model}"')
+        if "[estimate]" not in text:
+            text += f"\n[estimate]\nsignals = {signals}\n".replace("'", '"')
+        study = FOLDER / f"{name}.toml"
+        study.write_text(text)
+        record = FOLDER / ("servo.csv" if name == "servo" else "drag.csv")
+        for version in ("2", "3"):
+            worst = observe(study, record, columns, version, saves_at=25)
+            assert worst < 1e-9, (name, version, worst)
 
 
 def memory():
@@ -280,6 +381,7 @@ if __name__ == "__main__":
         inputs_follow_their_slopes,
         derivatives,
         saved_states_and_two_at_once,
+        observers,
         another_model_is_refused,
         instances_leave_nothing,
         problems,

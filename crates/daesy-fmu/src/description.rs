@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 
+use daesy_compile::CompiledSystem;
 use daesy_graph::Measure;
 use daesy_graph::flat::ValueType;
 use daesy_system::{ActionKind, DaeSystem};
 
 use crate::dependency::{Dependencies, dependencies};
-use crate::model::Model;
+use crate::model::{Model, Settings};
+use crate::observer::ObserverModel;
 use crate::variable::{AtStart, Causality, ExportedVariable, Origin, Variability, enumerations};
 
 /// Versions of the interface.
@@ -164,9 +166,59 @@ fn is_structured(name: &str) -> bool {
     })
 }
 
+/// What is described.
+#[derive(Clone, Copy)]
+pub struct Described<'m> {
+    /// The name of the model.
+    pub name: &'m str,
+    /// A sentence about it.
+    pub description: Option<&'m str>,
+    /// Its variables.
+    pub variables: &'m [ExportedVariable],
+    /// How it is simulated.
+    pub settings: Settings,
+    /// What tells it from others.
+    pub token: &'m str,
+    /// Its equations; a filter has none.
+    pub system: Option<&'m CompiledSystem>,
+}
+
+impl Described<'_> {
+    fn n_states(&self) -> usize {
+        self.system.map_or(0, |system| system.description().states.len())
+    }
+}
+
+impl<'m> From<&'m Model> for Described<'m> {
+    fn from(model: &'m Model) -> Self {
+        let flat = &model.system.regular().flat;
+        Self {
+            name: &flat.model,
+            description: flat.description.as_deref(),
+            variables: &model.variables,
+            settings: model.settings,
+            token: &model.token,
+            system: Some(&model.system),
+        }
+    }
+}
+
+impl<'m> From<&'m ObserverModel> for Described<'m> {
+    fn from(model: &'m ObserverModel) -> Self {
+        Self {
+            name: &model.name,
+            description: Some("Filter: measurements and known inputs in, estimates and standard deviations out"),
+            variables: &model.variables,
+            settings: model.settings,
+            token: &model.token,
+            system: None,
+        }
+    }
+}
+
 /// Writes the description of a model.
 struct Writer<'m> {
-    model: &'m Model,
+    model: Described<'m>,
     version: Version,
     xml: String,
     dependencies: Option<Dependencies>,
@@ -174,8 +226,10 @@ struct Writer<'m> {
 
 /// The description of a model.
 #[must_use]
-pub fn describe(model: &Model, version: Version, kinds: Kinds) -> String {
-    let mut writer = Writer { model, version, xml: String::new(), dependencies: dependencies(&model.system) };
+pub fn describe<'m>(model: impl Into<Described<'m>>, version: Version, kinds: Kinds) -> String {
+    let model = model.into();
+    let dependencies = model.system.and_then(|system| dependencies(system));
+    let mut writer = Writer { model, version, xml: String::new(), dependencies };
     writer.write_head(kinds);
     writer.write_units();
     writer.write_types();
@@ -201,18 +255,17 @@ impl Writer<'_> {
 
     fn write_head(&mut self, kinds: Kinds) {
         let (model, version) = (self.model, self.version);
-        let flat = &model.system.regular().flat;
         let is_structured = self.listed().all(|(_, variable)| is_structured(&variable.name));
         let token = if version == Version::Two { "guid" } else { "instantiationToken" };
         let mut attributes = Attributes::default()
             .text("fmiVersion", version.text())
-            .text("modelName", &flat.model)
-            .text(token, &model.token)
-            .maybe("description", flat.description.as_deref())
+            .text("modelName", model.name)
+            .text(token, model.token)
+            .maybe("description", model.description)
             .text("generationTool", concat!("daesy ", env!("CARGO_PKG_VERSION")))
             .text("variableNamingConvention", if is_structured { "structured" } else { "flat" });
         if version == Version::Two {
-            let n = model.system.description().n_roots;
+            let n = model.system.map_or(0, |system| system.description().n_roots);
             attributes = attributes.text("numberOfEventIndicators", &n.to_string());
         }
         let _ = write!(self.xml, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<fmiModelDescription{}>\n", attributes.0);
@@ -220,10 +273,13 @@ impl Writer<'_> {
         let derivative = if version == Version::Two { "Derivative" } else { "Derivatives" };
         let abilities = || {
             let mut attributes = Attributes::default()
-                .text("modelIdentifier", &identifier(&flat.model))
+                .text("modelIdentifier", &identifier(model.name))
                 .text(&format!("canGetAndSet{states}"), "true")
-                .text(&format!("canSerialize{states}"), "true")
-                .text(&format!("providesDirectional{derivative}"), "true");
+                .text(&format!("canSerialize{states}"), "true");
+            if model.system.is_none() {
+                return attributes;
+            }
+            attributes = attributes.text(&format!("providesDirectional{derivative}"), "true");
             if version == Version::Three {
                 attributes = attributes.text("providesAdjointDerivatives", "true");
             }
@@ -240,7 +296,9 @@ impl Writer<'_> {
         if kinds.co_simulation {
             let mut attributes = abilities().text("canHandleVariableCommunicationStepSize", "true");
             if version == Version::Two {
-                attributes = attributes.text("canInterpolateInputs", "true").text("maxOutputDerivativeOrder", "0");
+                let interpolates = if model.system.is_some() { "true" } else { "false" };
+                attributes =
+                    attributes.text("canInterpolateInputs", interpolates).text("maxOutputDerivativeOrder", "0");
             }
             self.line(2, "CoSimulation", attributes);
         }
@@ -301,7 +359,7 @@ impl Writer<'_> {
     }
 
     fn write_types(&mut self) {
-        let all = enumerations(&self.model.variables);
+        let all = enumerations(self.model.variables);
         if all.is_empty() {
             return;
         }
@@ -404,7 +462,7 @@ impl Writer<'_> {
     }
 
     fn may_reinitialize(&self) -> bool {
-        let description = self.model.system.description();
+        let Some(description) = self.model.system.map(|system| system.description()) else { return false };
         let is_reinit = |kind: &ActionKind| matches!(kind, ActionKind::Reinit { .. });
         !description.constraints.is_empty() || description.events.actions.iter().any(|action| is_reinit(&action.kind))
     }
@@ -453,10 +511,10 @@ impl Writer<'_> {
     }
 
     fn write_structure(&mut self) {
-        let variables = &self.model.variables;
+        let variables = self.model.variables;
         let is_output = |at: &usize| variables[*at].causality == Causality::Output;
         let outputs: Vec<usize> = (0..variables.len()).filter(is_output).collect();
-        let rates = rates(variables, self.model.system.description().states.len());
+        let rates = rates(variables, self.model.n_states());
         let is_open = |at: &usize| matches!(variables[*at].at_start, Some(AtStart::Approximate | AtStart::Calculated));
         let is_unknown = |at: &usize| {
             let variable = &variables[*at];
@@ -504,8 +562,7 @@ impl Writer<'_> {
     /// The variables that a rate or an output depends on; none where it may be all.
     fn known(&self, at: usize) -> Option<Vec<usize>> {
         let found = self.dependencies.as_ref()?;
-        let variables = &self.model.variables;
-        let description = self.model.system.description();
+        let variables = self.model.variables;
         let known = match (variables[at].origin, variables[at].derivative_of) {
             (_, Some(state)) => match variables[state].origin {
                 Origin::State(state) => &found.rates[state as usize],
@@ -515,7 +572,7 @@ impl Writer<'_> {
             (Origin::State(state), None) => &vec![state as usize],
             _ => return None,
         };
-        let n_states = description.states.len();
+        let n_states = self.model.n_states();
         let is_meant = |origin: Origin| match origin {
             Origin::State(state) => known.contains(&(state as usize)),
             Origin::Input(input) => known.contains(&(n_states + input as usize)),

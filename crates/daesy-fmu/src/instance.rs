@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use daesy_graph::flat::ValueType;
-use daesy_integrate::{IntegrateError, Seed, SettableInputs, SimulateOptions, Snapshot, Tangent};
-use daesy_system::{DaeSystem, GivenParameter, ParameterError};
+use daesy_integrate::{Seed, SettableInputs, SimulateOptions, Snapshot, Tangent};
+use daesy_system::{DaeSystem, GivenParameter};
 
 use crate::engine::{Beginning, Engine};
 use crate::model::Model;
+use crate::running::{EventUpdate, InstanceError, Phase, Running, SAME_TIME, SavedState, StepDone, StepEnd};
 use crate::variable::{Causality, ExportedVariable, Origin, Variability};
 
 /// An importer takes the states back from the constraints when they are off by so many tolerances. What is read is on
@@ -17,68 +18,6 @@ const FAR_OFF: f64 = 100.0;
 
 /// Steps of one request before it is given up.
 const MAX_STEPS: usize = 1_000_000_000;
-
-/// Communication points closer than this, relative to their size, are the same.
-const SAME_TIME: f64 = 1e-9;
-
-/// Why a call is refused.
-#[derive(Clone, PartialEq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum InstanceError {
-    /// A value reference that no variable has.
-    #[error("value reference {0} belongs to no variable")]
-    NoSuchVariable(u32),
-    /// A variable of another type.
-    #[error("variable `{0}` has values of another type")]
-    OtherType(String),
-    /// A variable that cannot be set, at all or now.
-    #[error("variable `{0}` cannot be set now")]
-    NotSettable(String),
-    /// A value that a variable cannot have.
-    #[error("variable `{name}` cannot have the value {value}")]
-    NotAValue {
-        /// The variable.
-        name: String,
-        /// The value.
-        value: f64,
-    },
-    /// Not a known or unknown of derivatives.
-    #[error("derivatives by or of variable `{0}` are not provided")]
-    NotDifferentiable(String),
-    /// A call at a time when it is not allowed.
-    #[error("{call} is not allowed {phase}")]
-    OutOfOrder {
-        /// What was called.
-        call: &'static str,
-        /// When.
-        phase: &'static str,
-    },
-    /// Arrays of another length.
-    #[error("{given} values were given where there are {expected}")]
-    OtherLength {
-        /// Values given.
-        given: usize,
-        /// Values there are.
-        expected: usize,
-    },
-    /// A step that begins where the last did not end.
-    #[error("the step begins at t = {asked}, but the last one ended at t = {reached}")]
-    OtherTime {
-        /// Where it should begin.
-        asked: f64,
-        /// Where the last ended.
-        reached: f64,
-    },
-    /// A state that was saved by another model.
-    #[error("this saved state does not belong to this model")]
-    OtherState,
-    /// The numerical method gave up.
-    #[error(transparent)]
-    Integration(#[from] IntegrateError),
-    /// A parameter has no value.
-    #[error(transparent)]
-    Parameter(#[from] ParameterError),
-}
 
 /// What an instance is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,62 +28,6 @@ pub enum Role {
     CoSimulation,
 }
 
-/// States of the interface.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
-    Instantiated,
-    Initialization,
-    Event,
-    Continuous,
-    Step,
-    Terminated,
-}
-
-impl Phase {
-    const ALL: [Self; 6] =
-        [Self::Instantiated, Self::Initialization, Self::Event, Self::Continuous, Self::Step, Self::Terminated];
-
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Instantiated => "before initialization",
-            Self::Initialization => "during initialization",
-            Self::Event => "during an event",
-            Self::Continuous => "in continuous time",
-            Self::Step => "between steps",
-            Self::Terminated => "after the end",
-        }
-    }
-}
-
-/// What an event did.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct EventUpdate {
-    /// The model ends the simulation.
-    pub is_end: bool,
-    /// States have new values.
-    pub has_new_states: bool,
-    /// The next event whose time is known.
-    pub next_event: Option<f64>,
-}
-
-/// What the end of an importer's step asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StepEnd {
-    /// States are to be taken back to the constraints, which is an event.
-    pub wants_event: bool,
-}
-
-/// How far a step of the instance led.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct StepDone {
-    /// The time reached.
-    pub time: f64,
-    /// Whether it ended before its time.
-    pub is_early: bool,
-    /// The model ends the simulation.
-    pub is_end: bool,
-}
-
 /// How an instance integrates.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Experiment {
@@ -153,15 +36,43 @@ struct Experiment {
     rtol: f64,
 }
 
-/// Everything that determines what an instance does next.
-#[derive(Clone, PartialEq, Debug)]
-pub struct SavedState {
+/// A saved state as it is meant.
+struct ModelState {
     phase: Phase,
     experiment: Experiment,
     given: BTreeMap<u32, f64>,
     inputs: Vec<f64>,
     slopes: Vec<f64>,
     snapshot: Option<Snapshot>,
+}
+
+impl ModelState {
+    fn of(saved: &SavedState) -> Option<Self> {
+        let [head, given, inputs, slopes, rest @ ..] = saved.0.as_slice() else { return None };
+        let [phase, start, stop, rtol] = head[..] else { return None };
+        let snapshot = match rest {
+            [] => None,
+            [time, states, unknowns, parameters, modes, sides, margins, ticks] => Some(Snapshot {
+                time: *time.first()?,
+                states: states.clone(),
+                unknowns: unknowns.clone(),
+                parameters: parameters.clone(),
+                modes: modes.clone(),
+                sides: sides.clone(),
+                margins: margins.clone(),
+                ticks: ticks.clone(),
+            }),
+            _ => return None,
+        };
+        Some(Self {
+            phase: Phase::of(phase)?,
+            experiment: Experiment { start, stop: Some(stop).filter(|stop| !stop.is_nan()), rtol },
+            given: given.chunks_exact(2).map(|pair| (pair[0] as u32, pair[1])).collect(),
+            inputs: inputs.clone(),
+            slopes: slopes.clone(),
+            snapshot,
+        })
+    }
 }
 
 /// An instance.
@@ -217,105 +128,14 @@ impl Instance {
         instance
     }
 
-    /// Back to where it began.
-    pub fn reset(&mut self) {
-        let settings = self.model.settings;
-        self.phase = Phase::Instantiated;
-        self.experiment = Experiment { start: settings.start, stop: None, rtol: settings.rtol };
-        self.given.clear();
-        self.slopes.fill(0.0);
-        for variable in &self.model.variables {
-            if let (Origin::Input(at), Some(start)) = (variable.origin, variable.start) {
-                self.inputs[at as usize] = start;
-            }
-        }
-        self.engine = None;
-        self.has_new_inputs = false;
-        self.forget();
-    }
-
     fn forget(&mut self) {
         (self.parameters, self.observed, self.indicators) = (None, None, None);
-    }
-
-    fn expect(&self, call: &'static str, phases: &[Phase]) -> Result<(), InstanceError> {
-        if phases.contains(&self.phase) {
-            Ok(())
-        } else {
-            Err(InstanceError::OutOfOrder { call, phase: self.phase.words() })
-        }
     }
 
     /// The model.
     #[must_use]
     pub fn model(&self) -> &Model {
         &self.model
-    }
-
-    /// Number of states.
-    #[must_use]
-    pub fn n_states(&self) -> usize {
-        self.model.system.description().states.len()
-    }
-
-    /// Number of event functions.
-    #[must_use]
-    pub fn n_indicators(&self) -> usize {
-        self.model.system.description().n_roots
-    }
-
-    /// Says when the simulation begins and ends, and how accurate it is to be.
-    ///
-    /// # Errors
-    /// When the instance is initialized already.
-    pub fn set_experiment(
-        &mut self,
-        start: f64,
-        stop: Option<f64>,
-        tolerance: Option<f64>,
-    ) -> Result<(), InstanceError> {
-        self.expect("setting up the experiment", &[Phase::Instantiated])?;
-        self.experiment.start = start;
-        self.experiment.stop = stop.filter(|stop| *stop > start && stop.is_finite());
-        let is_sound = |tolerance: &f64| *tolerance > 0.0 && *tolerance < 1.0;
-        self.experiment.rtol = tolerance.filter(is_sound).unwrap_or(self.model.settings.rtol);
-        Ok(())
-    }
-
-    /// Begins the initialization.
-    ///
-    /// # Errors
-    /// When it has begun already.
-    pub fn enter_initialization(&mut self) -> Result<(), InstanceError> {
-        self.expect("entering initialization", &[Phase::Instantiated])?;
-        self.phase = Phase::Initialization;
-        Ok(())
-    }
-
-    /// Ends the initialization at a consistent start.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn exit_initialization(&mut self) -> Result<(), InstanceError> {
-        self.expect("leaving initialization", &[Phase::Initialization])?;
-        self.engine()?;
-        self.phase = Phase::Event;
-        if self.role == Role::CoSimulation {
-            self.phase = Phase::Step;
-            self.forget();
-            self.engine()?.settle(false)?;
-        }
-        Ok(())
-    }
-
-    /// Ends the simulation.
-    ///
-    /// # Errors
-    /// When the instance never began.
-    pub fn terminate(&mut self) -> Result<(), InstanceError> {
-        self.expect("terminating", &Phase::ALL[2..])?;
-        self.phase = Phase::Terminated;
-        Ok(())
     }
 
     /// Length of the time span, for whoever needs a scale.
@@ -367,51 +187,6 @@ impl Instance {
         Ok(engine)
     }
 
-    /// A variable.
-    ///
-    /// # Errors
-    /// When there is none with this reference.
-    pub fn variable(&self, reference: u32) -> Result<&ExportedVariable, InstanceError> {
-        self.model.variables.get(reference as usize).ok_or(InstanceError::NoSuchVariable(reference))
-    }
-
-    /// The value of a variable that is no text.
-    ///
-    /// # Errors
-    /// When there is no such variable, or the equations have no solution.
-    pub fn value(&mut self, reference: u32) -> Result<f64, InstanceError> {
-        let variable = self.variable(reference)?;
-        let origin = variable.origin;
-        let start = variable.start;
-        match origin {
-            Origin::Text => Err(InstanceError::OtherType(variable.name.clone())),
-            Origin::Input(at) => Ok(self.inputs[at as usize]),
-            Origin::Parameter(at) => self.parameter(at),
-            // Before initialization only start values are known.
-            _ if self.phase == Phase::Instantiated => Ok(start.unwrap_or(0.0)),
-            Origin::Time => Ok(self.engine()?.time()),
-            Origin::State(at) => {
-                let engine = self.engine()?;
-                engine.solve()?;
-                Ok(engine.solved_states()[at as usize])
-            }
-            Origin::Unknown(at) => {
-                let engine = self.engine()?;
-                engine.solve()?;
-                Ok(engine.unknowns()[at as usize])
-            }
-            Origin::Observed(at) => {
-                if self.observed.is_none() || self.has_new_inputs {
-                    let engine = self.engine()?;
-                    engine.solve()?;
-                    self.observed = Some(engine.observed());
-                }
-                Ok(self.observed.as_ref().map_or(f64::NAN, |row| row[at as usize]))
-            }
-            Origin::Indicator(at) => Ok(self.indicators()?[at as usize]),
-        }
-    }
-
     fn parameter(&mut self, at: u32) -> Result<f64, InstanceError> {
         if let Some(engine) = &self.engine {
             return Ok(engine.parameters()[at as usize]);
@@ -423,61 +198,6 @@ impl Instance {
             self.parameters = Some(self.model.system.parameter_values(&self.given())?);
         }
         Ok(self.parameters.as_ref().map_or(f64::NAN, |values| values[at as usize]))
-    }
-
-    /// The text of a variable, valid as long as the instance.
-    ///
-    /// # Errors
-    /// When there is no such variable, or it is no text.
-    pub fn text(&self, reference: u32) -> Result<&std::ffi::CStr, InstanceError> {
-        let variable = self.variable(reference)?;
-        let text = self.texts[reference as usize].as_deref();
-        text.ok_or_else(|| InstanceError::OtherType(variable.name.clone()))
-    }
-
-    /// Sets a variable.
-    ///
-    /// # Errors
-    /// When it cannot be set now, or not to this value.
-    pub fn set_value(&mut self, reference: u32, value: f64) -> Result<(), InstanceError> {
-        let variable = self.variable(reference)?;
-        let (origin, name) = (variable.origin, &variable.name);
-        let is_early = matches!(self.phase, Phase::Instantiated | Phase::Initialization);
-        let is_value = value.is_finite() && variable.value_type.holds(value);
-        if !is_value {
-            return Err(InstanceError::NotAValue { name: name.clone(), value });
-        }
-        let refused = || Err(InstanceError::NotSettable(name.clone()));
-        match (origin, variable.causality, variable.start_parameter) {
-            (Origin::Input(at), ..) => {
-                if self.phase == Phase::Terminated {
-                    return refused();
-                }
-                let at = at as usize;
-                if self.inputs[at] != value || self.slopes[at] != 0.0 {
-                    (self.inputs[at], self.slopes[at]) = (value, 0.0);
-                    self.note_inputs();
-                }
-                Ok(())
-            }
-            (Origin::Parameter(at), Causality::Parameter, _) => {
-                let is_now = is_early || matches!(self.phase, Phase::Event | Phase::Step);
-                if variable.variability != Variability::Tunable || !is_now {
-                    return refused();
-                }
-                self.set_parameter(at, value)
-            }
-            (_, _, Some(parameter)) if is_early => self.set_parameter(parameter, value),
-            (Origin::State(at), ..) if matches!(self.phase, Phase::Continuous | Phase::Event | Phase::Step) => {
-                self.forget();
-                let engine = self.engine()?;
-                let mut states = engine.states().to_vec();
-                states[at as usize] = value;
-                engine.set_states(&states);
-                Ok(())
-            }
-            _ => refused(),
-        }
     }
 
     fn note_inputs(&mut self) {
@@ -511,156 +231,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Sets the slope of an input from now on.
-    ///
-    /// # Errors
-    /// When the variable is no input of real values.
-    pub fn set_input_slope(&mut self, reference: u32, slope: f64) -> Result<(), InstanceError> {
-        let variable = self.variable(reference)?;
-        match variable.origin {
-            Origin::Input(at) if variable.value_type == ValueType::Real && slope.is_finite() => {
-                self.slopes[at as usize] = slope;
-                self.note_inputs();
-                Ok(())
-            }
-            _ => Err(InstanceError::NotSettable(variable.name.clone())),
-        }
-    }
-
-    /// Begins an event.
-    ///
-    /// # Errors
-    /// When the instance is not in continuous time.
-    pub fn enter_event(&mut self) -> Result<(), InstanceError> {
-        self.expect("entering an event", &[Phase::Continuous, Phase::Event, Phase::Step])?;
-        self.phase = Phase::Event;
-        Ok(())
-    }
-
-    /// Settles an event.
-    ///
-    /// # Errors
-    /// When it does not settle, or an assertion of the model fails.
-    pub fn update_discrete(&mut self) -> Result<EventUpdate, InstanceError> {
-        self.expect("updating discrete states", &[Phase::Event])?;
-        self.forget();
-        let (stop, span) = (self.experiment.stop, self.span().max(f64::MIN_POSITIVE));
-        let engine = self.engine()?;
-        let happened = engine.settle(false)?;
-        let time = engine.time();
-        let horizon = stop.unwrap_or(time + span);
-        let mut next = if engine.has_events() { engine.next_event(horizon.max(time)) } else { f64::INFINITY };
-        if stop.is_none() && engine.has_events() {
-            // What changes with time alone was searched for no farther.
-            next = next.min(horizon);
-        }
-        Ok(EventUpdate {
-            is_end: happened.is_end,
-            has_new_states: happened.has_new_states,
-            next_event: Some(next).filter(|next| next.is_finite() && *next > time),
-        })
-    }
-
-    /// Goes on in continuous time.
-    ///
-    /// # Errors
-    /// When there was no event.
-    pub fn enter_continuous(&mut self) -> Result<(), InstanceError> {
-        self.expect("entering continuous time", &[Phase::Event])?;
-        self.phase = Phase::Continuous;
-        Ok(())
-    }
-
-    /// Goes on with steps.
-    ///
-    /// # Errors
-    /// When there was no event.
-    pub fn enter_step(&mut self) -> Result<(), InstanceError> {
-        self.expect("entering steps", &[Phase::Event, Phase::Step])?;
-        self.phase = Phase::Step;
-        Ok(())
-    }
-
-    /// The importer completed a step.
-    ///
-    /// # Errors
-    /// When an assertion of the model fails here, or the equations have no solution.
-    pub fn complete_step(&mut self) -> Result<StepEnd, InstanceError> {
-        self.expect("completing a step", &[Phase::Continuous])?;
-        let engine = self.engine()?;
-        engine.check_assertions()?;
-        Ok(StepEnd { wants_event: engine.offset() > FAR_OFF })
-    }
-
-    /// Moves to a time.
-    ///
-    /// # Errors
-    /// When the instance is not integrated by the importer.
-    pub fn set_time(&mut self, time: f64) -> Result<(), InstanceError> {
-        self.expect("setting the time", &[Phase::Continuous, Phase::Event])?;
-        self.forget();
-        self.engine()?.set_time(time);
-        Ok(())
-    }
-
-    /// Sets all states.
-    ///
-    /// # Errors
-    /// When there are more or fewer.
-    pub fn set_states(&mut self, states: &[f64]) -> Result<(), InstanceError> {
-        self.expect("setting states", &[Phase::Continuous, Phase::Event])?;
-        self.check_length(states.len(), self.n_states())?;
-        self.forget();
-        self.engine()?.set_states(states);
-        Ok(())
-    }
-
     fn check_length(&self, given: usize, expected: usize) -> Result<(), InstanceError> {
         if given == expected { Ok(()) } else { Err(InstanceError::OtherLength { given, expected }) }
-    }
-
-    /// Writes all states.
-    ///
-    /// # Errors
-    /// When there are more or fewer.
-    pub fn states(&mut self, states: &mut [f64]) -> Result<(), InstanceError> {
-        self.check_length(states.len(), self.n_states())?;
-        states.copy_from_slice(self.engine()?.states());
-        Ok(())
-    }
-
-    /// Writes the rates of all states.
-    ///
-    /// # Errors
-    /// When there are more or fewer, or the equations have no solution.
-    pub fn rates(&mut self, rates: &mut [f64]) -> Result<(), InstanceError> {
-        self.check_length(rates.len(), self.n_states())?;
-        let engine = self.engine()?;
-        engine.solve()?;
-        rates.copy_from_slice(engine.rates());
-        Ok(())
-    }
-
-    /// Writes typical sizes of all states.
-    ///
-    /// # Errors
-    /// When there are more or fewer.
-    pub fn nominals(&self, nominals: &mut [f64]) -> Result<(), InstanceError> {
-        self.check_length(nominals.len(), self.n_states())?;
-        for (nominal, state) in nominals.iter_mut().zip(&self.model.system.description().states) {
-            *nominal = state.nominal;
-        }
-        Ok(())
-    }
-
-    /// Writes the event functions.
-    ///
-    /// # Errors
-    /// When there are more or fewer, or the equations have no solution.
-    pub fn event_indicators(&mut self, values: &mut [f64]) -> Result<(), InstanceError> {
-        self.check_length(values.len(), self.n_indicators())?;
-        values.copy_from_slice(self.indicators()?);
-        Ok(())
     }
 
     fn indicators(&mut self) -> Result<&[f64], InstanceError> {
@@ -670,77 +242,6 @@ impl Instance {
             self.indicators = Some(engine.indicators());
         }
         Ok(self.indicators.as_deref().unwrap_or_default())
-    }
-
-    /// Takes a step.
-    ///
-    /// # Errors
-    /// When the method gives up; the time reached is then that of [`Instance::time`].
-    pub fn step(&mut self, from: f64, length: f64) -> Result<StepDone, InstanceError> {
-        self.expect("a step", &[Phase::Step])?;
-        let may_return_early = self.may_return_early;
-        self.forget();
-        let engine = self.engine()?;
-        let reached = engine.time();
-        if (from - reached).abs() > SAME_TIME * (from.abs() + reached.abs() + length.abs()) {
-            return Err(InstanceError::OtherTime { asked: from, reached });
-        }
-        let end = from + length;
-        let done = engine.advance(end, may_return_early)?;
-        // The slopes go on from where the inputs are now.
-        let time = done.time;
-        for (value, slope) in self.inputs.iter_mut().zip(&self.slopes) {
-            *value += slope * (time - reached);
-        }
-        Ok(StepDone { time, is_early: time < end, is_end: done.is_end })
-    }
-
-    /// The time reached.
-    #[must_use]
-    pub fn time(&self) -> f64 {
-        self.engine.as_ref().map_or(self.experiment.start, |engine| engine.time())
-    }
-
-    /// How unknowns change with knowns, exactly: the product of the partial derivatives with a seed.
-    ///
-    /// # Errors
-    /// When a variable is neither, or the equations do not determine all to first order.
-    pub fn directional_derivative(
-        &mut self,
-        unknowns: &[u32],
-        knowns: &[u32],
-        seed: &[f64],
-        sensitivity: &mut [f64],
-    ) -> Result<(), InstanceError> {
-        self.check_length(seed.len(), knowns.len())?;
-        self.check_length(sensitivity.len(), unknowns.len())?;
-        let direction = self.direction(knowns, seed)?;
-        let tangent = self.engine()?.tangent(&direction)?;
-        for (value, &unknown) in sensitivity.iter_mut().zip(unknowns) {
-            *value = self.change_of(unknown, &tangent, &direction)?;
-        }
-        Ok(())
-    }
-
-    /// The same from the other side: the product of a seed with the partial derivatives.
-    ///
-    /// # Errors
-    /// As [`Instance::directional_derivative`].
-    pub fn adjoint_derivative(
-        &mut self,
-        unknowns: &[u32],
-        knowns: &[u32],
-        seed: &[f64],
-        sensitivity: &mut [f64],
-    ) -> Result<(), InstanceError> {
-        self.check_length(seed.len(), unknowns.len())?;
-        self.check_length(sensitivity.len(), knowns.len())?;
-        let mut column = vec![0.0; unknowns.len()];
-        for (value, known) in sensitivity.iter_mut().zip(knowns) {
-            self.directional_derivative(unknowns, std::slice::from_ref(known), &[1.0], &mut column)?;
-            *value = column.iter().zip(seed).map(|(entry, seed)| entry * seed).sum();
-        }
-        Ok(())
     }
 
     /// A direction in states, inputs and parameters.
@@ -778,25 +279,325 @@ impl Instance {
             _ => return Err(InstanceError::NotDifferentiable(variable.name.clone())),
         })
     }
+}
 
-    /// What determines all that follows.
-    #[must_use]
-    pub fn save(&self) -> SavedState {
-        SavedState {
-            phase: self.phase,
-            experiment: self.experiment,
-            given: self.given.clone(),
-            inputs: self.inputs.clone(),
-            slopes: self.slopes.clone(),
-            snapshot: self.engine.as_ref().map(|engine| engine.snapshot()),
+impl Running for Instance {
+    fn variables(&self) -> &[ExportedVariable] {
+        &self.model.variables
+    }
+
+    fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    fn reset(&mut self) {
+        let settings = self.model.settings;
+        self.phase = Phase::Instantiated;
+        self.experiment = Experiment { start: settings.start, stop: None, rtol: settings.rtol };
+        self.given.clear();
+        self.slopes.fill(0.0);
+        for variable in &self.model.variables {
+            if let (Origin::Input(at), Some(start)) = (variable.origin, variable.start) {
+                self.inputs[at as usize] = start;
+            }
+        }
+        self.engine = None;
+        self.has_new_inputs = false;
+        self.forget();
+    }
+
+    fn n_states(&self) -> usize {
+        self.model.system.description().states.len()
+    }
+
+    fn n_indicators(&self) -> usize {
+        self.model.system.description().n_roots
+    }
+
+    fn set_experiment(&mut self, start: f64, stop: Option<f64>, tolerance: Option<f64>) -> Result<(), InstanceError> {
+        self.expect("setting up the experiment", &[Phase::Instantiated])?;
+        self.experiment.start = start;
+        self.experiment.stop = stop.filter(|stop| *stop > start && stop.is_finite());
+        let is_sound = |tolerance: &f64| *tolerance > 0.0 && *tolerance < 1.0;
+        self.experiment.rtol = tolerance.filter(is_sound).unwrap_or(self.model.settings.rtol);
+        Ok(())
+    }
+
+    fn enter_initialization(&mut self) -> Result<(), InstanceError> {
+        self.expect("entering initialization", &[Phase::Instantiated])?;
+        self.phase = Phase::Initialization;
+        Ok(())
+    }
+
+    fn exit_initialization(&mut self) -> Result<(), InstanceError> {
+        self.expect("leaving initialization", &[Phase::Initialization])?;
+        self.engine()?;
+        self.phase = Phase::Event;
+        if self.role == Role::CoSimulation {
+            self.phase = Phase::Step;
+            self.forget();
+            self.engine()?.settle(false)?;
+        }
+        Ok(())
+    }
+
+    fn terminate(&mut self) -> Result<(), InstanceError> {
+        self.expect("terminating", &Phase::ALL[2..])?;
+        self.phase = Phase::Terminated;
+        Ok(())
+    }
+
+    fn value(&mut self, reference: u32) -> Result<f64, InstanceError> {
+        let variable = self.variable(reference)?;
+        let origin = variable.origin;
+        let start = variable.start;
+        match origin {
+            Origin::Text => Err(InstanceError::OtherType(variable.name.clone())),
+            Origin::Input(at) => Ok(self.inputs[at as usize]),
+            Origin::Parameter(at) => self.parameter(at),
+            // Before initialization only start values are known.
+            _ if self.phase == Phase::Instantiated => Ok(start.unwrap_or(0.0)),
+            Origin::Time => Ok(self.engine()?.time()),
+            Origin::State(at) => {
+                let engine = self.engine()?;
+                engine.solve()?;
+                Ok(engine.solved_states()[at as usize])
+            }
+            Origin::Unknown(at) => {
+                let engine = self.engine()?;
+                engine.solve()?;
+                Ok(engine.unknowns()[at as usize])
+            }
+            Origin::Observed(at) => {
+                if self.observed.is_none() || self.has_new_inputs {
+                    let engine = self.engine()?;
+                    engine.solve()?;
+                    self.observed = Some(engine.observed());
+                }
+                Ok(self.observed.as_ref().map_or(f64::NAN, |row| row[at as usize]))
+            }
+            Origin::Indicator(at) => Ok(self.indicators()?[at as usize]),
         }
     }
 
-    /// Goes on from a saved state.
-    ///
-    /// # Errors
-    /// When it belongs to another model.
-    pub fn restore(&mut self, saved: &SavedState) -> Result<(), InstanceError> {
+    fn text(&self, reference: u32) -> Result<&std::ffi::CStr, InstanceError> {
+        let variable = self.variable(reference)?;
+        let text = self.texts[reference as usize].as_deref();
+        text.ok_or_else(|| InstanceError::OtherType(variable.name.clone()))
+    }
+
+    fn set_value(&mut self, reference: u32, value: f64) -> Result<(), InstanceError> {
+        let variable = self.variable(reference)?;
+        let (origin, name) = (variable.origin, &variable.name);
+        let is_early = matches!(self.phase, Phase::Instantiated | Phase::Initialization);
+        let is_value = value.is_finite() && variable.value_type.holds(value);
+        if !is_value {
+            return Err(InstanceError::NotAValue { name: name.clone(), value });
+        }
+        let refused = || Err(InstanceError::NotSettable(name.clone()));
+        match (origin, variable.causality, variable.start_parameter) {
+            (Origin::Input(at), ..) => {
+                if self.phase == Phase::Terminated {
+                    return refused();
+                }
+                let at = at as usize;
+                if self.inputs[at] != value || self.slopes[at] != 0.0 {
+                    (self.inputs[at], self.slopes[at]) = (value, 0.0);
+                    self.note_inputs();
+                }
+                Ok(())
+            }
+            (Origin::Parameter(at), Causality::Parameter, _) => {
+                // Importers that evaluate the right-hand side as a function set parameters in continuous time too.
+                if variable.variability != Variability::Tunable || self.phase == Phase::Terminated {
+                    return refused();
+                }
+                self.set_parameter(at, value)
+            }
+            (_, _, Some(parameter)) if is_early => self.set_parameter(parameter, value),
+            (Origin::State(at), ..) if matches!(self.phase, Phase::Continuous | Phase::Event | Phase::Step) => {
+                self.forget();
+                let engine = self.engine()?;
+                let mut states = engine.states().to_vec();
+                states[at as usize] = value;
+                engine.set_states(&states);
+                Ok(())
+            }
+            _ => refused(),
+        }
+    }
+
+    fn set_input_slope(&mut self, reference: u32, slope: f64) -> Result<(), InstanceError> {
+        let variable = self.variable(reference)?;
+        match variable.origin {
+            Origin::Input(at) if variable.value_type == ValueType::Real && slope.is_finite() => {
+                self.slopes[at as usize] = slope;
+                self.note_inputs();
+                Ok(())
+            }
+            _ => Err(InstanceError::NotSettable(variable.name.clone())),
+        }
+    }
+
+    fn enter_event(&mut self) -> Result<(), InstanceError> {
+        self.expect("entering an event", &[Phase::Continuous, Phase::Event, Phase::Step])?;
+        self.phase = Phase::Event;
+        Ok(())
+    }
+
+    fn update_discrete(&mut self) -> Result<EventUpdate, InstanceError> {
+        self.expect("updating discrete states", &[Phase::Event])?;
+        self.forget();
+        let (stop, span) = (self.experiment.stop, self.span().max(f64::MIN_POSITIVE));
+        let engine = self.engine()?;
+        let happened = engine.settle(false)?;
+        let time = engine.time();
+        let horizon = stop.unwrap_or(time + span);
+        let mut next = if engine.has_events() { engine.next_event(horizon.max(time)) } else { f64::INFINITY };
+        if stop.is_none() && engine.has_events() {
+            // What changes with time alone was searched for no farther.
+            next = next.min(horizon);
+        }
+        Ok(EventUpdate {
+            is_end: happened.is_end,
+            has_new_states: happened.has_new_states,
+            next_event: Some(next).filter(|next| next.is_finite() && *next > time),
+        })
+    }
+
+    fn enter_continuous(&mut self) -> Result<(), InstanceError> {
+        self.expect("entering continuous time", &[Phase::Event])?;
+        self.phase = Phase::Continuous;
+        Ok(())
+    }
+
+    fn enter_step(&mut self) -> Result<(), InstanceError> {
+        self.expect("entering steps", &[Phase::Event, Phase::Step])?;
+        self.phase = Phase::Step;
+        Ok(())
+    }
+
+    fn complete_step(&mut self) -> Result<StepEnd, InstanceError> {
+        self.expect("completing a step", &[Phase::Continuous])?;
+        let engine = self.engine()?;
+        engine.check_assertions()?;
+        Ok(StepEnd { wants_event: engine.offset() > FAR_OFF })
+    }
+
+    fn set_time(&mut self, time: f64) -> Result<(), InstanceError> {
+        self.expect("setting the time", &[Phase::Continuous, Phase::Event])?;
+        self.forget();
+        self.engine()?.set_time(time);
+        Ok(())
+    }
+
+    fn set_states(&mut self, states: &[f64]) -> Result<(), InstanceError> {
+        self.expect("setting states", &[Phase::Continuous, Phase::Event])?;
+        self.check_length(states.len(), self.n_states())?;
+        self.forget();
+        self.engine()?.set_states(states);
+        Ok(())
+    }
+
+    fn states(&mut self, states: &mut [f64]) -> Result<(), InstanceError> {
+        self.check_length(states.len(), self.n_states())?;
+        states.copy_from_slice(self.engine()?.states());
+        Ok(())
+    }
+
+    fn rates(&mut self, rates: &mut [f64]) -> Result<(), InstanceError> {
+        self.check_length(rates.len(), self.n_states())?;
+        let engine = self.engine()?;
+        engine.solve()?;
+        rates.copy_from_slice(engine.rates());
+        Ok(())
+    }
+
+    fn nominals(&self, nominals: &mut [f64]) -> Result<(), InstanceError> {
+        self.check_length(nominals.len(), self.n_states())?;
+        for (nominal, state) in nominals.iter_mut().zip(&self.model.system.description().states) {
+            *nominal = state.nominal;
+        }
+        Ok(())
+    }
+
+    fn event_indicators(&mut self, values: &mut [f64]) -> Result<(), InstanceError> {
+        self.check_length(values.len(), self.n_indicators())?;
+        values.copy_from_slice(self.indicators()?);
+        Ok(())
+    }
+
+    fn step(&mut self, from: f64, length: f64) -> Result<StepDone, InstanceError> {
+        self.expect("a step", &[Phase::Step])?;
+        let may_return_early = self.may_return_early;
+        self.forget();
+        let engine = self.engine()?;
+        let reached = engine.time();
+        if (from - reached).abs() > SAME_TIME * (from.abs() + reached.abs() + length.abs()) {
+            return Err(InstanceError::OtherTime { asked: from, reached });
+        }
+        let end = from + length;
+        let done = engine.advance(end, may_return_early)?;
+        // The slopes go on from where the inputs are now.
+        let time = done.time;
+        for (value, slope) in self.inputs.iter_mut().zip(&self.slopes) {
+            *value += slope * (time - reached);
+        }
+        Ok(StepDone { time, is_early: time < end, is_end: done.is_end })
+    }
+
+    fn time(&self) -> f64 {
+        self.engine.as_ref().map_or(self.experiment.start, |engine| engine.time())
+    }
+
+    fn directional_derivative(
+        &mut self,
+        unknowns: &[u32],
+        knowns: &[u32],
+        seed: &[f64],
+        sensitivity: &mut [f64],
+    ) -> Result<(), InstanceError> {
+        self.check_length(seed.len(), knowns.len())?;
+        self.check_length(sensitivity.len(), unknowns.len())?;
+        let direction = self.direction(knowns, seed)?;
+        let tangent = self.engine()?.tangent(&direction)?;
+        for (value, &unknown) in sensitivity.iter_mut().zip(unknowns) {
+            *value = self.change_of(unknown, &tangent, &direction)?;
+        }
+        Ok(())
+    }
+
+    fn adjoint_derivative(
+        &mut self,
+        unknowns: &[u32],
+        knowns: &[u32],
+        seed: &[f64],
+        sensitivity: &mut [f64],
+    ) -> Result<(), InstanceError> {
+        self.check_length(seed.len(), unknowns.len())?;
+        self.check_length(sensitivity.len(), knowns.len())?;
+        let mut column = vec![0.0; unknowns.len()];
+        for (value, known) in sensitivity.iter_mut().zip(knowns) {
+            self.directional_derivative(unknowns, std::slice::from_ref(known), &[1.0], &mut column)?;
+            *value = column.iter().zip(seed).map(|(entry, seed)| entry * seed).sum();
+        }
+        Ok(())
+    }
+
+    fn save(&self) -> SavedState {
+        let Experiment { start, stop, rtol } = self.experiment;
+        let given = self.given.iter().flat_map(|(&at, &value)| [f64::from(at), value]).collect();
+        let head = vec![self.phase.number(), start, stop.unwrap_or(f64::NAN), rtol];
+        let mut groups = vec![head, given, self.inputs.clone(), self.slopes.clone()];
+        if let Some(engine) = &self.engine {
+            let Snapshot { time, states, unknowns, parameters, modes, sides, margins, ticks } = engine.snapshot();
+            groups.extend([vec![time], states, unknowns, parameters, modes, sides, margins, ticks]);
+        }
+        SavedState(groups)
+    }
+
+    fn restore(&mut self, saved: &SavedState) -> Result<(), InstanceError> {
+        let saved = ModelState::of(saved).ok_or(InstanceError::OtherState)?;
         let description = self.model.system.description();
         let fits = saved.inputs.len() == self.inputs.len()
             && saved.slopes.len() == self.inputs.len()
@@ -827,84 +628,5 @@ impl Instance {
             self.engine = Some(Engine::begin(&self.model, inputs, self.options(), &beginning)?);
         }
         Ok(())
-    }
-}
-
-impl SavedState {
-    /// All of it as numbers.
-    fn numbers(&self) -> Vec<f64> {
-        let phase = Phase::ALL.iter().position(|phase| *phase == self.phase).unwrap_or(0);
-        let stop = self.experiment.stop.unwrap_or(f64::NAN);
-        let mut numbers = vec![phase as f64, self.experiment.start, stop, self.experiment.rtol];
-        let mut group = |values: &[f64]| {
-            numbers.push(values.len() as f64);
-            numbers.extend_from_slice(values);
-        };
-        let given: Vec<f64> = self.given.iter().flat_map(|(&at, &value)| [f64::from(at), value]).collect();
-        group(&given);
-        group(&self.inputs);
-        group(&self.slopes);
-        if let Some(snapshot) = &self.snapshot {
-            group(&[snapshot.time]);
-            for values in [
-                &snapshot.states,
-                &snapshot.unknowns,
-                &snapshot.parameters,
-                &snapshot.modes,
-                &snapshot.sides,
-                &snapshot.margins,
-                &snapshot.ticks,
-            ] {
-                group(values);
-            }
-        }
-        numbers
-    }
-
-    /// All of it as bytes.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        self.numbers().iter().flat_map(|number| number.to_le_bytes()).collect()
-    }
-
-    /// What was written as bytes.
-    ///
-    /// # Errors
-    /// When these are no such bytes.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, InstanceError> {
-        let mut numbers = bytes.chunks(8).map(|eight| {
-            let mut number = [0; 8];
-            number[..eight.len()].copy_from_slice(eight);
-            f64::from_le_bytes(number)
-        });
-        let n = bytes.len() / 8;
-        let mut next = || numbers.next().ok_or(InstanceError::OtherState);
-        let phase = *Phase::ALL.get(next()? as usize).ok_or(InstanceError::OtherState)?;
-        let start = next()?;
-        let stop = Some(next()?).filter(|stop| !stop.is_nan());
-        let experiment = Experiment { start, stop, rtol: next()? };
-        let mut groups = Vec::new();
-        while let Ok(length) = next() {
-            if !(0.0..=n as f64).contains(&length) {
-                return Err(InstanceError::OtherState);
-            }
-            let group: Result<Vec<f64>, InstanceError> = (0..length as usize).map(|_| next()).collect();
-            groups.push(group?);
-        }
-        if !matches!(groups.len(), 3 | 11) || !bytes.len().is_multiple_of(8) {
-            return Err(InstanceError::OtherState);
-        }
-        let snapshot = (groups.len() == 11 && groups[3].len() == 1).then(|| Snapshot {
-            time: groups[3][0],
-            states: groups[4].clone(),
-            unknowns: groups[5].clone(),
-            parameters: groups[6].clone(),
-            modes: groups[7].clone(),
-            sides: groups[8].clone(),
-            margins: groups[9].clone(),
-            ticks: groups[10].clone(),
-        });
-        let given = groups[0].chunks_exact(2).map(|pair| (pair[0] as u32, pair[1])).collect();
-        Ok(Self { phase, experiment, given, inputs: groups[1].clone(), slopes: groups[2].clone(), snapshot })
     }
 }

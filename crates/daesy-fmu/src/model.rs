@@ -25,8 +25,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    const fn numbers(self) -> [f64; 5] {
+    pub(crate) const fn numbers(self) -> [f64; 5] {
         [self.start, self.stop, self.step, self.rtol, self.atol]
+    }
+
+    pub(crate) fn of(numbers: &[f64]) -> Option<Self> {
+        let &[start, stop, step, rtol, atol] = numbers else { return None };
+        Some(Self { start, stop, step, rtol, atol })
     }
 }
 
@@ -37,6 +42,12 @@ pub enum ModelError {
     /// The bytes cannot be read.
     #[error("the model in the resources cannot be read: {0}")]
     Unreadable(#[from] NotStored),
+    /// The bytes are no filter.
+    #[error("the filter in the resources cannot be read")]
+    Damaged,
+    /// The filter cannot be made.
+    #[error("the filter in the resources cannot be made: {0}")]
+    Refused(String),
     /// The model cannot be compiled.
     #[error("the model in the resources cannot be compiled: {0}")]
     Uncompiled(#[from] CompileError),
@@ -88,8 +99,7 @@ impl Model {
             eight.copy_from_slice(&head[8 * at..8 * at + 8]);
             f64::from_le_bytes(eight)
         };
-        let settings =
-            Settings { start: number(0), stop: number(1), step: number(2), rtol: number(3), atol: number(4) };
+        let settings = Settings::of(&[0, 1, 2, 3, 4].map(number)).ok_or(ModelError::Damaged)?;
         let system = compile_with_events(from_bytes(rest)?)?;
         let variables = exported_variables(&system);
         Ok(Self { system, variables, settings, token: token(resource) })

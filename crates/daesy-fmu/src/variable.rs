@@ -116,6 +116,41 @@ pub struct ExportedVariable {
     pub derivative_of: Option<usize>,
 }
 
+impl ExportedVariable {
+    /// A variable of which nothing but a name is known.
+    pub(crate) fn plain(name: String, origin: Origin) -> Self {
+        Self {
+            name,
+            description: None,
+            value_type: ValueType::Real,
+            origin,
+            causality: Causality::Local,
+            variability: Variability::Continuous,
+            at_start: Some(AtStart::Calculated),
+            start: None,
+            text: None,
+            start_parameter: None,
+            unit: None,
+            display_unit: None,
+            min: None,
+            max: None,
+            nominal: None,
+            derivative_of: None,
+        }
+    }
+
+    /// The time.
+    pub(crate) fn time(name: &str) -> Self {
+        Self {
+            description: Some("Time".into()),
+            unit: Some("s".into()),
+            causality: Causality::Independent,
+            at_start: None,
+            ..Self::plain(name.to_owned(), Origin::Time)
+        }
+    }
+}
+
 /// The name of a derivative.
 #[must_use]
 pub fn derivative_name(name: &str, order: u16) -> String {
@@ -171,35 +206,9 @@ impl Lister<'_> {
         at
     }
 
-    fn plain(name: String, origin: Origin) -> ExportedVariable {
-        ExportedVariable {
-            name,
-            description: None,
-            value_type: ValueType::Real,
-            origin,
-            causality: Causality::Local,
-            variability: Variability::Continuous,
-            at_start: Some(AtStart::Calculated),
-            start: None,
-            text: None,
-            start_parameter: None,
-            unit: None,
-            display_unit: None,
-            min: None,
-            max: None,
-            nominal: None,
-            derivative_of: None,
-        }
-    }
-
     fn list_time(&mut self) {
         let is_taken = self.system.regular().flat.variables.iter().any(|variable| variable.name == "time");
-        let mut time = Self::plain(if is_taken { "independent_time" } else { "time" }.to_owned(), Origin::Time);
-        time.description = Some("Time".into());
-        time.unit = Some("s".into());
-        time.causality = Causality::Independent;
-        time.at_start = None;
-        self.push(time);
+        self.push(ExportedVariable::time(if is_taken { "independent_time" } else { "time" }));
     }
 
     /// The value of an attribute at the values of the parameters.
@@ -227,7 +236,7 @@ impl Lister<'_> {
             min: self.number(variable.min).filter(|_| has_bounds),
             max: self.number(variable.max).filter(|_| has_bounds),
             nominal: self.number(variable.nominal).map(f64::abs).filter(|nominal| is_real && *nominal > 0.0),
-            ..Self::plain(variable.name.clone(), origin)
+            ..ExportedVariable::plain(variable.name.clone(), origin)
         }
     }
 
@@ -271,7 +280,7 @@ impl Lister<'_> {
             if !self.by_name.contains_key(name) {
                 let of = name.strip_prefix("der(").and_then(|rest| rest.strip_suffix(')'));
                 let of = of.and_then(|name| flat.find(name)).map(|var| &flat.variables[var.index()]);
-                let mut listed = Self::plain(name.clone(), Origin::Observed(at));
+                let mut listed = ExportedVariable::plain(name.clone(), Origin::Observed(at));
                 listed.unit = of.and_then(|of| of.unit.as_ref()).and_then(|unit| rate_unit(&unit.text));
                 self.push(listed);
             }
@@ -314,7 +323,7 @@ impl Lister<'_> {
             let mut listed = if order == 0 {
                 self.declared(variable, Origin::Input(place))
             } else {
-                Self::plain(derivative_name(&variable.name, order), Origin::Input(place))
+                ExportedVariable::plain(derivative_name(&variable.name, order), Origin::Input(place))
             };
             listed.causality = Causality::Input;
             listed.at_start = Some(AtStart::Exact);
@@ -355,7 +364,7 @@ impl Lister<'_> {
     fn place_of(&mut self, name: String, origin: Origin) -> usize {
         match self.by_name.get(&name) {
             Some(&at) => at,
-            None => self.push(Self::plain(name, origin)),
+            None => self.push(ExportedVariable::plain(name, origin)),
         }
     }
 
@@ -366,7 +375,7 @@ impl Lister<'_> {
             stem.push('_');
         }
         for at in 0..n {
-            let mut listed = Self::plain(format!("{stem}[{}]", at + 1), Origin::Indicator(at as u32));
+            let mut listed = ExportedVariable::plain(format!("{stem}[{}]", at + 1), Origin::Indicator(at as u32));
             let root = &self.system.description().events.roots[at];
             let relation = &self.system.description().events.held[root.held as usize].text;
             listed.description = Some(format!("changes sign where {relation} changes").into());

@@ -1,12 +1,13 @@
 //! Archives in the ZIP format, read with distrust.
 //!
 //! Everything is checked before the first byte is written: names stay inside the folder, nothing is a link or a
-//! device, nothing comes twice, sizes and their ratio are limited, checksums hold. What no unit needs (encryption,
+//! device, nothing comes twice in two forms, sizes and their ratio are limited, checksums hold. What no unit needs (encryption,
 //! several volumes, other methods than stored and deflated) is refused.
 
 use std::path::{Component, Path, PathBuf};
 
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
+use rustc_hash::FxHashSet;
 
 use crate::error::ForeignError;
 
@@ -104,6 +105,7 @@ impl Archive {
         for _ in 0..count {
             at = archive.read_listed(at, start + size)?;
         }
+        archive.drop_repetitions();
         archive.check_names()?;
         archive.check_sizes()?;
         Ok(archive)
@@ -158,6 +160,12 @@ impl Archive {
         let checksum = long(bytes, at + 16)?;
         self.entries.push(Entry { path, start, packed, unpacked, checksum, is_deflated });
         Ok(next)
+    }
+
+    /// Entries that come again with the same size and checksum say nothing new.
+    fn drop_repetitions(&mut self) {
+        let mut known: FxHashSet<(PathBuf, usize, u32)> = FxHashSet::default();
+        self.entries.retain(|entry| known.insert((entry.path.clone(), entry.unpacked, entry.checksum)));
     }
 
     /// No two entries may have the same name, on machines that do not tell upper from lower case either, and none may

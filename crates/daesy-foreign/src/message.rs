@@ -67,6 +67,16 @@ impl Frame {
         blocks.iter().fold(self.whole(blocks.len() as u64), |frame, &block| frame.block(block))
     }
 
+    /// Frames within a frame.
+    pub(crate) fn frames(mut self, frames: &[Self]) -> Self {
+        self = self.whole(frames.len() as u64);
+        for frame in frames {
+            self = self.whole(frame.bytes.len() as u64);
+            self.bytes.extend(&frame.bytes);
+        }
+        self
+    }
+
     pub(crate) fn send(&self, to: &mut impl Write) -> std::io::Result<()> {
         let mut all = Vec::with_capacity(self.bytes.len() + 8);
         all.extend((self.bytes.len() as u64).to_le_bytes());
@@ -91,6 +101,11 @@ impl Parcel {
         let mut bytes = vec![0; length];
         from.read_exact(&mut bytes).ok()?;
         Some(Self { bytes, at: 0 })
+    }
+
+    /// A frame that nobody sent.
+    pub(crate) fn of(frame: &Frame) -> Self {
+        Self { bytes: frame.bytes.clone(), at: 0 }
     }
 
     fn take(&mut self, n: usize) -> Option<&[u8]> {
@@ -143,6 +158,17 @@ impl Parcel {
         Some(String::from_utf8_lossy(self.take(count)?).into_owned())
     }
 
+    /// Frames within a frame.
+    pub(crate) fn parcels(&mut self) -> Option<Vec<Self>> {
+        let count = self.count(8)?;
+        let mut parcels = Vec::with_capacity(count);
+        for _ in 0..count {
+            let length = self.count(1)?;
+            parcels.push(Self { bytes: self.take(length)?.to_vec(), at: 0 });
+        }
+        Some(parcels)
+    }
+
     pub(crate) fn block(&mut self) -> Option<Block> {
         Some(Block {
             scalar_type: ScalarType::from_number(self.byte()?)?,
@@ -184,6 +210,8 @@ pub(crate) mod verb {
     pub(crate) const STEP: u8 = 8;
     pub(crate) const COMPLETED: u8 = 9;
     pub(crate) const CLOSE: u8 = 10;
+    /// Several of the others in one message.
+    pub(crate) const MANY: u8 = 11;
 }
 
 /// What is evaluated.
@@ -238,12 +266,17 @@ pub(crate) enum Answer {
     /// There is no value at this point.
     Discard(String),
     Error(ForeignError),
+    /// Those to several questions.
+    Many(Vec<Answer>),
 }
 
 impl Answer {
     pub(crate) fn frame(&self) -> Frame {
         let frame = Frame::default();
         match self {
+            Self::Many(answers) => {
+                frame.byte(6).frames(&answers.iter().map(|answer| answer.frame()).collect::<Vec<_>>())
+            }
             Self::Numbers(values) => frame.byte(0).reals(values),
             Self::Discard(log) => frame.byte(1).text(log),
             Self::Error(error) => {
@@ -265,6 +298,9 @@ impl Answer {
         let tag = from.byte()?;
         if tag == 0 {
             return Some(Self::Numbers(from.reals()?));
+        }
+        if tag == 6 {
+            return from.parcels()?.iter_mut().map(Self::read).collect::<Option<Vec<Self>>>().map(Self::Many);
         }
         let first = from.text()?;
         if tag == 1 {
@@ -313,6 +349,7 @@ mod tests {
         for answer in [
             Answer::Numbers(vec![1.5, f64::INFINITY]),
             Answer::Discard("no".to_owned()),
+            Answer::Many(vec![Answer::Numbers(vec![2.0]), Answer::Discard("no".to_owned()), Answer::Many(Vec::new())]),
             Answer::Error(ForeignError::Missing { function: "f".to_owned() }),
         ] {
             let mut bytes = Vec::new();

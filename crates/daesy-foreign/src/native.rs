@@ -1,10 +1,10 @@
 //! The library of a unit, loaded and called: the only place of this crate with `unsafe`.
 //!
-//! This runs in worker processes only. What is promised where code of somebody else is called, once for all blocks:
+//! This runs in worker processes only, but for filters that carry a unit to another program. What is promised where code of somebody else is called, once for all blocks:
 //!
 //! - Functions are taken from the library by the names of the standard and have the signatures of its headers
 //!   [@fmi2; @fmi3]; the library stays loaded as long as they may be called.
-//! - An instance is the pointer that the library gave, not null, freed once, and used by one thread.
+//! - An instance is the pointer that the library gave, not null, freed once, and used by one thread at a time.
 //! - Arrays are handed over as a pointer with their own length, and live until the call returns.
 //! - Texts end in a zero byte and live until the call returns; tables of callbacks live as long as the instance.
 //!
@@ -64,6 +64,9 @@ pub(crate) type Done<T = ()> = Result<T, Failed>;
 #[derive(Debug)]
 pub(crate) struct Saved(*mut std::ffi::c_void);
 
+// SAFETY: It is a name for something inside an instance, and goes where that goes.
+unsafe impl Send for Saved {}
+
 /// Calls of an instance that both versions have.
 pub(crate) trait Instance {
     fn setup(&mut self, time: f64, stop: Option<f64>, tolerance: Option<f64>) -> Done;
@@ -104,7 +107,7 @@ impl Loaded {
     }
 
     /// A new instance.
-    pub(crate) fn instance(&self, binary: &Binary) -> Result<Box<dyn Instance + '_>, ForeignError> {
+    pub(crate) fn instance(&self, binary: &Binary) -> Result<Box<dyn Instance + Send + '_>, ForeignError> {
         Ok(match self {
             Self::Two(functions) => Box::new(two::Component::new(functions, binary)?),
             Self::Three(functions) => Box::new(three::Component::new(functions, binary)?),

@@ -109,6 +109,12 @@ impl Watchdog {
     }
 }
 
+/// Who answers questions about a unit.
+pub(crate) trait Answering: std::fmt::Debug + Send {
+    /// Asks; the error is about the worker, whose end it is. `doing` and `place` are for that error.
+    fn ask(&mut self, frame: &Frame, doing: &str, place: &dyn Fn() -> String) -> Result<Answer, ForeignError>;
+}
+
 /// A worker process.
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -137,14 +143,10 @@ impl Process {
         lock(&watchdog().watched).push(Arc::downgrade(&watched));
         Ok(Self { watched, requests, answers: BufReader::new(answers), seconds: seconds() })
     }
+}
 
-    /// Asks; the error is about the process, whose end it is. `doing` and `place` are for that error.
-    pub(crate) fn ask(
-        &mut self,
-        frame: &Frame,
-        doing: &str,
-        place: &dyn Fn() -> String,
-    ) -> Result<Answer, ForeignError> {
+impl Answering for Process {
+    fn ask(&mut self, frame: &Frame, doing: &str, place: &dyn Fn() -> String) -> Result<Answer, ForeignError> {
         let dog = watchdog();
         self.watched.due.store(dog.now() + 1000 * self.seconds, Ordering::Release);
         let sent = frame.send(&mut self.requests);

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use daesy_graph::foreign::{ForeignFailure, ForeignUnit};
+use daesy_graph::foreign::{ForeignFailure, ForeignUnit, points};
 use rustc_hash::FxHashMap;
 
 use crate::archive::{Archive, Limits};
@@ -30,8 +30,8 @@ use crate::error::ForeignError;
 use crate::folder::PrivateFolder;
 use crate::message::{Answer, Frame, Opening, part, verb};
 use crate::native::Binary;
-use crate::process::Process;
-use crate::worker::n_values;
+use crate::process::{Answering, Process};
+use crate::worker::{Inside, n_values};
 
 /// Functions of a unit, by their numbers.
 pub(crate) mod function {
@@ -56,6 +56,8 @@ const DIFFERENTIATING: &str = "differentiating";
 const FRESH: u64 = u64::MAX;
 /// Results that are remembered.
 const MOST_REMEMBERED: usize = 8;
+/// Questions in one message.
+const MOST_AT_ONCE: usize = 256;
 
 /// Places of the arguments `time, mode, states, inputs, parameters`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,7 +101,7 @@ struct Slot {
 
 #[derive(Debug)]
 struct Worker {
-    process: Process,
+    process: Box<dyn Answering>,
     slots: Vec<Slot>,
     clock: u64,
 }
@@ -128,12 +130,57 @@ struct Trouble {
     is_final: bool,
 }
 
+/// A question about one point.
+#[derive(Clone, PartialEq, Debug)]
+enum Question {
+    /// Derivatives, indicators or values.
+    Evaluate { part: u8, arguments: Vec<f64> },
+    /// The derivatives along a direction in variables.
+    Directional { arguments: Vec<f64>, knowns: Vec<u32>, seed: Vec<f64> },
+}
+
+impl Question {
+    fn arguments(&self) -> &[f64] {
+        match self {
+            Self::Evaluate { arguments, .. } | Self::Directional { arguments, .. } => arguments,
+        }
+    }
+
+    fn doing(&self) -> &'static str {
+        match self {
+            Self::Evaluate { .. } => "evaluating",
+            Self::Directional { .. } => DIFFERENTIATING,
+        }
+    }
+}
+
+/// A derivative as a sum of answers, each with its weight.
+type Sum = Vec<(Question, f64)>;
+
+/// Columns of a Jacobian at a point: derivatives by the states.
+#[derive(Debug)]
+struct Columns {
+    function: u32,
+    arguments: Vec<f64>,
+    /// By state.
+    values: Vec<Option<Vec<f64>>>,
+}
+
 /// Something that was evaluated.
 #[derive(Debug)]
 struct Remembered {
     function: u32,
     arguments: Vec<f64>,
     values: Vec<f64>,
+}
+
+/// Where the instances of a unit live.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Residence {
+    /// In processes of their own, which the program starts: a crash takes nobody else down.
+    Apart,
+    /// In this process, where the program is not at hand: inside a unit that carries another one.
+    Inside,
 }
 
 /// A unit whose archive was unpacked.
@@ -158,6 +205,8 @@ pub struct Unit {
     modes: Mutex<Modes>,
     trouble: Mutex<Trouble>,
     remembered: Mutex<Vec<Remembered>>,
+    columns: Mutex<Vec<Columns>>,
+    residence: Residence,
     /// Removed last, after the workers.
     _folder: PrivateFolder,
 }
@@ -179,7 +228,15 @@ pub fn read_description(path: &Path) -> Result<(Archive, UnitDescription), Forei
         let reason = format!("it has {size} bytes, and {} are the limit", limits.packed);
         return Err(ForeignError::Unsafe { reason });
     }
-    let archive = Archive::new(std::fs::read(path).map_err(failed)?, limits)?;
+    read_archive(std::fs::read(path).map_err(failed)?)
+}
+
+/// The same from the bytes of a file.
+///
+/// # Errors
+/// As [`read_description`].
+pub fn read_archive(bytes: Vec<u8>) -> Result<(Archive, UnitDescription), ForeignError> {
+    let archive = Archive::new(bytes, Limits::default())?;
     let description = UnitDescription::read(&archive.content(Path::new("modelDescription.xml"))?)?;
     Ok((archive, description))
 }
@@ -228,6 +285,11 @@ fn library(archive: &Archive, version: Version, identifier: &str) -> Result<std:
     Err(ForeignError::Platform { wanted, offered })
 }
 
+/// An answer that fits no question.
+fn garbled() -> ForeignError {
+    ForeignError::Changed { what: "the worker answered something else than it was asked".to_owned() }
+}
+
 /// Blocks of some scalars, which must be all of each block, neighbours together.
 fn blocks_of(description: &UnitDescription, scalars: &[usize]) -> Vec<Block> {
     let of = |&at: &usize| &description.scalars[at];
@@ -265,7 +327,12 @@ impl Unit {
     ///
     /// # Errors
     /// When there is no library for this machine, or the folder cannot be written.
-    pub fn open(archive: &Archive, description: UnitDescription, starts: &[String]) -> Result<Self, ForeignError> {
+    pub fn open(
+        archive: &Archive,
+        description: UnitDescription,
+        starts: &[String],
+        residence: Residence,
+    ) -> Result<Self, ForeignError> {
         let (kind, interface) = description.interface()?;
         let interface = interface.clone();
         let library = library(archive, description.version, &interface.identifier)?;
@@ -337,6 +404,8 @@ impl Unit {
             modes: Mutex::default(),
             trouble: Mutex::default(),
             remembered: Mutex::default(),
+            columns: Mutex::default(),
+            residence,
             description,
             _folder: folder,
         })
@@ -413,7 +482,10 @@ impl Unit {
             return Ok(idle.swap_remove(at));
         }
         drop(idle);
-        let mut process = Process::start()?;
+        let mut process: Box<dyn Answering> = match self.residence {
+            Residence::Apart => Box::new(Process::start()?),
+            Residence::Inside => Box::new(Inside::default()),
+        };
         match process.ask(&self.opening.frame(), "loading its library", &String::new)? {
             Answer::Error(error) => Err(error),
             _ => Ok(Worker { process, slots: Vec::new(), clock: 0 }),
@@ -443,9 +515,8 @@ impl Unit {
             if is_dead {
                 return result;
             }
-            if matches!(result, Err(ForeignError::Status { .. })) {
-                // What an instance is after an error nobody knows.
-                worker.slots.retain(|slot| slot.parameters != point.parameters || slot.mode != point.mode);
+            if let Err(error @ ForeignError::Status { .. }) = &result {
+                self.leave_broken(&mut worker, &Err(error.clone()), point);
             }
             lock(&self.idle).push(worker);
             result
@@ -622,29 +693,113 @@ impl Unit {
         doing: &str,
         point: &Point<'_>,
     ) -> Result<Vec<f64>, ForeignError> {
-        let place = || self.place(point);
-        match worker.process.ask(frame, doing, &place)? {
+        let answer = worker.process.ask(frame, doing, &|| self.place(point))?;
+        self.judged(answer, doing, point)
+    }
+
+    /// The numbers of an answer.
+    fn judged(&self, answer: Answer, doing: &str, point: &Point<'_>) -> Result<Vec<f64>, ForeignError> {
+        match answer {
             Answer::Numbers(values) => Ok(values),
             Answer::Discard(log) => Err(ForeignError::Status {
                 function: doing.to_owned(),
                 status: "discard".to_owned(),
-                place: place(),
+                place: self.place(point),
                 log,
             }),
             Answer::Error(ForeignError::Status { function, status, log, .. }) => {
-                Err(ForeignError::Status { function, status, place: place(), log })
+                Err(ForeignError::Status { function, status, place: self.place(point), log })
             }
             Answer::Error(error) => Err(error),
+            Answer::Many(_) => Err(garbled()),
         }
     }
 
     /// Derivatives, indicators or values.
-    fn evaluated(&self, part: u8, point: &Point<'_>) -> Result<Vec<f64>, ForeignFailure> {
-        self.at(point, |unit, worker, at| {
+    fn evaluated(&self, part: u8, arguments: &[f64]) -> Result<Vec<f64>, ForeignFailure> {
+        let question = Question::Evaluate { part, arguments: arguments.to_vec() };
+        self.answers(&[question]).pop().unwrap_or_else(|| Err(self.note(&garbled())))
+    }
+
+    /// Answers to questions, in as few messages as instances allow: those that an instance is at hand for go together,
+    /// and wait until one has been brought where it is needed.
+    fn answers(&self, questions: &[Question]) -> Vec<Result<Vec<f64>, ForeignFailure>> {
+        let mut answers = Vec::with_capacity(questions.len());
+        let mut most = MOST_AT_ONCE;
+        while let Some(first) = questions.get(answers.len()) {
+            let rest = &questions[answers.len()..];
+            let rest = &rest[..rest.len().min(most)];
+            let point = self.arguments.point(first.arguments());
+            let told = self.at(&point, |unit, worker, at| unit.ask_together(worker, at, rest));
+            match told {
+                Ok(told) => answers.extend(told.into_iter().map(|one| one.map_err(|error| self.note(&error)))),
+                // Which of them took the worker down shows when they are asked one by one.
+                Err(_) if rest.len() > 1 => most = 1,
+                Err(failure) => answers.push(Err(failure)),
+            }
+        }
+        answers
+    }
+
+    /// Asks the first questions for which the worker has instances, that of the first being known.
+    fn ask_together(
+        &self,
+        worker: &mut Worker,
+        first: usize,
+        questions: &[Question],
+    ) -> Result<Vec<Result<Vec<f64>, ForeignError>>, ForeignError> {
+        let mut frames = Vec::new();
+        for question in questions {
+            let point = self.arguments.point(question.arguments());
+            let has_it = |slot: &Slot| slot.parameters == point.parameters && slot.mode == point.mode;
+            let at = if frames.is_empty() { Some(first) } else { worker.slots.iter().position(has_it) };
+            let Some(at) = at else { break };
+            worker.slots[at].last_use = worker.clock;
             let slot = worker.slots[at].number;
-            let frame = unit.request(verb::EVALUATE, slot, Some(part), point.time, point.states, point.inputs);
-            unit.asked(worker, &frame, "evaluating", point)
-        })
+            let request = |verb, part| self.request(verb, slot, part, point.time, point.states, point.inputs);
+            frames.push(match question {
+                Question::Evaluate { part, .. } => request(verb::EVALUATE, Some(*part)),
+                Question::Directional { knowns, seed, .. } => request(verb::TANGENT, None).wholes(knowns).reals(seed),
+            });
+        }
+        let Some(one) = questions.first() else { return Ok(Vec::new()) };
+        let point = self.arguments.point(one.arguments());
+        if let [frame] = frames.as_slice() {
+            return match self.asked(worker, frame, one.doing(), &point) {
+                Err(error @ (ForeignError::Crashed { .. } | ForeignError::Hung { .. })) => Err(error),
+                told => {
+                    self.leave_broken(worker, &told, &point);
+                    Ok(vec![told])
+                }
+            };
+        }
+        let place = || self.place(&point);
+        let many = Frame::default().byte(verb::MANY).frames(&frames);
+        let told = match worker.process.ask(&many, one.doing(), &place)? {
+            Answer::Many(told) if told.len() == frames.len() => told,
+            Answer::Error(error) => return Err(error),
+            _ => return Err(garbled()),
+        };
+        let mut answers = Vec::with_capacity(told.len());
+        for (answer, question) in told.into_iter().zip(questions) {
+            let point = self.arguments.point(question.arguments());
+            let answer = self.judged(answer, question.doing(), &point);
+            self.leave_broken(worker, &answer, &point);
+            let is_broken = answer.is_err();
+            answers.push(answer);
+            if is_broken {
+                // What came after may be of the same instance: it is asked again.
+                break;
+            }
+        }
+        Ok(answers)
+    }
+
+    /// What an instance is after an error nobody knows.
+    fn leave_broken(&self, worker: &mut Worker, answer: &Result<Vec<f64>, ForeignError>, point: &Point<'_>) {
+        if matches!(answer, Err(ForeignError::Status { .. })) {
+            worker.slots.retain(|slot| slot.parameters != point.parameters || slot.mode != point.mode);
+        }
     }
 
     /// The mode that begins here, its next event, whether the run is over, and the states.
@@ -711,24 +866,6 @@ impl Unit {
         Ok(())
     }
 
-    /// Derivatives along a direction in states and inputs, from the unit.
-    fn directional(&self, point: &Point<'_>, direction: &Point<'_>) -> Result<Vec<f64>, ForeignFailure> {
-        let scalars = &self.description.scalars;
-        let (mut knowns, mut seed) = (Vec::new(), Vec::new());
-        let states = self.description.states.iter().map(|state| state.state).zip(direction.states);
-        let inputs = self.inputs.iter().copied().zip(direction.inputs);
-        for (at, &change) in states.chain(inputs).filter(|(_, change)| **change != 0.0) {
-            knowns.push(scalars[at].block.reference);
-            seed.push(change);
-        }
-        self.at(point, |unit, worker, at| {
-            let slot = worker.slots[at].number;
-            let frame = unit.request(verb::TANGENT, slot, None, point.time, point.states, point.inputs);
-            let frame = frame.wholes(&knowns).reals(&seed);
-            unit.asked(worker, &frame, DIFFERENTIATING, point)
-        })
-    }
-
     /// Typical sizes of the arguments, for differences.
     fn scale(&self, function: u32, at: usize, value: f64) -> f64 {
         let Arguments { n_states, n_inputs, .. } = self.arguments;
@@ -754,53 +891,161 @@ impl Unit {
         nominal.unwrap_or(1.0).abs().max(value.abs())
     }
 
-    /// Derivatives along a direction in time, states and inputs.
-    fn tangent_at_parameters(
-        &self,
-        function: u32,
-        inputs: &[f64],
-        along: &[f64],
-        outputs: &mut [f64],
-    ) -> Result<(), ForeignFailure> {
+    /// The derivative of a function along a direction, as a sum of answers.
+    ///
+    /// Along states and inputs the unit is asked, where it offers that. Parameters are moved alone and always by the same
+    /// step, so that the instances at these values are used again.
+    fn derivative(&self, function: u32, inputs: &[f64], direction: &[f64]) -> Sum {
+        let n_before = direction.len() - self.arguments.n_parameters;
+        let (mut along, mut of_parameters) = (direction.to_vec(), direction.to_vec());
+        along[n_before..].fill(0.0);
+        of_parameters[..n_before].fill(0.0);
+        if function != function::START {
+            // A mode is a name, not a number.
+            along[1] = 0.0;
+        }
         let is_offered = function == function::DERIVATIVES && self.has_directional.load(Ordering::Relaxed);
-        if !is_offered || along[0] != 0.0 {
-            return self.differences(function, inputs, along, outputs);
+        let mut sum = Sum::new();
+        if is_offered && along[0] == 0.0 {
+            sum.extend(self.directional(inputs, &along));
+        } else {
+            self.differences(function, inputs, &along, &mut sum);
         }
+        self.differences(function, inputs, &of_parameters, &mut sum);
+        sum
+    }
+
+    /// Derivatives along a direction in states and inputs, from the unit.
+    fn directional(&self, arguments: &[f64], along: &[f64]) -> Option<(Question, f64)> {
+        let scalars = &self.description.scalars;
         let direction = self.arguments.point(along);
-        match self.directional(&self.arguments.point(inputs), &direction) {
-            Ok(values) => outputs.copy_from_slice(&values),
-            Err(_) => return self.differences(function, inputs, along, outputs),
+        let (mut knowns, mut seed) = (Vec::new(), Vec::new());
+        let states = self.description.states.iter().map(|state| state.state).zip(direction.states);
+        let inputs = self.inputs.iter().copied().zip(direction.inputs);
+        for (at, &change) in states.chain(inputs).filter(|(_, change)| **change != 0.0) {
+            knowns.push(scalars[at].block.reference);
+            seed.push(change);
         }
-        Ok(())
+        let arguments = arguments.to_vec();
+        (!knowns.is_empty()).then_some((Question::Directional { arguments, knowns, seed }, 1.0))
     }
 
     /// Central differences along a direction: the largest move in units of typical sizes is the cube root of the
     /// rounding unit.
-    fn differences(
+    fn differences(&self, function: u32, inputs: &[f64], direction: &[f64], sum: &mut Sum) {
+        let moves = inputs.iter().zip(direction).enumerate().filter(|(_, (_, change))| **change != 0.0);
+        let largest =
+            moves.map(|(at, (&value, change))| change.abs() / self.scale(function, at, value)).fold(0.0, f64::max);
+        if largest == 0.0 {
+            return;
+        }
+        let step = f64::EPSILON.cbrt() / largest;
+        let part = match function {
+            function::DERIVATIVES => part::DERIVATIVES,
+            function::INDICATORS => part::INDICATORS,
+            _ => part::VALUES,
+        };
+        for sign in [1.0, -1.0] {
+            let arguments = inputs.iter().zip(direction).map(|(at, change)| at + sign * step * change).collect();
+            sum.push((Question::Evaluate { part, arguments }, sign / (2.0 * step)));
+        }
+    }
+
+    /// The same for starts and events, whose answers are recorded as modes and asked one by one.
+    fn differences_of_history(
         &self,
         function: u32,
         inputs: &[f64],
         direction: &[f64],
         outputs: &mut [f64],
     ) -> Result<(), ForeignFailure> {
-        let moves = inputs.iter().zip(direction).enumerate().filter(|(_, (_, change))| **change != 0.0);
-        let largest =
-            moves.map(|(at, (&value, change))| change.abs() / self.scale(function, at, value)).fold(0.0, f64::max);
-        if largest == 0.0 {
-            outputs.fill(0.0);
-            return Ok(());
-        }
-        let step = f64::EPSILON.cbrt() / largest;
-        let moved = |sign: f64| -> Vec<f64> {
-            inputs.iter().zip(direction).map(|(at, change)| at + sign * step * change).collect()
-        };
-        let mut behind = vec![0.0; outputs.len()];
-        self.evaluate(function, &moved(1.0), outputs)?;
-        self.evaluate(function, &moved(-1.0), &mut behind)?;
-        for (output, behind) in outputs.iter_mut().zip(behind) {
-            *output = (*output - behind) / (2.0 * step);
+        outputs.fill(0.0);
+        let mut values = vec![0.0; outputs.len()];
+        for (question, weight) in self.derivative(function, inputs, direction) {
+            self.evaluate(function, question.arguments(), &mut values)?;
+            outputs.iter_mut().zip(&values).for_each(|(output, value)| *output += weight * value);
         }
         Ok(())
+    }
+
+    /// The values of sums, by as few messages as possible; NaN where there is none.
+    fn sums(&self, sums: &[Sum], n_outputs: usize) -> Vec<Vec<f64>> {
+        let questions: Vec<Question> = sums.iter().flatten().map(|(question, _)| question.clone()).collect();
+        let mut answers = self.answers(&questions).into_iter();
+        let mut values = Vec::with_capacity(sums.len());
+        for sum in sums {
+            let mut total = vec![0.0; n_outputs];
+            for (_, weight) in sum {
+                match answers.next() {
+                    Some(Ok(answer)) if answer.len() == n_outputs => {
+                        total.iter_mut().zip(answer).for_each(|(total, one)| *total += weight * one);
+                    }
+                    _ => total.fill(f64::NAN),
+                }
+            }
+            values.push(total);
+        }
+        values
+    }
+
+    /// Derivatives at points; where the unit's own fail, differences take their place.
+    fn derivatives(&self, function: u32, points: &[(&[f64], &[f64])], n_outputs: usize) -> Vec<Vec<f64>> {
+        let sums = |unit: &Self| -> Vec<Sum> {
+            points.iter().map(|(inputs, direction)| unit.derivative(function, inputs, direction)).collect()
+        };
+        let is_offered = self.has_directional.load(Ordering::Relaxed);
+        let mut values = self.sums(&sums(self), n_outputs);
+        let is_bad = |values: &Vec<f64>| values.iter().any(|value| value.is_nan());
+        if is_offered && function == function::DERIVATIVES && values.iter().any(is_bad) {
+            for (value, (inputs, direction)) in values.iter_mut().zip(points).filter(|(value, _)| is_bad(value)) {
+                let mut sum = Sum::new();
+                let mut along = direction.to_vec();
+                along[1] = 0.0;
+                self.differences(function, inputs, &along, &mut sum);
+                *value = self.sums(&[sum], n_outputs).pop().unwrap_or_default();
+            }
+        }
+        values
+    }
+
+    /// The column of a Jacobian that a direction stands for: the state that moves alone, and how far.
+    fn column(&self, function: u32, direction: &[f64]) -> Option<(usize, f64)> {
+        let is_of_point = matches!(function, function::DERIVATIVES | function::INDICATORS | function::VALUES);
+        let mut moved = direction.iter().enumerate().filter(|(_, change)| **change != 0.0);
+        let (at, &change) = moved.next().filter(|_| is_of_point)?;
+        let state = at.checked_sub(2).filter(|&state| state < self.arguments.n_states)?;
+        moved.next().is_none().then_some((state, change))
+    }
+
+    /// A column of the Jacobian at a point. Who asks for one will ask for the others: they come in the same message.
+    fn column_at(&self, function: u32, inputs: &[f64], state: usize, n_outputs: usize) -> Option<Vec<f64>> {
+        let is_this = |one: &&Columns| one.function == function && one.arguments == inputs;
+        if let Some(known) = lock(&self.columns).iter().find(is_this) {
+            return known.values[state].clone();
+        }
+        let n = self.arguments.n_states;
+        let directions: Vec<Vec<f64>> =
+            (0..n).map(|state| (0..inputs.len()).map(|at| f64::from(u8::from(at == 2 + state))).collect()).collect();
+        let points: Vec<(&[f64], &[f64])> = directions.iter().map(|direction| (inputs, direction.as_slice())).collect();
+        let values = self.derivatives(function, &points, n_outputs);
+        let sound = |values: Vec<f64>| (!values.iter().any(|value| value.is_nan())).then_some(values);
+        let values: Vec<Option<Vec<f64>>> = values.into_iter().map(sound).collect();
+        let found = values[state].clone();
+        let mut columns = lock(&self.columns);
+        if columns.len() == MOST_REMEMBERED {
+            columns.remove(0);
+        }
+        columns.push(Columns { function, arguments: inputs.to_vec(), values });
+        found
+    }
+
+    /// What the unit said last, for a derivative without a value.
+    fn no_derivative(&self) -> ForeignFailure {
+        lock(&self.trouble).last.clone().unwrap_or_else(|| ForeignFailure {
+            code: "fmu-status",
+            message: "the unit has no derivative here".to_owned(),
+            help: String::new(),
+        })
     }
 
     /// Whether an unknown of the model structure depends on an argument of the functions of a point.
@@ -882,9 +1127,9 @@ impl ForeignUnit for Unit {
                 self.start(inputs[0], given, parameters)?
             }
             function::EVENT => self.event(&self.arguments.point(inputs))?,
-            function::DERIVATIVES => self.evaluated(part::DERIVATIVES, &self.arguments.point(inputs))?,
-            function::INDICATORS => self.evaluated(part::INDICATORS, &self.arguments.point(inputs))?,
-            _ => self.evaluated(part::VALUES, &self.arguments.point(inputs))?,
+            function::DERIVATIVES => self.evaluated(part::DERIVATIVES, inputs)?,
+            function::INDICATORS => self.evaluated(part::INDICATORS, inputs)?,
+            _ => self.evaluated(part::VALUES, inputs)?,
         };
         if values.len() != outputs.len() {
             return Err(self.note(&ForeignError::Changed { what: "the unit gave another number of values".to_owned() }));
@@ -905,26 +1150,69 @@ impl ForeignUnit for Unit {
         direction: &[f64],
         outputs: &mut [f64],
     ) -> Result<(), ForeignFailure> {
-        let mut along = direction.to_vec();
-        if function != function::START {
-            // A mode is a name, not a number.
-            along[1] = 0.0;
+        if matches!(function, function::START | function::EVENT) {
+            return self.differences_of_history(function, inputs, direction, outputs);
         }
-        // Parameters are moved alone and always by the same step, so that the instances at these values are used again.
-        let mut of_parameters = along.split_off(along.len() - self.arguments.n_parameters);
-        along.resize(direction.len(), 0.0);
-        of_parameters.splice(0..0, vec![0.0; direction.len() - of_parameters.len()]);
-        outputs.fill(0.0);
-        let moves = |along: &[f64]| along.iter().any(|&change| change != 0.0);
-        if moves(&along) {
-            self.tangent_at_parameters(function, inputs, &along, outputs)?;
-        }
-        if moves(&of_parameters) {
-            let mut other = vec![0.0; outputs.len()];
-            self.differences(function, inputs, &of_parameters, &mut other)?;
-            outputs.iter_mut().zip(other).for_each(|(output, other)| *output += other);
-        }
+        let values = match self.column(function, direction) {
+            Some((state, change)) => {
+                let column = self.column_at(function, inputs, state, outputs.len());
+                column.map(|column| column.iter().map(|value| change * value).collect())
+            }
+            None => self.derivatives(function, &[(inputs, direction)], outputs.len()).pop(),
+        };
+        let Some(values) = values.filter(|values: &Vec<f64>| !values.iter().any(|value| value.is_nan())) else {
+            return Err(self.no_derivative());
+        };
+        outputs.copy_from_slice(&values);
         Ok(())
+    }
+
+    fn evaluate_all(&self, function: u32, n_points: usize, inputs: &[f64], outputs: &mut [f64]) {
+        let part = match function {
+            function::DERIVATIVES => part::DERIVATIVES,
+            function::INDICATORS => part::INDICATORS,
+            function::VALUES => part::VALUES,
+            _ => u8::MAX,
+        };
+        if n_points < 2 || part == u8::MAX {
+            for (inputs, outputs) in points(n_points, inputs, outputs) {
+                if self.evaluate(function, inputs, outputs).is_err() {
+                    outputs.fill(f64::NAN);
+                }
+            }
+            return;
+        }
+        let lists = inputs.chunks(inputs.len() / n_points);
+        let questions: Vec<Question> =
+            lists.map(|arguments| Question::Evaluate { part, arguments: arguments.to_vec() }).collect();
+        let n_outputs = outputs.len() / n_points;
+        for (answer, outputs) in self.answers(&questions).into_iter().zip(outputs.chunks_mut(n_outputs.max(1))) {
+            match answer {
+                Ok(values) if values.len() == outputs.len() => outputs.copy_from_slice(&values),
+                _ => outputs.fill(f64::NAN),
+            }
+        }
+    }
+
+    fn tangent_all(&self, function: u32, n_points: usize, inputs: &[f64], outputs: &mut [f64]) {
+        if n_points < 2 || matches!(function, function::START | function::EVENT) {
+            for (inputs, outputs) in points(n_points, inputs, outputs) {
+                let (point, direction) = inputs.split_at(inputs.len() / 2);
+                let is_still = direction.iter().all(|&change| change == 0.0);
+                if is_still {
+                    outputs.fill(0.0);
+                } else if self.tangent(function, point, direction, outputs).is_err() {
+                    outputs.fill(f64::NAN);
+                }
+            }
+            return;
+        }
+        let (n_inputs, n_outputs) = (inputs.len() / n_points, outputs.len() / n_points);
+        let lists: Vec<(&[f64], &[f64])> = inputs.chunks(n_inputs).map(|all| all.split_at(n_inputs / 2)).collect();
+        let values = self.derivatives(function, &lists, n_outputs);
+        for (values, outputs) in values.into_iter().zip(outputs.chunks_mut(n_outputs.max(1))) {
+            outputs.copy_from_slice(&values);
+        }
     }
 
     fn depends(&self, function: u32, output: usize, input: usize) -> bool {

@@ -10,8 +10,9 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 
 use crate::error::ForeignError;
-use crate::message::{Answer, Opening, Parcel, part, verb};
+use crate::message::{Answer, Frame, Opening, Parcel, part, verb};
 use crate::native::{Discrete, Done, Failed, Instance, Loaded, Saved, own_standard_output};
+use crate::process::Answering;
 
 /// Most rounds of an event.
 const MOST_ROUNDS: usize = 1000;
@@ -22,7 +23,7 @@ pub(crate) const NEVER: f64 = 1e100;
 
 /// An instance with what was set last.
 struct Slot<'l> {
-    instance: Box<dyn Instance + 'l>,
+    instance: Box<dyn Instance + Send + 'l>,
     saved: Vec<(u64, Saved)>,
     time: f64,
     states: Vec<f64>,
@@ -63,36 +64,68 @@ fn garbled() -> Failed {
 pub fn serve() {
     let Some(mut output) = own_standard_output() else { return };
     let mut input = BufReader::new(std::io::stdin().lock());
-    let mut worker: Option<Worker> = None;
+    let mut inside = Inside::default();
     loop {
         let Some(mut parcel) = Parcel::receive(&mut input) else {
-            clean_up(worker.as_ref().map(|worker| worker.opening.folder.as_str()));
+            clean_up(inside.folder());
             return;
         };
-        let answer = match parcel.byte() {
-            Some(verb::OPEN) => match Opening::read(&mut parcel).ok_or_else(garbled).and_then(open) {
-                Ok(opened) => {
-                    watch_program(opened.opening.folder.clone());
-                    worker = Some(opened);
-                    Ok(Vec::new())
-                }
-                Err(failed) => Err(failed),
-            },
-            Some(verb::CLOSE) | None => return,
-            Some(request) => match &mut worker {
-                Some(worker) => worker.answer(request, &mut parcel),
-                None => Err(garbled()),
-            },
-        };
-        let answer = match answer {
-            Ok(values) => Answer::Numbers(values),
-            Err(Failed::Discard(log)) => Answer::Discard(log),
-            Err(Failed::Error(error)) => Answer::Error(error),
-        };
+        let was_open = inside.worker.is_some();
+        let Some(answer) = inside.answer(&mut parcel) else { return };
+        if let (false, Some(folder)) = (was_open, inside.folder()) {
+            watch_program(folder.to_owned());
+        }
         if answer.frame().send(&mut output).is_err() || output.flush().is_err() {
-            clean_up(worker.as_ref().map(|worker| worker.opening.folder.as_str()));
+            clean_up(inside.folder());
             return;
         }
+    }
+}
+
+/// A worker, or one that was not opened yet.
+#[derive(Default)]
+pub(crate) struct Inside {
+    worker: Option<Worker>,
+}
+
+impl std::fmt::Debug for Inside {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Inside").field("folder", &self.folder()).finish_non_exhaustive()
+    }
+}
+
+impl Inside {
+    fn folder(&self) -> Option<&str> {
+        self.worker.as_ref().map(|worker| worker.opening.folder.as_str())
+    }
+
+    /// The answer to a request; none where it is the last.
+    fn answer(&mut self, parcel: &mut Parcel) -> Option<Answer> {
+        let worker = &mut self.worker;
+        Some(match parcel.byte() {
+            Some(verb::OPEN) => told(Opening::read(parcel).ok_or_else(garbled).and_then(open).map(|opened| {
+                *worker = Some(opened);
+                Vec::new()
+            })),
+            Some(verb::CLOSE) | None => return None,
+            Some(verb::MANY) => match (worker, parcel.parcels()) {
+                (Some(worker), Some(mut parcels)) => {
+                    Answer::Many(parcels.iter_mut().map(|one| worker.told(one)).collect())
+                }
+                _ => told(Err(garbled())),
+            },
+            Some(request) => match worker {
+                Some(worker) => told(worker.answer(request, parcel)),
+                None => told(Err(garbled())),
+            },
+        })
+    }
+}
+
+impl Answering for Inside {
+    fn ask(&mut self, frame: &Frame, _: &str, _: &dyn Fn() -> String) -> Result<Answer, ForeignError> {
+        let answer = self.answer(&mut Parcel::of(frame));
+        answer.ok_or_else(|| ForeignError::Library { reason: "the unit was closed".to_owned() })
     }
 }
 
@@ -129,7 +162,22 @@ fn open(opening: Opening) -> Done<Worker> {
     Ok(Worker { opening, loaded: Box::leak(Box::new(loaded)), slots: FxHashMap::default() })
 }
 
+/// What was found out, as an answer.
+fn told(found: Done<Vec<f64>>) -> Answer {
+    match found {
+        Ok(values) => Answer::Numbers(values),
+        Err(Failed::Discard(log)) => Answer::Discard(log),
+        Err(Failed::Error(error)) => Answer::Error(error),
+    }
+}
+
 impl Worker {
+    /// The answer to one of several questions.
+    fn told(&mut self, parcel: &mut Parcel) -> Answer {
+        let request = parcel.byte().ok_or_else(garbled);
+        told(request.and_then(|request| self.answer(request, parcel)))
+    }
+
     fn answer(&mut self, request: u8, parcel: &mut Parcel) -> Done<Vec<f64>> {
         match request {
             verb::BEGIN => self.begin(parcel),

@@ -1,9 +1,9 @@
-//! Regular models as bytes, for whoever must run a model without being able to read its text.
+//! Models as bytes, for whoever must run a model without being able to read its text.
 //!
-//! [`to_bytes`] keeps everything that evaluation needs: the whole graph, variables, equations, when-clauses, functions
-//! with their tables. Findings and source texts stay behind, so that all spans of what [`from_bytes`] gives are
-//! [`Span::NONE`]. Numbers keep their bits; whole numbers are written in groups of seven bits, the lowest first. The
-//! same model gives the same bytes.
+//! [`to_bytes`] keeps everything that evaluation of a regular model needs, [`flat_to_bytes`] the same of a flat one: the
+//! whole graph, variables, equations, when-clauses, functions with their tables. Findings and source texts stay behind,
+//! so that all spans of what is read back are [`Span::NONE`]. Numbers keep their bits; whole numbers are written in
+//! groups of seven bits, the lowest first. The same model gives the same bytes.
 
 use std::sync::Arc;
 
@@ -23,8 +23,11 @@ use crate::regular::{
 use crate::source::{SourceMap, Span};
 use crate::unit::Unit;
 
-/// First bytes of every stored model, the last of them the version of the form.
+/// First bytes of every stored regular model, the last of them the version of the form.
 const HEAD: &[u8; 8] = b"daesyr\0\x01";
+
+/// First bytes of every stored flat model.
+const FLAT_HEAD: &[u8; 8] = b"daesyf\0\x01";
 
 /// Bytes that are no stored model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -44,6 +47,17 @@ pub(crate) struct Reader<'b> {
 }
 
 impl<'b> Reader<'b> {
+    /// A reader of bytes that begin with a head.
+    fn after(head: &[u8; 8], bytes: &'b [u8]) -> Result<Self, NotStored> {
+        let mut reader = Self { bytes, at: 0, n_nodes: 0, n_variables: 0, n_functions: 0 };
+        if reader.take(head.len())? == head { Ok(reader) } else { Err(NotStored { at: 0 }) }
+    }
+
+    /// The end of the bytes.
+    fn end<T>(&self, read: T) -> Result<T, NotStored> {
+        if self.at == self.bytes.len() { Ok(read) } else { self.fail() }
+    }
+
     fn fail<T>(&self) -> Result<T, NotStored> {
         Err(NotStored { at: self.at })
     }
@@ -544,21 +558,61 @@ fn read_node(graph: &mut Graph, reader: &mut Reader<'_>) -> Result<Node, NotStor
     })
 }
 
-/// A model as bytes.
+fn write_flat(flat: &FlatDae, bytes: &mut Vec<u8>) {
+    flat.variables.len().write(bytes);
+    write_graph(&flat.graph, bytes);
+    flat.model.write(bytes);
+    flat.description.write(bytes);
+    flat.variables.write(bytes);
+    flat.equations.write(bytes);
+    flat.initial_equations.write(bytes);
+    flat.when_clauses.write(bytes);
+    flat.assertions.write(bytes);
+    flat.experiment.write(bytes);
+}
+
+fn read_flat(reader: &mut Reader<'_>) -> Result<FlatDae, NotStored> {
+    reader.n_variables = u32::read(reader)?;
+    let graph = read_graph(reader)?;
+    let flat = FlatDae {
+        graph,
+        model: Stored::read(reader)?,
+        description: Stored::read(reader)?,
+        variables: Stored::read(reader)?,
+        equations: Stored::read(reader)?,
+        initial_equations: Stored::read(reader)?,
+        when_clauses: Stored::read(reader)?,
+        assertions: Stored::read(reader)?,
+        experiment: Stored::read(reader)?,
+        findings: Vec::new(),
+        sources: Arc::new(SourceMap::default()),
+    };
+    if flat.variables.len() == reader.n_variables as usize { Ok(flat) } else { reader.fail() }
+}
+
+/// A flat model as bytes.
+#[must_use]
+pub fn flat_to_bytes(flat: &FlatDae) -> Vec<u8> {
+    let mut bytes = FLAT_HEAD.to_vec();
+    write_flat(flat, &mut bytes);
+    bytes
+}
+
+/// The flat model that was written as bytes.
+///
+/// # Errors
+/// When the bytes are no such model.
+pub fn flat_from_bytes(bytes: &[u8]) -> Result<FlatDae, NotStored> {
+    let mut reader = Reader::after(FLAT_HEAD, bytes)?;
+    let flat = read_flat(&mut reader)?;
+    reader.end(flat)
+}
+
+/// A regular model as bytes.
 #[must_use]
 pub fn to_bytes(regular: &RegularDae) -> Vec<u8> {
     let mut bytes = HEAD.to_vec();
-    let flat = &regular.flat;
-    flat.variables.len().write(&mut bytes);
-    write_graph(&flat.graph, &mut bytes);
-    flat.model.write(&mut bytes);
-    flat.description.write(&mut bytes);
-    flat.variables.write(&mut bytes);
-    flat.equations.write(&mut bytes);
-    flat.initial_equations.write(&mut bytes);
-    flat.when_clauses.write(&mut bytes);
-    flat.assertions.write(&mut bytes);
-    flat.experiment.write(&mut bytes);
+    write_flat(&regular.flat, &mut bytes);
     regular.states.write(&mut bytes);
     regular.rates.write(&mut bytes);
     regular.unknowns.write(&mut bytes);
@@ -582,31 +636,10 @@ pub fn to_bytes(regular: &RegularDae) -> Vec<u8> {
 /// # Errors
 /// When the bytes are no such model.
 pub fn from_bytes(bytes: &[u8]) -> Result<RegularDae, NotStored> {
-    let mut reader = Reader { bytes, at: 0, n_nodes: 0, n_variables: 0, n_functions: 0 };
-    if reader.take(HEAD.len())? != HEAD {
-        return Err(NotStored { at: 0 });
-    }
+    let mut reader = Reader::after(HEAD, bytes)?;
     let reader = &mut reader;
-    reader.n_variables = u32::read(reader)?;
-    let graph = read_graph(reader)?;
-    let flat = FlatDae {
-        graph,
-        model: Stored::read(reader)?,
-        description: Stored::read(reader)?,
-        variables: Stored::read(reader)?,
-        equations: Stored::read(reader)?,
-        initial_equations: Stored::read(reader)?,
-        when_clauses: Stored::read(reader)?,
-        assertions: Stored::read(reader)?,
-        experiment: Stored::read(reader)?,
-        findings: Vec::new(),
-        sources: Arc::new(SourceMap::default()),
-    };
-    if flat.variables.len() != reader.n_variables as usize {
-        return reader.fail();
-    }
     let regular = RegularDae {
-        flat,
+        flat: read_flat(reader)?,
         states: Stored::read(reader)?,
         rates: Stored::read(reader)?,
         unknowns: Stored::read(reader)?,
@@ -624,5 +657,5 @@ pub fn from_bytes(bytes: &[u8]) -> Result<RegularDae, NotStored> {
         verdict: Stored::read(reader)?,
         findings: Vec::new(),
     };
-    if reader.at == bytes.len() { Ok(regular) } else { reader.fail() }
+    reader.end(regular)
 }

@@ -12,9 +12,7 @@ use daesy_graph::finding::{Finding, nearest};
 use daesy_study::limits;
 use serde_json::{Map, Value, json};
 
-use crate::estimate::filter_kind;
 use crate::identify::pem::{note_interpolation, rewritten, study_for};
-use crate::identify::refusal::{failure, finding};
 use crate::identify::{Method, ProgressLine, Route, route};
 use daesy_report::Page;
 use daesy_report::chart::{Chart, Mark, Series};
@@ -25,8 +23,10 @@ use daesy_study::diagnostic::Diagnostic;
 use daesy_study::distribute::Elsewhere;
 use daesy_study::failure::Failure;
 use daesy_study::linear_study::LinearStudy;
+use daesy_study::linear_study::refusal::{failure, finding};
 use daesy_study::load::Loaded;
 use daesy_study::prediction_study::PredictionStudy;
+use daesy_study::prediction_study::filter_kind;
 use daesy_study::problem::Problem;
 
 /// What the values are.

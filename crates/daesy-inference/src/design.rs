@@ -31,8 +31,8 @@ use daesy_pencil::Mat;
 use faer::linalg::solvers::SelfAdjointEigen;
 use serde_json::{Map, Value, json};
 
-use crate::estimate::filter_kind;
-use crate::identify::ml;
+use daesy_study::prediction_study::filter_kind;
+
 use daesy_report::Page;
 use daesy_report::chart::{Chart, Mark, Series};
 use daesy_report::table::Table;
@@ -42,6 +42,7 @@ use daesy_study::data::Data;
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
 use daesy_study::linear_study::SignalsWanted;
+use daesy_study::linear_study::posed;
 use daesy_study::live::LiveNames;
 use daesy_study::load::Loaded;
 use daesy_study::prediction_study::PredictionStudy;
@@ -317,8 +318,8 @@ impl<'a> Designer<'a> {
         let Linearity::Constant(model) = &problem.linearity else {
             return self.filter_information(&problem, theta, n_sets.max(1), &masked);
         };
-        let study = ml::prepare(self.loaded, &problem, model, SignalsWanted::No)?;
-        let refused = |error| crate::identify::refusal::failure(self.loaded, &study, theta, &error);
+        let study = posed(self.loaded, &problem, model, SignalsWanted::No)?;
+        let refused = |error| daesy_study::linear_study::refusal::failure(self.loaded, &study, theta, &error);
         let likelihood = Likelihood::new(&study, theta, FilterOptions::default()).map_err(refused)?;
         let empty = vec![f64::NAN; plan.times.len() * sensors.len()];
         let mut records = Vec::new();

@@ -11,8 +11,6 @@ use daesy_graph::finding::{Finding, Level};
 use serde_json::{Map, Value, json};
 
 use crate::identify::Identification;
-use crate::identify::ml::prepare;
-use crate::identify::refusal::failure;
 use crate::watch::Prediction;
 use daesy_report::Page;
 use daesy_report::chart::{Chart, Mark, Series};
@@ -20,9 +18,12 @@ use daesy_report::table::Table;
 use daesy_report::words::short;
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
+use daesy_study::linear_study::posed;
+use daesy_study::linear_study::refusal::failure;
 use daesy_study::linear_study::{LinearStudy, SignalsWanted};
 use daesy_study::load::Loaded;
 use daesy_study::prediction_study::PredictionStudy;
+use daesy_study::prediction_study::filter_kind;
 use daesy_study::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
 use daesy_study::study::{JointRandom, Named, Study, UnknownParameter};
 use spread::{Spread, SpreadPoints};
@@ -167,7 +168,7 @@ impl Estimator {
     fn new(loaded: &Loaded, seed: u64) -> Result<Self, Failure> {
         let problem = Problem::read(loaded)?;
         Ok(match &problem.linearity {
-            Linearity::Constant(model) => Self::Linear(Box::new(prepare(loaded, &problem, model, SignalsWanted::Yes)?)),
+            Linearity::Constant(model) => Self::Linear(Box::new(posed(loaded, &problem, model, SignalsWanted::Yes)?)),
             _ => Self::Nonlinear(Box::new(PredictionStudy::new(loaded, &problem, seed)?)),
         })
     }
@@ -223,21 +224,6 @@ impl Estimator {
             approximation: run.approximation,
             diagnostics: note.into_iter().collect(),
         })
-    }
-}
-
-/// Particles when nobody says how many.
-const DEFAULT_PARTICLES: u64 = 1000;
-
-/// The filter that a study names, the unscented one if it names none.
-pub(crate) fn filter_kind(study: Option<&Study>) -> FilterKind {
-    match study.and_then(|study| study.filter.as_deref()) {
-        Some("extended") => FilterKind::Extended,
-        Some("particles") => {
-            let n = study.and_then(|study| study.particles).unwrap_or(DEFAULT_PARTICLES);
-            FilterKind::Particles { n_particles: n as usize }
-        }
-        _ => FilterKind::Unscented,
     }
 }
 

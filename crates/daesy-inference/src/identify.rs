@@ -12,7 +12,6 @@ pub mod filtered;
 pub mod ml;
 pub(crate) mod pem;
 pub mod posterior;
-pub mod refusal;
 mod save;
 mod show;
 mod validation;
@@ -32,6 +31,7 @@ use daesy_report::table::Table;
 use daesy_structure::linearize::LinearModel;
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
+use daesy_study::linear_study::posed;
 use daesy_study::linear_study::{LinearStudy, SignalsWanted};
 use daesy_study::load::Loaded;
 use daesy_study::prediction_study::{has_discrete, sample_off_grid};
@@ -306,7 +306,7 @@ fn reasoned_route(loaded: &Loaded, problem: &Problem, method: Option<&str>) -> R
         if method == Method::MaximumLikelihood {
             refuse_unsaid_accuracy(study)?;
         }
-        let study = ml::prepare(loaded, problem, model, SignalsWanted::No)?;
+        let study = posed(loaded, problem, model, SignalsWanted::No)?;
         let study = if method == Method::OutputError { study.without_noise(&problem.start()) } else { study };
         Ok(Route::Linear { study: Box::new(study), method })
     };

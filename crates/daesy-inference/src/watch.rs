@@ -8,31 +8,23 @@ use std::path::Path;
 
 use daesy_estimate::alarm::{Alarm, AlarmTests};
 use daesy_estimate::online::Estimate;
-use daesy_graph::finding::{Finding, Level};
-use daesy_graph::{BinaryOp, Graph, Leaf, Node, Reach, Span};
+use daesy_graph::finding::Level;
 use serde_json::{Map, Value, json};
 
-use crate::estimate::filter_kind;
-use crate::identify::ml;
-use daesy_estimate::pem::FilterKind;
 use daesy_report::checkpoint::{Checkpoint, Run};
 use daesy_report::json::ToJson as _;
 use daesy_study::data::{Data, LineRead, ReadSample, SampleReader};
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
-use daesy_study::linear_study::SignalsWanted;
-use daesy_study::live::{Live, LiveError, LiveForm, LiveModel, LiveNames, LiveSample};
-use daesy_study::load::{Loaded, quantity_expression};
-use daesy_study::prediction_study::PredictionStudy;
+use daesy_study::live::{
+    Live, LiveError, LiveModel, LiveNames, LiveSample, STAND_IN_SAMPLES, shortest_distance, unknown_step,
+};
+use daesy_study::load::Loaded;
 use daesy_study::prepare::start_time;
 use daesy_study::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
-use daesy_study::study::InputSource;
 
 /// False alarms of each test per sample when nobody says.
 pub const FALSE_ALARM_RATE: f64 = 1e-4;
-
-/// Samples that stand for those to come when a nonlinear model is prepared.
-const STAND_IN_SAMPLES: usize = 20;
 
 /// Points of a prediction at most.
 const MAX_POINTS: usize = 1000;
@@ -72,7 +64,6 @@ impl<'l> Watched<'l> {
         let study = study_of(loaded)?;
         refuse_unsaid_accuracy(study)?;
         let names = LiveNames::of(loaded)?;
-        refuse_hidden_breaks(loaded)?;
         let mut step = settings.step.or(study.watch.step);
         let mut watched = Self { loaded, settings, names, theta, step, model: None };
         let zeros = vec![0.0; watched.names.inputs.len()];
@@ -82,17 +73,13 @@ impl<'l> Watched<'l> {
             watched.model = Some(watched.build(&problem)?);
         } else if step.is_none() && loaded.has_data() {
             let problem = Problem::for_stream(loaded, &loaded.experiment(0)?)?;
-            step = shortest(&problem.records[0].data.times);
+            step = shortest_distance(&problem.records[0].data.times);
             watched.model = Some(watched.build(&problem)?);
         } else if step.is_none() {
-            let finding = Finding::error("watch-step", Span::NONE, "the usual distance of samples is not known")
-                .with_help(
-                    "say `step = ..` in `[watch]`, or name a record in `[data]`: a nonlinear model needs a grid",
-                );
-            return Err(Failure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]));
+            return Err(unknown_step(study));
         }
         watched.step =
-            step.or_else(|| loaded.has_data().then(|| shortest(&loaded.experiment(0).ok()?.times)).flatten());
+            step.or_else(|| loaded.has_data().then(|| shortest_distance(&loaded.experiment(0).ok()?.times)).flatten());
         Ok(watched)
     }
 
@@ -108,32 +95,14 @@ impl<'l> Watched<'l> {
         let mut notes: Vec<Diagnostic> = self.loaded.held_inputs().into_iter().collect();
         let unknowns = self.loaded.study.iter().flat_map(|study| &study.unknown).count();
         if unknowns > 0 && self.theta.is_none() {
-            let note = Diagnostic::note("unknowns-at-start", "the unknowns are taken at their start");
-            notes.push(note.with_help("give values with `--set name=value`, or save them with `identify --save`"));
+            notes.push(unknowns_at_start());
         }
         notes
     }
 
     fn build(&self, problem: &Problem) -> Result<LiveModel, Failure> {
         let theta = self.theta.clone().unwrap_or_else(|| problem.start());
-        let form = match &problem.linearity {
-            Linearity::Constant(model) => {
-                LiveForm::Linear(Box::new(ml::prepare(self.loaded, problem, model, SignalsWanted::Yes)?))
-            }
-            Linearity::TimeVarying(_) | Linearity::Nonlinear(_) => {
-                let kind = filter_kind(self.loaded.study.as_ref());
-                if matches!(kind, FilterKind::Particles { .. }) {
-                    let message = "particles cannot be watched: what they carry has no fixed size";
-                    let finding = Diagnostic::error("watch-filter", message);
-                    let help = "leave `filter` out of `[estimate]`, or say \"unscented\" or \"extended\"";
-                    return Err(Failure::Input(vec![finding.with_help(help)]));
-                }
-                let loaded = self.loaded.with_record(&problem.records[0].data);
-                let study = PredictionStudy::new(&loaded, problem, self.settings.seed)?;
-                LiveForm::Nonlinear(Box::new(study), kind)
-            }
-        };
-        Ok(LiveModel::new(self.loaded, self.names.clone(), form, theta))
+        LiveModel::build(self.loaded, self.names.clone(), problem, theta, self.settings.seed)
     }
 
     /// The model, made with the inputs of the first sample if they are needed for that.
@@ -264,6 +233,13 @@ impl<'l> Watched<'l> {
     }
 }
 
+/// A note where unknowns have no better values than those that a search starts from.
+#[must_use]
+pub fn unknowns_at_start() -> Diagnostic {
+    let note = Diagnostic::note("unknowns-at-start", "the unknowns are taken at their start");
+    note.with_help("give values with `--set name=value`, or save them with `identify --save`")
+}
+
 /// Where a state is in its file.
 const STATE: &str = "watch";
 
@@ -278,40 +254,8 @@ fn next_line(lines: &mut dyn Iterator<Item = std::io::Result<String>>, shown: &s
     }
 }
 
-fn shortest(times: &[f64]) -> Option<f64> {
-    times.windows(2).map(|pair| pair[1] - pair[0]).reduce(f64::min)
-}
-
 fn refused(error: LiveError) -> Failure {
     Failure::Method(vec![Diagnostic::error("watch", error.to_string()).with_help("`daesy estimate` says more")])
-}
-
-/// Expressions of time that jump where no formula says are found along a record; live there is none.
-fn refuse_hidden_breaks(loaded: &Loaded) -> Result<(), Failure> {
-    let study = study_of(loaded)?;
-    let mut diagnostics = Vec::new();
-    for input in &study.inputs {
-        let InputSource::Expression { expression, breaks } = &input.item else { continue };
-        let mut graph = Graph::default();
-        let Ok(value) = quantity_expression(&mut graph, &loaded.flat.variables, expression) else { continue };
-        let below = Reach::new().below(&graph, &[value]).to_vec();
-        let is_hidden = below.into_iter().any(|expr| {
-            let Node::Binary { op, lhs, rhs } = graph.node(expr) else { return false };
-            if !op.is_relation() && !matches!(op, BinaryOp::Min | BinaryOp::Max) {
-                return false;
-            }
-            let difference = graph.sub(lhs, rhs);
-            let slope = graph.partial(difference, Leaf::Time);
-            Reach::new().depends_on(&graph, slope, |leaf| leaf == Leaf::Time)
-        });
-        if is_hidden && breaks.is_empty() {
-            let message = format!("the input `{}` switches at times that no record tells", input.name);
-            let finding = Finding::error("watch-input", expression.span, message).with_names([&input.name]);
-            let finding = finding.with_help("send it as a column of the stream, or list its `breaks = [..]`");
-            diagnostics.push(Diagnostic::resolve(&finding, &study.sources));
-        }
-    }
-    if diagnostics.is_empty() { Ok(()) } else { Err(Failure::Input(diagnostics)) }
 }
 
 /// What was seen.
@@ -630,7 +574,7 @@ pub fn predict_beyond(
             columns.iter().map(|column| data.column(column).map_or(f64::NAN, |values| values[at])).collect()
         };
         let first = ReadSample { time: data.times[0], values: row(0), problems: Vec::new() };
-        let usual = shortest(&data.times);
+        let usual = shortest_distance(&data.times);
         let model = watched.model(&first)?;
         let found = model.with_filter(|live| -> Result<Prediction, LiveError> {
             for (at, &time) in data.times.iter().enumerate() {

@@ -7,6 +7,8 @@
 mod build;
 mod computed;
 mod parametric;
+mod posed;
+pub mod refusal;
 mod timeline;
 
 use daesy_estimate::descriptor::{Coefficients, ModelLayout, ParametricModel, SignalRows, StartRows};
@@ -19,6 +21,7 @@ use crate::problem::{MeasuredSignal, Unknown};
 pub use build::{SignalsWanted, build_linear_study};
 pub use computed::with_computed;
 use parametric::{ParametricMatrix, Symbols, Values};
+pub use posed::posed;
 use timeline::Timeline;
 
 /// A known input of the model.

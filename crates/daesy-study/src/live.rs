@@ -3,29 +3,33 @@
 //! [`LiveModel`] is what a study says, made once; [`LiveModel::with_filter`] lends out a [`Live`] filter of it, whose
 //! [`Live::update`] takes the values of known inputs and measurements at a time and gives estimates, innovations and
 //! what is carried on. It reads no file and prints nothing. Given the samples of a record it gives the same numbers as
-//! the filter of `estimate`.
+//! the filter of `estimate`. [`LivePlan`] is what a record decided: with it the same filter is made again, without the
+//! record.
 
 use daesy_estimate::error::EstimateError;
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::likelihood::Likelihood;
 use daesy_estimate::nonlinear::Crossed;
 use daesy_estimate::online::{Estimate, Innovation, LinearFilter, LinearState};
-use daesy_estimate::pem::{FilterKind, LiveFilter, LiveState, PointRefusal};
-use daesy_graph::Span;
+use daesy_estimate::pem::{FilterKind, LiveFilter, LiveState, PointRefusal, PredictionProblem};
 use daesy_graph::finding::Finding;
-use daesy_system::DaeSystem;
+use daesy_graph::{BinaryOp, Graph, Leaf, Node, Reach, Span};
+use daesy_system::{DaeSystem, StepMethod};
 use thiserror::Error;
 
 use crate::data::Data;
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::inputs::StudyInputs;
-use crate::linear_study::LinearStudy;
-use crate::load::Loaded;
-use crate::prediction_study::PredictionStudy;
+use crate::linear_study::{LinearStudy, SignalsWanted, posed};
+use crate::load::{Loaded, quantity_expression};
+use crate::prediction_study::{PredictionStudy, filter_kind};
 use crate::prepare::start_time;
-use crate::problem::study_of;
+use crate::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
 use crate::study::{Hold, InputSource, Study};
+
+/// Samples that stand for those to come when a model is prepared.
+pub const STAND_IN_SAMPLES: usize = 20;
 
 /// A column that a stream must have.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -84,6 +88,7 @@ impl LiveNames {
             findings.push(finding.with_help("add `[measurements]` with a signal of the model and its accuracy"));
         }
         if findings.is_empty() {
+            refuse_hidden_breaks(loaded)?;
             return Ok(names);
         }
         Err(Failure::Input(findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)).collect()))
@@ -140,6 +145,9 @@ pub enum LiveError {
     /// The model has no solution at the parameters.
     #[error(transparent)]
     Point(#[from] PointRefusal),
+    /// A nonlinear filter without what it works on.
+    #[error("the filter of a nonlinear model needs its problem")]
+    NoProblem,
     /// The model could not be followed to the sample.
     #[error("the model cannot be followed to t = {time}: a point of the filter has no solution")]
     Broken {
@@ -178,6 +186,53 @@ pub struct LiveModel {
 }
 
 impl LiveModel {
+    /// Makes the filter of a study at values of the unknowns, with records that stand for the samples to come.
+    ///
+    /// # Errors
+    /// Diagnostics, when the study is at fault.
+    pub fn build(
+        loaded: &Loaded,
+        names: LiveNames,
+        problem: &Problem,
+        theta: Vec<f64>,
+        seed: u64,
+    ) -> Result<Self, Failure> {
+        let form = match &problem.linearity {
+            Linearity::Constant(model) => {
+                LiveForm::Linear(Box::new(posed(loaded, problem, model, SignalsWanted::Yes)?))
+            }
+            Linearity::TimeVarying(_) | Linearity::Nonlinear(_) => {
+                let kind = filter_kind(loaded.study.as_ref());
+                if matches!(kind, FilterKind::Particles { .. }) {
+                    let message = "particles cannot be watched: what they carry has no fixed size";
+                    let finding = Diagnostic::error("watch-filter", message);
+                    let help = "leave `filter` out of `[estimate]`, or say \"unscented\" or \"extended\"";
+                    return Err(Failure::Input(vec![finding.with_help(help)]));
+                }
+                let with_record = loaded.with_record(&problem.records[0].data);
+                let study = PredictionStudy::new(&with_record, problem, seed)?;
+                LiveForm::Nonlinear(Box::new(study), kind)
+            }
+        };
+        Ok(Self::new(loaded, names, form, theta))
+    }
+
+    /// Makes a filter again as it was planned.
+    ///
+    /// # Errors
+    /// As [`LiveModel::build`].
+    pub fn from_plan(loaded: &Loaded, plan: &LivePlan) -> Result<Self, Failure> {
+        let names = LiveNames::of(loaded)?;
+        let stand_in = names.stand_in(plan.start, plan.step, STAND_IN_SAMPLES, &plan.inputs);
+        let problem = Problem::for_stream(loaded, &stand_in)?;
+        let mut model = Self::build(loaded, names, &problem, plan.theta.clone(), 0)?;
+        if let (LiveForm::Nonlinear(study, _), Some(grid)) = (&mut model.form, plan.grid) {
+            study.settings.method = plan.method;
+            study.experiments[0].grid.step = grid;
+        }
+        Ok(model)
+    }
+
     /// Takes a study in the form that its filter needs.
     #[must_use]
     pub fn new(loaded: &Loaded, names: LiveNames, form: LiveForm, theta: Vec<f64>) -> Self {
@@ -210,25 +265,168 @@ impl LiveModel {
     /// # Errors
     /// When the model has no solution at the parameters.
     pub fn with_filter<R>(&self, of: impl FnOnce(&mut Live<'_>) -> R) -> Result<R, LiveError> {
+        let problem = self.problem()?;
+        Ok(of(&mut self.filter(problem.as_ref())?))
+    }
+
+    /// What the filter of a nonlinear model works on; nothing for a linear one.
+    ///
+    /// # Errors
+    /// When the model has no solution at the parameters.
+    pub fn problem(&self) -> Result<Option<PredictionProblem<'_>>, LiveError> {
         match &self.form {
-            LiveForm::Linear(study) => {
-                let engine = Engine::Linear { study, filter: None };
-                Ok(of(&mut Live { model: self, engine, last: None }))
-            }
-            LiveForm::Nonlinear(study, kind) => {
-                let problem = study.signal_problem(&self.theta)?;
-                let filter = Box::new(problem.live(&self.theta, *kind)?);
-                let inputs = Box::new(study.experiments[0].inputs.clone());
-                let engine = Engine::Nonlinear { filter, inputs, state: None };
-                Ok(of(&mut Live { model: self, engine, last: None }))
-            }
+            LiveForm::Linear(_) => Ok(None),
+            LiveForm::Nonlinear(study, _) => Ok(Some(study.signal_problem(&self.theta)?)),
         }
+    }
+
+    /// A filter that has seen nothing, on the [`LiveModel::problem`] of this model.
+    ///
+    /// # Errors
+    /// When the model has no solution at the parameters.
+    pub fn filter<'p>(&'p self, problem: Option<&'p PredictionProblem<'p>>) -> Result<Live<'p>, LiveError> {
+        let engine = match (&self.form, problem) {
+            (LiveForm::Nonlinear(study, kind), Some(problem)) => Engine::Nonlinear {
+                filter: Box::new(problem.live(&self.theta, *kind)?),
+                inputs: Box::new(study.experiments[0].inputs.clone()),
+                state: None,
+            },
+            (LiveForm::Nonlinear(..), None) => return Err(LiveError::NoProblem),
+            (LiveForm::Linear(study), _) => Engine::Linear { study, filter: None },
+        };
+        Ok(Live { model: self, engine, last: None })
     }
 
     /// When an experiment begins whose first sample is at a time.
     fn start(&self, first: f64) -> f64 {
         self.start.unwrap_or(first).min(first)
     }
+}
+
+/// What is decided by a record, and must be known to make the same filter without it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LivePlan {
+    /// Values of the unknowns.
+    pub theta: Vec<f64>,
+    /// Known inputs at the first sample.
+    pub inputs: Vec<f64>,
+    /// The time of the first sample.
+    pub start: f64,
+    /// The usual distance of samples.
+    pub step: f64,
+    /// The step of the disturbances' grid, for nonlinear models.
+    grid: Option<f64>,
+    /// How these are integrated.
+    method: Option<StepMethod>,
+}
+
+/// Methods by the numbers that stand for them.
+const METHODS: [StepMethod; 3] = [StepMethod::Explicit3, StepMethod::Explicit4, StepMethod::Implicit3];
+
+impl LivePlan {
+    /// Plans the filter of a study, at values of the unknowns or at their start, with the distance of samples that is
+    /// given, or else what study and record say.
+    ///
+    /// # Errors
+    /// Diagnostics, when the study is at fault.
+    pub fn new(loaded: &Loaded, step: Option<f64>, theta: Option<Vec<f64>>) -> Result<Self, Failure> {
+        let study = study_of(loaded)?;
+        refuse_unsaid_accuracy(study)?;
+        let names = LiveNames::of(loaded)?;
+        let asked = step.or(study.watch.step);
+        let record = if loaded.has_data() { Some(loaded.experiment(0)?) } else { None };
+        let distance = asked.or_else(|| shortest_distance(&record.as_ref()?.times));
+        let step = distance.unwrap_or(1.0);
+        let start = start_time(loaded, record.as_ref());
+        let first = |input: &LiveColumn| {
+            let record = record.as_ref()?;
+            let at = record.names.iter().position(|name| *name == input.column)?;
+            record.columns[at].first().copied().filter(|value| value.is_finite())
+        };
+        let inputs: Vec<f64> = names.inputs.iter().map(|input| first(input).unwrap_or(0.0)).collect();
+        let stand_in = names.stand_in(start, step, STAND_IN_SAMPLES, &inputs);
+        let problem = match (asked, &record) {
+            (None, Some(record)) => Problem::for_stream(loaded, record)?,
+            _ => Problem::for_stream(loaded, &stand_in)?,
+        };
+        let theta = theta.unwrap_or_else(|| problem.start());
+        let mut plan = Self { theta: theta.clone(), inputs, start, step, grid: None, method: None };
+        if matches!(problem.linearity, Linearity::Constant(_)) {
+            return Ok(plan);
+        }
+        if distance.is_none() {
+            return Err(unknown_step(study));
+        }
+        let model = LiveModel::build(loaded, names, &problem, theta, 0)?;
+        if let LiveForm::Nonlinear(form, _) = &model.form {
+            let refused = |refusal: PointRefusal| {
+                Failure::Input(vec![Diagnostic::resolve(&form.refusal(&refusal), &study.sources)])
+            };
+            plan.grid = Some(form.experiments[0].grid.step);
+            plan.method = Some(form.signal_problem(&plan.theta).map_err(refused)?.method());
+        }
+        Ok(plan)
+    }
+
+    /// All of it as numbers.
+    #[must_use]
+    pub fn numbers(&self) -> [Vec<f64>; 3] {
+        let method = METHODS.iter().position(|method| Some(*method) == self.method);
+        let method = method.map_or(f64::NAN, |at| at as f64);
+        let rest = vec![self.start, self.step, self.grid.unwrap_or(f64::NAN), method];
+        [self.theta.clone(), self.inputs.clone(), rest]
+    }
+
+    /// What was written as numbers.
+    #[must_use]
+    pub fn of([theta, inputs, rest]: [Vec<f64>; 3]) -> Option<Self> {
+        let [start, step, grid, method] = rest[..] else { return None };
+        let grid = Some(grid).filter(|grid| !grid.is_nan());
+        let method = if method.is_nan() { None } else { Some(*METHODS.get(method as usize)?) };
+        Some(Self { theta, inputs, start, step, grid, method })
+    }
+}
+
+/// The shortest distance of times.
+#[must_use]
+pub fn shortest_distance(times: &[f64]) -> Option<f64> {
+    times.windows(2).map(|pair| pair[1] - pair[0]).reduce(f64::min)
+}
+
+/// A nonlinear model needs a grid between samples.
+#[must_use]
+pub fn unknown_step(study: &Study) -> Failure {
+    let finding = Finding::error("watch-step", Span::NONE, "the usual distance of samples is not known")
+        .with_help("say `step = ..` in `[watch]`, or name a record in `[data]`: a nonlinear model needs a grid");
+    Failure::Input(vec![Diagnostic::resolve(&finding, &study.sources)])
+}
+
+/// Expressions of time that jump where no formula says are found along a record; live there is none.
+fn refuse_hidden_breaks(loaded: &Loaded) -> Result<(), Failure> {
+    let study = study_of(loaded)?;
+    let mut diagnostics = Vec::new();
+    for input in &study.inputs {
+        let InputSource::Expression { expression, breaks } = &input.item else { continue };
+        let mut graph = Graph::default();
+        let Ok(value) = quantity_expression(&mut graph, &loaded.flat.variables, expression) else { continue };
+        let below = Reach::new().below(&graph, &[value]).to_vec();
+        let is_hidden = below.into_iter().any(|expr| {
+            let Node::Binary { op, lhs, rhs } = graph.node(expr) else { return false };
+            if !op.is_relation() && !matches!(op, BinaryOp::Min | BinaryOp::Max) {
+                return false;
+            }
+            let difference = graph.sub(lhs, rhs);
+            let slope = graph.partial(difference, Leaf::Time);
+            Reach::new().depends_on(&graph, slope, |leaf| leaf == Leaf::Time)
+        });
+        if is_hidden && breaks.is_empty() {
+            let message = format!("the input `{}` switches at times that no record tells", input.name);
+            let finding = Finding::error("watch-input", expression.span, message).with_names([&input.name]);
+            let finding = finding.with_help("send it as a column of the stream, or list its `breaks = [..]`");
+            diagnostics.push(Diagnostic::resolve(&finding, &study.sources));
+        }
+    }
+    if diagnostics.is_empty() { Ok(()) } else { Err(Failure::Input(diagnostics)) }
 }
 
 /// The sample before.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use daesy_foreign::{ForeignError, Unit, described, flat_model, read_description};
+use daesy_foreign::{ForeignError, Residence, Unit, described, flat_model, read_archive, read_description};
 use daesy_graph::finding::{Finding, Level, nearest};
 use daesy_graph::flat::{Equation, FlatDae, Origin, ValueType, Variable, VariableKind};
 use daesy_graph::{ExprId, Graph, Leaf, Node, Reach, Span, VarId};
@@ -23,7 +23,7 @@ use crate::initial::apply_initial_mode;
 use crate::linear_model;
 use crate::presampling;
 use crate::source::{ModelText, Place, Source, looked_for};
-use crate::study::{ModelSource, Quantity, QuantityValue, Study, StudyModel, read_study};
+use crate::study::{ModelSource, Named, Quantity, QuantityValue, Study, StudyModel, read_study};
 use crate::table::Table;
 
 /// What a user asks for on the command line besides the file.
@@ -177,15 +177,7 @@ fn load_study(
     let mut unit = None;
     let flat = match &study.model {
         StudyModel::Modelica(source) => {
-            let mut values: Vec<(String, f64)> = study
-                .parameters
-                .iter()
-                .filter_map(|parameter| match parameter.item.value {
-                    QuantityValue::Number(value) => Some((parameter.name.clone(), value)),
-                    QuantityValue::Expression(_) => None,
-                })
-                .collect();
-            values.extend(options.set.iter().cloned());
+            let mut values = values_of(&study, &options.set);
             let file = folder.join(&source.file);
             let given = models.iter().find(|model| Path::new(&model.name) == source.file);
             let class_name = source.file.display().to_string();
@@ -201,8 +193,7 @@ fn load_study(
                 return Err(diagnostics);
             }
             if is_unit(&file) {
-                let starts: Vec<String> = study.initial.values.iter().map(|value| value.name.clone()).collect();
-                unit_model(&file, &values, &starts, options.native).map(|model| {
+                unit_model(&file, &values, &starts_of(&study), options.native).map(|model| {
                     unit = model.unit;
                     diagnostics.extend(model.notes);
                     model.flat
@@ -233,18 +224,44 @@ fn load_study(
         errors.splice(0..0, diagnostics.iter().cloned());
         errors
     })?;
-    let findings = apply_study(&mut flat, &mut study, options);
-    let has_error = findings.iter().any(|finding| finding.level == Level::Error);
-    diagnostics.extend(findings.iter().map(|finding| Diagnostic::resolve(finding, &read.sources)));
-    if has_error {
-        return Err(diagnostics);
-    }
-    check_set(&flat, &options.set)?;
-    if unit.is_some() {
-        take_back_starts(&mut flat, &study);
-    }
-    apply_initial_mode(&mut flat, &study);
+    apply_all(&mut flat, &mut study, unit.is_some(), options, &mut diagnostics)?;
     Ok(Loaded { unit, ..Loaded::new(flat, Some(study), folder.to_path_buf(), diagnostics) })
+}
+
+/// Lets a study have its say about a model.
+fn apply_all(
+    flat: &mut FlatDae,
+    study: &mut Study,
+    is_unit: bool,
+    options: &LoadOptions,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Result<(), Vec<Diagnostic>> {
+    let findings = apply_study(flat, study, options);
+    let has_error = findings.iter().any(|finding| finding.level == Level::Error);
+    diagnostics.extend(findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)));
+    if has_error {
+        return Err(std::mem::take(diagnostics));
+    }
+    check_set(flat, &options.set)?;
+    if is_unit {
+        take_back_starts(flat, study);
+    }
+    apply_initial_mode(flat, study);
+    Ok(())
+}
+
+/// Values of parameters that a study gives as numbers, then those that were asked for.
+fn values_of(study: &Study, set: &[(String, f64)]) -> Vec<(String, f64)> {
+    let number = |parameter: &Named<Quantity>| match parameter.item.value {
+        QuantityValue::Number(value) => Some((parameter.name.clone(), value)),
+        QuantityValue::Expression(_) => None,
+    };
+    study.parameters.iter().filter_map(number).chain(set.iter().cloned()).collect()
+}
+
+/// Variables whose start a study gives.
+fn starts_of(study: &Study) -> Vec<String> {
+    study.initial.values.iter().map(|value| value.name.clone()).collect()
 }
 
 fn is_unit(path: &Path) -> bool {
@@ -276,7 +293,7 @@ fn unit_model(
         Native::Forbidden => return Err(refused(ForeignError::Forbidden)),
         Native::Run => {}
     }
-    let unit = Arc::new(Unit::open(&archive, description, starts).map_err(refused)?);
+    let unit = Arc::new(Unit::open(&archive, description, starts, Residence::Apart).map_err(refused)?);
     drop(archive);
     let flat = flat_model(&unit, values).map_err(|failure| {
         vec![Diagnostic::about_file(failure.code, &shown, failure.message).with_help(failure.help)]
@@ -339,6 +356,55 @@ impl Loaded {
             integration: Integration::default(),
             unit: None,
         }
+    }
+
+    /// A study of a unit of another tool, whose instances live in this process: from the bytes of its file, the text of
+    /// the study and values that were set.
+    ///
+    /// # Errors
+    /// All diagnostics, when something is wrong.
+    pub fn joined_unit(bytes: Vec<u8>, text: &str, set: Vec<(String, f64)>) -> Result<Self, Vec<Diagnostic>> {
+        let read = read_study("study", text);
+        let mut told: Vec<Diagnostic> =
+            read.findings.iter().map(|finding| Diagnostic::resolve(finding, &read.sources)).collect();
+        let Some(mut study) = read.study else { return Err(told) };
+        study.data = None;
+        let options = LoadOptions { set, ..LoadOptions::default() };
+        let refused = |error: ForeignError| vec![Diagnostic::error(error.code(), error.to_string())];
+        let (archive, description) = read_archive(bytes).map_err(refused)?;
+        let unit = Unit::open(&archive, description, &starts_of(&study), Residence::Inside).map_err(refused)?;
+        let unit = Arc::new(unit);
+        let mut flat = flat_model(&unit, &values_of(&study, &options.set))
+            .map_err(|failure| vec![Diagnostic::error(failure.code, failure.message)])?;
+        apply_all(&mut flat, &mut study, true, &options, &mut told)?;
+        let mut loaded = Self { unit: Some(unit), ..Self::new(flat, Some(study), PathBuf::new(), told) };
+        presampling::insert(&mut loaded)?;
+        Ok(loaded)
+    }
+
+    /// A model that was loaded for a study, with the text of that study, as they were.
+    ///
+    /// # Errors
+    /// All diagnostics, when the text is no study.
+    pub fn joined(flat: FlatDae, text: &str) -> Result<Self, Vec<Diagnostic>> {
+        let read = read_study("study", text);
+        let Some(mut study) = read.study else {
+            return Err(read.findings.iter().map(|finding| Diagnostic::resolve(finding, &read.sources)).collect());
+        };
+        // Samples come one by one; there is no record.
+        study.data = None;
+        // What loading renamed in the study, the model shows by its names.
+        for signal in study.disturbances.iter_mut().flat_map(|disturbance| &mut disturbance.item.signals) {
+            let hidden = format!("{ADDED}{signal}");
+            if flat.find(&hidden).is_some() {
+                *signal = hidden;
+            }
+        }
+        for measurement in &mut study.measurements {
+            let last = presampling::last_lag(&measurement.name);
+            measurement.item.variable = flat.find(&last).is_some().then_some(last);
+        }
+        Ok(Self::new(flat, Some(study), PathBuf::new(), Vec::new()))
     }
 
     /// A note for the inputs of the model that a study says nothing about: who forgets one asks about another

@@ -166,6 +166,22 @@ const DEFAULT_REALIZATIONS: u64 = 200;
 /// Points of the disturbance grid between two samples when nobody says.
 const DEFAULT_POINTS: f64 = 10.0;
 
+/// Particles when nobody says how many.
+const DEFAULT_PARTICLES: u64 = 1000;
+
+/// The filter that a study names, the unscented one if it names none.
+#[must_use]
+pub fn filter_kind(study: Option<&Study>) -> FilterKind {
+    match study.and_then(|study| study.filter.as_deref()) {
+        Some("extended") => FilterKind::Extended,
+        Some("particles") => {
+            let n = study.and_then(|study| study.particles).unwrap_or(DEFAULT_PARTICLES);
+            FilterKind::Particles { n_particles: n as usize }
+        }
+        _ => FilterKind::Unscented,
+    }
+}
+
 impl PredictionStudy {
     /// Reads a study and builds its prediction problem.
     ///

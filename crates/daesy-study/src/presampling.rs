@@ -119,6 +119,11 @@ fn sampling_interval(loaded: &Loaded) -> Option<f64> {
     steps.get(steps.len() / 2).copied()
 }
 
+/// The name of the last lag of a measurement's filter.
+pub(crate) fn last_lag(measurement: &str) -> String {
+    format!("presampled({measurement})")
+}
+
 /// Adds the lags of a filter to the model; gives the name of the last.
 fn add_lags(loaded: &mut Loaded, study: &Study, filter: &Filter) -> String {
     let measurement = &study.measurements[filter.measurement];
@@ -129,7 +134,7 @@ fn add_lags(loaded: &mut Loaded, study: &Study, filter: &Filter) -> String {
     let (value, mut before) = (flat.graph.var(signal), flat.graph.var(signal));
     for lag in 1..=filter.order {
         name = if lag == filter.order {
-            format!("presampled({})", measurement.name)
+            last_lag(&measurement.name)
         } else {
             format!("presampled({}, {lag})", measurement.name)
         };

@@ -1,24 +1,33 @@
-//! `daesy export`: a model as a Functional Mock-up Unit that runs without compiler and without daesy.
+//! `daesy export`: a model, or the filter of a study, as a Functional Mock-up Unit that runs without compiler and
+//! without daesy.
 //!
 //! The unit holds its description, the shared library that serves every model, and the model itself: its regular form,
 //! as `daesy_fmu` stores it. Start values that were written become parameters of their own, so that an importer can
-//! give others.
+//! give others. The unit of a filter holds model and study instead.
+
+use std::sync::Arc;
 
 use daesy_fmu::archive::{Entry, pack};
-use daesy_fmu::description::{Kinds, LIBRARY_ENDING, Version, describe, identifier, platform};
-use daesy_fmu::model::{Model, RESOURCE, Settings, write_resource};
+use daesy_fmu::description::{Described, Kinds, LIBRARY_ENDING, Version, describe, identifier, platform};
+use daesy_fmu::model::{self, Model, Settings};
+use daesy_fmu::observer::{self, CarriedUnit, ObserverInstance, ObserverModel};
+use daesy_fmu::running::Running as _;
 use daesy_fmu::variable::START;
 use daesy_graph::VarId;
-use daesy_graph::finding::Level;
+use daesy_graph::finding::{Finding, Level};
 use daesy_graph::flat::{FlatDae, ValueType, Variable, VariableKind};
 use daesy_system::DaeSystem;
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
+use crate::live::LivePlan;
 use crate::load::Loaded;
 use crate::prepare::{DataUse, Prepared, Purpose, prepare, start_time};
+use crate::problem::study_of;
 use crate::simulate::options;
+use crate::study::{Measurement, Named, Presampling, Study, StudyModel};
+use crate::watch::unknowns_at_start;
 
 /// The shared library of units, for the machine that the program was compiled for; empty where it was not linked.
 static LIBRARY: &[u8] = include_bytes!(env!("DAESY_FMU_LIBRARY"));
@@ -32,6 +41,17 @@ pub struct ExportOptions {
     pub kinds: Kinds,
 }
 
+/// Which filter to export.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ObserverOptions {
+    /// The version of the interface; 2.0 when left out.
+    pub version: Option<Version>,
+    /// The usual distance of samples; what study or data say when left out.
+    pub step: Option<f64>,
+    /// Values that were set, of unknowns too.
+    pub set: Vec<(String, f64)>,
+}
+
 /// A unit.
 #[derive(Clone, Debug)]
 pub struct Exported {
@@ -41,6 +61,8 @@ pub struct Exported {
     pub n_variables: usize,
     /// What was asked for.
     pub options: ExportOptions,
+    /// Whether it is the filter of a study.
+    pub is_observer: bool,
     /// The machine that it runs on.
     pub platform: &'static str,
     /// What is to be told about it.
@@ -91,26 +113,107 @@ pub fn export(loaded: &Loaded, wanted: ExportOptions) -> Result<Exported, Failur
         rtol: asked.rtol,
         atol: asked.atol,
     };
-    let resource = write_resource(prepared.system.regular(), settings);
-    let model = Model::read(&resource).map_err(|error| {
-        Failure::Method(vec![Diagnostic::error("export", format!("the stored model differs: {error}"))])
-    })?;
-    let description = describe(&model, wanted.version, wanted.kinds);
-    let name = identifier(&model.system.regular().flat.model);
-    let file = |path: String, bytes: Vec<u8>, is_executable: bool| Entry { path, bytes, is_executable };
-    let entries = [
-        file("modelDescription.xml".to_owned(), description.into_bytes(), false),
-        file(format!("binaries/{}/{name}{LIBRARY_ENDING}", carried.folder), LIBRARY.to_vec(), true),
-        file(format!("resources/{RESOURCE}"), resource, false),
-    ];
-    let bytes = pack(&entries).map_err(|error| Failure::Input(vec![Diagnostic::error("export", error.to_string())]))?;
+    let resource = model::write_resource(prepared.system.regular(), settings);
+    let model = Model::read(&resource).map_err(|error| stored_differs(&error))?;
+    let bytes = packed(&carried, (&model).into(), wanted, model::RESOURCE, resource)?;
     Ok(Exported {
         bytes,
         n_variables: model.variables.len(),
         options: wanted,
+        is_observer: false,
         platform: carried.platform,
         diagnostics: remarks(&loaded, &prepared),
     })
+}
+
+fn stored_differs(error: &impl std::fmt::Display) -> Failure {
+    Failure::Method(vec![Diagnostic::error("export", format!("the stored model differs: {error}"))])
+}
+
+/// The archive of a unit.
+fn packed(
+    carried: &Carried,
+    model: Described<'_>,
+    wanted: ExportOptions,
+    resource: &str,
+    content: Vec<u8>,
+) -> Result<Vec<u8>, Failure> {
+    let description = describe(model, wanted.version, wanted.kinds);
+    let name = identifier(model.name);
+    let file = |path: String, bytes: Vec<u8>, is_executable: bool| Entry { path, bytes, is_executable };
+    let entries = [
+        file("modelDescription.xml".to_owned(), description.into_bytes(), false),
+        file(format!("binaries/{}/{name}{LIBRARY_ENDING}", carried.folder), LIBRARY.to_vec(), true),
+        file(format!("resources/{resource}"), content, false),
+    ];
+    pack(&entries).map_err(|error| Failure::Input(vec![Diagnostic::error("export", error.to_string())]))
+}
+
+/// Exports the filter of a study for Co-Simulation: known inputs and measurements in, estimates and their standard
+/// deviations out.
+///
+/// # Errors
+/// Diagnostics, when the study is at fault, or its model has no consistent start.
+pub fn export_observer(loaded: &Loaded, wanted: &ObserverOptions) -> Result<Exported, Failure> {
+    let version = wanted.version.unwrap_or(Version::Two);
+    let carried = carried(version)?;
+    let study = study_of(loaded)?;
+    if study.signals.is_empty() {
+        let finding = Diagnostic::error("no-signals", "the study names no signals to estimate");
+        return Err(Failure::Input(vec![finding.with_help("name them: `[estimate]` with `signals = [\"x\"]`")]));
+    }
+    let carried_unit = carried_unit(loaded, study, &wanted.set)?;
+    let plan = LivePlan::new(loaded, wanted.step, None)?;
+    let stop = loaded.experiments().ok().and_then(|data| data.first()?.times.last().copied());
+    let settings = Settings {
+        start: plan.start,
+        stop: stop.filter(|stop| *stop > plan.start).unwrap_or(plan.start + 1.0),
+        step: plan.step,
+        rtol: study.simulate.rtol.unwrap_or(1e-6),
+        atol: study.simulate.atol.unwrap_or(1e-9),
+    };
+    let resource = observer::write_resource(loaded, &plan, settings, carried_unit.as_ref());
+    let model = Arc::new(ObserverModel::read(&resource).map_err(|error| stored_differs(&error))?);
+    // A filter that cannot begin is told of here, not by the importer.
+    let mut first = ObserverInstance::new(Arc::clone(&model));
+    let begun = first.enter_initialization().and_then(|()| first.exit_initialization());
+    begun.map_err(|error| Failure::Method(vec![Diagnostic::error("export", error.to_string())]))?;
+    let options = ExportOptions { version, kinds: Kinds { model_exchange: false, co_simulation: true } };
+    let bytes = packed(&carried, model.as_ref().into(), options, observer::RESOURCE, resource)?;
+    let mut diagnostics = loaded.diagnostics.clone();
+    diagnostics.extend(loaded.held_inputs());
+    let is_set = |name: &String| wanted.set.iter().any(|(set, _)| set == name);
+    if study.unknown.iter().any(|unknown| !is_set(&unknown.name)) {
+        diagnostics.push(unknowns_at_start());
+    }
+    Ok(Exported {
+        bytes,
+        n_variables: model.variables.len(),
+        options,
+        is_observer: true,
+        platform: carried.platform,
+        diagnostics,
+    })
+}
+
+/// The unit of another tool that a filter of it must carry.
+fn carried_unit(loaded: &Loaded, study: &Study, set: &[(String, f64)]) -> Result<Option<CarriedUnit>, Failure> {
+    let (Some(_), StudyModel::Modelica(source)) = (&loaded.unit, &study.model) else { return Ok(None) };
+    let is_automatic =
+        |measurement: &Named<Measurement>| matches!(measurement.item.presampling, Some(Presampling::Auto(_)));
+    if let Some(measurement) = study.measurements.iter().find(|measurement| is_automatic(measurement)) {
+        let message =
+            format!("`presampling = \"auto\"` of `{}` needs the record, which a filter has not", measurement.name);
+        let finding = Finding::error("presampling", measurement.span, message).with_names([&measurement.name]);
+        let help = "say `presampling = { time_constant = .., order = .. }`";
+        return Err(Failure::Input(vec![Diagnostic::resolve(&finding.with_help(help), &study.sources)]));
+    }
+    let file = loaded.folder.join(&source.file);
+    let shown = file.display().to_string();
+    let bytes = std::fs::read(&file).map_err(|error| {
+        Failure::Input(vec![Diagnostic::about_file("file", &shown, format!("`{shown}` cannot be read: {error}"))])
+    })?;
+    Ok(Some(CarriedUnit { bytes, set: set.to_vec() }))
 }
 
 /// Gives every written start value of an unknown a parameter, by which importers change it.
@@ -166,15 +269,17 @@ impl Exported {
         keys.insert("platforms".into(), json!([self.platform]));
         keys.insert("size_bytes".into(), json!(self.bytes.len()));
         keys.insert("variables".into(), json!(self.n_variables));
-        keys.insert("directional_derivatives".into(), json!(true));
+        keys.insert("directional_derivatives".into(), json!(!self.is_observer));
+        keys.insert("observer".into(), json!(self.is_observer));
         keys
     }
 
     /// The same for a person.
     #[must_use]
     pub fn to_text(&self, model: &str) -> String {
+        let what = if self.is_observer { "The filter of " } else { "" };
         format!(
-            "{model} as a Functional Mock-up Unit, FMI {}, {} ({:.1} MB, {} variables, {}).\n",
+            "{what}{model} as a Functional Mock-up Unit, FMI {}, {} ({:.1} MB, {} variables, {}).\n",
             self.options.version.text(),
             self.kinds().join(" and "),
             self.bytes.len() as f64 / 1e6,

@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 
 use crate::diagnostic::{Diagnostic, visible};
 use crate::distribute::Elsewhere;
-use crate::export::{ExportOptions, export};
+use crate::export::{ExportOptions, ObserverOptions, export, export_observer};
 use crate::failure::Failure;
 use crate::file::write_whole;
 use crate::json::ToJson as _;
@@ -384,6 +384,12 @@ struct ExportArgs {
     /// Who integrates: the importer (me), the unit (cs), or either
     #[arg(long, value_name = "me|cs|both", default_value = "both", value_parser = ["me", "cs", "both"])]
     kind: String,
+    /// The filter of the study: known inputs and measurements in, estimates and standard deviations out
+    #[arg(long)]
+    observer: bool,
+    /// The usual distance of samples in seconds; what study or data say when left out
+    #[arg(long, value_name = "SECONDS", value_parser = parse_positive, requires = "observer")]
+    step: Option<f64>,
 }
 
 #[derive(Args, Clone, Default)]
@@ -1002,16 +1008,25 @@ fn export_verb(args: &ExportArgs) -> Answer {
     if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("fmu")) {
         return refuse("export", format!("`{}` is not an .fmu file", path.display()));
     }
-    let loaded = match load_for(&args.file, "export") {
+    if args.observer && args.kind == "me" {
+        return refuse("export", "a filter takes samples: it is for Co-Simulation (`--kind cs`)".to_owned());
+    }
+    let loaded = match load_for(&args.file, if args.observer { "estimate" } else { "export" }) {
         Ok(loaded) => loaded,
         Err(failure) => return answer.refused(failure),
     };
     answer.model = Some(loaded.flat.model.clone());
-    let options = ExportOptions {
-        version: if args.fmi == "3" { Version::Three } else { Version::Two },
-        kinds: Kinds { model_exchange: args.kind != "cs", co_simulation: args.kind != "me" },
+    let version = if args.fmi == "3" { Version::Three } else { Version::Two };
+    let exported = if args.observer {
+        match args.file.settings() {
+            Ok(set) => export_observer(&loaded, &ObserverOptions { version: Some(version), step: args.step, set }),
+            Err(failure) => Err(failure),
+        }
+    } else {
+        let kinds = Kinds { model_exchange: args.kind != "cs", co_simulation: args.kind != "me" };
+        export(&loaded, ExportOptions { version, kinds })
     };
-    let exported = match export(&loaded, options) {
+    let exported = match exported {
         Ok(exported) => exported,
         Err(failure) => return answer.refused(failure),
     };

@@ -97,7 +97,10 @@ const LAYERS: &[Layer] = &[
         ],
     },
     Layer { name: "daesy-lsp", may_use: &["daesy-graph", "daesy-model", "daesy-study", "daesy-analysis"] },
-    Layer { name: "daesy-fmu", may_use: &["daesy-graph", "daesy-system", "daesy-compile", "daesy-integrate"] },
+    Layer {
+        name: "daesy-fmu",
+        may_use: &["daesy-graph", "daesy-system", "daesy-compile", "daesy-integrate", "daesy-estimate", "daesy-study"],
+    },
     Layer { name: "daesy-fmu-library", may_use: &["daesy-fmu"] },
     Layer {
         name: "daesy",

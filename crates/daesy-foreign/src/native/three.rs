@@ -150,6 +150,9 @@ impl Functions {
     }
 }
 
+// SAFETY: What is in it is written once, before anybody shares it; see the head of the parent module for the calls.
+unsafe impl Sync for Functions {}
+
 /// An instance.
 pub(crate) struct Component<'f> {
     functions: &'f Functions,
@@ -157,6 +160,10 @@ pub(crate) struct Component<'f> {
     is_initialized: bool,
     is_broken: bool,
 }
+
+// SAFETY: An instance may be called by any thread, one at a time, which `&mut` makes sure of; it holds nothing of a
+// thread.
+unsafe impl Send for Component<'_> {}
 
 impl<'f> Component<'f> {
     pub(super) fn new(functions: &'f Functions, binary: &Binary) -> Result<Self, ForeignError> {

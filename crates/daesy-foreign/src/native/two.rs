@@ -23,9 +23,15 @@ type Update = unsafe extern "C" fn(Handle, *mut EventInfo) -> i32;
 type Completed = unsafe extern "C" fn(Handle, i32, *mut i32, *mut i32) -> i32;
 type Directional = unsafe extern "C" fn(Handle, *const u32, usize, *const u32, usize, *const f64, *mut f64) -> i32;
 type DoStep = unsafe extern "C" fn(Handle, f64, f64, i32) -> i32;
+type BooleanStatus = unsafe extern "C" fn(Handle, i32, *mut i32) -> i32;
 type StateCall = unsafe extern "C" fn(Handle, *mut *mut c_void) -> i32;
 type SetState = unsafe extern "C" fn(Handle, *mut c_void) -> i32;
 type Logger = extern "C" fn(*mut c_void, *const c_char, i32, *const c_char, *const c_char, usize);
+
+/// The status of a step that the unit did not take.
+const DISCARD: i32 = 2;
+/// The kind of status that says whether the unit asks for the end.
+const TERMINATED: i32 = 3;
 
 #[repr(C)]
 struct Callbacks {
@@ -85,6 +91,7 @@ pub(crate) struct Functions {
     forget: Option<StateCall>,
     exchange: Option<Exchange>,
     step: Option<DoStep>,
+    boolean_status: Option<BooleanStatus>,
     callbacks: Box<Callbacks>,
     /// Unloaded last.
     _library: Library,
@@ -134,11 +141,15 @@ impl Functions {
             forget: find(of, "fmi2FreeFMUstate").ok(),
             exchange,
             step,
+            boolean_status: find(of, "fmi2GetBooleanStatus").ok(),
             callbacks,
             _library: library,
         })
     }
 }
+
+// SAFETY: What is in it is written once, before anybody shares it; see the head of the parent module for the calls.
+unsafe impl Sync for Functions {}
 
 /// An instance.
 pub(crate) struct Component<'f> {
@@ -147,6 +158,10 @@ pub(crate) struct Component<'f> {
     is_initialized: bool,
     is_broken: bool,
 }
+
+// SAFETY: An instance may be called by any thread, one at a time, which `&mut` makes sure of; it holds nothing of a
+// thread.
+unsafe impl Send for Component<'_> {}
 
 impl<'f> Component<'f> {
     pub(super) fn new(functions: &'f Functions, binary: &Binary) -> Result<Self, ForeignError> {
@@ -175,6 +190,15 @@ impl<'f> Component<'f> {
     fn judged(&mut self, function: &str, status: i32) -> Done {
         self.is_broken |= status == 4;
         judge(function, status)
+    }
+
+    /// Whether a step that was discarded is the end that the unit asks for.
+    fn is_terminated(&self) -> bool {
+        let Some(call) = self.functions.boolean_status else { return false };
+        let mut is_terminated = 0;
+        // SAFETY: the place for the result lives here.
+        let status = unsafe { call(self.handle, TERMINATED, &mut is_terminated) };
+        status == 0 && is_terminated != 0
     }
 
     fn exchange(&self, function: &str) -> Done<&'f Exchange> {
@@ -346,6 +370,9 @@ impl Instance for Component<'_> {
         let Some(call) = self.functions.step else { return not_offered("fmi2DoStep") };
         // SAFETY: plain numbers.
         let status = unsafe { call(self.handle, time, length, 1) };
+        if status == DISCARD && self.is_terminated() {
+            return Ok(Stepped { is_over: true, ..Stepped::default() });
+        }
         self.judged("fmi2DoStep", status)?;
         Ok(Stepped::default())
     }

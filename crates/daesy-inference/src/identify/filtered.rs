@@ -19,12 +19,12 @@ use super::{
     Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, StartOutcome,
 };
 use super::{caveats, far};
-use crate::estimate::filter_kind;
 use daesy_report::checkpoint::Checkpoint;
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
 use daesy_study::load::Loaded;
 use daesy_study::prediction_study::PredictionStudy;
+use daesy_study::prediction_study::filter_kind;
 use daesy_study::problem::Problem;
 
 /// The search ends when less than this is left to gain of the log-likelihood.

@@ -10,26 +10,23 @@ use daesy_estimate::prior::{Prior, WithPriors, precisions};
 use daesy_estimate::profile::{ProfileQuestion, profile_interval};
 use daesy_estimate::residual::{PredictedSize, input_correlation, residual_tests};
 use daesy_estimate::search::{Expansion, Objective, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize};
-use daesy_estimate::state_space::state_space;
 use daesy_estimate::uncertainty::{Certainty, Uncertainty, normal_interval};
 use daesy_graph::Span;
-use daesy_graph::finding::{Finding, Level};
+use daesy_graph::finding::Finding;
 use daesy_system::Watch;
 
 use super::certainty::Choice;
-use super::refusal::{failure, finding, point};
 use super::{
     Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, ResidualSummary,
     StartOutcome,
 };
 use super::{caveats, far};
-use daesy_structure::linearize::LinearModel;
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
-use daesy_study::linear_study::{LinearStudy, SignalsWanted, build_linear_study};
+use daesy_study::linear_study::LinearStudy;
+use daesy_study::linear_study::refusal::{failure, finding, point};
 use daesy_study::load::Loaded;
-use daesy_study::problem::{Problem, says_accuracy};
-use daesy_study::stochastic;
+use daesy_study::problem::says_accuracy;
 
 /// A likelihood that stops when its watch says so.
 struct Watched<'m> {
@@ -52,69 +49,6 @@ impl Objective for Watched<'_> {
             return Err(EstimateError::Stopped);
         }
         Objective::expand(&mut self.likelihood, theta)
-    }
-}
-
-/// Builds a linear study and makes sure that its question has an answer: finite variances, inputs that are smooth
-/// enough.
-///
-/// # Errors
-/// Diagnostics with places in study, model or data.
-pub fn prepare(
-    loaded: &Loaded,
-    problem: &Problem,
-    model: &LinearModel,
-    wanted: SignalsWanted,
-) -> Result<LinearStudy, Failure> {
-    let mut asked = loaded.clone();
-    if wanted == SignalsWanted::No
-        && let Some(study) = &mut asked.study
-    {
-        study.signals.clear();
-    }
-    let judged = stochastic::judge(&asked);
-    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
-    let wrong: Vec<Diagnostic> = judged
-        .findings
-        .iter()
-        .filter(|finding| finding.level == Level::Error)
-        .map(|finding| Diagnostic::resolve(finding, &sources))
-        .collect();
-    if !wrong.is_empty() {
-        return Err(Failure::Input(wrong));
-    }
-    let study = build_linear_study(loaded, problem, model, wanted)?;
-    let theta = study.start();
-    let coefficients = study.coefficients(&theta).map_err(|error| failure(loaded, &study, &theta, &error))?;
-    let jet = state_space(&coefficients, &[]).map_err(|error| failure(loaded, &study, &theta, &error))?;
-    let mut findings = Vec::new();
-    let maps = [(&jet.value.measured, "measured"), (&jet.value.estimated, "estimated")];
-    for (map, role) in maps {
-        for (order, term) in map.inputs.iter().enumerate().skip(1) {
-            for (column, input) in study.inputs.iter().enumerate() {
-                let Some(available) = input.derivatives_available.filter(|&available| order > usize::from(available))
-                else {
-                    continue;
-                };
-                if let Some(row) = (0..term.nrows()).find(|&row| term[(row, column)] != 0.0) {
-                    let signal = if role == "measured" { &study.measured[row].name } else { &study.estimated[row] };
-                    let message = format!(
-                        "the {role} `{signal}` holds derivative {order} of the input `{}`, which has {available} as declared",
-                        input.name
-                    );
-                    findings.push(
-                        Finding::error("input-not-smooth", input.span, message)
-                            .with_names([signal, &input.name])
-                            .with_help("declare how it runs between samples: `hold = \"foh\"` has one derivative, `\"cubic\"` three"),
-                    );
-                }
-            }
-        }
-    }
-    if findings.is_empty() {
-        Ok(study)
-    } else {
-        Err(Failure::Input(findings.iter().map(|finding| Diagnostic::resolve(finding, &sources)).collect()))
     }
 }
 

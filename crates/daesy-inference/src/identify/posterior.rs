@@ -19,18 +19,19 @@ use faer::linalg::solvers::SelfAdjointEigen;
 use serde_json::{Map, Value, json};
 
 use super::pem::refused;
-use super::refusal::failure;
-use super::{Identification, Method, ml};
-use crate::estimate::filter_kind;
+use super::{Identification, Method};
 use daesy_report::Page;
 use daesy_report::chart::{Chart, Mark, Series};
 use daesy_report::table::Table;
 use daesy_report::words::short;
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
+use daesy_study::linear_study::posed;
+use daesy_study::linear_study::refusal::failure;
 use daesy_study::linear_study::{LinearStudy, SignalsWanted};
 use daesy_study::load::Loaded;
 use daesy_study::prediction_study::PredictionStudy;
+use daesy_study::prediction_study::filter_kind;
 use daesy_study::problem::{Linearity, Problem, Unknown};
 
 /// R-hat above which chains do not agree [@vehtari2021].
@@ -101,7 +102,7 @@ pub fn posterior(loaded: &Loaded, found: &Identification, options: PosteriorOpti
     let mode: Vec<f64> = found.parameters.iter().map(|parameter| parameter.estimate).collect();
     let sampler = Sampler { loaded, problem: &problem, mode: &mode, options };
     let mut sampled = match &problem.linearity {
-        Linearity::Constant(model) => sampler.linear(&ml::prepare(loaded, &problem, model, SignalsWanted::No)?),
+        Linearity::Constant(model) => sampler.linear(&posed(loaded, &problem, model, SignalsWanted::No)?),
         Linearity::TimeVarying(_) | Linearity::Nonlinear(_) => sampler.nonlinear(),
     }?;
     if loaded.watch.is_stopped() {

@@ -13,17 +13,17 @@ use daesy_graph::finding::Finding;
 use serde_json::{Value, json};
 
 use super::pem::{refused, resolve, study_for};
-use super::refusal::failure;
-use super::{Fit, Form, Identification, IdentifyOptions, Method, ProgressLine, ml, number};
-use crate::estimate::filter_kind;
+use super::{Fit, Form, Identification, IdentifyOptions, Method, ProgressLine, number};
 use crate::estimate::spread::Spread;
 use daesy_report::Page;
 use daesy_report::chart::{Chart, Mark, Series};
 use daesy_report::words::{percent, short};
 use daesy_study::data::is_same_file;
 use daesy_study::failure::Failure;
-use daesy_study::linear_study::SignalsWanted;
+use daesy_study::linear_study::refusal::failure;
+use daesy_study::linear_study::{SignalsWanted, posed};
 use daesy_study::load::Loaded;
+use daesy_study::prediction_study::filter_kind;
 use daesy_study::prediction_study::{PredictionStudy, StudyExperiment};
 use daesy_study::problem::{Linearity, Problem, says_accuracy, study_of};
 
@@ -180,7 +180,7 @@ impl Question<'_> {
     /// start is all that is known.
     fn by_matrices(&self, loaded: &Loaded, problem: &Problem) -> Result<Vec<(Horizon, Fit)>, Failure> {
         let Linearity::Constant(model) = &problem.linearity else { return Ok(Vec::new()) };
-        let mut study = ml::prepare(loaded, problem, model, SignalsWanted::No)?;
+        let mut study = posed(loaded, problem, model, SignalsWanted::No)?;
         if self.method == Method::OutputError && !study_of(loaded)?.measurements.iter().all(says_accuracy) {
             study = study.without_noise(self.theta);
         }

@@ -4,10 +4,10 @@ use daesy_estimate::error::{EstimateError, SignalRole};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 
-use daesy_study::diagnostic::Diagnostic;
-use daesy_study::failure::Failure;
-use daesy_study::linear_study::LinearStudy;
-use daesy_study::load::Loaded;
+use crate::diagnostic::Diagnostic;
+use crate::failure::Failure;
+use crate::linear_study::LinearStudy;
+use crate::load::Loaded;
 
 /// Parameter values in words.
 #[must_use]
