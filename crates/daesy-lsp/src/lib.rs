@@ -1,8 +1,8 @@
 //! `daesy lsp`: a language server for models and studies, over standard input and output.
 //!
 //! It tells findings as you type, describes names, finds declarations, completes names and keys, and lists what is in a
-//! file. A text that cannot be read keeps the answers of the last one that could. Formatting is not offered: the
-//! printer of syntax trees does not keep comments.
+//! file. A text that cannot be read keeps the answers of the last one that could. Formatting indents models anew and
+//! touches nothing else.
 #![forbid(unsafe_code)]
 
 mod modelica;
@@ -86,6 +86,7 @@ pub fn run(connection: &Connection) -> Result<(), String> {
         "definitionProvider": true,
         "completionProvider": { "triggerCharacters": [".", "[", "\""] },
         "documentSymbolProvider": true,
+        "documentFormattingProvider": true,
     });
     let (id, _) = connection.initialize_start().map_err(|error| error.to_string())?;
     let hello = json!({
@@ -197,6 +198,7 @@ impl Server<'_> {
                 } else {
                     modelica::symbols(document)
                 }),
+                "textDocument/formatting" if !document.is_study() => formatted(&document.text),
                 _ => return None,
             })
         }));
@@ -217,8 +219,22 @@ impl Server<'_> {
 }
 
 /// Requests that are answered.
-const KNOWN: [&str; 4] =
-    ["textDocument/hover", "textDocument/definition", "textDocument/completion", "textDocument/documentSymbol"];
+const KNOWN: [&str; 5] = [
+    "textDocument/hover",
+    "textDocument/definition",
+    "textDocument/completion",
+    "textDocument/documentSymbol",
+    "textDocument/formatting",
+];
+
+/// The edits that indent a model anew: none where it is so already.
+fn formatted(text: &str) -> Value {
+    let indented = daesy_model::indent::indent(text);
+    if indented == text {
+        return json!([]);
+    }
+    json!([{ "range": Lines::new(text).range(0, text.len()), "newText": indented }])
+}
 
 /// Findings as the protocol wants them. Those about other files stand at the top, with their place.
 fn shown(document: &Document, diagnostics: &[Diagnostic]) -> Vec<Value> {

@@ -25,6 +25,9 @@ const NAMED: [(&str, &[&str]); 7] = [
 
 /// Findings about a study; models that are open in the editor are taken from there.
 pub(super) fn analyze(document: &Document, open: &BTreeMap<PathBuf, String>) -> Analysis {
+    if !looks_like_study(&document.text) {
+        return Analysis { diagnostics: Vec::new(), models: None };
+    }
     let folder = document.path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
     let model = model_file(&document.text);
     let text = model.as_ref().and_then(|file| open.get(&folder.join(file)));
@@ -40,6 +43,11 @@ pub(super) fn analyze(document: &Document, open: &BTreeMap<PathBuf, String>) -> 
         }
         Err(diagnostics) => Analysis { diagnostics, models: None },
     }
+}
+
+/// Whether a TOML file is meant for daesy: editors send the settings of other programs too.
+fn looks_like_study(text: &str) -> bool {
+    text.lines().any(|line| matches!(line.trim(), "[model]" | "[linear]"))
 }
 
 /// What `file` of `[model]` says.

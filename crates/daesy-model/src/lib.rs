@@ -6,6 +6,7 @@
 
 pub mod file;
 pub mod flatten;
+pub mod indent;
 pub mod lexer;
 pub mod library;
 pub mod name;

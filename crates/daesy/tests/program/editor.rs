@@ -230,9 +230,30 @@ fn studies_are_checked_with_the_model_that_is_open() {
 }
 
 #[test]
+fn formatting_indents_and_keeps_comments() {
+    let session = Session::new();
+    let uri = format!("file://{}", session.path("tank.mo").display());
+    let mut client = Client::start();
+    let text = "model Tank // a remark\nReal h(start = 1, fixed = true);\n      equation\nder(h) = -h; /* kept */\nend Tank;\n";
+    client.open(&uri, text);
+    let options = json!({ "tabSize": 2, "insertSpaces": true });
+    let edits = client.ask("textDocument/formatting", json!({ "textDocument": { "uri": uri }, "options": options }));
+    let right =
+        "model Tank // a remark\n  Real h(start = 1, fixed = true);\nequation\n  der(h) = -h; /* kept */\nend Tank;\n";
+    assert_eq!(edits[0]["newText"], right, "{edits}");
+    assert_eq!(edits[0]["range"]["end"], json!({ "line": 5, "character": 0 }), "{edits}");
+    client.change(&uri, right);
+    let edits = client.ask("textDocument/formatting", json!({ "textDocument": { "uri": uri }, "options": options }));
+    assert_eq!(edits, json!([]));
+    // Settings of other programs are none of its business.
+    let other = format!("file://{}", session.path("Cargo.toml").display());
+    assert_eq!(client.open(&other, "[package]\nname = \"x\"\n"), Vec::<Value>::new());
+}
+
+#[test]
 fn a_client_that_asks_for_more_is_told_and_one_that_leaves_is_let_go() {
     let mut client = Client::start();
-    let refused = client.reply("textDocument/formatting", json!({ "textDocument": { "uri": "file:///x.mo" } }));
+    let refused = client.reply("textDocument/rename", json!({ "textDocument": { "uri": "file:///x.mo" } }));
     assert!(refused["error"]["message"].as_str().unwrap().contains("not offered"), "{refused}");
     client.ask("shutdown", Value::Null);
     client.tell("exit", Value::Null);
