@@ -5,6 +5,7 @@ mod parquet;
 mod sheet;
 mod stamp;
 mod stream;
+mod workbook;
 
 use std::path::Path;
 
@@ -40,8 +41,23 @@ pub struct Format {
     pub skip: usize,
     /// Words for missing values, besides an empty cell and `NaN`.
     pub missing: Vec<String>,
+    /// How times that are neither numbers nor dates of ISO 8601 are written, in the letters of `strptime`.
+    pub time_format: Option<String>,
+    /// Which of the rows with the same time is kept; they are refused when left out.
+    pub repeated: Option<Repeated>,
+    /// The sheet of a workbook; the first when left out.
+    pub sheet: Option<String>,
     /// The time that counts as 0; the first stamp, or 0 where times are numbers, when left out.
     pub origin: Option<Origin>,
+}
+
+/// Which of the rows with the same time is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Repeated {
+    /// The first: what was before a jump.
+    First,
+    /// The last: what is after it.
+    Last,
 }
 
 /// The time of a file that counts as 0.
@@ -94,8 +110,17 @@ impl<'a> Reading<'a> {
     /// All columns of a file that is written as usual.
     #[must_use]
     pub fn plain(axis: &'a TimeAxis) -> Self {
-        const USUAL: &Format =
-            &Format { decimal: None, separator: None, encoding: None, skip: 0, missing: Vec::new(), origin: None };
+        const USUAL: &Format = &Format {
+            decimal: None,
+            separator: None,
+            encoding: None,
+            skip: 0,
+            missing: Vec::new(),
+            time_format: None,
+            repeated: None,
+            sheet: None,
+            origin: None,
+        };
         Self { axis, format: USUAL, has_time_unit: false, wanted: None }
     }
 
@@ -118,7 +143,7 @@ pub struct Data {
 }
 
 impl Data {
-    /// Reads a file with a header row, or a Parquet file.
+    /// Reads a file with a header row, a workbook, or a Parquet file.
     ///
     /// # Errors
     /// When it cannot be read, a cell is no number, a row is too short, or time does not ascend.
@@ -126,9 +151,9 @@ impl Data {
         let ends_in = |endings: &[&str]| {
             path.extension().is_some_and(|found| endings.iter().any(|ending| found.eq_ignore_ascii_case(ending)))
         };
-        if ends_in(&["xlsx", "xls", "xlsm", "xlsb", "ods"]) {
-            let message = format!("`{shown}` is a file of a spreadsheet program, which is not read");
-            let help = "save its sheet as CSV (UTF-8) or Parquet there, and name that file";
+        if ends_in(&["xls", "xlsb", "ods"]) {
+            let message = format!("`{shown}` is a workbook of a kind that is not read");
+            let help = "save it as .xlsx or its sheet as CSV (UTF-8) there, and name that file";
             return Err(vec![Diagnostic::about_file("data-file", shown, message).with_help(help)]);
         }
         let bytes = read_bytes(path, MAX_DATA_BYTES).map_err(|error| {
@@ -139,6 +164,15 @@ impl Data {
         })?;
         if ends_in(&["parquet", "pq"]) {
             return parquet::read(&bytes, shown, reading);
+        }
+        if ends_in(&["xlsx", "xlsm"]) {
+            let text = workbook::text(&bytes, reading.format.sheet.as_deref()).map_err(|wrong| {
+                let message = format!("the data file `{shown}` cannot be read: {}", wrong.message);
+                vec![Diagnostic::about_file("data-file", shown, message).with_help(wrong.help)]
+            })?;
+            // Numbers of a workbook have no decimal mark of their own.
+            let format = Format { decimal: None, separator: Some('\t'), ..reading.format.clone() };
+            return sheet::parse(&text, shown, &Reading { format: &format, ..*reading });
         }
         let text = encoding::decode(bytes, reading.format.encoding).map_err(|wrong| {
             let message = format!("the data file `{shown}` cannot be read: {}", wrong.message);
@@ -213,7 +247,8 @@ impl Data {
         }
         let n_rows = table.columns.first().map_or(0, Vec::len);
         if n_rows == 0 {
-            return Err(vec![problem("data-empty", "the data has no rows".to_owned())]);
+            let help = "give columns with at least one value each";
+            return Err(vec![problem("data-empty", "the data has no rows".to_owned()).with_help(help)]);
         }
         let (times, time_at) = match axis {
             TimeAxis::Step(step) => (by_step(n_rows, *step), None),
@@ -229,7 +264,7 @@ impl Data {
         for (name, column) in table.names.iter().zip(&table.columns) {
             if column.len() != times.len() {
                 let message = format!("column `{name}` has {} rows, the times are {}", column.len(), times.len());
-                return Err(vec![problem("data-row", message)]);
+                return Err(vec![problem("data-row", message).with_help("give every column one value for each time")]);
             }
             if let Some(row) = column.iter().position(|value| value.is_infinite()) {
                 return Err(vec![
@@ -285,8 +320,9 @@ fn wrong_time(before: &TimedRow, now: &TimedRow, problem: impl FnOnce(&str, Stri
     }
     if now.time == before.time {
         let message = format!("{} and {} have the same time {}", before.place, now.place, now.time);
-        let help = "keep one of the two rows; if the clock is too coarse and rows follow each other evenly, say \
-                    `step = ..` in `[data]` instead of `time`";
+        let help = "keep one of the two rows: `repeated = \"last\"` in `[data]` takes the later one, as for a table of \
+                    daesy, which has a row before and a row after each jump; if the clock is too coarse and rows follow \
+                    each other evenly, say `step = ..` instead of `time`";
         return problem("data-time", message).with_help(help);
     }
     let message = format!("time does not ascend: {} has {}, {} has {}", before.place, before.time, now.place, now.time);

@@ -2,10 +2,10 @@
 
 use daesy_graph::source::Place;
 
-use super::stamp::{Stamp, StampKind};
+use super::stamp::{Stamp, StampKind, guess};
 use super::{
-    Data, Format, INFINITE_HELP, Origin, Reading, TimeAxis, TimedRow, by_step, infinite, repeated, time_column_help,
-    wrong_time,
+    Data, Format, INFINITE_HELP, Origin, Reading, Repeated, TimeAxis, TimedRow, by_step, infinite, repeated,
+    time_column_help, wrong_time,
 };
 use crate::diagnostic::Diagnostic;
 
@@ -13,7 +13,7 @@ use crate::diagnostic::Diagnostic;
 const COMMENTS: [&str; 3] = ["#", "%", "//"];
 
 /// Separators that are looked for where none is named, the safest sign first.
-const SEPARATORS: [char; 3] = ['\t', ';', ','];
+const SEPARATORS: [char; 4] = ['\t', ';', ',', '|'];
 
 /// Words that usually stand for a missing value.
 const USUAL_MISSING: [&str; 10] = ["n/a", "na", "#n/a", "null", "none", "-", "--", "?", "missing", "bad"];
@@ -36,7 +36,8 @@ struct Line<'a> {
 pub(super) fn parse(text: &str, shown: &str, reading: &Reading<'_>) -> Result<Data, Vec<Diagnostic>> {
     let text = text.trim_start_matches('\u{feff}');
     let mut lines = text.lines().enumerate().map(|(at, text)| Line { number: at + 1, text });
-    let layout = Layout::find(&mut lines, shown, reading).map_err(|problem| vec![*problem])?;
+    let layout =
+        Layout::find(&mut lines, shown, reading).map_err(|problem| vec![later_header(*problem, text, reading)])?;
     let mut rows = Rows::new(&layout, shown, reading);
     for line in layout.first_rows.iter().copied().chain(lines) {
         if !line.text.trim().is_empty() && !is_comment(line.text) {
@@ -44,6 +45,31 @@ pub(super) fn parse(text: &str, shown: &str, reading: &Reading<'_>) -> Result<Da
         }
     }
     rows.finish()
+}
+
+/// A problem with the header, with the remedy of leaving out lines where a later line looks like the real one.
+fn later_header(problem: Diagnostic, text: &str, reading: &Reading<'_>) -> Diagnostic {
+    const SEARCHED: usize = 200;
+    let (TimeAxis::Column(column), Some(place)) = (reading.axis, &problem.place) else { return problem };
+    let is_header = |line: &str| {
+        let mut signs = SEPARATORS.into_iter().chain(reading.format.separator);
+        signs.any(|sign| {
+            let cells = split(line, sign);
+            cells.len() > 1 && cells.iter().any(|cell| cell.text == *column)
+        })
+    };
+    let first = place.line as usize;
+    let found = text.lines().enumerate().take(SEARCHED).skip(first).find(|(_, line)| is_header(line));
+    match found {
+        Some((n_before, _)) => {
+            let help = format!(
+                "line {} looks like the header: say `skip = {n_before}` in `[data]` to leave out the lines before it",
+                n_before + 1
+            );
+            Diagnostic { help: Some(help), ..problem }
+        }
+        None => problem,
+    }
 }
 
 pub(super) fn is_comment(text: &str) -> bool {
@@ -82,7 +108,9 @@ impl<'a> Layout<'a> {
             }
         }
         let Some(&header) = head.first() else {
-            return Err(Box::new(problem(shown, 1, 1, "data-empty", "the data file is empty".to_owned())));
+            let help = "it needs a line with the names of the columns and below it one line for each sample";
+            let empty = problem(shown, 1, 1, "data-empty", "the data file is empty".to_owned());
+            return Err(Box::new(empty.with_help(help)));
         };
         let separator = separator(header.text, head.get(1).map(|line| line.text), format);
         let cells = split(header.text, separator);
@@ -132,6 +160,7 @@ impl<'a> Layout<'a> {
                     };
                     return Err(Box::new(problem(shown, header.number, 1, "data-column", message).with_help(help)));
                 };
+                check_unit_in_header(header, column, shown, reading)?;
                 Some(at)
             }
         };
@@ -184,12 +213,30 @@ fn check_unit_of_time(
     let cells = split(units.text, separator);
     let Some(cell) = at.and_then(|at| cells.get(at)).filter(|_| !reading.has_time_unit) else { return Ok(()) };
     let word = cell.text.trim_matches(['[', ']', '(', ')']);
-    if !matches!(word, "ms" | "min" | "h" | "d") {
+    if !UNITS_OF_TIME.contains(&word) {
         return Ok(());
     }
     let message = format!("the row of units says that the times of column `{column}` are in `{word}`");
     let help = format!("say `time_unit = \"{word}\"` in `[data]`, or `time_unit = \"s\"` if they are seconds");
     Err(Box::new(problem(shown, units.number, cell.start + 1, "data-time", message).with_help(help)))
+}
+
+/// Units of time other than seconds, as `time_unit` calls them.
+const UNITS_OF_TIME: [&str; 4] = ["ms", "min", "h", "d"];
+
+/// Refuses times in another unit than seconds, as the header itself says (`t [min]`), unless the study names a unit.
+fn check_unit_in_header(
+    header: Line<'_>,
+    column: &str,
+    shown: &str,
+    reading: &Reading<'_>,
+) -> Result<(), Box<Diagnostic>> {
+    let inside = column.trim_end().strip_suffix([']', ')']).and_then(|rest| rest.rsplit_once(['[', '(']));
+    let word = inside.map(|(_, word)| word.trim()).or_else(|| column.rsplit_once(['_', '/']).map(|(_, word)| word));
+    let Some(word) = word.filter(|word| UNITS_OF_TIME.contains(word) && !reading.has_time_unit) else { return Ok(()) };
+    let message = format!("the header `{column}` says that times are in `{word}`");
+    let help = format!("say `time_unit = \"{word}\"` in `[data]`, or `time_unit = \"s\"` if they are seconds");
+    Err(Box::new(problem(shown, header.number, 1, "data-time", message).with_help(help)))
 }
 
 /// What a cell holds.
@@ -299,6 +346,16 @@ impl<'a> Rows<'a> {
             let now = TimedRow { place: format!("line {}", line.number), time };
             let first = TimedRow { place: String::new(), time: f64::NEG_INFINITY };
             let before = self.before.take().unwrap_or(first);
+            if let Some(kept) = self.reading.format.repeated
+                && time == before.time
+            {
+                for column in &mut self.columns {
+                    column.remove(column.len() - if kept == Repeated::Last { 2 } else { 1 });
+                }
+                self.n_rows -= 1;
+                self.before = Some(now);
+                return;
+            }
             let ascends = time.partial_cmp(&before.time) == Some(std::cmp::Ordering::Greater);
             if self.wrong_times.first.is_none() && !ascends {
                 let shown = self.shown;
@@ -361,7 +418,8 @@ impl<'a> Rows<'a> {
             return Err(with_different_remedies(diagnostics));
         }
         if self.n_rows == 0 {
-            return Err(vec![problem(self.shown, 2, 1, "data-empty", "the data file has no rows".to_owned())]);
+            let empty = problem(self.shown, 2, 1, "data-empty", "the data file has no rows".to_owned());
+            return Err(vec![empty.with_help("it needs one line for each sample below its header")]);
         }
         let times = match (times, self.reading.axis) {
             (Some(times), _) => times,
@@ -397,15 +455,20 @@ fn row_help(n_cells: usize, n_names: usize, separator: char, format: &Format) ->
     )
 }
 
-/// How to read a cell that is no number.
-pub(super) fn cell_help(text: &str, format: &Format) -> String {
+/// How to read a number with another decimal mark.
+fn decimal_help(text: &str, format: &Format) -> Option<&'static str> {
     let is_number = |text: &str| text.parse::<f64>().is_ok_and(f64::is_finite);
     if format.decimal != Some(',') && !text.contains('.') && is_number(&text.replace(',', ".")) {
-        return "if it has a decimal comma, say `decimal = \",\"` in `[data]`".to_owned();
+        return Some("if it has a decimal comma, say `decimal = \",\"` in `[data]`");
     }
-    if format.decimal == Some(',') && is_number(text) {
-        return "`[data]` says `decimal = \",\"`, but this number has a point; marks between thousands are not read"
-            .to_owned();
+    (format.decimal == Some(',') && is_number(text))
+        .then_some("`[data]` says `decimal = \",\"`, but this number has a point; marks between thousands are not read")
+}
+
+/// How to read a cell that is no number.
+pub(super) fn cell_help(text: &str, format: &Format) -> String {
+    if let Some(help) = decimal_help(text, format) {
+        return help.to_owned();
     }
     format!("if it stands for a missing value, say `missing = [\"{}\"]` in `[data]`", text.escape_default())
 }
@@ -449,17 +512,40 @@ impl Times<'_> {
                 }
             }
             (Word::Other, Some(FirstTime::Number)) => {
-                wrong(format!("the time `{text}` is not a number"), &cell_help(text, format))
+                let help = match decimal_help(text, format) {
+                    Some(help) => help,
+                    None => "give the row a time or remove it; a comment begins with `#`",
+                };
+                wrong(format!("the time `{text}` is not a number"), help)
+            }
+            (Word::Other, _) if format.time_format.is_some() => {
+                let pattern = format.time_format.as_deref().unwrap_or_default();
+                match Stamp::parse_as(text, pattern) {
+                    Some(stamp) => self.stamp(text, stamp),
+                    None => wrong(
+                        format!("the time `{text}` is not written as `time_format = \"{pattern}\"` says"),
+                        "the letters are those of strptime: %Y %m %d %H %M %S, %y for two digits, %b for Jan, %I with %p",
+                    ),
+                }
             }
             (Word::Other, _) => match Stamp::parse(text) {
                 Some(stamp) => self.stamp(text, stamp),
-                None if cell_help(text, format).contains("decimal") => {
-                    wrong(format!("the time `{text}` is not a number"), &cell_help(text, format))
+                None if decimal_help(text, format).is_some() => {
+                    wrong(format!("the time `{text}` is not a number"), decimal_help(text, format).unwrap_or_default())
                 }
-                None => wrong(
-                    format!("the time `{text}` is neither a number nor a date of ISO 8601"),
-                    "write times as numbers, with their unit in `time_unit`, or as dates such as 2024-03-01T12:30:00",
-                ),
+                None => {
+                    let help = match &guess(text)[..] {
+                        [] => "say how it is written with `time_format = \"..\"` in `[data]`, in the letters of strptime, such \
+                               as \"%d.%m.%Y %H:%M:%S\""
+                            .to_owned(),
+                        [pattern] => format!("say `time_format = \"{pattern}\"` in `[data]`"),
+                        [first, second, ..] => format!(
+                            "say `time_format = \"{first}\"` in `[data]` if the day comes first, or `time_format = \
+                             \"{second}\"` if the month does"
+                        ),
+                    };
+                    wrong(format!("the time `{text}` is neither a number nor a date of ISO 8601"), &help)
+                }
             },
         }
     }

@@ -56,6 +56,95 @@ impl Stamp {
     }
 }
 
+impl Stamp {
+    /// Reads a time as a pattern in the letters of `strptime` says: `%Y`, `%y` (2000 to 2099), `%m`, `%b` (English), `%d`,
+    /// `%H`, `%I` with `%p`, `%M`, `%S` with or without a fraction, `%%`; a space stands for any number of them.
+    #[must_use]
+    pub fn parse_as(text: &str, pattern: &str) -> Option<Self> {
+        let (mut rest, mut pattern) = (text.trim(), pattern.trim().chars());
+        let [mut year, mut month, mut day] = [None; 3];
+        let [mut hour, mut minute] = [0i64; 2];
+        let (mut ticks, mut afternoon) = (0i128, None);
+        let take = |rest: &mut &str, most: usize| {
+            let n = rest.bytes().take(most).take_while(u8::is_ascii_digit).count();
+            let (number, after) = rest.split_at(n);
+            *rest = after;
+            digits(number)
+        };
+        while let Some(letter) = pattern.next() {
+            match letter {
+                '%' => match pattern.next()? {
+                    'Y' => year = Some(take(&mut rest, 4)?),
+                    'y' => year = Some(2000 + take(&mut rest, 2)?),
+                    'm' => month = Some(take(&mut rest, 2)?),
+                    'd' => day = Some(take(&mut rest, 2)?),
+                    'b' => {
+                        let word = rest.get(..3)?.to_ascii_lowercase();
+                        month = Some(MONTHS.iter().position(|known| *known == word)? as i64 + 1);
+                        rest = &rest[3..];
+                    }
+                    'H' | 'I' => hour = take(&mut rest, 2)?,
+                    'M' => minute = take(&mut rest, 2)?,
+                    'S' => {
+                        let n = rest
+                            .bytes()
+                            .take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b','))
+                            .count();
+                        ticks = clock(&format!("0:00:{}", &rest[..n]))?;
+                        rest = &rest[n..];
+                    }
+                    'p' => {
+                        afternoon = Some(match rest.get(..2)?.to_ascii_lowercase().as_str() {
+                            "am" => false,
+                            "pm" => true,
+                            _ => return None,
+                        });
+                        rest = &rest[2..];
+                    }
+                    '%' => rest = rest.strip_prefix('%')?,
+                    _ => return None,
+                },
+                letter if letter.is_whitespace() => rest = rest.trim_start(),
+                letter => rest = rest.strip_prefix(letter)?,
+            }
+        }
+        if let Some(is_afternoon) = afternoon {
+            hour = hour % 12 + if is_afternoon { 12 } else { 0 };
+        }
+        if !rest.is_empty() || hour > 24 || minute > 59 {
+            return None;
+        }
+        let since_midnight = i128::from(hour * 3600 + minute * 60) * TICKS + ticks;
+        match (year, month, day) {
+            (None, None, None) => Some(Self { ticks: since_midnight, kind: StampKind::Clock }),
+            (Some(year), Some(month), Some(day)) => {
+                let days = day_number(&format!("{year:04}-{month:02}-{day:02}"))?;
+                Some(Self { ticks: i128::from(days) * 86400 * TICKS + since_midnight, kind: StampKind::Local })
+            }
+            _ => None,
+        }
+    }
+}
+
+const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+
+/// Patterns that read a time, the likelier first: two where day and month cannot be told apart.
+pub(super) fn guess(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for date in [
+        "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%d-%b-%Y", "%b %d %Y", "%d %b %Y", "%Y/%m/%d", "%Y.%m.%d",
+        "%d.%m.%y", "%d/%m/%y", "%m/%d/%y",
+    ] {
+        for time in ["", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p"] {
+            let pattern = format!("{date}{time}");
+            if Stamp::parse_as(text, &pattern).is_some() {
+                found.push(pattern);
+            }
+        }
+    }
+    found
+}
+
 /// Ticks as seconds: the reduced fraction, which is rounded once where doubles hold its parts.
 pub(super) fn seconds(ticks: i128) -> f64 {
     let (mut common, mut rest) = (TICKS, ticks.abs());
@@ -136,6 +225,26 @@ mod tests {
         assert_eq!(between("2024-03-01T12:00:00-0530", "2024-03-01T17:30:01Z"), 1.0);
         assert_eq!(between("1970-01-01", "2000-03-01"), 951_868_800.0);
         assert_eq!(between("12:00", "12:00:00.0398"), 0.0398);
+    }
+
+    #[test]
+    fn stamps_in_the_style_of_a_country_are_read_as_said_and_guessed() {
+        let read = |text: &str, pattern: &str| Stamp::parse_as(text, pattern);
+        let expected = Stamp::parse("2024-03-01T12:30:00.25");
+        for (text, pattern) in [
+            ("01.03.2024 12:30:00.25", "%d.%m.%Y %H:%M:%S"),
+            ("3/1/2024 12:30:00,25 PM", "%m/%d/%Y %I:%M:%S %p"),
+            ("01-Mar-2024  12:30:00.25", "%d-%b-%Y %H:%M:%S"),
+            ("24/03/01 12:30:00.25", "%y/%m/%d %H:%M:%S"),
+        ] {
+            assert_eq!(read(text, pattern), expected, "{text}");
+        }
+        assert_eq!(read("31.02.2024", "%d.%m.%Y"), None);
+        assert_eq!(read("01.03.2024 x", "%d.%m.%Y"), None);
+        assert_eq!(guess("13.03.2024 12:30"), ["%d.%m.%Y %H:%M"]);
+        assert_eq!(guess("3/14/2024 1:30 AM"), ["%m/%d/%Y %I:%M %p"]);
+        assert_eq!(guess("3/4/2024"), ["%d/%m/%Y", "%m/%d/%Y"]);
+        assert!(guess("yesterday").is_empty());
     }
 
     #[test]

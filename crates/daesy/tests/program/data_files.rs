@@ -1,5 +1,7 @@
 //! Data files as measuring software writes them: read, or refused with the key that reads them.
 
+use daesy_fmu::archive::{Entry, pack};
+
 use crate::session::{Run, Session};
 
 const MODEL: &str = "model M
@@ -156,4 +158,144 @@ fn times_of_an_even_grid_are_short_decimals() {
     let run = session.run(&["simulate", "study.toml", "--quiet"]);
     let times = run.stdout.lines().skip(1).map(|line| line.split(',').next().unwrap());
     assert!(times.clone().all(|time| time.len() <= 7), "{:?}", times.max_by_key(|time| time.len()));
+}
+
+/// The lines of `[data]` that remedies ask for, followed to the letter until the file is read.
+fn followed(bytes: &[u8], most: usize) -> (String, Run) {
+    let mut data = String::new();
+    for _ in 0..most {
+        let run = identify(bytes, &data);
+        if run.status == 0 {
+            return (data, run);
+        }
+        let help = run.stderr.split("help: ").nth(1).unwrap_or_else(|| panic!("no remedy: {}", run.stderr));
+        let asked = help.split('`').skip(1).step_by(2).find(|words| words.contains(" = "));
+        let line = asked.unwrap_or_else(|| panic!("no key in: {help}"));
+        assert!(!data.contains(line), "`{line}` did not help: {}", run.stderr);
+        data.push_str(line);
+        data.push('\n');
+    }
+    panic!("still refused with\n{data}");
+}
+
+#[test]
+fn remedies_for_strange_files_work_when_followed() {
+    let plain = text("t,u,x\n", |t, u, x| format!("{t},{u},{x}"));
+    let truth = estimate(&identify(plain.as_bytes(), ""));
+    let second = |t: f64| format!("{:04.1}", 10.0 + t);
+    let cases: Vec<(String, &str)> = vec![
+        (text("t;u;x\n", |t, u, x| format!("{};{};{}", comma(t), comma(u), comma(x))), "decimal = \",\""),
+        (format!("Logger 5\nRun: 3\n\n{plain}"), "skip = 3"),
+        (plain.replace(',', "   "), "separator = \" \""),
+        (
+            text("t,u,x\n", |t, u, x| format!("01.03.2024 12:30:{},{u},{x}", second(t))),
+            "time_format = \"%d.%m.%Y %H:%M:%S\"",
+        ),
+        (
+            text("t,u,x\n", |t, u, x| format!("3/14/2024 1:30:{} PM,{u},{x}", second(t))),
+            "time_format = \"%m/%d/%Y %I:%M:%S %p\"",
+        ),
+        (
+            text("t,u,x\n", |t, u, x| format!("14-Mar-2024 01:30:{},{u},{x}", second(t))),
+            "time_format = \"%d-%b-%Y %H:%M:%S\"",
+        ),
+        (plain.replace("0.3,1,0.63\n", "0.3,0.5,0.63\n0.3,1,0.63\n"), "repeated = \"last\""),
+        (plain.replacen("t,u", "time,u", 1), "time = \"time\""),
+    ];
+    for (file, line) in cases {
+        let (data, run) = followed(file.as_bytes(), 3);
+        assert!(data.contains(line), "{data}");
+        assert!((estimate(&run) - truth).abs() < 1e-9 * truth, "{data}");
+    }
+    // A unit of time in the header is refused until somebody says what it is.
+    let minutes = text("t [min],u,x\n", |t, u, x| format!("{},{u},{x}", t / 60.0));
+    let (data, run) = followed(minutes.as_bytes(), 3);
+    assert!(data.contains("time_unit = \"min\""), "{data}");
+    assert!((estimate(&run) - truth).abs() < 1e-6 * truth);
+    // Bars between cells need no key.
+    assert!((estimate(&identify(plain.replace(',', "|").as_bytes(), "")) - truth).abs() < 1e-9 * truth);
+    // Where nothing in `[data]` helps, the remedy does not say so.
+    let summed = identify(format!("{plain}Mean,0.5,0.2\n").as_bytes(), "");
+    assert!(summed.stderr.contains("data.csv:8:1") && summed.stderr.contains("remove it"), "{}", summed.stderr);
+}
+
+/// A workbook with one sheet: numbers, dates in the first column, words.
+fn workbook(rows: &str) -> Vec<u8> {
+    let head = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
+    let main = "xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"";
+    let link = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+    let package = "http://schemas.openxmlformats.org/package/2006";
+    let files = [
+        (
+            "[Content_Types].xml",
+            format!(
+                "{head}<Types xmlns=\"{package}/content-types\"><Default Extension=\"xml\" ContentType=\"application/xml\"/></Types>"
+            ),
+        ),
+        (
+            "_rels/.rels",
+            format!(
+                "{head}<Relationships xmlns=\"{package}/relationships\"><Relationship Id=\"r1\" Type=\"{link}/officeDocument\" Target=\"xl/workbook.xml\"/></Relationships>"
+            ),
+        ),
+        (
+            "xl/workbook.xml",
+            format!(
+                "{head}<workbook {main} xmlns:r=\"{link}\"><sheets><sheet name=\"Log\" sheetId=\"1\" r:id=\"r1\"/></sheets></workbook>"
+            ),
+        ),
+        (
+            "xl/_rels/workbook.xml.rels",
+            format!(
+                "{head}<Relationships xmlns=\"{package}/relationships\"><Relationship Id=\"r1\" Type=\"{link}/worksheet\" Target=\"worksheets/sheet1.xml\"/><Relationship Id=\"r2\" Type=\"{link}/styles\" Target=\"styles.xml\"/></Relationships>"
+            ),
+        ),
+        (
+            "xl/styles.xml",
+            format!(
+                "{head}<styleSheet {main}><cellXfs count=\"2\"><xf numFmtId=\"0\"/><xf numFmtId=\"22\" applyNumberFormat=\"1\"/></cellXfs></styleSheet>"
+            ),
+        ),
+        ("xl/worksheets/sheet1.xml", format!("{head}<worksheet {main}><sheetData>{rows}</sheetData></worksheet>")),
+    ];
+    let entries: Vec<Entry> = files
+        .into_iter()
+        .map(|(name, text)| Entry { path: name.to_owned(), bytes: text.into_bytes(), is_executable: false })
+        .collect();
+    pack(&entries).unwrap()
+}
+
+#[test]
+fn sheets_of_excel_are_read_like_text_files() {
+    let truth = estimate(&identify(text("t,u,x\n", |t, u, x| format!("{t},{u},{x}")).as_bytes(), ""));
+    let word = |place: &str, text: &str| format!("<c r=\"{place}\" t=\"inlineStr\"><is><t>{text}</t></is></c>");
+    let sheet = |time: &dyn Fn(f64) -> String| {
+        let mut rows = format!("<row r=\"1\">{}{}{}</row>", word("A1", "t"), word("B1", "u"), word("C1", "x"));
+        rows += &format!("<row r=\"2\">{}{}{}</row>", word("A2", "s"), word("B2", "V"), word("C2", "m"));
+        for (at, (t, u, x)) in ROWS.iter().enumerate() {
+            let row = at + 3;
+            rows += &format!(
+                "<row r=\"{row}\">{}<c r=\"B{row}\"><v>{u}</v></c><c r=\"C{row}\"><v>{x}</v></c></row>",
+                time(*t).replace('#', &row.to_string())
+            );
+        }
+        workbook(&rows)
+    };
+    let identify = |bytes: &[u8], data: &str| {
+        let session = Session::with_model(MODEL).with("study.toml", &study("data.xlsx", data));
+        std::fs::write(session.path("data.xlsx"), bytes).unwrap();
+        session.run(&["identify", "study.toml", "--json"])
+    };
+    let numbers = sheet(&|t| format!("<c r=\"A#\"><v>{t}</v></c>"));
+    assert!((estimate(&identify(&numbers, "")) - truth).abs() < 1e-9 * truth);
+    assert!((estimate(&identify(&numbers, "sheet = \"Log\"\n")) - truth).abs() < 1e-9 * truth);
+    // Dates are days since 1900, in cells of another format.
+    let dates = sheet(&|t| format!("<c r=\"A#\" s=\"1\"><v>{}</v></c>", 45000.5 + t / 86400.0));
+    assert!((estimate(&identify(&dates, "")) - truth).abs() < 1e-6 * truth);
+    let run = identify(&numbers, "sheet = \"Other\"\n");
+    assert!(run.status == 1 && run.stderr.contains("sheets: Log"), "{}", run.stderr);
+    for broken in [&b"no workbook"[..], &numbers[..numbers.len() / 2], b""] {
+        let run = identify(broken, "");
+        assert!(run.status == 1 && run.stderr.contains("CSV"), "{}", run.stderr);
+    }
 }
