@@ -102,15 +102,16 @@ impl Finding {
 
 /// The known word nearest to `word` by edit distance, if one is near enough to be meant.
 ///
-/// "Near enough" is at most a third of the longer word's letters, at least one.
+/// "Near enough" is at most a third of the longer word's letters, at least one; but a letter for another is no slip.
 #[must_use]
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
         .filter(|candidate| !candidate.is_empty())
         .filter_map(|candidate| {
-            let limit = (word.chars().count().max(candidate.chars().count()) / 3).max(1);
-            edit_distance(word, candidate, limit).map(|distance| (distance, candidate))
+            let longer = word.chars().count().max(candidate.chars().count());
+            let distance = edit_distance(word, candidate, (longer / 3).max(1))?;
+            (distance < longer).then_some((distance, candidate))
         })
         .min_by_key(|&(distance, candidate)| (distance, candidate.len(), candidate))
         .map(|(_, candidate)| candidate)
@@ -152,5 +153,6 @@ mod tests {
         assert_eq!(nearest("Capacitor", known), Some("capacitor"));
         assert_eq!(nearest("r", known), Some("R"));
         assert_eq!(nearest("temperature", known), None);
+        assert_eq!(nearest("q", known), None);
     }
 }

@@ -1,7 +1,8 @@
 //! Dimensions of expressions, and equations whose sides do not agree.
 //!
-//! Only dimensions are compared: a model may mix `mm` and `m`, or count angles in degrees. Whatever has no unit is
-//! silent about everything it is multiplied with; user functions are silent too.
+//! Dimensions are compared everywhere; sizes of units (`mm` and `m`) and zero points (`degC` and K) only between plain
+//! sums of variables, for a factor or a number may convert. Whatever has no unit is silent about everything it is
+//! multiplied with; user functions are silent too.
 //!
 //! Numbers need care, for constants with units are folded into the equations. As a term of a sum, or a side of an
 //! equation, a number has any dimension. As a factor it has none if it looks like one that was written out: a
@@ -270,52 +271,70 @@ impl NodeReader<'_> {
     }
 }
 
-/// Sums with more terms are not looked at for zero points.
+/// Sums with more terms are not looked at for zero points and sizes of units.
 const MAX_TERMS: usize = 50;
 
-/// How often an expression counts the zero point of a scale that has one of its own (`degC`), where that is known: a
-/// temperature in degC counts it once, one in K or a difference not at all, and a number may be either.
-struct ZeroPoints<'a> {
+/// What the variables of a plain sum say of its numbers. Numbers and products are silent: they may convert.
+struct PlainSum<'a> {
     flat: &'a FlatDae,
     n_terms: usize,
+    /// How often the sum counts the zero point of a scale that has one of its own (`degC`): a temperature in degC
+    /// counts it once, one in K or a difference not at all.
+    zeros: i32,
     /// A unit with a zero point of its own that was met.
-    unit: Option<&'a str>,
+    zero_unit: Option<&'a str>,
+    /// The units that were met, with their factor to the SI unit; the first of each size.
+    sizes: Vec<(&'a str, f64)>,
 }
 
-impl<'a> ZeroPoints<'a> {
-    fn new(flat: &'a FlatDae) -> Self {
-        Self { flat, n_terms: 0, unit: None }
+impl<'a> PlainSum<'a> {
+    /// The sum, where all its terms are variables with units.
+    fn of(flat: &'a FlatDae, expr: ExprId) -> Option<Self> {
+        let mut sum = Self { flat, n_terms: 0, zeros: 0, zero_unit: None, sizes: Vec::new() };
+        sum.add(expr, 1)?;
+        Some(sum)
     }
 
-    fn count(&mut self, expr: ExprId) -> Option<i32> {
-        self.n_terms += 1;
-        if self.n_terms > MAX_TERMS {
-            return None;
-        }
+    fn add(&mut self, expr: ExprId, sign: i32) -> Option<()> {
         match self.flat.graph.node(expr) {
             Node::Var { var, order: 0 } => {
-                let unit = self.flat.variables[var.index()].unit.as_ref()?;
+                self.n_terms += 1;
+                let unit = self.flat.variables[var.index()].unit.as_ref().filter(|_| self.n_terms <= MAX_TERMS)?;
                 let measure = unit.measure()?;
                 if measure.offset != 0.0 {
-                    self.unit = Some(&unit.text);
+                    self.zero_unit = Some(&unit.text);
+                    self.zeros += sign;
                 }
-                Some(i32::from(measure.offset != 0.0))
+                if !self.sizes.iter().any(|(_, size)| is_same_size(*size, measure.scale)) {
+                    self.sizes.push((&unit.text, measure.scale));
+                }
+                Some(())
             }
-            Node::Unary { op: UnaryOp::Neg, arg } => Some(-self.count(arg)?),
-            Node::Binary { op: BinaryOp::Add, lhs, rhs } => Some(self.count(lhs)? + self.count(rhs)?),
-            Node::Binary { op: BinaryOp::Sub, lhs, rhs } => Some(self.count(lhs)? - self.count(rhs)?),
+            Node::Unary { op: UnaryOp::Neg, arg } => self.add(arg, -sign),
+            Node::Binary { op: BinaryOp::Add, lhs, rhs } => self.add(lhs, sign).and_then(|()| self.add(rhs, sign)),
+            Node::Binary { op: BinaryOp::Sub, lhs, rhs } => self.add(lhs, sign).and_then(|()| self.add(rhs, -sign)),
             _ => None,
         }
     }
 }
 
-/// Sides that count the zero point of a scale such as degC differently: `T_kelvin = T_celsius`, or a sum of two of
-/// them.
-fn zero_points(flat: &FlatDae, lhs: ExprId, rhs: ExprId, text: &dyn Fn(ExprId) -> String) -> Option<Finding> {
-    let mut zeros = ZeroPoints::new(flat);
-    let (left, right) = (zeros.count(lhs)?, zeros.count(rhs)?);
-    let unit = zeros.unit?;
-    if left == right {
+/// Whether two factors to an SI unit are the same but for rounding.
+fn is_same_size(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1e-9 * one.abs().max(other.abs())
+}
+
+/// What is wrong with the numbers of two things that must be alike although their dimensions agree: units of other
+/// sizes (bar and Pa), or other zero points (degC and K).
+fn different_numbers(flat: &FlatDae, lhs: ExprId, rhs: ExprId, text: &dyn Fn(ExprId) -> String) -> Option<Finding> {
+    let (left, right) = (PlainSum::of(flat, lhs)?, PlainSum::of(flat, rhs)?);
+    let mut sizes = left.sizes;
+    sizes.extend(right.sizes);
+    let &(first, size) = sizes.first()?;
+    if let Some((other, other_size)) = sizes.iter().find(|(_, other)| !is_same_size(size, *other)) {
+        return Some(sizes_differ(&[lhs, rhs], (first, size), (other, *other_size), text));
+    }
+    let unit = left.zero_unit.or(right.zero_unit)?;
+    if left.zeros == right.zeros {
         return None;
     }
     let words = |expr: ExprId, count: i32| match count {
@@ -323,10 +342,93 @@ fn zero_points(flat: &FlatDae, lhs: ExprId, rhs: ExprId, text: &dyn Fn(ExprId) -
         1 => format!("`{}` is in {unit}", text(expr)),
         n => format!("`{}` adds the zero point of {unit} {n} times", text(expr)),
     };
-    let message = format!("temperatures of different zero points: {}, {}", words(lhs, left), words(rhs, right));
-    let help = "convert one of them, such as `T_kelvin = T_celsius + 273.15`";
-    Some(Finding::warning("unit-mismatch", Span::NONE, message).with_help(help))
+    let message =
+        format!("temperatures of different zero points: {}, {}", words(lhs, left.zeros), words(rhs, right.zeros));
+    Some(Finding::warning("unit-mismatch", Span::NONE, message).with_help(CONVERT_ZERO))
 }
+
+const CONVERT_ZERO: &str = "convert one of them, such as `T_kelvin = T_celsius + 273.15`";
+
+fn sizes_differ(of: &[ExprId], one: (&str, f64), other: (&str, f64), text: &dyn Fn(ExprId) -> String) -> Finding {
+    let shown: Vec<String> = of.iter().map(|&expr| format!("`{}`", text(expr))).collect();
+    let (large, small) = if one.1 > other.1 { (one, other) } else { (other, one) };
+    let factor = large.1 / small.1;
+    let message = format!(
+        "units of different sizes, {} and {}, meet in {}: one {} is {factor} {}",
+        one.0,
+        other.0,
+        shown.join(" and "),
+        large.0,
+        small.0
+    );
+    let help = format!("convert one of them: a value in {} times {factor} is one in {}", large.0, small.0);
+    Finding::warning("unit-mismatch", Span::NONE, message).with_help(help)
+}
+
+/// The first sum or comparison inside an equation whose terms are in units of other sizes or zero points.
+///
+/// A plain sum that is a factor or an argument must be a difference where it is one of several temperatures: `G*(T1 -
+/// T2)` with one in degC and the other in K is off by 273.15 G.
+fn inside(
+    flat: &FlatDae,
+    roots: &[ExprId],
+    seen: &mut [bool],
+    reach: &mut Reach,
+    text: &dyn Fn(ExprId) -> String,
+) -> Option<Finding> {
+    for &expr in reach.below_while(&flat.graph, roots, |expr| !seen[expr.index()]) {
+        if std::mem::replace(&mut seen[expr.index()], true) {
+            continue;
+        }
+        let found = match flat.graph.node(expr) {
+            Node::Binary {
+                op:
+                    BinaryOp::Less
+                    | BinaryOp::LessEqual
+                    | BinaryOp::Greater
+                    | BinaryOp::GreaterEqual
+                    | BinaryOp::Equal
+                    | BinaryOp::NotEqual
+                    | BinaryOp::Min
+                    | BinaryOp::Max,
+                lhs,
+                rhs,
+            }
+            | Node::Select { then: lhs, otherwise: rhs, .. } => different_numbers(flat, lhs, rhs, text),
+            Node::Binary { op: BinaryOp::Mul | BinaryOp::Div | BinaryOp::Pow, lhs, rhs } => {
+                [lhs, rhs].into_iter().find_map(|factor| mixed_sum(flat, factor, text))
+            }
+            Node::Binary { op: BinaryOp::Add | BinaryOp::Sub, .. } => {
+                PlainSum::of(flat, expr).and_then(|sum| mixed_sizes(&sum, expr, text))
+            }
+            Node::Unary { op, arg } if op != UnaryOp::Neg => mixed_sum(flat, arg, text),
+            _ => None,
+        };
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+fn mixed_sizes(sum: &PlainSum<'_>, expr: ExprId, text: &dyn Fn(ExprId) -> String) -> Option<Finding> {
+    let [one, other, ..] = sum.sizes[..] else { return None };
+    Some(sizes_differ(&[expr], one, other, text))
+}
+
+/// What is wrong with a sum of several variables that is a factor or an argument.
+fn mixed_sum(flat: &FlatDae, expr: ExprId, text: &dyn Fn(ExprId) -> String) -> Option<Finding> {
+    let sum = PlainSum::of(flat, expr).filter(|sum| sum.n_terms > 1)?;
+    if let Some(finding) = mixed_sizes(&sum, expr, text) {
+        return Some(finding);
+    }
+    let unit = sum.zero_unit.filter(|_| sum.zeros != 0)?;
+    let message = format!("temperatures in {unit} and in K meet in `{}`, which is then no difference", text(expr));
+    Some(Finding::warning("unit-mismatch", Span::NONE, message).with_help(CONVERT_ZERO))
+}
+
+/// What to do where dimensions do not agree.
+const DECLARED: &str = "correct the equation, or the `unit` of the variable whose declaration is wrong";
 
 /// No more of an expression than this is shown in a finding.
 const SHOWN: usize = 80;
@@ -341,7 +443,9 @@ impl FlatDae {
         let name = |var: VarId| self.variables[var.index()].name.as_str().into();
         let printer = crate::print::Printer::new(&self.graph, &name).with_max_length(SHOWN);
         let shown = |expr: ExprId, dimension: Dimension| format!("`{}` in {dimension}", printer.text(expr));
+        let text = |expr: ExprId| printer.text(expr);
         let mut checker = UnitChecker::new();
+        let (mut seen, mut reach) = (vec![false; self.graph.len()], Reach::default());
         let mut findings = Vec::new();
         for equation in self.equations.iter().chain(&self.initial_equations) {
             if let Some(mismatch) = checker.check(&self.graph, equation.lhs, equation.rhs, &unit_of) {
@@ -353,8 +457,11 @@ impl FlatDae {
                     ),
                     _ => mismatch_inside(&mismatch, &shown),
                 };
-                findings.push(Finding::warning("unit-mismatch", equation.span, message));
-            } else if let Some(finding) = zero_points(self, equation.lhs, equation.rhs, &|expr| printer.text(expr)) {
+                findings.push(Finding::warning("unit-mismatch", equation.span, message).with_help(DECLARED));
+            } else if let Some(finding) = different_numbers(self, equation.lhs, equation.rhs, &text).or_else(|| {
+                let sides = [equation.lhs, equation.rhs];
+                inside(self, &sides, &mut seen, &mut reach, &text)
+            }) {
                 findings.push(Finding { span: equation.span, ..finding });
             }
         }
@@ -371,8 +478,9 @@ impl FlatDae {
                     _ => continue,
                 }
             };
-            findings
-                .push(Finding::warning("unit-mismatch", variable.span, message).with_names([variable.name.as_str()]));
+            let finding =
+                Finding::warning("unit-mismatch", variable.span, message).with_names([variable.name.as_str()]);
+            findings.push(finding.with_help(DECLARED));
         }
         findings
     }

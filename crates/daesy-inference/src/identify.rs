@@ -25,6 +25,7 @@ use daesy_estimate::search::Bound;
 use serde_json::{Map, Value, json};
 
 use crate::estimate::spread::Spread;
+use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use daesy_report::checkpoint::{Checkpoint, Run};
 use daesy_report::table::Table;
@@ -354,10 +355,42 @@ fn refuse_options(route: &Route, options: &IdentifyOptions, study: &Study) -> Re
     let diagnostics: Vec<Diagnostic> = refused
         .map(|(name, _)| {
             let message = format!("{words} has no use for `{name}`");
-            Diagnostic::error("option", message).with_help("leave it out, or take another `--method`")
+            let place = study.identify.given.iter().find(|(key, _)| key == name).map_or(Span::NONE, |&(_, span)| span);
+            let finding = Finding::error("option", place, message).with_names([*name]);
+            Diagnostic::resolve(&finding.with_help("leave it out, or take another `--method`"), &study.sources)
         })
         .collect();
     if diagnostics.is_empty() { Ok(()) } else { Err(Failure::Usage(diagnostics)) }
+}
+
+/// What is said of the keys of `[identify]` that the method has no use for: refused where the study itself chooses the
+/// method, a note where that was left to daesy or said elsewhere, for they may be meant for another one.
+fn unused_keys(route: &Route, options: &IdentifyOptions, study: &Study) -> Result<Vec<Diagnostic>, Failure> {
+    let ensemble = ["realizations", "interpolation", "pairing"];
+    let (words, more): (&str, &[&str]) = match route {
+        Route::Linear { method: Method::OutputError, .. } => {
+            ("least squares of output errors", &["noise_step", "solver"])
+        }
+        Route::Linear { .. } => ("the likelihood of a linear model", &["noise_step", "solver", "weighting"]),
+        Route::Ensembles(Method::OutputError) => ("least squares of output errors", &["noise_step"]),
+        Route::Ensembles(_) => return Ok(Vec::new()),
+        Route::Filter => ("the likelihood of a nonlinear filter", &["weighting"]),
+    };
+    let is_chosen = options.method.is_none() && study.identify.method.as_deref().is_some_and(|asked| asked != "auto");
+    let unused = study.identify.given.iter().filter(|(key, _)| ensemble.contains(key) || more.contains(key));
+    let told: Vec<Diagnostic> = unused
+        .map(|&(key, span)| {
+            let message = format!("{words} has no use for `{key}`");
+            let help = format!("take `{key}` out of `[identify]`, or say `method = \"pem\"`, which uses it");
+            let finding = if is_chosen {
+                Finding::error("unused-option", span, message)
+            } else {
+                Finding::note("unused-option", span, message)
+            };
+            Diagnostic::resolve(&finding.with_names([key]).with_help(help), &study.sources)
+        })
+        .collect();
+    if is_chosen && !told.is_empty() { Err(Failure::Input(told)) } else { Ok(told) }
 }
 
 /// Identifies the unknowns of a study.
@@ -374,12 +407,14 @@ pub fn identify(
     let study = study_of(loaded)?;
     let (route, reason) = reasoned_route(loaded, &problem, options.method.as_deref())?;
     refuse_options(&route, options, study)?;
+    let unused = unused_keys(&route, options, study)?;
     refuse_priors(&route, &problem, study)?;
     let n_starts = options.n_starts.max(study.identify.starts.unwrap_or(1) as usize);
     let options = &IdentifyOptions { n_starts, ..options.clone() };
     let method = match route {
         Route::Linear { study, method } => {
             let mut found = ml::identify(loaded, *study, method, options, progress)?;
+            found.diagnostics.extend(unused);
             found.method_reason = reason;
             found.mark_motion(&problem.motion_depends_on(loaded));
             validation::add_to(&mut found, loaded, &problem, Form::Linear, options, progress)?;
@@ -412,6 +447,10 @@ pub fn identify(
         found = pem::identify(loaded, &problem, Method::PredictionError, options, checkpoint.as_mut(), progress)?;
         found.method_reason = reason;
     }
+    // The road may have ended at `pem`, which uses them all.
+    if found.method != Method::PredictionError {
+        found.diagnostics.extend(unused);
+    }
     found.mark_motion(&problem.motion_depends_on(loaded));
     validation::add_to(&mut found, loaded, &problem, Form::Nonlinear, options, progress)?;
     if let Some(checkpoint) = &mut checkpoint {
@@ -439,7 +478,7 @@ fn require_unknowns(study: &Study) -> Result<(), Failure> {
     if !study.unknown.is_empty() {
         return Ok(());
     }
-    let finding = Finding::error("no-unknowns", daesy_graph::Span::NONE, "the study has no unknowns")
+    let finding = Finding::error("no-unknowns", Span::NONE, "the study has no unknowns")
         .with_help("add `[unknown]` with a parameter and its start");
     Err(Failure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]))
 }

@@ -20,6 +20,13 @@ const MANY: usize = 40;
 /// See [`MANY`].
 const TINY: f64 = 1e-11;
 
+/// So many crossings of one event function in a row whose mean distance is below [`ENDLESS`] of the time span are
+/// chattering too: a hysteresis of 1e-9 would take hours.
+const RUN: u32 = 2000;
+
+/// See [`RUN`].
+const ENDLESS: f64 = 1e-8;
+
 /// So many intervals that shrink in a row are looked at.
 const SHRINKING: usize = 12;
 
@@ -51,6 +58,8 @@ pub(crate) struct History {
     span: f64,
     /// By event function: times of its last crossings.
     crossings: Vec<Vec<f64>>,
+    /// By event function: when the present run of crossings began, and how many it has.
+    runs: Vec<(f64, u32)>,
     /// By event function and side: times of the last crossings to it.
     by_root: Vec<[Vec<f64>; 2]>,
     /// By event function: how far it was from zero since its last crossing.
@@ -67,6 +76,7 @@ impl History {
         Self {
             span,
             crossings: vec![Vec::new(); n_roots],
+            runs: vec![(0.0, 0); n_roots],
             by_root: vec![[Vec::new(), Vec::new()]; n_roots],
             peaks: vec![f64::INFINITY; n_roots],
             n_noisy: vec![0; n_roots],
@@ -105,6 +115,17 @@ impl History {
         push(crossings, time, MANY);
         if crossings.len() == MANY && time - crossings[0] <= TINY * self.span {
             return Some(Trouble::Chattering);
+        }
+        let (began, count) = &mut self.runs[root];
+        if *count == 0 {
+            *began = time;
+        }
+        *count += 1;
+        if *count > RUN {
+            *count = 0;
+            if time - *began <= f64::from(RUN) * ENDLESS * self.span {
+                return Some(Trouble::Chattering);
+            }
         }
         let times = &mut self.by_root[root][usize::from(is_above)];
         push(times, time, SHRINKING + 1);
@@ -160,5 +181,14 @@ mod tests {
     fn a_steady_oscillator_is_left_alone() {
         let mut history = History::new(1, 1.0);
         assert!((0..100_000).all(|at| history.note(1e-5 * f64::from(at), 0, at % 2 == 0).is_none()));
+    }
+
+    #[test]
+    fn a_hysteresis_of_a_billionth_is_chattering_and_a_switch_at_a_megahertz_is_none() {
+        let (mut slow, mut fast) = (History::new(1, 1.0), History::new(1, 1.0));
+        for at in 0..10_000u32 {
+            assert_eq!(slow.note(1e-6 * f64::from(at), 0, at % 2 == 0), None);
+        }
+        assert!((0..10_000u32).any(|at| fast.note(1e-9 * f64::from(at), 0, at % 2 == 0) == Some(Trouble::Chattering)));
     }
 }

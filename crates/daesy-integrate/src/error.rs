@@ -7,7 +7,12 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum IntegrateError {
     /// No consistent start values were found.
-    #[error("no consistent start values found at t = {}: {equation} is off by {residual:.3e}{}", short(*time), also_off(also))]
+    #[error(
+        "no consistent start values found at t = {}: {equation} is off by {residual:.3e}{}{}",
+        short(*time),
+        also_off(also),
+        tried_values(tried)
+    )]
     NoConsistentStart {
         /// Start time.
         time: f64,
@@ -19,6 +24,8 @@ pub enum IntegrateError {
         residual: f64,
         /// The next ones with large residuals.
         also: Vec<EquationOff>,
+        /// Where the search ended: the variables of these equations.
+        tried: Vec<TriedValue>,
     },
     /// An equation has no finite value.
     #[error("{equation} has no finite value at t = {}{}", short(*time), where_it_is(variable, *value))]
@@ -75,12 +82,25 @@ pub enum IntegrateError {
         variable: String,
     },
     /// Newton's method does not converge.
-    #[error("the equations cannot be solved for `{variable}` at t = {}: Newton's method does not converge", short(*time))]
+    #[error(
+        "the equations cannot be solved for `{variable}` at t = {}: Newton's method does not converge{}{}",
+        short(*time),
+        worst_of(equation, *residual),
+        tried_values(tried)
+    )]
     Unsolved {
         /// When.
         time: f64,
         /// The unknown that changes most.
         variable: String,
+        /// The equation with the largest residual, in the model's words; empty where none has a value.
+        equation: String,
+        /// Where it was written.
+        place: String,
+        /// Its residual.
+        residual: f64,
+        /// Where the search ended: the variables of this equation.
+        tried: Vec<TriedValue>,
     },
     /// The equations have no solution with the relations as they are.
     #[error(
@@ -98,12 +118,14 @@ pub enum IntegrateError {
         place: String,
     },
     /// The values of relations and discrete variables at an event contradict each other.
-    #[error("the event at t = {} does not settle: {names} change without end", short(*time))]
+    #[error("the event at t = {} does not settle: {}", short(*time), without_end(names))]
     Unsettled {
         /// When.
         time: f64,
-        /// What keeps changing.
-        names: String,
+        /// Variables and relations that keep changing.
+        names: Vec<String>,
+        /// Where the first relation among them was written; empty where there is none.
+        place: String,
     },
     /// Events come faster than anything in the model.
     #[error("events of `{relation}` follow each other without end at t = {}", short(*time))]
@@ -180,6 +202,33 @@ pub struct EquationOff {
     pub place: String,
     /// Its residual.
     pub residual: f64,
+}
+
+/// A variable with the value at which a search ended.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TriedValue {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: f64,
+}
+
+fn tried_values(tried: &[TriedValue]) -> String {
+    let values: Vec<String> = tried.iter().map(|one| format!("`{}` = {}", one.name, short(one.value))).collect();
+    if values.is_empty() { String::new() } else { format!("; the search ended at {}", values.join(", ")) }
+}
+
+fn worst_of(equation: &str, residual: f64) -> String {
+    if equation.is_empty() { String::new() } else { format!("; {equation} is off by {residual:.3e}") }
+}
+
+fn without_end(names: &[String]) -> String {
+    let listed: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match listed.len() {
+        0 => "values change without end".to_owned(),
+        1 => format!("{} changes without end", listed[0]),
+        _ => format!("{} change without end", listed.join(", ")),
+    }
 }
 
 fn also_off(also: &[EquationOff]) -> String {

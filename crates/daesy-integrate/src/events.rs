@@ -317,7 +317,7 @@ pub fn initialize_with_events(
     modes[events.initial()] = 0.0;
     settler.remember(&mut modes);
     let Some(initialized) = found else {
-        return Err(IntegrateError::Unsettled { time, names: String::new() });
+        return Err(IntegrateError::Unsettled { time, names: Vec::new(), place: String::new() });
     };
     settler.set_before(&mut modes, &initialized.states, &initialized.unknowns, inputs);
     Ok(HybridStart { initialized, modes })
@@ -444,23 +444,22 @@ impl<'s> EventLoop<'s> {
 
     fn unsettled(&self, time: f64, modes: &[f64], wanted: &[f64]) -> IntegrateError {
         let events = self.events;
-        let names: Vec<String> = wanted
-            .iter()
-            .enumerate()
-            .filter(|&(at, &value)| modes[at] != value)
-            .map(|(at, _)| {
-                let label = |text: &str| format!("`{text}`");
-                if at < events.discrete.len() {
-                    label(&events.discrete[at].name)
-                } else if at < events.n_switched() {
-                    label(&events.conditions[at - events.discrete.len()].text)
-                } else {
-                    label(&events.held[at - events.n_switched()].text)
-                }
-            })
-            .take(6)
-            .collect();
-        IntegrateError::Unsettled { time, names: names.join(", ") }
+        let (mut names, mut place) = (Vec::new(), String::new());
+        for (at, _) in wanted.iter().enumerate().filter(|&(at, &value)| modes[at] != value).take(6) {
+            let label = if at < events.discrete.len() {
+                names.push(events.discrete[at].name.clone());
+                continue;
+            } else if at < events.n_switched() {
+                &events.conditions[at - events.discrete.len()]
+            } else {
+                &events.held[at - events.n_switched()]
+            };
+            names.push(label.text.clone());
+            if place.is_empty() {
+                place.clone_from(&label.place);
+            }
+        }
+        IntegrateError::Unsettled { time, names, place }
     }
 
     /// The present values become the values before.

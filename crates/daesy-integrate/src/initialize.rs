@@ -31,7 +31,7 @@ use daesy_system::{DaeSystem, Part, StartClass, StartOrigin};
 use crate::block_solve::solve_by_blocks;
 use crate::culprit::{CONDITIONS, CONSTRAINTS, Culprit, RESIDUALS, find_culprit};
 use crate::equations::Surroundings;
-use crate::error::{EquationOff, IntegrateError};
+use crate::error::{EquationOff, IntegrateError, TriedValue};
 use choice::{Choice, choose_by_numbers, choose_by_structure};
 use newton::{Found, Search, Way, scatter};
 use problem::{Problem, Values};
@@ -592,18 +592,41 @@ fn not_finite(problem: &Problem<'_>, around: &Surroundings<'_>, z: &[f64], row: 
     IntegrateError::NotFinite { time: around.time, equation, place, variable: culprit.name, value: culprit.value }
 }
 
+/// The values of some columns, each once, as many as a message can hold.
+pub(crate) fn tried_at(
+    columns: impl Iterator<Item = usize>,
+    quantities: &[&daesy_system::Quantity],
+    values: &[f64],
+) -> Vec<TriedValue> {
+    const MOST: usize = 6;
+    let mut tried: Vec<TriedValue> = Vec::new();
+    for column in columns {
+        let (Some(quantity), Some(&value)) = (quantities.get(column), values.get(column)) else { continue };
+        if tried.len() < MOST && !tried.iter().any(|known| known.name == quantity.name) {
+            tried.push(TriedValue { name: quantity.name.clone(), value });
+        }
+    }
+    tried
+}
+
 /// The failure of a search, with the demanded equations that are farthest off.
-fn inconsistent(problem: &Problem<'_>, time: f64, residual: &[f64], row_scales: &[f64]) -> IntegrateError {
+fn inconsistent(problem: &Problem<'_>, time: f64, z: &[f64], residual: &[f64], row_scales: &[f64]) -> IntegrateError {
     let size = |row: usize| (residual[row] * row_scales[row]).abs();
     let mut rows: Vec<usize> = (0..problem.n_demanded).collect();
     rows.sort_by(|&a, &b| size(b).total_cmp(&size(a)));
     let worst = rows.first().map_or(0.0, |&row| size(row));
-    let mut off = rows.iter().take(3).filter(|&&row| size(row) >= 1e-3 * worst).map(|&row| {
+    rows.truncate(3);
+    rows.retain(|&row| size(row) >= 1e-3 * worst);
+    let description = problem.system.description();
+    let quantities: Vec<&daesy_system::Quantity> = description.states.iter().chain(&description.unknowns).collect();
+    let columns = rows.iter().flat_map(|&row| &problem.pattern.columns[problem.pattern.row(row)]);
+    let tried = tried_at(columns.map(|&column| column as usize), &quantities, z);
+    let mut off = rows.iter().map(|&row| {
         let (equation, place) = problem.label(row);
         EquationOff { equation, place, residual: residual[row] }
     });
     let first = off.next();
     let (equation, place, residual) =
         first.map_or_else(Default::default, |first| (first.equation, first.place, first.residual));
-    IntegrateError::NoConsistentStart { time, equation, place, residual, also: off.collect() }
+    IntegrateError::NoConsistentStart { time, equation, place, residual, also: off.collect(), tried }
 }

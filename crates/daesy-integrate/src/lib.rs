@@ -39,7 +39,7 @@ mod step;
 pub mod transfer;
 mod unknowns;
 
-pub use error::{EquationOff, IntegrateError};
+pub use error::{EquationOff, IntegrateError, TriedValue};
 pub use events::{HybridStart, initialize_with_events};
 pub use initialize::{InitializeOptions, Initialized, initialize};
 pub use linearization::{Linearization, linearize};

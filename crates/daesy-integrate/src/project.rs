@@ -289,6 +289,7 @@ impl<'s> Projector<'s> {
             place: label.place.clone(),
             residual: worst.map_or(0.0, |worst| self.residual[worst]),
             also: Vec::new(),
+            tried: Vec::new(),
         })
     }
 

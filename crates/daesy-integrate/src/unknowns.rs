@@ -7,11 +7,12 @@
 //! Where the system itself has its unknowns in closed form ([`daesy_system::LinearUnknowns`]), that is used as long as
 //! it solves the equations to rounding.
 
-use daesy_system::{LinearUnknowns, Part};
+use daesy_system::{LinearUnknowns, Part, Quantity};
 
 use crate::block_solve::solve_patiently;
 use crate::equations::{Equations, FlatUnknown, Surroundings};
 use crate::error::IntegrateError;
+use crate::initialize::tried_at;
 use crate::linear::LinearSolver;
 
 /// Newton iterations before giving up.
@@ -286,7 +287,33 @@ impl<'s> UnknownSolver<'s> {
         let largest = (0..unknowns.len()).max_by(|a, b| scaled(a).total_cmp(&scaled(b)));
         let quantities = &equations.system.description().unknowns;
         let variable = largest.map_or(String::new(), |at| quantities[at].name.clone());
-        Err(IntegrateError::Unsolved { time: around.time, variable })
+        let mut residual = vec![0.0; unknowns.len()];
+        let has_values = equations.residual(&around.point(states, unknowns), &mut residual);
+        let worst = (0..residual.len()).max_by(|&a, &b| residual[a].abs().total_cmp(&residual[b].abs()));
+        let description = equations.system.description();
+        let Some(row) = worst.filter(|_| has_values) else {
+            let (equation, place) = (String::new(), String::new());
+            let tried = Vec::new();
+            return Err(IntegrateError::Unsolved {
+                time: around.time,
+                variable,
+                equation,
+                place,
+                residual: 0.0,
+                tried,
+            });
+        };
+        let pattern = equations.system.pattern(Part::ResidualByUnknowns);
+        let all: Vec<&Quantity> = description.unknowns.iter().collect();
+        let columns = pattern.columns[pattern.row(row)].iter().map(|&column| column as usize);
+        Err(IntegrateError::Unsolved {
+            time: around.time,
+            variable,
+            equation: description.residuals[row].text.clone(),
+            place: description.residuals[row].place.clone(),
+            residual: residual[row],
+            tried: tried_at(columns, &all, unknowns),
+        })
     }
 }
 

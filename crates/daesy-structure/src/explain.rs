@@ -1,9 +1,9 @@
 //! Why a model has too many or too few equations somewhere, in the model's own words.
 
 use daesy_graph::finding::Finding;
-use daesy_graph::flat::{FlatDae, Origin, VariableKind};
+use daesy_graph::flat::{Equation, FlatDae, Origin, VariableKind};
 use daesy_graph::traverse::{Leaf, Reach};
-use daesy_graph::{Span, VarId};
+use daesy_graph::{ExprId, Node, Span, VarId};
 
 use crate::alias::Elimination;
 use crate::dulmage_mendelsohn::{CulpritOptions, CulpritSet, DulmageMendelsohn};
@@ -236,9 +236,35 @@ fn under_determined(flat: &FlatDae, scope: &Scope, set: &CulpritSet) -> Finding 
     };
     let finding = Finding::error("too-few-equations", first.span, message).with_names(names.iter().copied());
     let equations: Vec<usize> = set.equations.iter().map(|&row| scope.equations[row as usize] as usize).collect();
-    with_equations(finding, flat, &equations).with_help(if names.len() == 1 {
+    let help = if names.len() == 1 {
         "give it an equation or a value, or make it a parameter or an input"
     } else {
         "an equation is missing: give one of them a value, an equation or a connection, or make it a parameter or an input"
-    })
+    };
+    let open = set.variables.iter().map(|&column| scope.variables[column as usize]);
+    let help = match open.into_iter().find_map(|var| open_connector(flat, var)) {
+        Some(connector) => {
+            format!("{help}; nothing is connected to `{connector}`: is `connect({connector}, ..)` missing?")
+        }
+        None => help.to_owned(),
+    };
+    with_equations(finding, flat, &equations).with_help(help)
+}
+
+/// The part of a component that holds a variable and may be a connector, if no connection reaches it.
+fn open_connector(flat: &FlatDae, var: VarId) -> Option<&str> {
+    let name = flat.variables[var.index()].name.as_str();
+    let (outer, _) = name.rsplit_once('.')?;
+    let connector = if outer.contains('.') { outer } else { name };
+    let is_of_it = |side: ExprId| match flat.graph.node(side) {
+        Node::Var { var, .. } => {
+            let rest = flat.variables[var.index()].name.strip_prefix(connector);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        }
+        _ => false,
+    };
+    let is_connection = |equation: &&Equation| equation.origin == Origin::Connection;
+    let mut connections = flat.equations.iter().filter(is_connection);
+    let is_connected = connections.any(|equation| is_of_it(equation.lhs) || is_of_it(equation.rhs));
+    (!is_connected).then_some(connector)
 }

@@ -106,11 +106,20 @@ impl ExpressionReader<'_> {
         let mut finding =
             Finding::error("unknown-name", within(reference.span, self.span), format!("`{name}` is not known here"))
                 .with_names([&name]);
-        if name == "t" {
-            finding = finding.with_help("the time is called `time`");
+        let help = if name == "t" || name.eq_ignore_ascii_case("time") {
+            "the time is called `time`".to_owned()
         } else if let Some(near) = nearest(&name, known.iter().map(String::as_str)) {
-            finding = finding.with_help(format!("did you mean `{near}`?"));
-        }
+            format!("did you mean `{near}`?")
+        } else {
+            const MOST: usize = 12;
+            let shown: Vec<&str> = known.iter().take(MOST).map(String::as_str).collect();
+            let more = if known.len() > MOST { ", .." } else { "" };
+            let list = if shown.is_empty() { String::new() } else { format!(": {}{more}", shown.join(", ")) };
+            format!(
+                "an expression of a study may use `time`, parameters and unknowns{list}; variables of the model belong into it"
+            )
+        };
+        finding = finding.with_help(help);
         self.findings.push(finding);
         None
     }

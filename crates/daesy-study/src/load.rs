@@ -12,8 +12,11 @@ use daesy_model::file::{MAX_TEXT_BYTES, read_text};
 use daesy_model::flatten::{FlattenError, FlattenOptions, flatten_library};
 use daesy_model::library::Library;
 use daesy_model::name::Name;
+use daesy_model::parser::parse;
+use daesy_model::syntax::{ClassBody, ClassDef, ElementKind};
 use daesy_structure::straighten::ADDED;
 use daesy_system::Watch;
+use rustc_hash::FxHashSet;
 
 use crate::diagnostic::Diagnostic;
 use crate::distribute::Elsewhere;
@@ -342,7 +345,7 @@ fn place_in_study(errors: &mut [Diagnostic], study: &Study) {
 
 impl Loaded {
     fn new(mut flat: FlatDae, study: Option<Study>, folder: PathBuf, mut diagnostics: Vec<Diagnostic>) -> Self {
-        let open = open_pins(&flat);
+        let open = open_connectors(&flat);
         flat.findings.extend(open);
         diagnostics.extend(flat.findings.iter().map(|finding| Diagnostic::resolve(finding, &flat.sources)));
         Self {
@@ -435,49 +438,67 @@ impl Loaded {
     }
 }
 
-/// A warning about the electrical connectors of the model's components that are connected to nothing. An open flange or
-/// port is the end of a shaft or a wall; an open pin is mostly a connection that was forgotten.
-fn open_pins(flat: &FlatDae) -> Option<Finding> {
+/// A warning about connectors of the model's components that are connected to nothing. An open flange or port is the
+/// end of a shaft or a wall, unless all of its component are open; an open pin is mostly a connection that was
+/// forgotten.
+fn open_connectors(flat: &FlatDae) -> Option<Finding> {
     const MOST_SHOWN: usize = 8;
-    let is_open = |equation: &&Equation| equation.origin == Origin::UnconnectedFlow;
-    let current = |equation: &Equation| match flat.graph.node(equation.lhs) {
-        Node::Var { var, .. } => Some(&flat.variables[var.index()]),
+    let connector_of = |side: ExprId| match flat.graph.node(side) {
+        Node::Var { var, .. } => {
+            let variable = &flat.variables[var.index()];
+            // Deeper ones belong to the components of others.
+            let (connector, _) = variable.name.rsplit_once('.').filter(|_| variable.name.matches('.').count() == 2)?;
+            Some((connector, variable.unit.as_ref().is_some_and(|unit| &*unit.text == "A")))
+        }
         _ => None,
     };
-    let mut pins: Vec<&str> = Vec::new();
-    for equation in flat.equations.iter().filter(is_open) {
-        let Some(variable) =
-            current(equation).filter(|variable| variable.unit.as_ref().is_some_and(|unit| &*unit.text == "A"))
-        else {
-            continue;
-        };
-        let Some((connector, _)) = variable.name.rsplit_once('.') else { continue };
-        // Deeper ones belong to the components of others.
-        if connector.matches('.').count() == 1 {
-            pins.push(connector);
+    let component = |connector: &str| connector.split('.').next().map(str::to_owned);
+    let mut joined: FxHashSet<String> = FxHashSet::default();
+    let of_origin = |origin: Origin| flat.equations.iter().filter(move |equation| equation.origin == origin);
+    for equation in of_origin(Origin::Connection) {
+        let ends = [equation.lhs, equation.rhs].into_iter().filter_map(connector_of);
+        joined.extend(ends.filter_map(|(connector, _)| component(connector)));
+    }
+    if joined.is_empty() {
+        return None;
+    }
+    let mut open: Vec<&str> = Vec::new();
+    for equation in of_origin(Origin::UnconnectedFlow) {
+        let Some((connector, is_pin)) = connector_of(equation.lhs) else { continue };
+        let is_alone = component(connector).is_some_and(|component| !joined.contains(&component));
+        if (is_pin || is_alone) && !open.contains(&connector) {
+            open.push(connector);
         }
     }
-    let &first = pins.first()?;
-    let span = connection_of(flat, first.split('.').next()?).unwrap_or(Span::NONE);
-    let shown: Vec<String> = pins.iter().take(MOST_SHOWN).map(|pin| format!("`{pin}`")).collect();
-    let more = if pins.len() > MOST_SHOWN { format!(" and {} more", pins.len() - MOST_SHOWN) } else { String::new() };
-    let (verb, whose) = if pins.len() == 1 { ("is", "its current is") } else { ("are", "their currents are") };
+    let &first = open.first()?;
+    let span = declaration_of(flat, first.split('.').next()?).unwrap_or(Span::NONE);
+    let shown: Vec<String> = open.iter().take(MOST_SHOWN).map(|one| format!("`{one}`")).collect();
+    let more = if open.len() > MOST_SHOWN { format!(" and {} more", open.len() - MOST_SHOWN) } else { String::new() };
+    let (verb, whose) = if open.len() == 1 { ("is", "its flow is") } else { ("are", "their flows are") };
     let message = format!("{}{more} {verb} connected to nothing: {whose} 0", shown.join(", "));
-    let finding = Finding::warning("unconnected", span, message).with_names(pins.iter().copied());
-    Some(finding.with_help(format!("connect it, such as by `connect({}, ..)`, unless this is meant", first)))
+    let finding = Finding::warning("unconnected", span, message).with_names(open.iter().copied());
+    Some(finding.with_help(format!("connect it, such as by `connect({first}, ..)`, unless this is meant")))
 }
 
-/// Where another connector of a component is connected.
-fn connection_of(flat: &FlatDae, component: &str) -> Option<Span> {
-    let is_its = |side: ExprId| match flat.graph.node(side) {
-        Node::Var { var, .. } => {
-            let rest = flat.variables[var.index()].name.strip_prefix(component);
-            rest.is_some_and(|rest| rest.starts_with('.'))
+/// Where a component of the model is declared, as far as that is in the file of its connections.
+fn declaration_of(flat: &FlatDae, component: &str) -> Option<Span> {
+    let file = flat.equations.iter().find(|equation| equation.origin == Origin::Connection)?.span.file;
+    let text = &flat.sources.file(file)?.text;
+    let name = flat.model.rsplit('.').next()?;
+    let definition = parse(file, text).definition;
+    definition.classes.iter().find_map(|class| declared_in(class, name, component))
+}
+
+fn declared_in(class: &ClassDef, name: &str, component: &str) -> Option<Span> {
+    let ClassBody::Long { composition, .. } = &class.body else { return None };
+    composition.elements.iter().find_map(|element| match &element.kind {
+        ElementKind::Component { component: declared, .. } => {
+            let is_it = class.name.name.text() == name && declared.name.name.text() == component;
+            is_it.then_some(declared.name.span)
         }
-        _ => false,
-    };
-    let connections = flat.equations.iter().filter(|equation| equation.origin == Origin::Connection);
-    connections.filter(|equation| is_its(equation.lhs) || is_its(equation.rhs)).map(|equation| equation.span).next()
+        ElementKind::Class { class, .. } => declared_in(class, name, component),
+        _ => None,
+    })
 }
 
 /// A library with the file, what `MODELICAPATH` names, and daesy's own components.
@@ -730,7 +751,10 @@ fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadOptions) -> 
             } else {
                 continue;
             };
-            findings.push(Finding::error("given-twice", disturbance.span, message).with_names([signal]));
+            let help = "keep one of the two entries: what is known is an input, what is random is a disturbance; for a known input \
+                        with an error, let the model add two inputs";
+            findings
+                .push(Finding::error("given-twice", disturbance.span, message).with_names([signal]).with_help(help));
         }
     }
     show_disturbances(flat, study);
@@ -816,7 +840,12 @@ fn idle_unknown(flat: &FlatDae, study: &Study, name: &str, span: Span) -> Findin
     let others = parameters.map(|variable| variable.name.as_str()).filter(|other| !is_unknown(other));
     let help = match nearest(name, others) {
         Some(near) => format!("did you mean the parameter `{near}`? Otherwise take it out of `[unknown]`"),
-        None => "take it out of `[unknown]`, or use it in the model, a disturbance or an accuracy".to_owned(),
+        None => {
+            let all: Vec<&str> = parameters_of(flat).take(12).collect();
+            let known =
+                if all.is_empty() { String::new() } else { format!("; parameters of the model: {}", all.join(", ")) };
+            format!("take it out of `[unknown]`, or use it in the model, a disturbance or an accuracy{known}")
+        }
     };
     let message = format!("nothing depends on the unknown `{name}`: the model has no such parameter");
     Finding::error("idle-unknown", span, message).with_names([name]).with_help(help)
@@ -885,6 +914,11 @@ fn inputs_of(flat: &FlatDae) -> impl Iterator<Item = &str> {
     inputs.map(|variable| variable.name.as_str())
 }
 
+fn parameters_of(flat: &FlatDae) -> impl Iterator<Item = &str> {
+    let parameters = flat.variables.iter().filter(|variable| variable.kind == VariableKind::Parameter);
+    parameters.map(|variable| variable.name.as_str())
+}
+
 fn not_a(flat: &FlatDae, name: &str, span: Span, wanted: &str) -> Finding {
     let kind = flat.find(name).map(|var| flat.variables[var.index()].kind);
     let is = match kind {
@@ -908,7 +942,15 @@ fn not_a(flat: &FlatDae, name: &str, span: Span, wanted: &str) -> Finding {
         return finding
             .with_help(format!("give it a variable in the model, such as `Real seen = {name};`, and name that"));
     }
-    finding
+    if wanted == "parameter" {
+        let all: Vec<&str> = parameters_of(flat).take(12).collect();
+        return finding.with_help(if all.is_empty() {
+            "the model has no parameters: declare one, such as `parameter Real k = 1;`".to_owned()
+        } else {
+            format!("parameters of the model: {}", all.join(", "))
+        });
+    }
+    finding.with_help("`daesy describe` lists the variables of the model")
 }
 
 fn unknown_name(

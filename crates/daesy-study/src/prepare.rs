@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use daesy_compile::{CompileError, CompiledSystem, compile, compile_with_events};
 use daesy_graph::finding::Finding;
-use daesy_graph::flat::FlatDae;
+use daesy_graph::flat::{FlatDae, VariableKind};
 use daesy_graph::regular::RegularDae;
 use daesy_graph::{Environment, EvaluationError, Evaluator, Graph, SourceMap, Span, VarId};
 use daesy_integrate::{HybridStart, InitializeOptions, Inputs, IntegrateError, initialize_with_events};
@@ -89,6 +89,8 @@ pub struct Prepared {
     pub rewritten: Vec<Finding>,
     /// Parameters whose values were put into equations because the structure depends on them.
     pub decisive: Vec<VarId>,
+    /// Where simulations begin, unless they are told otherwise.
+    pub start_time: f64,
 }
 
 /// Takes a model to a compiled system.
@@ -131,6 +133,7 @@ impl Road<'_> {
             system.parameter_values(&[]).map_err(|error| vec![parameter_diagnostic(&self.loaded.flat, &error)])?;
         let inputs = self.inputs(&system, &parameters)?;
         Ok(Prepared {
+            start_time: start_time(self.loaded, self.data.as_deref()),
             system,
             parameters,
             inputs,
@@ -381,6 +384,7 @@ impl Prepared {
         }
         let mut is_of_model = false;
         let mut names = Vec::new();
+        let declared: String;
         let definition = match error {
             IntegrateError::ObservedNotFinite { variable, .. } => self.definition_of(variable),
             _ => None,
@@ -391,22 +395,21 @@ impl Prepared {
                     is_of_model = true;
                     asked
                 } else {
-                    "check the start values that are `fixed = true` and the initial equations: together with the equations they may \
-                     ask too much, or the search needs better guesses in `start`"
+                    "the equations may have no solution there: look at the values at which the search ended; a start value that is \
+                     `fixed = true`, an initial equation or a parameter may ask too much, or the search needs a better guess in \
+                     `start`"
                         .to_owned()
                 };
                 ("no-consistent-start", place.as_str(), help)
             }
-            IntegrateError::NotFinite { place, variable, .. } => {
+            IntegrateError::NotFinite { time, place, variable, .. } => {
                 names.extend((!variable.is_empty()).then(|| variable.clone()));
-                let help = "a division by zero, a root or logarithm of a negative number, or an overflow; give a `start` value at \
-                            which the equation is defined";
-                ("not-finite", place.as_str(), help.to_owned())
+                ("not-finite", place.as_str(), self.domain_help(variable, *time))
             }
-            IntegrateError::ObservedNotFinite { variable, .. } => {
+            IntegrateError::ObservedNotFinite { time, variable } => {
                 names.push(variable.clone());
-                let help = "a division by zero, a root or logarithm of a negative number, or an overflow";
-                ("not-finite", definition.as_ref().map_or("", |definition| &definition.place), help.to_owned())
+                let place = definition.as_ref().map_or("", |definition| &definition.place);
+                ("not-finite", place, self.domain_help("", *time))
             }
             IntegrateError::IntegerOverflow { variable, .. } => {
                 names.push(variable.clone());
@@ -424,10 +427,11 @@ impl Prepared {
                 let help = "`daesy check` names equations that depend on each other at the start";
                 ("singular-equations", "", help.to_owned())
             }
-            IntegrateError::Unsolved { variable, .. } => {
+            IntegrateError::Unsolved { variable, place, .. } => {
                 names.push(variable.clone());
-                let help = "the equations may have no solution beyond this time; look at the variables around it, or tighten rtol";
-                ("unsolved-equations", "", help.to_owned())
+                let help = "the equations may have no solution beyond this time: look at the values at which the search ended, end the \
+                            simulation before, or tighten rtol";
+                ("unsolved-equations", place.as_str(), help.to_owned())
             }
             IntegrateError::SingularMode { variable, place, .. } => {
                 names.push(variable.clone());
@@ -436,10 +440,12 @@ impl Prepared {
                             capacitor); give an open switch a small conductance and a closed one a small resistance";
                 ("singular-mode", place.as_str(), help.to_owned())
             }
-            IntegrateError::Unsettled { .. } => {
+            IntegrateError::Unsettled { names: changing, place, .. } => {
                 is_of_model = true;
-                let help = "relations and discrete variables that depend on each other need `pre`, or a hysteresis";
-                ("event-unsettled", "", help.to_owned())
+                names.extend(changing.iter().cloned());
+                declared = changing.iter().find_map(|name| self.declared_at(name)).unwrap_or_default();
+                let help = "relations and discrete variables that depend on each other need `pre` in a when-clause, or a hysteresis";
+                ("event-unsettled", if place.is_empty() { declared.as_str() } else { place }, help.to_owned())
             }
             IntegrateError::Chattering { place, .. } => {
                 let help = "no mixture of both sides of the relation stays where it changes, along which the solution could slide; use a \
@@ -473,6 +479,36 @@ impl Prepared {
         diagnostic.names = names;
         let all = vec![diagnostic.at_place(place)];
         if is_of_model { Failure::Input(all) } else { Failure::Method(all) }
+    }
+
+    /// Where a variable is declared.
+    fn declared_at(&self, name: &str) -> Option<String> {
+        let flat = &self.system.regular().flat;
+        let var = flat.find(name)?;
+        flat.sources.place(flat.variables[var.index()].span).map(|place| place.to_string())
+    }
+
+    /// What to do where an equation has no value: that depends on who gives its variable the value it has.
+    fn domain_help(&self, variable: &str, time: f64) -> String {
+        let causes = "a division by zero, a root or logarithm of a negative number, or an overflow";
+        let flat = &self.system.regular().flat;
+        let kind = flat.find(variable).map(|var| flat.variables[var.index()].kind);
+        let is_start = time <= self.start_time;
+        match kind {
+            Some(VariableKind::Parameter | VariableKind::Constant) => {
+                format!("{causes}: give the parameter `{variable}` another value")
+            }
+            Some(VariableKind::Input) => format!("{causes}: keep the input `{variable}` where the equation is defined"),
+            Some(_) if is_start => {
+                format!("{causes}: give `{variable}` a `start` value at which the equation is defined")
+            }
+            None if is_start => format!("{causes}; give a `start` value at which the equation is defined"),
+            _ => format!(
+                "{causes}: the solution left what the equation is defined for; end the simulation before, or write the \
+                 equation so that it goes on, such as with `max({}, 1e-9)`",
+                if variable.is_empty() { "x" } else { variable }
+            ),
+        }
     }
 
     /// A function whose evaluation did not end: it has no value, and whatever failed then failed because of it.

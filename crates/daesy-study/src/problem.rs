@@ -469,7 +469,7 @@ fn empty(data: &Data, measured: &[MeasuredSignal], values: &[f64], first_counted
     let is_all = values.iter().all(|value| value.is_nan());
     let (code, message, help) = if is_all {
         let message = format!("`{}` has no measured value in {}", data.file, columns.join(", "));
-        ("all-missing", message, "every cell is empty or NaN")
+        ("all-missing", message, "every cell is empty or NaN: name another column with `column = ..`, or another file")
     } else {
         let message = format!("no sample is left after the transient in `{}`", data.file);
         ("no-samples", message, "shorten `transient`, or measure longer")

@@ -344,6 +344,8 @@ pub struct SimulateOptions {
 /// `[identify]`
 #[derive(Clone, Debug, Default)]
 pub struct IdentifyOptions {
+    /// The keys that are given, each with the place of its value.
+    pub given: Vec<(&'static str, Span)>,
     /// `auto`, `ml`, `pem` or `output-error`.
     pub method: Option<String>,
     /// Number of realizations.

@@ -10,6 +10,8 @@
 //!
 //! where eps is there for rows that follow from others.
 
+use daesy_system::Part;
+
 use super::choice::{Choice, Square};
 use super::problem::{Problem, Values};
 use super::{InitializeOptions, inconsistent, not_finite};
@@ -136,12 +138,34 @@ impl<'p, 's> Search<'p, 's> {
     pub(crate) fn run(&mut self, z: &mut Vec<f64>, is_active: &[bool], way: Way<'_>) -> Result<Found, IntegrateError> {
         let begin = z.clone();
         let mut n_limited = 0;
-        let near = self.settle(z, is_active, way, &mut n_limited, MAX_LIMITED_STEPS);
-        if near.is_ok() || n_limited == 0 {
-            return near;
+        let mut found = self.settle(z, is_active, way, &mut n_limited, MAX_LIMITED_STEPS);
+        if found.is_err() && n_limited > 0 {
+            *z = begin;
+            found = self.settle(z, is_active, way, &mut n_limited, 0);
         }
-        *z = begin;
-        self.settle(z, is_active, way, &mut n_limited, 0)
+        let found = found?;
+        self.check_where_fixed(z, is_active)?;
+        Ok(found)
+    }
+
+    /// Refuses a point that only comes near to start values at which an equation has no value: from `log(x)`, Newton's
+    /// method goes towards `x = 0` until the tolerance is met, and no further.
+    fn check_where_fixed(&mut self, z: &[f64], is_active: &[bool]) -> Result<(), IntegrateError> {
+        let problem = self.problem();
+        let n_before = problem.n_demanded - problem.system.pattern(Part::Initial).n_rows;
+        let is_fixing = |row: &usize| is_active[*row] && problem.only_column(*row).is_some();
+        let fixing: Vec<usize> = (n_before..problem.n_demanded).filter(is_fixing).collect();
+        let mut residual = vec![0.0; problem.n_rows()];
+        self.values.conditions(z, &mut residual);
+        if fixing.iter().all(|&row| residual[row] == 0.0) {
+            return Ok(());
+        }
+        let mut exact = z.to_vec();
+        self.set_single(&mut exact, &fixing);
+        self.values.residual(&exact, &mut residual);
+        let refused = (0..problem.n_rows()).find(|&row| is_active[row] && !residual[row].is_finite());
+        self.evaluate(z);
+        refused.map_or(Ok(()), |row| Err(not_finite(problem, &self.values.around(), &exact, row)))
     }
 
     /// Newton's method with at most so many steps that are made shorter.
@@ -182,7 +206,7 @@ impl<'p, 's> Search<'p, 's> {
                 if size <= self.options.slack * tolerance {
                     return Ok(Found { iterations: iteration, residual: size });
                 }
-                return Err(inconsistent(problem, time, &self.residual, &self.row_scales));
+                return Err(inconsistent(problem, time, z, &self.residual, &self.row_scales));
             }
             *n_limited += usize::from(share < 1.0);
             iteration += usize::from(share == 1.0);

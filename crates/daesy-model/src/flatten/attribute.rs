@@ -734,7 +734,8 @@ impl<'a> Flattener<'a> {
         let n = count(&self.prim(id).dims);
         if self.prim(id).variability == Variability::Constant {
             let message = format!("the constant `{name}` has no value");
-            self.error("constant-without-value", declared, message);
+            let help = format!("give it one where it is declared: `{} = ..`", name.rsplit('.').next().unwrap_or(name));
+            self.error_help("constant-without-value", declared, message, help);
             return;
         }
         let mut by_start = false;
@@ -757,16 +758,13 @@ impl<'a> Flattener<'a> {
             } else {
                 format!("parameter `{name}` has no value")
             };
-            let mut finding =
-                Finding::warning("parameter-without-value", declared, message).with_names([name.to_owned()]);
-            if without {
-                finding = finding.with_help(format!(
-                    "it counts as 0: give it a value in the model (`{} = ..`), in `[parameters]` of a study, or with \
-                     `--set {name}=..`",
-                    name.rsplit('.').next().unwrap_or(name)
-                ));
-            }
-            self.report(finding);
+            let counts = if without { "it counts as 0: " } else { "" };
+            let help = format!(
+                "{counts}give it a value in the model (`{} = ..`), in `[parameters]` of a study, or with `--set {name}=..`",
+                name.rsplit('.').next().unwrap_or(name)
+            );
+            let finding = Finding::warning("parameter-without-value", declared, message).with_names([name.to_owned()]);
+            self.report(finding.with_help(help));
         }
     }
 

@@ -377,12 +377,20 @@ impl<'a> Flattener<'a> {
                 self.connect_prims(one, left.offset, left_outside, other, right.offset, right_outside, span, ctx)
             }
             _ => {
+                let type_of = |end: End| {
+                    let class = self.complex(end.node).map(|complex| self.class(complex.class).full.to_string());
+                    class.map_or_else(|| "a signal".to_owned(), |class| format!("a `{class}`"))
+                };
                 let message = format!(
-                    "`{}` and `{}` are connectors of different kinds",
+                    "`{}` is {}, `{}` is {}: connectors of different kinds",
                     self.node_path(left.node),
-                    self.node_path(right.node)
+                    type_of(left),
+                    self.node_path(right.node),
+                    type_of(right)
                 );
-                Err(self.error("incompatible-connectors", span, message))
+                let help = "connect connectors of the same type; between a signal and a physical connector stands a source \
+                            that the signal controls, or a sensor";
+                Err(self.error_help("incompatible-connectors", span, message, help))
             }
         }
     }

@@ -176,7 +176,8 @@ impl<'a> Flattener<'a> {
                         Finding::error("unknown-class", span, format!("the import `{text}` is not known"))
                             .with_names([text]);
                     let known = self.class_names(class);
-                    finding.help = Self::suggest(part.name.text(), known);
+                    finding.help = Self::suggest(part.name.text(), known)
+                        .or_else(|| Self::whole_library(parts[0].name.text()).filter(|_| class != ClassId::ROOT));
                     if class == ClassId::ROOT && finding.help.is_none() {
                         finding.help = Some(format!("is the library `{}` on MODELICAPATH?", part.name));
                     }

@@ -349,6 +349,17 @@ impl<'a> Flattener<'a> {
     pub(crate) fn suggest<'n>(word: &str, known: impl IntoIterator<Item = &'n str>) -> Option<String> {
         nearest(word, known).map(|near| format!("did you mean `{near}`?"))
     }
+
+    /// The nearest of what there is, or all of it where nothing is near and the list is short.
+    pub(crate) fn suggest_or_list<'n>(word: &str, known: impl IntoIterator<Item = &'n str>) -> Option<String> {
+        const MOST: usize = 12;
+        let known: Vec<&str> = known.into_iter().collect();
+        Self::suggest(word, known.iter().copied()).or_else(|| {
+            let listed: Vec<String> = known.iter().take(MOST).map(|name| format!("`{name}`")).collect();
+            let more = if known.len() > MOST { ", .." } else { "" };
+            (!listed.is_empty()).then(|| format!("it has {}{more}", listed.join(", ")))
+        })
+    }
 }
 
 /// Where the specification of Modelica 3.6 speaks of something that is not supported.

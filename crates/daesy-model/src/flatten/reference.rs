@@ -294,7 +294,7 @@ impl<'a> Flattener<'a> {
                 format!("`{}` of class `{}` has no element `{}`", complex.path, class.full, part.name.name),
             );
             let known = self.element_names(complex.class);
-            finding.help = Self::suggest(part.name.name.text(), known);
+            finding.help = Self::suggest_or_list(part.name.name.text(), known);
             return Err(self.report(finding));
         };
         let class = self.class(complex.class);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use daesy_graph::Finding;
 
 use super::modification::Comment;
-use super::recovery::{begins_class, is_block_keyword};
+use super::recovery::{CLASS_WORDS, PREFIX_WORDS, SECTION_WORDS, begins_class, is_block_keyword};
 use super::{OpenClass, Parse, Parser};
 use crate::lexer::TokenKind;
 use crate::name::Name;
@@ -47,6 +47,7 @@ impl Parser<'_> {
 
     fn top_level_clause(&mut self, definition: &mut StoredDefinition) -> Parse<()> {
         let from = self.at;
+        self.misspelt_keyword(CLASS_WORDS);
         match self.kind() {
             TokenKind::Within => {
                 if definition.within.is_some() || !definition.classes.is_empty() {
@@ -357,6 +358,11 @@ impl Parser<'_> {
         let mut section = None;
         loop {
             let from = self.at;
+            if self.is_at_stray_section() {
+                self.misspelt_keyword(SECTION_WORDS);
+            } else if self.is_at_stray_prefix() {
+                self.misspelt_keyword(PREFIX_WORDS);
+            }
             let result = match self.kind() {
                 TokenKind::Eof => break,
                 TokenKind::End if is_block_keyword(self.peek(1)) => {

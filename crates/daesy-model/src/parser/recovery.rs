@@ -1,5 +1,6 @@
 //! How the parser goes on after a mistake.
 
+use daesy_graph::finding::nearest;
 use daesy_graph::{Finding, Span};
 
 use super::Parser;
@@ -54,7 +55,76 @@ pub(super) const fn begins_declaration(kind: TokenKind) -> bool {
         )
 }
 
+/// Keywords that begin a class.
+pub(super) const CLASS_WORDS: &[(&str, TokenKind)] = &[
+    ("model", TokenKind::Model),
+    ("class", TokenKind::Class),
+    ("block", TokenKind::Block),
+    ("package", TokenKind::Package),
+    ("function", TokenKind::Function),
+    ("connector", TokenKind::Connector),
+    ("record", TokenKind::Record),
+    ("type", TokenKind::Type),
+    ("partial", TokenKind::Partial),
+    ("encapsulated", TokenKind::Encapsulated),
+    ("within", TokenKind::Within),
+];
+
+/// Keywords that stand before the type of a declaration.
+pub(super) const PREFIX_WORDS: &[(&str, TokenKind)] = &[
+    ("parameter", TokenKind::Parameter),
+    ("constant", TokenKind::Constant),
+    ("discrete", TokenKind::Discrete),
+    ("input", TokenKind::Input),
+    ("output", TokenKind::Output),
+    ("flow", TokenKind::Flow),
+    ("stream", TokenKind::Stream),
+    ("final", TokenKind::Final),
+    ("inner", TokenKind::Inner),
+    ("outer", TokenKind::Outer),
+    ("replaceable", TokenKind::Replaceable),
+    ("redeclare", TokenKind::Redeclare),
+];
+
+/// Keywords that stand on a line of their own.
+pub(super) const SECTION_WORDS: &[(&str, TokenKind)] = &[
+    ("equation", TokenKind::Equation),
+    ("algorithm", TokenKind::Algorithm),
+    ("public", TokenKind::Public),
+    ("protected", TokenKind::Protected),
+];
+
 impl Parser<'_> {
+    /// Takes a word where no name can stand for the keyword that it nearly is, and says so.
+    pub(super) fn misspelt_keyword(&mut self, words: &[(&str, TokenKind)]) {
+        if self.kind() != TokenKind::Ident {
+            return;
+        }
+        let word = self.text().to_owned();
+        let Some(near) = nearest(&word, words.iter().map(|(keyword, _)| *keyword)) else { return };
+        let Some(&(keyword, kind)) = words.iter().find(|(keyword, _)| *keyword == near) else { return };
+        let message = format!("`{word}` is no keyword");
+        let help = format!("did you mean `{keyword}`?");
+        self.report(Finding::error("misspelt-keyword", self.span(), message).with_names([word]).with_help(help));
+        self.tokens[self.at].kind = kind;
+    }
+
+    /// At a word where only a keyword can stand: a type and a name would follow it.
+    pub(super) fn is_at_stray_prefix(&self) -> bool {
+        self.kind() == TokenKind::Ident
+            && self.peek(1) == TokenKind::Ident
+            && matches!(self.peek(2), TokenKind::Ident | TokenKind::Dot)
+    }
+
+    /// At a word that stands on a line of its own and begins nothing.
+    pub(super) fn is_at_stray_section(&self) -> bool {
+        let Some(next) = self.tokens.get(self.at + 1) else { return false };
+        let gap = self.source.as_bytes().get(self.token().end as usize..next.start as usize);
+        self.kind() == TokenKind::Ident
+            && self.is_on_new_line()
+            && gap.is_some_and(|gap| gap.iter().any(|&byte| matches!(byte, b'\n' | b'\r')))
+    }
+
     /// At a keyword that begins a section of a class or ends one.
     pub(super) fn is_at_section(&self) -> bool {
         match self.kind() {

@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::section::{KnownSection, Reader, Section};
-use crate::data::{Conversion, Encoding, Format, Origin, Stamp, TimeAxis};
+use crate::data::{Conversion, Encoding, Format, Origin, Repeated, Stamp, TimeAxis};
 use crate::limits;
 
 use super::{
@@ -702,11 +702,26 @@ fn read_format(reader: &mut Reader, section: &mut Section<'_, '_>) -> Option<For
         Some(value) => read_missing(reader, value)?,
         None => Vec::new(),
     };
-    let origin = match section.take("origin") {
-        Some(value) => Some(read_origin(reader, value)?),
+    let time_format = match section.take("time_format") {
+        Some(value) => Some(reader.text("time_format", value)?),
         None => None,
     };
-    Some(Format { decimal, separator, encoding, skip, missing, origin })
+    let repeated = match section.take("repeated") {
+        Some(value) => Some(match reader.word("repeated", value, &["first", "last"])? {
+            "first" => Repeated::First,
+            _ => Repeated::Last,
+        }),
+        None => None,
+    };
+    let sheet = match section.take("sheet") {
+        Some(value) => Some(reader.text("sheet", value)?),
+        None => None,
+    };
+    let origin = match section.take("origin") {
+        Some(value) => Some(read_origin(reader, value, time_format.as_deref())?),
+        None => None,
+    };
+    Some(Format { decimal, separator, encoding, skip, missing, time_format, repeated, sheet, origin })
 }
 
 /// Words or numbers that stand for missing values, as they are written in the file.
@@ -720,13 +735,14 @@ fn read_missing(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Option<Vec
     items.iter().map(|item| word(item).or_else(|| reader.text("missing", item))).collect()
 }
 
-fn read_origin(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Option<Origin> {
+fn read_origin(reader: &mut Reader, value: &Spanned<DeValue<'_>>, pattern: Option<&str>) -> Option<Origin> {
     let text = match value.get_ref() {
         DeValue::String(text) => text.to_string(),
         DeValue::Datetime(stamp) => stamp.to_string(),
         _ => return reader.number("origin", value).map(Origin::Number),
     };
-    if let Some(stamp) = Stamp::parse(&text) {
+    let as_written = || pattern.and_then(|pattern| Stamp::parse_as(&text, pattern));
+    if let Some(stamp) = Stamp::parse(&text).or_else(as_written) {
         return Some(Origin::Stamp(stamp));
     }
     let span = reader.span(value);
@@ -950,25 +966,34 @@ fn read_identify(reader: &mut Reader, root: &mut Section<'_, '_>) -> IdentifyOpt
     let Some(mut section) = root.take("identify").and_then(|value| reader.table("identify", value, "a table")) else {
         return IdentifyOptions::default();
     };
+    let mut given = Vec::new();
     let mut word = |reader: &mut Reader, key, words: &[&'static str]| {
-        section.take(key).and_then(|value| reader.word(key, value, words)).map(str::to_owned)
+        let value = section.take(key)?;
+        given.push((key, reader.span(value)));
+        reader.word(key, value, words).map(str::to_owned)
     };
     let method = word(reader, "method", &["auto", "ml", "pem", "output-error"]);
     let weighting = word(reader, "weighting", &["none", "std"]);
     let interpolation = word(reader, "interpolation", &["linear", "exact"]);
     let solver = word(reader, "solver", &["auto", "explicit", "implicit"]);
     let pairing = word(reader, "pairing", &["none", "antithetic"]);
-    let mut count = |reader: &mut Reader, key, most| section.take(key).and_then(|value| reader.count(key, value, most));
+    let mut count = |reader: &mut Reader, key, most| {
+        let value = section.take(key)?;
+        given.push((key, reader.span(value)));
+        reader.count(key, value, most)
+    };
     let realizations = count(reader, "realizations", limits::MAX_REALIZATIONS);
     let starts = count(reader, "starts", limits::MAX_STARTS);
     let bootstrap = count(reader, "bootstrap", limits::MAX_BOOTSTRAP);
     let noise_step_value = section.take("noise_step");
     let noise_step_span = noise_step_value.map(|value| reader.span(value));
+    given.extend(noise_step_span.map(|span| ("noise_step", span)));
     let noise_step = noise_step_value.and_then(|value| reader.positive("noise_step", value));
     let transient = section.take("transient").and_then(|value| reader.number("transient", value));
     let horizons = section.take("horizons").map(|value| read_horizons(reader, value)).unwrap_or_default();
     section.finish(reader);
     IdentifyOptions {
+        given,
         method,
         realizations,
         noise_step,

@@ -85,8 +85,13 @@ impl Reader {
         if number.is_none() {
             let span = self.span(value);
             self.findings.push(
-                Finding::error("not-finite", span, format!("`{key}` must be a finite number"))
-                    .with_help("leave the key out if there is no limit"),
+                Finding::error("not-finite", span, format!("`{key}` must be a finite number")).with_help(
+                    if matches!(key, "min" | "max") {
+                        "leave the key out if there is no limit"
+                    } else {
+                        "write a number"
+                    },
+                ),
             );
         }
         number
@@ -99,7 +104,9 @@ impl Reader {
             return Some(number);
         }
         let span = self.span(value);
-        self.findings.push(Finding::error("out-of-range", span, format!("`{key}` must be greater than zero")));
+        let finding = Finding::error("out-of-range", span, format!("`{key}` must be greater than zero"));
+        self.findings
+            .push(finding.with_names([key]).with_help(format!("write a positive number, or leave `{key}` out")));
         None
     }
 
@@ -123,7 +130,8 @@ impl Reader {
         let number = i128::from_str_radix(&integer.as_str().replace('_', ""), integer.radix()).unwrap_or(i128::MAX);
         if number < i128::from(least) {
             let message = format!("`{key}` must be {least} or more, but this is {number}");
-            self.findings.push(Finding::error("out-of-range", span, message).with_names([key]));
+            let help = format!("write a whole number from {least} to {most}, or leave `{key}` out");
+            self.findings.push(Finding::error("out-of-range", span, message).with_names([key]).with_help(help));
             return None;
         }
         let count = u64::try_from(number).unwrap_or(u64::MAX);

@@ -159,6 +159,24 @@ fn misspelt_names_come_with_the_nearest_one() {
 }
 
 #[test]
+fn misspelt_keywords_are_one_error_with_the_keyword() {
+    for (wrong, right, place) in [
+        ("modle M", "model M", "model.mo:1:1"),
+        ("paramter Real k", "parameter Real k", "model.mo:2:3"),
+        ("Parameter Real k", "parameter Real k", "model.mo:2:3"),
+        ("imput Real u", "input Real u", "model.mo:4:3"),
+        ("equations\n", "equation\n", "model.mo:8:1"),
+    ] {
+        let word = right.split([' ', '\n']).next().unwrap();
+        Mistake::model(&MODEL.replace(right, wrong))
+            .tells(place, &["misspelt-keyword", &format!("did you mean `{word}`")])
+            .fails(1)
+            .alone()
+            .mended("model.mo", wrong, right);
+    }
+}
+
+#[test]
 fn modifiers_in_brackets_are_one_error() {
     Mistake::model(&CIRCUIT.replace("r(R = 1)", "r[R = 1]"))
         .tells("model.mo:3:46", &["array", "parentheses", "`r(..)`"])
@@ -204,6 +222,19 @@ fn an_open_pin_is_warned_about() {
     );
     let run = Mistake::model(&model.replace("connect(c.p, r.p);", "connect(c.p, r.p);\n connect(c.n, g.p);")).run();
     assert!(!run.stderr.contains("unconnected"), "{}", run.stderr);
+    // A whole component of any kind, at its declaration.
+    let model = "model A\n  Modelica.Mechanics.Rotational.Components.Inertia j(J = 1);\n  Modelica.Mechanics.Rotational.Components.Inertia left(J = 1);\n  Modelica.Mechanics.Rotational.Sources.ConstantTorque t(tau_constant = 1);\nequation\n  connect(t.flange, j.flange_a);\nend A;\n";
+    Mistake::model(model)
+        .tells("model.mo:3:52", &["warning[unconnected]", "`left.flange_a`", "connect(left.flange_a, ..)"])
+        .fails(0)
+        .mended("model.mo", "j.flange_a);", "j.flange_a);\n  connect(left.flange_a, j.flange_b);");
+    // An input of a block.
+    let model = "model A\n  Modelica.Blocks.Continuous.FirstOrder f(T = 1, k = 1);\n  Modelica.Blocks.Sources.Constant c(k = 1);\nend A;\n";
+    Mistake::model(model).tells("too-few-equations", &["`f.u`", "connect(f.u, ..)"]).fails(1).mended(
+        "model.mo",
+        "end A",
+        "equation\n  connect(f.u, c.y);\nend A",
+    );
 }
 
 #[test]
@@ -230,6 +261,26 @@ fn temperatures_of_different_zero_points_are_named() {
     Mistake::model("model A\n  Real a(unit = \"degC\") = 20;\n  Real b(unit = \"K\") = 2;\n  Real c(unit = \"K\");\nequation\n  c = a + b;\nend A;\n")
         .tells("model.mo:6:3", &["unit-mismatch", "`c`", "`a + b` is in degC", "273.15"])
         .mended("model.mo", "c = a + b", "c = a + 273.15 + b");
+    // Wherever they meet: under a factor, in a relation; and units of other sizes are told too.
+    let model = |unit: &str, equation: &str| {
+        format!(
+            "model A\n  Real a(unit = \"{unit}\") = 20;\n  Real b(unit = \"K\") = 2;\n  Real c;\nequation\n  c = {equation};\nend A;\n"
+        )
+    };
+    for (wrong, right) in
+        [("3*(a - b)", "3*(a + 273.15 - b)"), ("if a > b then 1 else 2", "if a + 273.15 > b then 1 else 2")]
+    {
+        Mistake::model(&model("degC", wrong))
+            .tells("model.mo:6:3", &["unit-mismatch", "273.15"])
+            .mended("model.mo", wrong, right);
+        let run = Mistake::model(&model("degC", right)).run();
+        assert!(!run.stderr.contains("unit-mismatch"), "{}", run.stderr);
+    }
+    Mistake::model(&model("mK", "3*(a - b)")).tells("model.mo:6:3", &["mK and K", "one K is 1000 mK"]).mended(
+        "model.mo",
+        "a - b",
+        "a - 1000*b",
+    );
     // A difference added to a temperature is one, and so is the difference of two.
     for right in ["degC\");\nequation\n  c = a + b", "K\");\nequation\n  c = a - a + b"] {
         let model = format!(
@@ -245,6 +296,52 @@ fn events_without_end_are_told_with_their_relation() {
         .tells("model.mo:5:3", &["chattering", "`T < 20`", "t = 0.5", "hysteresis"])
         .fails(3)
         .mended("model.mo", "T >= 20", "T >= 21");
+}
+
+#[test]
+fn a_hysteresis_that_is_too_narrow_is_chattering() {
+    Mistake::model("model A\n  Real T(start = 20.5, fixed = true);\n  Boolean heating(start = false, fixed = true);\nequation\n  heating = T < 20 or pre(heating) and T < 20 + 1e-9;\n  der(T) = if heating then 1 else -1;\n  annotation(experiment(StopTime = 3));\nend A;\n")
+        .tells("model.mo:5:3", &["chattering", "T < 20", "hysteresis"])
+        .fails(3)
+        .mended("model.mo", "20 + 1e-9", "21");
+}
+
+#[test]
+fn values_that_never_settle_are_told_with_the_variable() {
+    Mistake::model("model A\n  Boolean b(start = false, fixed = true);\nequation\n  b = not pre(b);\nend A;\n")
+        .tells("model.mo:2:11", &["event-unsettled", "`b` changes without end", "when"])
+        .fails(1)
+        .mended("model.mo", "b = not pre(b);", "when time > 0.5 then\n    b = not pre(b);\n  end when;");
+}
+
+#[test]
+fn keys_that_the_chosen_method_does_not_use_are_refused() {
+    for (method, key) in [
+        ("ml", "realizations = 100"),
+        ("output-error", "realizations = 100"),
+        ("ml", "noise_step = 0.01"),
+        ("ml", "weighting = \"std\""),
+        ("output-error", "interpolation = \"exact\""),
+    ] {
+        let study = changed("[data]", &format!("[identify]\nmethod = \"{method}\"\n{key}\n[data]"));
+        let name = key.split(' ').next().unwrap();
+        let told = format!("no use for `{name}`");
+        Mistake::study(&study)
+            .tells("study.toml:11:", &["unused-option", &told, "`[identify]`"])
+            .fails(1)
+            .alone()
+            .mended("study.toml", &format!("{key}\n"), "");
+    }
+    // Where the method is left to daesy, or said on the command line, it is a note.
+    let left = Mistake::study(&changed("[data]", "[identify]\nrealizations = 100\n[data]"));
+    let run = left.fails(0).run();
+    assert!(run.stderr.contains("note[unused-option]"), "{}", run.stderr);
+    let bootstrap = Mistake::study(&changed("[data]", "[identify]\nbootstrap = 10\n[data]"));
+    bootstrap.tells("study.toml:10:13", &["no use for `bootstrap`"]).fails(2).mended(
+        "study.toml",
+        "bootstrap = 10\n",
+        "",
+    );
 }
 
 #[test]
@@ -289,6 +386,25 @@ fn values_that_do_not_exist_are_told_with_the_variable() {
         .tells("model.mo:6:3", &["y = 1/x", "t = 0", "`x` = 0", "start"])
         .fails(3)
         .mended("model.mo", "start = 0", "start = 1");
+    for logarithm in ["log(x)", "x*log(x)", "log10(x)"] {
+        Mistake::model(&model("0", logarithm))
+            .tells("model.mo:6:3", &["`x` = 0", "t = 0", "give `x` a `start`"])
+            .fails(3)
+            .mended("model.mo", "start = 0", "start = 1");
+    }
+    let by_parameter =
+        "model A\n  parameter Real a = 0;\n  Real x(start = 1, fixed = true);\nequation\n  der(x) = 1/a;\nend A;\n";
+    Mistake::model(by_parameter)
+        .tells("model.mo:5:3", &["`a` = 0", "the parameter `a`"])
+        .fails(3)
+        .mended("model.mo", "a = 0", "a = 1");
+    // On the way no start value helps.
+    let emptied = "model A\n  Real h(start = 1, fixed = true);\nequation\n  der(h) = -2*sqrt(h);\n  annotation(experiment(StopTime = 2));\nend A;\n";
+    Mistake::model(emptied).tells("model.mo:4:3", &["`h` = ", "max(h, 1e-9)"]).fails(3).mended(
+        "model.mo",
+        "sqrt(h)",
+        "sqrt(max(h, 1e-9))",
+    );
     Mistake::model(&model("-1", "sqrt(x)")).tells("model.mo:6:3", &["sqrt(x)", "`x` = -1"]).fails(3).mended(
         "model.mo",
         "start = -1",
@@ -307,9 +423,17 @@ fn contradictory_start_values_are_named_together() {
 #[test]
 fn a_loop_without_a_solution_is_told_with_its_equation() {
     Mistake::model("model A\n  Real x;\n  Real y;\nequation\n  x*x + y*y = -1;\n  x - y = 0.1*time;\nend A;\n")
-        .tells("model.mo:5:3", &["x*x + y*y = -1", "off by"])
+        .tells("model.mo:5:3", &["x*x + y*y = -1", "off by", "the search ended at", "`x` = "])
         .fails(3)
         .mended("model.mo", "= -1", "= 1");
+}
+
+#[test]
+fn equations_that_lose_their_solution_are_told_with_the_values_tried() {
+    Mistake::model("model A\n  Real x(start = 1);\n  Real y;\nequation\n  x^2 = 1 - 2*time;\n  y = x + 1;\nend A;\n")
+        .tells("model.mo:5:3", &["`x` at t = 0.5", "is off by", "the search ended at `x` = "])
+        .fails(3)
+        .mended("model.mo", "2*time", "0.5*time");
 }
 
 #[test]
@@ -483,4 +607,21 @@ fn very_long_lines_are_cut_around_the_place() {
     let run = Mistake::model(&long).tells("model.mo:2:", &["`qq`"]).run();
     assert!(run.stderr.lines().all(|line| line.chars().count() < 300), "{}", run.stderr.len());
     assert!(run.stderr.lines().any(|line| line.contains("qq") && line.contains('…')), "{}", run.stderr);
+}
+
+#[test]
+fn outputs_never_replace_inputs_and_are_refused_before_the_work() {
+    let mistake = Mistake::study(STUDY);
+    for options in [["-o", "data.csv"], ["-o", "no/such/table.csv"], ["--report", "page.txt"]] {
+        let run = mistake.run_with(&options);
+        assert_ne!(run.status, 0, "{options:?}");
+        assert!(
+            run.stdout.is_empty() && run.stderr.contains("output-file") && run.stderr.contains("help:"),
+            "{}",
+            run.stderr
+        );
+    }
+    let run = mistake.run_with(&["-o", "same.csv", "--report", "./same.csv"]);
+    assert_eq!(run.status, 2, "{}", run.stderr);
+    assert_eq!(mistake.run_with(&["-o", "table.csv", "--report", "page.html"]).status, 0);
 }
