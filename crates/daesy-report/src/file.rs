@@ -23,6 +23,38 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with(path, |writer| writer.write_all(bytes))
 }
 
+/// Says before any work is done that a file could not be written in the end, as far as that can be seen.
+///
+/// # Errors
+/// What writing would say.
+pub fn check_target(path: &Path) -> io::Result<()> {
+    let target = follow_links(path)?;
+    match existing(&target)? {
+        Some(metadata) if metadata.is_file() && metadata.permissions().readonly() => {
+            Err(Error::new(ErrorKind::PermissionDenied, READ_ONLY))
+        }
+        Some(metadata) => check_kind(&metadata),
+        None => {
+            let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let is_there = folder.is_none_or(Path::is_dir);
+            if is_there { Ok(()) } else { Err(Error::new(ErrorKind::NotFound, "there is no such folder")) }
+        }
+    }
+}
+
+const READ_ONLY: &str = "it is read-only";
+
+/// Refuses what is neither a file nor a device to write to.
+fn check_kind(metadata: &Metadata) -> io::Result<()> {
+    if metadata.is_dir() {
+        return Err(Error::new(ErrorKind::IsADirectory, "it is a folder"));
+    }
+    if !metadata.is_file() && !is_character_device(metadata) {
+        return Err(Error::new(ErrorKind::InvalidInput, "it is not a file, but a pipe, a socket or a disk"));
+    }
+    Ok(())
+}
+
 /// As [`write_whole`], for what is written piece by piece.
 ///
 /// # Errors
@@ -33,12 +65,7 @@ pub fn write_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<
     if metadata.is_file() {
         return replace(&target, Some(&metadata), write);
     }
-    if metadata.is_dir() {
-        return Err(Error::new(ErrorKind::IsADirectory, "it is a folder"));
-    }
-    if !is_character_device(&metadata) {
-        return Err(Error::new(ErrorKind::InvalidInput, "it is not a file, but a pipe, a socket or a disk"));
-    }
+    check_kind(&metadata)?;
     let mut writer = BufWriter::new(OpenOptions::new().write(true).open(&target)?);
     write(&mut writer)?;
     writer.flush()
@@ -111,7 +138,7 @@ fn replace(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     if before.is_some_and(|metadata| metadata.permissions().readonly()) {
-        return Err(Error::new(ErrorKind::PermissionDenied, "it is read-only"));
+        return Err(Error::new(ErrorKind::PermissionDenied, READ_ONLY));
     }
     remove_abandoned(target);
     let mut part = Part::beside(target);

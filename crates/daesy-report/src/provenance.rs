@@ -32,23 +32,30 @@ impl Provenance {
     /// What is known about a run on a file, with data files instead of those of the study.
     #[must_use]
     pub fn of_run(command: String, file: &Path, data: &[PathBuf]) -> Self {
-        let mut paths = vec![file.to_path_buf()];
-        let is_study = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("toml"));
-        let study = std::fs::read_to_string(file).ok().filter(|_| is_study);
-        if let Some(study) = study.and_then(|text| read_study("", &text).study) {
-            let folder = file.parent().unwrap_or_else(|| Path::new(""));
-            if let StudyModel::Modelica(source) = &study.model {
-                paths.push(folder.join(&source.file));
-            }
-            if data.is_empty() {
-                let files = study.data.iter().flat_map(|data| data.files.iter().map(|file| folder.join(&file.name)));
-                paths.extend(files);
-            }
-        }
-        paths.extend(data.iter().cloned());
+        let paths = files_read(file, data);
         let files = paths.iter().filter(|path| path.is_file()).map(|path| FileHash::of(path)).collect();
         Self { command, files, date: utc(now()) }
     }
+}
+
+/// What a run on a file reads, with data files instead of those of the study.
+#[must_use]
+pub fn files_read(file: &Path, data: &[PathBuf]) -> Vec<PathBuf> {
+    let mut paths = vec![file.to_path_buf()];
+    let is_study = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("toml"));
+    let study = std::fs::read_to_string(file).ok().filter(|_| is_study);
+    if let Some(study) = study.and_then(|text| read_study("", &text).study) {
+        let folder = file.parent().unwrap_or_else(|| Path::new(""));
+        if let StudyModel::Modelica(source) = &study.model {
+            paths.push(folder.join(&source.file));
+        }
+        if data.is_empty() {
+            let files = study.data.iter().flat_map(|data| data.files.iter().map(|file| folder.join(&file.name)));
+            paths.extend(files);
+        }
+    }
+    paths.extend(data.iter().cloned());
+    paths
 }
 
 impl FileHash {
