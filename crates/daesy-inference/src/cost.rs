@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::identify::pem::{note_interpolation, rewritten, study_for};
 use crate::identify::{Method, ProgressLine, Route, route};
 use daesy_report::Page;
-use daesy_report::chart::{Chart, Mark, Series};
+use daesy_report::chart::{Chart, HeatMap, Mark, Series};
 use daesy_report::checkpoint::{Checkpoint, Run, key as checkpoint_key};
 use daesy_report::table::Table;
 use daesy_report::words::{short, text_table};
@@ -559,11 +559,8 @@ impl CostGrid {
             rows.push(cells.collect());
         }
         let mut text = text_table(&rows);
-        if let Some(best) = self.best() {
-            let point = &points(&self.axes)[best];
-            let place: Vec<String> =
-                self.axes.iter().zip(point).map(|(axis, value)| format!("{} = {value}", axis.name)).collect();
-            text.push_str(&format!("Best of {} points: {}.\n", self.values.len(), place.join(", ")));
+        if let Some(words) = self.best_words() {
+            text.push_str(&format!("{words}\n"));
         }
         text
     }
@@ -583,37 +580,94 @@ impl CostGrid {
         table
     }
 
+    /// The best point in words.
+    fn best_words(&self) -> Option<String> {
+        let best = self.best()?;
+        let place: Vec<String> = (self.axes.iter().zip(&points(&self.axes)[best]))
+            .map(|(axis, value)| format!("{} = {}", axis.name, short(*value, 6)))
+            .collect();
+        Some(format!("Best of {} points: {}.", self.values.len(), place.join(", ")))
+    }
+
     /// The result as a part of a page.
     pub fn add_to(&self, page: &mut Page) {
-        page.paragraph(&format!("{} over {} points.", self.kind.word(), self.values.len()));
-        if let [axis] = &self.axes[..] {
-            let chart = Chart {
-                title: self.kind.word().to_owned(),
-                x_label: axis.name.clone(),
-                y_label: self.kind.word().to_owned(),
-                series: vec![Series {
-                    name: String::new(),
-                    x: axis.values.clone(),
-                    y: self.values.clone(),
-                    mark: Mark::Line,
-                    color: 0,
-                }],
-                ..Chart::default()
-            };
-            page.figure(&chart, &format!("{} over {}.", self.kind.word(), axis.name));
-        } else {
-            let head: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).chain([self.kind.word()]).collect();
-            let rows: Vec<Vec<String>> = points(&self.axes)
-                .iter()
-                .zip(&self.values)
-                .map(|(point, value)| point.iter().chain([value]).map(|value| short(*value, 8)).collect())
-                .collect();
-            page.table(&head, &rows);
-            if let Some(best) = self.best() {
-                let place: Vec<String> =
-                    self.axes.iter().zip(&rows[best]).map(|(axis, value)| format!("{} = {value}", axis.name)).collect();
-                page.remark("good", &format!("Best of {} points: {}.", rows.len(), place.join(", ")));
+        let word = self.kind.word();
+        let is_likelihood = self.kind == CostKind::LogLikelihood;
+        let better = if is_likelihood { "larger" } else { "smaller" };
+        page.paragraph(&format!(
+            "{} of {} over {} points; {better} is better.",
+            if is_likelihood { "Log-likelihood" } else { "Mean of squared errors" },
+            self.model,
+            self.values.len()
+        ));
+        if let Some(words) = self.best_words() {
+            page.remark("good", &words);
+        }
+        for diagnostic in &self.diagnostics {
+            page.remark(diagnostic.level.word(), &diagnostic.message);
+        }
+        match &self.axes[..] {
+            [axis] => {
+                let chart = Chart {
+                    title: word.to_owned(),
+                    x_label: page.glossary().label(&axis.name),
+                    y_label: word.to_owned(),
+                    series: vec![
+                        Series::line("", &axis.values, &self.values, 0),
+                        Series::line("points", &axis.values, &self.values, 1).with_mark(Mark::Dots),
+                    ],
+                    ..Chart::default()
+                };
+                page.figure(&chart, &format!("{word} over {}.", page.glossary().words(&axis.name)));
             }
+            [rows, columns] => {
+                let map = self.map(rows, columns, page);
+                page.map(
+                    &map,
+                    "The darker, the better, by rank; the best cell has a frame. Point at a cell for its value.",
+                );
+            }
+            _ => {}
+        }
+        let head: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).chain([word]).collect();
+        let rows: Vec<Vec<String>> = points(&self.axes)
+            .iter()
+            .zip(&self.values)
+            .map(|(point, value)| {
+                let place = point.iter().map(|value| short(*value, 6));
+                place.chain([short(*value, 8)]).collect()
+            })
+            .collect();
+        page.fold("All points", |page| page.table(&head, &rows));
+    }
+
+    /// Two axes as a picture: cells by their rank.
+    fn map(&self, rows: &GridAxis, columns: &GridAxis, page: &Page) -> HeatMap {
+        let n = columns.values.len();
+        let sign = if self.kind == CostKind::LogLikelihood { 1.0 } else { -1.0 };
+        let mut order: Vec<usize> = (0..self.values.len()).filter(|&at| self.values[at].is_finite()).collect();
+        order.sort_by(|&a, &b| (sign * self.values[a]).total_cmp(&(sign * self.values[b])));
+        let mut shades = vec![f64::NAN; self.values.len()];
+        for (rank, &at) in order.iter().enumerate() {
+            shades[at] = (rank + 1) as f64 / order.len() as f64;
+        }
+        let number = |value: &f64| short(*value, 4);
+        let words = |at: usize| {
+            let (row, column) = (&rows.values[at / n], &columns.values[at % n]);
+            let value = short(self.values[at], 8);
+            format!("{} = {}, {} = {}: {value}", rows.name, number(row), columns.name, number(column))
+        };
+        let told: Vec<String> = (0..self.values.len()).map(words).collect();
+        HeatMap {
+            title: self.kind.word().to_owned(),
+            x_label: page.glossary().label(&columns.name),
+            y_label: page.glossary().label(&rows.name),
+            columns: columns.values.iter().map(number).collect(),
+            rows: rows.values.iter().map(number).collect(),
+            shades: shades.chunks(n).map(<[f64]>::to_vec).collect(),
+            words: told.chunks(n).map(<[String]>::to_vec).collect(),
+            best: self.best().map(|best| (best / n, best % n)),
+            ..HeatMap::default()
         }
     }
 }

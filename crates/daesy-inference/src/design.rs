@@ -36,7 +36,7 @@ use daesy_study::prediction_study::filter_kind;
 use daesy_report::Page;
 use daesy_report::chart::{Chart, Mark, Series};
 use daesy_report::table::Table;
-use daesy_report::words::{short, text_table};
+use daesy_report::words::{all_unknowns, counted, short, text_table};
 use daesy_structure::linearize::parameter_values;
 use daesy_study::data::Data;
 use daesy_study::diagnostic::Diagnostic;
@@ -556,11 +556,8 @@ impl Design {
         let n = self.unknowns.len();
         let Determined { rank, flat_directions, .. } = &self.identifiable;
         let mut text = if *rank == n {
-            format!("{n} samples would determine all {n} unknowns of {}.\n", self.model).replacen(
-                &n.to_string(),
-                &self.plan.times.len().to_string(),
-                1,
-            )
+            let samples = counted(self.plan.times.len(), "sample");
+            format!("{samples} would determine {} of {}.\n", all_unknowns(n), self.model)
         } else {
             format!("Only {rank} of {n} combinations of unknowns of {} are determined.\n", self.model)
         };
@@ -591,14 +588,16 @@ impl Design {
             };
             let mut all = vec![series("planned", &self.plan, 0)];
             all.extend(self.better.iter().map(|(plan, _)| series("designed", plan, 1)));
+            let (label, words) = (page.glossary().label(name), page.glossary().words(name));
             let chart = Chart {
                 title: name.clone(),
-                x_label: "time".to_owned(),
-                y_label: name.clone(),
+                x_label: "time in s".to_owned(),
+                y_label: label,
                 series: all,
                 ..Chart::default()
             };
-            page.figure(&chart, &format!("The input {name}, as planned and as designed."));
+            let how = if self.better.is_some() { "as planned and as designed" } else { "as planned" };
+            page.figure(&chart, &format!("The input {words}, {how}."));
         }
     }
 

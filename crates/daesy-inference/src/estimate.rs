@@ -387,8 +387,11 @@ impl Estimates {
         for line in self.to_text().lines().take(1 + usize::from(!self.uncertain.is_empty())) {
             page.paragraph(line);
         }
-        for experiment in self.experiments.iter().take(4) {
+        for (number, experiment) in self.experiments.iter().enumerate().take(MOST_EXPERIMENTS) {
             for (at, name) in self.signals.iter().enumerate() {
+                let glossary = page.glossary();
+                let (label, words) = (glossary.label(name), glossary.words(name));
+                let place = glossary.experiment(number, self.experiments.len());
                 let edge = |sign: f64| -> Vec<f64> {
                     let pairs = experiment.smoothed[at].iter().zip(&experiment.smoothed_std[at]);
                     pairs.map(|(mean, std)| mean + sign * 2.0 * std).collect()
@@ -401,21 +404,52 @@ impl Estimates {
                     color,
                 };
                 let chart = Chart {
-                    title: name.clone(),
-                    x_label: "time".to_owned(),
-                    y_label: name.clone(),
+                    title: format!("{name}{place}"),
+                    x_label: "time in s".to_owned(),
+                    y_label: label,
                     series: vec![
                         series("two standard deviations", edge(-1.0), Mark::BandTo(edge(1.0)), 0),
+                        series("filtered", experiment.filtered[at].clone(), Mark::Dashed, 1),
                         series("smoothed", experiment.smoothed[at].clone(), Mark::Line, 0),
-                        series("filtered", experiment.filtered[at].clone(), Mark::Line, 1),
                     ],
                     ..Chart::default()
                 };
-                page.figure(&chart, &format!("{name}, estimated from data up to each time and from all data."));
+                let caption = format!(
+                    "{words}{place}: from data up to each time (filtered) and from all data (smoothed, with its band)."
+                );
+                page.figure(&chart, &caption);
             }
         }
+        if self.experiments.len() > MOST_EXPERIMENTS {
+            let n_left = self.experiments.len() - MOST_EXPERIMENTS;
+            page.paragraph(&format!("{n_left} more experiments are in the table of `-o`."));
+        }
+        let mean = |list: &[f64]| {
+            let known: Vec<f64> = list.iter().copied().filter(|value| value.is_finite()).collect();
+            short(known.iter().sum::<f64>() / known.len() as f64, 3)
+        };
+        let all = |at: usize, of: &dyn Fn(&SignalEstimates) -> &Vec<Vec<f64>>| -> Vec<f64> {
+            self.experiments.iter().flat_map(|experiment| of(experiment)[at].clone()).collect()
+        };
+        let glossary = page.glossary();
+        let rows: Vec<Vec<String>> = (self.signals.iter().enumerate())
+            .map(|(at, name)| {
+                vec![
+                    name.clone(),
+                    glossary.unit(name).to_owned(),
+                    mean(&all(at, &|one| &one.filtered_std)),
+                    mean(&all(at, &|one| &one.smoothed_std)),
+                    glossary.description(name).to_owned(),
+                ]
+            })
+            .collect();
+        page.heading("How well the signals are known");
+        page.table(&["signal", "unit", "std filtered", "std smoothed", "description"], &rows);
     }
 }
+
+/// Experiments that a page shows.
+const MOST_EXPERIMENTS: usize = 4;
 
 /// Values of signals over time with their standard deviations.
 type Band<'a> = (&'a [Vec<f64>], &'a [Vec<f64>]);

@@ -3,6 +3,7 @@
 
 mod axis;
 mod boxes;
+mod heat;
 
 use std::fmt::Write as _;
 
@@ -10,6 +11,7 @@ use crate::page::escape;
 use axis::Axis;
 pub use axis::{Scale, Tick};
 pub use boxes::BoxFigures;
+pub use heat::HeatMap;
 
 /// How a series is drawn.
 #[derive(Clone, PartialEq, Debug)]
@@ -24,6 +26,8 @@ pub enum Mark {
     BandTo(Vec<f64>),
     /// A box at each abscissa; the ordinates are the medians.
     Boxes(Vec<BoxFigures>),
+    /// Bars of this width from zero to each ordinate.
+    Bars(f64),
 }
 
 impl Mark {
@@ -31,7 +35,7 @@ impl Mark {
     fn layer(&self) -> u8 {
         match self {
             Self::BandTo(_) => 0,
-            Self::Boxes(_) => 1,
+            Self::Boxes(_) | Self::Bars(_) => 1,
             Self::Dots => 2,
             Self::Line | Self::Dashed => 3,
         }
@@ -86,6 +90,7 @@ impl Series {
         match &self.mark {
             Mark::BandTo(other) => values.extend(other),
             Mark::Boxes(boxes) => boxes.iter().for_each(|of| values.extend(of.extent())),
+            Mark::Bars(_) => values.push(0.0),
             Mark::Line | Mark::Dots | Mark::Dashed => {}
         }
         values
@@ -179,6 +184,11 @@ impl Chart {
         if has_boxes {
             x_axis.widen(boxes::gap(&x_values));
         }
+        let bars = self
+            .series
+            .iter()
+            .filter_map(|series| if let Mark::Bars(width) = series.mark { Some(width) } else { None });
+        x_axis.widen(bars.fold(0.0, f64::max));
         if !self.x_ticks.is_empty() {
             x_axis.ticks = self.x_ticks.clone();
         }
@@ -212,7 +222,7 @@ impl Chart {
                         "<path class=\"line dashed\" style=\"stroke:var(--c{color})\" d=\"M{x:.0} {0:.0}h14\"/>",
                         y - 4.0
                     ),
-                    Mark::BandTo(_) | Mark::Boxes(_) => write!(
+                    Mark::BandTo(_) | Mark::Boxes(_) | Mark::Bars(_) => write!(
                         svg,
                         "<rect x=\"{x:.0}\" y=\"{:.0}\" width=\"14\" height=\"10\" style=\"fill:var(--c{color});opacity:.3\"/>",
                         y - 9.0
@@ -421,6 +431,14 @@ impl Frame {
                         write!(path, "{}{:.1} {:.1}", if path.is_empty() { "M" } else { "L" }, self.px(x), self.py(y));
                 }
                 let _ = write!(svg, "<path style=\"fill:var(--c{color});opacity:.18\" d=\"{path}Z\"/>");
+            }
+            Mark::Bars(width) => {
+                let mut path = String::new();
+                for (&x, &y) in series.x.iter().zip(&series.y).filter(|(x, y)| x.is_finite() && y.is_finite()) {
+                    let (left, right) = (self.px(x - 0.5 * width), self.px(x + 0.5 * width));
+                    let _ = write!(path, "M{left:.1} {0:.1}V{1:.1}H{right:.1}V{0:.1}Z", self.py(0.0), self.py(y));
+                }
+                let _ = write!(svg, "<path style=\"fill:var(--c{color});opacity:.45\" d=\"{path}\"/>");
             }
             Mark::Boxes(boxes) => {
                 for (&x, of) in series.x.iter().zip(boxes) {

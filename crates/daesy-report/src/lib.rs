@@ -6,6 +6,7 @@ pub mod chart;
 pub mod checkpoint;
 pub mod file;
 pub mod flat_text;
+pub mod glossary;
 pub mod json;
 pub mod page;
 pub mod provenance;

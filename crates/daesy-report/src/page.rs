@@ -2,8 +2,11 @@
 
 use std::fmt::Write as _;
 
-use crate::chart::Chart;
+use crate::chart::{Chart, HeatMap};
+use crate::glossary::Glossary;
 use crate::provenance::Provenance;
+
+use daesy_study::load::Loaded;
 
 /// A page that is filled section by section.
 #[derive(Clone, Debug)]
@@ -12,13 +15,20 @@ pub struct Page {
     body: String,
     n_figures: usize,
     provenance: Option<Provenance>,
+    glossary: Glossary,
 }
 
 impl Page {
     /// An empty page.
     #[must_use]
     pub fn new(title: &str) -> Self {
-        Self { title: title.to_owned(), body: String::new(), n_figures: 0, provenance: None }
+        Self {
+            title: title.to_owned(),
+            body: String::new(),
+            n_figures: 0,
+            provenance: None,
+            glossary: Glossary::default(),
+        }
     }
 
     /// A heading.
@@ -31,6 +41,19 @@ impl Page {
         let _ = writeln!(self.body, "<details><summary>{}</summary>", escape(title));
         fill(self);
         self.body.push_str("</details>\n");
+    }
+
+    /// Says what the names of the page are.
+    #[must_use]
+    pub fn about(mut self, loaded: &Loaded) -> Self {
+        self.glossary = Glossary::of(loaded);
+        self
+    }
+
+    /// What is known about names.
+    #[must_use]
+    pub fn glossary(&self) -> &Glossary {
+        &self.glossary
     }
 
     /// Says where the page comes from.
@@ -102,11 +125,19 @@ impl Page {
 
     /// A picture with a caption.
     pub fn figure(&mut self, chart: &Chart, caption: &str) {
+        self.picture(&chart.to_svg(), caption);
+    }
+
+    /// A picture of numbers over two lists, with a caption.
+    pub fn map(&mut self, map: &HeatMap, caption: &str) {
+        self.picture(&map.to_svg(), caption);
+    }
+
+    fn picture(&mut self, svg: &str, caption: &str) {
         self.n_figures += 1;
         let _ = writeln!(
             self.body,
-            "<figure>{}<figcaption>Figure {}. {}</figcaption></figure>",
-            chart.to_svg(),
+            "<figure>{svg}<figcaption>Figure {}. {}</figcaption></figure>",
             self.n_figures,
             escape(caption)
         );

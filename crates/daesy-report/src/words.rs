@@ -20,6 +20,22 @@ pub fn percent(value: f64) -> String {
     if value.is_finite() { format!("{value:.1} %") } else { "-".to_owned() }
 }
 
+/// All of so many unknowns.
+#[must_use]
+pub fn all_unknowns(n: usize) -> String {
+    match n {
+        1 => "the unknown".to_owned(),
+        2 => "both unknowns".to_owned(),
+        n => format!("all {n} unknowns"),
+    }
+}
+
+/// A number of things: `1 value`, `2 values`.
+#[must_use]
+pub fn counted(n: usize, one: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+}
+
 /// Rows of a text table with columns of equal width, the first to the left and the others to the right.
 #[must_use]
 pub fn text_table(rows: &[Vec<String>]) -> String {

@@ -27,14 +27,14 @@ use crate::diagnostic::{Diagnostic, visible};
 use crate::distribute::Elsewhere;
 use crate::export::{ExportOptions, ObserverOptions, export, export_observer};
 use crate::failure::Failure;
-use crate::file::write_whole;
+use crate::file::{check_target, write_whole};
 use crate::json::ToJson as _;
 use crate::linearization::At;
 use crate::load::{LoadOptions, Loaded, Native, check_types, load_source};
 use crate::reduced::regularize_model;
 use crate::regularize::RegularizeOptions;
 use crate::report::Page;
-use crate::report::provenance::Provenance;
+use crate::report::provenance::{Provenance, files_read};
 use crate::source::Source;
 use crate::start_report::{StartReport, changed_to_json};
 use crate::table::{Table, TableKind, to_bytes};
@@ -895,7 +895,48 @@ fn refuse_unit(loaded: &Loaded, verb: &str) -> Result<(), Failure> {
     Err(Failure::Input(vec![Diagnostic::error("fmu-unsupported", message).with_help(help)]))
 }
 
+/// Refuses files to write before any work is done: those that cannot be written, that the run itself reads, or that are
+/// named twice.
+fn refuse_targets(args: &FileArgs) -> Result<(), Failure> {
+    let targets: Vec<&Path> = [&args.output, &args.report].into_iter().flatten().map(PathBuf::as_path).collect();
+    if targets.is_empty() {
+        return Ok(());
+    }
+    let usage = |message: String, help: &str| {
+        Failure::Usage(vec![Diagnostic::error("output-file", message).with_help(help.to_owned())])
+    };
+    let same = |one: &Path, other: &Path| match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    };
+    if let [table, page] = targets[..]
+        && same(table, page)
+    {
+        let message = format!("`{}` is named both by `-o` and by `--report`", table.display());
+        return Err(usage(message, "give each of them a file of its own"));
+    }
+    if let Some(page) = args.report.as_deref() {
+        let is_device = page.exists() && !page.is_file();
+        let is_page =
+            page.extension().is_some_and(|found| ["html", "htm"].iter().any(|it| found.eq_ignore_ascii_case(it)));
+        if !is_page && !is_device {
+            let message = format!("`{}` is not an .html file", page.display());
+            return Err(usage(message, "`--report` writes a page: name a file that ends in .html"));
+        }
+    }
+    let read = if args.caller.source.is_some() { Vec::new() } else { files_read(&args.file, &args.data) };
+    for target in targets {
+        if read.iter().any(|file| file.is_file() && same(file, target)) {
+            let message = format!("`{}` is a file that this run reads, and would be lost", target.display());
+            return Err(usage(message, "write to another file"));
+        }
+        check_target(target).map_err(|error| Failure::Input(vec![cannot_write(target, &error)]))?;
+    }
+    Ok(())
+}
+
 fn load_native(args: &FileArgs, verb: &str, native: Native) -> Result<Loaded, Failure> {
+    refuse_targets(args)?;
     let set = args.settings()?;
     let options = LoadOptions { set: set.clone(), class: args.class.clone(), native };
     let source = args.caller.source.clone().unwrap_or_else(|| Source::file(&args.file));
@@ -1151,7 +1192,13 @@ fn evaluate_surrogate(args: &UqArgs, kind: TableKind, mut answer: Answer) -> Ans
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Diagnostic {
     let shown = path.display().to_string();
-    Diagnostic::about_file("output-file", &shown, format!("`{shown}` cannot be written: {error}"))
+    let help = match error.kind() {
+        std::io::ErrorKind::NotFound => "make the folder first, or write to another one",
+        std::io::ErrorKind::PermissionDenied => "allow it to be written, or write to another place",
+        std::io::ErrorKind::StorageFull => "make room, or write to another place",
+        _ => "write to another place",
+    };
+    Diagnostic::about_file("output-file", &shown, format!("`{shown}` cannot be written: {error}")).with_help(help)
 }
 
 fn write_report(args: &FileArgs, path: &Path, page: Page) -> Result<(), Box<Diagnostic>> {

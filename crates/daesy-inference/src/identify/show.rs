@@ -2,8 +2,9 @@
 
 use super::{ASKED, Fit, Identification, LINEAR, Method, ParameterEstimate, ResidualSummary, validation};
 use daesy_report::Page;
-use daesy_report::chart::{Chart, Mark, Series};
-use daesy_report::words::{short, text_table};
+use daesy_report::chart::{Chart, HeatMap, Mark, Series};
+use daesy_report::glossary::with_unit;
+use daesy_report::words::{all_unknowns, counted, short, text_table};
 
 /// A factor in words.
 pub(super) fn factor_words(factor: f64) -> String {
@@ -74,10 +75,10 @@ impl Identification {
         };
         let state = if self.converged { "converged" } else { "did not converge" };
         let mut lines = vec![if self.parameters.is_empty() {
-            format!("Applied {} to {} values: nothing was unknown.", self.model, self.n_samples)
+            format!("Applied {} to {}: nothing was unknown.", self.model, counted(self.n_samples, "value"))
         } else {
-            let (n, steps) = (self.n_samples, self.iterations);
-            format!("Identified {} by {how} from {n} values: {state} after {steps} steps.", self.model)
+            let (values, steps) = (counted(self.n_samples, "value"), counted(self.iterations, "step"));
+            format!("Identified {} by {how} from {values}: {state} after {steps}.", self.model)
         }];
         if self.method_reason != ASKED && self.method_reason != LINEAR {
             lines.push(format!("This method because {}.", self.method_reason));
@@ -115,12 +116,7 @@ impl Identification {
         } else if !id.flat_directions.is_empty() {
             lines.push(format!("The data determine {} of {} directions.", id.rank, id.n_unknown));
         } else if id.n_unknown > 0 {
-            let what = match id.n_unknown {
-                1 => "the unknown".to_owned(),
-                2 => "both unknowns".to_owned(),
-                n => format!("all {n} unknowns"),
-            };
-            lines.push(format!("The data determine {what}."));
+            lines.push(format!("The data determine {}.", all_unknowns(id.n_unknown)));
         }
         for (name, percent) in &self.fit_percent {
             let residual = self.residuals.iter().find(|residual| residual.name == *name);
@@ -218,42 +214,131 @@ impl Identification {
         }
     }
 
-    /// The result as a part of a page.
+    /// The result as a part of a page: what was found in a few sentences, pictures, then tables.
     pub fn add_to(&self, page: &mut Page) {
-        for line in self.summary() {
-            page.paragraph(&line);
-        }
-        if !self.parameters.is_empty() {
-            page.table(&self.head(), &self.parameter_rows());
-        }
-        if self.parameters.len() > 1 {
-            let head: Vec<&str> =
-                std::iter::once("correlation").chain(self.parameters.iter().map(|it| it.name.as_str())).collect();
-            let correlation = self.correlation();
-            let row = |(parameter, row): (&ParameterEstimate, &Vec<f64>)| {
-                let cells =
-                    row.iter().map(|value| if value.is_finite() { format!("{value:.3}") } else { "-".to_owned() });
-                std::iter::once(parameter.name.clone()).chain(cells).collect()
-            };
-            let rows: Vec<Vec<String>> = self.parameters.iter().zip(&correlation).map(row).collect();
-            page.table(&head, &rows);
-            self.add_regions(page, &correlation);
-        }
-        for line in self.judgement() {
+        for line in self.summary().into_iter().take(1).chain(self.judgement()) {
             page.paragraph(&line);
         }
         for diagnostic in &self.diagnostics {
             page.remark(diagnostic.level.word(), &diagnostic.message);
         }
+        self.add_fits(page);
+        if !self.parameters.is_empty() {
+            page.heading("Parameters");
+            self.add_parameters(page);
+        }
+        if self.parameters.len() > 1 {
+            self.add_correlation(page);
+        }
         validation::add_to_page(&self.validation, VALIDATION, page);
         validation::add_to_page(&self.predictions, PREDICTIONS, page);
-        for fit in self.fits.iter().take(8) {
+        page.fold("How it was found", |page| {
+            for line in self.summary() {
+                page.paragraph(&line);
+            }
+            for (experiment, values) in self.initial.iter().enumerate() {
+                let list: Vec<String> =
+                    values.iter().map(|(name, value)| format!("{name} = {}", short(*value, 5))).collect();
+                page.paragraph(&format!("Estimated start of experiment {}: {}.", experiment + 1, list.join(", ")));
+            }
+        });
+    }
+
+    /// Data with predictions, and what residuals look like.
+    fn add_fits(&self, page: &mut Page) {
+        const MOST: usize = 8;
+        let n_experiments = self.fits.iter().map(|fit| fit.experiment + 1).max().unwrap_or(0);
+        for fit in self.fits.iter().take(MOST) {
+            let glossary = page.glossary();
+            let (label, words) = (glossary.label(&fit.name), glossary.words(&fit.name));
+            let unit = glossary.unit(&fit.name).to_owned();
+            let place = glossary.experiment(fit.experiment, n_experiments);
             page.figure(
-                &fit_chart(fit),
-                &format!("{} as measured and as predicted one sample ahead, with two standard deviations.", fit.name),
+                &fit_chart(fit, &label, &place),
+                &format!("{words} as measured and as predicted one sample ahead{place}, with two standard deviations."),
             );
-            page.figure(&residual_chart(fit), &format!("Residuals of {} with two standard deviations.", fit.name));
+            page.figure(
+                &residual_chart(fit, &with_unit("residual", &unit), &place),
+                &format!("Residuals of {}{place} with two standard deviations.", fit.name),
+            );
         }
+        if self.fits.len() > MOST {
+            page.paragraph(&format!("{} more records are in the table of `-o`.", self.fits.len() - MOST));
+        }
+        for residual in &self.residuals {
+            let of = |fit: &&Fit| fit.name == residual.name;
+            let records: Vec<Vec<f64>> = self.fits.iter().filter(of).map(normalized_residuals).collect();
+            let n = records.iter().flatten().filter(|value| value.is_finite()).count();
+            if n < FEW {
+                continue;
+            }
+            page.figure(
+                &autocorrelation_chart(&residual.name, &records, n),
+                &format!(
+                    "Autocorrelation of the residuals of {}. Bars beyond the dashed lines are no chance in 95 of 100 cases: \
+                     something is left that could be predicted.",
+                    residual.name
+                ),
+            );
+            page.figure(
+                &histogram_chart(&residual.name, &records),
+                &format!(
+                    "Residuals of {} over their predicted standard deviation. The line is what the model says.",
+                    residual.name
+                ),
+            );
+        }
+    }
+
+    /// The table of parameters, with what the model says of them.
+    fn add_parameters(&self, page: &mut Page) {
+        let mut head = self.head();
+        head.insert(1, "unit");
+        head.push("description");
+        let glossary = page.glossary();
+        let rows: Vec<Vec<String>> = self
+            .parameter_rows()
+            .into_iter()
+            .map(|mut row| {
+                let (unit, words) = (glossary.unit(&row[0]).to_owned(), glossary.description(&row[0]).to_owned());
+                row.insert(1, unit);
+                row.push(words);
+                row
+            })
+            .collect();
+        page.table(&head, &rows);
+    }
+
+    /// How estimates depend on each other, as a picture and as numbers.
+    fn add_correlation(&self, page: &mut Page) {
+        let correlation = self.correlation();
+        let names: Vec<String> = self.parameters.iter().map(|it| it.name.clone()).collect();
+        let text = |value: &f64| if value.is_finite() { format!("{value:.3}") } else { "-".to_owned() };
+        let words = |row: usize| {
+            (0..names.len())
+                .map(|at| format!("{} and {}: {}", names[row], names[at], text(&correlation[row][at])))
+                .collect()
+        };
+        let short_text = |value: &f64| if value.is_finite() { format!("{value:.2}") } else { String::new() };
+        let map = HeatMap {
+            title: "Correlation of the estimates".to_owned(),
+            columns: names.clone(),
+            rows: names.clone(),
+            shades: correlation.clone(),
+            words: (0..names.len()).map(words).collect(),
+            texts: correlation.iter().map(|row| row.iter().map(short_text).collect()).collect(),
+            ..HeatMap::default()
+        };
+        page.map(
+            &map,
+            "Near 1 or -1 the data tell two unknowns apart badly; only a combination of them is known well.",
+        );
+        self.add_regions(page, &correlation);
+        let head: Vec<&str> = std::iter::once("correlation").chain(names.iter().map(String::as_str)).collect();
+        let rows: Vec<Vec<String>> = (names.iter().zip(&correlation))
+            .map(|(name, row)| std::iter::once(name.clone()).chain(row.iter().map(text)).collect())
+            .collect();
+        page.fold("Correlations as numbers", |page| page.table(&head, &rows));
     }
 }
 
@@ -296,13 +381,13 @@ fn region_chart(across: &ParameterEstimate, up: &ParameterEstimate, correlation:
     }
 }
 
-fn fit_chart(fit: &Fit) -> Chart {
+fn fit_chart(fit: &Fit, label: &str, place: &str) -> Chart {
     let edge =
         |sign: f64| -> Vec<f64> { fit.predicted.iter().zip(&fit.std).map(|(p, s)| p + sign * 2.0 * s).collect() };
     Chart {
-        title: format!("{}: data and prediction", fit.name),
-        x_label: "time".to_owned(),
-        y_label: fit.name.clone(),
+        title: format!("{}: data and prediction{place}", fit.name),
+        x_label: TIME.to_owned(),
+        y_label: label.to_owned(),
         series: vec![
             series("two standard deviations", &fit.times, edge(-1.0), Mark::BandTo(edge(1.0)), 0),
             series("predicted", &fit.times, fit.predicted.clone(), Mark::Line, 0),
@@ -312,17 +397,106 @@ fn fit_chart(fit: &Fit) -> Chart {
     }
 }
 
-fn residual_chart(fit: &Fit) -> Chart {
+fn residual_chart(fit: &Fit, label: &str, place: &str) -> Chart {
     let residuals = fit.measured.iter().zip(&fit.predicted).map(|(a, b)| a - b).collect();
     let edge = |sign: f64| -> Vec<f64> { fit.std.iter().map(|s| sign * 2.0 * s).collect() };
     Chart {
-        title: format!("{}: residuals", fit.name),
-        x_label: "time".to_owned(),
-        y_label: "residual".to_owned(),
+        title: format!("{}: residuals{place}", fit.name),
+        x_label: TIME.to_owned(),
+        y_label: label.to_owned(),
         series: vec![
             series("two standard deviations", &fit.times, edge(-1.0), Mark::BandTo(edge(1.0)), 0),
             series("residuals", &fit.times, residuals, Mark::Dots, 1),
         ],
         ..Chart::default()
+    }
+}
+
+/// Under the axis of time.
+const TIME: &str = "time in s";
+
+/// Fewer residuals make no picture of their distribution.
+const FEW: usize = 10;
+
+/// Residuals over their predicted standard deviations, or over their own where none is predicted; NaN where missing.
+fn normalized_residuals(fit: &Fit) -> Vec<f64> {
+    let residuals: Vec<f64> = fit.measured.iter().zip(&fit.predicted).map(|(a, b)| a - b).collect();
+    let known: Vec<f64> = residuals.iter().copied().filter(|value| value.is_finite()).collect();
+    let own = (known.iter().map(|value| value * value).sum::<f64>() / known.len().max(1) as f64).sqrt();
+    let scaled = |(at, value): (usize, &f64)| {
+        let std = fit.std.get(at).copied().filter(|std| *std > 0.0).unwrap_or(own);
+        value / std
+    };
+    residuals.iter().enumerate().map(scaled).collect()
+}
+
+/// Correlations of residuals that lie `k` samples apart,
+///
+///     r_k = sum e_i e_(i+k) / sum e_i^2
+///
+/// over all records, pairs with a missing sample left out; for white ones |r_k| is below 1.96/sqrt(n) in 95 % of cases.
+pub(super) fn autocorrelation(records: &[Vec<f64>], n_lags: usize) -> Vec<f64> {
+    let total: f64 = records.iter().flatten().filter(|value| value.is_finite()).map(|value| value * value).sum();
+    let at_lag = |lag: usize| {
+        let pairs = records.iter().flat_map(|record| record.iter().zip(record.iter().skip(lag)));
+        pairs.map(|(a, b)| a * b).filter(|product| product.is_finite()).sum::<f64>() / total
+    };
+    (1..=n_lags).map(at_lag).collect()
+}
+
+fn autocorrelation_chart(name: &str, records: &[Vec<f64>], n: usize) -> Chart {
+    const MOST_LAGS: usize = 40;
+    let shortest = records.iter().map(Vec::len).min().unwrap_or(0);
+    let values = autocorrelation(records, MOST_LAGS.min(shortest / 2).max(1));
+    let lags: Vec<f64> = (1..=values.len()).map(|lag| lag as f64).collect();
+    let limit = 1.96 / (n as f64).sqrt();
+    Chart {
+        title: format!("{name}: autocorrelation of the residuals"),
+        x_label: "samples apart".to_owned(),
+        y_label: "correlation".to_owned(),
+        series: vec![series("", &lags, values, Mark::Bars(0.6), 0)],
+        levels: vec![-limit, limit],
+        ..Chart::default()
+    }
+}
+
+fn histogram_chart(name: &str, records: &[Vec<f64>]) -> Chart {
+    let values: Vec<f64> = records.iter().flatten().copied().filter(|value| value.is_finite()).collect();
+    let reach = values.iter().fold(4.0, |most: f64, value| most.max(value.abs()));
+    let n_bins = ((values.len() as f64).sqrt().ceil() as usize).clamp(8, 40);
+    let width = 2.0 * reach / n_bins as f64;
+    let mut counts = vec![0usize; n_bins];
+    for value in &values {
+        counts[(((value + reach) / width) as usize).min(n_bins - 1)] += 1;
+    }
+    let middles: Vec<f64> = (0..n_bins).map(|bin| (bin as f64 + 0.5).mul_add(width, -reach)).collect();
+    let density = counts.iter().map(|count| *count as f64 / (values.len() as f64 * width)).collect();
+    let fine: Vec<f64> = (0..=160).map(|at| reach * (f64::from(at) / 80.0 - 1.0)).collect();
+    let normal = fine.iter().map(|z| (-0.5 * z * z).exp() / std::f64::consts::TAU.sqrt()).collect();
+    Chart {
+        title: format!("{name}: distribution of the residuals"),
+        x_label: "residual over its predicted standard deviation".to_owned(),
+        y_label: "density".to_owned(),
+        series: vec![
+            series("residuals", &middles, density, Mark::Bars(0.96 * width), 0),
+            series("normal distribution", &fine, normal, Mark::Line, 1),
+        ],
+        ..Chart::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn autocorrelation_is_that_of_a_known_sequence() {
+        // 1, -1, 1, -1, ..: neighbours are opposite, every other one is the same.
+        let record: Vec<f64> = (0..100).map(|at| if at % 2 == 0 { 1.0 } else { -1.0 }).collect();
+        let values = autocorrelation(&[record], 2);
+        assert!((values[0] + 0.99).abs() < 1e-12 && (values[1] - 0.98).abs() < 1e-12, "{values:?}");
+        // A missing sample leaves out the pairs it is in, and records are not joined.
+        let values = autocorrelation(&[vec![1.0, f64::NAN, 1.0], vec![1.0, 1.0]], 1);
+        assert!((values[0] - 0.25).abs() < 1e-12, "{values:?}");
     }
 }

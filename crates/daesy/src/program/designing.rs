@@ -20,7 +20,7 @@ pub(super) fn design_verb(args: &DesignArgs) -> Answer {
     answer.keys = found.to_json(args.file.output.as_ref().map(|path| path.display().to_string()));
     answer.text = found.to_text();
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
-    let mut page = Page::new(&format!("Experiments for {}", found.model));
+    let mut page = Page::new(&format!("Experiments for {}", found.model)).about(&loaded);
     found.add_to(&mut page);
     let mut files: Vec<(&Path, Vec<u8>)> = Vec::new();
     if let (Some(path), Some(output), Some(study)) = (&args.save, &args.file.output, &loaded.study) {
