@@ -98,7 +98,7 @@ def test_costs_are_lowest_at_the_estimate(found, tmp_path):
 def test_nonlinear_models_are_identified_by_ensembles():
     found = fall_study(method="pem").identify(fall_data())
     assert found.document["method"] == "pem" and abs(found.estimate["c"] - 1.0) < 0.2
-    plain = fall_study(method="output-error").identify(fall_data())
+    plain = fall_study().identify(fall_data(), method="output-error")
     assert abs(plain.estimate["c"] - 1.0) < 3.5 * plain.std_error["c"]
 
 

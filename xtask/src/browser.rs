@@ -1,7 +1,7 @@
 //! Opens the finished pages in a real browser at the width of a phone.
 //!
 //! A page passes when it renders without a script error and nothing sticks out at the side, so that
-//! nobody has to scroll sideways to read, and when its charts answer the pointer.
+//! nobody has to scroll sideways to read, when no label is clipped, and when its charts answer the pointer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const BROWSERS: [&str; 5] = ["chromium", "chromium-browser", "google-chrome", "g
 const PHONE_WIDTH: u32 = 390;
 
 /// Verbs whose pages are looked at, with a study each and what else they are told.
-const REPORTS: [(&str, &str, &[&str]); 7] = [
+const REPORTS: [(&str, &str, &[&str]); 8] = [
     ("linearize", "problems/servo/study.toml", &[]),
     ("check", "problems/servo/study.toml", &[]),
     ("simulate", "problems/servo/study.toml", &[]),
@@ -26,6 +26,7 @@ const REPORTS: [(&str, &str, &[&str]); 7] = [
     ("estimate", "problems/servo/identify.toml", &[]),
     ("cost", "problems/servo/identify.toml", &["--grid", "spring.c=15:25:4", "--grid", "motor.d=1e-4:2e-4:3"]),
     ("uq", "problems/random_decay/study.toml", &[]),
+    ("design", "problems/servo/identify.toml", &[]),
 ];
 
 /// Has the program write a page for every verb that has one.
@@ -105,9 +106,20 @@ fn verdict_of(browser: &Path, page: &Path, scratch: &Path) -> Result<(), String>
     read_verdict(&finished.stdout)
 }
 
-/// Points at the first chart, zooms, goes back and hides a curve, and says what did not happen.
+/// Looks for words that stick out of their picture, points at the first chart, zooms, goes back and hides a curve, and says what did not happen.
 const DRIVE: &str = r#"
+function clipped(d) {
+  var all = d.querySelectorAll('svg.chart text');
+  for (var at = 0; at < all.length; at += 1) {
+    var box = all[at].getBoundingClientRect(), frame = all[at].closest('svg.chart').getBoundingClientRect();
+    var out = box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1;
+    if (box.width > 0 && out) { return 'a label sticks out of its picture: ' + all[at].textContent; }
+  }
+  return '';
+}
 function drive(d) {
+  var outside = clipped(d);
+  if (outside) { return outside; }
   var svg = d.querySelector('svg.chart[data-frame]');
   if (!svg) { return ''; }
   svg.scrollIntoView();

@@ -651,7 +651,14 @@ impl CostGrid {
         for (rank, &at) in order.iter().enumerate() {
             shades[at] = (rank + 1) as f64 / order.len() as f64;
         }
-        let number = |value: &f64| short(*value, 4);
+        let number = |value: &f64| {
+            let text = short(*value, 4);
+            if text.contains('.') && !text.contains('e') {
+                text.trim_end_matches('0').trim_end_matches('.').to_owned()
+            } else {
+                text
+            }
+        };
         let words = |at: usize| {
             let (row, column) = (&rows.values[at / n], &columns.values[at % n]);
             let value = short(self.values[at], 8);

@@ -366,6 +366,10 @@ fn refuse_options(route: &Route, options: &IdentifyOptions, study: &Study) -> Re
 /// What is said of the keys of `[identify]` that the method has no use for: refused where the study itself chooses the
 /// method, a note where that was left to daesy or said elsewhere, for they may be meant for another one.
 fn unused_keys(route: &Route, options: &IdentifyOptions, study: &Study) -> Result<Vec<Diagnostic>, Failure> {
+    if study.unknown.is_empty() {
+        // A saved study has the keys of the one it comes from, and nothing left to find.
+        return Ok(Vec::new());
+    }
     let ensemble = ["realizations", "interpolation", "pairing"];
     let (words, more): (&str, &[&str]) = match route {
         Route::Linear { method: Method::OutputError, .. } => {

@@ -275,8 +275,8 @@ impl Identification {
             page.figure(
                 &autocorrelation_chart(&residual.name, &records, n),
                 &format!(
-                    "Autocorrelation of the residuals of {}. Bars beyond the dashed lines are no chance in 95 of 100 cases: \
-                     something is left that could be predicted.",
+                    "Autocorrelation of the residuals of {}. If nothing is left to predict, 95 of 100 bars stay between the \
+                     dashed lines.",
                     residual.name
                 ),
             );
@@ -293,6 +293,10 @@ impl Identification {
     /// The table of parameters, with what the model says of them.
     fn add_parameters(&self, page: &mut Page) {
         let mut head = self.head();
+        let has_bounds = self.parameters.iter().any(|parameter| parameter.at_bound.is_some());
+        if !has_bounds {
+            head.pop();
+        }
         head.insert(1, "unit");
         head.push("description");
         let glossary = page.glossary();
@@ -301,6 +305,7 @@ impl Identification {
             .into_iter()
             .map(|mut row| {
                 let (unit, words) = (glossary.unit(&row[0]).to_owned(), glossary.description(&row[0]).to_owned());
+                row.truncate(row.len() - usize::from(!has_bounds));
                 row.insert(1, unit);
                 row.push(words);
                 row

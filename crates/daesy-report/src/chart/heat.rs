@@ -68,6 +68,13 @@ impl HeatMap {
                 self.cell(&mut svg, (at_row, at_column), shade, [x, y, column, row], has_room);
             }
         }
+        if let Some((at_row, at_column)) = self.best {
+            let (x, y) = (left + at_column as f64 * column, top + at_row as f64 * row);
+            let _ = write!(
+                svg,
+                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{column:.1}\" height=\"{row:.1}\" style=\"fill:none;stroke:var(--text);stroke-width:2.5;pointer-events:none\"/>"
+            );
+        }
         let row_stride = (13.0 / row).ceil().max(1.0) as usize;
         for (at, name) in self.rows.iter().enumerate().step_by(row_stride) {
             let y = top + (at as f64 + 0.5) * row + 4.0;
@@ -103,16 +110,16 @@ impl HeatMap {
         let words = self.words.get(row).and_then(|words| words.get(column)).map_or("", String::as_str);
         let color = if shade < 0.0 { 1 } else { 0 };
         let opacity = if shade.is_finite() { shade.abs().min(1.0) } else { 0.0 };
-        let edge = if self.best == Some(at) { "stroke:var(--text);stroke-width:2.5" } else { "stroke:var(--grid)" };
         let _ = write!(
             svg,
-            "<g class=\"cell\"><rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" style=\"fill:var(--c{color});fill-opacity:{opacity:.3};{edge}\"/><title>{}</title>",
+            "<g class=\"cell\"><rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" style=\"fill:var(--c{color});fill-opacity:{opacity:.3};stroke:var(--grid)\"/><title>{}</title>",
             escape(words)
         );
         let text = self.texts.get(row).and_then(|texts| texts.get(column)).filter(|text| has_room && !text.is_empty());
         if let Some(text) = text {
             let (x, y) = (x + 0.5 * width, y + 0.5 * height + 4.0);
-            let _ = write!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{}</text>", escape(text));
+            let ink = if opacity > 0.65 { " style=\"fill:#fff\"" } else { "" };
+            let _ = write!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\"{ink}>{}</text>", escape(text));
         }
         svg.push_str("</g>");
     }
