@@ -370,31 +370,33 @@ fn unused_keys(route: &Route, options: &IdentifyOptions, study: &Study) -> Resul
         // A saved study has the keys of the one it comes from, and nothing left to find.
         return Ok(Vec::new());
     }
-    let ensemble = ["realizations", "interpolation", "pairing"];
-    let (words, more): (&str, &[&str]) = match route {
-        Route::Linear { method: Method::OutputError, .. } => {
-            ("least squares of output errors", &["noise_step", "solver"])
+    // Whether a model is linear is daesy's business: what the same method uses for other models is no mistake.
+    let (words, never, here): (&str, &[&str], &[&str]) = match route {
+        Route::Linear { method: Method::OutputError, .. } | Route::Ensembles(Method::OutputError) => {
+            let of_linear: &[&str] = if matches!(route, Route::Linear { .. }) { &["solver"] } else { &[] };
+            let never = &["realizations", "interpolation", "pairing", "noise_step"];
+            ("least squares of output errors", never, of_linear)
         }
-        Route::Linear { .. } => ("the likelihood of a linear model", &["noise_step", "solver", "weighting"]),
-        Route::Ensembles(Method::OutputError) => ("least squares of output errors", &["noise_step"]),
+        Route::Linear { .. } => {
+            let never = &["realizations", "interpolation", "pairing", "weighting"];
+            ("the likelihood of a linear model", never, &["noise_step", "solver"])
+        }
         Route::Ensembles(_) => return Ok(Vec::new()),
-        Route::Filter => ("the likelihood of a nonlinear filter", &["weighting"]),
+        Route::Filter => {
+            ("the likelihood of a nonlinear filter", &["realizations", "interpolation", "pairing", "weighting"], &[])
+        }
     };
     let is_chosen = options.method.is_none() && study.identify.method.as_deref().is_some_and(|asked| asked != "auto");
-    let unused = study.identify.given.iter().filter(|(key, _)| ensemble.contains(key) || more.contains(key));
-    let told: Vec<Diagnostic> = unused
-        .map(|&(key, span)| {
-            let message = format!("{words} has no use for `{key}`");
-            let help = format!("take `{key}` out of `[identify]`, or say `method = \"pem\"`, which uses it");
-            let finding = if is_chosen {
-                Finding::error("unused-option", span, message)
-            } else {
-                Finding::note("unused-option", span, message)
-            };
-            Diagnostic::resolve(&finding.with_names([key]).with_help(help), &study.sources)
-        })
-        .collect();
-    if is_chosen && !told.is_empty() { Err(Failure::Input(told)) } else { Ok(told) }
+    let (mut refused, mut told) = (Vec::new(), Vec::new());
+    for &(key, span) in study.identify.given.iter().filter(|(key, _)| never.contains(key) || here.contains(key)) {
+        let message = format!("{words} has no use for `{key}`");
+        let help = format!("take `{key}` out of `[identify]`, or say `method = \"pem\"`, which uses it");
+        let is_refused = is_chosen && never.contains(&key);
+        let finding = if is_refused { Finding::error } else { Finding::note }("unused-option", span, message);
+        let diagnostic = Diagnostic::resolve(&finding.with_names([key]).with_help(help), &study.sources);
+        if is_refused { &mut refused } else { &mut told }.push(diagnostic);
+    }
+    if refused.is_empty() { Ok(told) } else { Err(Failure::Input(refused)) }
 }
 
 /// Identifies the unknowns of a study.

@@ -319,7 +319,7 @@ fn keys_that_the_chosen_method_does_not_use_are_refused() {
     for (method, key) in [
         ("ml", "realizations = 100"),
         ("output-error", "realizations = 100"),
-        ("ml", "noise_step = 0.01"),
+        ("output-error", "noise_step = 0.01"),
         ("ml", "weighting = \"std\""),
         ("output-error", "interpolation = \"exact\""),
     ] {
@@ -332,7 +332,9 @@ fn keys_that_the_chosen_method_does_not_use_are_refused() {
             .alone()
             .mended("study.toml", &format!("{key}\n"), "");
     }
-    // Where the method is left to daesy, or said on the command line, it is a note.
+    // Where the method is left to daesy, or uses the key for models that are not linear, it is a note.
+    let linear = Mistake::study(&changed("[data]", "[identify]\nmethod = \"ml\"\nnoise_step = 0.01\n[data]"));
+    assert!(linear.fails(0).run().stderr.contains("note[unused-option]"));
     let left = Mistake::study(&changed("[data]", "[identify]\nrealizations = 100\n[data]"));
     let run = left.fails(0).run();
     assert!(run.stderr.contains("note[unused-option]"), "{}", run.stderr);
