@@ -54,6 +54,15 @@ pub fn read_text(path: &Path, most: u64) -> Result<String> {
     })
 }
 
+/// Names of the files in the folder of a file that may not exist: what somebody may have meant.
+#[must_use]
+pub fn names_beside(path: &Path) -> Vec<String> {
+    const MOST: usize = 10_000;
+    let folder = path.parent().and_then(|folder| std::fs::read_dir(folder).ok());
+    let entries = folder.into_iter().flatten().flatten().take(MOST);
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

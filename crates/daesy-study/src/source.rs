@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use daesy_graph::Span;
 use daesy_graph::finding::{Finding, nearest};
 
+use daesy_model::file::names_beside;
+
 use crate::data::{Conversion, Data, Format, Reading, TimeAxis, columns_help};
 use crate::diagnostic::Diagnostic;
 use crate::load::Loaded;
@@ -267,13 +269,8 @@ const IN_MEMORY: &str = "data";
 pub(crate) fn looked_for(path: &Path) -> String {
     let full = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let name = full.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let folder = full.parent().and_then(|folder| std::fs::read_dir(folder).ok());
-    let beside = folder.into_iter().flatten().flatten().take(MOST_BESIDE);
-    let names: Vec<String> = beside.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let names = names_beside(&full);
     let near = nearest(&name, names.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`? "));
     let near = near.unwrap_or_default();
     format!("{near}Paths are relative to the folder of the study file; looked for {}", full.display())
 }
-
-/// Files of a folder that are looked at for one that was meant.
-const MOST_BESIDE: usize = 10_000;
