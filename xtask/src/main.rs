@@ -91,8 +91,8 @@ Runs the benchmark NAME in release mode. Benchmarks are bench/src/bin/NAME.rs (a
 own, where peers may be dependencies) and crates/*/benches/NAME.rs. If bench/requirements/NAME.txt
 exists, a Python environment with those packages is made in the target folder and its interpreter
 is handed over in DAESY_BENCH_PYTHON; peers that are built from C find cmake and libclang there.
-A benchmark whose name is a feature of bench/Cargo.toml is built with it. Without a name, lists
-what there is.";
+A benchmark whose name is a feature of bench/Cargo.toml is built with it. `large` takes the folder
+of a package of models that grow. Without a name, lists what there is.";
 
 const STUDY_HELP: &str = "\
 cargo xtask study [NAME [ARGUMENTS..]]

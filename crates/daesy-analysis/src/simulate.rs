@@ -249,10 +249,21 @@ impl Simulator {
     pub fn trajectory(&self, traced: Transferred) -> Trajectory {
         let start = self.start_report(&traced.simulation);
         let diagnostics = self.diagnostics(&traced, &start);
-        let Transferred { simulation, events, .. } = traced;
+        let Transferred { mut simulation, events, .. } = traced;
         let names = self.names();
         let mut columns = vec![simulation.times.clone()];
-        columns.extend(self.columns.iter().map(|&at| simulation.rows.iter().map(|row| row[at]).collect()));
+        columns.extend(self.columns.iter().map(|_| Vec::with_capacity(simulation.rows.len())));
+        // Rows go as their values come into the columns: a large table is there once.
+        let mut rows = std::mem::take(&mut simulation.rows).into_iter();
+        loop {
+            let some: Vec<Vec<f64>> = rows.by_ref().take(ROWS_AT_ONCE).collect();
+            if some.is_empty() {
+                break;
+            }
+            for (column, &at) in columns[1..].iter_mut().zip(&self.columns) {
+                column.extend(some.iter().map(|row| row[at]));
+            }
+        }
         Trajectory { table: Table { names, columns }, simulation, events, start, diagnostics }
     }
 
@@ -302,6 +313,9 @@ impl Simulator {
         diagnostics
     }
 }
+
+/// Rows that are made into columns together: few enough to stay in the cache.
+const ROWS_AT_ONCE: usize = 16;
 
 /// Why an attempt failed.
 enum Attempt {

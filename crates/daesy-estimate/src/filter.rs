@@ -21,7 +21,8 @@
 //!
 //! When step, pattern of measurements and variances stay the same, gain and innovation variance converge; the filter
 //! goes on with constant ones once what is left of their change is below [`FilterOptions::steady_tolerance`]. Where
-//! only the value of the likelihood is wanted, long stretches of such samples are taken as a whole (`stretch`).
+//! only the value of the likelihood or its gradient is wanted, and nothing of single samples, long stretches of such
+//! samples are taken as a whole (`stretch`).
 
 use std::f64::consts::PI;
 use std::sync::OnceLock;
@@ -30,10 +31,12 @@ use faer::Mat;
 
 use crate::error::EstimateError;
 use crate::experiment::{Experiment, VarianceJet};
-use crate::kernel::{add_product, add_scaled, add_square_product, dot, flat, semidefinite_factor, square};
+use crate::kernel::{
+    add_product, add_scaled, add_square_product, add_symmetric_product, dot, flat, semidefinite_factor, square,
+};
 use crate::start::{StartJet, StartState};
 use crate::state_space::{StateSpace, StateSpaceJet};
-use crate::stretch::{Block, BlockSums, Steady, predict_factor, shrink};
+use crate::stretch::{Block, BlockSums, Steady, StretchSlope, Tangent, predict_factor, shrink};
 
 /// How the filter runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -115,6 +118,16 @@ impl FilterModel {
     pub fn row(&self, measurement: usize, lane: usize) -> (&[f64], &[f64]) {
         (&self.measurements[measurement].h, &self.d_measurements[lane][measurement].h)
     }
+
+    /// The derivative of what inputs do to a measurement.
+    pub fn d_feed(&self, measurement: usize, lane: usize) -> &[f64] {
+        &self.d_measurements[lane][measurement].feed
+    }
+
+    /// The derivative of the variance of a measurement.
+    pub fn d_variance(&self, measurement: usize, lane: usize) -> f64 {
+        self.d_measurements[lane][measurement].variance
+    }
 }
 
 /// What one experiment brings besides the model.
@@ -166,6 +179,9 @@ pub(crate) fn ends_of_stretches(experiment: &Experiment, step_of: &[Option<usize
 pub(crate) struct RunOptions {
     /// Gradient, information and scores.
     pub with_derivatives: bool,
+    /// No scores, and an information that is that of constant gains in long stretches, which are then taken as a
+    /// whole.
+    pub is_summed: bool,
     /// Derivatives of the columns of an unknown start, for the diffuse likelihood.
     pub with_diffuse_derivatives: bool,
     /// One-step predictions and innovations.
@@ -338,15 +354,7 @@ impl<'m> State<'m> {
             self.matrix.iter_mut().for_each(|x| *x *= 0.5);
             add_square_product(&mut self.matrix, &step.d_phi[lane], &self.p, n);
             dp.copy_from_slice(&step.d_covariance[lane]);
-            for k in 0..n {
-                let (b, phi) = (&self.matrix[k * n..(k + 1) * n], &step.phi[k * n..(k + 1) * n]);
-                for j in 0..n {
-                    let (bj, pj) = (b[j], phi[j]);
-                    for ((out, b), phi) in dp[j * n..(j + 1) * n].iter_mut().zip(b).zip(phi) {
-                        *out += b * pj + phi * bj;
-                    }
-                }
-            }
+            add_symmetric_product(dp, &self.matrix, &step.phi, n);
         }
         predict_factor(self.model, step_at, &mut self.s, &mut self.work);
         self.is_p_fresh = false;
@@ -440,15 +448,16 @@ fn run_inlined(
         }
         state.kick(&experiment.segments[segment].kick);
     }
-    let may_leap = lanes + q + experiment.first_counted == 0 && !options.with_record && data.variances.is_none();
+    let may_sum = lanes == 0 || options.is_summed && data.d_inputs.is_empty();
+    let may_leap = may_sum && q + experiment.first_counted == 0 && !options.with_record && data.variances.is_none();
     let mut next = 0;
     let mut leap_at = if may_leap && filter.steady_tolerance > 0.0 { 0 } else { usize::MAX };
     while next < experiment.times.len() {
-        if let (true, true, Some(step_at)) = (is_steady, leap_at < usize::MAX, last_step) {
+        if let (true, true, Some(step_at)) = (is_steady && lanes == 0, leap_at < usize::MAX, last_step) {
             next = coast(&mut state, data, &gains, step_at, next, &mut sums);
-        } else if next >= leap_at {
+        } else if next >= leap_at && (lanes == 0 || !is_steady) {
             match leap(&mut state, data, filter, next, &mut sums) {
-                Leap::Over { end, step_at, steady } => {
+                Leap::Over { end, step_at, steady, slope } => {
                     next = end;
                     leap_at = end + 1;
                     is_steady = true;
@@ -456,6 +465,10 @@ fn run_inlined(
                     gains.s.clone_from(&steady.gains.s);
                     gains.k.clone_from(&steady.gains.k);
                     gains.log = gains.s.iter().map(|s| (2.0 * PI * s).ln()).collect();
+                    if let Some(slope) = slope {
+                        gains.ds = slope.ds;
+                        gains.dk = slope.dk;
+                    }
                 }
                 Leap::NotBefore(sample) => leap_at = sample,
             }
@@ -718,7 +731,7 @@ fn run_inlined(
 /// What came of the try to take many samples at once.
 enum Leap<'m> {
     /// All samples before `end` are done, and the gains are constant.
-    Over { end: usize, step_at: usize, steady: &'m Steady },
+    Over { end: usize, step_at: usize, steady: &'m Steady, slope: Option<StretchSlope> },
     /// It cannot be done; it makes sense to try again at this sample.
     NotBefore(usize),
 }
@@ -758,12 +771,24 @@ fn leap<'m>(
         // Sample by sample it shows where.
         return Leap::NotBefore(end + 1);
     }
+    let mut slope = None;
+    if !state.dx.is_empty() {
+        let begin = Tangent { dx: std::mem::take(&mut state.dx), dp: std::mem::take(&mut state.dp) };
+        slope = steady.slope(model, data, step_at, first..end, &state.x, &state.s, &begin);
+        let Some(slope) = &mut slope else {
+            (state.dx, state.dp) = (begin.dx, begin.dp);
+            return Leap::NotBefore(end + 1);
+        };
+        sums.gradient.iter_mut().zip(&slope.gradient).for_each(|(sum, more)| *sum += more);
+        sums.information += &slope.information;
+        (state.dx, state.dp) = (std::mem::take(&mut slope.end.dx), std::mem::take(&mut slope.end.dp));
+    }
     sums.log_likelihood += gain;
     sums.n_counted += m * blocks.n_samples;
     state.x = x;
     state.s.clone_from(&steady.factor);
     state.is_p_fresh = false;
-    Leap::Over { end: first + blocks.n_samples, step_at, steady }
+    Leap::Over { end: first + blocks.n_samples, step_at, steady, slope }
 }
 
 /// Goes on with constant gains as long as samples are complete and one step apart; gives the first sample that is left.

@@ -1,7 +1,27 @@
 //! Small dense kernels on column-major slices, for the inner loop of the filter. They are inlined everywhere, so that
-//! what calls them decides which instructions they may use; sums are taken in a fixed order, whatever these are.
+//! what calls them decides which instructions they may use; sums are taken in a fixed order, whatever these are. From
+//! [`BLOCKED`] rows on products of matrices are blocked for the caches, which plain loops are not.
 
-use faer::Mat;
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, MatMut, MatRef, Par};
+
+/// Rows of square matrices from which on blocked products pay.
+pub(crate) const BLOCKED: usize = 48;
+
+/// A square matrix in a slice.
+pub(crate) fn matrix(a: &[f64], n: usize) -> MatRef<'_, f64> {
+    MatRef::from_column_major_slice(a, n, a.len() / n.max(1))
+}
+
+fn matrix_mut(a: &mut [f64], n: usize) -> MatMut<'_, f64> {
+    let columns = a.len() / n.max(1);
+    MatMut::from_column_major_slice_mut(a, n, columns)
+}
+
+/// `c += a b`
+fn add_blocked(c: &mut [f64], a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
+    matmul(matrix_mut(c, a.nrows()), Accum::Add, a, b, 1.0, Par::Seq);
+}
 
 /// Column-major copy.
 pub(crate) fn flat(a: &Mat<f64>) -> Vec<f64> {
@@ -56,8 +76,30 @@ pub(crate) fn add_square_product(c: &mut [f64], a: &[f64], b: &[f64], n: usize) 
     if n == 0 {
         return;
     }
+    if n >= BLOCKED {
+        add_blocked(c, matrix(a, n), matrix(b, n));
+        return;
+    }
     for (c, b) in c.chunks_exact_mut(n).zip(b.chunks_exact(n)) {
         add_product(c, a, b);
+    }
+}
+
+/// `c += a b^T + b a^T` with square matrices of order `n`.
+#[inline(always)]
+pub(crate) fn add_symmetric_product(c: &mut [f64], a: &[f64], b: &[f64], n: usize) {
+    if n >= BLOCKED {
+        add_blocked(c, matrix(a, n), matrix(b, n).transpose());
+        add_blocked(c, matrix(b, n), matrix(a, n).transpose());
+        return;
+    }
+    for (a, b) in a.chunks_exact(n.max(1)).zip(b.chunks_exact(n.max(1))) {
+        for j in 0..n {
+            let (aj, bj) = (a[j], b[j]);
+            for ((out, a), b) in c[j * n..(j + 1) * n].iter_mut().zip(a).zip(b) {
+                *out += a * bj + b * aj;
+            }
+        }
     }
 }
 
@@ -66,6 +108,10 @@ pub(crate) fn add_square_product(c: &mut [f64], a: &[f64], b: &[f64], n: usize) 
 pub(crate) fn square(p: &mut [f64], s: &[f64], n: usize) {
     p.fill(0.0);
     if n == 0 {
+        return;
+    }
+    if n >= BLOCKED {
+        add_blocked(p, matrix(s, n), matrix(s, n).transpose());
         return;
     }
     for column in s.chunks_exact(n) {
@@ -135,6 +181,31 @@ pub(crate) fn semidefinite_factor(a: &Mat<f64>) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocked_products_are_the_same_as_plain_ones() {
+        let mut rng = fastrand::Rng::with_seed(8);
+        for n in [5, BLOCKED + 3] {
+            let mut random = || -> Vec<f64> { (0..n * n).map(|_| rng.f64() - 0.5).collect() };
+            let (a, b, c) = (random(), random(), random());
+            let entry = |a: &[f64], i: usize, j: usize| a[j * n + i];
+            let (mut product, mut symmetric, mut own) = (c.clone(), c.clone(), c.clone());
+            add_square_product(&mut product, &a, &b, n);
+            add_symmetric_product(&mut symmetric, &a, &b, n);
+            square(&mut own, &a, n);
+            for i in 0..n {
+                for j in 0..n {
+                    let sum = |term: &dyn Fn(usize) -> f64| (0..n).map(term).sum::<f64>();
+                    let ab = sum(&|k| entry(&a, i, k) * entry(&b, k, j));
+                    let abt = sum(&|k| entry(&a, i, k) * entry(&b, j, k) + entry(&b, i, k) * entry(&a, j, k));
+                    let aat = sum(&|k| entry(&a, i, k) * entry(&a, j, k));
+                    assert!((entry(&product, i, j) - entry(&c, i, j) - ab).abs() < 1e-13 * n as f64);
+                    assert!((entry(&symmetric, i, j) - entry(&c, i, j) - abt).abs() < 1e-13 * n as f64);
+                    assert!((entry(&own, i, j) - aat).abs() < 1e-13 * n as f64);
+                }
+            }
+        }
+    }
 
     #[test]
     fn factors_reproduce_what_they_factor() {

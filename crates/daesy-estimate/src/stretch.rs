@@ -31,11 +31,16 @@
 //! to singular. The filter then goes on sample by sample, which it does as well when measurements without noise are
 //! there.
 
+mod slope;
+
+use std::ops::Range;
+
 use faer::linalg::solvers::{PartialPivLu, Solve};
 use faer::{Mat, Scale};
 
-use crate::filter::{FilterModel, RunData};
-use crate::kernel::{add_product, add_scaled, dot, flat, semidefinite_factor, square, triangularize};
+use crate::filter::{FilterModel, RunData, StepModel};
+use crate::kernel::{BLOCKED, add_product, add_scaled, dot, flat, matrix, semidefinite_factor, square, triangularize};
+pub(crate) use slope::{StretchSlope, Tangent};
 
 /// Relative size of what is left of a state once it counts as forgotten.
 const FORGOTTEN: f64 = 1e-13;
@@ -285,6 +290,10 @@ pub(crate) fn predict_factor(model: &FilterModel, step_at: usize, factor: &mut [
     let step = &model.steps[step_at];
     let n_noise = step.noise.len().checked_div(n).unwrap_or(0);
     let rows = n + n_noise;
+    if n >= BLOCKED {
+        predict_blocked(step, factor, n);
+        return;
+    }
     work.clear();
     work.resize(rows * n + n, 0.0);
     let (work, column) = work.split_at_mut(rows * n);
@@ -304,6 +313,20 @@ pub(crate) fn predict_factor(model: &FilterModel, step_at: usize, factor: &mut [
     for k in 0..n {
         for i in 0..n {
             factor[k * n + i] = if i >= k { work[i * rows + k] } else { 0.0 };
+        }
+    }
+}
+
+/// The same with blocked products and reflections.
+fn predict_blocked(step: &StepModel, factor: &mut [f64], n: usize) {
+    let moved = matrix(&step.phi, n) * matrix(factor, n);
+    let noise = matrix(&step.noise, n);
+    let stacked = Mat::from_fn(n + noise.ncols(), n, |i, j| if i < n { moved[(j, i)] } else { noise[(j, i - n)] });
+    let triangle = stacked.qr();
+    let triangle = triangle.thin_R();
+    for k in 0..n {
+        for i in 0..n {
+            factor[k * n + i] = if i >= k { triangle[(k, i)] } else { 0.0 };
         }
     }
 }
@@ -379,12 +402,35 @@ impl Block {
     /// scaled innovations of the first blocks, as many as fit.
     #[inline(always)]
     pub fn filter(&self, data: &RunData<'_>, first: usize, end: usize, x: &mut [f64], kept: &mut [f64]) -> BlockSums {
+        let height = self.n_samples * self.n_measured;
+        let mut squares = 0.0;
+        let n_blocks = self.each(data, first..end, x, |at, _, found| {
+            let start = at * height;
+            if start < kept.len() {
+                kept[start..start + height].copy_from_slice(&found[..height]);
+            }
+            squares += dot(&found[..height], &found[..height]);
+        });
+        BlockSums { n_samples: n_blocks * self.n_samples, squares }
+    }
+
+    /// Takes whole blocks of samples one after the other and goes on with the state. `visit` gets the number of the
+    /// block, the state before it, its measurements and its inputs, and what the map makes of them. Gives the number of
+    /// blocks.
+    #[inline(always)]
+    fn each(
+        &self,
+        data: &RunData<'_>,
+        samples: Range<usize>,
+        x: &mut [f64],
+        mut visit: impl FnMut(usize, [&[f64]; 3], &[f64]),
+    ) -> usize {
         let Self { n, n_measured: m, width, n_samples: p, .. } = *self;
         let height = p * m;
         let mut found = vec![0.0; self.strips.len() * STRIP];
-        let mut squares = 0.0;
-        let mut sample = first;
-        while sample + p <= end {
+        let n_blocks = samples.len() / p;
+        for at in 0..n_blocks {
+            let sample = samples.start + at * p;
             let values = &data.experiment.measurements[sample * m..(sample + p) * m];
             let segment = data.experiment.segment_of[sample];
             let inputs = &data.inputs[segment * width..(segment + p) * width];
@@ -397,15 +443,10 @@ impl Block {
                 add_columns(&mut sums, of_inputs, inputs);
                 found.copy_from_slice(&sums);
             }
-            let start = (sample - first) * m;
-            if start < kept.len() {
-                kept[start..start + height].copy_from_slice(&found[..height]);
-            }
-            squares += dot(&found[..height], &found[..height]);
+            visit(at, [x, values, inputs], &found);
             x.copy_from_slice(&found[height..height + n]);
-            sample += p;
         }
-        BlockSums { n_samples: sample - first, squares }
+        n_blocks
     }
 
     /// A factor of `T^T T` and the number of samples after which a state is forgotten; `None` if it never is.
@@ -458,4 +499,33 @@ fn least_squares(c: &[f64], n: usize, b: &[f64]) -> Vec<f64> {
         add_scaled(&mut t[..j], -value, column);
     }
     t
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A covariance of low rank over a step, with noise of low rank: `S S^T` must be `Phi S S^T Phi^T + L L^T`.
+    #[test]
+    fn large_factors_are_predicted_like_small_ones() {
+        let mut rng = fastrand::Rng::with_seed(4);
+        let n = BLOCKED + 5;
+        let mut random = |len: usize| -> Vec<f64> { (0..len).map(|_| rng.f64() - 0.5).collect() };
+        let step = StepModel {
+            phi: random(n * n),
+            inputs: Vec::new(),
+            noise: random(2 * n),
+            d_phi: Vec::new(),
+            d_inputs: Vec::new(),
+            d_covariance: Vec::new(),
+        };
+        let mut factor = random(3 * n);
+        factor.resize(n * n, 0.0);
+        let before = matrix(&factor, n).to_owned();
+        let moved = matrix(&step.phi, n) * &before;
+        let expected = &moved * moved.transpose() + matrix(&step.noise, n) * matrix(&step.noise, n).transpose();
+        predict_blocked(&step, &mut factor, n);
+        let found = matrix(&factor, n) * matrix(&factor, n).transpose();
+        assert!((found - &expected).norm_max() < 1e-12 * expected.norm_max());
+    }
 }

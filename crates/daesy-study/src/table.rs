@@ -52,7 +52,9 @@ impl Table {
     /// form that reads back to the same double, missing values empty.
     #[must_use]
     pub fn to_csv(&self) -> String {
-        let mut text = String::new();
+        // Enough for most tables: a text that grows would be there twice.
+        let mut text = String::with_capacity(self.n_rows() * self.columns.len() * 20);
+        let mut buffer = zmij::Buffer::new();
         for (at, name) in self.names.iter().enumerate() {
             if at > 0 {
                 text.push(',');
@@ -71,7 +73,7 @@ impl Table {
                 }
                 if column[row].is_finite() {
                     // Adding zero takes the sign from a negative zero.
-                    let _ = write!(text, "{}", Shortest(column[row] + 0.0));
+                    write_shortest(&mut text, column[row] + 0.0, &mut buffer);
                 }
             }
             text.push('\n');
@@ -80,17 +82,18 @@ impl Table {
     }
 }
 
-/// Shortest text that reads back to the same double, with an exponent where that is shorter.
-struct Shortest(f64);
-
-impl std::fmt::Display for Shortest {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let size = self.0.abs();
-        if size != 0.0 && !(1e-5..1e16).contains(&size) {
-            write!(formatter, "{:e}", self.0)
-        } else {
-            write!(formatter, "{}", self.0)
-        }
+/// Writes the shortest text that reads back to the same double, with an exponent where that is shorter.
+fn write_shortest(text: &mut String, value: f64, buffer: &mut zmij::Buffer) {
+    let size = value.abs();
+    if size != 0.0 && !(1e-5..1e16).contains(&size) {
+        let _ = write!(text, "{value:e}");
+        return;
+    }
+    let shortest = buffer.format_finite(value);
+    if shortest.contains('e') {
+        let _ = write!(text, "{value}");
+    } else {
+        text.push_str(shortest.strip_suffix(".0").unwrap_or(shortest));
     }
 }
 
@@ -105,6 +108,30 @@ mod tests {
         let renamed = table.make_names_distinct();
         assert_eq!(table.names, ["t", "x", "variable.t_", "variable.t", "variable.x"]);
         assert_eq!(renamed[0], ("t".to_owned(), "variable.t_".to_owned()));
+    }
+
+    #[test]
+    fn numbers_are_written_as_the_standard_library_writes_them() {
+        let mut seed = 3u64;
+        let mut random = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed ^ (seed >> 29)
+        };
+        let mut buffer = zmij::Buffer::new();
+        let special = [0.0, 1.0, -2.5, 1e-5, 9.999e-6, 1e15, 1e16, 123_456_789.0, 0.1 + 0.2, 5e-324, f64::MAX];
+        let mut values = special.to_vec();
+        for power in (-8..18).cycle().take(20_000) {
+            values.push((random() >> 11) as f64 / 9e15 * 10f64.powi(power));
+            values.push(f64::from_bits(random()));
+        }
+        for value in values.into_iter().filter(|value| value.is_finite()) {
+            let size = value.abs();
+            let is_long = size != 0.0 && !(1e-5..1e16).contains(&size);
+            let expected = if is_long { format!("{value:e}") } else { format!("{value}") };
+            let mut text = String::new();
+            write_shortest(&mut text, value, &mut buffer);
+            assert_eq!(text, expected);
+        }
     }
 
     #[test]

@@ -8,8 +8,8 @@
 use daesy_compile::CompiledSystem;
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::FlatDae;
-use daesy_graph::regular::{Derivative, Eliminated};
-use daesy_graph::{Node, Span};
+use daesy_graph::regular::Derivative;
+use daesy_graph::{Node, Span, VarId};
 use daesy_integrate::{
     AsFarAsPossible, Crossed, Crossing, Inputs, IntegrateError, Rules, SimulateOptions, Simulation, Transfer,
     TransferError, simulate_as_far_as_possible,
@@ -19,6 +19,7 @@ use daesy_pencil::{
     StateTransfer, TransferOptions, nearest_consistent, split_finite_infinite, state_transfer_time_varying,
 };
 use daesy_system::{DaeSystem, Part, Point};
+use rustc_hash::FxHashMap;
 
 use crate::impulse_balance::BalanceTransfer;
 use daesy_structure::linearize::{LinearKind, LinearModel};
@@ -267,8 +268,11 @@ fn with_computed(
     events
 }
 
-/// The largest size of each observed quantity in the table.
+/// The largest size of each observed quantity in the table, where something jumps and asks for it.
 fn sizes(simulation: &Simulation) -> Vec<f64> {
+    if simulation.jumps.is_empty() {
+        return Vec::new();
+    }
     let mut sizes = vec![1e-6f64; simulation.rows.first().map_or(0, Vec::len)];
     for row in &simulation.rows {
         for (size, value) in sizes.iter_mut().zip(row) {
@@ -296,20 +300,22 @@ fn jumps_at(system: &CompiledSystem, simulation: &Simulation, sizes: &[f64], row
 /// The names of states, those included that the model defines to be the derivative of another variable.
 fn named_states(system: &CompiledSystem) -> Vec<String> {
     let regular = system.regular();
-    let variables = &regular.flat.variables;
-    let name = |state: &Derivative| {
-        if state.order == 0 {
-            return Some(variables[state.var.index()].name.clone());
+    let mut named: FxHashMap<Derivative, VarId> = FxHashMap::default();
+    for eliminated in &regular.eliminated {
+        if let Node::Var { var, order: order @ 1.. } = regular.flat.graph.node(eliminated.value) {
+            named.entry(Derivative { var, order }).or_insert(eliminated.var);
         }
-        let leaf = Node::Var { var: state.var, order: state.order };
-        let is_it = |eliminated: &&Eliminated| regular.flat.graph.node(eliminated.value) == leaf;
-        regular.eliminated.iter().find(is_it).map(|eliminated| variables[eliminated.var.index()].name.clone())
-    };
-    regular.states.iter().filter_map(name).collect()
+    }
+    let variable = |state: &Derivative| if state.order == 0 { Some(state.var) } else { named.get(state).copied() };
+    let name = |var: VarId| regular.flat.variables[var.index()].name.clone();
+    regular.states.iter().filter_map(variable).map(name).collect()
 }
 
 /// Events that the model made.
 fn model_events(system: &CompiledSystem, simulation: &Simulation) -> Vec<Event> {
+    if simulation.events.is_empty() {
+        return Vec::new();
+    }
     let description = system.description();
     let sizes = sizes(simulation);
     let states = named_states(system);

@@ -170,6 +170,34 @@ fn many_samples_at_once_are_the_same_as_one_by_one() {
 }
 
 #[test]
+fn slopes_of_many_samples_at_once_are_those_of_one_by_one() {
+    let theta = RandomModel::theta();
+    for index in 1..=3 {
+        for seed in 0..4 {
+            let label = format!("index {index}, seed {seed}");
+            let model = RandomModel::new(7 * index as u64 + seed, index, StartMode::Given, false);
+            let model = model.with_even_samples(seed, 900);
+            let at = |steady_tolerance: f64| {
+                Likelihood::new(&model, &theta, FilterOptions { steady_tolerance }).expect(&label)
+            };
+            let (fast, every) = (at(1e-12).slope(&theta).expect(&label), at(0.0).expand(&theta).expect(&label));
+            assert_eq!(fast.value.n_counted, every.value.n_counted, "{label}");
+            let (value, expected) = (fast.value.log_likelihood, every.value.log_likelihood);
+            assert!((value - expected).abs() < 1e-11 * expected.abs(), "{label}: {value} instead of {expected}");
+            assert_ne!(fast.gradient, every.gradient, "{label}: not the same way");
+            for at in 0..N_UNKNOWN {
+                // In units of what the data tell about the unknown.
+                let unit = every.information[(at, at)].sqrt().max(every.gradient[at].abs());
+                let error = (fast.gradient[at] - every.gradient[at]).abs() / unit;
+                assert!(error < 1e-9, "{label}, unknown {at}: {:?} instead of {:?}", fast.gradient, every.gradient);
+                let ratio = fast.curvature[(at, at)] / every.information[(at, at)];
+                assert!((0.1..10.0).contains(&ratio), "{label}, unknown {at}: curvature off by {ratio}");
+            }
+        }
+    }
+}
+
+#[test]
 fn many_samples_at_once_have_the_joint_density() {
     let theta = RandomModel::theta();
     for index in 1..=3 {

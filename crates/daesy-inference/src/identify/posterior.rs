@@ -125,7 +125,7 @@ impl Sampler<'_> {
         let likelihood = Likelihood::new(study, self.mode, FilterOptions::default()).map_err(fail)?;
         let information = likelihood.expand(self.mode).map_err(fail)?.information;
         let mut found = self.sample(&information, |theta| {
-            let found = likelihood.expand(theta).ok()?;
+            let found = likelihood.slope(theta).ok()?;
             Some(Slope { value: found.value.log_likelihood, gradient: found.gradient })
         })?;
         if study.layout().start == StartMode::Estimated {

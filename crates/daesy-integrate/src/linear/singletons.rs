@@ -164,7 +164,7 @@ impl<T: Scalar> Singletons<T> {
         for entry in self.pattern.row(pivot.row as usize).filter(|&entry| entry != pivot.entry as usize) {
             sum = sum.minus_product(self.values[entry], solution[self.pattern.columns[entry] as usize]);
         }
-        sum.times(self.values[pivot.entry as usize].inverse())
+        sum.times(self.values[pivot.entry as usize].inverse()).felt()
     }
 
     /// Solves in place, the core by `solve_core`.

@@ -277,7 +277,8 @@ impl<T: Scalar> SparseLu<T> {
             work[self.place_of_row[row] as usize] = value.times(T::real(self.row_scales[row]));
         }
         for k in 0..n {
-            let value = work[k];
+            let value = work[k].felt();
+            work[k] = value;
             if value.size() != 0.0 {
                 let range = self.lower_starts[k] as usize..self.lower_starts[k + 1] as usize;
                 for (&below, &factor) in self.lower_rows[range.clone()].iter().zip(&self.lower[range]) {
@@ -286,7 +287,7 @@ impl<T: Scalar> SparseLu<T> {
             }
         }
         for k in (0..n).rev() {
-            let value = work[k].times(self.inverses[k]);
+            let value = work[k].times(self.inverses[k]).felt();
             rhs[self.order[k] as usize] = value;
             work[k] = T::ZERO;
             if value.size() != 0.0 {

@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::budget::PASS;
-use super::expr::{Chosen, Ctx, Variability};
+use super::expr::{Ctx, Variability};
 use super::function::{builtin_scope, first_result};
 use super::instance::{NodeKind, PrimId};
 use super::reference::Start;
@@ -57,7 +57,6 @@ impl Assigned {
 
 /// A part of a value to be replaced.
 pub(crate) struct Target<'a> {
-    pub lead: Vec<Chosen>,
     pub subscripts: &'a [Subscript],
     pub rest: &'a [RefPart],
 }

@@ -1,12 +1,13 @@
 //! Assignments to variables and parts of them, on symbolic values.
 
 use daesy_graph::{ExprId, Span, VarId, VariableKind};
+use smallvec::SmallVec;
 
 use super::algorithm::Target;
 use super::expr::{Chosen, Ctx, Variability};
 use super::instance::{NodeKind, PrimId};
 use super::reference::Start;
-use super::value::{Dims, Field, Record, Scalars, Type, Value, count, dims_text, offsets};
+use super::value::{Dims, Scalars, Type, Value, count, dims_text, offsets};
 use super::{Flattener, NodeId, Refused, Res};
 use crate::syntax::{ComponentRef, RefPart, Subscript};
 
@@ -19,12 +20,8 @@ impl<'a> Flattener<'a> {
                 let message = format!("`{}` is an iterator, input or constant and cannot be assigned", first.name.name);
                 return Err(self.error("not-assignable", target.span, message));
             }
-            let old = ctx.locals[at].value.clone();
-            let part = Target { lead: Vec::new(), subscripts: &first.subscripts, rest: &target.parts[1..] };
-            let new = self.replace(&old, part, value, target.span, ctx, ctx.locals[at].is_set)?;
-            ctx.locals[at].value = new;
-            ctx.locals[at].is_set = true;
-            return Ok(());
+            let part = Target { subscripts: &first.subscripts, rest: &target.parts[1..] };
+            return self.assign_local(at, part, value, target.span, ctx);
         }
         if ctx.in_function {
             return Err(self.unknown_name(first.name, ctx.scope, false));
@@ -54,7 +51,7 @@ impl<'a> Flattener<'a> {
         let node = self.force(node)?;
         match self.node(node).kind.clone() {
             NodeKind::Primitive(prim) => {
-                let part = Target { lead: Vec::new(), subscripts, rest };
+                let part = Target { subscripts, rest };
                 self.assign_prim(prim, part, value, span, ctx)
             }
             NodeKind::Array { dims, first, .. } => {
@@ -119,58 +116,58 @@ impl<'a> Flattener<'a> {
         if self.prim(prim).ty == Type::String {
             return Err(self.unsupported("texts that change", span, "assigning a String"));
         }
-        let Some(old) = ctx.assigned.as_ref().and_then(|assigned| assigned.get(prim).cloned()) else {
+        if !ctx.assigned.as_ref().is_some_and(|assigned| assigned.values.contains_key(&prim)) {
             return Err(Refused);
-        };
+        }
         let dims = self.prim_dims(prim);
         let chosen = self.subscripts(part.subscripts, &dims, span, ctx)?;
-        let new = self.write(&old, &chosen, value, span)?;
+        let Some(assigned) = ctx.assigned.as_mut() else { return Err(Refused) };
+        let Some(place) = assigned.values.get_mut(&prim) else { return Err(Refused) };
+        self.write(place, &chosen, value, span)?;
         let touched: Vec<usize> = if chosen.iter().any(|one| matches!(one, Chosen::Dynamic(_))) {
             (0..count(&dims)).collect()
         } else {
             let lists: Vec<Vec<usize>> = chosen.iter().map(super::reference::positions).collect();
             offsets(&dims, &lists)
         };
-        if let Some(assigned) = ctx.assigned.as_mut() {
-            assigned.values.insert(prim, new);
-            assigned.touched.extend(touched.into_iter().map(|at| VarId(first.0 + at as u32)));
-        }
+        assigned.touched.extend(touched.into_iter().map(|at| VarId(first.0 + at as u32)));
         Ok(())
     }
 
-    /// A value with one part replaced.
-    pub(crate) fn replace(
-        &mut self,
-        old: &Value,
-        part: Target<'a>,
-        new: Value,
-        span: Span,
-        ctx: &mut Ctx,
-        is_set: bool,
-    ) -> Res<Value> {
-        let n_lead = part.lead.len();
-        let mut chosen = part.lead;
-        if part.subscripts.is_empty() && part.rest.is_empty() && n_lead == 0 {
-            return self.whole(old, new, span, is_set);
+    /// Replaces a part of a local in its place: an array that is written element by element is not copied for each.
+    fn assign_local(&mut self, at: usize, part: Target<'a>, new: Value, span: Span, ctx: &mut Ctx) -> Res<()> {
+        let mut chosen: Vec<Chosen> = Vec::new();
+        let mut path: SmallVec<[usize; 2]> = SmallVec::new();
+        let Target { mut subscripts, mut rest } = part;
+        let is_whole = loop {
+            if chosen.is_empty() && subscripts.is_empty() && rest.is_empty() {
+                break true;
+            }
+            let dims: Dims = within(&mut ctx.locals[at].value, &path).dims().iter().copied().collect();
+            let n_lead = chosen.len();
+            chosen.extend(self.subscripts(subscripts, &dims[n_lead..], span, ctx)?);
+            let Some((field, others)) = rest.split_first() else { break false };
+            let value = within(&mut ctx.locals[at].value, &path);
+            let Value::Record(record) = value else {
+                let message = format!("{} has no field `{}`", value.describe(), field.name.name);
+                return Err(self.error("unknown-name", field.name.span, message));
+            };
+            let Some(place) = record.fields.iter().position(|one| one.name == field.name.name) else {
+                let message = format!("the record has no field `{}`", field.name.name);
+                return Err(self.error("unknown-name", field.name.span, message));
+            };
+            path.push(place);
+            (subscripts, rest) = (&field.subscripts, others);
+        };
+        let local = &mut ctx.locals[at];
+        let place = within(&mut local.value, &path);
+        if is_whole {
+            *place = self.whole(place, new, span, local.is_set)?;
+        } else {
+            self.write(place, &chosen, new, span)?;
         }
-        let dims: Dims = old.dims().iter().copied().collect();
-        chosen.extend(self.subscripts(part.subscripts, &dims[n_lead..], span, ctx)?);
-        let Some((field, rest)) = part.rest.split_first() else {
-            return self.write(old, &chosen, new, span);
-        };
-        let Value::Record(record) = old else {
-            let message = format!("{} has no field `{}`", old.describe(), field.name.name);
-            return Err(self.error("unknown-name", field.name.span, message));
-        };
-        let mut record = record.clone();
-        let Some(at) = record.fields.iter().position(|one| one.name == field.name.name) else {
-            let message = format!("the record has no field `{}`", field.name.name);
-            return Err(self.error("unknown-name", field.name.span, message));
-        };
-        let inner = Target { lead: chosen, subscripts: &field.subscripts, rest };
-        let value = record.fields[at].value.clone();
-        record.fields[at].value = self.replace(&value, inner, new, span, ctx, is_set)?;
-        Ok(Value::Record(record))
+        local.is_set = true;
+        Ok(())
     }
 
     /// The whole of a variable replaced: types and sizes are checked, sizes left open are taken from the value.
@@ -198,47 +195,49 @@ impl<'a> Flattener<'a> {
         }
     }
 
-    /// A value with the chosen elements replaced.
-    pub(crate) fn write(&mut self, old: &Value, chosen: &[Chosen], new: Value, span: Span) -> Res<Value> {
+    /// Replaces the chosen elements of a value.
+    pub(crate) fn write(&mut self, place: &mut Value, chosen: &[Chosen], new: Value, span: Span) -> Res<()> {
         let kept: Dims = chosen.iter().filter_map(super::reference::kept).collect();
-        if let Value::Record(record) = old {
-            let Value::Record(new) = new else {
-                return Err(self.error("wrong-type", span, "a record cannot be given this value"));
-            };
-            let mut fields = Vec::with_capacity(record.fields.len());
-            for field in &record.fields {
-                let Some(value) = new.fields.iter().find(|one| one.name == field.name) else {
-                    return Err(self.error("wrong-type", span, format!("the value has no field `{}`", field.name)));
+        match place {
+            Value::Record(record) => {
+                let Value::Record(new) = new else {
+                    return Err(self.error("wrong-type", span, "a record cannot be given this value"));
                 };
-                let mut all: Vec<Chosen> = chosen.to_vec();
-                all.extend(field.value.dims()[chosen.len()..].iter().map(|&dim| Chosen::Many((0..dim).collect())));
-                fields.push(Field {
-                    name: field.name,
-                    value: self.write(&field.value, &all, value.value.clone(), span)?,
-                });
+                for field in &mut record.fields {
+                    let Some(value) = new.fields.iter().find(|one| one.name == field.name) else {
+                        return Err(self.error("wrong-type", span, format!("the value has no field `{}`", field.name)));
+                    };
+                    let mut all: Vec<Chosen> = chosen.to_vec();
+                    all.extend(field.value.dims()[chosen.len()..].iter().map(|&dim| Chosen::Many((0..dim).collect())));
+                    self.write(&mut field.value, &all, value.value.clone(), span)?;
+                }
             }
-            return Ok(Value::Record(Box::new(Record { class: record.class, dims: record.dims.clone(), fields })));
-        }
-        if let Value::Texts { dims, items } = old {
-            let new = self.coerce(new, &Type::String, &kept, "the element", span)?;
-            let (Value::Texts { items: values, .. }, false) =
-                (new, chosen.iter().any(|one| matches!(one, Chosen::Dynamic(_))))
-            else {
-                return Err(self.unsupported("texts that change", span, "assigning this element"));
-            };
-            let lists: Vec<Vec<usize>> = chosen.iter().map(super::reference::positions).collect();
-            let mut items = items.clone();
-            for (offset, value) in offsets(dims, &lists).into_iter().zip(values) {
-                items[offset] = value;
+            Value::Texts { dims, items } => {
+                let new = self.coerce(new, &Type::String, &kept, "the element", span)?;
+                let (Value::Texts { items: values, .. }, false) =
+                    (new, chosen.iter().any(|one| matches!(one, Chosen::Dynamic(_))))
+                else {
+                    return Err(self.unsupported("texts that change", span, "assigning this element"));
+                };
+                let lists: Vec<Vec<usize>> = chosen.iter().map(super::reference::positions).collect();
+                for (offset, value) in offsets(dims, &lists).into_iter().zip(values) {
+                    items[offset] = value;
+                }
             }
-            return Ok(Value::Texts { dims: dims.clone(), items });
+            Value::Scalars(scalars) => {
+                let Value::Scalars(new) = self.coerce(new, &scalars.ty, &kept, "the element", span)? else {
+                    return Err(Refused);
+                };
+                self.write_scalars(scalars, chosen, &new);
+            }
+            Value::Tuple(_) | Value::Function(_) | Value::Object(_) => *place = new,
         }
-        let Value::Scalars(scalars) = old else { return Ok(new) };
-        let Value::Scalars(new) = self.coerce(new, &scalars.ty, &kept, "the element", span)? else {
-            return Err(Refused);
-        };
-        let mut items = scalars.items.clone();
-        // Every combination of positions; changing subscripts try all and select.
+        Ok(())
+    }
+
+    /// Replaces every combination of chosen positions; changing subscripts try all and select.
+    fn write_scalars(&mut self, scalars: &mut Scalars, chosen: &[Chosen], new: &Scalars) {
+        let items = &mut scalars.items;
         let lists: Vec<Vec<usize>> = chosen
             .iter()
             .zip(&scalars.dims)
@@ -281,6 +280,13 @@ impl<'a> Flattener<'a> {
                 index[at] = 0;
             }
         }
-        Ok(Value::Scalars(Scalars { ty: scalars.ty.clone(), dims: scalars.dims.clone(), items }))
     }
+}
+
+/// The value that fields of records lead to, one after the other.
+fn within<'v>(value: &'v mut Value, path: &[usize]) -> &'v mut Value {
+    path.iter().fold(value, |value, &field| match value {
+        Value::Record(record) => &mut record.fields[field].value,
+        other => other,
+    })
 }
