@@ -69,6 +69,30 @@ def pendulum():
         yield t, {"x1": L * np.sin(a), "x2": -L * np.cos(a), "x3": x3, "x4": L * np.cos(a) * w, "x5": L * np.sin(a) * w, "y": a}
 
 
+def crane():
+    M, m, L, g, d, c = 10.0, 4.0, 3.0, 9.81, 8.0, 0.4
+
+    def accelerations(t, y):
+        s, v, a, w = y
+        fx, fy = -c * (v + L * w * np.cos(a)), -c * L * w * np.sin(a) - m * g
+        mass = np.array([[M + m, m * L * np.cos(a)], [m * L * np.cos(a), m * L * L]])
+        force = [20 * np.sin(1.3 * t) - d * v + fx + m * L * np.sin(a) * w * w, L * (np.cos(a) * fx + np.sin(a) * fy)]
+        return np.linalg.solve(mass, force)
+
+    def rhs(t, y):
+        return [y[1], accelerations(t, y)[0], y[3], accelerations(t, y)[1]]
+
+    times = [0.0, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    for t, y in zip(times, run(rhs, np.zeros(4), times)):
+        s, v, a, w = y
+        vx = v + L * w * np.cos(a)
+        # The load says what the rope pulls with, upwards: lambda L cos a.
+        dw = accelerations(t, y)[1]
+        fy = m * (L * np.cos(a) * w * w + L * np.sin(a) * dw) + c * L * w * np.sin(a) + m * g
+        yield t, {"s": s, "v": v, "x": s + L * np.sin(a), "y": -L * np.cos(a), "vx": vx, "vy": L * w * np.sin(a),
+                  "lambda": fy / (L * np.cos(a)), "angle": a}
+
+
 def rlc():
     R, L, C, V = 10.0, 0.1, 1e-3, 10.0
     alpha, omega = R / (2 * L), np.sqrt(1 / (L * C) - (R / (2 * L)) ** 2)

@@ -4,7 +4,7 @@
 //! with normal priors it is the mean of the posterior, with the covariance `(I + P)^-1` of information and prior
 //! precision.
 
-use daesy_random::special_functions::ln_gamma;
+use daesy_random::special_functions::{ln_gamma, normal_distribution};
 
 use crate::search::{Expansion, Objective};
 
@@ -56,6 +56,21 @@ impl Prior {
             Self::Normal { .. } => (f64::NEG_INFINITY, f64::INFINITY),
             Self::Lognormal { .. } | Self::Gamma { .. } => (0.0, f64::INFINITY),
             Self::Uniform { min, max } => (min, max),
+        }
+    }
+
+    /// The quantile at `Phi(z)`: so many standard deviations from the middle of a normal distribution (for the gamma
+    /// distribution by Wilson and Hilferty's approximation).
+    #[must_use]
+    pub fn at(&self, z: f64) -> f64 {
+        match *self {
+            Self::Normal { mean, std } => mean + z * std,
+            Self::Lognormal { location, scale } => (location + z * scale).exp(),
+            Self::Uniform { min, max } => min + (max - min) * normal_distribution(z),
+            Self::Gamma { shape, scale } => {
+                let root = 1.0 - 1.0 / (9.0 * shape) + z / (3.0 * shape.sqrt());
+                shape * scale * root.max(0.1).powi(3)
+            }
         }
     }
 

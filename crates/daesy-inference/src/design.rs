@@ -12,6 +12,10 @@
 //! an average over artificial records, zero without disturbances. For other models the information of the filter's
 //! likelihood is averaged over artificial records.
 //!
+//! Where unknowns have priors, what is minimized is the mean of the criterion's logarithm over points `theta` of the
+//! priors, `+- sqrt(p)` standard deviations along each of the p unknowns that have one: an experiment that is good
+//! wherever the truth may be [@chaloner1995, sec. 4]. Standard errors are told for the start.
+//!
 //! An input is searched for by exchange of its pieces, from the best of some random binary sequences: where information
 //! is a convex function of the input, as for linear models, the best one lies at the limits [@goodwin1977].
 
@@ -24,6 +28,7 @@ use daesy_estimate::noise::philox;
 use daesy_estimate::pem::FilterLikelihood;
 use daesy_estimate::prior::{Prior, precisions};
 use daesy_estimate::scores::ScoreSeries;
+use daesy_estimate::search::SearchSpace;
 use daesy_estimate::uncertainty::{Certainty, Uncertainty};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
@@ -63,6 +68,8 @@ pub struct Plan {
     pub times: Vec<f64>,
     /// Known inputs by input and sample.
     pub inputs: Vec<Vec<f64>>,
+    /// At which of the times something is measured.
+    pub is_sampled: Vec<bool>,
 }
 
 /// What a plan is good for.
@@ -106,6 +113,8 @@ pub struct Design {
     pub better: Option<(Plan, Verdict)>,
     /// Sensors that are used.
     pub sensors: Vec<String>,
+    /// Points of the priors that the design is good for on average; one where there are no priors.
+    pub n_prior_points: usize,
     /// What is to be told.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -133,6 +142,8 @@ struct Designer<'a> {
     sizes: Vec<f64>,
     unknowns: Vec<String>,
     points: Vec<Vec<f64>>,
+    /// Points of the priors, which a design must be good for.
+    prior_points: Vec<Vec<f64>>,
     criterion: Criterion,
     seed: u64,
 }
@@ -195,8 +206,22 @@ impl<'a> Designer<'a> {
         let space = &problem.space;
         let sizes = theta.iter().zip(&space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
         let points = space.starts(&theta, 1 + N_POINTS, seed);
-        let priors = problem.unknowns.iter().map(|unknown| unknown.prior).collect();
-        Ok(Self { loaded, study, names, options, theta, priors, sizes, unknowns, points, criterion, seed })
+        let priors: Vec<Option<Prior>> = problem.unknowns.iter().map(|unknown| unknown.prior).collect();
+        let prior_points = prior_points(&theta, &priors, space);
+        Ok(Self {
+            loaded,
+            study,
+            names,
+            options,
+            theta,
+            priors,
+            sizes,
+            unknowns,
+            points,
+            prior_points,
+            criterion,
+            seed,
+        })
     }
 
     fn design(&self) -> Result<Design, Failure> {
@@ -205,19 +230,24 @@ impl<'a> Designer<'a> {
         let all: Vec<bool> = self.names.measurements.iter().map(|signal| self.is_candidate(&signal.name)).collect();
         let sensors = self.choose_sensors(&plan, &all)?;
         let identifiable = self.determined(&plan, &sensors, &mut diagnostics)?;
-        let information = self.expected(&plan, &sensors, &self.theta, N_SETS)?;
-        let planned = self.verdict(&information);
-        let better = if self.options.inputs.is_empty() {
-            None
-        } else {
-            let fixed = {
-                let mean = self.mean(&plan, &sensors, &self.theta)?;
-                &information - &mean
-            };
-            let found = search::better(self, &plan, &sensors, &fixed)?;
-            let verdict = self.verdict(&self.expected(&found, &sensors, &self.theta, N_SETS)?);
+        let mut goal = Goal { designer: self, sensors: &sensors, points: Vec::new() };
+        for theta in &self.prior_points {
+            let expected = self.information(&plan, &sensors, theta, N_SETS);
+            match expected.and_then(|expected| Ok(expected - self.information(&plan, &sensors, theta, 0)?)) {
+                Ok(fixed) => goal.points.push((theta.clone(), fixed)),
+                Err(failure) if self.prior_points.len() == 1 => return Err(failure),
+                Err(failure) => diagnostics.push(left_out(&failure, "the priors")),
+            }
+        }
+        let planned = self.verdict(&plan, &goal)?;
+        let changes = !self.options.inputs.is_empty() || plan.is_sampled.iter().any(|is_sampled| !is_sampled);
+        let better = if changes {
+            let found = search::better(&goal, &plan)?;
+            let verdict = self.verdict(&found, &goal)?;
             // What is no better is not offered.
             Some(if verdict.value < planned.value { (found, verdict) } else { (plan.clone(), planned.clone()) })
+        } else {
+            None
         };
         let kept = self.names.measurements.iter().zip(&sensors).filter(|(_, is_used)| **is_used);
         Ok(Design {
@@ -229,6 +259,7 @@ impl<'a> Designer<'a> {
             planned,
             better,
             sensors: kept.map(|(signal, _)| signal.name.clone()).collect(),
+            n_prior_points: goal.points.len(),
             diagnostics,
         })
     }
@@ -252,7 +283,7 @@ impl<'a> Designer<'a> {
             let column =
                 |column: &String| data.column(column).map_or_else(|| vec![0.0; data.times.len()], <[f64]>::to_vec);
             let inputs = self.names.inputs.iter().map(|input| column(&input.column)).collect();
-            return Ok(Plan { inputs, times: data.times });
+            return Ok(Plan { inputs, is_sampled: self.sampling(data.times.len()), times: data.times });
         }
         let start = start_time(self.loaded, None);
         let simulate = &self.study.simulate;
@@ -278,7 +309,15 @@ impl<'a> Designer<'a> {
                 None => vec![0.0; times.len()],
             })
             .collect();
-        Ok(Plan { times, inputs })
+        Ok(Plan { is_sampled: self.sampling(times.len()), times, inputs })
+    }
+
+    /// Where samples are taken when nobody has thought about it: as many as there may be, evenly spread.
+    fn sampling(&self, n_times: usize) -> Vec<bool> {
+        let n = self.options.samples.map_or(n_times, |samples| samples as usize).clamp(1, n_times);
+        let mut is_sampled = vec![false; n_times];
+        (1..=n).for_each(|at| is_sampled[at * n_times / n - 1] = true);
+        is_sampled
     }
 
     fn data(&self, plan: &Plan) -> Data {
@@ -293,22 +332,13 @@ impl<'a> Designer<'a> {
         data
     }
 
-    /// The information of the expected record (linear models), or of one artificial record (others).
-    fn mean(&self, plan: &Plan, sensors: &[bool], theta: &[f64]) -> Result<Mat<f64>, Failure> {
-        self.information(plan, sensors, theta, 0)
-    }
-
-    /// The expected information.
-    fn expected(&self, plan: &Plan, sensors: &[bool], theta: &[f64], n_sets: usize) -> Result<Mat<f64>, Failure> {
-        self.information(plan, sensors, theta, n_sets)
-    }
-
-    /// The information of a plan, averaged over artificial records; of the expected one where there are none.
+    /// The information of a plan, averaged over artificial records; where these are none, of the expected record (linear
+    /// models), or of one artificial record (others).
     fn information(&self, plan: &Plan, sensors: &[bool], theta: &[f64], n_sets: usize) -> Result<Mat<f64>, Failure> {
         let problem = Problem::for_stream(self.loaded, &self.data(plan))?;
         let masked = |mut values: Vec<f64>| -> Vec<f64> {
             for (at, value) in values.iter_mut().enumerate() {
-                if !sensors[at % sensors.len()] {
+                if !sensors[at % sensors.len()] || !plan.is_sampled[at / sensors.len()] {
                     *value = f64::NAN;
                 }
             }
@@ -390,14 +420,16 @@ impl<'a> Designer<'a> {
         })
     }
 
-    fn verdict(&self, information: &Mat<f64>) -> Verdict {
+    fn verdict(&self, plan: &Plan, goal: &Goal<'_, '_>) -> Result<Verdict, Failure> {
+        let information = self.information(plan, goal.sensors, &self.theta, N_SETS)?;
         let criterion = match &self.criterion {
             Criterion::D => "D".to_owned(),
             Criterion::A => "A".to_owned(),
             Criterion::E => "E".to_owned(),
             Criterion::One(at) => self.unknowns[*at].clone(),
         };
-        Verdict { criterion, std_errors: self.uncertainty(information, true).std, value: self.value(information) }
+        let std_errors = self.uncertainty(&information, true).std;
+        Ok(Verdict { criterion, std_errors, value: goal.value(plan)? })
     }
 
     /// What is minimized: logarithms, so that all criteria are alike.
@@ -430,13 +462,11 @@ impl<'a> Designer<'a> {
     ) -> Result<Determined, Failure> {
         let mut found = Determined { rank: usize::MAX, flat_directions: Vec::new(), points: Vec::new() };
         for (at, theta) in self.points.iter().enumerate() {
-            let information = match self.mean(plan, sensors, theta) {
+            let information = match self.information(plan, sensors, theta, 0) {
                 Ok(information) => information,
                 Err(failure) if at == 0 => return Err(failure),
                 Err(failure) => {
-                    let cause = failure.diagnostics().first().map(|it| it.message.clone()).unwrap_or_default();
-                    let message = format!("a point over the bounds has no likelihood and is left out: {cause}");
-                    diagnostics.push(Diagnostic::note("design-point", message));
+                    diagnostics.push(left_out(&failure, "the bounds"));
                     continue;
                 }
             };
@@ -468,7 +498,7 @@ impl<'a> Designer<'a> {
             for at in (0..candidates.len()).filter(|&at| candidates[at] && !chosen[at]) {
                 let mut with = chosen.clone();
                 with[at] = true;
-                let value = self.value(&self.expected(plan, &with, &self.theta, 4)?);
+                let value = self.value(&self.information(plan, &with, &self.theta, 4)?);
                 if best.is_none_or(|(least, _)| value < least) {
                     best = Some((value, at));
                 }
@@ -479,6 +509,48 @@ impl<'a> Designer<'a> {
         }
         Ok(chosen)
     }
+}
+
+/// What is minimized: the mean of the criterion over points of the priors, each with the part of its information that
+/// does not depend on the input.
+struct Goal<'d, 'a> {
+    designer: &'d Designer<'a>,
+    sensors: &'d [bool],
+    points: Vec<(Vec<f64>, Mat<f64>)>,
+}
+
+impl Goal<'_, '_> {
+    fn value(&self, plan: &Plan) -> Result<f64, Failure> {
+        let mut sum = 0.0;
+        for (theta, fixed) in &self.points {
+            let mean = self.designer.information(plan, self.sensors, theta, 0)?;
+            sum += self.designer.value(&(&mean + fixed));
+        }
+        Ok(sum / self.points.len() as f64)
+    }
+}
+
+fn left_out(failure: &Failure, over: &str) -> Diagnostic {
+    let cause = failure.diagnostics().first().map(|it| it.message.clone()).unwrap_or_default();
+    Diagnostic::note("design-point", format!("a point over {over} has no likelihood and is left out: {cause}"))
+}
+
+/// Points of the priors with their mean and covariance, within the bounds; the start where there are no priors.
+fn prior_points(theta: &[f64], priors: &[Option<Prior>], space: &SearchSpace) -> Vec<Vec<f64>> {
+    let known: Vec<(usize, Prior)> = priors.iter().enumerate().filter_map(|(at, it)| Some((at, (*it)?))).collect();
+    let reach = (known.len() as f64).sqrt();
+    let moved = |at: usize, z: f64| {
+        let mut point = theta.to_vec();
+        for (other, prior) in &known {
+            let value = prior.at(if *other == at { z } else { 0.0 });
+            point[*other] = value.clamp(space.lower[*other], space.upper[*other]);
+        }
+        point
+    };
+    if known.is_empty() {
+        return vec![theta.to_vec()];
+    }
+    known.iter().flat_map(|(at, _)| [moved(*at, reach), moved(*at, -reach)]).collect()
 }
 
 /// Samples of a plan at most.
@@ -519,18 +591,42 @@ impl Design {
         keys.insert("designed".into(), designed.unwrap_or(Value::Null));
         keys.insert("input".into(), json!(input));
         keys.insert("sensors".into(), json!(self.sensors));
-        keys.insert("n_samples".into(), json!(self.plan.times.len()));
+        keys.insert("n_samples".into(), json!(self.n_samples()));
+        if self.n_samples() < self.plan.times.len() {
+            keys.insert("sampling".into(), json!(self.sampling()));
+        }
+        keys.insert("prior_points".into(), json!(self.n_prior_points));
         keys
     }
 
-    /// The designed input, or the planned one: `t` and the columns of the inputs.
+    /// The designed plan, or the planned one.
+    fn chosen(&self) -> &Plan {
+        self.better.as_ref().map_or(&self.plan, |(plan, _)| plan)
+    }
+
+    fn n_samples(&self) -> usize {
+        self.plan.is_sampled.iter().filter(|is_sampled| **is_sampled).count()
+    }
+
+    /// The times at which something is measured.
+    fn sampling(&self) -> Vec<f64> {
+        let plan = self.chosen();
+        plan.times.iter().zip(&plan.is_sampled).filter(|(_, is_sampled)| **is_sampled).map(|(time, _)| *time).collect()
+    }
+
+    /// The designed input, or the planned one: `t` and the columns of the inputs; `sampled` says by 1 or 0 where to
+    /// measure, unless that is everywhere.
     #[must_use]
     pub fn table(&self) -> Table {
-        let plan = self.better.as_ref().map_or(&self.plan, |(plan, _)| plan);
+        let plan = self.chosen();
         let mut table = Table { names: vec!["t".to_owned()], columns: vec![plan.times.clone()] };
         for ((_, column), values) in self.inputs.iter().zip(&plan.inputs) {
             table.names.push(column.clone());
             table.columns.push(values.clone());
+        }
+        if self.n_samples() < plan.times.len() {
+            table.names.push("sampled".to_owned());
+            table.columns.push(plan.is_sampled.iter().map(|is_sampled| f64::from(u8::from(*is_sampled))).collect());
         }
         table
     }
@@ -556,7 +652,7 @@ impl Design {
         let n = self.unknowns.len();
         let Determined { rank, flat_directions, .. } = &self.identifiable;
         let mut text = if *rank == n {
-            let samples = counted(self.plan.times.len(), "sample");
+            let samples = counted(self.n_samples(), "sample");
             format!("{samples} would determine {} of {}.\n", all_unknowns(n), self.model)
         } else {
             format!("Only {rank} of {n} combinations of unknowns of {} are determined.\n", self.model)
@@ -569,6 +665,13 @@ impl Design {
         text.push_str(&format!("Expected standard errors (criterion {}):\n", self.planned.criterion));
         text.push_str(&text_table(&self.rows()));
         text.push_str(&format!("Sensors: {}.\n", self.sensors.join(", ")));
+        if self.n_prior_points > 1 {
+            text.push_str(&format!("Chosen for {} points of the priors on average.\n", self.n_prior_points));
+        }
+        if self.n_samples() < self.plan.times.len() {
+            let times: Vec<String> = self.sampling().iter().map(|time| short(*time, 5)).collect();
+            text.push_str(&format!("Samples at: {}.\n", times.join(", ")));
+        }
         text
     }
 

@@ -56,19 +56,7 @@ pub struct Estimates {
 /// Diagnostics, when the study is at fault: signals of infinite variance are refused by name.
 pub fn estimate(loaded: &Loaded, theta: Option<&[f64]>, seed: u64) -> Result<Estimates, Failure> {
     require_signals(loaded)?;
-    let study = study_of(loaded)?;
-    let n_unknown = study.unknown.len();
-    let joint = uncertain_parameters(study);
-    // Parameters that are uncertain are chosen like unknowns.
-    let mut wider = loaded.clone();
-    if let (Some(study), Some(joint)) = (&mut wider.study, &joint) {
-        let chosen = joint.names.iter().map(|name| Named {
-            name: name.name.clone(),
-            span: name.span,
-            item: UnknownParameter { start: None, min: None, max: None, nominal: None, prior: None },
-        });
-        study.unknown.extend(chosen);
-    }
+    let Uncertain { loaded: wider, joint, spread, n_unknown } = Uncertain::of(loaded)?;
     let estimator = Estimator::new(&wider, seed)?;
     let mut chosen = estimator.start();
     if let Some(theta) = theta {
@@ -79,11 +67,50 @@ pub fn estimate(loaded: &Loaded, theta: Option<&[f64]>, seed: u64) -> Result<Est
         found.diagnostics.push(unknowns_at_start(loaded, &chosen));
     }
     if let Some(joint) = &joint {
-        let positions = (n_unknown..n_unknown + joint.names.len()).collect();
-        found.widen(&wider, &estimator, &chosen, Spread::new(positions, &joint.covariance).as_ref());
+        found.widen(&wider, &estimator, &chosen, spread.as_ref());
         found.diagnostics.extend(other_means(loaded, joint, &chosen[n_unknown..]));
     }
     Ok(found)
+}
+
+/// A study whose uncertain parameters can be chosen like unknowns.
+pub(crate) struct Uncertain {
+    /// The study with them among its unknowns, after the others.
+    pub(crate) loaded: Loaded,
+    /// What is known of them.
+    joint: Option<JointRandom>,
+    /// Points around their values.
+    pub(crate) spread: Option<Spread>,
+    /// Unknowns of the study itself.
+    pub(crate) n_unknown: usize,
+}
+
+/// Draws of a posterior that estimates are made at.
+const MOST_DRAWS: usize = 100;
+
+impl Uncertain {
+    /// What `[random.joint]` says of known parameters.
+    pub(crate) fn of(loaded: &Loaded) -> Result<Self, Failure> {
+        let study = study_of(loaded)?;
+        let n_unknown = study.unknown.len();
+        let joint = uncertain_parameters(study);
+        let mut wider = loaded.clone();
+        if let (Some(study), Some(joint)) = (&mut wider.study, &joint) {
+            let chosen = joint.names.iter().map(|name| Named {
+                name: name.name.clone(),
+                span: name.span,
+                item: UnknownParameter { start: None, min: None, max: None, nominal: None, prior: None },
+            });
+            study.unknown.extend(chosen);
+        }
+        let spread = joint.as_ref().and_then(|joint| {
+            let positions = (n_unknown..n_unknown + joint.names.len()).collect();
+            let spread = Spread::new(positions, &joint.covariance)?;
+            let draws = joint.spread_rows(MOST_DRAWS).unwrap_or_default();
+            Some(spread.with_draws(draws.into_iter().map(<[f64]>::to_vec).collect()))
+        });
+        Ok(Self { loaded: wider, joint, spread, n_unknown })
+    }
 }
 
 /// Estimates the signals of a study with the unknowns that were identified, whose uncertainty is part of the standard
@@ -119,6 +146,9 @@ fn uncertain_parameters(study: &Study) -> Option<JointRandom> {
     joint.names = kept.iter().map(|&at| joint.names[at].clone()).collect();
     joint.mean = kept.iter().map(|&at| joint.mean[at]).collect();
     joint.covariance = rows;
+    for row in joint.samples.iter_mut().flat_map(|samples| &mut samples.rows) {
+        *row = kept.iter().map(|&at| row[at]).collect();
+    }
     (!joint.names.is_empty()).then_some(joint)
 }
 

@@ -3,21 +3,28 @@
 //! A `Watcher` takes lines of a stream and gives one JSON object for each sample: estimates, normalized innovations,
 //! alarms, and what is wrong with the sample. What a sample that cannot be used does is always the same: nothing, and
 //! its line says so.
+//!
+//! Where parameters are uncertain (`[random.joint]`, or what was identified), filters run at points around their values
+//! too, and standard deviations hold what these differ by (`estimate/spread`).
 
 use std::path::Path;
 
 use daesy_estimate::alarm::{Alarm, AlarmTests};
 use daesy_estimate::online::Estimate;
+use daesy_graph::SourceMap;
 use daesy_graph::finding::Level;
 use serde_json::{Map, Value, json};
 
+use crate::estimate::Uncertain;
+use crate::estimate::spread::{Spread, SpreadPoints};
+use crate::identify::Identification;
 use daesy_report::checkpoint::{Checkpoint, Run};
 use daesy_report::json::ToJson as _;
 use daesy_study::data::{Data, LineRead, ReadSample, SampleReader};
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
 use daesy_study::live::{
-    Live, LiveError, LiveModel, LiveNames, LiveSample, STAND_IN_SAMPLES, shortest_distance, unknown_step,
+    Live, LiveError, LiveModel, LiveNames, LiveSample, LiveUpdate, STAND_IN_SAMPLES, shortest_distance, unknown_step,
 };
 use daesy_study::load::Loaded;
 use daesy_study::prepare::start_time;
@@ -45,41 +52,69 @@ pub struct WatchSettings {
 }
 
 /// A study that can be watched, made before the first sample where that is possible.
-pub struct Watched<'l> {
-    loaded: &'l Loaded,
+pub struct Watched {
+    /// With uncertain parameters among the unknowns.
+    loaded: Loaded,
     settings: WatchSettings,
     names: LiveNames,
     theta: Option<Vec<f64>>,
+    spread: Option<Spread>,
     /// The usual distance of samples, where study or data say it.
     step: Option<f64>,
     model: Option<LiveModel>,
 }
 
-impl<'l> Watched<'l> {
-    /// Reads a study for watching, at values of the unknowns or at their start.
+impl Watched {
+    /// Reads a study for watching, at the start of the unknowns; what `[random.joint]` says of known parameters is part
+    /// of the standard deviations.
     ///
     /// # Errors
     /// Diagnostics, when the study is at fault.
-    pub fn new(loaded: &'l Loaded, settings: WatchSettings, theta: Option<Vec<f64>>) -> Result<Self, Failure> {
-        let study = study_of(loaded)?;
+    pub fn new(loaded: &Loaded, settings: WatchSettings) -> Result<Self, Failure> {
+        let Uncertain { loaded, spread, .. } = Uncertain::of(loaded)?;
+        Self::build_for(loaded, settings, None, spread.map(Spread::without_draws))
+    }
+
+    /// Reads a study for watching at values of the unknowns, which are uncertain themselves.
+    ///
+    /// # Errors
+    /// As [`Watched::new`].
+    pub fn at(
+        loaded: &Loaded,
+        settings: WatchSettings,
+        theta: Vec<f64>,
+        spread: Option<Spread>,
+    ) -> Result<Self, Failure> {
+        Self::build_for(loaded.clone(), settings, Some(theta), spread)
+    }
+
+    fn build_for(
+        loaded: Loaded,
+        settings: WatchSettings,
+        theta: Option<Vec<f64>>,
+        spread: Option<Spread>,
+    ) -> Result<Self, Failure> {
+        let study = study_of(&loaded)?;
         refuse_unsaid_accuracy(study)?;
-        let names = LiveNames::of(loaded)?;
+        let names = LiveNames::of(&loaded)?;
         let mut step = settings.step.or(study.watch.step);
-        let mut watched = Self { loaded, settings, names, theta, step, model: None };
+        let mut watched = Self { settings, names, theta, spread, step, model: None, loaded };
+        let loaded = &watched.loaded;
         let zeros = vec![0.0; watched.names.inputs.len()];
         let stand_in = watched.names.stand_in(start_time(loaded, None), step.unwrap_or(1.0), 1, &zeros);
         let problem = Problem::for_stream(loaded, &stand_in)?;
+        let mut model = None;
         if let Linearity::Constant(_) = problem.linearity {
-            watched.model = Some(watched.build(&problem)?);
+            model = Some(watched.build(&problem)?);
         } else if step.is_none() && loaded.has_data() {
             let problem = Problem::for_stream(loaded, &loaded.experiment(0)?)?;
             step = shortest_distance(&problem.records[0].data.times);
-            watched.model = Some(watched.build(&problem)?);
+            model = Some(watched.build(&problem)?);
         } else if step.is_none() {
-            return Err(unknown_step(study));
+            return Err(unknown_step(study_of(loaded)?));
         }
-        watched.step =
-            step.or_else(|| loaded.has_data().then(|| shortest_distance(&loaded.experiment(0).ok()?.times)).flatten());
+        let of_data = || loaded.has_data().then(|| shortest_distance(&loaded.experiment(0).ok()?.times)).flatten();
+        (watched.step, watched.model) = (step.or_else(of_data), model);
         Ok(watched)
     }
 
@@ -94,7 +129,8 @@ impl<'l> Watched<'l> {
     pub fn notes(&self) -> Vec<Diagnostic> {
         let mut notes: Vec<Diagnostic> = self.loaded.held_inputs().into_iter().collect();
         let unknowns = self.loaded.study.iter().flat_map(|study| &study.unknown).count();
-        if unknowns > 0 && self.theta.is_none() {
+        let n_uncertain = self.spread.as_ref().map_or(0, |spread| spread.positions.len());
+        if unknowns > n_uncertain && self.theta.is_none() {
             notes.push(unknowns_at_start());
         }
         notes
@@ -102,7 +138,7 @@ impl<'l> Watched<'l> {
 
     fn build(&self, problem: &Problem) -> Result<LiveModel, Failure> {
         let theta = self.theta.clone().unwrap_or_else(|| problem.start());
-        LiveModel::build(self.loaded, self.names.clone(), problem, theta, self.settings.seed)
+        LiveModel::build(&self.loaded, self.names.clone(), problem, theta, self.settings.seed)
     }
 
     /// The model, made with the inputs of the first sample if they are needed for that.
@@ -111,12 +147,16 @@ impl<'l> Watched<'l> {
             let step = self.step.unwrap_or(1.0);
             let inputs = &first.values[..self.names.inputs.len()];
             let stand_in = self.names.stand_in(first.time, step, STAND_IN_SAMPLES, inputs);
-            self.model = Some(self.build(&Problem::for_stream(self.loaded, &stand_in)?)?);
+            self.model = Some(self.build(&Problem::for_stream(&self.loaded, &stand_in)?)?);
         }
         match &self.model {
             Some(model) => Ok(model),
             None => Err(Failure::Method(vec![Diagnostic::error("watch", "the filter could not be made")])),
         }
+    }
+
+    fn sources(&self) -> SourceMap {
+        self.loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default()
     }
 
     /// Columns that the stream must have: inputs, then measurements.
@@ -172,10 +212,12 @@ impl<'l> Watched<'l> {
         let rate = rate.or(self.loaded.study.as_ref().and_then(|study| study.watch.false_alarm_rate));
         let n_measured = self.names.measurements.len();
         let (names, usual, stop) = (self.names.clone(), self.step, self.loaded.watch.clone());
+        let (spread, sources) = (self.spread.clone(), self.sources());
         let model = self.model(&first)?;
-        let run = model.with_filter(|live| -> Result<(), Failure> {
+        let run = with_filters(model, spread.as_ref(), |lives, around| -> Result<(), Failure> {
             let tests = AlarmTests::new(rate.unwrap_or(FALSE_ALARM_RATE), n_measured);
-            let mut watcher = Watcher { live, names: &names, tests, settings: &settings, usual };
+            let mut watcher =
+                Watcher { filters: Filters { lives, around }, names: &names, tests, settings: &settings, usual };
             watcher.resume(&kept, &mut summary)?;
             let mut next = Some(first);
             loop {
@@ -205,7 +247,7 @@ impl<'l> Watched<'l> {
             }
             kept.save().map_err(|wrong| Failure::Input(vec![wrong]))
         });
-        run.map_err(refused)??;
+        run.map_err(|error| explained(model, &sources, error))??;
         Ok(summary)
     }
 
@@ -240,6 +282,100 @@ pub fn unknowns_at_start() -> Diagnostic {
     note.with_help("give values with `--set name=value`, or save them with `identify --save`")
 }
 
+/// Lends out the filter of a model, and those at points around uncertain parameters: the widest that can begin.
+fn with_filters<R>(
+    model: &LiveModel,
+    spread: Option<&Spread>,
+    of: impl FnOnce(&mut [Live<'_>], Option<SpreadPoints>) -> R,
+) -> Result<R, LiveError> {
+    let theta = &model.theta;
+    let can_begin = |around: &SpreadPoints| model.with_filters(&around.points, |_| ()).is_ok();
+    let around = spread.and_then(|spread| spread.points(theta).find(can_begin));
+    let points = around.iter().flat_map(|around| around.points.iter().cloned());
+    let thetas: Vec<Vec<f64>> = std::iter::once(theta.clone()).chain(points).collect();
+    model.with_filters(&thetas, |lives| of(lives, around))
+}
+
+/// The filter at the values of the parameters, and those around them.
+struct Filters<'w, 'p> {
+    /// The first is at the values.
+    lives: &'w mut [Live<'p>],
+    /// What the others are; nothing if there are none, or one of them broke.
+    around: Option<SpreadPoints>,
+}
+
+impl<'p> Filters<'_, 'p> {
+    fn live(&self) -> &Live<'p> {
+        &self.lives[0]
+    }
+
+    /// Takes a sample; says why uncertain parameters are no longer counted if one of their filters breaks.
+    fn update(&mut self, sample: &LiveSample<'_>) -> Result<(LiveUpdate, Option<LiveError>), LiveError> {
+        let (first, others) = self.lives.split_at_mut(1);
+        let mut update = first[0].update(sample)?;
+        let Some(around) = &self.around else { return Ok((update, None)) };
+        let others: Result<Vec<LiveUpdate>, LiveError> = others.iter_mut().map(|live| live.update(sample)).collect();
+        match others {
+            Ok(others) => {
+                let rows: Vec<&Vec<Estimate>> = others.iter().map(|other| &other.estimates).collect();
+                widen(around, &mut update.estimates, &rows);
+                Ok((update, None))
+            }
+            Err(error) => {
+                self.around = None;
+                Ok((update, Some(error)))
+            }
+        }
+    }
+
+    fn predict(&mut self, times: &[f64], inputs: &[Vec<f64>]) -> Result<Vec<Vec<Estimate>>, LiveError> {
+        let (first, others) = self.lives.split_at_mut(1);
+        let mut found = first[0].predict(times, inputs)?;
+        if let Some(around) = &self.around {
+            let others: Vec<Vec<Vec<Estimate>>> =
+                others.iter_mut().map(|live| live.predict(times, inputs)).collect::<Result<_, _>>()?;
+            for (row, found) in found.iter_mut().enumerate() {
+                let rows: Vec<&Vec<Estimate>> = others.iter().map(|other| &other[row]).collect();
+                widen(around, found, &rows);
+            }
+        }
+        Ok(found)
+    }
+
+    /// All numbers that are carried on; empty before the first sample.
+    fn numbers(&self) -> Vec<Vec<f64>> {
+        let n = if self.around.is_some() { self.lives.len() } else { 1 };
+        let mut lists: Vec<Vec<f64>> = self.lives[..n].iter().flat_map(Live::numbers).collect();
+        if !lists.is_empty() {
+            lists.push(vec![n as f64]);
+        }
+        lists
+    }
+
+    /// Goes on from numbers that were kept; `false` where they do not fit.
+    fn restore(&mut self, mut lists: Vec<Vec<f64>>) -> Result<bool, LiveError> {
+        let Some(n) = lists.pop().and_then(|list| list.first().map(|n| *n as usize)) else { return Ok(false) };
+        if n == 0 || n > self.lives.len() || !lists.len().is_multiple_of(n) {
+            return Ok(false);
+        }
+        self.around = self.around.take().filter(|_| n == self.lives.len());
+        for (live, lists) in self.lives.iter_mut().zip(lists.chunks(lists.len() / n)) {
+            if !live.restore(lists)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Adds what estimates at points around uncertain parameters differ by.
+fn widen(around: &SpreadPoints, estimates: &mut [Estimate], others: &[&Vec<Estimate>]) {
+    for (at, estimate) in estimates.iter_mut().enumerate() {
+        let there = others.iter().map(|row| (row[at].mean, row[at].std));
+        estimate.std = around.std((estimate.mean, estimate.std), there);
+    }
+}
+
 /// Where a state is in its file.
 const STATE: &str = "watch";
 
@@ -251,6 +387,14 @@ fn next_line(lines: &mut dyn Iterator<Item = std::io::Result<String>>, shown: &s
             let message = format!("the stream cannot be read: {error}");
             Err(Failure::Input(vec![Diagnostic::about_file("data-file", shown, message)]))
         }
+    }
+}
+
+/// Why there is no filter, in the words of the study where it is at fault.
+fn explained(model: &LiveModel, sources: &SourceMap, error: LiveError) -> Failure {
+    match model.finding(&error) {
+        Some(finding) => Failure::Input(vec![Diagnostic::resolve(&finding, sources)]),
+        None => refused(error),
     }
 }
 
@@ -324,7 +468,7 @@ fn object(
 
 /// A filter with its tests.
 struct Watcher<'w, 'p> {
-    live: &'w mut Live<'p>,
+    filters: Filters<'w, 'p>,
     names: &'w LiveNames,
     tests: AlarmTests,
     settings: &'w WatchSettings,
@@ -342,10 +486,10 @@ impl Watcher<'_, '_> {
         let mut lists = unpacked(numbers).ok_or_else(wrong)?;
         let sums = lists.pop().ok_or_else(wrong)?;
         self.tests.set_sums(&sums);
-        if !self.live.restore(&lists).map_err(refused)? {
+        if !self.filters.restore(lists).map_err(refused)? {
             return Err(wrong());
         }
-        summary.resumed_at = self.live.time();
+        summary.resumed_at = self.filters.live().time();
         Ok(())
     }
 
@@ -354,7 +498,7 @@ impl Watcher<'_, '_> {
         if !kept.is_kept() {
             return Ok(());
         }
-        let mut lists = self.live.numbers();
+        let mut lists = self.filters.numbers();
         if lists.is_empty() {
             return Ok(());
         }
@@ -378,7 +522,7 @@ impl Watcher<'_, '_> {
             note.place = Some(daesy_graph::source::Place { file: shown.to_owned(), line: line as u32, column: 1 });
             note
         };
-        if let Some(last) = self.live.time() {
+        if let Some(last) = self.filters.live().time() {
             // What a state has seen already is passed over without a word for each.
             if summary.n_samples == 0 && summary.resumed_at == Some(last) && *time <= last {
                 summary.n_known += 1;
@@ -408,13 +552,18 @@ impl Watcher<'_, '_> {
         let mut inputs = values[..n_inputs].to_vec();
         for (at, input) in inputs.iter_mut().enumerate().filter(|(_, value)| value.is_nan()) {
             let name = &self.names.inputs[at].name;
-            *input = self.live.inputs().get(at).copied().unwrap_or(0.0);
+            *input = self.filters.live().inputs().get(at).copied().unwrap_or(0.0);
             let message = format!("the input `{name}` has no value at t = {time}: the one before, {input}, is held");
             findings.push(note(Level::Warning, "input-missing-sample", message));
         }
         let live_sample = LiveSample { time: *time, inputs: &inputs, measurements: &values[n_inputs..] };
-        let update = match self.live.update(&live_sample) {
-            Ok(update) => update,
+        let update = match self.filters.update(&live_sample) {
+            Ok((update, None)) => update,
+            Ok((update, Some(error))) => {
+                let message = format!("{error}: the uncertainty of parameters is no longer counted");
+                findings.push(note(Level::Warning, "parameter-uncertainty", message));
+                update
+            }
             Err(error) => {
                 let message = format!("{error}: the sample is left out, and the filter stays where it was");
                 findings.push(note(Level::Error, "filter-broke", message));
@@ -462,14 +611,15 @@ impl Watcher<'_, '_> {
         note: &dyn Fn(Level, &str, String) -> Diagnostic,
     ) -> Option<Value> {
         let horizon = self.settings.horizon?;
-        let now = self.live.time()?;
-        let Some(points) = future_points(self.names, self.settings, self.live.inputs(), now, horizon, self.usual)
+        let now = self.filters.live().time()?;
+        let Some(points) =
+            future_points(self.names, self.settings, self.filters.live().inputs(), now, horizon, self.usual)
         else {
             let message = "nothing is predicted before the distance of samples is known".to_owned();
             findings.push(note(Level::Note, "no-horizon", message));
             return None;
         };
-        match self.live.predict(&points.times, &points.inputs) {
+        match self.filters.predict(&points.times, &points.inputs) {
             Ok(found) => {
                 let column = |at: usize, of: &dyn Fn(&Estimate) -> f64| -> Vec<Value> {
                     found.iter().map(|row| number(of(&row[at]))).collect()
@@ -557,16 +707,10 @@ pub struct Prediction {
 /// Predicts the signals beyond the end of each record, from the filter at its last sample.
 ///
 /// # Errors
-/// As [`Watched::new`]; also when the filter gives up.
-pub fn predict_beyond(
-    loaded: &Loaded,
-    theta: Option<Vec<f64>>,
-    settings: WatchSettings,
-) -> Result<Vec<Prediction>, Failure> {
-    let horizon = settings.horizon.unwrap_or(0.0);
-    let mut watched = Watched::new(loaded, settings, theta)?;
-    let names = watched.names.clone();
-    let settings = watched.settings.clone();
+/// When the filter gives up.
+pub fn predict_beyond(loaded: &Loaded, mut watched: Watched) -> Result<Vec<Prediction>, Failure> {
+    let (names, settings, spread) = (watched.names.clone(), watched.settings.clone(), watched.spread.clone());
+    let (horizon, sources) = (settings.horizon.unwrap_or(0.0), watched.sources());
     let mut all = Vec::new();
     for data in loaded.experiments()? {
         let columns = watched.columns();
@@ -576,21 +720,22 @@ pub fn predict_beyond(
         let first = ReadSample { time: data.times[0], values: row(0), problems: Vec::new() };
         let usual = shortest_distance(&data.times);
         let model = watched.model(&first)?;
-        let found = model.with_filter(|live| -> Result<Prediction, LiveError> {
+        let found = with_filters(model, spread.as_ref(), |lives, around| -> Result<Prediction, LiveError> {
+            let mut filters = Filters { lives, around };
             for (at, &time) in data.times.iter().enumerate() {
                 let values = row(at);
                 let (inputs, measurements) = values.split_at(names.inputs.len());
-                live.update(&LiveSample { time, inputs, measurements })?;
+                filters.update(&LiveSample { time, inputs, measurements })?;
             }
             let now = data.times[data.times.len() - 1];
-            let held = live.inputs().to_vec();
+            let held = filters.live().inputs().to_vec();
             let points = future_points(&names, &settings, &held, now, horizon, usual.or(Some(horizon)));
             let FuturePoints { times, inputs } =
                 points.unwrap_or(FuturePoints { times: Vec::new(), inputs: Vec::new() });
-            let estimates = live.predict(&times, &inputs)?;
+            let estimates = filters.predict(&times, &inputs)?;
             Ok(Prediction { times, estimates })
         });
-        all.push(found.and_then(|found| found).map_err(refused)?);
+        all.push(found.and_then(|found| found).map_err(|error| explained(model, &sources, error))?);
     }
     Ok(all)
 }

@@ -29,3 +29,4 @@ pub mod straighten;
 pub mod structure_map;
 pub mod study;
 pub mod table;
+pub mod varying;

@@ -1,6 +1,6 @@
 //! The filter of a study as an object that takes samples as they come.
 //!
-//! [`LiveModel`] is what a study says, made once; [`LiveModel::with_filter`] lends out a [`Live`] filter of it, whose
+//! [`LiveModel`] is what a study says, made once; [`LiveModel::with_filters`] lends out [`Live`] filters of it, whose
 //! [`Live::update`] takes the values of known inputs and measurements at a time and gives estimates, innovations and
 //! what is carried on. It reads no file and prints nothing. Given the samples of a record it gives the same numbers as
 //! the filter of `estimate`. [`LivePlan`] is what a record decided: with it the same filter is made again, without the
@@ -260,13 +260,30 @@ impl LiveModel {
         matches!(self.form, LiveForm::Linear(_))
     }
 
-    /// Lends out a filter that has seen nothing.
+    /// Lends out filters that have seen nothing, one for each of some values of the unknowns.
     ///
     /// # Errors
     /// When the model has no solution at the parameters.
-    pub fn with_filter<R>(&self, of: impl FnOnce(&mut Live<'_>) -> R) -> Result<R, LiveError> {
-        let problem = self.problem()?;
-        Ok(of(&mut self.filter(problem.as_ref())?))
+    pub fn with_filters<R>(&self, thetas: &[Vec<f64>], of: impl FnOnce(&mut [Live<'_>]) -> R) -> Result<R, LiveError> {
+        match &self.form {
+            LiveForm::Linear(study) => {
+                let engine = || Engine::Linear { study, filter: None };
+                let lives = thetas.iter().map(|theta| Live { model: self, theta, engine: engine(), last: None });
+                Ok(of(&mut lives.collect::<Vec<_>>()))
+            }
+            LiveForm::Nonlinear(study, kind) => {
+                let problems =
+                    thetas.iter().map(|theta| study.signal_problem(theta)).collect::<Result<Vec<_>, PointRefusal>>()?;
+                let mut lives = Vec::new();
+                for (theta, problem) in thetas.iter().zip(&problems) {
+                    let filter = Box::new(problem.live(theta, *kind)?);
+                    let inputs = Box::new(study.experiments[0].inputs.clone());
+                    let engine = Engine::Nonlinear { filter, inputs, state: None };
+                    lives.push(Live { model: self, theta, engine, last: None });
+                }
+                Ok(of(&mut lives))
+            }
+        }
     }
 
     /// What the filter of a nonlinear model works on; nothing for a linear one.
@@ -294,7 +311,16 @@ impl LiveModel {
             (LiveForm::Nonlinear(..), None) => return Err(LiveError::NoProblem),
             (LiveForm::Linear(study), _) => Engine::Linear { study, filter: None },
         };
-        Ok(Live { model: self, engine, last: None })
+        Ok(Live { model: self, theta: &self.theta, engine, last: None })
+    }
+
+    /// What is to be told of an error that the study is at fault for.
+    #[must_use]
+    pub fn finding(&self, error: &LiveError) -> Option<Finding> {
+        match (&self.form, error) {
+            (LiveForm::Nonlinear(study, _), LiveError::Point(refusal)) => Some(study.refusal(refusal)),
+            _ => None,
+        }
     }
 
     /// When an experiment begins whose first sample is at a time.
@@ -444,6 +470,8 @@ enum Engine<'p> {
 /// A filter that takes samples as they come.
 pub struct Live<'p> {
     model: &'p LiveModel,
+    /// Values of the unknowns.
+    theta: &'p [f64],
     engine: Engine<'p>,
     last: Option<Last>,
 }
@@ -487,7 +515,7 @@ impl Live<'_> {
         let update = match &mut self.engine {
             Engine::Linear { study, filter } => {
                 let before = filter.as_ref().map(|filter| filter.state().clone());
-                let found = update_linear(self.model, study, filter, last, sample);
+                let found = update_linear(self.model, self.theta, study, filter, last, sample);
                 found.inspect_err(|_| set_linear(filter, before))?
             }
             Engine::Nonlinear { filter, inputs, state } => {
@@ -566,7 +594,7 @@ impl Live<'_> {
         let sample = LiveSample { time: *time, inputs, measurements: &[] };
         match &mut self.engine {
             Engine::Linear { study, filter } => {
-                let made = first_filter(self.model, study, &sample)?.filter;
+                let made = first_filter(self.model, self.theta, study, &sample)?.filter;
                 let [numbers, lengths] = rest else { return Ok(false) };
                 let Some(state) = made.state().with_numbers(numbers) else { return Ok(false) };
                 let filter = filter.insert(Box::new(made));
@@ -599,23 +627,28 @@ struct First {
     experiment: daesy_estimate::experiment::Experiment,
 }
 
-fn first_filter(model: &LiveModel, study: &LinearStudy, sample: &LiveSample<'_>) -> Result<First, LiveError> {
+fn first_filter(
+    model: &LiveModel,
+    theta: &[f64],
+    study: &LinearStudy,
+    sample: &LiveSample<'_>,
+) -> Result<First, LiveError> {
     let value = |at: usize| model.sources.get(at).copied().flatten().map_or(0.0, |at| sample.inputs[at]);
-    let own = study.with_first_sample(&model.theta, model.start(sample.time), sample.time, &value);
-    let likelihood = Likelihood::new(&own, &model.theta, FilterOptions::default())?;
-    let filter = likelihood.filter_at_start(&model.theta, 0)?;
+    let own = study.with_first_sample(theta, model.start(sample.time), sample.time, &value);
+    let likelihood = Likelihood::new(&own, theta, FilterOptions::default())?;
+    let filter = likelihood.filter_at_start(theta, 0)?;
     let mut experiments = daesy_estimate::descriptor::ParametricModel::experiments(&own).to_vec();
     Ok(First { filter, experiment: experiments.swap_remove(0) })
 }
 
 fn update_linear(
     model: &LiveModel,
+    theta: &[f64],
     study: &LinearStudy,
     filter: &mut Option<Box<LinearFilter>>,
     last: Option<&Last>,
     sample: &LiveSample<'_>,
 ) -> Result<LiveUpdate, LiveError> {
-    let theta = &model.theta;
     let (filter, experiment) = match (filter, last) {
         (Some(filter), Some(last)) => {
             let values = |at: usize| {
@@ -625,7 +658,7 @@ fn update_linear(
             (filter, study.between_samples(theta, [last.time, sample.time], &values))
         }
         (filter, _) => {
-            let First { filter: made, experiment } = first_filter(model, study, sample)?;
+            let First { filter: made, experiment } = first_filter(model, theta, study, sample)?;
             (filter.insert(Box::new(made)), experiment)
         }
     };

@@ -18,6 +18,7 @@ use daesy_structure::straighten::ADDED;
 use daesy_system::Watch;
 use rustc_hash::FxHashSet;
 
+use crate::data::{Data, Reading, TimeAxis};
 use crate::diagnostic::Diagnostic;
 use crate::distribute::Elsewhere;
 use crate::embedded;
@@ -28,6 +29,7 @@ use crate::presampling;
 use crate::source::{ModelText, Place, Source, looked_for};
 use crate::study::{ModelSource, Named, Quantity, QuantityValue, Study, StudyModel, read_study};
 use crate::table::Table;
+use crate::varying::vary_parameters;
 
 /// What a user asks for on the command line besides the file.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -228,6 +230,7 @@ fn load_study(
         errors
     })?;
     apply_all(&mut flat, &mut study, unit.is_some(), options, &mut diagnostics)?;
+    read_joint_samples(&mut study, folder)?;
     Ok(Loaded { unit, ..Loaded::new(flat, Some(study), folder.to_path_buf(), diagnostics) })
 }
 
@@ -664,6 +667,42 @@ pub fn quantity_expression(
     }
 }
 
+/// Reads the samples of `[random.joint]`.
+fn read_joint_samples(study: &mut Study, folder: &Path) -> Result<(), Vec<Diagnostic>> {
+    let Some(joint) = &mut study.joint else { return Ok(()) };
+    let Some(samples) = &joint.samples else { return Ok(()) };
+    let path = folder.join(&samples.file);
+    let shown = path.display().to_string();
+    let wanted: Vec<String> = joint.names.iter().map(|name| name.name.clone()).collect();
+    let axis = TimeAxis::Step(1.0);
+    let data = Data::read(&path, &shown, &Reading { wanted: Some(&wanted), ..Reading::plain(&axis) })?;
+    let wrong = |message: String, help: &str| {
+        Err(vec![Diagnostic::about_file("joint-samples", &shown, message).with_help(help)])
+    };
+    let mut columns = Vec::new();
+    for name in &wanted {
+        let Some(column) = data.column(name) else {
+            return wrong(
+                format!("the samples have no column `{name}`"),
+                &format!("columns: {}", data.names.join(", ")),
+            );
+        };
+        columns.push(column);
+    }
+    let rows: Vec<Vec<f64>> =
+        (0..data.times.len()).map(|row| columns.iter().map(|column| column[row]).collect()).collect();
+    if rows.iter().flatten().any(|value| !value.is_finite()) {
+        return wrong("a sample has no value".to_owned(), "every row needs a number for each of the names");
+    }
+    if !joint.set_rows(rows) {
+        return wrong(
+            "the samples have no covariance".to_owned(),
+            "two rows at least are needed, with different values",
+        );
+    }
+    Ok(())
+}
+
 /// Puts the study's values into the model and checks every name it uses.
 fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadOptions) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -737,6 +776,7 @@ fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadOptions) -> 
         }
     }
     let is_unknown = |kind| matches!(kind, VariableKind::Continuous | VariableKind::Discrete);
+    findings.extend(vary_parameters(flat, study));
     for input in &study.inputs {
         findings.extend(free_input(flat, &input.name, input.span));
     }

@@ -298,7 +298,7 @@ pub struct RandomParameter {
     pub samples: Option<SampleSource>,
 }
 
-/// `[random.joint]`: correlated normal parameters.
+/// `[random.joint]`: correlated parameters, normal or by samples of all of them together.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JointRandom {
     /// The parameters.
@@ -309,8 +309,45 @@ pub struct JointRandom {
     pub covariance: Vec<Vec<f64>>,
     /// A lower triangular L with covariance = L L'.
     pub factor: Vec<Vec<f64>>,
+    /// Samples, if these and no normal distribution describe them; mean and covariance are theirs.
+    pub samples: Option<JointSamples>,
     /// Place of the section.
     pub span: Span,
+}
+
+/// Samples of parameters together: the draws of a posterior.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JointSamples {
+    /// The file, relative to the study.
+    pub file: String,
+    /// By sample, values in the order of the names; empty before the file is read.
+    pub rows: Vec<Vec<f64>>,
+}
+
+impl JointRandom {
+    /// Takes samples, with their mean and covariance; `false` if they have none.
+    #[must_use]
+    pub fn set_rows(&mut self, rows: Vec<Vec<f64>>) -> bool {
+        let (n, count) = (self.names.len(), rows.len() as f64);
+        let mean: Vec<f64> = (0..n).map(|i| rows.iter().map(|row| row[i]).sum::<f64>() / count).collect();
+        let moment = |i: usize, j: usize| rows.iter().map(|row| (row[i] - mean[i]) * (row[j] - mean[j])).sum::<f64>();
+        let covariance: Vec<Vec<f64>> =
+            (0..n).map(|i| (0..n).map(|j| moment(i.max(j), i.min(j)) / (count - 1.0)).collect()).collect();
+        let Some(factor) = read::semidefinite_factor(&covariance).filter(|_| rows.len() > 1) else { return false };
+        (self.mean, self.covariance, self.factor) = (mean, covariance, factor);
+        if let Some(samples) = &mut self.samples {
+            samples.rows = rows;
+        }
+        true
+    }
+
+    /// At most so many of the samples, from all over the file.
+    #[must_use]
+    pub fn spread_rows(&self, most: usize) -> Option<Vec<&[f64]>> {
+        let rows = &self.samples.as_ref()?.rows;
+        let n = most.min(rows.len());
+        Some((0..n).map(|at| rows[at * rows.len() / n].as_slice()).collect())
+    }
 }
 
 /// Samples of a random parameter.
@@ -448,6 +485,8 @@ pub struct DesignOptions {
     pub sensors: Option<Vec<Named<()>>>,
     /// How many of them.
     pub choose: Option<u64>,
+    /// How many samples may be taken; at every step when left out.
+    pub samples: Option<u64>,
 }
 
 /// `[watch]`

@@ -19,7 +19,9 @@ pub(super) fn germ_name(at: usize) -> String {
 
 /// The model with the germs of its correlated parameters.
 pub(super) fn with_germs(loaded: &Loaded) -> Cow<'_, Loaded> {
-    let Some(joint) = loaded.study.as_ref().and_then(|study| study.joint.clone()) else { return Cow::Borrowed(loaded) };
+    // Samples need no germs: their rows are points.
+    let joint = loaded.study.as_ref().and_then(|study| study.joint.clone()).filter(|joint| joint.samples.is_none());
+    let Some(joint) = joint else { return Cow::Borrowed(loaded) };
     let mut larger = loaded.clone();
     let flat = &mut larger.flat;
     let first = flat.variables.len() as u32;

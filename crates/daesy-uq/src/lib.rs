@@ -568,7 +568,8 @@ fn monte_carlo(
     let n = request.samples;
     memory::check_points(n, ensemble, request)?;
     let germs = germs(request, basis, answer.method, n)?;
-    let points: Vec<Vec<f64>> = germs.iter().map(|germ| basis.parameter_values(germ)).collect();
+    let mut points: Vec<Vec<f64>> = germs.iter().map(|germ| basis.parameter_values(germ)).collect();
+    request.set_joint(&mut points);
     let values = ensemble.run_all(&points, checkpoint)?;
     answer.n_simulations = n;
     answer.times.clone_from(&values.times);
@@ -593,7 +594,11 @@ fn monte_carlo(
         })
         .collect();
     (answer.moments, answer.bands) = statistics.into_iter().unzip();
-    // A series fitted to the samples gives Sobol indices; it needs clearly more samples than coefficients.
+    // A series fitted to the samples gives Sobol indices; it needs independent parameters and clearly more samples than
+    // coefficients.
+    if !request.joint_rows.is_empty() {
+        return Ok(());
+    }
     if n >= 2 * basis.len() {
         let on_samples = basis.on_samples(&germs).and_then(|basis| regression(&basis, germs.clone()));
         let projection = regression(basis, germs)?;

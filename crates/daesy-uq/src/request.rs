@@ -116,6 +116,8 @@ pub struct Request {
     pub validation: usize,
     /// Variables to report.
     pub variables: Option<Vec<String>>,
+    /// Samples of the last parameters together, if there are any.
+    pub joint_rows: Vec<Vec<f64>>,
     /// Seed of everything random.
     pub seed: u64,
     /// Place of `[uq]` in the study.
@@ -178,6 +180,12 @@ pub fn read_request(loaded: &Loaded, seed: u64) -> Result<Request, Vec<Diagnosti
             let message = format!("`{}` shapes the equations and cannot be random", name.name);
             findings.push(Finding::error("random-parameter", name.span, message).with_names([&name.name]));
         }
+        if let (Some(samples), Some(var)) = (study.joint.as_ref().and_then(|joint| joint.samples.as_ref()), var) {
+            let distribution = Distribution::from_samples(samples.rows.iter().map(|row| row[at]).collect());
+            parameters.push(RandomParameter { name: name.name.clone(), distribution });
+            random.push(var);
+            continue;
+        }
         let Some(germ) = loaded.flat.find(&germ_name(at)) else { continue };
         let distribution = Distribution::Normal { mean: 0.0, std: 1.0 };
         parameters.push(RandomParameter { name: germ_name(at), distribution });
@@ -201,11 +209,24 @@ pub fn read_request(loaded: &Loaded, seed: u64) -> Result<Request, Vec<Diagnosti
             });
         }
     }
+    let joint_rows = study.joint.as_ref().and_then(|joint| joint.samples.as_ref()).map(|samples| samples.rows.clone());
+    if let (Some(word), Some(_)) = (study.uq.method.as_deref(), &joint_rows)
+        && !["auto", "monte-carlo"].contains(&word)
+    {
+        let message = format!("`{word}` needs independent or normal parameters, not samples of several together");
+        let finding = Finding::error("joint-samples", study.uq.span.unwrap_or(Span::NONE), message);
+        findings.push(finding.with_help("take `method = \"monte-carlo\"`, which runs the model at the samples"));
+    }
     diagnostics.extend(findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)));
     if !diagnostics.is_empty() {
         return Err(diagnostics);
     }
-    Ok(request(&study.uq, parameters, random, seed))
+    let mut request = request(&study.uq, parameters, random, seed);
+    if let Some(rows) = joint_rows {
+        request.method = Method::MonteCarlo;
+        request.joint_rows = rows;
+    }
+    Ok(request)
 }
 
 fn request(asked: &UqOptions, parameters: Vec<RandomParameter>, random: Vec<VarId>, seed: u64) -> Request {
@@ -241,6 +262,7 @@ fn request(asked: &UqOptions, parameters: Vec<RandomParameter>, random: Vec<VarI
             .variables
             .as_ref()
             .map(|variables| variables.iter().map(|variable| variable.name.clone()).collect()),
+        joint_rows: Vec::new(),
         seed,
         span: asked.span.unwrap_or(Span::NONE),
     }
@@ -345,6 +367,18 @@ fn known_number(flat: &FlatDae, graph: &Graph, expr: daesy_graph::ExprId) -> Res
 }
 
 impl Request {
+    /// Puts samples of parameters together in their places: rows from all over the file, each as often as the others
+    /// but for one.
+    pub fn set_joint(&self, points: &mut [Vec<f64>]) {
+        let (n, n_rows) = (points.len(), self.joint_rows.len());
+        let row_of = |at: usize| if n <= n_rows { at * n_rows / n } else { at % n_rows };
+        for (at, point) in points.iter_mut().enumerate().take(if n_rows == 0 { 0 } else { n }) {
+            let row = &self.joint_rows[row_of(at)];
+            let first = point.len() - row.len();
+            point[first..].copy_from_slice(row);
+        }
+    }
+
     /// Number of polynomials without making them, which may be too many to be made.
     #[must_use]
     pub fn n_terms(&self) -> f64 {

@@ -1,9 +1,8 @@
-//! The search for an input within limits of size and rate.
+//! The search for an input within limits of size and rate, and for the times of samples.
 
 use daesy_estimate::noise::philox::{key, philox};
-use daesy_pencil::Mat;
 
-use super::{Designer, Plan};
+use super::{Goal, Plan};
 use daesy_study::failure::Failure;
 use daesy_study::study::{DesignInput, InputKind};
 
@@ -66,33 +65,65 @@ fn multisine(times: &[f64], band: [usize; 2], input: &DesignInput) -> Vec<f64> {
 }
 
 /// Candidates for one input, and the best of them so far.
-struct Search<'d, 'a> {
-    designer: &'d Designer<'a>,
-    sensors: &'d [bool],
-    fixed: &'d Mat<f64>,
+struct Search<'g, 'd, 'a> {
+    goal: &'g Goal<'d, 'a>,
     plan: Plan,
     value: f64,
     n_tried: usize,
 }
 
-impl Search<'_, '_> {
+impl Search<'_, '_, '_> {
     /// Takes a signal in the place of an input if it is better.
     fn try_signal(&mut self, at: usize, signal: Vec<f64>) -> Result<bool, Failure> {
-        self.n_tried += 1;
         let mut plan = self.plan.clone();
         plan.inputs[at] = signal;
-        let mean = self.designer.mean(&plan, self.sensors, &self.designer.theta)?;
-        let value = self.designer.value(&(&mean + self.fixed));
-        let is_better = value < self.value;
-        if is_better {
+        let before = self.value;
+        Ok(self.try_plan(plan)? < before)
+    }
+
+    /// The value of a plan, which is taken if it is better.
+    fn try_plan(&mut self, plan: Plan) -> Result<f64, Failure> {
+        self.n_tried += 1;
+        let value = self.goal.value(&plan)?;
+        if value < self.value {
             self.value = value;
             self.plan = plan;
         }
-        Ok(is_better)
+        Ok(value)
+    }
+
+    /// Moves samples to other times, over shorter and shorter distances, as long as that makes things better.
+    fn sampling(&mut self) -> Result<(), Failure> {
+        self.n_tried = 0;
+        let n_times = self.plan.times.len();
+        let n_samples = self.plan.is_sampled.iter().filter(|is_sampled| **is_sampled).count();
+        let mut distance = (n_times / n_samples.max(1)).max(1);
+        while distance > 0 {
+            let mut has_changed = false;
+            let taken: Vec<usize> = (0..n_times).filter(|&at| self.plan.is_sampled[at]).collect();
+            for from in taken {
+                for to in [from.checked_sub(distance), Some(from + distance)].into_iter().flatten() {
+                    if to >= n_times || self.plan.is_sampled[to] || !self.plan.is_sampled[from] || !self.has_time() {
+                        continue;
+                    }
+                    let mut plan = self.plan.clone();
+                    plan.is_sampled.swap(from, to);
+                    let before = self.value;
+                    has_changed |= self.try_plan(plan)? < before;
+                }
+            }
+            if !has_changed {
+                distance /= 2;
+            }
+            if !self.has_time() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn has_time(&self) -> bool {
-        self.n_tried < MAX_TRIED && !self.designer.loaded.watch.is_stopped()
+        self.n_tried < MAX_TRIED && !self.goal.designer.loaded.watch.is_stopped()
     }
 
     /// Exchanges the levels of pieces one by one as long as that makes things better.
@@ -147,19 +178,16 @@ impl Search<'_, '_> {
             Some(_) => vec![wanted],
             None => [4, 8, 16, 32, 64, 128, 256].into_iter().filter(|pieces| 2 * pieces <= n).collect(),
         };
-        let mut best = (f64::INFINITY, binary(wanted, 0, self.designer.seed, input));
+        let mut best = (f64::INFINITY, binary(wanted, 0, self.goal.designer.seed, input));
         for n_pieces in lengths {
             for number in 0..3 {
-                let levels = binary(n_pieces, number, self.designer.seed, input);
-                let signal = pieces(&times, &levels, input);
+                let levels = binary(n_pieces, number, self.goal.designer.seed, input);
                 let mut plan = self.plan.clone();
-                plan.inputs[at].clone_from(&signal);
-                let mean = self.designer.mean(&plan, self.sensors, &self.designer.theta)?;
-                let value = self.designer.value(&(&mean + self.fixed));
+                plan.inputs[at] = pieces(&times, &levels, input);
+                let value = self.try_plan(plan)?;
                 if value < best.0 {
                     best = (value, levels);
                 }
-                self.try_signal(at, signal)?;
             }
         }
         match input.kind {
@@ -173,20 +201,17 @@ impl Search<'_, '_> {
     }
 }
 
-/// A better plan: inputs of `[design]` one after the other.
-pub(super) fn better(
-    designer: &Designer<'_>,
-    plan: &Plan,
-    sensors: &[bool],
-    fixed: &Mat<f64>,
-) -> Result<Plan, Failure> {
-    let mean = designer.mean(plan, sensors, &designer.theta)?;
-    let value = designer.value(&(&mean + fixed));
-    let mut search = Search { designer, sensors, fixed, plan: plan.clone(), value, n_tried: 0 };
+/// A better plan: inputs of `[design]` one after the other, then the times of the samples.
+pub(super) fn better(goal: &Goal<'_, '_>, plan: &Plan) -> Result<Plan, Failure> {
+    let designer = goal.designer;
+    let mut search = Search { goal, plan: plan.clone(), value: goal.value(plan)?, n_tried: 0 };
     for given in &designer.options.inputs {
         if let Some(at) = designer.names.inputs.iter().position(|input| input.name == given.name) {
             search.input(at, &given.item)?;
         }
+    }
+    if search.plan.is_sampled.iter().any(|is_sampled| !is_sampled) {
+        search.sampling()?;
     }
     Ok(search.plan)
 }

@@ -11,6 +11,8 @@
 //! around the value at the mean, which is the one that is reported. Where a point has no answer, as outside of the
 //! domain of a parameter, h is taken ten and a hundred times smaller, with weights 1 / (2 h^2): that is the delta
 //! method by central differences, and the first part is that at the mean.
+//!
+//! Where samples of the parameters are given, draws of a posterior, both parts are means over them.
 
 use daesy_pencil::Mat;
 use faer::linalg::solvers::SelfAdjointEigen;
@@ -22,6 +24,8 @@ pub struct Spread {
     pub positions: Vec<usize>,
     /// Columns of a root of their covariance.
     columns: Vec<Vec<f64>>,
+    /// Samples of them, which are taken first.
+    draws: Vec<Vec<f64>>,
 }
 
 /// Points at a distance from the mean.
@@ -53,13 +57,32 @@ impl Spread {
         };
         let columns: Vec<Vec<f64>> =
             (0..n).map(column).filter(|column| column.iter().any(|entry| *entry != 0.0)).collect();
-        (!columns.is_empty()).then_some(Self { positions, columns })
+        (!columns.is_empty()).then_some(Self { positions, columns, draws: Vec::new() })
     }
 
-    /// Points around a mean, the widest first.
+    /// The same parameters with samples of them.
+    #[must_use]
+    pub fn with_draws(self, draws: Vec<Vec<f64>>) -> Self {
+        Self { draws, ..self }
+    }
+
+    /// The same parameters by their covariance alone.
+    #[must_use]
+    pub fn without_draws(self) -> Self {
+        self.with_draws(Vec::new())
+    }
+
+    /// Points around a mean, samples or the widest first.
     pub fn points(&self, mean: &[f64]) -> impl Iterator<Item = SpreadPoints> {
         let widest = (self.columns.len() as f64).sqrt();
-        [1.0, 0.1, 0.01].into_iter().map(move |share| {
+        let placed = |draw: &Vec<f64>| {
+            let mut point = mean.to_vec();
+            self.positions.iter().zip(draw).for_each(|(&at, value)| point[at] = *value);
+            point
+        };
+        let weight = 1.0 / self.draws.len().max(1) as f64;
+        let drawn = SpreadPoints { points: self.draws.iter().map(placed).collect(), weight, is_whole: true };
+        let around = [1.0, 0.1, 0.01].into_iter().map(move |share| {
             let reach = share * widest;
             let moved = |column: &Vec<f64>, sign: f64| {
                 let mut point = mean.to_vec();
@@ -68,7 +91,8 @@ impl Spread {
             };
             let points = self.columns.iter().flat_map(|column| [moved(column, 1.0), moved(column, -1.0)]).collect();
             SpreadPoints { points, weight: 0.5 / (reach * reach), is_whole: share == 1.0 }
-        })
+        });
+        (!self.draws.is_empty()).then_some(drawn).into_iter().chain(around)
     }
 
     /// The variance of a quantity with this gradient: `g' covariance g`, for exact derivatives.
@@ -119,6 +143,12 @@ mod tests {
         }
         let gradient = |at: usize| [3.0, 100.0, -1.0][at];
         assert!((spread.variance(&gradient) - (9.0 * 4.0 - 6.0 * 1.8 + 1.0)).abs() < 1e-12);
+        // Samples come first, each with the same weight.
+        let drawn = Spread::new(vec![0, 2], &covariance).unwrap().with_draws(vec![vec![3.0, -1.0], vec![-1.0, -3.0]]);
+        let around = drawn.points(&mean).next().unwrap();
+        assert_eq!(around.points, [[3.0, 7.0, -1.0], [-1.0, 7.0, -3.0]]);
+        let there = around.points.iter().map(|point| (point[0], 0.0));
+        assert!((around.std((1.0, 0.0), there) - 2.0).abs() < 1e-12);
         assert_eq!(Spread::new(vec![0], &[vec![0.0]]), None);
         assert_eq!(Spread::new(Vec::new(), &[]), None);
     }

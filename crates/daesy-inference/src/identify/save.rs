@@ -8,13 +8,14 @@ use daesy_study::study::read_study;
 use daesy_study::study::{QuantityValue, Study};
 
 impl Identification {
-    /// The text of the study without its `[unknown]`: the estimates are in `[parameters]`, their covariance in
-    /// `[random.joint]`, the method in `[identify]`. Everything else stays, comments included.
+    /// The text of the study without its `[unknown]`: the estimates are in `[parameters]`, their covariance, or the file
+    /// with draws of their posterior, in `[random.joint]`, the method in `[identify]`. Everything else stays, comments
+    /// included.
     ///
     /// # Errors
     /// When the text is laid out in a way that lines cannot be exchanged in.
-    pub fn study_text(&self, study: &Study) -> Result<String, Box<Diagnostic>> {
-        let joint = self.joint_section();
+    pub fn study_text(&self, study: &Study, draws: Option<&str>) -> Result<String, Box<Diagnostic>> {
+        let joint = self.joint_section(draws);
         let text = study.sources.files().first().map_or("", |file| file.text.as_str());
         let mut values = String::new();
         for parameter in &self.parameters {
@@ -80,7 +81,7 @@ impl Identification {
 
     /// `[random.joint]` of the parameters that the model's motion depends on and the data determine; nothing if there
     /// are none.
-    fn joint_section(&self) -> String {
+    fn joint_section(&self, draws: Option<&str>) -> String {
         let known: Vec<usize> = (0..self.parameters.len())
             .filter(|&at| self.parameters[at].moves_model && self.covariance[at][at].is_finite())
             .collect();
@@ -90,6 +91,9 @@ impl Identification {
         let list = |entries: Vec<String>| format!("[{}]", entries.join(", "));
         let number = |value: f64| format!("{value:?}");
         let names = list(known.iter().map(|&at| format!("{:?}", self.parameters[at].name)).collect());
+        if let Some(file) = draws {
+            return format!("\n[random.joint]\nnames = {names}\nsamples = {file:?}\n");
+        }
         let mean = list(known.iter().map(|&at| number(self.parameters[at].estimate)).collect());
         // Symmetric to the last digit.
         let entry = |i: usize, j: usize| number(self.covariance[i.max(j)][i.min(j)]);

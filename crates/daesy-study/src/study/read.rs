@@ -16,9 +16,9 @@ use crate::limits;
 
 use super::{
     ColumnName, DataSource, DesignInput, DesignOptions, Disturbance, DisturbanceProcess, Hold, IdentifyOptions,
-    Impulse, Initial, InitialMode, InputKind, InputSource, JointRandom, LinearNames, LinearSource, Measurement,
-    ModelSource, Named, Presampling, Quantity, QuantityValue, RandomParameter, SampleSource, SimulateOptions, Study,
-    StudyModel, UnknownParameter, UqOptions, WatchOptions,
+    Impulse, Initial, InitialMode, InputKind, InputSource, JointRandom, JointSamples, LinearNames, LinearSource,
+    Measurement, ModelSource, Named, Presampling, Quantity, QuantityValue, RandomParameter, SampleSource,
+    SimulateOptions, Study, StudyModel, UnknownParameter, UqOptions, WatchOptions,
 };
 
 /// What reading a study gave: the study when nothing in it is wrong, and the findings with the text they point into.
@@ -58,7 +58,7 @@ pub fn read_study(name: &str, text: &str) -> ReadStudy {
 pub fn study_keys() -> Vec<KnownSection> {
     let text = "[model]\n[unknown]\n\"unknown.NAME\" = {}\n[inputs]\n\"inputs.NAME\" = {}\n[disturbances]\n\
                 \"disturbances.NAME\" = {}\n[measurements]\n\"measurements.NAME\" = {}\n[estimate]\n[data]\n[simulate]\n\
-                [identify]\n[uq]\n[report]\n";
+                [identify]\n[uq]\n[report]\n[watch]\n[design]\n";
     let (table, _) = DeTable::parse_recoverable(text);
     let mut sources = SourceMap::default();
     let file = sources.add(SourceFile::new("", text));
@@ -324,6 +324,7 @@ fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
     let std = section.take("std").map(|value| reader.quantity("std", value));
     let time_constant = section.take("time_constant").map(|value| reader.quantity("time_constant", value));
     let matern = section.take("matern").map(|value| read_matern(reader, value));
+    let walk = section.take("walk").map(|value| reader.quantity("walk", value));
     let num = section.take("num").map(|value| reader.quantities("num", value));
     let den = section.take("den").map(|value| reader.quantities("den", value));
     let starts_at_zero = section
@@ -331,10 +332,22 @@ fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
         .and_then(|value| reader.word("initial", value, &["stationary", "zero"]))
         .is_some_and(|word| word == "zero");
     section.finish(reader);
-    let has_other =
-        a.is_some() || b.is_some() || c.is_some() || white.is_some() || num.is_some() || den.is_some() || std.is_some();
+    // A walk without a law of its own starts at rest.
+    let starts_at_zero = starts_at_zero || walk.is_some() && std.is_none();
+    let has_other = a.is_some()
+        || b.is_some()
+        || c.is_some()
+        || white.is_some()
+        || num.is_some()
+        || den.is_some()
+        || std.is_some()
+        || walk.is_some();
     let process = match (a, b, c, white, num, den, std, time_constant) {
         _ if matern.is_some() && !has_other => matern??,
+        (None, None, None, None, None, None, std, None) if walk.is_some() && matern.is_none() => {
+            walk_process(walk??, std.flatten(), span)
+        }
+        _ if walk.is_some() => return incomplete(reader, name, span),
         (Some(a), Some(b), Some(c), None, None, None, None, None) => DisturbanceProcess::Filter { a: a?, b: b?, c: c? },
         (None, None, None, Some(white), None, None, None, None) => DisturbanceProcess::White(white?),
         (None, None, None, None, Some(num), Some(den), None, None) => {
@@ -343,10 +356,7 @@ fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
         (None, None, None, None, None, None, Some(std), Some(time_constant)) => {
             let time_constant = time_constant?;
             let of_time_constant = |before: &str, after: &str| {
-                let text = match &time_constant.value {
-                    QuantityValue::Number(value) => format!("{before}{value:?}{after}"),
-                    QuantityValue::Expression(text) => format!("{before}{text}{after}"),
-                };
+                let text = format!("{before}{}{after}", written(&time_constant));
                 vec![vec![Quantity { value: QuantityValue::Expression(text), span: time_constant.span }]]
             };
             DisturbanceProcess::Filter {
@@ -355,21 +365,7 @@ fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
                 c: vec![vec![std?]],
             }
         }
-        _ => {
-            reader.findings.push(
-                Finding::error(
-                    "disturbance-form",
-                    span,
-                    format!("the disturbance `{name}` has no complete description"),
-                )
-                .with_names([name])
-                .with_help(
-                    "give one of: `std` and `time_constant`; `A`, `B`, `C` (shaping filter); `white` (intensity); `num` and `den` \
-                     (spectral factor); `matern = { smoothness, std, length }`",
-                ),
-            );
-            return None;
-        }
+        _ => return incomplete(reader, name, span),
     };
     let signals = match signals {
         Some(signals) => signals?,
@@ -418,6 +414,36 @@ fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
     Some(Disturbance { signals, process, starts_at_zero })
 }
 
+fn incomplete(reader: &mut Reader, name: &str, span: Span) -> Option<Disturbance> {
+    let message = format!("the disturbance `{name}` has no complete description");
+    let help = "give one of: `std` and `time_constant`; `A`, `B`, `C` (shaping filter); `white` (intensity); `num` and \
+                `den` (spectral factor); `matern = { smoothness, std, length }`; `walk` (rate of a random walk), alone \
+                or with `std`";
+    reader.findings.push(Finding::error("disturbance-form", span, message).with_names([name]).with_help(help));
+    None
+}
+
+fn written(quantity: &Quantity) -> String {
+    match &quantity.value {
+        QuantityValue::Number(number) => format!("{number:?}"),
+        QuantityValue::Expression(text) => text.clone(),
+    }
+}
+
+/// `walk = rate`: a random walk of this rate, from zero, or with a `std` one that tends back so slowly that it is
+/// stationary (see `varying`).
+fn walk_process(rate: Quantity, std: Option<Quantity>, span: Span) -> DisturbanceProcess {
+    let one = |quantity: Quantity| vec![vec![quantity]];
+    let number = |value: f64| Quantity { value: QuantityValue::Number(value), span };
+    let Some(std) = std else {
+        return DisturbanceProcess::Filter { a: one(number(0.0)), b: one(number(1.0)), c: one(rate) };
+    };
+    let text = |text: String| Quantity { value: QuantityValue::Expression(text), span: rate.span };
+    let ratio = format!("(({})/({}))", written(&rate), written(&std));
+    let a = one(text(format!("-0.5*{ratio}^2")));
+    DisturbanceProcess::Filter { a, b: one(text(ratio)), c: one(std) }
+}
+
 /// `matern = { smoothness = 1.5, std = .., length = .. }`: a stationary process of covariance
 ///
 /// ```text
@@ -456,10 +482,7 @@ fn read_matern(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Option<Dist
         return None;
     }
     let (p, n) = (p as usize, p as usize + 1);
-    let written = match &length.value {
-        QuantityValue::Number(number) => format!("{number:?}"),
-        QuantityValue::Expression(text) => text.clone(),
-    };
+    let written = written(&length);
     let quantity = |text: String| Quantity { value: QuantityValue::Expression(text), span: length.span };
     let number = |value: f64| Quantity { value: QuantityValue::Number(value), span };
     let root = (2.0 * smoothness).sqrt();
@@ -855,27 +878,42 @@ fn read_random(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) ->
     Some(RandomParameter { family: family.to_owned(), arguments, samples: None })
 }
 
-/// `[random.joint]`: `names`, `mean` and `covariance` of correlated normal parameters.
+/// `[random.joint]`: `names`, `mean` and `covariance` of correlated normal parameters, or `names` and `samples`.
 fn read_joint(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Option<JointRandom> {
-    let mut section = reader.table("joint", value, "a table with `names`, `mean` and `covariance`")?;
+    let mut section = reader.table("joint", value, "a table with `names`, `mean` and `covariance`, or `samples`")?;
     let span = section.span;
     let (names, mean, covariance) = (section.take("names"), section.take("mean"), section.take("covariance"));
+    let samples = section.take("samples");
     section.finish(reader);
     let refuse = |reader: &mut Reader, message: &str| {
         let finding = Finding::error("joint", span, message).with_help(
-            "`[random.joint]` has names = [\"a\", \"b\"], mean = [1.0, 2.0], covariance = [[0.1, 0.0], [0.0, 0.2]]",
+            "`[random.joint]` has names = [\"a\", \"b\"], mean = [1.0, 2.0], covariance = [[0.1, 0.0], [0.0, 0.2]]; or \
+             names and samples = \"draws.csv\"",
         );
         reader.findings.push(finding);
     };
+    if let (Some(names), Some(samples)) = (names, samples) {
+        if mean.is_some() || covariance.is_some() {
+            refuse(reader, "`samples` have a mean and a covariance of their own");
+            return None;
+        }
+        let file = reader.text("samples", samples)?;
+        let names = read_joint_names(reader, names)?;
+        let samples = Some(JointSamples { file, rows: Vec::new() });
+        return Some(JointRandom {
+            names,
+            mean: Vec::new(),
+            covariance: Vec::new(),
+            factor: Vec::new(),
+            samples,
+            span,
+        });
+    }
     let (Some(names), Some(mean), Some(covariance)) = (names, mean, covariance) else {
-        refuse(reader, "correlated parameters need `names`, `mean` and `covariance`");
+        refuse(reader, "correlated parameters need `names`, `mean` and `covariance`, or `names` and `samples`");
         return None;
     };
-    let mut named = Vec::new();
-    for item in reader.list("names", names, "a list of parameter names")? {
-        let span = reader.span(item);
-        named.push(Named { name: reader.text("names", item)?, span, item: () });
-    }
+    let named = read_joint_names(reader, names)?;
     let mean = read_numbers(reader, "mean", mean)?;
     let mut rows = Vec::new();
     for row in reader.list("covariance", covariance, "a list of rows")? {
@@ -896,7 +934,16 @@ fn read_joint(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Option<Joint
         refuse(reader, "the covariance is not one: it has a negative eigenvalue");
         return None;
     };
-    Some(JointRandom { names: named, mean, covariance: rows, factor, span })
+    Some(JointRandom { names: named, mean, covariance: rows, factor, samples: None, span })
+}
+
+fn read_joint_names(reader: &mut Reader, names: &Spanned<DeValue<'_>>) -> Option<Vec<Named<()>>> {
+    let mut named = Vec::new();
+    for item in reader.list("names", names, "a list of parameter names")? {
+        let span = reader.span(item);
+        named.push(Named { name: reader.text("names", item)?, span, item: () });
+    }
+    Some(named)
 }
 
 fn read_numbers(reader: &mut Reader, key: &'static str, value: &Spanned<DeValue<'_>>) -> Option<Vec<f64>> {
@@ -909,7 +956,7 @@ const NO_VARIANCE: f64 = 1e-12;
 
 /// Cholesky's factor of a semidefinite matrix, in units of its diagonal: `A = L L'`, with zero columns where nothing is
 /// left. `None` if a pivot is negative beyond rounding, or something is left beside a zero one.
-fn semidefinite_factor(a: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
+pub(super) fn semidefinite_factor(a: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
     let n = a.len();
     let mut l = vec![vec![0.0f64; n]; n];
     for j in 0..n {
@@ -1066,8 +1113,9 @@ fn read_design(reader: &mut Reader, root: &mut Section<'_, '_>) -> DesignOptions
         items.into_iter().filter_map(named).collect()
     });
     let choose = section.take("choose").and_then(|value| reader.count("choose", value, limits::MAX_STARTS));
+    let samples = section.take("samples").and_then(|value| reader.count("samples", value, limits::MAX_SAMPLES));
     section.finish(reader);
-    DesignOptions { criterion, duration, step, inputs, sensors, choose }
+    DesignOptions { criterion, duration, step, inputs, sensors, choose, samples }
 }
 
 fn read_design_input(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<DesignInput> {

@@ -1,24 +1,12 @@
 //! How often 95 % intervals of the default method hold the truth, over many artificial data sets.
 
+#[path = "../study/noise.rs"]
+mod noise;
+
 use daesy::Model;
 use daesy::identify::IdentifyOptions;
 use daesy::table::Table;
-
-/// Normal numbers from a seed.
-pub struct Noise(fastrand::Rng);
-
-impl Noise {
-    /// A sequence of its own for each seed.
-    pub fn new(seed: u64) -> Self {
-        Self(fastrand::Rng::with_seed(seed))
-    }
-
-    /// A standard normal number.
-    pub fn normal(&mut self) -> f64 {
-        let (a, b) = (1.0 - self.0.f64(), self.0.f64());
-        (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
-    }
-}
+pub use noise::Noise;
 
 /// A model with its study, and what its data are made with.
 pub struct Coverage {

@@ -8,6 +8,7 @@
 #![allow(dead_code, reason = "every study is a program of its own and uses what it needs")]
 
 pub mod fit;
+pub mod noise;
 
 use std::fmt::Write as _;
 use std::fs;

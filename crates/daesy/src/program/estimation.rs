@@ -20,7 +20,7 @@ use crate::load::Loaded;
 use crate::report::Page;
 use crate::report::words::text_table;
 use crate::table::{Table, TableKind, to_bytes};
-use crate::watch::{WatchSettings, future_inputs, predict_beyond};
+use crate::watch::{WatchSettings, Watched, future_inputs, predict_beyond};
 
 /// Time between two lines of progress where standard error is not a terminal.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -319,7 +319,13 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
                 .with_help("its paths are relative to its folder");
             return answer.fail(Status::Usage, vec![diagnostic]);
         }
-        match found.study_text(study) {
+        // Draws beside the study are named by their file.
+        let draws = args.posterior_file.as_ref().filter(|_| args.posterior.is_some()).map(|draws| {
+            let beside = draws.file_name().filter(|_| folder(draws) == folder(path)).map(Path::new);
+            beside.map_or_else(|| std::path::absolute(draws).unwrap_or_default(), Path::to_path_buf)
+        });
+        let draws = draws.map(|draws| draws.display().to_string());
+        match found.study_text(study, draws.as_deref()) {
             Ok(text) => files.push((path, text.into_bytes())),
             Err(diagnostic) => return answer.fail(Status::Fault, vec![*diagnostic]),
         }
@@ -363,10 +369,14 @@ pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
             seed,
             ..WatchSettings::default()
         });
-        let estimates = |found: &Identification| found.parameters.iter().map(|it| it.estimate).collect();
-        let theta: Option<Vec<f64>> = identified.as_ref().map(estimates);
-        let ahead = settings.and_then(|settings| predict_beyond(&loaded, theta, settings));
-        match ahead {
+        let watched = settings.and_then(|settings| match &identified {
+            None => Watched::new(&loaded, settings),
+            Some(found) => {
+                let theta = found.parameters.iter().map(|it| it.estimate).collect();
+                Watched::at(&loaded, settings, theta, found.spread())
+            }
+        });
+        match watched.and_then(|watched| predict_beyond(&loaded, watched)) {
             Ok(ahead) => found.extend(ahead),
             Err(failure) => return answer.refused(failure),
         }

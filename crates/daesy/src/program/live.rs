@@ -132,7 +132,7 @@ pub(super) fn watch_lines(
             step: args.step,
             seed: args.file.common.seed,
         };
-        Watched::new(&loaded, settings, None)
+        Watched::new(&loaded, settings)
     });
     let mut watched = match watched {
         Ok(watched) => watched,

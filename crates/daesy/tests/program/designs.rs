@@ -167,3 +167,212 @@ equation der(h) = u + w - k*sqrt(h); end Tank;";
         finding(&run.json(), code);
     }
 }
+
+/// A model with what is unknown in it and measured, and how many combinations can be told.
+struct Known {
+    what: &'static str,
+    model: &'static str,
+    unknown: &'static str,
+    measured: &'static str,
+    rank: u64,
+    /// Unknowns of the flat direction, the first two of which change against each other by the same amount if so said.
+    flat: &'static [&'static str],
+    is_a_difference: bool,
+}
+
+/// Verdicts on models whose answer is known by hand, differential-algebraic ones of index 1, 2 and 3 among them.
+#[test]
+fn identifiability_is_judged_right_on_models_with_known_answers() {
+    const BODY: &str = "model M parameter Real a = 1, b = 0.5, c = 0.3, e = 0.2; input Real u; output Real y, z;";
+    let compartments = "Real p(start = 0, fixed = true), q(start = 0, fixed = true);
+equation der(p) = u - (a + b)*p + c*q; der(q) = b*p - (c + e)*q; y = p; z = q; end M;";
+    let rigid = "Real f(start = 0, fixed = true), g, v(start = 0, fixed = true), w, tau;
+equation der(f) = v; der(g) = w; a*der(v) = u - tau - c*v; b*der(w) = tau; f = g; y = f; z = tau; end M;";
+    let pendulum = "Real p(start = 0.6, fixed = true), q(start = -0.8), v(start = 0, fixed = true), w, t(start = 1);
+equation der(p) = v; der(q) = w; der(v) = -t*p; der(w) = -t*q - 9.81*b; p^2 + q^2 = a^2; y = atan2(p, -q) + 0*u;
+z = p; end M;";
+    let cases = [
+        Known {
+            what: "only the sum of two rates shows",
+            model: "Real p(start = 1, fixed = true); equation der(p) = u - (a + b)*p; y = p; z = p; end M;",
+            unknown: "ab",
+            measured: "y",
+            rank: 1,
+            flat: &["a", "b"],
+            is_a_difference: true,
+        },
+        Known {
+            what: "only a product shows",
+            model: "Real p(start = 1, fixed = true); equation der(p) = u - a*b*p; y = p; z = p; end M;",
+            unknown: "ab",
+            measured: "y",
+            rank: 1,
+            flat: &["a", "b"],
+            is_a_difference: false,
+        },
+        Known {
+            what: "rate and gain of a lag",
+            model: "Real p(start = 0, fixed = true); equation der(p) = b*u - a*p; y = p; z = p; end M;",
+            unknown: "ab",
+            measured: "y",
+            rank: 2,
+            flat: &[],
+            is_a_difference: false,
+        },
+        Known {
+            what: "two compartments that both leak, seen in one: three coefficients for four rates",
+            model: compartments,
+            unknown: "abce",
+            measured: "y",
+            rank: 3,
+            flat: &["a", "b", "c", "e"],
+            is_a_difference: false,
+        },
+        Known {
+            what: "the same, seen in both",
+            model: compartments,
+            unknown: "abce",
+            measured: "yz",
+            rank: 4,
+            flat: &[],
+            is_a_difference: false,
+        },
+        Known {
+            what: "index 1: a divider shows the ratio of its resistances",
+            model: "Real i; equation u + 2 = (a + b)*i; y = b*i; z = i; end M;",
+            unknown: "ab",
+            measured: "y",
+            rank: 1,
+            flat: &["a", "b"],
+            is_a_difference: false,
+        },
+        Known {
+            what: "index 1: its current shows both",
+            model: "Real i; equation u + 2 = (a + b)*i; y = b*i; z = i; end M;",
+            unknown: "ab",
+            measured: "yz",
+            rank: 2,
+            flat: &[],
+            is_a_difference: false,
+        },
+        Known {
+            what: "index 2: capacitors side by side across a source",
+            model: "Real v(start = 0), i; equation v = u; i = (a + b)*der(v); y = i; z = v; end M;",
+            unknown: "ab",
+            measured: "y",
+            rank: 1,
+            flat: &["a", "b"],
+            is_a_difference: true,
+        },
+        Known {
+            what: "index 3: bodies rigidly coupled",
+            model: rigid,
+            unknown: "abc",
+            measured: "y",
+            rank: 2,
+            flat: &["a", "b"],
+            is_a_difference: true,
+        },
+        Known {
+            what: "index 3: the torque between them shows both",
+            model: rigid,
+            unknown: "abc",
+            measured: "yz",
+            rank: 3,
+            flat: &[],
+            is_a_difference: false,
+        },
+        Known {
+            what: "index 3: the angle of a pendulum shows gravity over length",
+            model: pendulum,
+            unknown: "ab",
+            measured: "y",
+            rank: 1,
+            flat: &["a", "b"],
+            is_a_difference: false,
+        },
+        Known {
+            what: "index 3: its place shows both",
+            model: pendulum,
+            unknown: "ab",
+            measured: "yz",
+            rank: 2,
+            flat: &[],
+            is_a_difference: false,
+        },
+    ];
+    for Known { what, model, unknown, measured, rank, flat, is_a_difference } in cases {
+        let value = |name: char| match name {
+            'a' => 1.0,
+            'b' => 0.5,
+            'c' => 0.3,
+            _ => 0.2,
+        };
+        let unknowns: String = unknown
+            .chars()
+            .map(|name| {
+                let start = value(name);
+                format!("{name} = {{ start = {start}, min = {}, max = {} }}\n", 0.9 * start, 1.1 * start)
+            })
+            .collect();
+        let sensors: String = measured.chars().map(|name| format!("{name} = {{ std = 0.01 }}\n")).collect();
+        let study = format!(
+            "[model]\nfile = \"model.mo\"\n[unknown]\n{unknowns}[inputs]\n\
+             u = {{ column = \"u\", hold = \"foh\" }}\n[measurements]\n{sensors}[design]\nduration = 4\nstep = 0.1\n\
+             inputs = {{ u = {{ kind = \"prbs\", min = -1, max = 1, pieces = 8 }} }}\n"
+        );
+        let session = Session::with_model(&format!("{BODY} {model}")).with("study.toml", &study);
+        let run = session.run(&["design", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{what}: {}", run.stderr);
+        let document = run.json();
+        let found = &document["identifiable"];
+        assert_eq!(found["rank"], rank, "{what}: {found}");
+        let n_flat = unknown.len() as u64 - rank;
+        assert_eq!(found["flat_directions"].as_array().unwrap().len() as u64, n_flat, "{what}: {found}");
+        let weight = |name: &str| found["flat_directions"][0][name].as_f64().unwrap_or(0.0);
+        for name in unknown.chars().map(String::from) {
+            assert_eq!(weight(&name).abs() > 1e-3, flat.contains(&name.as_str()), "{what}: {found}");
+        }
+        if is_a_difference {
+            assert!((weight(flat[0]) + weight(flat[1])).abs() < 1e-3 * weight(flat[0]).abs(), "{what}: {found}");
+        }
+    }
+}
+
+/// One sample of x = e^(-a t) tells most about a where t e^(-a t) is largest: at t = 1/a. On average over points of a
+/// prior it is at the inverse of the mean of a there.
+#[test]
+fn samples_are_taken_where_they_tell_most_also_on_average_over_a_prior() {
+    let model =
+        "model Decay parameter Real a = 0.5; Real x(start = 1, fixed = true); equation der(x) = -a*x; end Decay;";
+    let text = |prior: &str| {
+        format!(
+            "[model]\nfile = \"model.mo\"\n[unknown]\na = {{ start = 0.5, min = 0.01, max = 10{prior} }}\n\
+             [measurements]\nx = {{ std = 1e-3 }}\n[design]\nduration = 10\nstep = 0.1\nsamples = 1\n"
+        )
+    };
+    let best = |prior: &str| {
+        let session = Session::with_model(model).with("study.toml", &text(prior));
+        let run = session.run(&["design", "study.toml", "-o", "plan.csv", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let plan = Table::parse(&std::fs::read_to_string(session.path("plan.csv")).unwrap());
+        assert_eq!(plan.column("sampled").iter().sum::<f64>(), 1.0);
+        let document = run.json();
+        let points = document["prior_points"].as_u64().unwrap();
+        (
+            document["sampling"][0].as_f64().unwrap(),
+            points,
+            error(&document, "planned", "a") / error(&document, "designed", "a"),
+        )
+    };
+    let (time, points, gain) = best("");
+    assert!((time - 2.0).abs() < 1e-9 && points == 1, "{time} {points}");
+    // From the last sample, at t = 10: by t e^(-t/2).
+    assert!((gain - 2.0 * (-1.0f64).exp() / (10.0 * (-5.0f64).exp())).abs() < 1e-3 * gain, "{gain}");
+    // A lognormal prior around 0.5 with a scale of 1: mean 0.5 e^(1/2), and 0.5 cosh 1 is the mean of its two points.
+    let mean = 0.5 * 0.5f64.exp();
+    let std = mean * (1f64.exp() - 1.0).sqrt();
+    let (time, points, _) = best(&format!(", prior = {{ lognormal = {{ mean = {mean}, std = {std} }} }}"));
+    let expected = 1.0 / (0.5 * 1f64.cosh());
+    assert!((time - expected).abs() <= 0.051 && points == 2, "{time} for {expected}, {points}");
+}

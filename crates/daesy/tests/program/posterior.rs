@@ -121,3 +121,62 @@ fn what_has_no_posterior_is_refused() {
     assert_eq!(plain.run(&["identify", "study.toml", "--posterior", "1"]).status, 2);
     assert_eq!(plain.run(&["identify", "study.toml", "--chains", "2"]).status, 2);
 }
+
+/// Draws of two parameters together: what they make of the model keeps how they go with each other.
+#[test]
+fn joint_samples_go_on_to_uq_and_estimate() {
+    let model = "model Sum parameter Real a = 1, b = 1; Real x(start = 0, fixed = true); Real y;
+equation der(x) = a - b; y = a + b; end Sum;";
+    let mut draws = "chain,draw,log_density,a,b\n".to_owned();
+    for at in 0..200 {
+        let value = 1.0 + 0.1 * (f64::from(at) * 2.399).sin();
+        draws.push_str(&format!("1,{},0,{value},{value}\n", at + 1));
+    }
+    let study = "[model]\nfile = \"model.mo\"\n[random.joint]\nnames = [\"a\", \"b\"]\nsamples = \"draws.csv\"\n\
+                 [simulate]\nstop = 1\nstep = 0.5\n[uq]\nsamples = 200\n";
+    let session = Session::with_model(model).with("draws.csv", &draws).with("study.toml", study);
+    let run = session.run(&["uq", "study.toml", "-o", "moments.csv", "--json"]);
+    assert_eq!(run.status, 0, "{} {}", run.stderr, run.stdout);
+    let document = run.json();
+    assert_eq!(document["method"], "monte-carlo");
+    let table = Table::parse(&std::fs::read_to_string(session.path("moments.csv")).unwrap());
+    let last = |name: &str| *table.column(name).last().unwrap();
+    // a - b is zero in every draw; a + b has twice the deviation of a, 0.1 / sqrt 2.
+    assert!(last("x.std").abs() < 1e-9, "{:?}", table.names);
+    assert!((last("y.std") - 0.2 / 2f64.sqrt()).abs() < 0.003, "{}", last("y.std"));
+    for (old, new, code) in [
+        ("samples = 200", "method = \"collocation\"", "joint-samples"),
+        ("\"b\"]", "\"b\"]\nmean = [1.0, 1.0]", "joint"),
+        ("draws.csv", "nothing.csv", "data-file"),
+        ("names = [\"a\", \"b\"]", "names = [\"a\", \"x\"]", "wrong-kind"),
+    ] {
+        let session = Session::with_model(model).with("draws.csv", &draws).with("study.toml", &study.replace(old, new));
+        let run = session.run(&["uq", "study.toml", "--json"]);
+        assert_eq!(run.status, 1, "{new}: {}", run.stdout);
+        let document = run.json();
+        let codes: Vec<&str> =
+            document["diagnostics"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect();
+        assert!(codes.contains(&code), "{new}: {codes:?}");
+    }
+    // `estimate` at the draws: these have the moments of the covariance below, and so give the same bands.
+    let ramp = "model Ramp parameter Real b = 2; Real x(start = 0, fixed = true); equation der(x) = b; end Ramp;";
+    let text = |joint: &str| {
+        format!(
+            "[model]\nfile = \"model.mo\"\n[measurements]\nx = {{ std = 0.1 }}\n[estimate]\nsignals = [\"x\"]\n\
+             [random.joint]\nnames = [\"b\"]\n{joint}\n[data]\nfile = \"record.csv\"\n[simulate]\nstart = 0\n"
+        )
+    };
+    let session = Session::with_model(ramp)
+        .with("record.csv", "t,x\n1,2.1\n2,4.2\n")
+        .with("two.csv", "b\n1.7\n2.3\n")
+        .with("samples.toml", &text("samples = \"two.csv\""))
+        .with("normal.toml", &text("mean = [2.0]\ncovariance = [[0.09]]"));
+    let tables = ["samples", "normal"].map(|name| {
+        let run = session.run(&["estimate", &format!("{name}.toml"), "-o", &format!("{name}.csv")]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        Table::parse(&std::fs::read_to_string(session.path(&format!("{name}.csv"))).unwrap())
+    });
+    for (a, b) in tables[0].column("x.std").iter().zip(tables[1].column("x.std")) {
+        assert!((a - b).abs() < 1e-9 && *a > 0.25, "{a} {b}");
+    }
+}

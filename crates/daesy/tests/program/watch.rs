@@ -327,3 +327,139 @@ fn matern_disturbances_have_their_covariance() {
     assert_eq!(run.status, 1);
     assert!(finding(&run.json(), "out-of-range")["message"].as_str().unwrap().contains("smoothness 1 "));
 }
+
+/// The objects of a stream, which must be taken whole.
+fn watched(session: &Session, record: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(session.path(record)).unwrap();
+    let run = session.run_with(&["watch", "study.toml", "--quiet"], &text);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    run.objects()
+}
+
+fn close(a: &Value, b: &Value) -> bool {
+    (0..2).all(|at| {
+        let (a, b) = (a[at].as_f64().unwrap(), b[at].as_f64().unwrap());
+        (a - b).abs() <= 1e-9 * b.abs().max(1e-3)
+    })
+}
+
+/// A parameter that walks is a state whose derivative is white noise; with a standard deviation it is a disturbance.
+#[test]
+fn a_parameter_that_varies_is_what_it_would_be_written_out_by_hand() {
+    let mut data = "t,y\n".to_owned();
+    for at in 0..60 {
+        data.push_str(&format!("{},{}\n", 0.1 * f64::from(at), 0.02 * f64::from(at) + 0.1 * noise(at as usize)));
+    }
+    let session = |model: &str, disturbance: &str, signals: &str| {
+        let study = format!(
+            "[model]\nfile = \"model.mo\"\n[disturbances]\n{disturbance}\n[measurements]\n\
+             x = {{ column = \"y\", std = 0.1 }}\n[estimate]\nsignals = [{signals}]\n[data]\nfile = \"record.csv\"\n"
+        );
+        Session::with_model(model).with("record.csv", &data).with("study.toml", &study)
+    };
+    // The gain that the equation holds is computed from the parameter.
+    let own = "model Lag parameter Real b = 0.25; parameter Real gain = 2*b; Real x(start = 0, fixed = true);
+equation der(x) = gain - x; end Lag;";
+    let walking = session(own, "b = { walk = 1.0 }", "\"x\"");
+    let by_hand = session(
+        "model Lag input Real w; Real b(start = 0.25, fixed = true), x(start = 0, fixed = true);
+equation der(b) = w; der(x) = 2*b - x; end Lag;",
+        "w = { white = 1.0 }",
+        "\"x\", \"b\"",
+    );
+    let (found, expected) = (watched(&walking, "record.csv"), watched(&by_hand, "record.csv"));
+    for (found, expected) in found.iter().zip(&expected) {
+        let (found, expected) = (&found["estimates"], &expected["estimates"]);
+        assert!(close(&found["b(t)"], &expected["b"]) && close(&found["x"], &expected["x"]), "{found} {expected}");
+    }
+    compare(&walking, "study.toml", "record.csv", &["x", "b(t)"]);
+    // T = 2 std^2 / walk^2.
+    let tied = session(own, "b = { walk = 0.5, std = 0.3 }", "\"x\"");
+    let by_hand = session(
+        "model Lag input Real w; Real b, x(start = 0, fixed = true); equation b = 0.25 + w; der(x) = 2*b - x; end Lag;",
+        "w = { std = 0.3, time_constant = 0.72 }",
+        "\"x\", \"b\"",
+    );
+    let (found, expected) = (watched(&tied, "record.csv"), watched(&by_hand, "record.csv"));
+    for (found, expected) in found.iter().zip(&expected) {
+        assert!(close(&found["estimates"]["b(t)"], &expected["estimates"]["b"]), "{found} {expected}");
+    }
+    for (disturbance, code) in
+        [("b = { walk = 1.0, time_constant = 2 }", "disturbance-form"), ("n = { walk = 1.0 }", "varying-parameter")]
+    {
+        let model =
+            "model Lag parameter Integer n = 2; parameter Real b = 1; Real x[n](each start = 0, each fixed = true);
+equation for i in 1:n loop der(x[i]) = b - x[i]; end for; end Lag;";
+        let session = session(model, disturbance, "\"x[1]\"");
+        let run = session.run_with(&["watch", "study.toml", "--json"], &data);
+        assert_eq!(run.status, 1, "{}", run.stdout);
+        finding(&run.json(), code);
+    }
+}
+
+/// An outlet that clogs: a nonlinear parameter is tracked, with errors of the size that is stated.
+#[test]
+fn slow_drift_is_tracked() {
+    let model = "model Tank parameter Real k = 0.5; input Real u; Real h(start = 1, fixed = true);
+equation der(h) = u - k*sqrt(h); end Tank;";
+    let study = "[model]\nfile = \"model.mo\"\n[inputs]\nu = { column = \"u\" }\n[disturbances]\nk = { walk = 0.005 }\n\
+                 [measurements]\nh = { std = 0.005 }\n[watch]\nstep = 0.1\n";
+    let mut data = "t,u,h\n".to_owned();
+    let mut level = 1.0f64;
+    let truth = |time: f64| 0.5 - 0.1 * (time / 60.0).min(1.0);
+    for at in 0..1000 {
+        let time = 0.1 * f64::from(at);
+        let u = if at / 50 % 2 == 0 { 0.6 } else { 0.4 };
+        data.push_str(&format!("{time},{u},{}\n", level + 0.005 / 1.2 * noise(at as usize)));
+        for step in 0..20 {
+            level += 0.005 * (u - truth(time + 0.005 * f64::from(step)) * level.sqrt());
+        }
+    }
+    let session = Session::with_model(model).with("record.csv", &data).with("study.toml", study);
+    let objects = watched(&session, "record.csv");
+    let mut squares = Vec::new();
+    for object in objects.iter().skip(100).step_by(20) {
+        let [value, std] = [0, 1].map(|at| object["estimates"]["k(t)"][at].as_f64().unwrap());
+        let error = value - truth(object["t"].as_f64().unwrap());
+        assert!(error.abs() < 0.02 && (0.001..0.02).contains(&std), "{object}");
+        squares.push((error / std).powi(2));
+    }
+    let mean = squares.iter().sum::<f64>() / squares.len() as f64;
+    assert!((0.05..4.0).contains(&mean), "{mean}");
+}
+
+/// x = b t with an uncertain b: every standard deviation is t times that of b, beyond the record too.
+#[test]
+fn uncertain_parameters_are_counted_live_and_ahead() {
+    let model = "model Ramp parameter Real b = 2; Real x(start = 0, fixed = true); equation der(x) = b; end Ramp;";
+    let study = "[model]\nfile = \"model.mo\"\n[measurements]\nx = { std = 0.1 }\n[estimate]\nsignals = [\"x\"]\n\
+                 [random.joint]\nnames = [\"b\"]\nmean = [2.0]\ncovariance = [[0.09]]\n[data]\nfile = \"record.csv\"\n\
+                 [simulate]\nstart = 0\n";
+    let record = "t,x\n1,2.1\n2,4.2\n3,5.9\n";
+    let session = Session::with_model(model).with("record.csv", record).with("study.toml", study);
+    compare(&session, "study.toml", "record.csv", &["x"]);
+    let run = session.run_with(&["watch", "study.toml", "--horizon", "2", "--quiet"], record);
+    let objects = run.objects();
+    for object in &objects {
+        let time = object["t"].as_f64().unwrap();
+        let std = object["estimates"]["x"][1].as_f64().unwrap();
+        assert!((std - 0.3 * time).abs() < 1e-9, "{object}");
+        if let Some(ahead) = object["horizon"]["estimates"]["x"]["std"].as_array() {
+            let last = ahead.last().unwrap().as_f64().unwrap();
+            assert!((last - 0.3 * (time + 2.0)).abs() < 1e-9, "{object}");
+        }
+    }
+    assert!(objects[2]["horizon"].is_object(), "{}", objects[2]);
+    let run = session.run(&["estimate", "study.toml", "--horizon", "2", "-o", "ahead.csv"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = Table::parse(&std::fs::read_to_string(session.path("ahead.csv")).unwrap());
+    for (time, std) in table.column("t").into_iter().zip(table.column("x.std")) {
+        assert!((std - 0.3 * time).abs() < 1e-9, "{time} {std}");
+    }
+    // The filters around the values are kept too.
+    let lines: Vec<&str> = record.lines().collect();
+    let first = session.run_with(&["watch", "study.toml", "--state", "s", "--quiet"], &lines[..3].join("\n"));
+    let rest = session.run_with(&["watch", "study.toml", "--state", "s", "--quiet"], record);
+    let whole = session.run_with(&["watch", "study.toml", "--quiet"], record);
+    assert_eq!(first.stdout + &rest.stdout, whole.stdout);
+}
