@@ -75,17 +75,13 @@ impl Watched {
         Self::build_for(loaded, settings, None, spread.map(Spread::without_draws))
     }
 
-    /// Reads a study for watching at values of the unknowns, which are uncertain themselves.
+    /// Reads a study for watching with the unknowns that were identified, which are uncertain themselves.
     ///
     /// # Errors
     /// As [`Watched::new`].
-    pub fn at(
-        loaded: &Loaded,
-        settings: WatchSettings,
-        theta: Vec<f64>,
-        spread: Option<Spread>,
-    ) -> Result<Self, Failure> {
-        Self::build_for(loaded.clone(), settings, Some(theta), spread)
+    pub fn identified(loaded: &Loaded, settings: WatchSettings, found: &Identification) -> Result<Self, Failure> {
+        let theta = found.parameters.iter().map(|parameter| parameter.estimate).collect();
+        Self::build_for(loaded.clone(), settings, Some(theta), found.spread())
     }
 
     fn build_for(

@@ -371,10 +371,7 @@ pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
         });
         let watched = settings.and_then(|settings| match &identified {
             None => Watched::new(&loaded, settings),
-            Some(found) => {
-                let theta = found.parameters.iter().map(|it| it.estimate).collect();
-                Watched::at(&loaded, settings, theta, found.spread())
-            }
+            Some(found) => Watched::identified(&loaded, settings, found),
         });
         match watched.and_then(|watched| predict_beyond(&loaded, watched)) {
             Ok(ahead) => found.extend(ahead),

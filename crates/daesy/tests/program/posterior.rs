@@ -153,10 +153,7 @@ equation der(x) = a - b; y = a + b; end Sum;";
         let session = Session::with_model(model).with("draws.csv", &draws).with("study.toml", &study.replace(old, new));
         let run = session.run(&["uq", "study.toml", "--json"]);
         assert_eq!(run.status, 1, "{new}: {}", run.stdout);
-        let document = run.json();
-        let codes: Vec<&str> =
-            document["diagnostics"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect();
-        assert!(codes.contains(&code), "{new}: {codes:?}");
+        finding(&run.json(), code);
     }
     // `estimate` at the draws: these have the moments of the covariance below, and so give the same bands.
     let ramp = "model Ramp parameter Real b = 2; Real x(start = 0, fixed = true); equation der(x) = b; end Ramp;";
