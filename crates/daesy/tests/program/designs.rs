@@ -188,7 +188,8 @@ fn identifiability_is_judged_right_on_models_with_known_answers() {
 equation der(p) = u - (a + b)*p + c*q; der(q) = b*p - (c + e)*q; y = p; z = q; end M;";
     let rigid = "Real f(start = 0, fixed = true), g, v(start = 0, fixed = true), w, tau;
 equation der(f) = v; der(g) = w; a*der(v) = u - tau - c*v; b*der(w) = tau; f = g; y = f; z = tau; end M;";
-    let pendulum = "Real p(start = 0.6*a, fixed = true), q(start = -0.8*a), v(start = 0, fixed = true), w, t(start = 1);
+    let pendulum =
+        "Real p(start = 0.6*a, fixed = true), q(start = -0.8*a), v(start = 0, fixed = true), w, t(start = 1);
 equation der(p) = v; der(q) = w; der(v) = -t*p; der(w) = -t*q - 9.81*b; p^2 + q^2 = a^2; y = atan2(p, -q) + 0*u;
 z = p; end M;";
     let cases = [
