@@ -1,5 +1,6 @@
-//! Parameters that vary: a disturbance of `[disturbances]` may be named after a parameter, which then has a value over
-//! time,
+//! Parameters that vary over time.
+//!
+//! A disturbance of `[disturbances]` may be named after a parameter, which then has the value
 //!
 //! ```text
 //! p(t) = p + z(t)
