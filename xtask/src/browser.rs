@@ -27,7 +27,6 @@ const REPORTS: [(&str, &str, &[&str]); 8] = [
     ("estimate", "problems/servo/identify.toml", &[]),
     ("cost", "problems/servo/identify.toml", &["--grid", "spring.c=15:25:4", "--grid", "motor.d=1e-4:2e-4:3"]),
     ("uq", "problems/random_decay/study.toml", &[]),
-    ("design", "problems/servo/identify.toml", &[]),
 ];
 
 /// Has the program write a page for every verb that has one.
