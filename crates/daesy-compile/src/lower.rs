@@ -695,7 +695,7 @@ fn whole_foreign(graph: &Graph, function: daesy_graph::FunctionId) -> Option<For
     let foreign = graph.foreign(function)?;
     let function = graph.function(function);
     let [Statement::Intrinsic { args, results, .. }] = function.body.as_slice() else { return None };
-    let is_whole = args.iter().copied().eq(0..function.n_inputs as u32) && *results == function.outputs;
+    let is_whole = args.iter().copied().eq(0..function.n_inputs) && *results == function.outputs;
     is_whole.then(|| foreign.clone())
 }
 
