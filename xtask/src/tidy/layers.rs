@@ -97,6 +97,7 @@ const LAYERS: &[Layer] = &[
         ],
     },
     Layer { name: "daesy-lsp", may_use: &["daesy-graph", "daesy-model", "daesy-study", "daesy-analysis"] },
+    // A unit may hold the filter of a study, which is written once.
     Layer {
         name: "daesy-fmu",
         may_use: &["daesy-graph", "daesy-system", "daesy-compile", "daesy-integrate", "daesy-estimate", "daesy-study"],
