@@ -126,8 +126,8 @@ impl Simulator {
     /// # Errors
     /// Diagnostics, when the model, study or data is at fault.
     pub fn new(loaded: &Loaded) -> Result<Self, Failure> {
-        let prepared = prepare(loaded, Purpose::TRAJECTORY)?;
-        let condensed = prepared.condensed(loaded, Purpose::TRAJECTORY)?;
+        let prepared = prepare(loaded, Purpose::SIMULATION)?;
+        let condensed = prepared.condensed(loaded, Purpose::SIMULATION)?;
         let (prepared, complete) = match condensed {
             Some(condensed) if prepared.system.description().unknowns.len() <= MAX_KEPT => (condensed, Some(prepared)),
             Some(condensed) => (condensed, None),

@@ -161,7 +161,7 @@ impl StartReport {
         if matches!(mode, Some(InitialMode::Estimate | InitialMode::Diffuse)) {
             return None;
         }
-        let purpose = Purpose { data: DataUse::Optional, ..Purpose::TRAJECTORY };
+        let purpose = Purpose { data: DataUse::Optional, ..Purpose::SIMULATION };
         let mut prepared = prepare(loaded, purpose).ok()?;
         prepared.parameters = prepared.parameters_at(given).ok()?;
         let mut all: Option<Self> = None;

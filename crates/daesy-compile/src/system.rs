@@ -1,11 +1,14 @@
 //! A compiled model as methods see it: evaluators of its parts, and the programs that it offers.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use daesy_graph::VarId;
+use daesy_graph::foreign::ForeignUnit;
 use daesy_system::{
     ConstraintStep, DaeSystem, Description, Evaluator, ExplicitMethod, ExplicitSteps, GivenParameter, LaneEvaluator,
-    LanePoint, LinearUnknowns, Offer, ParameterError, Part, Pattern, Point, StepProgram, StepProgramError, StepRequest,
+    LanePoint, LinearUnknowns, Offer, ParameterError, Part, Past, Pattern, Point, StepProgram, StepProgramError,
+    StepRequest,
 };
 
 use crate::interpret::Executor;
@@ -103,8 +106,56 @@ impl DaeSystem for CompiledSystem {
         switches.next(&leaves, point.time, until).map_or(f64::INFINITY, |change| change.after)
     }
 
+    fn pasts(&self) -> Vec<Box<dyn Past + '_>> {
+        let observed = &self.description.observed;
+        let place = |name: &str| observed.iter().position(|known| known == name);
+        let past = |unit: Arc<dyn ForeignUnit>| -> Option<Box<dyn Past>> {
+            let history = unit.history()?;
+            let (signal, reading) = (place(&history.signal)?, place(&history.reading)?);
+            Some(Box::new(WrittenHistory { unit, signal, reading }))
+        };
+        self.graph.histories().into_iter().filter_map(past).collect()
+    }
+
     fn step_program(&self, request: &StepRequest<'_>) -> Result<Box<dyn StepProgram>, StepProgramError> {
         Ok(Box::new(step::build(self, request)?))
+    }
+}
+
+/// A history over time, written from rows of observed quantities.
+struct WrittenHistory {
+    unit: Arc<dyn ForeignUnit>,
+    /// Positions of the signal and of the time that it is read at.
+    signal: usize,
+    reading: usize,
+}
+
+impl Past for WrittenHistory {
+    fn begin(&self, time: f64, row: &[f64]) {
+        if let Some(history) = self.unit.history() {
+            history.begin(time, row[self.signal]);
+        }
+    }
+
+    fn write(&self, rows: &[(f64, Vec<f64>)], tolerance: f64, is_final: bool) -> bool {
+        let pairs: Vec<(f64, f64)> = rows.iter().map(|(time, row)| (*time, row[self.signal])).collect();
+        self.unit.history().is_none_or(|history| history.write(&pairs, tolerance, is_final))
+    }
+
+    fn note_event(&self) {
+        if let Some(history) = self.unit.history() {
+            history.note_event();
+        }
+    }
+
+    fn longest_step(&self, time: f64, row: &[f64]) -> f64 {
+        time - row[self.reading]
+    }
+
+    fn end(&self) {
+        if let Some(history) = self.unit.history() {
+            history.end();
+        }
     }
 }
 

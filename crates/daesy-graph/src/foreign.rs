@@ -17,6 +17,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::history::History;
+
 /// Why a foreign function has no value, or a unit none any more.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForeignFailure {
@@ -73,6 +75,11 @@ pub trait ForeignUnit: Send + Sync + fmt::Debug {
 
     /// Why the unit runs no more, or was found to be another one than it seemed: all that was computed is void.
     fn failure(&self) -> Option<ForeignFailure>;
+
+    /// The history that the unit is, where it is one.
+    fn history(&self) -> Option<&History> {
+        None
+    }
 }
 
 /// The lists of many points, point by point.

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use crate::foreign::{Foreign, ForeignFailure};
+use crate::foreign::{Foreign, ForeignFailure, ForeignUnit};
 use crate::function::{Function, FunctionId, Statement};
 use crate::graph::Graph;
 use crate::node::ExprId;
@@ -310,6 +310,19 @@ impl Graph {
     pub fn foreign_failure(&self) -> Option<ForeignFailure> {
         let functions = (0..self.functions().len() as u32).map(FunctionId);
         functions.filter_map(|function| self.foreign(function)).find_map(|foreign| foreign.unit.failure())
+    }
+
+    /// Units whose histories are read, each once.
+    #[must_use]
+    pub fn histories(&self) -> Vec<Arc<dyn ForeignUnit>> {
+        let functions = (0..self.functions().len() as u32).map(FunctionId);
+        let mut found: Vec<Arc<dyn ForeignUnit>> = Vec::new();
+        for foreign in functions.filter_map(|function| self.foreign(function)) {
+            if foreign.unit.history().is_some() && !found.iter().any(|unit| Arc::ptr_eq(unit, &foreign.unit)) {
+                found.push(foreign.unit.clone());
+            }
+        }
+        found
     }
 
     /// Whether functions of a model that runs elsewhere are called.

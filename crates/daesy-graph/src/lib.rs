@@ -9,6 +9,7 @@ pub mod flat;
 pub mod foreign;
 pub mod function;
 pub mod graph;
+pub mod history;
 mod index;
 pub mod intrinsic;
 pub mod jacobian;

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use crate::flat::{Equation, FlatDae};
+use crate::flat::{Enumeration, Equation, FlatDae, ValueType, Variable};
 use crate::graph::Graph;
 use crate::node::{BinaryOp, ExprId, Node, UnaryOp, VarId};
 
@@ -90,6 +90,14 @@ const fn binary_form(op: BinaryOp) -> Form {
     }
 }
 
+/// A name as Base Modelica writes it: quoted unless it is a plain identifier.
+#[must_use]
+pub fn quoted(name: &str) -> String {
+    let is_plain = name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
+        && !name.starts_with(|character: char| character.is_ascii_digit());
+    if is_plain || name.starts_with('\'') { name.to_owned() } else { format!("'{}'", name.replace('\'', "\\'")) }
+}
+
 /// The shortest decimal text that reads back as the same number.
 #[must_use]
 pub fn number_text(value: f64) -> String {
@@ -97,9 +105,27 @@ pub fn number_text(value: f64) -> String {
     if size == 0.0 || (1e-4..1e15).contains(&size) { format!("{value}") } else { format!("{value:e}") }
 }
 
-enum Task {
+/// What the text of an expression must be.
+#[derive(Clone, Copy)]
+enum Wanted<'t> {
+    Number,
+    Truth,
+    Literal(&'t Enumeration),
+}
+
+impl Wanted<'_> {
+    /// Whether texts of both kinds can stand for each other.
+    const fn is_like(self, other: Self) -> bool {
+        matches!(
+            (self, other),
+            (Self::Number, Self::Number) | (Self::Truth, Self::Truth) | (Self::Literal(_), Self::Literal(_))
+        )
+    }
+}
+
+enum Task<'t> {
     Text(&'static str),
-    Expr { expr: ExprId, level: u8, is_truth: bool },
+    Expr { expr: ExprId, level: u8, wanted: Wanted<'t> },
 }
 
 /// What to call to get an output, from 0, of the function with a name.
@@ -112,6 +138,7 @@ pub struct Printer<'model, 'names> {
     local: Option<&'names dyn Fn(u32) -> Cow<'names, str>>,
     function: Option<&'names CalledAs>,
     array: Option<&'names str>,
+    variables: Option<&'names [Variable]>,
     max_length: usize,
 }
 
@@ -119,7 +146,7 @@ impl<'model, 'names> Printer<'model, 'names> {
     /// A printer that asks `name` for the names of variables.
     #[must_use]
     pub fn new(graph: &'model Graph, name: &'names dyn Fn(VarId) -> Cow<'names, str>) -> Self {
-        Self { graph, name, local: None, function: None, array: None, max_length: usize::MAX }
+        Self { graph, name, local: None, function: None, array: None, variables: None, max_length: usize::MAX }
     }
 
     /// Asks `local` for the names of locals of functions, which are `local1`, `local2`, .. otherwise.
@@ -143,6 +170,14 @@ impl<'model, 'names> Printer<'model, 'names> {
         self
     }
 
+    /// Follows the types of variables, so that what is written can be read again: truth values and literals of
+    /// enumerations are no numbers in Modelica.
+    #[must_use]
+    pub const fn with_types(mut self, variables: &'names [Variable]) -> Self {
+        self.variables = Some(variables);
+        self
+    }
+
     /// Stops with `...` when the text has this many bytes. Written out, shared parts repeat: a small graph can have an
     /// endless text.
     #[must_use]
@@ -155,7 +190,7 @@ impl<'model, 'names> Printer<'model, 'names> {
     #[must_use]
     pub fn text(&self, expr: ExprId) -> String {
         let mut out = String::new();
-        self.write(expr, false, &mut out);
+        self.write(expr, Wanted::Number, &mut out);
         out
     }
 
@@ -163,12 +198,69 @@ impl<'model, 'names> Printer<'model, 'names> {
     #[must_use]
     pub fn truth_text(&self, expr: ExprId) -> String {
         let mut out = String::new();
-        self.write(expr, true, &mut out);
+        self.write(expr, Wanted::Truth, &mut out);
         out
     }
 
-    fn write(&self, root: ExprId, is_truth: bool, out: &mut String) {
-        let mut tasks = vec![Task::Expr { expr: root, level: LOOSE, is_truth }];
+    /// The text of an expression as a value of a type.
+    #[must_use]
+    pub fn text_as(&self, expr: ExprId, value_type: &ValueType) -> String {
+        let mut out = String::new();
+        let wanted = match value_type {
+            ValueType::Boolean => Wanted::Truth,
+            ValueType::Enumeration(enumeration) => Wanted::Literal(enumeration),
+            ValueType::Real | ValueType::Integer | ValueType::String => Wanted::Number,
+        };
+        self.write(expr, wanted, &mut out);
+        out
+    }
+
+    /// The texts of two expressions that are compared or equated.
+    #[must_use]
+    pub fn texts_alike(&self, left: ExprId, right: ExprId) -> [String; 2] {
+        let wanted = self.kind_of_both(left, right);
+        [left, right].map(|expr| {
+            let mut out = String::new();
+            self.write(expr, wanted, &mut out);
+            out
+        })
+    }
+
+    /// What an expression is in Modelica, where types are known; none for a number that can be anything.
+    fn kind(&self, expr: ExprId) -> Option<Wanted<'names>> {
+        let variables = self.variables?;
+        let mut at = expr;
+        loop {
+            match self.graph.node(at) {
+                Node::Number(_) => return None,
+                Node::Var { var, order: 0 } | Node::Pre(var) => {
+                    return Some(match &variables[var.index()].value_type {
+                        ValueType::Boolean => Wanted::Truth,
+                        ValueType::Enumeration(enumeration) => Wanted::Literal(enumeration),
+                        ValueType::Real | ValueType::Integer | ValueType::String => Wanted::Number,
+                    });
+                }
+                Node::Unary { op: UnaryOp::NoEvent | UnaryOp::WithEvents, arg } | Node::Smooth { arg, .. } => at = arg,
+                Node::Select { then, otherwise, .. } => {
+                    at = if matches!(self.graph.node(then), Node::Number(_)) { otherwise } else { then };
+                }
+                Node::Unary { op: UnaryOp::Not, .. } | Node::Initial | Node::Terminal | Node::Sample { .. } => {
+                    return Some(Wanted::Truth);
+                }
+                Node::Binary { op, .. } if op.is_relation() || matches!(op, BinaryOp::And | BinaryOp::Or) => {
+                    return Some(Wanted::Truth);
+                }
+                _ => return Some(Wanted::Number),
+            }
+        }
+    }
+
+    fn kind_of_both(&self, left: ExprId, right: ExprId) -> Wanted<'names> {
+        self.kind(left).or_else(|| self.kind(right)).unwrap_or(Wanted::Number)
+    }
+
+    fn write(&self, root: ExprId, wanted: Wanted<'_>, out: &mut String) {
+        let mut tasks = vec![Task::Expr { expr: root, level: LOOSE, wanted }];
         while let Some(task) = tasks.pop() {
             if out.len() > self.max_length {
                 out.push_str("...");
@@ -176,7 +268,7 @@ impl<'model, 'names> Printer<'model, 'names> {
             }
             match task {
                 Task::Text(text) => out.push_str(text),
-                Task::Expr { expr, level, is_truth } => self.write_node(expr, level, is_truth, out, &mut tasks),
+                Task::Expr { expr, level, wanted } => self.write_as(expr, level, wanted, out, &mut tasks),
             }
         }
     }
@@ -189,12 +281,47 @@ impl<'model, 'names> Printer<'model, 'names> {
         }
     }
 
-    fn write_node(&self, expr: ExprId, level: u8, is_truth: bool, out: &mut String, tasks: &mut Vec<Task>) {
+    /// Writes an expression as what is wanted: a truth value as a number is `if b then 1 else 0`, and so on.
+    fn write_as<'t>(&self, expr: ExprId, level: u8, wanted: Wanted<'t>, out: &mut String, tasks: &mut Vec<Task<'t>>)
+    where
+        'names: 't,
+    {
+        let is = match self.kind(expr) {
+            Some(is) if !is.is_like(wanted) => is,
+            _ => return self.write_node(expr, level, wanted, out, tasks),
+        };
+        let (own_level, before, after, needs) = match (is, wanted) {
+            (Wanted::Truth, Wanted::Number) => (LOOSE, "if ", " then 1 else 0", OR),
+            (Wanted::Number, Wanted::Truth) => (RELATION, "", " <> 0", SUM),
+            (Wanted::Literal(_), _) => (PRIMARY, "Integer(", ")", LOOSE),
+            _ => (PRIMARY, "(", ")", LOOSE),
+        };
+        if level > own_level {
+            out.push('(');
+            tasks.push(Task::Text(")"));
+        }
+        out.push_str(before);
+        tasks.push(Task::Text(after));
+        tasks.push(Task::Expr { expr, level: needs, wanted: is });
+    }
+
+    fn write_node<'t>(&self, expr: ExprId, level: u8, wanted: Wanted<'t>, out: &mut String, tasks: &mut Vec<Task<'t>>)
+    where
+        'names: 't,
+    {
         let node = self.graph.node(expr);
         match node {
             Node::Number(bits) => {
                 let value = f64::from_bits(bits);
-                if is_truth {
+                let literal = match wanted {
+                    Wanted::Literal(enumeration) if value >= 1.0 => {
+                        enumeration.literals.get(value as usize - 1).map(|literal| (enumeration, literal))
+                    }
+                    _ => None,
+                };
+                if let Some((enumeration, literal)) = literal {
+                    write_to(out, format_args!("{}.{literal}", quoted(&enumeration.name)));
+                } else if matches!(wanted, Wanted::Truth) {
                     out.push_str(if value != 0.0 { "true" } else { "false" });
                 } else if value.is_sign_negative() && level > SUM {
                     write_to(out, format_args!("({})", number_text(value)));
@@ -225,23 +352,31 @@ impl<'model, 'names> Printer<'model, 'names> {
                         tasks.push(Task::Text("]"));
                     }
                 }
-                tasks.push(Task::Expr { expr: index, level: LOOSE, is_truth: false });
+                tasks.push(Task::Expr { expr: index, level: LOOSE, wanted: Wanted::Number });
             }
             Node::Unary { op, arg } => {
-                let is_truth = op == UnaryOp::Not || (matches!(op, UnaryOp::NoEvent | UnaryOp::WithEvents) && is_truth);
-                self.write_form(&unary_form(op), level, &[arg], is_truth, out, tasks);
+                let wanted = match op {
+                    UnaryOp::Not => Wanted::Truth,
+                    UnaryOp::NoEvent | UnaryOp::WithEvents => wanted,
+                    _ => Wanted::Number,
+                };
+                self.write_form(&unary_form(op), level, &[arg], wanted, out, tasks);
             }
             Node::Binary { op, lhs, rhs } => {
-                let is_truth = matches!(op, BinaryOp::And | BinaryOp::Or);
-                self.write_form(&binary_form(op), level, &[lhs, rhs], is_truth, out, tasks);
+                let wanted = match op {
+                    BinaryOp::And | BinaryOp::Or => Wanted::Truth,
+                    _ if op.is_relation() => self.kind_of_both(lhs, rhs),
+                    _ => Wanted::Number,
+                };
+                self.write_form(&binary_form(op), level, &[lhs, rhs], wanted, out, tasks);
             }
             Node::Sample { start, interval } => {
-                self.write_form(&function("sample"), level, &[start, interval], false, out, tasks);
+                self.write_form(&function("sample"), level, &[start, interval], Wanted::Number, out, tasks);
             }
             Node::Smooth { order, arg } => {
                 write_to(out, format_args!("smooth({order}, "));
                 tasks.push(Task::Text(")"));
-                tasks.push(Task::Expr { expr: arg, level: LOOSE, is_truth });
+                tasks.push(Task::Expr { expr: arg, level: LOOSE, wanted });
             }
             Node::Select { condition, then, otherwise } => {
                 if level > LOOSE {
@@ -249,11 +384,11 @@ impl<'model, 'names> Printer<'model, 'names> {
                     tasks.push(Task::Text(")"));
                 }
                 out.push_str("if ");
-                tasks.push(Task::Expr { expr: otherwise, level: LOOSE, is_truth });
+                tasks.push(Task::Expr { expr: otherwise, level: LOOSE, wanted });
                 tasks.push(Task::Text(" else "));
-                tasks.push(Task::Expr { expr: then, level: LOOSE, is_truth });
+                tasks.push(Task::Expr { expr: then, level: LOOSE, wanted });
                 tasks.push(Task::Text(" then "));
-                tasks.push(Task::Expr { expr: condition, level: OR, is_truth: true });
+                tasks.push(Task::Expr { expr: condition, level: OR, wanted: Wanted::Truth });
             }
             Node::Call { function, output, args } => {
                 let called = self.graph.function(function);
@@ -266,7 +401,7 @@ impl<'model, 'names> Printer<'model, 'names> {
                 out.push('(');
                 tasks.push(Task::Text(")"));
                 for (at, &arg) in self.graph.args(args).iter().enumerate().rev() {
-                    tasks.push(Task::Expr { expr: arg, level: LOOSE, is_truth: false });
+                    tasks.push(Task::Expr { expr: arg, level: LOOSE, wanted: Wanted::Number });
                     if at > 0 {
                         tasks.push(Task::Text(", "));
                     }
@@ -275,14 +410,14 @@ impl<'model, 'names> Printer<'model, 'names> {
         }
     }
 
-    fn write_form(
+    fn write_form<'t>(
         &self,
         form: &Form,
         level: u8,
         args: &[ExprId],
-        is_truth: bool,
+        wanted: Wanted<'t>,
         out: &mut String,
-        tasks: &mut Vec<Task>,
+        tasks: &mut Vec<Task<'t>>,
     ) {
         let is_function = form.level == PRIMARY;
         let needs_parentheses = form.level < level;
@@ -298,7 +433,7 @@ impl<'model, 'names> Printer<'model, 'names> {
         }
         for (at, &arg) in args.iter().enumerate().rev() {
             let level = if at == 0 { form.needs.0 } else { form.needs.1 };
-            tasks.push(Task::Expr { expr: arg, level, is_truth });
+            tasks.push(Task::Expr { expr: arg, level, wanted });
             if at > 0 {
                 tasks.push(Task::Text(form.between));
             }
@@ -406,6 +541,35 @@ mod tests {
         assert_eq!(text(&g, smooth), "smooth(1, if x < y then x else x + y)");
         let quotient = g.binary(BinaryOp::Quotient, x, y);
         assert_eq!(text(&g, quotient), "div(x, y)");
+    }
+
+    #[test]
+    fn truth_values_and_literals_are_no_numbers() {
+        let colour = Enumeration { name: "Lib.Colour".into(), literals: vec!["red".into(), "green".into()] };
+        let colour = ValueType::Enumeration(std::sync::Arc::new(colour));
+        let names = ["x", "b", "c"];
+        let name = |var: VarId| Cow::Borrowed(names[var.index()]);
+        let variables: Vec<Variable> = [ValueType::Real, ValueType::Boolean, colour]
+            .into_iter()
+            .zip(names)
+            .map(|(value_type, name)| Variable {
+                value_type,
+                ..Variable::new(name, crate::flat::VariableKind::Discrete, Span::NONE)
+            })
+            .collect();
+        let mut g = Graph::default();
+        let (x, b, c) = (g.var(VarId(0)), g.var(VarId(1)), g.var(VarId(2)));
+        let (one, two) = (g.number(1.0), g.number(2.0));
+        let green = g.raw_binary(BinaryOp::Equal, c, two);
+        let sum = g.raw_binary(BinaryOp::Add, x, b);
+        let truth = g.raw_binary(BinaryOp::And, x, green);
+        let select = g.select(b, one, two);
+        let printer = Printer::new(&g, &name).with_types(&variables);
+        assert_eq!(printer.text(sum), "x + (if b then 1 else 0)");
+        assert_eq!(printer.truth_text(truth), "x <> 0 and c == 'Lib.Colour'.green");
+        assert_eq!(printer.texts_alike(c, select), ["c", "if b then 'Lib.Colour'.red else 'Lib.Colour'.green"]);
+        assert_eq!(printer.texts_alike(b, one), ["b", "true"]);
+        assert_eq!(printer.text(c), "Integer(c)");
     }
 
     #[test]

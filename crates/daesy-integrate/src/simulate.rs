@@ -8,7 +8,7 @@
 pub mod exchange;
 mod slide;
 
-use daesy_system::{DaeSystem, Part, Watch};
+use daesy_system::{DaeSystem, PAST_PLACES, Part, Past, Watch};
 
 use crate::chatter::History;
 use crate::error::IntegrateError;
@@ -293,6 +293,9 @@ const EDGE: f64 = 1e-5;
 /// States that are moved by their tolerance in search of a relation that changes.
 const MAX_BESIDE: usize = 500;
 
+/// How often a step is halved until polynomials follow a signal whose past is read.
+const MAX_HALVINGS: usize = 6;
+
 /// Units of progress that the time span is divided into.
 const PROGRESS: u64 = 1000;
 
@@ -355,7 +358,9 @@ pub fn simulate_as_far_as_possible<'i>(
     stepper.look_at_slopes();
     let mut run = Run::new(system, inputs, rules, options, stepper);
     options.watch.expect(PROGRESS);
+    run.begin_pasts();
     let failure = run.integrate(&mut simulation).err();
+    run.pasts.iter().for_each(|past| past.end());
     if let Some(error) = &failure {
         run.write_last_row(error, &mut simulation);
     }
@@ -384,6 +389,8 @@ struct Run<'s, 'i> {
     n_true_roots: usize,
     /// Observed quantities just before the next break, where the solution slid to it.
     observed_before: Option<Vec<f64>>,
+    /// Signals whose past is read.
+    pasts: Vec<Box<dyn Past + 's>>,
 }
 
 /// Whether a simulation goes on.
@@ -421,6 +428,7 @@ impl<'s, 'i> Run<'s, 'i> {
             end: options.stop,
             n_true_roots: description.n_roots,
             observed_before: None,
+            pasts: system.pasts(),
         }
     }
 }
@@ -475,7 +483,8 @@ impl Run<'_, '_> {
         while self.stepper.now.time < goal {
             let next_output = self.options.output_times.get(self.next_output).copied().unwrap_or(f64::INFINITY);
             self.stepper.expect_reading(if self.has_events { f64::NEG_INFINITY } else { next_output });
-            if let Err(error) = self.stepper.advance(goal) {
+            let reach = goal.min(self.stepper.now.time + self.longest_step());
+            if let Err(error) = self.stepper.advance(reach) {
                 return self.cross_edge(error, simulation);
             }
             if self.options.keeps_steps {
@@ -488,6 +497,7 @@ impl Run<'_, '_> {
                     Err(error) => return self.cross_edge(error, simulation),
                 }
             }
+            self.write_pasts(self.stepper.step_start(), self.stepper.now.time)?;
             if self.has_events {
                 let values = self.events.values_here(&self.stepper);
                 self.history.note_values(values);
@@ -498,6 +508,47 @@ impl Run<'_, '_> {
             self.tell_progress();
         }
         if is_scheduled { self.happen(simulation, false, true) } else { Ok(Course::Continues) }
+    }
+
+    fn begin_pasts(&mut self) {
+        if !self.pasts.is_empty() {
+            let row = self.stepper.observe_here();
+            self.pasts.iter().for_each(|past| past.begin(self.stepper.now.time, &row));
+        }
+    }
+
+    /// How long a step may be that reads the past and not what it is about to make.
+    fn longest_step(&mut self) -> f64 {
+        if self.pasts.is_empty() {
+            return f64::INFINITY;
+        }
+        let row = self.stepper.observe_here();
+        let time = self.stepper.now.time;
+        self.pasts.iter().map(|past| past.longest_step(time, &row)).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Writes a part of the last step for those who read the past.
+    fn write_pasts(&mut self, from: f64, to: f64) -> Result<(), IntegrateError> {
+        let all: Vec<usize> = (0..self.pasts.len()).collect();
+        self.write_past(&all, from, to, 0)
+    }
+
+    /// The same for some of them, in halves where one polynomial does not follow.
+    fn write_past(&mut self, which: &[usize], from: f64, to: f64, depth: usize) -> Result<(), IntegrateError> {
+        if which.is_empty() || to <= from {
+            return Ok(());
+        }
+        let mut rows = Vec::with_capacity(PAST_PLACES.len());
+        for x in PAST_PLACES {
+            let time = if x == 1.0 { to } else { from + x * (to - from) };
+            let place = self.stepper.between(time)?;
+            rows.push((time, self.stepper.observe(&place)));
+        }
+        let is_rough = |at: &usize| !self.pasts[*at].write(&rows, self.options.rtol, depth == MAX_HALVINGS);
+        let rough: Vec<usize> = which.iter().copied().filter(is_rough).collect();
+        let middle = 0.5 * (from + to);
+        self.write_past(&rough, from, middle, depth + 1)?;
+        self.write_past(&rough, middle, to, depth + 1)
     }
 
     /// Where equations are defined on one side of a relation only, as sqrt(h) in `if h > 0 then sqrt(h) else 0`, no
@@ -556,6 +607,7 @@ impl Run<'_, '_> {
         let middle = self.stepper.roughly(0.5 * (self.stepper.step_start() + time));
         let values = self.stepper.evaluate_at(Part::Roots, &middle);
         self.history.note_values(&values);
+        self.write_pasts(self.stepper.step_start(), time)?;
         self.stepper.go_back(&crossing.place);
         if let Some(broken) = crossing.broken {
             return Err(self.events.assertion_error(time, broken));
@@ -628,6 +680,7 @@ impl Run<'_, '_> {
     ) -> Result<Course, IntegrateError> {
         let time = self.stepper.now.time;
         if settled.has_changed {
+            self.pasts.iter().for_each(|past| past.note_event());
             let after = self.stepper.observe_here();
             let row = self.write_jump(simulation, before, after, false)?;
             simulation.events.push(StateEvent {
@@ -809,6 +862,7 @@ impl Run<'_, '_> {
                 .cross(&crossing, &mut self.stepper.now.states)
                 .map_err(|error| IntegrateError::NoTransfer { time, reason: error.reason })?;
         }
+        self.pasts.iter().for_each(|past| past.note_event());
         self.stepper.restart()?;
         let settled = if self.has_events {
             self.events.settle(&mut self.stepper, false, &mut self.rules)?

@@ -158,7 +158,9 @@ fn functions_are_checked() {
 
 #[test]
 fn what_is_not_supported_is_named() {
-    for (expression, feature) in [("delay(time, 1)", "delay"), ("ext(time)", "external functions")] {
+    for (expression, feature) in
+        [("spatialDistribution(time, 0, time, true)", "spatialDistribution"), ("ext(time)", "external functions")]
+    {
         let text = format!(
             "function ext input Real x; output Real y; external \"C\"; end ext;\nmodel M\n  Real x = {expression};\nend M;"
         );

@@ -4,15 +4,9 @@ use std::fmt::Write as _;
 
 use daesy_graph::flat::{FlatDae, StateSelect, ValueType, Variable, VariableKind, WhenAction};
 use daesy_graph::function::Statement;
+use daesy_graph::print::quoted;
 use daesy_graph::{ExprId, Function, Span};
 use serde_json::{Map, Value, json};
-
-/// A name as Base Modelica writes it: quoted unless it is a plain identifier.
-fn quoted(name: &str) -> String {
-    let is_plain = name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
-        && !name.starts_with(|character: char| character.is_ascii_digit());
-    if is_plain || name.starts_with('\'') { name.to_owned() } else { format!("'{}'", name.replace('\'', "\\'")) }
-}
 
 /// A text as Modelica writes it.
 fn string(text: &str) -> String {
@@ -36,6 +30,12 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    /// An equation with both sides of one type.
+    fn equation(&self, equation: &daesy_graph::Equation) -> String {
+        let name = |var: daesy_graph::VarId| std::borrow::Cow::Owned(quoted(&self.flat.variables[var.index()].name));
+        self.printer(&name).texts_alike(equation.lhs, equation.rhs).join(" = ")
+    }
+
     fn text(&self, expr: ExprId) -> String {
         let name = |var: daesy_graph::VarId| std::borrow::Cow::Owned(quoted(&self.flat.variables[var.index()].name));
         self.printer(&name).text(expr)
@@ -53,6 +53,7 @@ impl Writer<'_> {
         daesy_graph::Printer::new(&self.flat.graph, name)
             .with_functions(&called)
             .with_locals_in(LOCALS)
+            .with_types(&self.flat.variables)
             .with_max_length(LONGEST_EXPRESSION)
     }
 
@@ -116,13 +117,12 @@ impl Writer<'_> {
 
     fn value(&self, variable: &Variable, expr: ExprId) -> String {
         match (&variable.value_type, self.flat.graph.as_number(expr)) {
-            (ValueType::Boolean, _) => self.truth(expr),
-            (ValueType::Enumeration(enumeration), Some(number)) if number >= 1.0 => {
-                let literal = enumeration.literals.get(number as usize - 1);
-                literal.map_or_else(|| self.text(expr), |literal| format!("{}.{literal}", quoted(&enumeration.name)))
-            }
             (ValueType::Real, Some(number)) if number.fract() == 0.0 && number.abs() < 1e15 => format!("{number:.1}"),
-            _ => self.text(expr),
+            (value_type, _) => {
+                let name =
+                    |var: daesy_graph::VarId| std::borrow::Cow::Owned(quoted(&self.flat.variables[var.index()].name));
+                self.printer(&name).text_as(expr, value_type)
+            }
         }
     }
 
@@ -229,7 +229,9 @@ pub fn to_base_modelica(flat: &FlatDae) -> String {
         .collect();
     enumerations.sort_by(|a, b| a.name.cmp(&b.name));
     enumerations.dedup();
-    for enumeration in enumerations {
+    // Those that are part of the language are not declared again.
+    let is_known = |name: &str| matches!(name, "StateSelect" | "AssertionLevel");
+    for enumeration in enumerations.into_iter().filter(|enumeration| !is_known(&enumeration.name)) {
         let literals = enumeration.literals.join(", ");
         let _ = writeln!(text, "type {} = enumeration({literals});", quoted(&enumeration.name));
     }
@@ -247,7 +249,7 @@ pub fn to_base_modelica(flat: &FlatDae) -> String {
             let _ = writeln!(text, "{head}");
         }
         for equation in equations {
-            let _ = writeln!(text, "  {} = {};", writer.text(equation.lhs), writer.text(equation.rhs));
+            let _ = writeln!(text, "  {};", writer.equation(equation));
         }
     };
     write_equations(&mut text, "initial equation", &flat.initial_equations);
@@ -255,7 +257,7 @@ pub fn to_base_modelica(flat: &FlatDae) -> String {
         text.push_str("equation\n");
     }
     for equation in &flat.equations {
-        let _ = writeln!(text, "  {} = {};", writer.text(equation.lhs), writer.text(equation.rhs));
+        let _ = writeln!(text, "  {};", writer.equation(equation));
     }
     for clause in &flat.when_clauses {
         for (at, branch) in clause.branches.iter().enumerate() {
@@ -275,6 +277,15 @@ pub fn to_base_modelica(flat: &FlatDae) -> String {
         let level = if assertion.is_warning { ", AssertionLevel.warning" } else { "" };
         let _ =
             writeln!(text, "  assert({}, {}{level});", writer.truth(assertion.condition), string(&assertion.message));
+    }
+    let daesy_graph::flat::Experiment { start, stop, interval, tolerance } = flat.experiment;
+    let settings: Vec<String> =
+        [("StartTime", start), ("StopTime", stop), ("Interval", interval), ("Tolerance", tolerance)]
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("{name} = {}", daesy_graph::print::number_text(value?))))
+            .collect();
+    if !settings.is_empty() {
+        let _ = writeln!(text, "  annotation(experiment({}));", settings.join(", "));
     }
     let _ = writeln!(text, "end {name};\nend {name};");
     text

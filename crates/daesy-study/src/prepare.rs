@@ -64,15 +64,21 @@ pub struct Purpose {
     pub relations: Relations,
     /// Whether data must be there.
     pub data: DataUse,
+    /// Whether whoever asks writes the past that `delay` reads, or needs none of it.
+    pub keeps_past: bool,
 }
 
 impl Purpose {
     /// A verdict about the model as it was written.
-    pub const VERDICT: Self = Self { form: Form::Written, relations: Relations::Held, data: DataUse::Optional };
+    pub const VERDICT: Self =
+        Self { form: Form::Written, relations: Relations::Held, data: DataUse::Optional, keeps_past: true };
+    /// A simulation.
+    pub const SIMULATION: Self = Self { keeps_past: true, ..Self::TRAJECTORY };
     /// One trajectory at a time.
-    pub const TRAJECTORY: Self = Self { form: Form::Solvable, relations: Relations::Held, data: DataUse::Needed };
+    pub const TRAJECTORY: Self =
+        Self { form: Form::Solvable, relations: Relations::Held, data: DataUse::Needed, keeps_past: false };
     /// Many trajectories side by side.
-    pub const LANES: Self = Self { form: Form::Solvable, relations: Relations::Evaluated, data: DataUse::Needed };
+    pub const LANES: Self = Self { relations: Relations::Evaluated, ..Self::TRAJECTORY };
 }
 
 /// A model that can be evaluated.
@@ -98,6 +104,12 @@ pub struct Prepared {
 /// # Errors
 /// Diagnostics in the model's words.
 pub fn prepare(loaded: &Loaded, purpose: Purpose) -> Result<Prepared, Failure> {
+    if !purpose.keeps_past && !loaded.flat.graph.histories().is_empty() {
+        let message = "`delay` of a signal that varies continuously needs the past of a trajectory, which only \
+                       `simulate` keeps";
+        let help = "simulate the model, or replace the delay, for instance by a chain of first-order lags";
+        return Err(Failure::Input(vec![Diagnostic::error("past-needed", message).with_help(help)]));
+    }
     let is_asked = purpose.data == DataUse::Needed && loaded.n_experiments() > 0;
     let data = if is_asked || loaded.has_data() { Some(Arc::new(loaded.experiment(0)?)) } else { None };
     let road = Road { loaded, purpose, data };

@@ -41,6 +41,42 @@ pub enum Rate {
     Unknown(u32),
 }
 
+/// A signal whose past the system reads. Whoever integrates writes it, step by step; what is read is constant as long as
+/// a step lasts.
+pub trait Past: Send + Sync {
+    /// Begins a run on this thread at a row of [`Part::Observed`].
+    fn begin(&self, time: f64, row: &[f64]);
+
+    /// Writes a stretch of the trajectory: rows at the fractions [`PAST_PLACES`] of it. False, and nothing is written,
+    /// where values between are not known to the tolerance; with `is_final` they are taken all the same.
+    fn write(&self, rows: &[(f64, Vec<f64>)], tolerance: f64, is_final: bool) -> bool;
+
+    /// Says that an event happened at the end of what was written.
+    fn note_event(&self);
+
+    /// How long a step from a row may be.
+    fn longest_step(&self, time: f64, row: &[f64]) -> f64;
+
+    /// Ends the run of this thread.
+    fn end(&self);
+}
+
+/// Fractions of a stretch at which a past is written: Chebyshev's points (1 - cos(pi k / 8)) / 2, then two at which the
+/// polynomial through those is compared.
+pub const PAST_PLACES: [f64; 11] = [
+    0.0,
+    0.038_060_233_744_356_62,
+    0.146_446_609_406_726_24,
+    0.308_658_283_817_455_1,
+    0.5,
+    0.691_341_716_182_544_9,
+    0.853_553_390_593_273_8,
+    0.961_939_766_255_643_4,
+    1.0,
+    0.23,
+    0.6,
+];
+
 /// A vector- or matrix-valued function of a [`Point`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Part {
@@ -407,6 +443,11 @@ pub trait DaeSystem: Send + Sync {
     /// ([`DaeSystem::linear_unknowns`]). It is made after it was asked for some times.
     fn explicit_steps(&self, _method: &ExplicitMethod<'_>) -> Offer<Box<dyn ExplicitSteps + '_>> {
         Offer::Never
+    }
+
+    /// Signals whose past the system reads.
+    fn pasts(&self) -> Vec<Box<dyn Past + '_>> {
+        Vec::new()
     }
 
     /// The first time after that of the point and not after `until` at which something that depends on time alone

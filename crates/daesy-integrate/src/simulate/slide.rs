@@ -36,7 +36,12 @@ impl Run<'_, '_> {
         before: &[f64],
         simulation: &mut Simulation,
     ) -> Result<Option<Course>, IntegrateError> {
-        if settled.has_switched || !settled.reinitialized.is_empty() || settled.terminated_by.is_some() {
+        // What slides is a system of its own, whose past nobody writes.
+        if !self.pasts.is_empty()
+            || settled.has_switched
+            || !settled.reinitialized.is_empty()
+            || settled.terminated_by.is_some()
+        {
             return Ok(None);
         }
         for &root in &crossing.roots {
@@ -136,6 +141,7 @@ impl Run<'_, '_> {
             end: self.end,
             n_true_roots: self.n_true_roots,
             observed_before: None,
+            pasts: Vec::new(),
         };
         let mut course = Course::Continues;
         while run.stepper.now.time < self.end && is_inside(weight_of(&run.stepper)) {

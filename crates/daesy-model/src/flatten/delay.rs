@@ -1,7 +1,7 @@
-//! `delay` of signals that change at events only [@modelica36, sec. 3.7.4.1].
+//! `delay` [@modelica36, sec. 3.7.4.1].
 //!
-//! Such a signal is a list of changes, and so is the delayed one. The changes that are under way wait in a queue of
-//! discrete variables, the next one first:
+//! A signal that changes at events only is a list of changes, and so is the delayed one. The changes that are under way
+//! wait in a queue of discrete variables, the next one first:
 //!
 //! ```text
 //! when {u <> pre(u), time >= pre(at[1])} then
@@ -9,14 +9,23 @@
 //! end when
 //! ```
 //!
-//! Signals that vary continuously would need their history; they are refused by name.
+//! A signal that varies continuously, or a time that does, needs a history ([`daesy_graph::history`]), which is read in
+//! smooth pieces; where one ends is an event:
+//!
+//! ```text
+//! at = time - T;   y = if initial() then u else value(piece, at)
+//! when at >= end(pre(piece)) then piece = piece_of(at) end when
+//! ```
 
 use std::sync::Arc;
 
 use daesy_graph::flat::{Assertion, Equation, Origin, ValueType, WhenAction, WhenBranch, WhenClause};
+use daesy_graph::foreign::{Foreign, ForeignUnit};
 use daesy_graph::function::{Function, FunctionId};
+use daesy_graph::history::{History, Question};
+use daesy_graph::intrinsic::Intrinsic;
 use daesy_graph::substitute::Substitution;
-use daesy_graph::{ExprId, Node, Span, VarId};
+use daesy_graph::{ExprId, Graph, Node, Span, VarId, VariableKind};
 use rustc_hash::FxHashMap;
 
 use super::expr::{Ctx, Variability};
@@ -66,8 +75,8 @@ impl<'a> Flattener<'a> {
         let signal = self.scalars(signal, "`delay`", span)?;
         let lag = self.numeric(lag, "`delay`", span)?;
         let (item, lag) = (self.single(&signal, span)?, self.single(&lag, span)?);
-        if ctx.in_function || self.variability_of(lag) > Variability::Parameter || !signal.ty.is_numeric() {
-            return Err(self.unsupported("delay", span, "a `delay` whose time varies, or of other than numbers"));
+        if ctx.in_function || !signal.ty.is_numeric() {
+            return Err(self.unsupported("delay", span, "a `delay` in a function, or of other than numbers"));
         }
         let function = *self.delays.function.get_or_insert_with(|| {
             self.graph.add_function(Function {
@@ -97,17 +106,60 @@ impl<'a> Flattener<'a> {
             let Node::Call { function: called, args, .. } = self.graph.node(expr) else { continue };
             let (true, &[item, lag]) = (called == function, self.graph.args(args)) else { continue };
             let span = self.delays.spans.get(&expr).copied().unwrap_or(Span::NONE);
-            let Some(value) = self.event_value(item) else {
-                let what = "the operator `delay` of a signal that varies continuously";
-                return Err(self.unsupported("delay", span, what));
+            let is_fixed = self.variability_of(lag) <= Variability::Parameter;
+            let output = match self.event_value(item).filter(|_| is_fixed) {
+                Some(value) => {
+                    let queue = self.queue(value, lag, span);
+                    self.serve(&queue);
+                    self.graph.var(queue.output)
+                }
+                None => self.past(item, lag, span),
             };
-            let queue = self.queue(value, lag, span);
-            self.serve(&queue);
-            let output = self.graph.var(queue.output);
             substitution.replace(expr, output);
         }
         self.apply_everywhere(&mut substitution);
         Ok(())
+    }
+
+    /// What a signal was some time ago, by its history.
+    fn past(&mut self, item: ExprId, lag: ExprId, span: Span) -> ExprId {
+        let name = format!("$delay{}", self.variables.len());
+        let continuous = |this: &mut Self, part: &str| {
+            let var = this.clock_variable(format!("{name}.{part}"), ValueType::Real, span);
+            this.variables[var.index()].kind = VariableKind::Continuous;
+            var
+        };
+        let (signal, at, output) = (continuous(self, "u"), continuous(self, "at"), continuous(self, "y"));
+        let piece = self.clock_variable(format!("{name}.piece"), ValueType::Integer, span);
+        let unit: Arc<dyn ForeignUnit> = Arc::new(History::new(format!("{name}.u"), format!("{name}.at")));
+        let ask = |graph: &mut Graph, question: Question, args: &[ExprId]| {
+            let (function, name, n_inputs) = question.signature();
+            let foreign = Foreign { unit: unit.clone(), function, name, n_inputs, n_outputs: 1, order: 0 };
+            graph.call_intrinsic(&Intrinsic::Foreign(foreign), 0, args)
+        };
+        let graph = &mut self.graph;
+        let (u, at_value, y) = (graph.var(signal), graph.var(at), graph.var(output));
+        let (time, now, before) = (graph.time(), graph.var(piece), graph.pre(piece));
+        let then = graph.sub(time, lag);
+        let value = ask(graph, Question::Value, &[now, at_value]);
+        let is_initial = graph.intern(Node::Initial);
+        let value = graph.select(is_initial, u, value);
+        let end = ask(graph, Question::End, &[before]);
+        let next = ask(graph, Question::Piece, &[at_value]);
+        let is_over = graph.greater_equal(at_value, end);
+        let zero = graph.number(0.0);
+        let is_later = graph.greater(lag, zero);
+        let component: Arc<str> = Arc::from("");
+        for (lhs, rhs) in [(u, item), (at_value, then), (y, value)] {
+            let component = component.clone();
+            self.out.equations.push(Equation { lhs, rhs, origin: Origin::Equation, component, span });
+        }
+        let actions = vec![WhenAction::Assign { variable: piece, value: next, span }];
+        let branches = vec![WhenBranch { conditions: vec![is_over], actions }];
+        self.out.when_clauses.push(WhenClause { branches, component: component.clone(), span });
+        let message = "the time of a `delay` must be positive".to_owned();
+        self.out.assertions.push(Assertion { condition: is_later, message, is_warning: false, component, span });
+        y
     }
 
     /// The value of an expression that changes at events only, or that an equation says is equal to one that does.

@@ -367,7 +367,7 @@ impl<'a> Flattener<'a> {
     }
 
     /// How to get the Modelica Standard Library, of which only a part is built in.
-    fn whole_library(root: &str) -> Option<String> {
+    pub(crate) fn whole_library(root: &str) -> Option<String> {
         (root == "Modelica").then(|| {
             "daesy has only a part of the Modelica Standard Library built in: get the whole one from \
              https://github.com/modelica/ModelicaStandardLibrary/releases, and name the folder that holds it in the \

@@ -11,7 +11,7 @@
 //! | `function`, `external`, `native`, `table_file`, `record`, `program` | calls: run symbolically, or kept as programs |
 //! | `equation`, `iterate`, `algorithm`, `assign`, `connect`, `overconstrained`, `expandable`, `stream` | equations in the end |
 //! | `clock`, `partition`, `tick` | clocks: operators as marks, what ticks together, when-clauses in the end |
-//! | `delay` | delayed signals as queues of changes |
+//! | `delay` | delayed signals as queues of changes, or by their histories |
 //! | `vanish` | derivatives that a parameter of zero takes out |
 //! | `check` | restrictions of the class kinds |
 //! | `budget` | how much work and memory all this may take |
@@ -486,8 +486,11 @@ impl<'a> Flattener<'a> {
                     };
                     let mut finding =
                         Finding::error("unknown-class", Span::NONE, message).with_names([name.to_owned()]);
-                    finding.help = Self::suggest(part, known.iter().copied()).or_else(|| {
+                    let root = so_far.split('.').next().unwrap_or_default();
+                    let whole = Self::whole_library(root);
+                    finding.help = Self::suggest(part, known.iter().copied()).or(whole).or_else(|| {
                         known.sort_unstable();
+                        known.dedup();
                         known.truncate(12);
                         (!known.is_empty()).then(|| format!("known here: {}", known.join(", ")))
                     });

@@ -958,3 +958,61 @@ fn a_clock_with_an_endless_interval_waits_for_its_start() {
         assert_eq!(table.column("t0").last(), Some(&0.2), "{interval}");
     }
 }
+
+/// The table of a model that runs.
+fn table_of(model: &str) -> crate::session::Table {
+    let run = Session::with_model(model).run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    run.table()
+}
+
+/// x' = -x(t - 1) with x = 1 before 0, by the method of steps: x = sum (-1)^k (t - k + 1)^k / k! over k < t + 1.
+#[test]
+fn a_delayed_state_follows_the_method_of_steps() {
+    let table = table_of(
+        "model M Real x(start=1, fixed=true); equation der(x) = -delay(x, 1);
+         annotation(experiment(StopTime=4, Interval=0.125, Tolerance=1e-8)); end M;",
+    );
+    for (&t, x) in table.column("t").iter().zip(table.column("x")) {
+        let (mut expected, mut factorial) = (1.0, 1.0);
+        for k in 1..=5 {
+            factorial *= -f64::from(k);
+            let since = t - f64::from(k - 1);
+            if since > 0.0 {
+                expected += since.powi(k) / factorial;
+            }
+        }
+        assert_close(x, expected, 1e-6, "delayed decay");
+    }
+}
+
+/// What jumps at 1 jumps 0.3 later, and the delay of a signal by a time that varies is its value then.
+#[test]
+fn jumps_of_a_varying_signal_arrive_late() {
+    let table = table_of(
+        "model M Real u, y, w, lag;
+         equation u = if time < 1 then sin(time) else 5 + time^2; y = delay(u, 0.3);
+           lag = 0.5 + 0.25*sin(time); w = delay(time^3, lag, 1);
+         annotation(experiment(StopTime=2, Interval=0.05, Tolerance=1e-9)); end M;",
+    );
+    let (t, y, w) = (table.column("t"), table.column("y"), table.column("w"));
+    for (row, &t) in t.iter().enumerate() {
+        let then = t - 0.3;
+        let before = then.clamp(0.0, 1.0).sin();
+        let expected = if then < 1.0 { before } else { 5.0 + then * then };
+        let is_jump = (then - 1.0).abs() < 1e-9;
+        assert!((y[row] - expected).abs() < 1e-7 || is_jump && (y[row] - before).abs() < 1e-7, "t = {t}: {}", y[row]);
+        let then = (t - 0.5 - 0.25 * t.sin()).max(0.0);
+        assert_close(w[row], then.powi(3), 1e-7, "varying delay");
+    }
+    let jumps = t.windows(2).filter(|pair| pair[0] == pair[1]).filter(|pair| (pair[0] - 1.3).abs() < 1e-9).count();
+    assert_eq!(jumps, 1, "the jump of y at 1.3 has two rows");
+}
+
+/// Other verbs have no past to read.
+#[test]
+fn only_a_simulation_keeps_the_past() {
+    let model = "model M Real x(start=1, fixed=true); equation der(x) = -delay(x, 1); end M;";
+    let run = Session::with_model(model).run(&["linearize", "model.mo", "--json"]);
+    assert_eq!((run.status, run.json()["findings"][0]["code"].as_str()), (1, Some("past-needed")));
+}
