@@ -174,7 +174,7 @@ fn example(case: &Case, program: &Path, options: &Options, workspace: &Workspace
     let folder = workspace.target.join("conformance/run");
     let Finish { finished, seconds, table } = simulate(case, 1.0, options, program, &folder)?;
     let make = |verdict: Verdict, reason: String| Outcome { name: case.name.clone(), verdict, seconds, reason };
-    if finished.is_timed_out || (finished.status.is_none() && seconds >= options.limit.as_secs_f64() - 1.0) {
+    if finished.is_timed_out || (finished.status.is_none() && seconds >= 0.8 * options.limit.as_secs_f64()) {
         return Ok(make(Verdict::TooSlow, format!("more than {} s", options.limit.as_secs())));
     }
     let reason = first_error(&finished.stdout);
