@@ -125,7 +125,7 @@ pub fn check(loaded: &Loaded) -> Check {
                 check.linear = judge_by_arrays(loaded, &prepared, time, &mut verdict, &mut check.diagnostics);
             }
             check.verdict = Some(verdict);
-            check.diagnostics.extend(loaded.held_inputs());
+            check.diagnostics.extend(loaded.open_inputs());
         }
         Err(unprepared) => match judge_matrices(loaded) {
             Some(linear) => {

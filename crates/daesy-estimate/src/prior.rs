@@ -5,6 +5,7 @@
 //! precision.
 
 use daesy_random::special_functions::{ln_gamma, normal_distribution};
+use faer::Mat;
 
 use crate::search::{Expansion, Objective};
 
@@ -158,6 +159,69 @@ impl<O: Objective> Objective for WithPriors<'_, O> {
     }
 }
 
+/// What a fit that counts no priors says of the unknowns: they are normal around its estimate t, with its covariance C.
+/// Its negative logarithm
+///
+/// ```text
+/// 1/2 (theta - t)' C^+ (theta - t)
+/// ```
+///
+/// is what the likelihood is for methods that have one; for others, which look at some statistic of the data only, such
+/// as at means, it is that of the statistic [@kim2002]. Directions that the fit does not determine have no precision.
+#[derive(Clone, Debug)]
+pub struct LimitedInformation {
+    /// Where the fit ended.
+    pub estimate: Vec<f64>,
+    /// The inverse of its covariance, zero where that is.
+    pub precision: Mat<f64>,
+}
+
+/// Variances below this fraction of the largest, in sizes of the unknowns, are those of directions that a fit does not
+/// determine, whose covariance is left out.
+const UNDETERMINED: f64 = 1e-13;
+
+impl LimitedInformation {
+    /// The distribution of an estimate with its covariance, rows of zeros where there is none; `sizes` are typical ones
+    /// of the unknowns.
+    #[must_use]
+    pub fn new(estimate: &[f64], covariance: &Mat<f64>, sizes: &[f64]) -> Self {
+        let n = estimate.len();
+        let scaled = Mat::from_fn(n, n, |i, j| 0.5 * (covariance[(i, j)] + covariance[(j, i)]) / (sizes[i] * sizes[j]));
+        let mut precision = Mat::<f64>::zeros(n, n);
+        if let Ok(eigen) = scaled.self_adjoint_eigen(faer::Side::Lower) {
+            let (values, vectors) = (eigen.S().column_vector(), eigen.U());
+            let largest = values.iter().fold(0.0f64, |largest, &value| largest.max(value));
+            for at in (0..n).filter(|&at| values[at] > UNDETERMINED * largest) {
+                for i in 0..n {
+                    for j in 0..n {
+                        precision[(i, j)] += vectors[(i, at)] * vectors[(j, at)] / (values[at] * sizes[i] * sizes[j]);
+                    }
+                }
+            }
+        }
+        Self { estimate: estimate.to_vec(), precision }
+    }
+}
+
+impl Objective for LimitedInformation {
+    type Refusal = std::convert::Infallible;
+
+    fn value(&mut self, theta: &[f64]) -> Result<f64, Self::Refusal> {
+        Ok(self.expand(theta)?.value)
+    }
+
+    fn expand(&mut self, theta: &[f64]) -> Result<Expansion, Self::Refusal> {
+        let n = theta.len();
+        let away = Mat::from_fn(n, 1, |i, _| theta[i] - self.estimate[i]);
+        let pull = &self.precision * &away;
+        Ok(Expansion {
+            value: 0.5 * (away.transpose() * &pull)[(0, 0)],
+            gradient: (0..n).map(|i| pull[(i, 0)]).collect(),
+            curvature: self.precision.clone(),
+        })
+    }
+}
+
 /// An objective that is lent keeps what it counts.
 impl<O: Objective> Objective for &mut O {
     type Refusal = O::Refusal;
@@ -174,6 +238,30 @@ impl<O: Objective> Objective for &mut O {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::{SearchOptions, SearchSpace, minimize};
+
+    #[test]
+    fn normal_priors_and_normal_estimates_weigh_by_their_precisions() {
+        // One direction of two is determined: b - 2 a = 3, with a variance of 0.04; a is about 1 with one of 0.25.
+        let across = [-2.0f64, 1.0];
+        let norm = 5.0;
+        let covariance = Mat::from_fn(2, 2, |i, j| 0.04 * across[i] * across[j] / (norm * norm));
+        let inner = LimitedInformation::new(&[10.0, 23.0], &covariance, &[1.0, 1.0]);
+        let priors = [Some(Prior::Normal { mean: 1.0, std: 0.5 }), None];
+        let space = SearchSpace { lower: vec![-1e9; 2], upper: vec![1e9; 2], nominal: vec![1.0; 2] };
+        let mut objective = WithPriors { inner, priors: &priors, factor: 1.0 };
+        let options = SearchOptions { absolute: 1e-14, ..SearchOptions::default() };
+        let found = minimize(&mut objective, &[10.0, 23.0], &space, &options, &mut |_| {}).unwrap();
+        assert!((found.theta[0] - 1.0).abs() < 1e-6 && (found.theta[1] - 5.0).abs() < 1e-6, "{:?}", found.theta);
+        // Both determined: precisions add.
+        let covariance = Mat::from_fn(1, 1, |_, _| 0.01);
+        let inner = LimitedInformation::new(&[2.0], &covariance, &[1.0]);
+        let priors = [Some(Prior::Normal { mean: 1.0, std: 0.2 })];
+        let space = SearchSpace { lower: vec![-1e9], upper: vec![1e9], nominal: vec![1.0] };
+        let mut objective = WithPriors { inner, priors: &priors, factor: 1.0 };
+        let found = minimize(&mut objective, &[2.0], &space, &options, &mut |_| {}).unwrap();
+        assert!((found.theta[0] - (2.0 * 100.0 + 25.0) / 125.0).abs() < 1e-9, "{:?}", found.theta);
+    }
 
     #[test]
     fn densities_integrate_to_one_and_slopes_are_their_derivatives() {

@@ -14,6 +14,9 @@ pub struct ResidualTests {
     pub whiteness: f64,
     /// Probability of such a skewness and kurtosis if they were normal; NaN with too few of them. [@dagostino1990]
     pub normality: f64,
+    /// The variance of their sum over that of as many uncorrelated ones, by the correlations that the test of whiteness
+    /// looks at.
+    pub long_run_variance: f64,
     /// Mean.
     pub mean: f64,
     /// Standard deviation.
@@ -95,6 +98,16 @@ impl ResidualSize {
         Self { normalized_variance: mean_square, size_p, lag_autocorrelation, n_effective }
     }
 
+    /// The same where the mean square is known to have this variance, if that is larger than what was taken for it: as
+    /// many independent normal ones would tell as much as have the variance 2/n.
+    #[must_use]
+    pub fn with_spread(self, variance: f64) -> Self {
+        let n_effective = if variance > 0.0 { self.n_effective.min(2.0 / variance) } else { self.n_effective };
+        let spread = 2.0 / (9.0 * n_effective);
+        let z = (self.normalized_variance.cbrt() - 1.0 + spread) / spread.sqrt();
+        Self { n_effective, size_p: 2.0 * normal_distribution(-z.abs()), ..self }
+    }
+
     /// Several signals together: their mean squares weighed by what each tells.
     #[must_use]
     pub fn overall(sizes: &[Self]) -> Self {
@@ -139,8 +152,10 @@ pub fn residual_tests(standardized: &[f64], plain: &[f64], predicted: PredictedS
     let n = present.len();
     let mean = present.iter().sum::<f64>() / n as f64;
     let std = (present.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n.max(2) - 1) as f64).sqrt();
+    let correlations = correlations(standardized);
     ResidualTests {
-        whiteness: whiteness(standardized),
+        whiteness: whiteness(&correlations, n),
+        long_run_variance: 1.0 + 2.0 * correlations.iter().sum::<f64>(),
         normality: normality(standardized),
         mean,
         std,
@@ -188,27 +203,33 @@ fn normal_scores(n: f64, skewness: f64, kurtosis: f64) -> [f64; 2] {
     [by_skewness, (1.0 - 2.0 / (9.0 * a) - root) / (2.0 / (9.0 * a)).sqrt()]
 }
 
-/// Ljung and Box's test: `n (n + 2) sum over lags of r_k^2 / (n - k)` is chi-square with as many degrees of freedom as
-/// lags. Lags count the values that are there: innovations of a right model are independent whatever time lies between
-/// them, and rows in which nothing was measured would only fill lags that no pair speaks of.
-fn whiteness(values: &[f64]) -> f64 {
+/// Correlations of values with those some lags before, from lag 1 on; none where there are too few values. Lags count the
+/// values that are there: innovations of a right model are independent whatever time lies between them, and rows in which
+/// nothing was measured would only fill lags that no pair speaks of.
+fn correlations(values: &[f64]) -> Vec<f64> {
     let present: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
     let n = present.len();
-    let n_lags = lags(n);
     if n < 10 {
-        return f64::NAN;
+        return Vec::new();
     }
     let mean = present.iter().sum::<f64>() / n as f64;
     let power: f64 = present.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
     if power <= 0.0 || power.is_nan() {
+        return Vec::new();
+    }
+    let product =
+        |lag: usize| present.iter().zip(&present[lag..]).map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>();
+    (1..=lags(n)).map(|lag| product(lag) / power).collect()
+}
+
+/// Ljung and Box's test: `n (n + 2) sum over lags of r_k^2 / (n - k)` is chi-square with as many degrees of freedom as
+/// lags.
+fn whiteness(correlations: &[f64], n: usize) -> f64 {
+    if correlations.is_empty() {
         return f64::NAN;
     }
-    let mut statistic = 0.0;
-    for lag in 1..=n_lags {
-        let sum: f64 = present.iter().zip(&present[lag..]).map(|(a, b)| (a - mean) * (b - mean)).sum();
-        statistic += (n * (n + 2)) as f64 * (sum / power).powi(2) / (n - lag) as f64;
-    }
-    chi_square_tail(statistic, n_lags as f64)
+    let terms = correlations.iter().enumerate().map(|(at, r)| (n * (n + 2)) as f64 * r * r / (n - at - 1) as f64);
+    chi_square_tail(terms.sum(), correlations.len() as f64)
 }
 
 /// Probability of such large correlations of residuals with present and earlier values of an input if there were none.

@@ -30,7 +30,25 @@ pub struct ScoreVariance {
     pub uncertainty: f64,
 }
 
+/// Variances that differ by less than this factor are taken as equal.
+const EQUAL_WITHIN: f64 = 1.5;
+
+/// Standard deviations by which variances must differ to differ for certain: one of a thousand normal numbers is as far
+/// off.
+const CERTAIN: f64 = 3.3;
+
 impl ScoreSeries {
+    /// Whether a combination of the summed scores has another variance than is promised: by more than a factor of 1.5,
+    /// and by more than 3.3 standard deviations of the estimate from the scores.
+    #[must_use]
+    pub fn differs(&self, promised: f64, weights: &[f64], units: &[f64]) -> bool {
+        let found = self.variance(weights, units);
+        let ratio = found.value / promised;
+        promised > 0.0
+            && !(1.0 / EQUAL_WITHIN..=EQUAL_WITHIN).contains(&ratio)
+            && (found.value - promised).abs() > CERTAIN * found.uncertainty
+    }
+
     /// The same scores times a factor.
     #[must_use]
     pub fn scaled(mut self, factor: f64) -> Self {

@@ -183,7 +183,7 @@ pub struct SearchProgress<'a> {
 pub enum SearchEnd {
     /// Nothing is left to gain.
     Converged,
-    /// No step makes the value smaller, though the model promises it: rounding, or a wall of refused points.
+    /// No step makes the value smaller, though the model promises it: rounding, a wall of refused points, or an edge.
     Stuck,
     /// Too many steps.
     TooManyIterations,
@@ -220,6 +220,11 @@ pub struct SearchResult<R> {
 /// Refused points that are kept.
 const KEPT_REFUSALS: usize = 16;
 
+/// A search creeps where steps bring less than this share of what the model promises, as along an edge or a jump of
+/// the objective, which no quadratic model describes. After so many such steps in a row it ends.
+const CREEPING: f64 = 1e-4;
+const MAX_CREPT: usize = 20;
+
 /// Minimizes an objective from a starting point; `observe` sees every accepted point.
 ///
 /// # Errors
@@ -241,6 +246,7 @@ pub fn minimize<O: Objective>(
     let mut weights = vec![0.0f64; n];
     let mut refused = Vec::new();
     let mut last_step = 0.0;
+    let mut n_crept = 0;
     let end = 'search: loop {
         let model = QuadraticModel::new(&expansion, &theta, space);
         for (weight, diagonal) in weights.iter_mut().zip(model.diagonal()) {
@@ -261,6 +267,9 @@ pub fn minimize<O: Objective>(
         }
         if iterations == options.max_iterations {
             break SearchEnd::TooManyIterations;
+        }
+        if n_crept == MAX_CREPT {
+            break SearchEnd::Stuck;
         }
         iterations += 1;
         loop {
@@ -292,6 +301,8 @@ pub fn minimize<O: Objective>(
             }
             if let Some((expanded, ratio)) = next {
                 last_step = step.iter().map(|s| s * s).sum::<f64>().sqrt();
+                let is_creeping = expansion.value - expanded.value < CREEPING * promised;
+                n_crept = if is_creeping { n_crept + 1 } else { 0 };
                 expansion = expanded;
                 theta = trial;
                 lambda = (lambda * (1.0 - (2.0 * ratio - 1.0).powi(3)).clamp(0.1, 2.0)).max(1e-14);
@@ -319,6 +330,67 @@ pub fn minimize<O: Objective>(
     };
     let at_bound = (0..n).map(|i| space.bound_at(i, theta[i])).collect();
     Ok(SearchResult { theta, expansion, at_bound, end, iterations, evaluations, refused })
+}
+
+/// How far around a point that a search is stuck at is looked, at first and at last, in standard errors.
+const FIRST_LOOK: f64 = 0.3;
+const LAST_LOOK: f64 = 0.03;
+
+/// Times that a search goes on from a better point beside the one it was stuck at.
+const MAX_LOOKS: usize = 40;
+
+/// Carries a search on that is stuck on an edge of the objective, where gradients of one side say nothing of the other.
+///
+/// `unit` is by how much the objective is larger one standard error away from its minimum. Points are tried at some
+/// standard errors from the end, on both sides along the principal directions of the curvature; the search goes on from
+/// the best of them that is better, else closer ones are tried. Where none 0.03 standard errors away is better the search
+/// has converged, as far as data can tell.
+#[must_use]
+pub fn settle<O: Objective>(
+    objective: &mut O,
+    mut found: SearchResult<O::Refusal>,
+    space: &SearchSpace,
+    options: &SearchOptions,
+    unit: f64,
+) -> SearchResult<O::Refusal> {
+    let n = found.theta.len();
+    let mut reach = FIRST_LOOK;
+    for _ in 0..MAX_LOOKS {
+        if found.end != SearchEnd::Stuck {
+            break;
+        }
+        if reach < LAST_LOOK {
+            found.end = SearchEnd::Converged;
+            break;
+        }
+        let curvature =
+            Mat::from_fn(n, n, |i, j| found.expansion.curvature[(i, j)] * space.nominal[i] * space.nominal[j]);
+        let Ok(eigen) = curvature.self_adjoint_eigen(faer::Side::Lower) else { break };
+        let (values, vectors) = (eigen.S().column_vector(), eigen.U());
+        let mut best: Option<(f64, Vec<f64>)> = None;
+        for at in (0..n).filter(|&at| values[at] > 0.0) {
+            for sign in [1.0, -1.0] {
+                let length = sign * reach * (2.0 * unit / values[at]).sqrt();
+                let moved = (0..n).map(|i| found.theta[i] + length * vectors[(i, at)] * space.nominal[i]);
+                let trial = space.clamp(&moved.collect::<Vec<f64>>());
+                found.evaluations += 1;
+                let Ok(value) = objective.value(&trial) else { continue };
+                if value < best.as_ref().map_or(found.expansion.value, |(value, _)| *value) {
+                    best = Some((value, trial));
+                }
+            }
+        }
+        let Some((_, beside)) = best else {
+            reach /= 3.0;
+            continue;
+        };
+        let Ok(next) = minimize(objective, &beside, space, options, &mut |_| {}) else { break };
+        let (iterations, evaluations) = (found.iterations, found.evaluations);
+        found = next;
+        found.iterations += iterations;
+        found.evaluations += evaluations;
+    }
+    found
 }
 
 fn keep<R>(refused: &mut Vec<RefusedPoint<R>>, theta: &[f64], refusal: R) {
@@ -508,6 +580,58 @@ mod tests {
         assert!(found.theta[0] >= 0.0 && found.theta[0] < 1e-2, "{found:?}");
         assert_eq!(found.end, SearchEnd::Stuck);
         assert!(found.refused.iter().all(|point| point.theta[0] < 0.0) && !found.refused.is_empty());
+    }
+
+    #[test]
+    fn a_search_does_not_creep_along_an_edge() {
+        // Down along x, but up across the edge y = sin(3 x) with a slope of 1e8 on both sides: gradients say nothing of
+        // the other side.
+        struct Edge(usize);
+        impl Objective for Edge {
+            type Refusal = ();
+            fn value(&mut self, theta: &[f64]) -> Result<f64, ()> {
+                Ok(1e8 * (theta[1] - (3.0 * theta[0]).sin()).abs() + (theta[0] - 10.0).powi(2))
+            }
+            fn expand(&mut self, theta: &[f64]) -> Result<Expansion, ()> {
+                self.0 += 1;
+                let side = (theta[1] - (3.0 * theta[0]).sin()).signum();
+                let gradient = vec![2.0 * (theta[0] - 10.0) - side * 3e8 * (3.0 * theta[0]).cos(), side * 1e8];
+                Ok(Expansion { value: self.value(theta)?, gradient, curvature: Mat::identity(2, 2) })
+            }
+        }
+        let mut edge = Edge(0);
+        let options = SearchOptions { max_iterations: 10_000, ..SearchOptions::default() };
+        let found = minimize(&mut edge, &[0.0, 0.5], &space(&[-INF; 2], &[INF; 2]), &options, &mut |_| {}).unwrap();
+        assert_eq!(found.end, SearchEnd::Stuck);
+        assert!(edge.0 < 200, "{} steps", edge.0);
+    }
+
+    #[test]
+    fn a_minimum_on_an_edge_is_found() {
+        // Least squares of |x - 1| and of what bends at it: the gradient jumps at the minimum x = 1.
+        struct Bent;
+        impl Objective for Bent {
+            type Refusal = ();
+            fn value(&mut self, theta: &[f64]) -> Result<f64, ()> {
+                let (x, y) = (theta[0], theta[1]);
+                Ok(0.5 * ((x - 1.0).abs() + 1.0).powi(2) + 5.0 * (y - 2.0 * x).powi(2))
+            }
+            fn expand(&mut self, theta: &[f64]) -> Result<Expansion, ()> {
+                let (x, y) = (theta[0], theta[1]);
+                let slope = (x - 1.0).signum() * ((x - 1.0).abs() + 1.0);
+                let gradient = vec![slope - 20.0 * (y - 2.0 * x), 10.0 * (y - 2.0 * x)];
+                let curvature = Mat::from_fn(2, 2, |i, j| [[41.0, -20.0], [-20.0, 10.0]][i][j]);
+                Ok(Expansion { value: self.value(theta)?, gradient, curvature })
+            }
+        }
+        let (space, options) = (space(&[-INF; 2], &[INF; 2]), SearchOptions::default());
+        let found = minimize(&mut Bent, &[-3.0, 4.0], &space, &options, &mut |_| {}).unwrap();
+        assert_eq!(found.end, SearchEnd::Stuck);
+        let unit = 1e-4;
+        let settled = settle(&mut Bent, found, &space, &options, unit);
+        assert_eq!(settled.end, SearchEnd::Converged);
+        let error = (2.0 * unit / 0.1f64).sqrt();
+        assert!((settled.theta[0] - 1.0).abs() < 0.1 * error, "{settled:?}");
     }
 
     #[test]

@@ -33,13 +33,6 @@ const FLAT_RELATIVE: f64 = 1e-13;
 /// Information in nominal units below which a change by a thousand nominal values would not be noticed.
 const FLAT_ABSOLUTE: f64 = 1e-6;
 
-/// Variances that differ by less than this factor are taken as equal.
-const EQUAL_WITHIN: f64 = 1.5;
-
-/// Standard deviations by which variances must differ to differ for certain: one of a thousand normal numbers is as far
-/// off.
-const CERTAIN: f64 = 3.3;
-
 /// What the uncertainty of estimates follows from.
 #[derive(Clone, Copy, Debug)]
 pub struct Certainty<'a> {
@@ -59,8 +52,8 @@ impl Uncertainty {
     /// The uncertainty at an estimate. With priors of precision P (a diagonal), the information is I + P, and the
     /// sandwich `(I + P)^-1 (V + P) (I + P)^-1`.
     ///
-    /// The information equality V = I fails where, for the estimate of some unknown, the variances by V and by I differ
-    /// by more than a factor of `EQUAL_WITHIN` and by more than `CERTAIN` standard deviations of the former.
+    /// The information equality V = I fails where, for the estimate of some unknown, the variances by V and by I differ,
+    /// see [`ScoreSeries::differs`].
     #[must_use]
     pub fn new(given: &Certainty<'_>) -> Self {
         let Certainty { information, scores, prior_precision, sizes, at_bound } = *given;
@@ -121,18 +114,14 @@ impl Uncertainty {
         let fails = |i: usize| {
             let weights: Vec<f64> = (0..n).map(|j| inverse[(i, j)]).collect();
             let by_prior: f64 = (0..n).map(|j| weights[j].powi(2) * prior(j)).sum();
-            let (promised, found) = (inverse[(i, i)] - by_prior, scores.variance(&weights, sizes));
-            let ratio = found.value / promised;
-            promised > 0.0
-                && !(1.0 / EQUAL_WITHIN..=EQUAL_WITHIN).contains(&ratio)
-                && (found.value - promised).abs() > CERTAIN * found.uncertainty
+            scores.differs(inverse[(i, i)] - by_prior, &weights, sizes)
         };
         let fails_information_equality = free.iter().any(|&i| !is_open[i] && fails(i));
         let std = |matrix: &Mat<f64>| -> Vec<f64> {
             (0..n)
                 .map(|i| match at_bound[i] {
                     Some(_) => f64::NAN,
-                    None if is_open[i] => f64::INFINITY,
+                    None if is_open[i] || matrix[(i, i)].is_nan() => f64::INFINITY,
                     None => matrix[(i, i)].max(0.0).sqrt(),
                 })
                 .collect()

@@ -244,7 +244,7 @@ pub fn evaluate_at(
             let refused = |refusal: PointRefusal| refused(loaded, &study, &refusal);
             let problem = study.problem(study.settings.clone(), &start).map_err(refused)?;
             let watch = loaded.watch.clone();
-            let likelihood = FilterLikelihood { problem: &problem, kind, space: &study.space, watch };
+            let likelihood = FilterLikelihood::new(&problem, kind, &study.space, watch);
             let value = |point: &Vec<f64>| {
                 let runs = likelihood.run(&places.theta(&start, point)).map_err(refused)?;
                 Ok(vec![likelihood.log_likelihood(&runs), 0.0])
@@ -458,7 +458,7 @@ fn filtered_cost(
     let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
     let refused = |refusal: PointRefusal| refused(loaded, &study, &refusal);
     let problem = study.problem(study.settings.clone(), &start).map_err(refused)?;
-    let likelihood = FilterLikelihood { problem: &problem, kind, space: &study.space, watch: loaded.watch.clone() };
+    let likelihood = FilterLikelihood::new(&problem, kind, &study.space, loaded.watch.clone());
     let places = Places::new(&axes, study.unknowns.iter().map(|unknown| unknown.name.as_str()));
     let points = points(&axes);
     let far = loaded.elsewhere.as_ref().map(|elsewhere| ask_elsewhere(elsewhere, &points)).transpose()?;

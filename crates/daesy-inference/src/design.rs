@@ -397,12 +397,8 @@ impl<'a> Designer<'a> {
         let mut sum = Mat::zeros(n, n);
         for set in sets {
             filtered.set_measured(set.into_iter().map(masked).collect());
-            let likelihood = FilterLikelihood {
-                problem: &filtered,
-                kind: filter_kind(Some(self.study)),
-                space: &study.space,
-                watch: watch.clone(),
-            };
+            let likelihood =
+                FilterLikelihood::new(&filtered, filter_kind(Some(self.study)), &study.space, watch.clone());
             sum += likelihood.expansion(theta).map_err(refused)?.information;
         }
         Ok(Mat::from_fn(n, n, |i, j| sum[(i, j)] / n_sets as f64))

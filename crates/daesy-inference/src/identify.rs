@@ -14,6 +14,7 @@ pub(crate) mod pem;
 pub mod posterior;
 mod save;
 mod show;
+mod stopping;
 mod validation;
 
 pub use validation::Validated;
@@ -36,9 +37,7 @@ use daesy_study::linear_study::posed;
 use daesy_study::linear_study::{LinearStudy, SignalsWanted};
 use daesy_study::load::Loaded;
 use daesy_study::prediction_study::{has_discrete, sample_off_grid};
-use daesy_study::problem::{
-    Linearity, Problem, Unknown, refuse_unsaid_accuracy, says_accuracy, study_of, unknown_accuracy,
-};
+use daesy_study::problem::{Linearity, Problem, refuse_unsaid_accuracy, says_accuracy, study_of, unknown_accuracy};
 use daesy_study::study::Study;
 
 /// How parameters are found.
@@ -323,22 +322,6 @@ fn reasoned_route(loaded: &Loaded, problem: &Problem, method: Option<&str>) -> R
     Ok((route, reason.to_owned()))
 }
 
-/// Costs of ensembles are no likelihoods that a prior could be weighed against.
-fn refuse_priors(route: &Route, problem: &Problem, study: &Study) -> Result<(), Failure> {
-    let Route::Ensembles(method) = route else { return Ok(()) };
-    let of = problem.unknowns.iter().filter(|unknown| unknown.prior.is_some());
-    let refuse = |unknown: &Unknown| {
-        let message =
-            format!("`{}` has a prior, which `{}` of a nonlinear model cannot count", unknown.name, method.word());
-        let finding = Finding::error("prior", unknown.span, message)
-            .with_names([&unknown.name])
-            .with_help("take `method = \"ml\"` and say how accurate the measurements are, or take the prior out");
-        Diagnostic::resolve(&finding, &study.sources)
-    };
-    let diagnostics: Vec<Diagnostic> = of.map(refuse).collect();
-    if diagnostics.is_empty() { Ok(()) } else { Err(Failure::Input(diagnostics)) }
-}
-
 /// Refuses what was asked for and the method cannot do.
 fn refuse_options(route: &Route, options: &IdentifyOptions, study: &Study) -> Result<(), Failure> {
     let (words, lacks): (&str, &[&str]) = match route {
@@ -414,12 +397,12 @@ pub fn identify(
     let (route, reason) = reasoned_route(loaded, &problem, options.method.as_deref())?;
     refuse_options(&route, options, study)?;
     let unused = unused_keys(&route, options, study)?;
-    refuse_priors(&route, &problem, study)?;
     let n_starts = options.n_starts.max(study.identify.starts.unwrap_or(1) as usize);
     let options = &IdentifyOptions { n_starts, ..options.clone() };
     let method = match route {
         Route::Linear { study, method } => {
             let mut found = ml::identify(loaded, *study, method, options, progress)?;
+            refuse_stopped(loaded, &problem, &found, options)?;
             found.diagnostics.extend(unused);
             found.method_reason = reason;
             found.mark_motion(&problem.motion_depends_on(loaded));
@@ -439,20 +422,23 @@ pub fn identify(
         None => None,
     };
     let is_asked = options.method.as_deref().or(study.identify.method.as_deref()).is_some_and(|asked| asked != "auto");
-    let mut found = match route {
+    let found = match route {
         Route::Filter => filtered::identify(loaded, &problem, options, checkpoint.as_mut(), progress),
         _ => pem::identify(loaded, &problem, method, options, checkpoint.as_mut(), progress),
-    }?;
-    found.method_reason = reason;
-    let has_prior = problem.unknowns.iter().any(|unknown| unknown.prior.is_some());
-    if !is_asked
-        && !has_prior
-        && let Some(failure) = found.filter_failure.take()
+    };
+    if found.is_err()
+        && let Some(checkpoint) = &mut checkpoint
     {
+        checkpoint.save().map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
+    }
+    let mut found = found?;
+    found.method_reason = reason;
+    if !is_asked && let Some(failure) = found.filter_failure.take() {
         let reason = format!("{}; the filter fails its own check: {failure}", found.method_reason);
         found = pem::identify(loaded, &problem, Method::PredictionError, options, checkpoint.as_mut(), progress)?;
         found.method_reason = reason;
     }
+    refuse_stopped(loaded, &problem, &found, options)?;
     // The road may have ended at `pem`, which uses them all.
     if found.method != Method::PredictionError {
         found.diagnostics.extend(unused);
@@ -463,6 +449,20 @@ pub fn identify(
         checkpoint.save().map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
     }
     Ok(found)
+}
+
+/// What was computed after an interrupt, such as standard errors, is not to be believed; the estimates are.
+fn refuse_stopped(
+    loaded: &Loaded,
+    problem: &Problem,
+    found: &Identification,
+    options: &IdentifyOptions,
+) -> Result<(), Failure> {
+    if !loaded.watch.is_stopped() {
+        return Ok(());
+    }
+    let theta = found.parameters.iter().map(|parameter| parameter.estimate).collect();
+    Err(stopping::stopped_search(&problem.unknowns, Some(stopping::SoFar { theta, value: found.cost }), options))
 }
 
 /// One share of the searches of an identification; each point says what is asked and from where.

@@ -123,7 +123,7 @@ impl Watched {
     /// Findings about the whole.
     #[must_use]
     pub fn notes(&self) -> Vec<Diagnostic> {
-        let mut notes: Vec<Diagnostic> = self.loaded.held_inputs().into_iter().collect();
+        let mut notes = self.loaded.open_inputs();
         let unknowns = self.loaded.study.iter().flat_map(|study| &study.unknown).count();
         let n_uncertain = self.spread.as_ref().map_or(0, |spread| spread.positions.len());
         if unknowns > n_uncertain && self.theta.is_none() {

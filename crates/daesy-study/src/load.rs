@@ -25,9 +25,10 @@ use crate::embedded;
 use crate::expression::read_expression;
 use crate::initial::apply_initial_mode;
 use crate::linear_model;
+use crate::prepare::start_time;
 use crate::presampling;
 use crate::source::{ModelText, Place, Source, looked_for};
-use crate::study::{ModelSource, Named, Quantity, QuantityValue, Study, StudyModel, read_study};
+use crate::study::{InputSource, ModelSource, Named, Quantity, QuantityValue, Study, StudyModel, read_study};
 use crate::table::Table;
 use crate::varying::vary_parameters;
 
@@ -413,10 +414,36 @@ impl Loaded {
         Ok(Self::new(flat, Some(study), PathBuf::new(), Vec::new()))
     }
 
+    /// What a study leaves open about the inputs of the model.
+    #[must_use]
+    pub fn open_inputs(&self) -> Vec<Diagnostic> {
+        self.held_inputs().into_iter().chain(self.inputs_before_records()).collect()
+    }
+
+    /// A warning where an experiment starts before the record that its inputs are read from.
+    fn inputs_before_records(&self) -> Option<Diagnostic> {
+        let study = self.study.as_ref()?;
+        // Where nobody says, an experiment starts with its record.
+        study.simulate.start.as_ref()?;
+        study.inputs.iter().find(|input| matches!(input.item, InputSource::Column { .. }))?;
+        let records = self.experiments().ok()?;
+        let (record, start) = records
+            .iter()
+            .map(|record| (record, start_time(self, Some(record))))
+            .find(|(record, start)| record.times.first().is_some_and(|first| start < first))?;
+        let message = format!(
+            "the experiment starts at t = {start}, before the first row of `{}` at t = {}: until then inputs have the \
+             values of that row",
+            record.file, record.times[0]
+        );
+        let warning = Finding::warning("input-before-record", Span::NONE, message)
+            .with_help("take `start` out of `[simulate]`, or give the inputs from the start on");
+        Some(Diagnostic::resolve(&warning, &study.sources))
+    }
+
     /// A note for the inputs of the model that a study says nothing about: who forgets one asks about another
     /// experiment.
-    #[must_use]
-    pub fn held_inputs(&self) -> Option<Diagnostic> {
+    fn held_inputs(&self) -> Option<Diagnostic> {
         let (flat, study) = (&self.flat, self.study.as_ref()?);
         let is_given = |name: &String| {
             study.input(name).is_some() || study.disturbances.iter().any(|given| given.item.signals.contains(name))

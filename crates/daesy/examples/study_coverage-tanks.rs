@@ -4,8 +4,10 @@
 #![forbid(unsafe_code)]
 
 mod coverage;
+mod study;
 
-use coverage::{Coverage, Noise};
+use coverage::{Coverage, Noise, runge_kutta};
+use daesy::Model;
 use daesy::table::Table;
 
 const MODEL: &str = "model Tanks
@@ -30,35 +32,41 @@ q = { column = "q", hold = "zoh" }
 [disturbances]
 w = { A = [[-1.0]], B = [[1.0]], C = [["sigma"]] }
 [measurements]
-h2 = { column = "h2", std = 0.02 }
+h1 = { column = "h1", std = 0.002 }
+h2 = { column = "h2", std = 0.002 }
 [data]
 file = "data"
 [identify]
 noise_step = 0.1
 "#;
 
-/// Levels by small steps.
+/// Time between samples, and small steps between them.
+const STEP: f64 = 0.5;
+const N_SMALL: usize = 50;
+const N_SAMPLES: usize = 240;
+
 fn data(seed: u64) -> Table {
     let mut noise = Noise::new(seed);
-    let (step, n_steps, sigma) = (0.005f64, 100, 0.05);
-    let (mut h1, mut h2, mut w) = (1.0f64, 0.5f64, sigma / 2f64.sqrt() * noise.normal());
-    let mut columns = vec![Vec::new(), Vec::new(), Vec::new()];
-    for sample in 0..200 {
-        let q = if (sample / 20) % 2 == 0 { 0.4 } else { 0.15 };
-        columns[0].push(0.5 * f64::from(sample));
-        columns[1].push(q);
-        columns[2].push(h2 + 0.02 * noise.normal());
-        for _ in 0..n_steps {
-            let (out1, out2) = (0.3 * h1.max(0.0).sqrt(), 0.2 * h2.max(0.0).sqrt());
-            h1 += step * (q + w - out1);
-            h2 += step * (out1 - out2);
-            w += -w * step + sigma * step.sqrt() * noise.normal();
+    let small = STEP / N_SMALL as f64;
+    let flow = noise.lag(1.0, 0.05, small, N_SAMPLES * N_SMALL + 1);
+    let mut levels = [1.0f64, 0.5];
+    let mut columns = vec![Vec::new(); 4];
+    for sample in 0..N_SAMPLES {
+        let q = if (sample / 20) % 2 == 0 { 0.4 } else { 0.2 };
+        let row = [STEP * sample as f64, q, levels[0] + 0.002 * noise.normal(), levels[1] + 0.002 * noise.normal()];
+        columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
+        for at in sample * N_SMALL..(sample + 1) * N_SMALL {
+            runge_kutta(&mut levels, small, |fraction, &[upper, lower]| {
+                let (first, second) = (0.3 * upper.sqrt(), 0.2 * lower.sqrt());
+                [q + flow[at] + fraction * (flow[at + 1] - flow[at]) - first, first - second]
+            });
         }
     }
-    Table { names: ["t", "q", "h2"].map(str::to_owned).to_vec(), columns }
+    Table { names: ["t", "q", "h1", "h2"].map(str::to_owned).to_vec(), columns }
 }
 
 fn main() {
-    let truth = &[("a1", 0.3), ("a2", 0.2), ("sigma", 0.05)];
-    Coverage { study: STUDY, model: MODEL, truth, data }.run();
+    let study = Model::parse_study(STUDY, MODEL).unwrap_or_else(|failure| panic!("{failure}"));
+    let truth = &[("a1", 0.3), ("a2", 0.2)];
+    Coverage { name: "coverage-tanks", study, truth, sizes: &[("sigma", 0.05)], data }.run().write();
 }

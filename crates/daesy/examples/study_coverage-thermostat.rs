@@ -4,8 +4,10 @@
 #![forbid(unsafe_code)]
 
 mod coverage;
+mod study;
 
 use coverage::{Coverage, Noise};
+use daesy::Model;
 use daesy::table::Table;
 
 const MODEL: &str = "model Room
@@ -60,6 +62,7 @@ fn data(seed: u64) -> Table {
 }
 
 fn main() {
+    let study = Model::parse_study(STUDY, MODEL).unwrap_or_else(|failure| panic!("{failure}"));
     let truth = &[("C", 4.0), ("G", 0.5), ("high", 21.0), ("low", 19.0)];
-    Coverage { study: STUDY, model: MODEL, truth, data }.run();
+    Coverage { name: "coverage-thermostat", study, truth, sizes: &[], data }.run().write();
 }

@@ -61,12 +61,7 @@ fn main() {
     let options = SearchOptions { absolute: 1e-6, relative: 0.0, ..SearchOptions::default() };
     for (at, set) in sets.into_iter().enumerate() {
         problem.set_measured(set);
-        let likelihood = || FilterLikelihood {
-            problem: &problem,
-            kind: FilterKind::Unscented,
-            space: &study.space,
-            watch: watch.clone(),
-        };
+        let likelihood = || FilterLikelihood::new(&problem, FilterKind::Unscented, &study.space, watch.clone());
         let found = minimize(&mut likelihood(), &study.start(), &study.space, &options, &mut |_| {})
             .expect("the start has a likelihood");
         let expansion = likelihood().expansion(&found.theta).expect("the estimate has a likelihood");

@@ -181,7 +181,7 @@ pub fn export_observer(loaded: &Loaded, wanted: &ObserverOptions) -> Result<Expo
     let options = ExportOptions { version, kinds: Kinds { model_exchange: false, co_simulation: true } };
     let bytes = packed(&carried, model.as_ref().into(), options, observer::RESOURCE, resource)?;
     let mut diagnostics = loaded.diagnostics.clone();
-    diagnostics.extend(loaded.held_inputs());
+    diagnostics.extend(loaded.open_inputs());
     let is_set = |name: &String| wanted.set.iter().any(|(set, _)| set == name);
     if study.unknown.iter().any(|unknown| !is_set(&unknown.name)) {
         diagnostics.push(unknowns_at_start());

@@ -1116,7 +1116,7 @@ fn uq_verb(args: &UqArgs) -> Answer {
     };
     answer.keys = found.to_json();
     answer.text = found.to_text();
-    answer.diagnostics.extend(loaded.held_inputs());
+    answer.diagnostics.extend(loaded.open_inputs());
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
     answer.tell_start(&loaded, &[]);
     let mut table = found.table();

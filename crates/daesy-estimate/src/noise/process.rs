@@ -230,12 +230,6 @@ impl DiscreteProcess {
         matrix
     }
 
-    /// Covariance of what a grid step adds to the components.
-    #[must_use]
-    pub fn step_covariance(&self) -> Mat<f64> {
-        self.block_diagonal(&|channel| Some(channel.factor.value.clone()))
-    }
-
     /// Covariance of the components at the start.
     #[must_use]
     pub fn start_covariance(&self) -> Mat<f64> {

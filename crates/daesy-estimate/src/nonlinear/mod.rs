@@ -2,7 +2,7 @@
 //!
 //! The state of a filter is that of the model's independent states and of the disturbances' channels together. Between
 //! points of the disturbance grid every point that stands for the distribution follows the model itself, constraints
-//! included; new noise enters the channels at grid points. Algebraic variables are observed like measurements.
+//! included; the channels run straight from grid point to grid point. Algebraic variables are observed like measurements.
 //!
 //! [`moments`] keeps a mean and a covariance, by points around the mean (unscented, [@julier2004]) or by derivatives
 //! (extended), and smooths backwards [@sarkka2013, ch. 9 and 10]; [`particle`] keeps many weighted realizations
@@ -91,11 +91,11 @@ pub struct StateEstimates {
     pub approximation: Approximation,
 }
 
-/// The directions of the extended filter: one for each carried state and component of the channels, all inputs of
-/// disturbances moving.
+/// The directions of the extended filter: one for each carried state, for each component of the channels and for the
+/// noise of each, all inputs of disturbances moving.
 #[must_use]
 pub fn state_directions(n_states: usize, n_components: usize, inputs: &[u32]) -> Vec<Direction> {
-    (0..n_states + n_components).map(|_| Direction { parameters: Vec::new(), inputs: inputs.to_vec() }).collect()
+    (0..n_states + 2 * n_components).map(|_| Direction { parameters: Vec::new(), inputs: inputs.to_vec() }).collect()
 }
 
 impl FilterProblem<'_> {

@@ -1,13 +1,15 @@
 //! Filters and smoothers that keep a mean and a covariance.
 //!
 //! ```text
-//! predict   m' = E f(x),  P' = cov f(x) + Q,  C = cov(x, f(x))          f: the model over one grid interval
+//! predict   m' = E f(x, e),  P' = cov f(x, e),  C = cov(x, f(x, e))     f: the model over one grid interval
 //! correct   m = m' + K (y - E h(x)),  K = cov(x, h) (cov h + R)^-1,  P = P' - K cov(h, x)
 //! smooth    G = C P'^-1,  m_s = m + G (m_s+ - m'),  P_s = P + G (P_s+ - P') G'
 //! ```
 //!
-//! Moments are those of 2 n points m +- sqrt(n) columns of P^(1/2), or those of the linear map at the mean. Covariances
-//! are singular where constraints hold; roots and inverses are taken on what is left.
+//! Moments are those of 2 n points m +- sqrt(n) columns of P^(1/2), or those of the linear map at the mean. The noise e
+//! of an interval takes part in it as the state x does: a disturbance runs to its new value within the interval, and
+//! moves the model on its way. Where samples are as far apart as grid points are, this is a third of what it does.
+//! Covariances are singular where constraints hold; roots and inverses are taken on what is left.
 
 use daesy_integrate::ensemble::{Walk, Wanted};
 use daesy_system::Watch;
@@ -90,6 +92,12 @@ fn pseudo_inverse(matrix: &Mat<f64>) -> Mat<f64> {
     })
 }
 
+/// How far the point of a lane is from the mean, in columns of a root of the covariance of so many dimensions.
+fn reach(lane: usize, n_dimensions: usize) -> f64 {
+    let size = (n_dimensions as f64).sqrt();
+    if lane.is_multiple_of(2) { size } else { -size }
+}
+
 /// The model with its disturbances as a map of moments.
 struct Passage<'f, 'e> {
     problem: &'f FilterProblem<'f>,
@@ -102,20 +110,23 @@ struct Passage<'f, 'e> {
 }
 
 impl Passage<'_, '_> {
-    /// Points that stand for moments: `[lane][component]`.
-    fn points(&self, moments: &Moments) -> Vec<Vec<f64>> {
+    /// Points that stand for moments among `n_dimensions` in all: `[lane][component]`.
+    fn points(&self, moments: &Moments, n_dimensions: usize) -> Vec<Vec<f64>> {
         // Nothing spreads in a model without states and disturbances: its mean is all there is.
         if self.spread == Spread::Derivatives || self.n == 0 {
             return vec![moments.mean.clone()];
         }
         let root = root(&moments.covariance);
-        let reach = (self.n as f64).sqrt();
         (0..2 * self.n)
             .map(|lane| {
-                let (column, sign) = (lane / 2, if lane % 2 == 0 { reach } else { -reach });
-                (0..self.n).map(|i| moments.mean[i] + sign * root[(i, column)]).collect()
+                let (column, reach) = (lane / 2, reach(lane, n_dimensions));
+                (0..self.n).map(|i| moments.mean[i] + reach * root[(i, column)]).collect()
             })
             .collect()
+    }
+
+    fn n_components(&self) -> usize {
+        self.n - self.n_states
     }
 
     /// Puts points into the lanes at a grid point.
@@ -124,12 +135,12 @@ impl Passage<'_, '_> {
             for (state, &value) in point[..self.n_states].iter().enumerate() {
                 self.walk.set_state(lane, state, 0, value);
             }
-            for component in 0..self.n - self.n_states {
+            for component in 0..self.n_components() {
                 self.noise.begin[component * self.n_lanes + lane] = point[self.n_states + component];
             }
         }
         if self.spread == Spread::Derivatives {
-            for direction in 0..self.n {
+            for direction in 0..self.n + self.n_components() {
                 for state in 0..self.n_states {
                     let unit = if direction == state { 1.0 } else { 0.0 };
                     self.walk.set_state(0, state, 1 + direction, unit);
@@ -169,12 +180,23 @@ impl Passage<'_, '_> {
 
     /// Moments one interval later.
     fn predict(&mut self, from: &Moments, interval: usize) -> (Moments, Mat<f64>) {
-        let points = self.points(from);
+        let n_components = self.n_components();
+        let n_dimensions = self.n + n_components;
+        let mut points = self.points(from, n_dimensions);
+        let n_spread = points.len();
+        if self.spread == Spread::Points && n_dimensions > 0 {
+            points.resize(2 * n_dimensions, from.mean.clone());
+        }
         // What follows depends on the moments here alone, as where samples come one by one.
         self.walk.forget_pace(interval);
         self.place(&points, interval);
+        for lane in n_spread..points.len() {
+            let by = reach(lane, n_dimensions);
+            for (component, step) in self.noise.step((lane - n_spread) / 2).into_iter().enumerate() {
+                self.noise.end[component * self.n_lanes + lane] += by * step;
+            }
+        }
         self.walk.cross(interval, &mut self.noise);
-        let n_components = self.n - self.n_states;
         let values: Vec<Vec<f64>> = (0..points.len())
             .map(|lane| {
                 let mut value: Vec<f64> = (0..self.n_states).map(|state| self.walk.state(lane, state, 0)).collect();
@@ -182,28 +204,24 @@ impl Passage<'_, '_> {
                 value
             })
             .collect();
-        let jacobian = (self.spread == Spread::Derivatives).then(|| {
-            let mut jacobian = Mat::zeros(self.n, self.n);
-            for direction in 0..self.n {
-                for state in 0..self.n_states {
-                    jacobian[(state, direction)] = self.walk.state(0, state, 1 + direction);
-                }
-                if let Some(component) = direction.checked_sub(self.n_states) {
-                    let unit = |other: usize| if other == component { 1.0 } else { 0.0 };
-                    for (row, value) in self.problem.process.expected(&unit).into_iter().enumerate() {
-                        jacobian[(self.n_states + row, direction)] = value;
-                    }
-                }
+        if self.spread == Spread::Points {
+            return self.moments_of(from, &points, &values, None);
+        }
+        let mut jacobian = Mat::<f64>::zeros(self.n, n_dimensions);
+        for direction in 0..n_dimensions {
+            for state in 0..self.n_states {
+                jacobian[(state, direction)] = self.walk.state(0, state, 1 + direction);
             }
-            jacobian
-        });
-        let (mut predicted, cross) = self.moments_of(from, &points, &values, jacobian.as_ref());
-        let noise = self.problem.process.step_covariance();
-        for i in 0..n_components {
-            for j in 0..n_components {
-                predicted.covariance[(self.n_states + i, self.n_states + j)] += noise[(i, j)];
+            if let Some(component) = direction.checked_sub(self.n_states) {
+                for (row, value) in self.noise.slopes(component).end.into_iter().enumerate() {
+                    jacobian[(self.n_states + row, direction)] = value;
+                }
             }
         }
+        let by_state = jacobian.get(.., ..self.n).to_owned();
+        let by_noise = jacobian.get(.., self.n..);
+        let (mut predicted, cross) = self.moments_of(from, &points, &values, Some(&by_state));
+        predicted.covariance += by_noise * by_noise.transpose();
         (predicted, cross)
     }
 
@@ -242,7 +260,7 @@ impl Passage<'_, '_> {
 
     /// Moments of the observed quantities at a grid point.
     fn observe(&mut self, from: &Moments, at: usize) -> (Moments, Mat<f64>) {
-        let points = self.points(from);
+        let points = self.points(from, self.n);
         self.place(&points, at);
         let n_observed = self.problem.n_observed();
         let rows = self.walk.observe(at);
@@ -267,7 +285,7 @@ fn with_passage<R>(problem: &FilterProblem<'_>, spread: Spread, of: impl FnOnce(
     let n_states = problem.program.layout().states.len();
     let n_components = problem.process.n_components();
     let n = n_states + n_components;
-    let n_lanes = if spread == Spread::Points { (2 * n).max(1) } else { 1 };
+    let n_lanes = if spread == Spread::Points { (2 * (n + n_components)).max(1) } else { 1 };
     problem.with_walk(n_lanes, |ensemble| {
         let wanted = Wanted::default();
         let mut noise = GivenNoise::new(problem.process, n_lanes, n_states);

@@ -159,12 +159,12 @@ impl PredictionProblem<'_> {
         }))
     }
 
-    /// The method with derivatives by all states and components of the disturbances, made when first needed; the point
+    /// The method with derivatives by all states, components of the disturbances and their noise, made when first needed; the point
     /// gets the tangents that go with it.
     pub(super) fn extended_machine(&self, prepared: &mut Prepared) -> Result<&Machine, PointRefusal> {
         let n_states = self.plain()?.program.layout().states.len();
         let n_components = prepared.process.n_components();
-        let n = n_states + n_components;
+        let n = n_states + 2 * n_components;
         prepared.point.tangents = vec![vec![0.0; prepared.point.parameters.len()]; n];
         for start in prepared.point.starts.iter_mut().flat_map(|start| &mut start.lanes) {
             start.state_tangents = vec![vec![0.0; start.states.len()]; n];

@@ -20,7 +20,7 @@ use super::filtering::{FilterKind, FilterRequest};
 use super::problem::{PointRefusal, PredictionProblem};
 use crate::nonlinear::StateEstimates;
 use crate::scores::ScoreSeries;
-use crate::search::{Expansion, Objective, SearchSpace};
+use crate::search::{Expansion, Objective, SearchOptions, SearchSpace, minimize};
 
 /// Differences are taken over this fraction of a value, or of its nominal value where that is larger by far.
 const STEP: f64 = 3e-4;
@@ -33,6 +33,8 @@ pub struct FilterLikelihood<'p, 'a> {
     pub kind: FilterKind,
     /// Bounds and nominal values.
     pub space: &'p SearchSpace,
+    /// What variances of measurement errors are multiplied by: 1, or more on the way to the estimate.
+    inflation: f64,
     /// Stops the filter.
     pub watch: Watch,
 }
@@ -59,13 +61,20 @@ struct Sample {
     covariance: Mat<f64>,
 }
 
-impl FilterLikelihood<'_, '_> {
+impl<'p, 'a> FilterLikelihood<'p, 'a> {
+    /// The likelihood of a problem's data.
+    #[must_use]
+    pub fn new(problem: &'p PredictionProblem<'a>, kind: FilterKind, space: &'p SearchSpace, watch: Watch) -> Self {
+        Self { problem, kind, space, inflation: 1.0, watch }
+    }
+
     /// Filters all experiments.
     ///
     /// # Errors
     /// When the point means nothing, or samples are not on grid points.
     pub fn run(&self, theta: &[f64]) -> Result<Vec<StateEstimates>, PointRefusal> {
-        let variances = self.problem.parameterization.variances(theta)?;
+        let mut variances = self.problem.parameterization.variances(theta)?;
+        variances.iter_mut().for_each(|variance| *variance *= self.inflation);
         (0..self.problem.experiments.len())
             .map(|experiment| {
                 let measured = &self.problem.experiments[experiment].measured;
@@ -106,6 +115,22 @@ impl FilterLikelihood<'_, '_> {
             }
         }
         samples
+    }
+
+    /// The mean square of prediction errors over their predicted standard deviations; NaN where one is not finite.
+    ///
+    /// # Errors
+    /// As [`FilterLikelihood::run`].
+    pub fn normalized_variance(&self, theta: &[f64]) -> Result<f64, PointRefusal> {
+        let samples = self.samples(&self.run(theta)?);
+        let (mut sum, mut n) = (0.0, 0usize);
+        for sample in &samples {
+            for i in 0..sample.errors.nrows() {
+                sum += sample.errors[(i, 0)].powi(2) / sample.covariance[(i, i)];
+                n += 1;
+            }
+        }
+        Ok(sum / n as f64)
     }
 
     fn negative_log_likelihood(samples: &[Sample]) -> f64 {
@@ -194,6 +219,46 @@ fn inverse(covariance: &Mat<f64>) -> Mat<f64> {
     match covariance.llt(faer::Side::Lower) {
         Ok(factor) => faer::linalg::solvers::Solve::solve(&factor, &Mat::<f64>::identity(n, n)),
         Err(_) => Mat::zeros(n, n),
+    }
+}
+
+/// A normalized variance beyond which a search would begin in a region where the filter makes no sense.
+const FAR: f64 = 10.0;
+
+/// The factor from one inflation to the next, and the largest.
+const LESS: f64 = 100.0;
+const MOST: f64 = 1e16;
+
+impl FilterLikelihood<'_, '_> {
+    /// A start for the search that is near enough to the data.
+    ///
+    /// Where measurements are accurate and parameters are not yet, a filter is sure of what contradicts the next
+    /// sample: it corrects states to where the model makes no sense, and its likelihood has walls and other maxima
+    /// there. With errors of measurement that are taken to be larger the filter trusts the model, up to a fit of output
+    /// errors where they are infinitely large. So the variances are multiplied by a factor under which prediction
+    /// errors are of the predicted size, the likelihood is maximized, the factor is made smaller, and so on to 1.
+    ///
+    /// # Errors
+    /// The refusal of the start.
+    pub fn approach(&mut self, start: &[f64]) -> Result<Vec<f64>, PointRefusal> {
+        self.inflation = 1.0;
+        let mut theta = start.to_vec();
+        let is_far = |size: f64| size.is_nan() || size > FAR;
+        while is_far(self.normalized_variance(&theta)?) && self.inflation < MOST {
+            self.inflation *= LESS;
+        }
+        let options = SearchOptions { absolute: 0.1, relative: 1e-3, max_iterations: 20, ..SearchOptions::default() };
+        while self.inflation > 1.0 && !self.watch.is_stopped() {
+            let space = self.space;
+            if let Ok(found) = minimize(self, &theta, space, &options, &mut |_| {})
+                && found.expansion.value.is_finite()
+            {
+                theta = found.theta;
+            }
+            self.inflation /= LESS;
+        }
+        self.inflation = 1.0;
+        Ok(theta)
     }
 }
 

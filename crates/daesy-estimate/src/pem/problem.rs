@@ -657,7 +657,7 @@ impl<'a> PredictionProblem<'a> {
             .map(|theta| self.prepare(theta, false, n))
             .collect::<Result<Vec<Prepared>, PointRefusal>>()?;
         let results = self.run(&prepared, self.plain()?, n, &Wanted::default(), watch)?;
-        Ok(results.into_iter().map(|result| self.prediction(result, 0)).collect())
+        results.into_iter().map(|result| finite(self.prediction(result, 0))).collect()
     }
 
     /// A prediction with its derivatives.
@@ -677,7 +677,7 @@ impl<'a> PredictionProblem<'a> {
         let prepared = [self.prepare(theta, true, n)?];
         let machine = self.differentiated()?;
         let mut results = self.run(&prepared, machine, n, &Wanted::default(), watch)?;
-        Ok(self.prediction(results.swap_remove(0), self.n_unknowns()))
+        finite(self.prediction(results.swap_remove(0), self.n_unknowns()))
     }
 
     /// For each functional of the observed rows and their derivatives, its value for each realization, experiments
@@ -801,6 +801,18 @@ impl<'a> PredictionProblem<'a> {
         let sum: f64 = self.errors(prediction).iter().map(|errors| errors.iter().map(|e| e * e).sum::<f64>()).sum();
         sum / self.n_used() as f64
     }
+}
+
+/// A prediction that has a value at every sample, with its derivatives.
+fn finite(prediction: Prediction) -> Result<Prediction, PointRefusal> {
+    let what = if !prediction.means.iter().flatten().all(|value| value.is_finite()) {
+        "the prediction of a measurement"
+    } else if !prediction.tangents.iter().flatten().flatten().all(|value| value.is_finite()) {
+        "the derivative of a prediction"
+    } else {
+        return Ok(prediction);
+    };
+    Err(PointRefusal::NotFinite { what: what.to_owned() })
 }
 
 /// Values of the disturbances at the start: `[lane][(1 + direction) * n + signal]`.

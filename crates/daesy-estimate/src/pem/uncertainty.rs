@@ -16,7 +16,9 @@
 //! ```
 //!
 //! the data's own disturbance, the Monte Carlo error of finite M in predictions and derivatives, and the measurement
-//! errors. Without disturbances V is estimated from the errors with Bartlett weights over lags [@andrews1991].
+//! errors. Without disturbances V = sum S_k' R S_k with variances R that the errors themselves have, by output, with
+//! n - p degrees of freedom for p unknowns. Robust errors take V from the errors at hand, with Bartlett weights over lags
+//! [@andrews1991].
 
 use daesy_system::Watch;
 use faer::Mat;
@@ -31,8 +33,8 @@ use crate::uncertainty::separate_directions;
 pub enum StandardErrorKind {
     /// From the realizations of the model.
     Ensemble,
-    /// From the autocorrelation of the errors.
-    Autocorrelation,
+    /// From the size of the errors, which are independent.
+    Errors,
 }
 
 /// Uncertainty of an estimate.
@@ -52,6 +54,9 @@ pub struct PredictionUncertainty {
     pub rank: usize,
     /// Directions that they do not, as changes of the unknowns in their own units.
     pub flat_directions: Vec<Vec<f64>>,
+    /// Whether errors without a disturbance are correlated, or larger where they count more, so that only robust
+    /// standard errors hold: see [`crate::uncertainty::Uncertainty::new`].
+    pub are_contradicted: bool,
     /// Where the standard errors come from.
     pub kind: StandardErrorKind,
 }
@@ -94,7 +99,18 @@ impl PredictionUncertainty {
         };
         let mut information = Mat::<f64>::zeros(n, n);
         let mut measurement = Mat::<f64>::zeros(n, n);
-        let error_variances = error_variances(problem, &errors, &prediction.variances, variances);
+        let is_random = n_realizations > 1;
+        let error_variances = if is_random {
+            error_variances(problem, &errors, &prediction.variances, variances)
+        } else {
+            let nobody_knows = vec![None; n_outputs];
+            let of_errors = error_variances(problem, &errors, &prediction.variances, &nobody_knows);
+            let counted = |at: usize| (0..errors[at].len()).filter(move |&entry| is_counted(at, entry)).count();
+            let n_values = (0..errors.len()).map(counted).sum::<usize>() as f64;
+            let n_free = is_fixed.iter().filter(|is_fixed| !**is_fixed).count() as f64;
+            let factor = n_values / (n_values - n_free).max(1.0);
+            of_errors.into_iter().map(|variance| factor * variance).collect()
+        };
         for (at, errors) in errors.iter().enumerate() {
             for entry in 0..errors.len() {
                 let output = entry % n_outputs;
@@ -112,8 +128,8 @@ impl PredictionUncertainty {
                 }
             }
         }
-        let is_random = n_realizations > 1;
-        let by_errors = autocorrelated(problem, &errors, n, &sensitivity);
+        let scores = scores(problem, &errors, n, &sensitivity);
+        let by_errors = scores.long_run_products(&vec![1.0; n]);
         let (spread, monte_carlo, kind) = if is_random {
             let n_rows = n_outputs * (1 + n);
             let mut functionals = vec![Vec::new(); 2 * n];
@@ -144,8 +160,7 @@ impl PredictionUncertainty {
             let n_groups = both.first().map_or(1, Vec::len).max(1) as f64;
             (spread, covariance(&both) * faer::Scale(1.0 / n_groups), StandardErrorKind::Ensemble)
         } else {
-            measurement = Mat::zeros(n, n);
-            (by_errors.clone(), Mat::zeros(n, n), StandardErrorKind::Autocorrelation)
+            (Mat::zeros(n, n), Mat::zeros(n, n), StandardErrorKind::Errors)
         };
         let inverse = invert(&information, is_fixed);
         let meat = &spread + &monte_carlo + &measurement;
@@ -154,6 +169,12 @@ impl PredictionUncertainty {
             Mat::from_fn(n, n, |i, j| inner[(i, j)] * nominal[i] * nominal[j])
         };
         let covariance = scaled(&meat);
+        let differs = |i: usize| {
+            let weights: Vec<f64> = (0..n).map(|j| inverse.matrix[(i, j)]).collect();
+            let promised = (&inverse.matrix * &meat * &inverse.matrix)[(i, i)];
+            scores.differs(promised, &weights, &vec![1.0; n])
+        };
+        let are_contradicted = !is_random && (0..n).any(|i| !is_fixed[i] && differs(i));
         let by_chance = scaled(&monte_carlo);
         let is_flat = |i: usize| inverse.flat_directions.iter().any(|direction| direction[i].abs() > 1e-3);
         let robust_covariance = scaled(&(&by_errors + &monte_carlo));
@@ -181,6 +202,7 @@ impl PredictionUncertainty {
             monte_carlo_std,
             rank: n_free - inverse.flat_directions.len(),
             flat_directions: separate_directions(inverse.flat_directions, nominal),
+            are_contradicted,
             kind,
         })
     }
@@ -232,13 +254,13 @@ fn pair_means(rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
     rows.iter().map(|row| row.chunks(2).map(|pair| pair.iter().sum::<f64>() / pair.len() as f64).collect()).collect()
 }
 
-/// V from the errors at hand, whose scores are products with the derivatives of the predictions.
-fn autocorrelated(
+/// Scores of the errors at hand: their products with the derivatives of the predictions.
+fn scores(
     problem: &PredictionProblem<'_>,
     errors: &[Vec<f64>],
     n: usize,
     sensitivity: &dyn Fn(usize, usize, usize) -> f64,
-) -> Mat<f64> {
+) -> ScoreSeries {
     let n_outputs = problem.n_outputs();
     let score = |experiment: usize, sample: usize, i: usize| -> f64 {
         let entries = sample * n_outputs..(sample + 1) * n_outputs;
@@ -248,8 +270,7 @@ fn autocorrelated(
         let samples = 0..errors[at].len() / n_outputs;
         samples.flat_map(|sample| (0..n).map(move |i| (sample, i))).map(|(sample, i)| score(at, sample, i)).collect()
     };
-    let series = ScoreSeries { n_unknown: n, experiments: (0..errors.len()).map(of_experiment).collect() };
-    series.long_run_products(&vec![1.0; n])
+    ScoreSeries { n_unknown: n, experiments: (0..errors.len()).map(of_experiment).collect() }
 }
 
 struct Inverse {

@@ -2,6 +2,7 @@
 
 use daesy_estimate::prior::Prior;
 use daesy_estimate::profile::{ProfileEnd, ProfileInterval};
+use daesy_estimate::residual::ResidualSize;
 use daesy_estimate::search::SearchSpace;
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
@@ -9,6 +10,7 @@ use daesy_graph::finding::Finding;
 use super::show::factor_words;
 use super::{Method, ParameterEstimate, ResidualSummary};
 use daesy_report::words::short;
+use daesy_study::problem::says_accuracy;
 use daesy_study::study::{Measurement, Quantity, QuantityValue, Study};
 
 /// A warning for every estimate at its bound; `places` are those of the unknowns in the study.
@@ -170,6 +172,37 @@ pub(super) fn noise_size<'a>(
         let help = size_remedy(name, measurement.map(|measurement| &measurement.item), factor, method, study);
         Finding::warning("noise-size", place, message).with_names([name]).with_help(help)
     })
+}
+
+/// How much prediction errors change from sample to sample.
+pub(super) struct Jitter {
+    /// The change beside what the model says of it.
+    pub(super) size: ResidualSize,
+    /// The size of errors of measurement that would explain it.
+    pub(super) std: f64,
+}
+
+/// A warning where prediction errors change more or less from sample to sample than the model says.
+pub(super) fn jitter(name: &str, jitter: &Jitter, study: &Study) -> Option<Finding> {
+    let measurement = study.measurements.iter().find(|measurement| measurement.name == *name)?;
+    if !jitter.size.is_doubtful() || !says_accuracy(measurement) {
+        return None;
+    }
+    let variance = jitter.size.normalized_variance;
+    let [least, most] = jitter.size.band();
+    let message = format!(
+        "the changes of the prediction errors of `{name}` from sample to sample are {} the model says: their normalized \
+         variance is {}, and {} to {} would be believable",
+        factor_words(variance.sqrt()),
+        short(variance, 3),
+        short(least, 3),
+        short(most, 3)
+    );
+    let help = format!(
+        "errors of measurement are new at every sample: `std = {}` in the measurement `{name}` would explain it",
+        short(jitter.std, 3)
+    );
+    Some(Finding::warning("noise-size", measurement.span, message).with_names([name]).with_help(help))
 }
 
 /// What to write instead of an accuracy that the data do not bear out.

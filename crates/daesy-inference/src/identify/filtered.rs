@@ -7,14 +7,15 @@ use daesy_estimate::pem::{
     FilterKind, FilterLikelihood, FilterRequest, Parameterization, PointRefusal, PredictionProblem,
 };
 use daesy_estimate::prior::{Prior, WithPriors, precisions};
-use daesy_estimate::residual::{PredictedSize, residual_tests};
-use daesy_estimate::search::{SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize};
+use daesy_estimate::residual::{PredictedSize, ResidualSize, ResidualTests, residual_tests};
+use daesy_estimate::search::{SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize, settle};
 use daesy_estimate::uncertainty::{Certainty, Uncertainty, normal_interval};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 
 use super::certainty::Choice;
-use super::pem::{Kept, fit_percent, grown_start, refused, residuals, resolve, rewritten, stopped};
+use super::pem::{Kept, fit_percent, grown_start, kept_point, refused, residuals, resolve, rewritten, stopped};
+use super::stopping::{SoFar, stopped_search};
 use super::{
     Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, StartOutcome,
 };
@@ -54,7 +55,7 @@ pub fn evaluate_at(
     let priors: Vec<Option<Prior>> = study.unknowns.iter().map(|unknown| unknown.prior).collect();
     let found = points.iter().map(|point| {
         let from = point.get(1..).unwrap_or_default();
-        let inner = FilterLikelihood { problem: &problem, kind, space: &study.space, watch: loaded.watch.clone() };
+        let inner = FilterLikelihood::new(&problem, kind, &study.space, loaded.watch.clone());
         let mut likelihood = WithPriors { inner, priors: &priors, factor: 1.0 };
         let found = minimize(&mut likelihood, from, &study.space, &search_options(), &mut |_| {});
         found.map_or_else(|_| Vec::new(), |result| far::to_numbers(&result))
@@ -87,7 +88,7 @@ pub fn identify(
     let start = study.start();
     let fail = |refusal: &PointRefusal| refused(loaded, &study, refusal);
     let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| fail(&refusal))?;
-    let likelihood = || FilterLikelihood { problem: &problem, kind, space: &study.space, watch: loaded.watch.clone() };
+    let likelihood = || FilterLikelihood::new(&problem, kind, &study.space, loaded.watch.clone());
     let priors: Vec<Option<Prior>> = study.unknowns.iter().map(|unknown| unknown.prior).collect();
     let search = search_options();
     let begun = Instant::now();
@@ -97,7 +98,12 @@ pub fn identify(
     let mut iterations = 0;
     let mut starts = study.space.starts(&start, options.n_starts.max(1), options.seed);
     for start in &mut starts {
-        *start = grown_start(&study, start, loaded).unwrap_or_else(|| start.clone());
+        let from = start.clone();
+        let near = || {
+            let grown = grown_start(&study, &from, loaded).unwrap_or_else(|| from.clone());
+            likelihood().approach(&grown).unwrap_or(grown)
+        };
+        *start = kept_point(checkpoint.as_deref_mut(), "near", &from, near)?;
     }
     let mut far: Vec<Vec<f64>> = Vec::new();
     if let Some(elsewhere) = loaded.elsewhere.as_ref().filter(|_| starts.len() > 1) {
@@ -127,15 +133,22 @@ pub fn identify(
             Some(result) => Ok(result),
             None => {
                 let mut posterior = WithPriors { inner: &mut objective, priors: &priors, factor: 1.0 };
-                minimize(&mut posterior, from, &study.space, &search, &mut observe)
+                let found = minimize(&mut posterior, from, &study.space, &search, &mut observe);
+                // Where a sample passes an event its derivative jumps.
+                found.map(|found| match study.follows_events() {
+                    true => settle(&mut posterior, found, &study.space, &search, 0.5),
+                    false => found,
+                })
             }
         };
         if let Some(trouble) = objective.trouble {
             return Err(Failure::Input(vec![trouble]));
         }
         if loaded.watch.is_stopped() {
-            let finding = Finding::error("stopped", Span::NONE, "stopped before the end");
-            return Err(Failure::Method(vec![resolve(loaded, &finding)]));
+            let best =
+                best.as_ref().into_iter().chain(&found).min_by(|a, b| a.expansion.value.total_cmp(&b.expansion.value));
+            let so_far = best.map(|best| SoFar { theta: best.theta.clone(), value: best.expansion.value });
+            return Err(stopped_search(&study.unknowns, so_far, options));
         }
         match found {
             Ok(found) => {
@@ -222,7 +235,7 @@ pub fn identify(
     let method = Method::MaximumLikelihood;
     let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
     diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
-    let filter_failure = own_check(&study, &problem, kind, &best.theta, loaded).map_err(|refusal| fail(&refusal))?;
+    let filter_failure = own_check(&study, &problem, kind, &best.theta, loaded);
     if let Some(failure) = &filter_failure {
         let message = format!("the filter fails its own check: {failure}");
         let warning = Finding::warning("filter-check", Span::NONE, message)
@@ -295,41 +308,64 @@ const CHECKED_SETS: usize = 6;
 /// Seed of these data, beside that of everything else.
 const CHECK_SEED: u64 = 0x2545_f491_4f6c_dd1d;
 
-/// Sizes within this factor of each other do no harm to estimates.
+/// Variances within this factor of each other do no harm to estimates.
 const GOOD_ENOUGH: f64 = 1.5;
 
+/// Prediction errors that are white are as correlated as these with this probability.
+const BELIEVABLE: f64 = 1e-3;
+
 /// Compares the distribution that a filter predicts with that of the model: on data that the model makes at the
-/// estimate, the mean square of the innovations over their predicted standard deviations must be 1. Says what is wrong
-/// if it lies outside of its 99.9 % band and is off by more than a factor of 1.5.
+/// estimate, the innovations over their predicted standard deviations must have a mean square of 1 and be white. Says
+/// what is wrong if the mean square lies outside of its 99.9 % band and is off by more than a factor of 1.5; or if they
+/// are not white, and the variance of their sum, 1 + 2 times the sum of their correlations, is off by as much. A
+/// disturbance that acts by its square shows in the latter: normal distributions hold no correlation of a state with a
+/// square, so that the filter takes for new what goes on from sample to sample.
+///
+/// Nothing where the model makes no data at the estimate.
 fn own_check(
     study: &PredictionStudy,
     problem: &PredictionProblem<'_>,
     kind: FilterKind,
     theta: &[f64],
     loaded: &Loaded,
-) -> Result<Option<String>, PointRefusal> {
-    let sets = study.artificial_data(theta, CHECKED_SETS, study.settings.seed ^ CHECK_SEED, &loaded.watch)?;
-    let variances = Parameterization::variances(study, theta)?;
-    let mut standardized = Vec::new();
+) -> Option<String> {
+    let sets = study.artificial_data(theta, CHECKED_SETS, study.settings.seed ^ CHECK_SEED, &loaded.watch).ok()?;
+    let variances = Parameterization::variances(study, theta).ok()?;
+    let n_outputs = study.measured.len();
+    let mut standardized: Vec<Vec<f64>> = vec![Vec::new(); n_outputs];
     for set in &sets {
         for (experiment, values) in set.iter().enumerate() {
             let own = &problem.experiments()[experiment];
             let gaps = values.iter().zip(&own.measured);
             let measured: Vec<f64> = gaps.map(|(value, own)| if own.is_nan() { f64::NAN } else { *value }).collect();
             let request = FilterRequest { experiment, measured: &measured, variances: &variances, smooths: false };
-            let run = problem.filter(theta, &request, &kind, &loaded.watch)?;
-            standardized.extend(run.innovations.iter().zip(&run.innovation_std).map(|(e, s)| e / s));
+            let run = problem.filter(theta, &request, &kind, &loaded.watch).ok()?;
+            for (at, (e, s)) in run.innovations.iter().zip(&run.innovation_std).enumerate() {
+                standardized[at % n_outputs].push(e / s);
+            }
         }
     }
-    let size = residual_tests(&standardized, &standardized, PredictedSize::OfIndependent).size;
-    let off = size.normalized_variance.max(1.0 / size.normalized_variance);
-    let fails = size.is_doubtful() && off > GOOD_ENOUGH;
-    Ok(fails.then(|| {
-        format!(
+    let tests: Vec<ResidualTests> =
+        standardized.iter().map(|errors| residual_tests(errors, errors, PredictedSize::OfIndependent)).collect();
+    let is_off = |ratio: f64| ratio.max(1.0 / ratio) > GOOD_ENOUGH;
+    let size = ResidualSize::overall(&tests.iter().map(|tests| tests.size).collect::<Vec<_>>());
+    if size.is_doubtful() && is_off(size.normalized_variance) {
+        return Some(format!(
             "on data that the model makes, its prediction errors have a normalized variance of {:.3}",
             size.normalized_variance
+        ));
+    }
+    let correlated = tests
+        .iter()
+        .zip(&study.measured)
+        .find(|(tests, _)| tests.whiteness < BELIEVABLE && is_off(tests.long_run_variance.max(f64::MIN_POSITIVE)));
+    correlated.map(|(tests, measured)| {
+        format!(
+            "on data that the model makes, its prediction errors of `{}` are not white: their sum has {:.3} times the \
+             variance of white ones",
+            measured.name, tests.long_run_variance
         )
-    }))
+    })
 }
 
 /// Predictions one sample ahead.

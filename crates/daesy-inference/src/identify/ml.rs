@@ -16,6 +16,7 @@ use daesy_graph::finding::Finding;
 use daesy_system::Watch;
 
 use super::certainty::Choice;
+use super::stopping::{SoFar, stopped_search};
 use super::{
     Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, ResidualSummary,
     StartOutcome,
@@ -175,7 +176,8 @@ pub fn identify(
             }
         }
         if loaded.watch.is_stopped() {
-            return Err(failure(loaded, &study, &[], &EstimateError::Stopped));
+            let of = |best: &SearchResult<_>| SoFar { theta: best.theta.clone(), value: best.expansion.value };
+            return Err(stopped_search(&study.unknowns, best.as_ref().map(of), options));
         }
     }
     let Some(best) = best else {

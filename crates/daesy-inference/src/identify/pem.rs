@@ -5,18 +5,23 @@
 
 use std::time::Instant;
 
-use daesy_estimate::chi_square::NORMAL_95;
 use daesy_estimate::pem::{
-    GrowingSearch, GrownSearch, PointRefusal, Prediction, PredictionObjective, PredictionProblem, PredictionSettings,
-    PredictionUncertainty,
+    GrowingSearch, GrownSearch, Parameterization, PointRefusal, Prediction, PredictionObjective, PredictionProblem,
+    PredictionSettings, PredictionUncertainty, StandardErrorKind,
 };
+use daesy_estimate::prior::{LimitedInformation, Prior, WithPriors, precisions};
 use daesy_estimate::residual::{PredictedSize, residual_tests};
-use daesy_estimate::search::{Expansion, Objective, SearchEnd, SearchOptions, SearchProgress, minimize};
+use daesy_estimate::scores::ScoreSeries;
+use daesy_estimate::search::{
+    Bound, Expansion, Objective, SearchEnd, SearchOptions, SearchProgress, SearchResult, SearchSpace, minimize, settle,
+};
+use daesy_estimate::uncertainty::{Certainty, Uncertainty, normal_interval};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use daesy_pencil::Mat;
 
 use super::certainty::{Choice, Errors};
+use super::stopping::{SoFar, stopped_search};
 use super::{
     Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, ResidualSummary,
     StartOutcome,
@@ -90,6 +95,26 @@ impl<O: Objective<Refusal = PointRefusal>> Objective for Kept<'_, O> {
         self.keep(&key, &numbers);
         Ok(expansion)
     }
+}
+
+/// A point that follows from another, from a checkpoint if that knows it.
+///
+/// # Errors
+/// When the checkpoint cannot be written.
+pub(super) fn kept_point(
+    checkpoint: Option<&mut Checkpoint>,
+    label: &str,
+    from: &[f64],
+    compute: impl FnOnce() -> Vec<f64>,
+) -> Result<Vec<f64>, Failure> {
+    let Some(checkpoint) = checkpoint else { return Ok(compute()) };
+    let key = key(label, from);
+    if let Some(known) = checkpoint.get(&key) {
+        return Ok(known.to_vec());
+    }
+    let found = compute();
+    checkpoint.put(&key, &found).map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
+    Ok(found)
 }
 
 pub(super) fn refused(loaded: &Loaded, study: &PredictionStudy, refusal: &PointRefusal) -> Failure {
@@ -197,7 +222,7 @@ pub fn identify(
     asked: &Problem,
     method: Method,
     options: &IdentifyOptions,
-    checkpoint: Option<&mut Checkpoint>,
+    mut checkpoint: Option<&mut Checkpoint>,
     progress: &mut ProgressLine<'_>,
 ) -> Result<Identification, Failure> {
     let mut study = study_for(loaded, asked, method, options.seed)?;
@@ -221,7 +246,6 @@ pub fn identify(
         if at >= MAX_WARM_STARTS * n_starts.max(1) || loaded.watch.is_stopped() {
             break;
         }
-        let search = GrowingSearch { problem: &plain, space: &study.space, watch: loaded.watch.clone() };
         let known = far.get(at).and_then(|numbers| far::from_numbers(numbers, &study.space, |_| None));
         // A search whose start was refused elsewhere ends here at once, with the reason.
         let found = match known {
@@ -230,9 +254,7 @@ pub fn identify(
                 let mut tell = |_: usize, state: &SearchProgress<'_>| {
                     progress(&format!("output error, start {}: {}", at + 1, progress_words(1, state, begun)));
                 };
-                let direct = search.run(from, &mut tell);
-                let grown = grown_start(&study, from, loaded).map(|start| search.run(&start, &mut tell));
-                better_search(direct, grown)
+                warm_search(&plain, &study, from, loaded, checkpoint.as_deref_mut(), &mut tell)?
             }
         };
         match found {
@@ -252,6 +274,13 @@ pub fn identify(
             }
         }
     }
+    let halt = |best: Option<&GrownSearch>| {
+        let of = |best: &GrownSearch| SoFar { theta: best.result.theta.clone(), value: best.result.expansion.value };
+        stopped_search(&study.unknowns, best.map(of), options)
+    };
+    if loaded.watch.is_stopped() {
+        return Err(halt(best.as_ref()));
+    }
     let Some(mut best) = best else {
         let refusal = first_refusal.unwrap_or(PointRefusal::NotFinite { what: "the start".to_owned() });
         return Err(refused(loaded, &study, &refusal));
@@ -267,13 +296,13 @@ pub fn identify(
         problem = study.problem(study.settings.clone(), &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
         let warm = best.result.theta.clone();
         let from = better_of(&problem, &start, &warm, loaded).map_err(|refusal| refused(loaded, &study, &refusal))?;
-        best = grow(&problem, &study, &from, loaded, checkpoint, &mut |n, state| {
+        let found = grow(&problem, &study, &from, loaded, checkpoint.as_deref_mut(), &mut |n, state| {
             progress(&progress_words(n, state, begun));
-        })
-        .map_err(|failure| match failure {
-            GrowFailure::Refused(refusal) => refused(loaded, &study, &refusal),
-            GrowFailure::Checkpoint(diagnostic) => Failure::Input(vec![*diagnostic]),
         })?;
+        if loaded.watch.is_stopped() {
+            return Err(halt(found.as_ref().ok().or(Some(&best))));
+        }
+        best = found.map_err(|refusal| refused(loaded, &study, &refusal))?;
         note_interpolation(loaded, &study, &problem, &best.result.theta, &mut diagnostics);
     } else {
         problem = plain;
@@ -285,7 +314,7 @@ pub fn identify(
             .with_help("start closer, or leave out unknowns that the data do not determine");
         diagnostics.push(resolve(loaded, &warning));
     }
-    finish(loaded, &study, problem, best, method, outcomes, diagnostics, progress)
+    finish(loaded, &study, problem, best, method, outcomes, diagnostics, checkpoint, progress)
 }
 
 /// The first share of the samples that a fit of a model with events grows over, and the factor from one to the next.
@@ -316,18 +345,41 @@ pub(super) fn grown_start(study: &PredictionStudy, from: &[f64], loaded: &Loaded
     Some(theta)
 }
 
-/// Of two searches, the one that ended lower.
-fn better_search(
-    direct: Result<GrownSearch, PointRefusal>,
-    grown: Option<Result<GrownSearch, PointRefusal>>,
-) -> Result<GrownSearch, PointRefusal> {
-    match (direct, grown) {
-        (Ok(direct), Some(Ok(grown))) => {
+/// The fit of output errors from a start. For a model with events it begins at the fit of the beginning of every record;
+/// where that leaves errors that the accuracy of the measurements does not explain, or nobody says how accurate they
+/// are, the search from the start itself is made too, and the better of both is kept.
+fn warm_search(
+    plain: &PredictionProblem<'_>,
+    study: &PredictionStudy,
+    from: &[f64],
+    loaded: &Loaded,
+    mut checkpoint: Option<&mut Checkpoint>,
+    observe: &mut dyn FnMut(usize, &SearchProgress<'_>),
+) -> Result<Result<GrownSearch, PointRefusal>, Failure> {
+    if !study.follows_events() {
+        return grow(plain, study, from, loaded, checkpoint, observe);
+    }
+    let near = || grown_start(study, from, loaded).unwrap_or_else(|| from.to_vec());
+    let near = kept_point(checkpoint.as_deref_mut(), "grown", from, near)?;
+    let grown = grow(plain, study, &near, loaded, checkpoint.as_deref_mut(), observe)?;
+    if grown.as_ref().is_ok_and(|found| is_explained(plain, study, &found.result.theta, loaded)) {
+        return Ok(grown);
+    }
+    let direct = grow(plain, study, from, loaded, checkpoint, observe)?;
+    Ok(match (direct, grown) {
+        (Ok(direct), Ok(grown)) => {
             Ok(if grown.result.expansion.value < direct.result.expansion.value { grown } else { direct })
         }
-        (Err(_), Some(grown)) => grown,
-        (direct, _) => direct,
-    }
+        (Err(_), grown) => grown,
+        (direct, Err(_)) => direct,
+    })
+}
+
+/// Whether output errors are as large as the accuracy of the measurements says.
+fn is_explained(problem: &PredictionProblem<'_>, study: &PredictionStudy, theta: &[f64], loaded: &Loaded) -> bool {
+    let Ok(prediction) = problem.predict(&[theta.to_vec()], 1, &loaded.watch) else { return false };
+    let residuals = residuals(study, &fits(study, problem, &prediction[0]), PredictedSize::OfIndependent);
+    residuals.iter().all(|residual| residual.size.normalized_variance.is_finite() && !residual.size.is_doubtful())
 }
 
 /// Of two points, the one with the smaller cost by a few realizations.
@@ -349,12 +401,10 @@ fn better_of(
     }
 }
 
-enum GrowFailure {
-    Refused(PointRefusal),
-    Checkpoint(Box<Diagnostic>),
-}
-
-/// The growing search with its evaluations kept.
+/// The growing search with its evaluations kept; the inner result is that of the search.
+///
+/// # Errors
+/// When the checkpoint cannot be written.
 fn grow(
     problem: &PredictionProblem<'_>,
     study: &PredictionStudy,
@@ -362,29 +412,48 @@ fn grow(
     loaded: &Loaded,
     mut checkpoint: Option<&mut Checkpoint>,
     observe: &mut dyn FnMut(usize, &SearchProgress<'_>),
-) -> Result<GrownSearch, GrowFailure> {
+) -> Result<Result<GrownSearch, PointRefusal>, Failure> {
     let stages = GrowingSearch { problem, space: &study.space, watch: loaded.watch.clone() }.stages();
     let mut theta = from.to_vec();
     let mut iterations = 0;
-    let mut last = None;
+    let mut last: Option<SearchResult<PointRefusal>> = None;
     for (at, &n_realizations) in stages.iter().enumerate() {
         let is_last = at + 1 == stages.len();
         let inner = PredictionObjective { problem, n_realizations, watch: loaded.watch.clone(), evaluations: 0 };
-        let mut objective =
-            Kept { inner, label: format!("pem{n_realizations}"), checkpoint: checkpoint.as_deref_mut(), trouble: None };
+        let label = match problem.settings().is_undisturbed {
+            true => "output-error".to_owned(),
+            false => format!("pem{n_realizations}"),
+        };
+        let mut objective = Kept { inner, label, checkpoint: checkpoint.as_deref_mut(), trouble: None };
         let options = GrowingSearch::options(is_last, n_realizations);
         let result =
-            minimize(&mut objective, &theta, &study.space, &options, &mut |state| observe(n_realizations, state))
-                .map_err(GrowFailure::Refused)?;
+            minimize(&mut objective, &theta, &study.space, &options, &mut |state| observe(n_realizations, state));
+        // Where a sample passes an event its derivative jumps.
+        let result = match result {
+            Ok(found) if study.follows_events() => {
+                let unit = found.expansion.value / problem.n_used() as f64;
+                Ok(settle(&mut objective, found, &study.space, &options, unit))
+            }
+            other => other,
+        };
         if let Some(trouble) = objective.trouble {
-            return Err(GrowFailure::Checkpoint(Box::new(trouble)));
+            return Err(Failure::Input(vec![trouble]));
         }
+        let result = match (result, last.take()) {
+            (Ok(result), _) => result,
+            // A stage that was stopped before its first point leaves the end of the one before it.
+            (Err(_), Some(before)) if loaded.watch.is_stopped() => {
+                last = Some(before);
+                break;
+            }
+            (Err(refusal), _) => return Ok(Err(refusal)),
+        };
         iterations += result.iterations;
         theta.clone_from(&result.theta);
         last = Some(result);
     }
     let result = last.expect("there is at least one stage");
-    Ok(GrownSearch { result, iterations, traces: Vec::new() })
+    Ok(Ok(GrownSearch { result, iterations, traces: Vec::new() }))
 }
 
 /// Says how far straight lines between grid points are from the disturbances.
@@ -451,13 +520,14 @@ fn finish(
     loaded: &Loaded,
     study: &PredictionStudy,
     mut problem: PredictionProblem<'_>,
-    best: GrownSearch,
+    mut best: GrownSearch,
     method: Method,
     outcomes: Vec<StartOutcome>,
     mut diagnostics: Vec<Diagnostic>,
+    checkpoint: Option<&mut Checkpoint>,
     progress: &mut ProgressLine<'_>,
 ) -> Result<Identification, Failure> {
-    let theta = best.result.theta.clone();
+    let mut theta = best.result.theta.clone();
     let fail = |refusal: PointRefusal| refused(loaded, study, &refusal);
     progress("standard errors");
     let is_fixed: Vec<bool> = best.result.at_bound.iter().map(Option::is_some).collect();
@@ -466,18 +536,35 @@ fn finish(
         theta.iter().zip(&study.space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
     let uncertainty =
         PredictionUncertainty::new(&problem, &theta, &sizes, &variances, &is_fixed, &loaded.watch).map_err(fail)?;
+    let mut errors = errors_of(&uncertainty);
+    if let Some(n_sets) = loaded.study.as_ref().and_then(|study| study.identify.bootstrap) {
+        let (std, covariance) = bootstrap(loaded, study, &mut problem, &theta, n_sets as usize, checkpoint, progress)?;
+        errors = Errors { std, covariance, reason: None };
+    }
+    let mut robust_std = uncertainty.robust_std.clone();
+    let priors: Vec<Option<Prior>> = study.unknowns.iter().map(|unknown| unknown.prior).collect();
+    if priors.iter().any(Option::is_some) {
+        let weighed = Weighed::new(&theta, &errors, &uncertainty.robust_covariance, &priors, &sizes, &study.space);
+        theta.clone_from(&weighed.theta);
+        best.result.at_bound = weighed.at_bound;
+        errors = Errors { std: weighed.std, covariance: weighed.covariance, reason: errors.reason };
+        robust_std = weighed.robust_std;
+    }
     let n_realizations = problem.settings().n_realizations;
     let prediction =
         problem.predict(std::slice::from_ref(&theta), n_realizations, &loaded.watch).map_err(fail)?.remove(0);
     let are_independent = study.disturbances.is_empty();
     let kind = if are_independent { PredictedSize::OfIndependent } else { PredictedSize::OfCorrelated };
     let fits = fits(study, &problem, &prediction);
-    let residuals = residuals(study, &fits, kind);
-    let mut errors = errors_of(&uncertainty);
-    if let Some(n_sets) = loaded.study.as_ref().and_then(|study| study.identify.bootstrap) {
-        let (std, covariance) =
-            bootstrap(loaded, study, &mut problem, &theta, n_sets as usize, progress).map_err(fail)?;
-        errors = Errors { std, covariance, reason: None };
+    let mut residuals = residuals(study, &fits, kind);
+    let mut paths = Vec::new();
+    if is_disturbed(method, study) {
+        paths = problem.realize(&theta, JITTER_REALIZATIONS, &loaded.watch).map_err(fail)?;
+        let variances = Parameterization::variances(study, &theta).map_err(fail)?;
+        for (output, residual) in residuals.iter_mut().enumerate() {
+            let spread = spread_of_size(&problem, &prediction, &paths, variances[output], output);
+            residual.size = residual.size.with_spread(spread);
+        }
     }
     diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
     let std = &errors.std;
@@ -497,18 +584,18 @@ fn finish(
         .iter()
         .enumerate()
         .map(|(at, unknown)| {
-            let reach = NORMAL_95 * std[at];
+            let is_scale = study.space.lower[at] >= 0.0 && study.is_noise_scale(at);
             ParameterEstimate {
                 name: unknown.name.clone(),
                 estimate: theta[at],
                 std_error: std[at],
-                robust_std_error: uncertainty.robust_std[at],
-                ci95: [theta[at] - reach, theta[at] + reach],
+                robust_std_error: robust_std[at],
+                ci95: normal_interval(theta[at], std[at], is_scale),
                 profile95: None,
                 start: unknown.start,
                 at_bound: best.result.at_bound[at],
                 moves_model: true,
-                prior_shrinkage: None,
+                prior_shrinkage: caveats::shrinkage(unknown.prior, std[at]),
             }
         })
         .collect::<Vec<_>>();
@@ -534,6 +621,14 @@ fn finish(
     diagnostics.extend(caveats::flat(&flat_directions, &parameters).map(|warning| resolve(loaded, &warning)));
     let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
     diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
+    if is_disturbed(method, study)
+        && let Some(asked) = &loaded.study
+    {
+        let jitters = jitters(study, &problem, &theta, &paths).map_err(fail)?;
+        let of = residuals.iter().zip(&jitters).filter(|(residual, _)| !residual.size.is_doubtful());
+        let warnings = of.filter_map(|(residual, jitter)| caveats::jitter(&residual.name, jitter, asked));
+        diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
+    }
     let n_samples = fits.iter().map(|fit| fit.measured.iter().filter(|value| value.is_finite()).count()).sum();
     Ok(Identification {
         model: loaded.flat.model.clone(),
@@ -545,7 +640,7 @@ fn finish(
         covariance: errors.rows(),
         robust_reason: errors.reason.map(str::to_owned),
         cost: problem.cost(&prediction),
-        log_prior: None,
+        log_prior: caveats::log_prior(&priors, &theta),
         log_likelihood: None,
         aic: None,
         bic: None,
@@ -563,6 +658,82 @@ fn finish(
         predictions: Vec::new(),
         diagnostics,
     })
+}
+
+/// Realizations that say how far paths stray, and how much they change from sample to sample.
+const JITTER_REALIZATIONS: usize = 64;
+
+/// The variance over realizations of the mean square of their standardized distances from the mean: what comes about by
+/// chance where the model is right, normal or not, correlated or not.
+fn spread_of_size(
+    problem: &PredictionProblem<'_>,
+    prediction: &Prediction,
+    paths: &[Vec<Vec<f64>>],
+    error: f64,
+    output: usize,
+) -> f64 {
+    let m = problem.n_outputs();
+    let mean_square = |path: &Vec<Vec<f64>>| {
+        let (mut sum, mut n) = (0.0, 0.0f64);
+        for (at, experiment) in problem.experiments().iter().enumerate() {
+            for sample in (0..experiment.is_used.len()).filter(|&sample| experiment.is_used[sample]) {
+                let entry = sample * m + output;
+                let away = path[at][entry] - prediction.means[at][entry];
+                if experiment.measured[entry].is_finite() && away.is_finite() {
+                    sum += (away * away + error) / (prediction.variances[at][entry] + error);
+                    n += 1.0;
+                }
+            }
+        }
+        sum / n.max(1.0)
+    };
+    let all: Vec<f64> = paths.iter().map(mean_square).collect();
+    let n = all.len() as f64;
+    let mean = all.iter().sum::<f64>() / n;
+    all.iter().map(|square| (square - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0)
+}
+
+/// How prediction errors without earlier measurements change from one sample to the next, by output.
+///
+/// They are as large as the disturbances make them, and errors of measurement count for little among them. From sample
+/// to sample a disturbance changes little, and errors of measurement are new: the variance of the change is that of the
+/// realizations' changes, and twice the variance of an error.
+fn jitters(
+    study: &PredictionStudy,
+    problem: &PredictionProblem<'_>,
+    theta: &[f64],
+    paths: &[Vec<Vec<f64>>],
+) -> Result<Vec<caveats::Jitter>, PointRefusal> {
+    let variances = Parameterization::variances(study, theta)?;
+    let m = study.measured.len();
+    let of_output = |output: usize| {
+        let (mut changes, mut plain, mut excess) = (Vec::new(), Vec::new(), 0.0);
+        for (at, experiment) in problem.experiments().iter().enumerate() {
+            for sample in 1..experiment.is_used.len() {
+                let [before, after] = [sample - 1, sample].map(|sample| sample * m + output);
+                let changed: Vec<f64> = paths
+                    .iter()
+                    .map(|path| path[at][after] - path[at][before])
+                    .filter(|change| change.is_finite())
+                    .collect();
+                let n = changed.len() as f64;
+                let mean = changed.iter().sum::<f64>() / n;
+                let spread = changed.iter().map(|change| (change - mean).powi(2)).sum::<f64>() / (n - 1.0);
+                let is_used = experiment.is_used[sample - 1] && experiment.is_used[sample];
+                let change = experiment.measured[after] - experiment.measured[before] - mean;
+                let change = if is_used { change } else { f64::NAN };
+                plain.push(change);
+                changes.push(change / (spread + 2.0 * variances[output]).sqrt());
+                excess += if change.is_finite() { change * change - spread } else { 0.0 };
+            }
+        }
+        let n = plain.iter().filter(|change| change.is_finite()).count().max(1) as f64;
+        caveats::Jitter {
+            size: residual_tests(&changes, &plain, PredictedSize::OfCorrelated).size,
+            std: (0.5 * excess / n).max(0.0).sqrt(),
+        }
+    };
+    Ok((0..m).map(of_output).collect())
 }
 
 /// Data sets made by the model at an estimate, with gaps where the measurements have them.
@@ -641,9 +812,65 @@ fn errors_of(uncertainty: &PredictionUncertainty) -> Errors {
         covariance: &uncertainty.covariance,
         robust_std: &uncertainty.robust_std,
         robust_covariance: &uncertainty.robust_covariance,
-        contradiction: is_contradicted.then_some("the errors stray more than the realizations do"),
+        contradiction: match uncertainty.kind {
+            StandardErrorKind::Ensemble => is_contradicted.then_some("the errors stray more than the realizations do"),
+            StandardErrorKind::Errors => {
+                uncertainty.are_contradicted.then_some("the errors are correlated, or larger where they count more")
+            }
+        },
     };
     choice.errors(&[])
+}
+
+/// An estimate without priors, weighed against them.
+struct Weighed {
+    theta: Vec<f64>,
+    at_bound: Vec<Option<Bound>>,
+    std: Vec<f64>,
+    covariance: Mat<f64>,
+    robust_std: Vec<f64>,
+}
+
+impl Weighed {
+    /// The maximum of the priors times the normal distribution of the estimate, and the covariances there:
+    ///
+    /// ```text
+    /// K = (C^-1 + P)^-1,   robust: K (C^-1 C_r C^-1 + P) K        P: precision of the priors
+    /// ```
+    fn new(
+        estimate: &[f64],
+        errors: &Errors,
+        robust: &Mat<f64>,
+        priors: &[Option<Prior>],
+        sizes: &[f64],
+        space: &SearchSpace,
+    ) -> Self {
+        let n = estimate.len();
+        let data = LimitedInformation::new(estimate, &errors.covariance, sizes);
+        let precision = data.precision.clone();
+        let mut posterior = WithPriors { inner: data, priors, factor: 1.0 };
+        let options = SearchOptions { absolute: 1e-12, ..SearchOptions::default() };
+        let (theta, at_bound) = match minimize(&mut posterior, estimate, space, &options, &mut |_| {}) {
+            Ok(found) => (found.theta, found.at_bound),
+            Err(never) => match never {},
+        };
+        let prior_precision = precisions(priors, &theta);
+        let nothing = ScoreSeries { n_unknown: n, experiments: Vec::new() };
+        let found = Uncertainty::new(&Certainty {
+            information: &precision,
+            scores: &nothing,
+            prior_precision: &prior_precision,
+            sizes,
+            at_bound: &at_bound,
+        });
+        let mut meat = &precision * robust * &precision;
+        (0..n).for_each(|i| meat[(i, i)] += prior_precision[i]);
+        let robust = &found.covariance * meat * &found.covariance;
+        let robust_std = (0..n)
+            .map(|i| if found.std[i].is_finite() { robust[(i, i)].max(0.0).sqrt() } else { found.std[i] })
+            .collect();
+        Self { theta, at_bound, std: found.std, covariance: found.covariance, robust_std }
+    }
 }
 
 /// Standard deviations and covariance of estimates from artificial data at the estimate.
@@ -653,23 +880,36 @@ fn bootstrap(
     problem: &mut PredictionProblem<'_>,
     theta: &[f64],
     n_sets: usize,
+    mut checkpoint: Option<&mut Checkpoint>,
     progress: &mut ProgressLine<'_>,
-) -> Result<(Vec<f64>, Mat<f64>), PointRefusal> {
+) -> Result<(Vec<f64>, Mat<f64>), Failure> {
+    let fail = |refusal: PointRefusal| refused(loaded, study, &refusal);
     let mut estimates: Vec<Vec<f64>> = Vec::new();
     if let Some(elsewhere) = &loaded.elsewhere {
         progress("bootstrap");
         let point = |set: usize| [far::BOOTSTRAP, set as f64].into_iter().chain(theta.iter().copied()).collect();
         let points: Vec<Vec<f64>> = (0..n_sets).map(point).collect();
-        estimates = elsewhere.evaluate(&points).ok_or_else(stopped)?;
+        estimates = elsewhere.evaluate(&points).ok_or_else(|| fail(stopped()))?;
         if estimates.iter().any(|estimate| estimate.len() != theta.len()) {
-            return Err(stopped());
+            return Err(fail(stopped()));
         }
     } else {
         let own: Vec<Vec<f64>> = problem.experiments().iter().map(|experiment| experiment.measured.clone()).collect();
-        let data = ArtificialData::new(loaded, study, problem, theta, n_sets)?;
+        let data = ArtificialData::new(loaded, study, problem, theta, n_sets).map_err(fail)?;
         for set in 0..n_sets {
             progress(&format!("bootstrap: data set {} of {n_sets}", set + 1));
-            estimates.push(data.estimate(loaded, study, problem, set)?);
+            let label = format!("bootstrap{set}");
+            let mut refusal = None;
+            let estimate = kept_point(checkpoint.as_deref_mut(), &label, theta, || {
+                data.estimate(loaded, study, problem, set).unwrap_or_else(|why| {
+                    refusal = Some(why);
+                    Vec::new()
+                })
+            })?;
+            match refusal {
+                Some(refusal) => return Err(fail(refusal)),
+                None => estimates.push(estimate),
+            }
         }
         problem.set_measured(own);
     }

@@ -140,12 +140,12 @@ impl Sampler<'_> {
         let study = PredictionStudy::new(self.loaded, self.problem, self.options.seed)?;
         let fail = |refusal| refused(self.loaded, &study, &refusal);
         let problem = study.problem(study.settings.clone(), self.mode).map_err(fail)?;
-        let likelihood = FilterLikelihood {
-            problem: &problem,
-            kind: filter_kind(self.loaded.study.as_ref()),
-            space: &study.space,
-            watch: self.loaded.watch.clone(),
-        };
+        let likelihood = FilterLikelihood::new(
+            &problem,
+            filter_kind(self.loaded.study.as_ref()),
+            &study.space,
+            self.loaded.watch.clone(),
+        );
         let information = likelihood.expansion(self.mode).map_err(fail)?.information;
         self.sample(&information, |theta| {
             let found = likelihood.expansion(theta).ok()?;

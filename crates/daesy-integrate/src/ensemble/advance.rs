@@ -490,10 +490,8 @@ impl<'e> Block<'e> {
         let mut growth = 0.0f64;
         for lane in 0..self.n_lanes {
             if self.is_alive[lane] {
-                // A NaN must win.
-                largest = if errors[lane] <= largest { largest } else { errors[lane] };
-                let of_lane = growths.get(lane).copied().unwrap_or(1.0);
-                growth = if of_lane <= growth { growth } else { of_lane };
+                largest = larger_or_nan(largest, errors[lane]);
+                growth = larger_or_nan(growth, growths.get(lane).copied().unwrap_or(1.0));
             }
         }
         *worst = worst.max(largest);
@@ -662,6 +660,11 @@ impl pulp::WithSimd for LargestSize<'_> {
     fn with_simd<S: pulp::Simd>(self, _simd: S) -> f64 {
         largest_size_inlined(self.0)
     }
+}
+
+/// The larger of two numbers; NaN if one of them is.
+fn larger_or_nan(one: f64, other: f64) -> f64 {
+    if one.is_nan() || one >= other { one } else { other }
 }
 
 #[inline(always)]

@@ -2,10 +2,15 @@
 
 use std::io::{IsTerminal, Write as _};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use daesy_graph::finding::Level;
 use daesy_graph::source::Place;
+use daesy_system::Watch;
+use signal_hook::consts::SIGINT;
+use signal_hook::flag::{register, register_conditional_shutdown};
 
 use super::{Answer, CostArgs, EstimateArgs, FileArgs, IdentifyArgs, Status, cannot_write, load_for, table_kind};
 use crate::cost::{CostOptions, cost};
@@ -72,6 +77,19 @@ impl Drop for Line {
         if self.width > 0 {
             let _ = write!(std::io::stderr(), "\r{}\r", " ".repeat(self.width));
         }
+    }
+}
+
+/// A watch that an interrupt (Ctrl-C) stops, so that what was found so far can be told; the next one ends the program
+/// at once, with the status of shells for it.
+fn interruptible() -> Watch {
+    const STATUS: i32 = 130;
+    let is_interrupted = Arc::new(AtomicBool::new(false));
+    let registered = register_conditional_shutdown(SIGINT, STATUS, is_interrupted.clone())
+        .and_then(|_| register(SIGINT, is_interrupted.clone()));
+    match registered {
+        Ok(_) => Watch::asking(move || is_interrupted.load(Ordering::Relaxed)),
+        Err(_) => Watch::default(),
     }
 }
 
@@ -263,10 +281,13 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
         Ok(begun) => begun,
         Err(answer) => return *answer,
     };
-    let loaded = match with_validation(loaded, args) {
+    let mut loaded = match with_validation(loaded, args) {
         Ok(loaded) => loaded,
         Err(failure) => return answer.refused(failure),
     };
+    if args.file.caller.source.is_none() {
+        loaded.watch = interruptible();
+    }
     let mut line = Line::new(&args.file);
     let found = identify(&loaded, &args.options(), &mut |text| line.show(text));
     drop(line);
@@ -276,7 +297,7 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
     };
     answer.keys = found.to_json();
     answer.text = found.to_text();
-    answer.diagnostics.extend(loaded.held_inputs());
+    answer.diagnostics.extend(loaded.open_inputs());
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
     let estimates: Vec<(&str, f64)> =
         found.parameters.iter().map(|parameter| (parameter.name.as_str(), parameter.estimate)).collect();
@@ -380,7 +401,7 @@ pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
     }
     answer.keys = found.to_json();
     answer.text = found.to_text();
-    answer.diagnostics.extend(loaded.held_inputs());
+    answer.diagnostics.extend(loaded.open_inputs());
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
     let values: Vec<(&str, f64)> = (identified.iter().flat_map(|found| &found.parameters))
         .map(|parameter| (parameter.name.as_str(), parameter.estimate))
@@ -414,7 +435,7 @@ pub(super) fn cost_verb(args: &CostArgs) -> Answer {
     };
     answer.keys = found.to_json();
     answer.text = found.to_text();
-    answer.diagnostics.extend(loaded.held_inputs());
+    answer.diagnostics.extend(loaded.open_inputs());
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
     let first = found.axes.iter().filter_map(|axis| Some((axis.name.as_str(), *axis.values.first()?)));
     answer.tell_start(&loaded, &first.collect::<Vec<_>>());

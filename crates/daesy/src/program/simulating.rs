@@ -57,7 +57,7 @@ fn simulate_one(args: &SimulateArgs, kind: TableKind, mut answer: Answer) -> Ans
         answer.keys.insert("ended_at".into(), json!(trajectory.simulation.times.last()));
     }
     answer.text = trajectory.to_text(&loaded.flat.model);
-    answer.diagnostics.extend(loaded.held_inputs());
+    answer.diagnostics.extend(loaded.open_inputs());
     answer.diagnostics.extend(trajectory.diagnostics.iter().cloned());
     answer.distinct(&mut trajectory.table);
     if let Some(path) = &args.output {

@@ -2,6 +2,11 @@
 
 use std::fmt::Write as _;
 
+use daesy::load::{LoadOptions, load};
+use daesy::prediction_study::PredictionStudy;
+use daesy_estimate::pem::PredictionObjective;
+use daesy_estimate::search::Objective;
+use daesy_system::Watch;
 use serde_json::Value;
 
 use crate::session::{Session, Table, finding};
@@ -166,6 +171,32 @@ fn thermostats_converters_friction_and_clocked_controllers_are_identified() {
         assert!(document["method_reason"].as_str().unwrap().contains("events"), "{}", document["method_reason"]);
         assert_eq!(document["converged"], true);
         case.require_truth(&document);
+    }
+}
+
+#[test]
+fn the_gradient_of_the_cost_is_that_of_differences_across_events() {
+    for (case, seed) in [(&ROOM, 1), (&CONVERTER, 2), (&STICK_SLIP, 3), (&CLOCKED, 4)] {
+        let loaded = load(&case.session(seed).path("study.toml"), &LoadOptions::default()).unwrap();
+        let study = PredictionStudy::of(&loaded, 0).unwrap();
+        let of = |name: &str| case.truth.iter().find(|(known, _)| *known == name).unwrap().1;
+        // Away from the truth, where gradients are not small.
+        let theta: Vec<f64> = study.unknowns.iter().map(|unknown| 1.01 * of(&unknown.name)).collect();
+        let problem = study.problem(study.settings.clone(), &theta).unwrap();
+        let watch = Watch::default();
+        let mut objective = PredictionObjective { problem: &problem, n_realizations: 1, watch, evaluations: 0 };
+        let gradient = objective.expand(&theta).unwrap().gradient;
+        for (i, unknown) in study.unknowns.iter().enumerate() {
+            let step = 1e-4 * theta[i];
+            let mut value = |sign: f64| {
+                let mut moved = theta.clone();
+                moved[i] += sign * step;
+                objective.value(&moved).unwrap()
+            };
+            let difference = (value(1.0) - value(-1.0)) / (2.0 * step);
+            let off = (gradient[i] - difference).abs();
+            assert!(off < 5e-3 * difference.abs(), "{}: {} and {difference}", unknown.name, gradient[i]);
+        }
     }
 }
 

@@ -356,13 +356,6 @@ fn what_a_method_cannot_do_is_named_with_one_that_can() {
         file: "study.toml",
     };
     let study = changed("[data]", "[identify]\nmethod = \"pem\"\n[data]");
-    let with_prior = study.replace("max = ", "prior = { normal = { mean = 1, std = 1 } }, max = ");
-    assert_ne!(with_prior, study);
-    mistake(&with_prior).tells("study.toml:", &["has a prior", "`pem`", "method = \"ml\""]).fails(1).mended(
-        "study.toml",
-        "method = \"pem\"",
-        "method = \"ml\"",
-    );
     let run = mistake(&study).run_with(&["--profile"]);
     assert_eq!(run.status, 2, "{}", run.stderr);
     assert!(run.stderr.contains("no use for `--profile`") && run.stderr.contains("leave it out"), "{}", run.stderr);
@@ -626,4 +619,12 @@ fn outputs_never_replace_inputs_and_are_refused_before_the_work() {
     let run = mistake.run_with(&["-o", "same.csv", "--report", "./same.csv"]);
     assert_eq!(run.status, 2, "{}", run.stderr);
     assert_eq!(mistake.run_with(&["-o", "table.csv", "--report", "page.html"]).status, 0);
+}
+
+#[test]
+fn an_experiment_that_starts_before_its_record_is_told() {
+    let study = changed("[data]", "[simulate]\nstart = -1.0\n[data]");
+    let files = vec![("model.mo", MODEL.to_owned()), ("data.csv", data()), ("study.toml", study)];
+    let run = Mistake { verb: "identify", files, file: "study.toml" }.run_with(&["--json"]);
+    assert!(run.stdout.contains("input-before-record"), "{}", run.stdout);
 }

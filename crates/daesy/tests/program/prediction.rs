@@ -109,6 +109,38 @@ fn a_killed_search_goes_on_to_the_same_bytes() {
 }
 
 #[test]
+fn an_interrupt_tells_the_best_so_far_and_how_to_go_on() {
+    for method in ["pem", "ml"] {
+        let session = pendulum(|text| text.replace("realizations = 20", "realizations = 400"));
+        let arguments = ["identify", "study.toml", "--json", "--method", method, "--checkpoint", "run.txt"];
+        let child = Command::new(env!("CARGO_BIN_EXE_daesy"))
+            .args(arguments)
+            .current_dir(session.path("."))
+            .env_remove("MODELICAPATH")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let n_kept = || std::fs::read_to_string(session.path("run.txt")).map_or(0, |text| text.lines().count());
+        let begun = Instant::now();
+        while n_kept() < 4 && begun.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{method}");
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let told = finding(&document, "stopped");
+        let message = told["message"].as_str().unwrap();
+        assert!(message.contains("best so far") && message.contains("L = "), "{method}: {message}");
+        assert!(told["help"].as_str().unwrap().contains("run.txt"), "{method}: {told}");
+        let (resumed, whole) = (session.run(&arguments), session.run(&arguments[..5]));
+        assert_eq!(resumed.status, 0, "{}", resumed.stderr);
+        assert_eq!(resumed.stdout, whole.stdout, "{method}");
+    }
+}
+
+#[test]
 fn wrong_input_is_told_with_its_place() {
     let code = |edit: &dyn Fn(String) -> String, code: &str, words: &str| {
         let session = pendulum(edit);
