@@ -217,8 +217,7 @@ fn correlations(values: &[f64]) -> Vec<f64> {
     if power <= 0.0 || power.is_nan() {
         return Vec::new();
     }
-    let product =
-        |lag: usize| present.iter().zip(&present[lag..]).map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>();
+    let product = |lag: usize| present.iter().zip(&present[lag..]).map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>();
     (1..=lags(n)).map(|lag| product(lag) / power).collect()
 }
 
