@@ -337,7 +337,7 @@ const FIRST_LOOK: f64 = 0.3;
 const LAST_LOOK: f64 = 0.03;
 
 /// Times that a search goes on from a better point beside the one it was stuck at.
-const MAX_LOOKS: usize = 40;
+const MAX_LOOKS: usize = 10;
 
 /// Carries a search on that is stuck on an edge of the objective, where gradients of one side say nothing of the other.
 ///

@@ -74,7 +74,7 @@ fn truth_at(times: &[f64]) -> Vec<f64> {
 /// Whether the band of two standard deviations of `uq`, from what was saved, holds the truth at each time.
 fn are_held(study: &Model, found: &Identification, truth: &[f64]) -> Vec<bool> {
     let known = study.loaded().study.as_ref().expect("a study");
-    let saved = found.study_text(known).unwrap_or_else(|diagnostic| panic!("{}", diagnostic.render(false)));
+    let saved = found.study_text(known, None).unwrap_or_else(|diagnostic| panic!("{}", diagnostic.render(false)));
     let saved = format!("{saved}[simulate]\nstop = 5.0\nstep = 1.0\n");
     let model = std::fs::read_to_string(folder().join("model.mo")).expect("the model of the servo");
     let saved = Model::parse_study(&saved, &model).and_then(|saved| saved.with_data(vec![motion(|_, _| 0.0)]));
