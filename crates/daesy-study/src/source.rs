@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use daesy_graph::Span;
 use daesy_graph::finding::{Finding, nearest};
-
 use daesy_model::file::names_beside;
 
 use crate::data::{Conversion, Data, Format, Reading, TimeAxis, columns_help};
