@@ -98,6 +98,7 @@ fn is_worth_repeating(error: &IntegrateError) -> bool {
         error,
         IntegrateError::Stopped { .. }
             | IntegrateError::TooManySteps { .. }
+            | IntegrateError::TooShortSteps { .. }
             | IntegrateError::Assertion { .. }
             | IntegrateError::Chattering { .. }
             | IntegrateError::Accumulating { .. }

@@ -175,6 +175,16 @@ pub enum IntegrateError {
         /// The time reached.
         time: f64,
     },
+    /// Steps so short that the run would have more than allowed.
+    #[error("the last {n} steps led from t = {} to t = {} only", short(*since), short(*time))]
+    TooShortSteps {
+        /// Steps counted.
+        n: usize,
+        /// Where the count began.
+        since: f64,
+        /// The time reached.
+        time: f64,
+    },
     /// Sensitivities do not exist beyond an event, or are not computed.
     #[error("sensitivities cannot cross the event at t = {}: {reason}", short(*time))]
     NotDifferentiable {

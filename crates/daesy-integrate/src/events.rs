@@ -463,7 +463,7 @@ impl<'s> EventLoop<'s> {
     }
 
     /// The present values become the values before.
-    fn remember(&self, modes: &mut [f64]) {
+    pub(crate) fn remember(&self, modes: &mut [f64]) {
         let (n, before) = (self.events.n_switched(), self.events.switched_before());
         modes.copy_within(0..n, before);
     }
@@ -941,6 +941,25 @@ impl<'s> EventLoop<'s> {
             _ => return None,
         };
         Some(turned)
+    }
+
+    /// The modes with the relation of an event function turned over at the point at hand, and discrete variables
+    /// following it; None where that does not settle or the condition of a when-clause would change.
+    pub(crate) fn turned_over(&mut self, root: usize, stepper: &Stepper<'_, '_>) -> Option<Vec<f64>> {
+        let mut turned = self.turned(root, &stepper.model.modes)?;
+        let n = self.events.discrete.len();
+        for _ in 0..=n {
+            let around = Surroundings { modes: &turned, ..stepper.surroundings() };
+            let wanted = self.wanted(&around, &stepper.now.states, &stepper.now.unknowns);
+            if wanted[n..self.events.n_switched()] != turned[n..self.events.n_switched()] {
+                return None;
+            }
+            if wanted[..n] == turned[..n] {
+                return Some(turned);
+            }
+            turned[..n].copy_from_slice(&wanted[..n]);
+        }
+        None
     }
 
     /// Whether the rates at the point at hand, discrete variables or conditions of when-clauses depend on the relation

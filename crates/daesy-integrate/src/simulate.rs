@@ -296,6 +296,9 @@ const MAX_BESIDE: usize = 500;
 /// How often a step is halved until polynomials follow a signal whose past is read.
 const MAX_HALVINGS: usize = 6;
 
+/// Steps after which the pace is looked at.
+const PACE: usize = 200_000;
+
 /// Units of progress that the time span is divided into.
 const PROGRESS: u64 = 1000;
 
@@ -391,6 +394,8 @@ struct Run<'s, 'i> {
     observed_before: Option<Vec<f64>>,
     /// Signals whose past is read.
     pasts: Vec<Box<dyn Past + 's>>,
+    /// A time passed, with the steps taken up to it.
+    pace: (f64, usize),
 }
 
 /// Whether a simulation goes on.
@@ -429,6 +434,7 @@ impl<'s, 'i> Run<'s, 'i> {
             n_true_roots: description.n_roots,
             observed_before: None,
             pasts: system.pasts(),
+            pace: (options.start, 0),
         }
     }
 }
@@ -487,6 +493,7 @@ impl Run<'_, '_> {
             if let Err(error) = self.stepper.advance(reach) {
                 return self.cross_edge(error, simulation);
             }
+            self.check_pace()?;
             if self.options.keeps_steps {
                 simulation.step_ends.push(self.stepper.now.time);
             }
@@ -549,6 +556,24 @@ impl Run<'_, '_> {
         let middle = 0.5 * (from + to);
         self.write_past(&rough, from, middle, depth + 1)?;
         self.write_past(&rough, middle, to, depth + 1)
+    }
+
+    /// Gives up early where steps are so short that a run of this kind would exceed the limit of steps, as they are
+    /// where the solution stays at a jump that makes no event.
+    fn check_pace(&mut self) -> Result<(), IntegrateError> {
+        let n_steps = self.stepper.taken.steps + self.stepper.taken.rejected;
+        let (since, n_before) = self.pace;
+        let n = n_steps - n_before;
+        if n < PACE {
+            return Ok(());
+        }
+        let time = self.stepper.now.time;
+        let span = self.options.stop - self.options.start;
+        if (time - since) * self.options.max_steps as f64 <= span * n as f64 {
+            return Err(IntegrateError::TooShortSteps { n, since, time });
+        }
+        self.pace = (time, n_steps);
+        Ok(())
     }
 
     /// Where equations are defined on one side of a relation only, as sqrt(h) in `if h > 0 then sqrt(h) else 0`, no
@@ -635,9 +660,10 @@ impl Run<'_, '_> {
         }
         let rates = self.stepper.rates_here();
         let before = self.stepper.observe_here();
+        let modes_before = self.stepper.model.modes.clone();
         self.events.mark_before(&mut self.stepper);
         let settled = self.events.settle(&mut self.stepper, false, &mut self.rules)?;
-        if let Some(course) = self.slide(crossing, &settled, &before, simulation)? {
+        if let Some(course) = self.slide(crossing, &settled, &modes_before, &before, simulation)? {
             return Ok(course);
         }
         self.judge(crossing, &settled, &rates);
@@ -803,6 +829,7 @@ impl Run<'_, '_> {
             IntegrateError::StepTooSmall { .. }
                 | IntegrateError::NotFinite { .. }
                 | IntegrateError::TooManySteps { .. }
+                | IntegrateError::TooShortSteps { .. }
                 | IntegrateError::Singular { .. }
                 | IntegrateError::Unsolved { .. }
         );

@@ -15,6 +15,7 @@
 //! rates. The mixture is a system like any other, with one unknown more and one constraint more, so that every method
 //! goes on as it is; a second surface on the way is a mixture of the mixture. A surface that both sides reach with a
 //! finite rate is needed: the relation must depend on states, and its rate on the unknowns that the relation changes.
+//! Discrete variables that follow from the relation alone, as `on` does in `on = x > 0`, belong to its sides.
 
 use std::collections::BTreeMap;
 
@@ -32,8 +33,20 @@ pub(crate) struct SlidingSystem<'s> {
     root: usize,
     /// Position of the relation among the modes.
     mode: usize,
+    /// The modes that differ between both sides, with their values where the relation is false and where it is true.
+    sides: Vec<ModeOfSides>,
+    /// Observed quantities that are discrete variables: these are not mixed.
+    discrete: Vec<usize>,
     /// What w may be beyond 0 and 1 before the surface is left.
     slack: f64,
+}
+
+/// A mode that differs between both sides of a relation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ModeOfSides {
+    pub(crate) mode: usize,
+    pub(crate) when_false: f64,
+    pub(crate) when_true: f64,
 }
 
 /// Parts of which the residuals' rows are made, with what gives the last row.
@@ -58,8 +71,12 @@ pub(crate) const N_EXITS: usize = 2;
 
 impl<'s> SlidingSystem<'s> {
     /// A system on the surface of an event function.
-    pub(crate) fn new(base: &'s dyn DaeSystem, root: usize, slack: f64) -> Self {
+    pub(crate) fn new(base: &'s dyn DaeSystem, root: usize, sides: Vec<ModeOfSides>, slack: f64) -> Self {
         let mut description = base.description().clone();
+        let is_discrete =
+            |name: &String| description.events.discrete.iter().any(|known| !known.is_real && known.name == *name);
+        let observed = description.observed.iter().enumerate();
+        let discrete = observed.filter(|(_, name)| is_discrete(name)).map(|(at, _)| at).collect();
         let events = &mut description.events;
         let held = events.roots[root].held;
         let mode = events.n_switched() + held as usize;
@@ -131,7 +148,7 @@ impl<'s> SlidingSystem<'s> {
             }
             patterns.insert(part, pattern);
         }
-        Self { base, description, patterns, root, mode, slack }
+        Self { base, description, patterns, root, mode, sides, discrete, slack }
     }
 
     /// The event functions that end sliding.
@@ -139,9 +156,11 @@ impl<'s> SlidingSystem<'s> {
         self.description.n_roots - N_EXITS..self.description.n_roots
     }
 
-    /// The position of the relation among the modes.
-    pub(crate) fn mode(&self) -> usize {
-        self.mode
+    /// Gives modes the values of a side.
+    pub(crate) fn take_side(&self, is_true: bool, modes: &mut [f64]) {
+        for side in &self.sides {
+            modes[side.mode] = if is_true { side.when_true } else { side.when_false };
+        }
     }
 }
 
@@ -199,9 +218,9 @@ impl SlidingEvaluator<'_> {
         self.high.resize(n, 0.0);
         self.modes.clear();
         self.modes.extend_from_slice(point.modes);
-        self.modes[self.system.mode] = 0.0;
+        self.system.take_side(false, &mut self.modes);
         self.base.evaluate(part, &Point { modes: &self.modes, ..*point }, &mut self.low);
-        self.modes[self.system.mode] = 1.0;
+        self.system.take_side(true, &mut self.modes);
         self.base.evaluate(part, &Point { modes: &self.modes, ..*point }, &mut self.high);
     }
 
@@ -277,8 +296,12 @@ impl Evaluator for SlidingEvaluator<'_> {
             }
             Part::Observed => {
                 self.both(part, point);
+                let is_true = point.modes[system.mode] == 1.0;
+                let held = if is_true { &self.high } else { &self.low };
+                let held: Vec<f64> = system.discrete.iter().map(|&at| held[at]).collect();
                 self.mix(weight);
                 values.copy_from_slice(&self.low);
+                system.discrete.iter().zip(held).for_each(|(&at, held)| values[at] = held);
             }
             Part::Roots => {
                 let n = values.len() - N_EXITS;

@@ -461,7 +461,7 @@ impl Prepared {
             }
             IntegrateError::Chattering { place, .. } => {
                 let help = "no mixture of both sides of the relation stays where it changes, along which the solution could slide; use a \
-                            hysteresis, a smooth transition, or an equation for the sliding motion";
+                            wider hysteresis, a smooth transition, or an equation for the sliding motion";
                 ("chattering", place.as_str(), help.to_owned())
             }
             IntegrateError::Accumulating { place, .. } => {
@@ -479,6 +479,11 @@ impl Prepared {
             }
             IntegrateError::TooManySteps { .. } => {
                 ("too-many-steps", "", "shorten the time span, or loosen rtol".to_owned())
+            }
+            IntegrateError::TooShortSteps { .. } => {
+                let help = "the solution may stay at a jump that makes no event, as `sign`, `abs` and `noEvent` make none: write it as \
+                            an if-expression with a relation; or something is very fast: shorten the time span, or loosen rtol";
+                ("too-many-steps", "", help.to_owned())
             }
             IntegrateError::Stopped { .. } => ("stopped", "", "run it again to go on from the start".to_owned()),
             _ => ("integration", "", "look at the variables around this time".to_owned()),

@@ -9,7 +9,7 @@ use crate::events::{EventLoop, Settled};
 use crate::initialize::Initialized;
 use crate::root::Crossing as RootCrossing;
 use crate::simulate::Rules;
-use crate::sliding::{Approach, SlidingSystem};
+use crate::sliding::{Approach, ModeOfSides, SlidingSystem};
 use crate::step::Stepper;
 
 /// What the weight of a side may be beyond 0 and 1 before the surface is left, at most: enough for the other side to
@@ -24,6 +24,8 @@ struct Surface {
     root: usize,
     weight: f64,
     is_true_above: bool,
+    /// What differs between both sides.
+    sides: Vec<ModeOfSides>,
 }
 
 impl Run<'_, '_> {
@@ -33,19 +35,16 @@ impl Run<'_, '_> {
         &mut self,
         crossing: &RootCrossing,
         settled: &Settled,
+        modes_before: &[f64],
         before: &[f64],
         simulation: &mut Simulation,
     ) -> Result<Option<Course>, IntegrateError> {
         // What slides is a system of its own, whose past nobody writes.
-        if !self.pasts.is_empty()
-            || settled.has_switched
-            || !settled.reinitialized.is_empty()
-            || settled.terminated_by.is_some()
-        {
+        if !self.pasts.is_empty() || !settled.reinitialized.is_empty() || settled.terminated_by.is_some() {
             return Ok(None);
         }
         for &root in &crossing.roots {
-            if let Some(surface) = self.surface(root, settled)
+            if let Some(surface) = self.surface(root, settled, modes_before)
                 && let Some(course) = self.slide_along(&surface, settled, before, simulation)?
             {
                 return Ok(Some(course));
@@ -54,15 +53,21 @@ impl Run<'_, '_> {
         Ok(None)
     }
 
-    /// The surface of an event function, where both sides lead to it.
-    fn surface(&mut self, root: usize, settled: &Settled) -> Option<Surface> {
+    /// The surface of an event function, where both sides lead to it. What the event has switched must be what follows
+    /// from the relation, so that turning it over leads back to the modes before the event: a variable with a memory, or
+    /// a when-clause, has no two sides.
+    fn surface(&mut self, root: usize, settled: &Settled, modes_before: &[f64]) -> Option<Surface> {
         let held = self.events.events.roots.get(root)?.held;
         if root >= self.n_true_roots || !settled.held.contains(&held) {
             return None;
         }
         let mode = self.events.events.n_switched() + held as usize;
         let here = self.stepper.model.modes.clone();
-        let turned = self.events.turned(root, &here)?;
+        let turned = self.events.turned_over(root, &self.stepper)?;
+        let n_switched = self.events.events.n_switched();
+        if turned[..n_switched] != modes_before[..n_switched] {
+            return None;
+        }
         let other = self.stepper.unknowns_with(turned.clone())?;
         let mut place = self.stepper.place_here();
         let rate_here = self.stepper.evaluate_at(Part::RootRates, &place)[root];
@@ -70,11 +75,11 @@ impl Run<'_, '_> {
         let value_here = self.stepper.evaluate_at(Part::Roots, &place)[root];
         let noise = self.events.noise(&self.stepper)[root];
         place.unknowns = other;
-        self.stepper.model.modes = turned;
+        self.stepper.model.modes.clone_from(&turned);
         let rate_there = self.stepper.evaluate_at(Part::RootRates, &place)[root];
         let constraints_there = self.stepper.evaluate_at(Part::Constraint, &place);
         let value_there = self.stepper.evaluate_at(Part::Roots, &place)[root];
-        self.stepper.model.modes = here;
+        self.stepper.model.modes.clone_from(&here);
         // A relation that moves its own border is a hysteresis, or contradicts itself.
         let is_border = |value: f64| value.abs() <= noise;
         if !is_border(value_here) || !is_border(value_there) {
@@ -91,7 +96,13 @@ impl Run<'_, '_> {
         let is_true_above = is_true == self.events.sides[root];
         let (rate_false, rate_true) = if is_true { (rate_there, rate_here) } else { (rate_here, rate_there) };
         let weight = Approach { rate_false, rate_true, is_true_above }.weight()?;
-        Some(Surface { root, weight, is_true_above })
+        let (when_false, when_true) = if is_true { (&turned, &here) } else { (&here, &turned) };
+        let differ = |&mode: &usize| when_false[mode] != when_true[mode];
+        let sides = (0..here.len())
+            .filter(differ)
+            .map(|mode| ModeOfSides { mode, when_false: when_false[mode], when_true: when_true[mode] })
+            .collect();
+        Some(Surface { root, weight, is_true_above, sides })
     }
 
     fn slide_along(
@@ -103,7 +114,7 @@ impl Run<'_, '_> {
     ) -> Result<Option<Course>, IntegrateError> {
         let system = self.stepper.model.equations.system;
         let slack = SLACK.min(0.1 * self.options.rtol);
-        let sliding = SlidingSystem::new(system, surface.root, slack);
+        let sliding = SlidingSystem::new(system, surface.root, surface.sides.clone(), slack);
         let now = &self.stepper.now;
         let from = now.time;
         let mut unknowns = now.unknowns.clone();
@@ -142,6 +153,7 @@ impl Run<'_, '_> {
             n_true_roots: self.n_true_roots,
             observed_before: None,
             pasts: Vec::new(),
+            pace: (from, 0),
         };
         let mut course = Course::Continues;
         while run.stepper.now.time < self.end && is_inside(weight_of(&run.stepper)) {
@@ -160,7 +172,8 @@ impl Run<'_, '_> {
         let stepper = run.stepper;
         self.stepper.absorb(&stepper);
         let is_true = weight >= 0.5;
-        self.stepper.model.modes[sliding.mode()] = f64::from(u8::from(is_true));
+        sliding.take_side(is_true, &mut self.stepper.model.modes);
+        self.events.remember(&mut self.stepper.model.modes);
         let until = self.stepper.now.time;
         let held = self.events.events.roots[surface.root].held;
         let label = self.events.events.held[held as usize].clone();

@@ -1,6 +1,6 @@
 //! Events through the program, against solutions worked out by hand.
 
-use crate::session::Session;
+use crate::session::{Session, finding};
 use serde_json::Value;
 
 fn events(document: &Value) -> &Vec<Value> {
@@ -1015,4 +1015,77 @@ fn only_a_simulation_keeps_the_past() {
     let model = "model M Real x(start=1, fixed=true); equation der(x) = -delay(x, 1); end M;";
     let run = Session::with_model(model).run(&["linearize", "model.mo", "--json"]);
     assert_eq!((run.status, run.json()["findings"][0]["code"].as_str()), (1, Some("past-needed")));
+}
+
+/// x slides at 0, whatever chain of Boolean and Integer variables holds the relation.
+#[test]
+fn a_solution_slides_along_a_relation_that_variables_hold() {
+    for text in [
+        "Boolean on; equation on = x > 0; der(x) = if on then -1 else 1;",
+        "Boolean on, off; Real u; equation on = x > 0; off = not on; u = if off then 1 else -1; der(x) = u;",
+        "Boolean on = x > 0; Integer n; equation n = if on then 1 else -1; der(x) = -n;",
+        "Boolean on = x > 0, late = time > 0.3; equation der(x) = if on then -1 else if late then 2 else 1;",
+    ] {
+        let session = Session::with_model(&format!(
+            "model M Real x(start=1, fixed=true); {text} annotation(experiment(StopTime=3, Interval=0.25)); end M;"
+        ));
+        let run = session.run(&["simulate", "model.mo"]);
+        assert_eq!(run.status, 0, "{text}: {}", run.stderr);
+        let table = run.table();
+        for (t, x) in table.column("t").into_iter().zip(table.column("x")) {
+            assert!((x - (1.0 - t).max(0.0)).abs() < 1e-5, "{text}: x({t}) = {x}");
+        }
+        if text.contains("on") {
+            assert!(table.column("on").iter().all(|on| *on == 0.0 || *on == 1.0), "{text}");
+        }
+    }
+}
+
+/// A pull that grows takes x away from the border again: 1 - t/2 + .. while both sides lead to it.
+#[test]
+fn sliding_by_a_held_relation_ends_where_one_side_leads_away() {
+    let session = Session::with_model(
+        "model M Real x(start=0.5, fixed=true); Boolean on;
+         equation on = x > 0; der(x) = (if on then -2 else 2) + time;
+         annotation(experiment(StopTime=4, Interval=0.1)); end M;",
+    );
+    let run = session.run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    // Down along 0.5 - 2 t + t^2/2 until it is zero, at rest until t = 2, then up along (t - 2)^2/2.
+    let down = 2.0 - 3f64.sqrt();
+    for (t, x) in table.column("t").into_iter().zip(table.column("x")) {
+        let exact = if t < down { 0.5 - 2.0 * t + t * t / 2.0 } else { (t - 2.0).max(0.0).powi(2) / 2.0 };
+        assert!((x - exact).abs() < 1e-5, "x({t}) = {x} instead of {exact}");
+    }
+}
+
+/// A hysteresis has a memory and no border to slide along; one too narrow to be followed is told soon.
+#[test]
+fn a_hysteresis_that_is_too_narrow_is_chattering() {
+    let text = |width: &str| {
+        format!(
+            "model M Real x(start=1, fixed=true); Boolean on(start=true, fixed=true);
+             equation on = if pre(on) then x > -{width} else x > {width}; der(x) = if on then -1 else 1;
+             annotation(experiment(StopTime=3)); end M;"
+        )
+    };
+    let run = Session::with_model(&text("1e-9")).run(&["simulate", "model.mo", "--json"]);
+    assert_eq!(run.status, 3, "{}", run.stderr);
+    finding(&run.json(), "chattering");
+    assert_eq!(Session::with_model(&text("1e-2")).run(&["simulate", "model.mo"]).status, 0);
+}
+
+/// sign makes no event: x stays at its jump, and the run ends soon, with a word.
+#[test]
+fn steps_that_lead_nowhere_are_told() {
+    let run = Session::with_model(
+        "model M Real x(start=1, fixed=true); equation der(x) = -sign(x) + 0.5*sin(time);
+         annotation(experiment(StopTime=3)); end M;",
+    )
+    .run(&["simulate", "model.mo", "--json"]);
+    if run.status != 0 {
+        assert_eq!(run.status, 3, "{}", run.stderr);
+        finding(&run.json(), "too-many-steps");
+    }
 }

@@ -419,3 +419,21 @@ fn starts_of_types_are_no_promises() {
     assert_eq!(of_user["initial"]["changed"], serde_json::json!({ "a": [290.0, 301.0] }));
     assert_eq!(of_user["findings"][0]["code"], "start-changed");
 }
+
+/// Where an equation has no value at a start that is fixed, there is no start; none a little beside it is taken.
+#[test]
+fn a_fixed_start_at_which_an_equation_has_no_value_is_refused() {
+    for (start, y) in [
+        ("Real x(start=0, fixed=true), y;", "log(x)"),
+        ("Real x(start=0, fixed=true), y;", "sin(x)/x"),
+        ("Real x(start=0, fixed=true), y;", "x*log(x)"),
+        ("Real x, y; initial equation x = 0;", "log(x)"),
+        ("Real x(start=1, fixed=true), y;", "sqrt(x - 1)*log(x - 1)"),
+    ] {
+        let model = format!("model M {start} equation der(x) = 1; y = {y}; end M;");
+        assert_eq!(failure(&model, 3)["code"], "not-finite", "{model}");
+    }
+    // What has a value there starts, although its slope is infinite.
+    let (value, _) = started("model M Real x(start=0, fixed=true), y; equation der(x) = 1; y = sqrt(x); end M;");
+    assert_eq!([value("x"), value("y")], [0.0, 0.0]);
+}
