@@ -224,6 +224,7 @@ impl LinearStudy {
             || moved.variances.iter().any(|value| *value != 0.0)
             || any(&moved.insisted.variables)
             || any(&moved.insisted.derivatives)
+            || any(&moved.insisted.inputs)
             || moved.insisted.values.iter().any(|value| *value != 0.0)
             || moved.wished.values.iter().any(|value| *value != 0.0)
             || self.timeline.depends_on(unknown)

@@ -3,7 +3,7 @@
 use daesy_estimate::descriptor::{FilterBlock, ModelLayout, StartMode};
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, VariableKind};
-use daesy_graph::{ExprId, Graph, Leaf, LinearExtractor, Span, VarId};
+use daesy_graph::{ExprId, Graph, Leaf, LinearExtractor, Span, Substitution, VarId};
 use daesy_structure::parameters::order_parameters;
 use daesy_structure::{RegularizeError, regularize};
 
@@ -643,39 +643,54 @@ impl<'a> Builder<'a> {
         };
         for (row, (column, value, name)) in insisted.into_iter().enumerate() {
             made.insisted.variables.add(row, column, Term::Number(1.0));
-            let term = self.time_free(value);
+            let term = self.at_start(value)?;
             made.insisted.values.add(row, 0, term);
             made.insisted_names.push(format!("the start value of `{name}`"));
         }
         for (at, equation) in rows.into_iter().enumerate() {
             let row = n_fixed + at;
             for (target, column, value) in equation.entries {
-                let term = self.term(value);
+                let term = self.at_start(value)?;
                 match target {
                     Target::Variable => made.insisted.variables.add(row, column, term),
                     Target::Derivative => made.insisted.derivatives.add(row, column, term),
                     Target::Input => made.insisted.inputs.add(row, column, term),
                 }
             }
-            let remainder = self.time_free(equation.remainder);
+            let remainder = self.at_start(equation.remainder)?;
             made.insisted.inputs.add(row, one, remainder);
             made.insisted_names.push(equation.text);
         }
         for (row, (_, column, value, _)) in wished.into_iter().enumerate() {
             made.wished.variables.add(row, column, Term::Number(1.0));
-            let term = self.time_free(value);
+            let term = self.at_start(value)?;
             made.wished.values.add(row, 0, term);
         }
         Ok(made)
     }
 
-    /// A term for the start, where time has the value it starts with.
-    fn time_free(&mut self, expr: ExprId) -> Term {
+    /// A term for the start, where time has the value it starts with, in all experiments the same.
+    fn at_start(&mut self, expr: ExprId) -> Result<Term, Refusal> {
         let resolved = self.symbols.resolve(expr);
         if !self.symbols.is_varying(resolved) {
-            return self.symbols.term(resolved);
+            return Ok(self.symbols.term(resolved));
         }
-        Term::Number(self.symbols.evaluate(resolved, &self.theta, 0.0))
+        let mut starts = self.problem.records.iter().map(|record| record.start);
+        let start = starts.next().unwrap_or(0.0);
+        if let Some(other) = starts.find(|other| *other != start) {
+            let message = format!(
+                "start values depend on the time, and experiments begin at different times: at {start} and at {other}"
+            );
+            let finding = Finding::error("start-time", Span::NONE, message)
+                .with_help("let all experiments begin at the same time, or write what they start from in `[initial]`");
+            return Err(finding.into());
+        }
+        let graph = &mut self.symbols.graph;
+        let start = graph.number(start);
+        let mut substitution = Substitution::new();
+        substitution.replace_leaf(graph, Leaf::Time, start);
+        let at_start = substitution.apply(graph, resolved);
+        Ok(self.symbols.term(at_start))
     }
 
     /// Initial equations that are linear.

@@ -1,5 +1,8 @@
 //! Where estimation starts, and for which values of the unknowns it has an answer.
 
+#[path = "../../examples/likelihood/mod.rs"]
+mod likelihood;
+
 use std::fmt::Write as _;
 
 use crate::session::{Session, finding};
@@ -275,5 +278,47 @@ fn a_presampling_filter_with_impossible_numbers_is_refused() {
         let run = Session::new().with("study.toml", &study).run(&["check", "study.toml", "--json"]);
         assert_eq!(run.status, 1, "{presampling}");
         finding(&run.json(), code);
+    }
+}
+
+/// The example `likelihood_invariance` compares hundreds.
+#[test]
+fn likelihoods_are_joint_densities_in_every_order_and_unit() {
+    for seed in 1..4 {
+        for mode in likelihood::MODES {
+            let off = likelihood::largest_difference(seed, mode).unwrap_or_else(|said| panic!("{mode} {seed}: {said}"));
+            assert!(off <= 1e-8, "{mode} {seed}: off by {off:.1e}");
+        }
+    }
+}
+
+/// Initial equations hold at the time an experiment begins, with the unknowns that occur there.
+#[test]
+fn likelihoods_read_initial_equations_where_experiments_begin() {
+    for (initial, rate, first) in [
+        ("x = k*(1 + time)", "-k*x", 1.0),
+        ("x = 2*time", "-k*x", 1.0),
+        ("time*x = 2", "-k*x", 1.0),
+        ("x = k*(2 + time)", "-k*x", 0.0),
+        ("x = 2*k", "-x", 0.0),
+    ] {
+        // x = 2 exp(-(t - first)) at k = 1.
+        let model = format!(
+            "model A parameter Real k = 1; Real x; initial equation {initial}; equation der(x) = {rate}; end A;"
+        );
+        let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 0.7, min = 0.1, max = 3.0 }\n\
+                     [measurements]\nx = { std = 0.01 }\n[data]\nfile = \"data.csv\"\n";
+        let mut data = "t,x\n".to_owned();
+        for step in 0..21 {
+            let t = first + 0.1 * f64::from(step);
+            let _ = writeln!(data, "{t},{}", 2.0 * (first - t).exp());
+        }
+        let session = Session::with_model(&model).with("study.toml", study).with("data.csv", &data);
+        for method in ["ml", "pem"] {
+            let run = session.run(&["identify", "study.toml", "--method", method, "--json"]);
+            assert_eq!(run.status, 0, "{initial}, {method}: {}", run.stderr);
+            let k = run.json()["parameters"][0]["estimate"].as_f64().unwrap();
+            assert!((k - 1.0).abs() < 1e-4, "{initial}, {method}: {k}");
+        }
     }
 }
