@@ -75,6 +75,8 @@ impl Uq {
                 "original": self.index.original,
                 "expanded": self.index.expanded,
                 "inherited": inherited,
+                "original_d": self.index.original_d,
+                "expanded_d": self.index.expanded_d,
                 "conditions": conditions,
             }),
         );

@@ -36,7 +36,7 @@ pub(super) struct Galerkin<'a> {
 /// What it gives.
 pub(super) struct Solved {
     pub(super) surrogate: Surrogate,
-    pub(super) index: Option<usize>,
+    pub(super) kind: Option<Kind>,
     pub(super) conditions: Vec<Condition>,
     pub(super) simple_start_is_consistent: Option<bool>,
     pub(super) start: &'static str,
@@ -183,7 +183,7 @@ impl Galerkin<'_> {
         let surrogate = self.read_series(&solution.names, &solution.times, &solution.rows);
         Ok(Solved {
             surrogate,
-            index: solution.kind.map(|kind| kind.index),
+            kind: solution.kind,
             conditions,
             simple_start_is_consistent: simple,
             start,

@@ -47,12 +47,16 @@ pub struct UqSettings {
 }
 
 /// The index of the model and of its expansion.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct IndexFacts {
     /// Of the model at the means; `None` where it was not found.
     pub original: Option<usize>,
     /// Of the expanded model; `None` for methods that have none.
     pub expanded: Option<usize>,
+    /// Differential equations of the model at the means.
+    pub original_d: Option<usize>,
+    /// Differential equations of the expanded model: as many for each polynomial, or ranks were decided differently.
+    pub expanded_d: Option<usize>,
     /// The sufficient conditions of the theorems.
     pub conditions: Vec<Condition>,
 }
@@ -163,9 +167,10 @@ fn answer(loaded: &Loaded, request: &Request, settings: &UqSettings) -> Result<U
         _ => Checkpoint::none(),
     };
     let start_time = ensemble.options().start;
-    let mut index = IndexFacts { original: None, expanded: None, conditions: Vec::new() };
+    let mut index = IndexFacts::default();
     let original = expansion::kind_at_start(ensemble.loaded(), ensemble.prepared(), start_time);
     index.original = original.map(|kind| kind.index);
+    index.original_d = original.map(|kind| kind.d);
     let mut answer = Uq {
         model: loaded.flat.model.clone(),
         method,
@@ -356,7 +361,8 @@ fn galerkin(
             basis = larger;
             continue;
         }
-        answer.index.expanded = solved.index;
+        answer.index.expanded = solved.kind.map(|kind| kind.index);
+        answer.index.expanded_d = solved.kind.map(|kind| kind.d);
         answer.index.conditions = solved.conditions;
         answer.initial_consistent = solved.simple_start_is_consistent;
         answer.start = solved.start;
