@@ -11,6 +11,7 @@
 
 #[allow(dead_code, reason = "other studies also take the printed experiment")]
 mod pendulum;
+mod pendulum_grid;
 mod study;
 
 use daesy::report::chart::{BoxFigures, Chart, Mark, Series, Tick};
@@ -18,6 +19,7 @@ use daesy::table::Table;
 use daesy_estimate::pem::{PredictionProblem, PredictionSettings};
 use daesy_system::Watch;
 use pendulum::{Setting, TRUTH, table};
+use pendulum_grid::{deviation, estimates, grid};
 use study::{Record, digits};
 
 const N_REALIZATIONS: usize = 500;
@@ -25,54 +27,6 @@ const N_REALIZATIONS: usize = 500;
 const N_FEW: usize = 20;
 /// Records up to this length are compared with the whole grid.
 const N_SHORT: usize = 10_000;
-/// Samples left out, 50 s.
-const TRANSIENT: usize = 500;
-
-fn grid() -> Vec<f64> {
-    (0..81).map(|at| 3.85 + 0.08 * f64::from(at)).collect()
-}
-
-fn lowest(values: &[f64], costs: &[f64]) -> f64 {
-    values[(0..costs.len()).min_by(|&a, &b| costs[a].total_cmp(&costs[b])).unwrap_or(0)]
-}
-
-/// Estimates on the grid, by length of the record and data set.
-fn estimates(
-    problem: &PredictionProblem<'_>,
-    n_realizations: usize,
-    values: &[f64],
-    sets: &[Vec<Vec<f64>>],
-    lengths: &[usize],
-) -> Vec<Vec<f64>> {
-    let mut costs = vec![vec![Vec::with_capacity(values.len()); sets.len()]; lengths.len()];
-    for some in values.chunks(6) {
-        let thetas: Vec<Vec<f64>> = some.iter().map(|&value| vec![value]).collect();
-        let predictions =
-            problem.predict(&thetas, n_realizations, &Watch::default()).expect("all values have predictions");
-        for prediction in &predictions {
-            let mean = &prediction.means[0];
-            for (set, data) in sets.iter().enumerate() {
-                let (mut sum, mut from) = (0.0, TRANSIENT);
-                for (at, &n) in lengths.iter().enumerate() {
-                    let errors =
-                        mean[from..n].iter().zip(&data[0][from..n]).map(|(mean, measured)| (measured - mean).powi(2));
-                    sum += errors.sum::<f64>();
-                    from = n;
-                    costs[at][set].push(sum / (n - TRANSIENT) as f64);
-                }
-            }
-        }
-        eprintln!("up to {:.2}", some[some.len() - 1]);
-    }
-    costs.iter().map(|of| of.iter().map(|costs| lowest(values, costs)).collect()).collect()
-}
-
-fn deviation(sample: &[f64]) -> f64 {
-    let n = sample.len() as f64;
-    let mean = sample.iter().sum::<f64>() / n;
-    (sample.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt()
-}
-
 fn figure_1(record: &mut Record, n_sets: usize, n_samples: usize) {
     let lengths: Vec<usize> =
         [5000, 10_000, 20_000, 30_000, 40_000, 50_000].into_iter().filter(|&n| n <= n_samples).collect();

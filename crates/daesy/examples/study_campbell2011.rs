@@ -5,7 +5,7 @@
 
 mod study;
 
-use daesy::program::Answer;
+use daesy::program::{Answer, Status};
 use daesy::report::chart::{Chart, Series};
 use serde_json::Value;
 use study::{Record, at, column, digits, number_at};
@@ -94,6 +94,37 @@ fn main() {
         &shape(&linearized),
         "at t = 0.5; the constraints turn",
     );
+
+    let motion = record.must("simulate problems/descriptor/linearized.toml");
+    let moved = motion.table.clone().expect("a simulation has a table");
+    // p = r (-sin t, cos t) on the turning constraint, where r'' + 0.1 r' = -sin(t)^2.
+    let off = column(&moved, "t").iter().zip(column(&moved, "p1")).zip(column(&moved, "p2")).map(|((&t, p1), p2)| {
+        let (slow, fast) = (5.0 - 0.05 / 4.01, 0.5 / 4.01);
+        let r =
+            10.0 * slow * (1.0 - (-0.1 * t).exp()) - 5.0 * t + fast * (1.0 + 0.05 * (2.0 * t).sin() - (2.0 * t).cos());
+        (p1 + r * t.sin()).abs().max((p2 - r * t.cos()).abs())
+    });
+    let off = off.fold(0.0, f64::max);
+    record.compare(
+        "its motion, simulated",
+        "Example 3",
+        "-",
+        if off < 1e-6 { "within 1e-6 of the exact solution" } else { "off by more than 1e-6" },
+        "index 3 with constraints that turn; along them r'' + 0.1 r' = -sin(t)^2",
+    );
+
+    // Equations that follow from others or contradict them, told by their right-hand sides.
+    for (given, theirs, remark) in [
+        ("", "no solution", "they agree at the start, where sin(time) is zero, and nowhere else"),
+        (" --set a=0", "v = 1, vanishing", "the third equation follows from the two others"),
+    ] {
+        let answer = record.ask(&format!("regularize problems/descriptor/contradiction.mo{given}"));
+        let ours = match answer.status {
+            Status::Done => shape(&answer),
+            _ => answer.diagnostics.first().map_or_else(String::new, |told| format!("refused: {}", told.code)),
+        };
+        record.compare("x' = -x, y = 2 x, x' = -y/2 + a sin(t)", "Hypothesis 1", theirs, &ours, remark);
+    }
 
     // Examples 4 and 9: the circuit.
     let circuit = record.must("regularize problems/descriptor/circuit.toml");

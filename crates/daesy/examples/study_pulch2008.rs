@@ -222,7 +222,14 @@ fn main() {
         } else {
             "the start (16) is not consistent"
         };
-        let ours = format!("{}; index {original}, expanded {expanded}; {start}", told.join(", "));
+        let (d, expanded_d) = (at(&answer, &["index", "original_d"]), at(&answer, &["index", "expanded_d"]));
+        let terms = at(&answer, &["basis", "terms"]);
+        let is_kept = expanded_d.as_u64() == d.as_u64().zip(terms.as_u64()).map(|(d, terms)| d * terms);
+        let sign = if is_kept { "=" } else { "instead of" };
+        let ours = format!(
+            "{}; index {original}, expanded {expanded}; d = {expanded_d} {sign} {terms} * {d}; {start}",
+            told.join(", ")
+        );
         record.compare(what, "sec. 3", theirs, &ours, witness);
     }
     let table = Table {
