@@ -5,6 +5,7 @@ mod text;
 
 use daesy_graph::finding::{Finding, Level};
 use daesy_graph::flat::{Origin, Size};
+use daesy_integrate::IntegrateError;
 use daesy_structure::arrays::ArrayInputs;
 use daesy_structure::words::{derivative_name, equation_text};
 use daesy_structure::{Verification, verify};
@@ -107,24 +108,26 @@ pub fn check(loaded: &Loaded) -> Check {
     match prepare(loaded, Purpose::VERDICT) {
         Ok(prepared) => {
             let time = start_time(loaded, prepared.data.as_deref());
-            let mut verdict = judge(loaded, &prepared, time, &mut check.diagnostics);
+            let mut judged = judge(loaded, &prepared, time, &mut check.diagnostics);
             let claim = StructuralClaim {
-                index: verdict.structural_index as usize,
-                degrees_of_freedom: verdict.degrees_of_freedom,
+                index: judged.verdict.structural_index as usize,
+                degrees_of_freedom: judged.verdict.degrees_of_freedom,
             };
-            let is_verified = verdict.regularity.is_some();
+            let is_verified = judged.verdict.regularity.is_some();
+            let mut told = Vec::new();
             if let Some(linear) = linear_verdict::complete(&loaded.flat, claim, is_verified, time) {
-                let findings = linear.findings.iter();
                 if !linear.is_regular {
                     // That no start was found is no wonder then.
-                    check.diagnostics.retain(|diagnostic| diagnostic.code != "no-consistent-start");
+                    judged.no_start.clear();
                 }
-                check.diagnostics.extend(findings.map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
+                told.extend_from_slice(&linear.findings);
                 check.linear = Some(linear);
             } else {
-                check.linear = judge_by_arrays(loaded, &prepared, time, &mut verdict, &mut check.diagnostics);
+                check.linear = judge_by_arrays(loaded, &prepared, time, &mut judged, &mut told);
             }
-            check.verdict = Some(verdict);
+            check.diagnostics.append(&mut judged.no_start);
+            check.diagnostics.extend(told.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
+            check.verdict = Some(judged.verdict);
             check.diagnostics.extend(loaded.open_inputs());
         }
         Err(unprepared) => match judge_matrices(loaded) {
@@ -147,7 +150,14 @@ pub fn check(loaded: &Loaded) -> Check {
     check
 }
 
-fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<Diagnostic>) -> Verdict {
+/// A verdict, and what is told if nothing that is found later explains it.
+struct Judged {
+    verdict: Verdict,
+    /// That no consistent start was found.
+    no_start: Vec<Diagnostic>,
+}
+
+fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<Diagnostic>) -> Judged {
     let regular = prepared.system.regular();
     let flat = &regular.flat;
     let description = prepared.system.description();
@@ -212,6 +222,7 @@ fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<
         n_when_clauses: flat.when_clauses.len(),
         n_discrete: regular.discrete.len(),
     };
+    let mut no_start = Vec::new();
     match prepared.start(time) {
         Ok(start) => {
             verdict.is_consistent = true;
@@ -249,10 +260,15 @@ fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<
         Err(error) => {
             let failure = prepared.failure(&error);
             let level = if matches!(failure, Failure::Method(_)) { Level::Warning } else { Level::Error };
-            diagnostics.extend(failure.diagnostics().iter().map(|one| one.clone().with_level(level)));
+            let told = failure.diagnostics().iter().map(|one| one.clone().with_level(level));
+            if matches!(error, IntegrateError::NoConsistentStart { .. }) {
+                no_start.extend(told);
+            } else {
+                diagnostics.extend(told);
+            }
         }
     }
-    verdict
+    Judged { verdict, no_start }
 }
 
 /// What the model asks of its inputs: by numbers where it is linear with constant coefficients, by structure elsewhere.
@@ -287,10 +303,11 @@ fn judge_by_arrays(
     loaded: &Loaded,
     prepared: &Prepared,
     time: f64,
-    verdict: &mut Verdict,
-    diagnostics: &mut Vec<Diagnostic>,
+    judged: &mut Judged,
+    told: &mut Vec<Finding>,
 ) -> Option<LinearVerdict> {
     let regular = prepared.system.regular();
+    let verdict = &mut judged.verdict;
     let known = verdict.regularity.as_ref();
     if known.is_some_and(|it| it.is_linear || it.agrees_with_structure && verdict.structural_index < 2)
         || loaded.flat.size().unknowns > array_verdict::MAX_UNKNOWNS + regular.eliminated.len()
@@ -315,8 +332,7 @@ fn judge_by_arrays(
         Err(error) => {
             if !is_confirmed {
                 let message = format!("the derivative array could not decide about the model: {error}");
-                let finding = Finding::note("not-decided", daesy_graph::Span::NONE, message);
-                diagnostics.push(Diagnostic::resolve(&finding, &loaded.flat.sources));
+                told.push(Finding::note("not-decided", daesy_graph::Span::NONE, message));
             }
             return None;
         }
@@ -327,8 +343,7 @@ fn judge_by_arrays(
         beside.filter(|beside| !beside.is_contradicted && beside.analyses.first().is_some_and(|it| it.is_regular));
     let analysis = match regular_beside {
         Some(mut beside) => {
-            let finding = special_start(&loaded.flat, time);
-            diagnostics.push(Diagnostic::resolve(&finding, &loaded.flat.sources));
+            told.push(special_start(&loaded.flat, time));
             beside.analyses.swap_remove(0)
         }
         None => analysis,
@@ -340,10 +355,14 @@ fn judge_by_arrays(
         return known.is_none().then_some(found);
     }
     if analysis.is_regular {
-        diagnostics.retain(|diagnostic| diagnostic.code != "no-consistent-start");
+        judged.no_start.clear();
         verdict.is_consistent = true;
         verdict.free = analysis.free_starts.iter().map(|&free| derivative_name(&loaded.flat, free)).collect();
         verdict.following.clear();
+    }
+    // One note that structure misleads is enough.
+    if !known.is_some_and(|it| it.overrules(&regular.verdict)) {
+        told.extend(array_verdict::misled(claim, &found));
     }
     verdict.degrees_of_freedom = analysis.form.d;
     if let Some(known) = &mut verdict.regularity {
@@ -352,10 +371,7 @@ fn judge_by_arrays(
         known.differentiation_index = found.differentiation_index.map_or(known.differentiation_index, |it| it as u32);
         known.rank_decisions.clone_from(&found.rank_decisions);
     }
-    // One note that structure misleads is enough.
-    let is_said = diagnostics.iter().any(|diagnostic| diagnostic.code == "index-by-values");
-    let findings = found.findings.iter().filter(|finding| !(is_said && finding.code == "structure-misleads"));
-    diagnostics.extend(findings.map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
+    told.extend_from_slice(&found.findings);
     Some(found)
 }
 

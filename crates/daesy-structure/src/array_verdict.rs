@@ -305,9 +305,6 @@ pub fn verdict(flat: &FlatDae, analysis: &ArrayAnalysis, claim: Option<Structura
         rank_decisions: analysis.rank_decisions.clone(),
         findings: Vec::new(),
     };
-    if let (Some(claim), Some(index), false) = (claim, index, verdict.agrees_with_structure) {
-        verdict.findings.push(misled(claim, index, form.d));
-    }
     if form.v > 0 {
         verdict.findings.push(redundant(flat, analysis));
     }
@@ -323,7 +320,11 @@ fn names<'a>(flat: &'a FlatDae, vars: &[VarId]) -> Vec<&'a str> {
     names
 }
 
-fn misled(claim: StructuralClaim, index: usize, d: usize) -> Finding {
+/// The finding that the ranks contradict what structure claims.
+#[must_use]
+pub fn misled(claim: StructuralClaim, verdict: &LinearVerdict) -> Option<Finding> {
+    let index = verdict.differentiation_index.filter(|_| !verdict.agrees_with_structure)?;
+    let d = verdict.d;
     let message = format!(
         "structure misleads: it suggests index {} with {} free start values; the ranks of the derivative array at the start decide: \
          index {index}, {d} free start values",
@@ -334,7 +335,7 @@ fn misled(claim: StructuralClaim, index: usize, d: usize) -> Finding {
     } else {
         "equations that look independent are not, which structure cannot see; simulations follow the derivative array"
     };
-    Finding::note("structure-misleads", Span::NONE, message).with_help(reason)
+    Some(Finding::note("structure-misleads", Span::NONE, message).with_help(reason))
 }
 
 /// The finding that equations follow from others.

@@ -12,7 +12,7 @@ use std::cmp::{Ordering, Reverse};
 
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::VariableKind;
-use daesy_graph::regular::{Derivative, RegularDae};
+use daesy_graph::regular::{Derivative, RegularDae, StructuralVerdict};
 use daesy_graph::{CoefficientKind, Differentiator, Environment, Evaluator, Graph, Leaf, Reach, Span, VarId};
 use daesy_pencil::{KroneckerStructure, Pencil, PencilOptions, kronecker_structure, split_finite_infinite};
 use faer::Mat;
@@ -102,6 +102,14 @@ pub fn verify(regular: &RegularDae, point: &dyn Environment) -> Verification {
 }
 
 impl Verification {
+    /// Whether values decide another index or another number of free start values than structure; a finding says so.
+    #[must_use]
+    pub fn overrules(&self, structural: &StructuralVerdict) -> bool {
+        let is_as_claimed =
+            self.differentiation_index == structural.structural_index && self.d == structural.degrees_of_freedom;
+        !self.is_singular && !is_as_claimed
+    }
+
     /// Where the Kronecker structure can be trusted it is the truth.
     fn judge_by_pencil(
         &mut self,
@@ -131,7 +139,7 @@ impl Verification {
             self.findings = vec![singular_pencil(regular, first_order, kronecker)];
             return;
         }
-        if index != structural.structural_index || self.d != structural.degrees_of_freedom {
+        if self.overrules(structural) {
             self.findings.push(decided_by_values(regular, index, self.d));
         }
         if self.d != structural.degrees_of_freedom {

@@ -164,7 +164,7 @@ pub fn load_study_text(
 }
 
 fn load_model(library: &Library, folder: PathBuf, options: &LoadOptions) -> Result<Loaded, Vec<Diagnostic>> {
-    let flat = flatten_class(library, options.class.as_deref(), &options.set)?;
+    let flat = flatten_class(library, options.class.as_deref(), &options.set).map_err(|error| resolve_all(&error))?;
     check_set(&flat, &options.set)?;
     Ok(Loaded::new(flat, None, folder, Vec::new()))
 }
@@ -205,18 +205,21 @@ fn load_study(
                     model.flat
                 })
             } else {
-                flatten_source(source, &file, given, &values).or_else(|errors| {
-                    // Free symbols have no place in the model: they are given their values below.
-                    let is_symbol = |name: &String| {
-                        study.unknown.iter().any(|unknown| unknown.name == *name) || study.mentions(name)
-                    };
-                    let is_about_symbols =
-                        |error: &Diagnostic| error.code == "unknown-parameter" && error.names.iter().all(is_symbol);
-                    if errors.is_empty() || !errors.iter().all(is_about_symbols) {
-                        return Err(errors);
-                    }
-                    values.retain(|(name, _)| !errors.iter().any(|error| error.names.contains(name)));
-                    flatten_source(source, &file, given, &values)
+                let class = source.class.as_deref().or(is_class.then_some(class_name.as_str()));
+                library_of_study(source, &file, given).and_then(|library| {
+                    let flat = flatten_class(&library, class, &values).or_else(|error| {
+                        // Free symbols have no place in the model: they are given their values below.
+                        let is_symbol = |name: &String| {
+                            study.unknown.iter().any(|unknown| unknown.name == *name) || study.mentions(name)
+                        };
+                        let refused = &error.refused_values;
+                        if refused.len() < error.findings.len() || !refused.iter().all(is_symbol) {
+                            return Err(error);
+                        }
+                        values.retain(|(name, _)| !refused.contains(name));
+                        flatten_class(&library, class, &values)
+                    });
+                    flat.map_err(|error| resolve_all(&error))
                 })
             }
         }
@@ -566,30 +569,19 @@ fn library_of_text(model: &ModelText) -> Library {
     library
 }
 
-fn flatten_source(
-    source: &ModelSource,
-    path: &Path,
-    given: Option<&ModelText>,
-    values: &[(String, f64)],
-) -> Result<FlatDae, Vec<Diagnostic>> {
-    let library = match given {
-        Some(model) => library_of_text(model),
-        None if !path.exists() => {
-            let class = source.file.display().to_string();
-            if let Some(library) = library_with(&class) {
-                return flatten_class(&library, Some(source.class.as_deref().unwrap_or(&class)), values);
-            }
-            library_of_file(path)?
-        }
-        None => library_of_file(path)?,
-    };
-    flatten_class(&library, source.class.as_deref(), values)
+/// The library that a study's model is in: a given text, a file, or classes that are installed.
+fn library_of_study(source: &ModelSource, path: &Path, given: Option<&ModelText>) -> Result<Library, Vec<Diagnostic>> {
+    match given {
+        Some(model) => Ok(library_of_text(model)),
+        None if path.exists() => library_of_file(path),
+        None => library_with(&source.file.display().to_string()).map_or_else(|| library_of_file(path), Ok),
+    }
 }
 
-fn flatten_class(library: &Library, class: Option<&str>, values: &[(String, f64)]) -> Result<FlatDae, Vec<Diagnostic>> {
+fn flatten_class(library: &Library, class: Option<&str>, values: &[(String, f64)]) -> Result<FlatDae, FlattenError> {
     let mut options = FlattenOptions::default();
     options.values = values.iter().cloned().collect();
-    flatten_library(library, class, &options).map_err(|error| resolve_all(&error))
+    flatten_library(library, class, &options)
 }
 
 /// The diagnostics of a model that was refused.

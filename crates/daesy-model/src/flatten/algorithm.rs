@@ -203,10 +203,9 @@ impl<'a> Flattener<'a> {
 
     /// A for-loop that could not be run now. Where its range is not known it has to be run when the model runs.
     fn failed_loop(&mut self, n_errors: usize, span: Span, ctx: &Ctx) -> Refused {
-        let last = self.findings.last().map(|finding| finding.code);
         let is_open = self.n_errors > n_errors
             && self.functions.needs_program.is_none()
-            && last == Some("not-structural")
+            && self.not_yet_known == Some(self.findings.len())
             && ctx.in_function != self.functions.stack.is_empty();
         if !is_open {
             return Refused;

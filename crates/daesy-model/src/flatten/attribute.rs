@@ -167,15 +167,10 @@ impl<'a> Flattener<'a> {
         let name = self.prim_name(id);
         let (ty, dims) = (self.prim(id).ty.clone(), self.prim(id).dims.clone());
         if self.prim(id).variability > Variability::Parameter {
-            let finding = Finding::error(
-                "not-structural",
-                span,
-                format!("`{name}` varies, but its value must be known before the simulation here"),
-            )
-            .with_help(
-                "array sizes, ranges, component conditions and subscripts of components need parameters or constants",
-            );
-            return Err(self.report(finding));
+            let message = format!("`{name}` varies, but its value must be known before the simulation here");
+            let help =
+                "array sizes, ranges, component conditions and subscripts of components need parameters or constants";
+            return Err(self.not_structural(span, message, Some(help)));
         }
         if let Some(first) = self.prim(id).first
             && dims.is_empty()
@@ -253,7 +248,7 @@ impl<'a> Flattener<'a> {
                 _ => {
                     let help = "array sizes, ranges and conditions of components need parameters or constants";
                     let message = "the value of this expression is known only when the model runs";
-                    return Err(self.error_help("not-structural", span, message, help));
+                    return Err(self.not_structural(span, message, Some(help)));
                 }
             }
         }
@@ -702,6 +697,7 @@ impl<'a> Flattener<'a> {
                 let mut finding = Finding::error("unknown-parameter", Span::NONE, message).with_names([name.clone()]);
                 finding.help = Self::suggest(&name, known);
                 self.report(finding);
+                self.refused_values.push(name);
             }
         }
     }

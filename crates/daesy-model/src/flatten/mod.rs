@@ -140,6 +140,8 @@ pub struct FlattenError {
     pub findings: Vec<Finding>,
     /// The texts the findings point into.
     pub sources: Arc<SourceMap>,
+    /// Names among the values wished for that cannot be given one; each has a finding.
+    pub refused_values: Vec<String>,
 }
 
 impl FlattenError {
@@ -169,6 +171,10 @@ pub(crate) struct Flattener<'a> {
     options: FlattenOptions,
     findings: Vec<Finding>,
     reported: FxHashSet<(&'static str, Span, u64)>,
+    /// Number of findings when the last one was that a value is known only when the model runs.
+    not_yet_known: Option<usize>,
+    /// Names among the values wished for that cannot be given one.
+    refused_values: Vec<String>,
     n_errors: usize,
     // Classes.
     classes: Vec<Class<'a>>,
@@ -235,6 +241,8 @@ impl<'a> Flattener<'a> {
             options,
             findings: Vec::new(),
             reported: FxHashSet::default(),
+            not_yet_known: None,
+            refused_values: Vec::new(),
             n_errors: 0,
             classes: Vec::new(),
             mods: Vec::new(),
@@ -306,6 +314,15 @@ impl<'a> Flattener<'a> {
             self.findings.push(finding);
         }
         Refused
+    }
+
+    /// Records that a value must be known before the simulation and is not.
+    pub(crate) fn not_structural(&mut self, span: Span, message: impl Into<String>, help: Option<&str>) -> Refused {
+        let mut finding = Finding::error("not-structural", span, message);
+        finding.help = help.map(str::to_owned);
+        let refused = self.report(finding);
+        self.not_yet_known = Some(self.findings.len());
+        refused
     }
 
     /// Records an error.
@@ -460,7 +477,7 @@ fn run_here(library: &Library, class: Option<&str>, options: FlattenOptions) -> 
                 findings.push(Finding::error("internal", Span::NONE, "the model was refused without a cause"));
             }
             findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
-            Err(FlattenError { findings, sources })
+            Err(FlattenError { findings, sources, refused_values: flattener.refused_values })
         }
     }
 }

@@ -197,7 +197,7 @@ impl Flattener<'_> {
                 return Ok(item.text.to_string());
             }
             let message = format!("the text `{}` must be known before the simulation here", item.text);
-            return Err(self.error("not-structural", span, message));
+            return Err(self.not_structural(span, message, None));
         }
         Err(self.error("wrong-arguments", span, "an external function needs a String here"))
     }

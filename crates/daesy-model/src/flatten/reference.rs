@@ -39,7 +39,7 @@ impl<'a> Flattener<'a> {
             }
             if first.name.name.text() == "time" && reference.parts.len() == 1 && self.is_builtin("time", ctx.scope) {
                 if ctx.is_structural {
-                    return Err(self.error("not-structural", reference.span, "`time` cannot be used here"));
+                    return Err(self.not_structural(reference.span, "`time` cannot be used here", None));
                 }
                 if ctx.in_function {
                     return Err(self.error("time-in-function", reference.span, "`time` cannot be used in a function"));
