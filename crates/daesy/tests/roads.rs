@@ -34,7 +34,7 @@ fn models_that_simulate_mean_the_same_to_uq_and_cost() {
         match compare(&Model { text: &text, class: None }) {
             Outcome::Unusable => {}
             Outcome::Agree(n) => n_answers += n,
-            Outcome::Differ(words) => panic!("{}: {words}", folder.display()),
+            Outcome::Sensitive(words) | Outcome::Differ(words) => panic!("{}: {words}", folder.display()),
         }
     }
     assert!(n_answers > 20, "{n_answers} answers only");

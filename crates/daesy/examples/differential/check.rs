@@ -1,7 +1,10 @@
 //! The same model down other roads: whatever `simulate` gives, `uq` with a parameter that hardly varies and the cost at
 //! the truth on the simulation's own data must give too, or refuse.
 
-use daesy::cost::{CostOptions, cost};
+use std::time::{Duration, Instant};
+
+use daesy::Watch;
+use daesy::cost::{CostKind, CostOptions, cost};
 use daesy::failure::Failure;
 use daesy::load::{LoadOptions, Loaded, load_source};
 use daesy::simulate::{Trajectory, simulate};
@@ -13,6 +16,9 @@ use daesy_graph::flat::{ValueType, Variable, VariableKind};
 /// Relative width of the random parameter.
 const WIDTH: f64 = 1e-6;
 
+/// So long a road may take; one that takes longer is refused.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// Rows of the data made of a simulation.
 const MAX_SAMPLES: usize = 40;
 
@@ -23,6 +29,8 @@ pub enum Outcome {
     Unusable,
     /// All roads agree or refuse; how many of them answered.
     Agree(usize),
+    /// A road gives something else, and so does `simulate` itself with a smaller tolerance.
+    Sensitive(String),
     /// A road gives something else.
     Differ(String),
 }
@@ -44,8 +52,36 @@ impl Model<'_> {
             folder: ".".into(),
             models: vec![ModelText { name: "model.mo".into(), text: self.text.to_owned() }],
         };
-        Ok(load_source(&Source { place, data }, &LoadOptions::default())?)
+        let mut loaded = load_source(&Source { place, data }, &LoadOptions::default())?;
+        let begun = Instant::now();
+        loaded.watch = Watch::asking(move || begun.elapsed() > PATIENCE);
+        Ok(loaded)
     }
+
+    /// A difference is the model's own if tolerances a thousand times smaller move the same variable by a tenth of it:
+    /// solutions that part so fast depend on every rounding error.
+    fn judge(&self, trajectory: &Trajectory, difference: &Difference) -> Outcome {
+        let sharp = self.study("[simulate]\nrtol = 1e-9\n", Vec::new());
+        let own = sharp.ok().and_then(|loaded| simulate(&loaded).ok()).and_then(|sharp| {
+            let (mine, its) = (trajectory.table.column(&difference.variable)?, sharp.table.column(&difference.variable)?);
+            Some(distance(&trajectory.table.columns[0], mine, &sharp.table.columns[0], its))
+        });
+        let words = format!("{}: `{}` is off by {:.1e} of its size", difference.road, difference.variable, difference.off);
+        match own {
+            Some(own) if !(10.0 * own < difference.off) => {
+                Outcome::Sensitive(format!("{words}, and by {own:.1e} with a smaller tolerance"))
+            }
+            _ => Outcome::Differ(words),
+        }
+    }
+}
+
+/// Where a road leads elsewhere.
+struct Difference {
+    road: String,
+    variable: String,
+    /// By how much, in units of the variable's size.
+    off: f64,
 }
 
 /// Simulates a model and compares all other roads with that.
@@ -54,22 +90,35 @@ pub fn compare(model: &Model<'_>) -> Outcome {
     let Ok(loaded) = model.study("", Vec::new()) else { return Outcome::Unusable };
     let Ok(trajectory) = simulate(&loaded) else { return Outcome::Unusable };
     let Some((name, value)) = parameter(&loaded) else { return Outcome::Unusable };
+    let roads = ["monte-carlo", "collocation", "galerkin"].into_iter().map(|method| {
+        let road = format!("uq by {method} with {name} = {value}");
+        (road, moments(model, &trajectory, &name, value, method))
+    });
+    let costs = ["output-error", "pem", "ml"].into_iter().map(|method| {
+        let road = format!("cost by {method} of {name} = {value}");
+        (road, cost_at_truth(model, &trajectory, &name, value, method))
+    });
     let mut n_answers = 0;
-    for method in ["monte-carlo", "collocation", "galerkin"] {
-        match moments(model, &trajectory, &name, value, method) {
-            Ok(None) => {}
-            Ok(Some(())) => n_answers += 1,
-            Err(difference) => return Outcome::Differ(format!("uq by {method} with {name} = {value}: {difference}")),
-        }
-    }
-    for method in ["output-error", "pem"] {
-        match cost_at_truth(model, &trajectory, &name, value, method) {
-            Ok(None) => {}
-            Ok(Some(())) => n_answers += 1,
-            Err(difference) => return Outcome::Differ(format!("cost by {method} of {name} = {value}: {difference}")),
+    for (road, found) in roads.chain(costs) {
+        match found {
+            Road::Refused => {}
+            Road::Same => n_answers += 1,
+            Road::Elsewhere { variable, off } => {
+                return model.judge(&trajectory, &Difference { road, variable, off });
+            }
         }
     }
     Outcome::Agree(n_answers)
+}
+
+/// Where a road leads.
+enum Road {
+    /// It is refused.
+    Refused,
+    /// To where `simulate` leads.
+    Same,
+    /// Elsewhere.
+    Elsewhere { variable: String, off: f64 },
 }
 
 /// The first real parameter with a value of its own that may be changed.
@@ -110,41 +159,29 @@ const ALIKE: f64 = 1e-2;
 /// So many standard deviations may be the parameter's: fast parts show its width where the model is at rest.
 const DEVIATIONS: f64 = 4.0;
 
-fn moments(
-    model: &Model<'_>,
-    trajectory: &Trajectory,
-    name: &str,
-    value: f64,
-    method: &str,
-) -> Result<Option<()>, String> {
+fn moments(model: &Model<'_>, trajectory: &Trajectory, name: &str, value: f64, method: &str) -> Road {
     let random = format!(
         "[random]\n\"{name}\" = {{ uniform = {{ mean = {value:e}, relative = {WIDTH:e} }} }}\n\
          [uq]\nmethod = \"{method}\"\ndegree = 1\nsamples = 4\nvalidation = 0\n"
     );
-    let Ok(loaded) = model.study(&random, Vec::new()) else { return Ok(None) };
-    let Ok(found) = uq(&loaded, &UqSettings::default()) else { return Ok(None) };
+    let Ok(loaded) = model.study(&random, Vec::new()) else { return Road::Refused };
+    let Ok(found) = uq(&loaded, &UqSettings::default()) else { return Road::Refused };
     let times = &trajectory.table.columns[0];
     for (variable, moments) in found.variables.iter().zip(&found.moments) {
         let Some(column) = trajectory.table.column(variable) else {
-            return Err(format!("`{variable}` is not in the table of simulate"));
+            return Road::Elsewhere { variable: variable.clone(), off: f64::NAN };
         };
         let off = distance(times, column, &found.times, &moments.mean);
         let size = column.iter().fold(1e-6f64, |size, value| size.max(value.abs()));
         let width = moments.std.iter().fold(0.0f64, |most, std| most.max(*std)) / size;
         if off.is_nan() || off > ALIKE + DEVIATIONS * width {
-            return Err(format!("the mean of `{variable}` is off by {off:.1e} of its size"));
+            return Road::Elsewhere { variable: variable.clone(), off };
         }
     }
-    Ok(Some(()))
+    Road::Same
 }
 
-fn cost_at_truth(
-    model: &Model<'_>,
-    trajectory: &Trajectory,
-    name: &str,
-    value: f64,
-    method: &str,
-) -> Result<Option<()>, String> {
+fn cost_at_truth(model: &Model<'_>, trajectory: &Trajectory, name: &str, value: f64, method: &str) -> Road {
     let times = &trajectory.table.columns[0];
     let is_single = |at: usize| times.iter().filter(|row| **row == times[at]).count() == 1;
     let stride = times.len().div_ceil(MAX_SAMPLES).max(1);
@@ -153,7 +190,7 @@ fn cost_at_truth(
         .filter(|&at| !trajectory.table.names[at].starts_with("der("))
         .filter(|&at| trajectory.table.columns[at].iter().all(|value| value.is_finite()))
         .collect();
-    let Some(&signal) = signals.first().filter(|_| rows.len() > 3) else { return Ok(None) };
+    let Some(&signal) = signals.first().filter(|_| rows.len() > 3) else { return Road::Refused };
     let column: Vec<f64> = rows.iter().map(|&at| trajectory.table.columns[signal][at]).collect();
     let size = column.iter().fold(0.0f64, |size, value| size.max(value.abs())).max(1e-6);
     let data = Table {
@@ -166,14 +203,25 @@ fn cost_at_truth(
          std = {size:e} }}\n[data]\ntime = \"t\"\nfile = \"data.csv\"\n[simulate]\nstart = {:e}\n",
         times[0]
     );
-    let Ok(loaded) = model.study(&rest, vec![data]) else { return Ok(None) };
+    let Ok(loaded) = model.study(&rest, vec![data]) else { return Road::Refused };
     let options = CostOptions { method: Some(method.to_owned()), ..CostOptions::default() };
     let grid = format!("{name}={value:e}:{value:e}:1");
-    let Ok(found) = cost(&loaded, &[grid], &options, &mut |_| {}) else { return Ok(None) };
-    let Some(&error) = found.values.first() else { return Ok(None) };
+    let Ok(found) = cost(&loaded, &[grid], &options, &mut |_| {}) else { return Road::Refused };
+    let Some(&cost) = found.values.first() else { return Road::Refused };
+    if cost.is_nan() && !found.diagnostics.is_empty() {
+        return Road::Refused;
+    }
+    // Of n errors e of standard deviation s, log L = -n log(2 pi s^2) / 2 - sum e^2 / (2 s^2).
+    let error = match found.kind {
+        CostKind::LogLikelihood => {
+            let constant = (2.0 * std::f64::consts::PI * size * size).ln();
+            size * size * (-2.0 * cost / rows.len() as f64 - constant)
+        }
+        CostKind::PredictionError | CostKind::OutputError => cost,
+    };
     let off = error.max(0.0).sqrt() / size;
     if off.is_nan() || off > ALIKE {
-        return Err(format!("`{measured}` is off by {off:.1e} of its size in the mean"));
+        return Road::Elsewhere { variable: measured.clone(), off };
     }
-    Ok(Some(()))
+    Road::Same
 }

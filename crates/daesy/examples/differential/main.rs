@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Takes Modelica files (or folders of them), changes numbers and operators in them, and compares what `simulate` gives
-//! with `uq` and `cost` (`check.rs`). A model for which they differ is written to `differential_failure.mo` in the
-//! folder for temporary files.
+//! with `uq` and `cost` (`check.rs`). Models for which they differ are counted and written to
+//! `differential_SEED_NUMBER.mo` in the folder for temporary files.
 
 mod check;
 
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     let mut random = fastrand::Rng::with_seed(seed);
-    let (mut n_usable, mut n_answers) = (0, 0);
+    let (mut n_usable, mut n_answers, mut n_sensitive, mut n_wrong) = (0, 0, 0, 0);
     for at in 0..count {
         let file = &files[random.usize(..files.len())];
         let Ok(text) = std::fs::read_to_string(file) else { continue };
@@ -44,16 +44,25 @@ fn main() -> ExitCode {
                 n_answers += n;
                 continue;
             }
+            Ok(Outcome::Sensitive(words)) => {
+                println!("mutant {at} of {}: {words}", file.display());
+                n_usable += 1;
+                n_sensitive += 1;
+                continue;
+            }
             Ok(Outcome::Differ(words)) => words,
             Err(_) => "a panic".to_owned(),
         };
-        let kept = std::env::temp_dir().join("differential_failure.mo");
+        n_wrong += 1;
+        let kept = std::env::temp_dir().join(format!("differential_{seed}_{at}.mo"));
         let _ = std::fs::write(&kept, &text);
         eprintln!("mutant {at} of {} (kept as {}): {problem}", file.display(), kept.display());
-        return ExitCode::FAILURE;
     }
-    println!("{count} mutants, {n_usable} simulate, {n_answers} answers of other roads, no disagreement");
-    ExitCode::SUCCESS
+    println!(
+        "{count} mutants, {n_usable} simulate, {n_sensitive} of them sensitive, {n_answers} answers of \
+         other roads, {n_wrong} disagreements or panics"
+    );
+    if n_wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn number(text: Option<&String>) -> Option<u64> {
