@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import Any, Union
 
 Progress = Union[bool, Callable[[int, int], Any], None]
-"""``True`` or ``False``, a function of (done, total), or ``None``: a bar where somebody is looking."""
+"""``True`` or ``False``, a function of (done, total), or ``None``: a bar if a user is looking."""
 
 
 def _is_watched() -> bool:
-    """Whether somebody looks: a terminal or a notebook."""
+    """Whether a user looks: a terminal or a notebook."""
     if "ipykernel" in sys.modules:
         return True
     return bool(sys.stderr and sys.stderr.isatty())

@@ -71,7 +71,7 @@ pub struct Verdict {
     pub hidden_constraints: usize,
     /// Sets of unknowns that are solved together, by size.
     pub block_sizes: Vec<usize>,
-    /// Equations behind the hidden constraints, without mere equalities.
+    /// Equations whose derivatives are the hidden constraints, without mere equalities.
     pub differentiated: Vec<Differentiated>,
     /// Number of mere equalities that are differentiated too.
     pub n_differentiated_equalities: usize,

@@ -84,7 +84,7 @@ pub struct Stopped {
     pub part: Option<Box<Transferred>>,
 }
 
-/// Whether a run ends because somebody asked it to.
+/// Whether a run ends because it was asked to.
 fn is_stopped(error: &IntegrateError) -> bool {
     matches!(error, IntegrateError::Stopped { .. })
 }

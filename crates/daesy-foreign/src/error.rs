@@ -103,7 +103,7 @@ pub enum ForeignError {
         reason: String,
     },
     /// Native code is not to be run.
-    #[error("the unit is native code of somebody else, and `--no-native` forbids to run it")]
+    #[error("the unit is native code of another tool, and `--no-native` forbids to run it")]
     Forbidden,
     /// Something changed that was taken for fixed.
     #[error("{what}")]

@@ -44,7 +44,7 @@ pub(crate) mod function {
 
 /// Instances of a worker, where there may be several.
 const MOST_SLOTS: usize = 200;
-/// Instances with the same parameters: one that leads, and one that follows an event behind it.
+/// Instances with the same parameters: one that leads, and one that follows an event later.
 const MOST_TWINS: usize = 3;
 /// Crashes after which nothing is tried any more.
 const MOST_CRASHES: usize = 20;

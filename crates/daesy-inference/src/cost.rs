@@ -195,7 +195,7 @@ pub fn cost(
     Ok(found)
 }
 
-/// One share of the values of a grid: for each point its value and how many realizations broke down, or nothing where
+/// One share of the values of a grid: for each point its value and how many realizations broke down, or nothing if
 /// it is refused.
 ///
 /// # Errors

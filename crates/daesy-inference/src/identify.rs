@@ -178,7 +178,7 @@ pub struct Identification {
     pub method: Method,
     /// Why in this way.
     pub method_reason: String,
-    /// Whether the search arrived.
+    /// Whether the search converged.
     pub converged: bool,
     /// Its steps.
     pub iterations: usize,
@@ -239,7 +239,7 @@ enum Form {
     Nonlinear,
 }
 
-/// Why a method was taken: somebody wanted it.
+/// Why a method was taken: the user wanted it.
 const ASKED: &str = "it was asked for";
 
 /// Why the likelihood of a linear model was taken.

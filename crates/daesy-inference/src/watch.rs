@@ -642,7 +642,7 @@ pub(crate) struct FuturePoints {
 }
 
 /// The points of a prediction: the rows of future inputs within the horizon, or points at the usual distance under
-/// inputs that are held; nothing where that distance is not known.
+/// inputs that are held; none if that distance is not known.
 pub(crate) fn future_points(
     names: &LiveNames,
     settings: &WatchSettings,

@@ -59,7 +59,7 @@ impl Document {
 /// What was found about a text.
 struct Analysis {
     diagnostics: Vec<Diagnostic>,
-    /// Nothing where the text could not be read: the models before it stay.
+    /// `None` if the text could not be read: the models before it stay.
     models: Option<Vec<Loaded>>,
 }
 

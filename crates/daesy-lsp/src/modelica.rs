@@ -18,7 +18,7 @@ use daesy_study::source::{ModelText, Place, Source};
 /// Models of a file that are looked at.
 const MOST_MODELS: usize = 20;
 
-/// Models with more unknowns are flattened, but not checked, while somebody types.
+/// Models with more unknowns are flattened, but not checked, while a user types.
 const MOST_CHECKED: usize = 2000;
 
 /// Findings about all models of a file.

@@ -73,7 +73,7 @@ pub struct StandardForm {
     pub measured: SignalMap,
     /// Map to the signals to estimate `M z`.
     pub estimated: SignalMap,
-    /// The split behind it.
+    /// The split it follows from.
     pub split: FiniteInfiniteSplit,
 }
 

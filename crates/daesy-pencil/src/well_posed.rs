@@ -75,7 +75,7 @@ pub struct WellPosedness {
     pub signals: Vec<SignalVerdict>,
     /// Variables (from 0) whose own variance is infinite, measured or not.
     pub infinite_variables: Vec<usize>,
-    /// Rank decisions of the split behind it.
+    /// Rank decisions of the split it follows from.
     pub rank_decisions: Vec<RankDecision>,
 }
 

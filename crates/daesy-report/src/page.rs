@@ -36,7 +36,7 @@ impl Page {
         let _ = writeln!(self.body, "<h2>{}</h2>", escape(text));
     }
 
-    /// A part that is closed until somebody opens it.
+    /// A part that is closed until a reader opens it.
     pub fn fold(&mut self, title: &str, fill: impl FnOnce(&mut Self)) {
         let _ = writeln!(self.body, "<details><summary>{}</summary>", escape(title));
         fill(self);

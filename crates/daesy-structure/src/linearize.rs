@@ -352,7 +352,7 @@ impl LinearModel {
     }
 
     /// The known forcing of every equation with its time derivatives up to `order`, written into a graph of the model;
-    /// nothing where there is none. Known variables that were put in are gone from it.
+    /// empty if there is none. Known variables that were put in are gone from it.
     #[must_use]
     pub fn forcing_expressions(&self, graph: &mut Graph, order: usize) -> Vec<Vec<ExprId>> {
         let coefficients = self.coefficients.borrow();

@@ -251,7 +251,7 @@ impl StudyInputs {
     }
 
     /// How often an input that is given by an expression can be differentiated before something jumps at a break;
-    /// nothing where that is not seen in the derivatives that the model needs.
+    /// `None` if that is not seen in the derivatives that the model needs.
     #[must_use]
     pub fn smoothness_at_breaks(&self, input: &Input) -> Option<u16> {
         let is_expression = |(start, _, signal): &&(usize, u16, Signal)| {

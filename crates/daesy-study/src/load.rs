@@ -309,7 +309,7 @@ fn unit_model(
         vec![Diagnostic::about_file(failure.code, &shown, failure.message).with_help(failure.help)]
     })?;
     let tool = unit.description().tool.as_deref().map_or_else(String::new, |tool| format!(" (made by {tool})"));
-    let message = format!("the model is native code of somebody else{tool}, which ran in processes of its own");
+    let message = format!("the model is third-party native code{tool}, which ran in processes of its own");
     let mut note = Diagnostic::about_file("foreign-code", &shown, message).with_level(Level::Note);
     note = note.with_help("run units of people you trust only; `--no-native` forbids it");
     Ok(UnitModel { flat, unit: Some(unit), notes: vec![note] })

@@ -192,7 +192,7 @@ package Sources "Signals of time"
             else 0 for i in 1:size(table, 1) - 1));
     end if;
     annotation (Documentation(info="<html>
-<p>Before the first point and behind the last the outer lines are continued.</p>
+<p>Before the first point and after the last the outer lines are continued.</p>
 </html>"));
   end TimeTable;
 

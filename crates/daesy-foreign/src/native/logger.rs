@@ -1,4 +1,4 @@
-//! What units say, kept until somebody asks.
+//! What units say, kept until they are asked for.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_void};

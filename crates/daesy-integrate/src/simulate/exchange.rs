@@ -1,4 +1,4 @@
-//! A system in somebody else's hands: a point that an outside solver moves, or that own steps move on request.
+//! A system in other hands: a point that an outside solver moves, or that own steps move on request.
 //!
 //! To an outside solver the system is an ordinary differential equation z' = f(t, z, u) in all states, those that
 //! constraints bind included. The solver knows nothing of the constraints g(t, s) = 0 and drifts off them. Therefore
