@@ -7,26 +7,23 @@
 //! States and inputs are chosen anew where the user's own choice gives no regular system (sec. 2.2), or a feedback is
 //! found that makes it regular (sec. 2.3).
 
-use std::fmt::Write as _;
-
 use daesy_graph::finding::{Finding, Level};
 use daesy_graph::regular::Derivative;
 use daesy_graph::{Environment, Span, VarId};
 use daesy_pencil::{Mat, Wishes, regularizing_feedback, reinterpret};
 use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs, ArrayModel, ArrayOptions, ArrayScope, analyze};
 use daesy_structure::reduction::{Reduction, Written, reduce};
-use daesy_structure::words::{Term, combination_text, derivative_name, enumerate};
+use daesy_structure::words::{Term, combination_text, derivative_name};
 use serde_json::{Map, Value, json};
 
-use crate::regularize::{
-    FeedbackLaw, Moved, RegularizeOptions, Regularized, positions, regularize, rows_of, wish_error,
-};
-use daesy_structure::array_verdict::{self, MAX_UNKNOWNS, StartPoint};
-use daesy_structure::linearize::LinearModel;
 use daesy_study::diagnostic::Diagnostic;
+use daesy_structure::linearize::LinearModel;
 use daesy_study::load::Loaded;
 use daesy_study::prepare::start_time;
+use crate::regularize::show::Common;
+use crate::regularize::{FeedbackLaw, Moved, RegularizeOptions, Regularized, positions, regularize, wish_error};
 use daesy_study::start_point::start_point;
+use daesy_structure::array_verdict::{self, MAX_UNKNOWNS, StartPoint};
 
 /// The strangeness-free form of a nonlinear model.
 #[derive(Clone, Debug)]
@@ -313,28 +310,27 @@ fn swept(matrix: &Mat<f64>) -> Mat<f64> {
 }
 
 impl Reduced {
+    fn common(&self) -> Common<'_> {
+        Common {
+            counts: [self.mu, self.d, self.a, self.v],
+            smallest_gap: self.smallest_gap,
+            states: &self.states,
+            inputs: &self.inputs,
+            moved: &self.moved,
+            feedback: self.feedback.as_ref(),
+        }
+    }
+
     /// The keys of the JSON document beside those that every document has.
     #[must_use]
     pub fn to_json(&self) -> Map<String, Value> {
-        let mut keys = Map::new();
-        keys.insert("kind".into(), json!("nonlinear"));
-        keys.insert("time".into(), json!(self.time));
-        for (key, value) in [("mu", self.mu), ("d", self.d), ("a", self.a), ("v", self.v)] {
-            keys.insert(key.into(), json!(value));
-        }
+        let common = self.common();
+        let mut keys = common.head("nonlinear", self.time);
         keys.insert("differential".into(), json!(self.differential));
         keys.insert("algebraic".into(), json!(self.algebraic));
         keys.insert("hidden".into(), json!(self.n_hidden));
-        let moved: Vec<Value> = self
-            .moved
-            .iter()
-            .map(|moved| json!({ "name": moved.name, "to": if moved.is_state { "states" } else { "inputs" } }))
-            .collect();
-        keys.insert("variables".into(), json!({ "states": self.states, "inputs": self.inputs, "moved": moved }));
-        if let Some(feedback) = &self.feedback {
-            let value = json!({ "K": rows_of(&feedback.k), "law": feedback.law, "repaired": feedback.n_repaired });
-            keys.insert("feedback".into(), value);
-        }
+        keys.insert("variables".into(), common.variables());
+        keys.extend(common.feedback().map(|value| ("feedback".into(), value)));
         keys
     }
 
@@ -342,40 +338,17 @@ impl Reduced {
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = format!("Model {}, nonlinear, at t = {}", self.model, self.time);
-        let _ = write!(
-            text,
-            "\n\nStrangeness index mu = {}: {} differential and {} algebraic equations",
-            self.mu, self.d, self.a
-        );
-        if self.v > 0 {
-            let _ = write!(text, ", {} redundant", self.v);
-        }
-        let _ = writeln!(text, " (smallest rank gap {:.0e}).", self.smallest_gap);
         let n_explicit = self.algebraic.len().saturating_sub(self.n_hidden);
-        for (title, lines) in [
-            ("Differential equations", &self.differential[..]),
-            ("Algebraic equations", &self.algebraic[..n_explicit]),
-            ("Hidden constraints", &self.algebraic[n_explicit..]),
-        ] {
-            if !lines.is_empty() {
-                let _ = write!(text, "\n{title}:\n  {}\n", lines.join("\n  "));
-            }
-        }
-        let listed = |names: &[String]| {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            enumerate(&names, 20)
-        };
-        let _ = writeln!(text, "\nStates: {}. Inputs: {}.", listed(&self.states), listed(&self.inputs));
-        for moved in &self.moved {
-            let (was, is) = if moved.is_state { ("an input", "a state") } else { ("a variable", "an input") };
-            let _ = writeln!(text, "`{}` was {was} and is now {is}.", moved.name);
-        }
-        if let Some(feedback) = &self.feedback {
-            let _ = match feedback.n_repaired {
-                0 => writeln!(text, "\nThe system is regular and strangeness-free without feedback."),
-                _ => writeln!(text, "\nRegularizing feedback near this point:\n  {}", feedback.law.join("\n  ")),
-            };
-        }
+        let common = self.common();
+        common.write(
+            &mut text,
+            &[
+                ("Differential equations", &self.differential),
+                ("Algebraic equations", &self.algebraic[..n_explicit]),
+                ("Hidden constraints", &self.algebraic[n_explicit..]),
+            ],
+        );
+        common.write_feedback(&mut text, "Regularizing feedback near this point");
         text
     }
 }

@@ -5,7 +5,7 @@
 //! does not give a regular system (sec. 3.2), feed-through is removed (sec. 3.3) or a feedback is found that makes the
 //! user's own choice regular (sec. 3.4).
 
-use std::fmt::Write as _;
+pub(crate) mod show;
 
 use daesy_graph::finding::{Finding, Level, nearest};
 use daesy_graph::{CoefficientKind, ExprId, FlatDae, Leaf, Reach, Span, VarId, VariableKind};
@@ -18,7 +18,6 @@ use daesy_structure::chosen_form::{DUST, Matrices, in_chosen};
 use daesy_structure::linearize::{LinearKind, LinearModel, SeparateOutput};
 use daesy_structure::words::{Term, combination_text, enumerate};
 use daesy_study::limits;
-use serde_json::{Map, Value, json};
 
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::load::Loaded;
@@ -611,137 +610,5 @@ impl Writer<'_> {
             self.terms(matrix, row, self.inputs, order + 1, &mut terms);
         }
         format!("0 = {}", with_forcing(terms, matrices.f2[row], self.forcing.algebraic[row].as_ref()))
-    }
-}
-
-/// A matrix as rows.
-pub(crate) fn rows_of(matrix: &Mat<f64>) -> Value {
-    let finite = |value: f64| if value.is_finite() { json!(value + 0.0) } else { Value::Null };
-    (0..matrix.nrows())
-        .map(|row| (0..matrix.ncols()).map(|column| finite(matrix[(row, column)])).collect::<Vec<Value>>())
-        .collect::<Vec<_>>()
-        .into()
-}
-
-impl Regularized {
-    /// The word for the kind of model.
-    #[must_use]
-    pub const fn kind_word(&self) -> &'static str {
-        match self.kind {
-            LinearKind::Constant => "linear-constant",
-            LinearKind::TimeVarying => "linear-time-varying",
-        }
-    }
-
-    /// The keys of the JSON document beside those that every document has.
-    #[must_use]
-    pub fn to_json(&self) -> Map<String, Value> {
-        let mut keys = Map::new();
-        keys.insert("kind".into(), json!(self.kind_word()));
-        keys.insert("time".into(), json!(self.time));
-        for (key, value) in [("mu", self.mu), ("d", self.d), ("a", self.a), ("v", self.v)] {
-            keys.insert(key.into(), json!(value));
-        }
-        keys.insert("differential".into(), json!(self.differential));
-        keys.insert("algebraic".into(), json!(self.algebraic));
-        keys.insert("outputs".into(), json!(self.outputs));
-        keys.insert("computed".into(), json!(self.computed));
-        let m = &self.matrices;
-        let mut matrices = Map::new();
-        matrices.insert("E1".into(), rows_of(&m.e1));
-        matrices.insert("A1".into(), rows_of(&m.a1));
-        matrices.insert("B1".into(), rows_of(&m.b1));
-        matrices.insert("f1".into(), json!(m.f1));
-        matrices.insert("A2".into(), rows_of(&m.a2));
-        matrices.insert("B2".into(), rows_of(&m.b2));
-        matrices.insert("f2".into(), json!(m.f2));
-        if let Some(rates) = &m.input_rates {
-            matrices.insert("E13".into(), rows_of(rates));
-        }
-        if !m.b2_derivatives.is_empty() {
-            matrices.insert("B2_derivatives".into(), m.b2_derivatives.iter().map(rows_of).collect());
-        }
-        keys.insert("matrices".into(), Value::Object(matrices));
-        let moved: Vec<Value> = self
-            .moved
-            .iter()
-            .map(|moved| json!({ "name": moved.name, "to": if moved.is_state { "states" } else { "inputs" } }))
-            .collect();
-        keys.insert("variables".into(), json!({ "states": self.states, "inputs": self.inputs, "moved": moved }));
-        if let Some(free) = &self.feedthrough {
-            let mut value = json!({
-                "removed": true,
-                "outputs_added_as_states": free.added,
-                "outputs": free.outputs,
-                "matrices": {
-                    "E": rows_of(&free.e), "A": rows_of(&free.a), "B": rows_of(&free.b), "f": free.f,
-                    "C": rows_of(&free.c), "g": free.g,
-                },
-            });
-            if let Some(rates) = &free.input_rates {
-                value["matrices"]["E13"] = rows_of(rates);
-            }
-            keys.insert("feedthrough".into(), value);
-        }
-        if let Some(feedback) = &self.feedback {
-            let value = json!({ "K": rows_of(&feedback.k), "law": feedback.law, "repaired": feedback.n_repaired });
-            keys.insert("feedback".into(), value);
-        }
-        keys
-    }
-
-    /// The report for a person.
-    #[must_use]
-    pub fn to_text(&self) -> String {
-        let mut text = format!(
-            "Model {}, {}",
-            self.model,
-            match self.kind {
-                LinearKind::Constant => "linear with constant coefficients".to_owned(),
-                LinearKind::TimeVarying =>
-                    format!("linear with coefficients that depend on time, here at t = {}", self.time),
-            }
-        );
-        let _ = write!(
-            text,
-            "\n\nStrangeness index mu = {}: {} differential and {} algebraic equations",
-            self.mu, self.d, self.a
-        );
-        if self.v > 0 {
-            let _ = write!(text, ", {} redundant", self.v);
-        }
-        let _ = writeln!(text, " (smallest rank gap {:.0e}).", self.smallest_gap);
-        for (title, lines) in [
-            ("Differential equations", &self.differential),
-            ("Algebraic equations", &self.algebraic),
-            ("Outputs", &self.outputs),
-            ("Computed from these, nonlinearly", &self.computed),
-        ] {
-            if !lines.is_empty() {
-                let _ = write!(text, "\n{title}:\n  {}\n", lines.join("\n  "));
-            }
-        }
-        let listed = |names: &[String]| {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            enumerate(&names, 20)
-        };
-        let _ = writeln!(text, "\nStates: {}. Inputs: {}.", listed(&self.states), listed(&self.inputs));
-        for moved in &self.moved {
-            let (was, is) = if moved.is_state { ("an input", "a state") } else { ("a variable", "an input") };
-            let _ = writeln!(text, "`{}` was {was} and is now {is}.", moved.name);
-        }
-        if let Some(free) = &self.feedthrough {
-            let _ = match free.added.is_empty() {
-                true => writeln!(text, "\nNo input feeds through to an output."),
-                false => writeln!(text, "\nFeed-through removed: {} became states.", listed(&free.added)),
-            };
-        }
-        if let Some(feedback) = &self.feedback {
-            let _ = match feedback.n_repaired {
-                0 => writeln!(text, "\nThe system is regular and strangeness-free without feedback."),
-                _ => writeln!(text, "\nRegularizing feedback:\n  {}", feedback.law.join("\n  ")),
-            };
-        }
-        text
     }
 }
