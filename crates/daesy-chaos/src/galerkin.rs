@@ -31,7 +31,8 @@ use daesy_graph::{Evaluator, ExprId, Graph, Leaf, LinearExtractor, Reach, Span, 
 use crate::basis::Basis;
 use crate::error::ChaosError;
 use coefficient::{Coefficient, Projector};
-use terms::{KnownVariable, LinearTerm, NonlinearTerm, SplitEquation, known_variables, split_residual};
+use daesy_graph::known::{KnownVariable, known_variables};
+use terms::{LinearTerm, NonlinearTerm, PutIn, SplitEquation, split_residual};
 
 /// A smooth transition from the mean parameters to the random ones at the start [@pulch2008, eq. (19)]:
 /// 3 s^2 - 2 s^3 with s = (t - start) / duration.
@@ -400,7 +401,8 @@ impl<'a> Model<'a> {
         if nonlinear.is_empty() {
             return residuals;
         }
-        let known = known_variables(&mut self.graph, self.flat, &residuals, &mut self.reach);
+        let mut put_in = PutIn { residuals: &residuals, reach: &mut self.reach };
+        let known = known_variables(&mut self.graph, &self.flat.variables, &residuals, &mut put_in);
         for row in nonlinear {
             residuals[row] = self.with_known(residuals[row], row, &known, when);
         }

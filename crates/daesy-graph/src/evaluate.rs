@@ -50,6 +50,25 @@ pub trait Environment {
     }
 }
 
+/// A time and the values of parameters and constants by variable; NaN for all others.
+#[derive(Clone, Copy, Debug)]
+pub struct AtTime<'a> {
+    /// The time.
+    pub time: f64,
+    /// By variable.
+    pub parameter_of: &'a [f64],
+}
+
+impl Environment for AtTime<'_> {
+    fn value(&self, var: VarId, _order: u16) -> f64 {
+        self.parameter_of.get(var.index()).copied().unwrap_or(f64::NAN)
+    }
+
+    fn time(&self) -> f64 {
+        self.time
+    }
+}
+
 impl<F: Fn(VarId, u16) -> f64> Environment for F {
     fn value(&self, var: VarId, order: u16) -> f64 {
         self(var, order)

@@ -13,6 +13,7 @@ pub mod history;
 mod index;
 pub mod intrinsic;
 pub mod jacobian;
+pub mod known;
 pub mod linear;
 pub mod node;
 pub mod print;

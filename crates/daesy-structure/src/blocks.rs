@@ -223,16 +223,8 @@ pub(crate) fn matched_components(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::incidence::{Entry, IncidenceBuilder};
+    use crate::incidence::pattern;
     use crate::matching::maximum_matching;
-
-    fn pattern(n_variables: usize, rows: &[&[u32]]) -> Incidence {
-        let mut builder = IncidenceBuilder::new(n_variables).unwrap();
-        for row in rows {
-            builder.push_equation(row.iter().map(|&variable| Entry { variable, order: 0 })).unwrap();
-        }
-        builder.finish()
-    }
 
     #[test]
     fn a_loop_between_two_single_equations_is_found_in_solve_order() {

@@ -141,15 +141,7 @@ fn alternating_reach(incidence: &Incidence, row_of_column: &[u32], starts: &[u32
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::incidence::{Entry, IncidenceBuilder};
-
-    fn pattern(n_variables: usize, rows: &[&[u32]]) -> Incidence {
-        let mut builder = IncidenceBuilder::new(n_variables).unwrap();
-        for row in rows {
-            builder.push_equation(row.iter().map(|&variable| Entry { variable, order: 0 })).unwrap();
-        }
-        builder.finish()
-    }
+    use crate::incidence::pattern;
 
     #[test]
     fn a_balanced_singular_model_shows_both_faults() {

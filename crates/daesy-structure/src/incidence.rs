@@ -224,6 +224,16 @@ fn checked_count(count: usize) -> Result<u32, IncidenceError> {
     }
 }
 
+/// The incidence of equations in the given variables, for tests.
+#[cfg(test)]
+pub(crate) fn pattern(n_variables: usize, rows: &[&[u32]]) -> Incidence {
+    let mut builder = IncidenceBuilder::new(n_variables).unwrap();
+    for row in rows {
+        builder.push_equation(row.iter().map(|&variable| Entry { variable, order: 0 })).unwrap();
+    }
+    builder.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,13 +6,16 @@
 //! equation `der(x) = x'`: this is the first-order form that `d`, `a` and `v` speak of.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 
 use crate::parameters::order_parameters;
 use crate::words::equation_text;
 use daesy_graph::finding::Finding;
+use daesy_graph::evaluate::AtTime;
 use daesy_graph::flat::{FlatDae, VariableKind};
+use daesy_graph::known::{Knowing, KnownVariable, known_variables};
 use daesy_graph::{
-    CoefficientKind, Environment, Evaluator, ExprId, Graph, Leaf, LinearExtractor, LinearForm, Reach, Span, VarId,
+    CoefficientKind, Evaluator, ExprId, Graph, Leaf, LinearExtractor, LinearForm, Reach, Span, VarId,
 };
 use daesy_pencil::{CoefficientJet, LinearCoefficients, Mat, Pencil, PencilError};
 use rustc_hash::FxHashMap;
@@ -140,21 +143,6 @@ struct Coefficients {
     forcing: Family,
 }
 
-struct AtTime<'a> {
-    time: f64,
-    parameter_of: &'a [f64],
-}
-
-impl Environment for AtTime<'_> {
-    fn value(&self, var: VarId, _order: u16) -> f64 {
-        self.parameter_of.get(var.index()).copied().unwrap_or(f64::NAN)
-    }
-
-    fn time(&self) -> f64 {
-        self.time
-    }
-}
-
 /// Values of all parameters and constants by variable, NaN for the others.
 ///
 /// # Errors
@@ -271,7 +259,7 @@ impl LinearModel {
         let mut forcing = Family::default();
         let mut equations = Vec::with_capacity(flat.equations.len() + layout.chains.len());
         let is_free = dependent_parameters(flat, unknowns)?;
-        let mut known = KnownVariables::new(flat, &parameter_of, &is_free);
+        let mut known = Known::new(flat, &parameter_of, &is_free);
         let mut culprits = Vec::new();
         let mut forms = Vec::with_capacity(flat.equations.len());
         for (row, equation) in flat.equations.iter().enumerate() {
@@ -656,28 +644,21 @@ fn computed_variables(flat: &FlatDae, culprits: &[Culprit]) -> Result<Vec<Comput
         .collect())
 }
 
-/// Variables that equations of their own give as functions of time, such as the resistance of a resistor at a fixed
-/// temperature, and the values of parameters: with these put in, an equation that looks nonlinear may be linear.
-struct KnownVariables<'a> {
+/// Known variables and the values of parameters: with these put in, an equation that looks nonlinear may be linear.
+struct Known<'a> {
     flat: &'a FlatDae,
     parameter_of: &'a [f64],
     /// By variable: parameters that stay symbols.
     is_free: &'a [bool],
     /// Found when first asked for.
-    values: Option<FxHashMap<VarId, KnownValue>>,
+    values: Option<HashMap<VarId, KnownVariable>>,
+    residuals: Vec<ExprId>,
     reach: Reach,
 }
 
-/// A known function, and the equation that gives it: there the variable stays, or nothing would determine it.
-#[derive(Clone, Copy)]
-struct KnownValue {
-    value: ExprId,
-    row: usize,
-}
-
-impl<'a> KnownVariables<'a> {
+impl<'a> Known<'a> {
     fn new(flat: &'a FlatDae, parameter_of: &'a [f64], is_free: &'a [bool]) -> Self {
-        Self { flat, parameter_of, is_free, values: None, reach: Reach::new() }
+        Self { flat, parameter_of, is_free, values: None, residuals: Vec::new(), reach: Reach::new() }
     }
 
     /// The linear form of a residual with known variables and parameters put in, if it has one.
@@ -688,21 +669,33 @@ impl<'a> KnownVariables<'a> {
         row: usize,
         residual: ExprId,
     ) -> Option<LinearForm> {
-        if self.values.is_none() {
-            let values = self.find(graph);
-            self.values = Some(values);
-        }
-        let replaced = self.replace(graph, row, residual);
+        let values = match self.values.take() {
+            Some(values) => values,
+            None => {
+                let equations = self.flat.equations.iter();
+                self.residuals = equations.map(|equation| graph.sub(equation.rhs, equation.lhs)).collect();
+                let residuals = self.residuals.clone();
+                known_variables(graph, &self.flat.variables, &residuals, self)
+            }
+        };
+        let replaced = self.replace(graph, row, residual, &values);
+        self.values = Some(values);
         extractor.extract(graph, replaced).ok()
     }
 
     /// The expression of an equation with known variables and parameters put in.
-    fn replace(&mut self, graph: &mut Graph, row: usize, expr: ExprId) -> ExprId {
+    fn replace(
+        &mut self,
+        graph: &mut Graph,
+        row: usize,
+        expr: ExprId,
+        known: &HashMap<VarId, KnownVariable>,
+    ) -> ExprId {
         let mut images: FxHashMap<ExprId, ExprId> = FxHashMap::default();
         let below = self.reach.below(graph, &[expr]).to_vec();
         for node in below {
             let image = match graph.as_leaf(node) {
-                Some(leaf) => self.value_of(graph, row, leaf).unwrap_or(node),
+                Some(leaf) => self.value_of(graph, row, leaf, known).unwrap_or(node),
                 None => {
                     let children = graph.children(node);
                     let replaced: Vec<ExprId> = children.iter().map(|child| images[child]).collect();
@@ -714,7 +707,13 @@ impl<'a> KnownVariables<'a> {
         images[&expr]
     }
 
-    fn value_of(&self, graph: &mut Graph, row: usize, leaf: Leaf) -> Option<ExprId> {
+    fn value_of(
+        &self,
+        graph: &mut Graph,
+        row: usize,
+        leaf: Leaf,
+        known: &HashMap<VarId, KnownVariable>,
+    ) -> Option<ExprId> {
         let Leaf::Var { var, order } = leaf else { return None };
         if self.is_free[var.index()] {
             return None;
@@ -722,76 +721,29 @@ impl<'a> KnownVariables<'a> {
         match self.flat.variables[var.index()].kind {
             VariableKind::Parameter | VariableKind::Constant => Some(graph.number(self.parameter_of[var.index()])),
             _ => {
-                let known = self.values.as_ref()?.get(&var).filter(|known| known.row != row)?;
+                let known = known.get(&var).filter(|known| known.row != row)?;
                 Some((0..order).fold(known.value, |value, _| graph.partial(value, Leaf::Time)))
             }
         }
     }
+}
 
-    /// Finds, one after the other, the variables that an equation gives in terms of time, parameters and variables
-    /// found before.
-    fn find(&mut self, graph: &mut Graph) -> FxHashMap<VarId, KnownValue> {
-        self.values = Some(FxHashMap::default());
-        let flat = self.flat;
-        let mut unknowns_of: Vec<Vec<VarId>> = Vec::with_capacity(flat.equations.len());
-        let mut equations_of: FxHashMap<VarId, Vec<usize>> = FxHashMap::default();
-        let (mut reach, mut leaves) = (Reach::new(), Vec::new());
-        for (row, equation) in flat.equations.iter().enumerate() {
-            reach.leaves(graph, &[equation.lhs, equation.rhs], &mut leaves);
-            let mut unknowns = Vec::new();
-            let mut is_candidate = true;
-            for &leaf in &leaves {
-                let Leaf::Var { var, order } = leaf else { continue };
-                match flat.variables[var.index()].kind {
-                    VariableKind::Continuous if order == 0 => unknowns.push(var),
-                    VariableKind::Parameter | VariableKind::Constant => {}
-                    _ => is_candidate = false,
-                }
+impl Knowing for Known<'_> {
+    fn put_in(&mut self, graph: &mut Graph, row: usize, known: &HashMap<VarId, KnownVariable>) -> ExprId {
+        self.replace(graph, row, self.residuals[row], known)
+    }
+
+    /// Unknown parameters may be left in it, but not time, which must not be divided by.
+    fn may_divide(&mut self, graph: &mut Graph, coefficient: ExprId) -> bool {
+        let value = match graph.as_number(coefficient) {
+            Some(number) => number,
+            None if self.reach.depends_on(graph, coefficient, |leaf| leaf == Leaf::Time) => return false,
+            None => {
+                let environment = AtTime { time: 0.0, parameter_of: self.parameter_of };
+                Evaluator::new().evaluate_one(graph, coefficient, &environment)
             }
-            if !is_candidate {
-                unknowns.clear();
-            }
-            for &var in &unknowns {
-                equations_of.entry(var).or_default().push(row);
-            }
-            unknowns_of.push(unknowns);
-        }
-        let mut queue: Vec<usize> = (0..unknowns_of.len()).filter(|&row| unknowns_of[row].len() == 1).collect();
-        while let Some(row) = queue.pop() {
-            let &[var] = &unknowns_of[row][..] else { continue };
-            let equation = &flat.equations[row];
-            let residual = graph.sub(equation.rhs, equation.lhs);
-            let residual = self.replace(graph, row, residual);
-            let Ok(form) = graph.linear_coefficients(residual, &[Leaf::var(var)]) else { continue };
-            let Some(entry) = form.coefficients.first() else { continue };
-            let environment = AtTime { time: 0.0, parameter_of: self.parameter_of };
-            let coefficient = match graph.as_number(entry.value) {
-                Some(number) => number,
-                // Only unknown parameters are left in it, and time, which must not be divided by.
-                None if reach.depends_on(graph, entry.value, |leaf| leaf == Leaf::Time) => continue,
-                None => Evaluator::new().evaluate_one(graph, entry.value, &environment),
-            };
-            if coefficient == 0.0 || !coefficient.is_finite() {
-                continue;
-            }
-            let value = if graph.as_number(entry.value).is_some() {
-                let scale = graph.number(-1.0 / coefficient);
-                graph.mul(scale, form.remainder)
-            } else {
-                let quotient = graph.div(form.remainder, entry.value);
-                graph.neg(quotient)
-            };
-            if let Some(values) = &mut self.values {
-                values.insert(var, KnownValue { value, row });
-            }
-            for &other in equations_of.get(&var).into_iter().flatten() {
-                unknowns_of[other].retain(|&unknown| unknown != var);
-                if unknowns_of[other].len() == 1 {
-                    queue.push(other);
-                }
-            }
-        }
-        self.values.take().unwrap_or_default()
+        };
+        value != 0.0 && value.is_finite()
     }
 }
 

@@ -145,15 +145,7 @@ pub fn maximum_matching(incidence: &Incidence) -> Matching {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::incidence::{Entry, IncidenceBuilder};
-
-    fn pattern(n_variables: usize, rows: &[&[u32]]) -> Incidence {
-        let mut builder = IncidenceBuilder::new(n_variables).unwrap();
-        for row in rows {
-            builder.push_equation(row.iter().map(|&variable| Entry { variable, order: 0 })).unwrap();
-        }
-        builder.finish()
-    }
+    use crate::incidence::pattern;
 
     #[test]
     fn empty_patterns_have_empty_matchings() {

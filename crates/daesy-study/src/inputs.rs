@@ -1,8 +1,9 @@
 //! Inputs of a simulation: expressions of time and columns of data, with the derivatives the model asks for.
 
+use daesy_graph::evaluate::AtTime;
 use daesy_graph::finding::{Finding, Level, nearest};
 use daesy_graph::flat::{FlatDae, Variable, VariableKind};
-use daesy_graph::{BinaryOp, Environment, Evaluator, ExprId, Graph, Leaf, Node, Reach, SourceMap, Span, VarId};
+use daesy_graph::{BinaryOp, Evaluator, ExprId, Graph, Leaf, Node, Reach, SourceMap, Span, VarId};
 use daesy_integrate::Inputs;
 use daesy_system::{Description, Input};
 
@@ -286,21 +287,6 @@ impl StudyInputs {
 fn start_value(flat: &FlatDae, name: &str, parameter_of: &[f64]) -> f64 {
     let start = flat.find(name).and_then(|var| flat.variables[var.index()].start);
     start.map_or(0.0, |start| evaluate(&flat.graph, start, 0.0, parameter_of))
-}
-
-struct AtTime<'a> {
-    time: f64,
-    parameter_of: &'a [f64],
-}
-
-impl Environment for AtTime<'_> {
-    fn value(&self, var: VarId, _order: u16) -> f64 {
-        self.parameter_of.get(var.index()).copied().unwrap_or(f64::NAN)
-    }
-
-    fn time(&self) -> f64 {
-        self.time
-    }
 }
 
 fn evaluate(graph: &Graph, expr: ExprId, time: f64, parameter_of: &[f64]) -> f64 {

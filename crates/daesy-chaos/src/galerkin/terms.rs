@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use daesy_graph::flat::{FlatDae, VariableKind};
-use daesy_graph::{BinaryOp, ExprId, Graph, Leaf, LinearExtractor, Node, Reach, UnaryOp, VarId};
+use daesy_graph::known::{Knowing, KnownVariable};
+use daesy_graph::{BinaryOp, ExprId, Graph, Leaf, LinearExtractor, Node, Reach, Substitution, UnaryOp, VarId};
 
 /// coefficient times leaf
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,51 +88,17 @@ pub(super) fn split_residual(
     split
 }
 
-/// A known function of time and parameters, and the equation that gives it: there the variable stays, or nothing would
-/// determine it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct KnownVariable {
-    pub(super) value: ExprId,
-    pub(super) row: usize,
+/// Known variables alone are put in: parameters may be random.
+pub(super) struct PutIn<'r> {
+    pub(super) residuals: &'r [ExprId],
+    pub(super) reach: &'r mut Reach,
 }
 
-/// Variables that an equation gives as functions of time and parameters alone, such as a resistance at a fixed
-/// temperature, one after the other.
-pub(super) fn known_variables(
-    graph: &mut Graph,
-    flat: &FlatDae,
-    residuals: &[ExprId],
-    reach: &mut Reach,
-) -> HashMap<VarId, KnownVariable> {
-    let mut unknowns_of: Vec<Vec<VarId>> = Vec::with_capacity(residuals.len());
-    let mut equations_of: HashMap<VarId, Vec<usize>> = HashMap::new();
-    let mut leaves = Vec::new();
-    for (row, &residual) in residuals.iter().enumerate() {
-        reach.leaves(graph, &[residual], &mut leaves);
-        let mut unknowns = Vec::new();
-        let mut is_candidate = true;
-        for &leaf in &leaves {
-            let Leaf::Var { var, order } = leaf else { continue };
-            match flat.variables[var.index()].kind {
-                VariableKind::Continuous if order == 0 => unknowns.push(var),
-                VariableKind::Parameter | VariableKind::Constant => {}
-                _ => is_candidate = false,
-            }
-        }
-        if !is_candidate {
-            unknowns.clear();
-        }
-        for &var in &unknowns {
-            equations_of.entry(var).or_default().push(row);
-        }
-        unknowns_of.push(unknowns);
-    }
-    let mut known: HashMap<VarId, KnownVariable> = HashMap::new();
-    let mut queue: Vec<usize> = (0..unknowns_of.len()).filter(|&row| unknowns_of[row].len() == 1).collect();
-    while let Some(row) = queue.pop() {
-        let &[var] = &unknowns_of[row][..] else { continue };
-        reach.leaves(graph, &[residuals[row]], &mut leaves);
-        let mut put_in = daesy_graph::Substitution::new();
+impl Knowing for PutIn<'_> {
+    fn put_in(&mut self, graph: &mut Graph, row: usize, known: &HashMap<VarId, KnownVariable>) -> ExprId {
+        let mut leaves = Vec::new();
+        self.reach.leaves(graph, &[self.residuals[row]], &mut leaves);
+        let mut put_in = Substitution::new();
         for &leaf in &leaves {
             if let Leaf::Var { var, order: 0 } = leaf
                 && let Some(known) = known.get(&var)
@@ -140,23 +106,10 @@ pub(super) fn known_variables(
                 put_in.replace_leaf(graph, leaf, known.value);
             }
         }
-        let residual = put_in.apply(graph, residuals[row]);
-        let Ok(form) = graph.linear_coefficients(residual, &[Leaf::var(var)]) else { continue };
-        let Some(coefficient) = form.coefficients.first().and_then(|entry| graph.as_number(entry.value)) else {
-            continue;
-        };
-        if coefficient == 0.0 || !coefficient.is_finite() {
-            continue;
-        }
-        let scale = graph.number(-1.0 / coefficient);
-        let value = graph.mul(scale, form.remainder);
-        known.insert(var, KnownVariable { value, row });
-        for &other in equations_of.get(&var).into_iter().flatten() {
-            unknowns_of[other].retain(|&unknown| unknown != var);
-            if unknowns_of[other].len() == 1 {
-                queue.push(other);
-            }
-        }
+        put_in.apply(graph, self.residuals[row])
     }
-    known
+
+    fn may_divide(&mut self, graph: &mut Graph, coefficient: ExprId) -> bool {
+        graph.as_number(coefficient).is_some_and(|number| number != 0.0 && number.is_finite())
+    }
 }
