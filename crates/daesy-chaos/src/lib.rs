@@ -17,6 +17,7 @@ pub mod distribution;
 pub mod error;
 pub mod galerkin;
 pub mod index_set;
+pub mod inheritance;
 pub mod projection;
 pub mod recurrence;
 pub mod sampling;

@@ -25,7 +25,7 @@ use daesy_estimate::residual::ResidualSize;
 use daesy_estimate::search::Bound;
 use serde_json::{Map, Value, json};
 
-use crate::estimate::spread::Spread;
+use daesy_estimate::spread::Spread;
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use daesy_report::checkpoint::{Checkpoint, Run};

@@ -10,14 +10,14 @@ use daesy_structure::verify;
 use daesy_structure::words::equation_text;
 use daesy_system::DaeSystem;
 
-use crate::inheritance::{Condition, conditions};
-use crate::points::{Ensemble, depends_on, depends_on_random};
+use crate::points::{Ensemble, depends_on, depends_on_random, set_parameters};
 use crate::request::{Request, StartKind};
 use crate::{grid, remove_rounding};
 use daesy_analysis::simulate::Simulator;
 use daesy_analysis::start_report::StartReport;
+use daesy_chaos::inheritance::{Condition, conditions};
 use daesy_structure::linear_verdict::{self, DENSE};
-use daesy_structure::linearize::LinearModel;
+use daesy_structure::linearize::{LinearKind, LinearModel};
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
 use daesy_study::linear_study::with_computed;
@@ -158,7 +158,7 @@ impl Galerkin<'_> {
         } else {
             ramp.map(|_| true)
         };
-        let conditions = conditions(self.loaded, self.request, &means, start_time).unwrap_or_default();
+        let conditions = self.conditions(&means, start_time).unwrap_or_default();
         let original = kind_at_start(self.ensemble.loaded(), self.ensemble.prepared(), start_time);
         if let (Some(original), Some(found)) = (original, solution.kind) {
             diagnostics.extend(changed_kind(original, found, self.basis.len(), &conditions));
@@ -193,6 +193,20 @@ impl Galerkin<'_> {
     }
 
     /// The transition at the start, where the study wants one.
+    /// The theorems on the index, for a model that is small enough for dense matrices.
+    fn conditions(&self, means: &[f64], time: f64) -> Option<Vec<Condition>> {
+        if self.loaded.flat.size().unknowns > DENSE {
+            return None;
+        }
+        conditions(&self.request.parameters, means, &|values| {
+            let mut loaded = self.loaded.clone();
+            set_parameters(&mut loaded, &self.request.random, values);
+            let model = LinearModel::new(&loaded.flat).ok().filter(|model| model.kind == LinearKind::Constant)?;
+            let matrices = model.matrices(time);
+            Some((model, matrices))
+        })
+    }
+
     fn ramp(&self) -> Option<Ramp> {
         let StartKind::Ramp(duration) = self.request.start else { return None };
         let (start, stop) = (self.ensemble.options().start, self.ensemble.options().stop);

@@ -3,7 +3,6 @@
 
 mod answer;
 mod expansion;
-mod inheritance;
 mod joint;
 mod lanes;
 mod memory;
@@ -23,12 +22,12 @@ use daesy_integrate::ensemble::BLOCK_LANES;
 use daesy_structure::words::equation_text;
 use rayon::prelude::*;
 
+pub use daesy_chaos::inheritance::Condition;
 use daesy_report::checkpoint::{Checkpoint, Run};
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
 use daesy_study::load::Loaded;
 use expansion::Galerkin;
-pub use inheritance::Condition;
 use joint::with_germs;
 use points::{Ensemble, Values, with_derivatives};
 use request::{BasisKind, GridKind, Request, read_request};

@@ -20,7 +20,17 @@ const LAYERS: &[Layer] = &[
     Layer { name: "daesy-compile", may_use: &["daesy-graph", "daesy-system"] },
     Layer { name: "daesy-integrate", may_use: &["daesy-system", "daesy-pencil"] },
     Layer { name: "daesy-estimate", may_use: &["daesy-system", "daesy-integrate", "daesy-pencil", "daesy-random"] },
-    Layer { name: "daesy-chaos", may_use: &["daesy-graph", "daesy-system", "daesy-integrate", "daesy-random"] },
+    Layer {
+        name: "daesy-chaos",
+        may_use: &[
+            "daesy-graph",
+            "daesy-pencil",
+            "daesy-structure",
+            "daesy-system",
+            "daesy-integrate",
+            "daesy-random",
+        ],
+    },
     Layer {
         name: "daesy-transfer",
         may_use: &[

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::pem::{refused, resolve, study_for};
 use super::{Fit, Form, Identification, IdentifyOptions, Method, ProgressLine, number};
-use crate::estimate::spread::Spread;
+use daesy_estimate::spread::Spread;
 use daesy_report::Page;
 use daesy_report::chart::{Chart, Mark, Series};
 use daesy_report::words::{percent, short};

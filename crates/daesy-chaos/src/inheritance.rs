@@ -14,12 +14,9 @@
 
 use daesy_pencil::{Mat, PencilOptions, kronecker_structure};
 
-use crate::points::set_parameters;
-use crate::request::Request;
-use daesy_structure::linear_verdict::DENSE;
-use daesy_structure::linearize::{LinearKind, LinearMatrices, LinearModel};
+use crate::RandomParameter;
+use daesy_structure::linearize::{LinearMatrices, LinearModel};
 use daesy_structure::words::{Term, combination_text};
-use daesy_study::load::Loaded;
 
 /// One sufficient condition.
 #[derive(Clone, PartialEq, Debug)]
@@ -38,8 +35,8 @@ struct Change {
     matrices: LinearMatrices,
 }
 
-/// The model and its matrices at parameter values.
-type AtValues<'a> = dyn Fn(&[f64]) -> Option<(LinearModel, LinearMatrices)> + 'a;
+/// The model and its matrices at values of the random parameters; `None` if it is not linear there.
+pub type AtValues<'a> = dyn Fn(&[f64]) -> Option<(LinearModel, LinearMatrices)> + 'a;
 
 /// Ranks are decided at this share of the largest singular value.
 const RANK: f64 = 1e-11;
@@ -50,42 +47,19 @@ const ZERO: f64 = 1e-9;
 /// A mean below this share of what it is a mean of is rounding of a zero.
 const ROUNDING: f64 = 1e-12;
 
-/// The conditions for a linear model with constant coefficients; `None` for others, and for models too large for dense
-/// matrices.
-#[must_use]
-pub fn conditions(loaded: &Loaded, request: &Request, means: &[f64], time: f64) -> Option<Vec<Condition>> {
-    if loaded.flat.size().unknowns > DENSE {
-        return None;
-    }
-    let at = |values: &[f64]| -> Option<(LinearModel, LinearMatrices)> {
-        let mut loaded = loaded.clone();
-        set_parameters(&mut loaded, &request.random, values);
-        let model = LinearModel::new(&loaded.flat).ok()?;
-        if model.kind != LinearKind::Constant {
-            return None;
-        }
-        let matrices = model.matrices(time);
-        Some((model, matrices))
-    };
-    let (model, _) = at(means)?;
-    let n = model.n_variables();
-    if model.equations.len() != n || n == 0 {
-        return None;
-    }
-    // Means of the matrices and their changes, one parameter at a time and all together.
-    let mut changes: Vec<Change> = Vec::new();
+/// Values at which changes are looked at, with what changes: one parameter at a time, then all together.
+fn points(parameters: &[RandomParameter], means: &[f64]) -> Vec<(String, Vec<f64>)> {
     let mut points: Vec<(String, Vec<f64>)> = Vec::new();
-    for (at, parameter) in request.parameters.iter().enumerate() {
+    for (at, parameter) in parameters.iter().enumerate() {
         for probability in [0.1, 0.35, 0.8] {
             let mut values = means.to_vec();
             values[at] = parameter.distribution.parameter(parameter.distribution.germ_quantile(probability));
             points.push((parameter.name.clone(), values));
         }
     }
-    if request.parameters.len() > 1 {
+    if parameters.len() > 1 {
         for shift in [0.15, 0.45, 0.75] {
-            let values = request
-                .parameters
+            let values = parameters
                 .iter()
                 .enumerate()
                 .map(|(at, parameter)| {
@@ -96,11 +70,24 @@ pub fn conditions(loaded: &Loaded, request: &Request, means: &[f64], time: f64) 
             points.push(("all parameters together".to_owned(), values));
         }
     }
-    for (parameter, values) in points {
+    points
+}
+
+/// The conditions for a model that is linear with constant coefficients at all values of its parameters; `None` for
+/// others.
+#[must_use]
+pub fn conditions(parameters: &[RandomParameter], means: &[f64], at: &AtValues<'_>) -> Option<Vec<Condition>> {
+    let (model, _) = at(means)?;
+    let n = model.n_variables();
+    if model.equations.len() != n || n == 0 {
+        return None;
+    }
+    let mut changes: Vec<Change> = Vec::new();
+    for (parameter, values) in points(parameters, means) {
         let (_, matrices) = at(&values)?;
         changes.push(Change { parameter, matrices });
     }
-    let mean = mean_matrices(&at, request, means)?;
+    let mean = mean_matrices(at, parameters, means)?;
     let scaled = Scaled::new(&mean.e, &mean.f);
     let difference = |matrix: &Mat<f64>, mean: &Mat<f64>| {
         let change = matrix - mean;
@@ -186,11 +173,11 @@ fn does_not_apply(theorem: u8, why: &str) -> Condition {
 /// Means of the matrices by Gauss quadrature, one parameter at a time: mean + sum of (mean over one - mean), which is
 /// exact for sums of functions of single parameters, the form that the theorems speak of; for others a quasi-random
 /// mean.
-fn mean_matrices(at: &AtValues<'_>, request: &Request, means: &[f64]) -> Option<LinearMatrices> {
+fn mean_matrices(at: &AtValues<'_>, parameters: &[RandomParameter], means: &[f64]) -> Option<LinearMatrices> {
     let (_, center) = at(means)?;
     let mut mean = center.clone();
     let mut floors = [&center.e, &center.f, &center.g].map(|matrix| Mat::<f64>::zeros(matrix.nrows(), matrix.ncols()));
-    for (index, parameter) in request.parameters.iter().enumerate() {
+    for (index, parameter) in parameters.iter().enumerate() {
         let n = parameter.distribution.max_degree().map_or(7, |most| (most + 1).min(7));
         let rule = parameter.distribution.recurrence(n).ok()?.gauss(n);
         let mut ends = Ends::default();
