@@ -203,6 +203,38 @@ struct Builder<'a> {
     n_known: usize,
 }
 
+/// The finding for every unknown that nothing depends on.
+fn idle_unknowns(study: &LinearStudy) -> Vec<Finding> {
+    let idle = (0..study.unknowns.len()).filter(|&at| !study.depends_on(at));
+    idle.map(|at| {
+        let unknown = &study.unknowns[at];
+        let message = format!("nothing depends on the unknown `{}`", unknown.name);
+        Finding::error("idle-unknown", unknown.span, message)
+            .with_names([&unknown.name])
+            .with_help("take it out of `[unknown]`, or use it in the model, a disturbance or an accuracy")
+    })
+    .collect()
+}
+
+/// E x' = F x + G u + J v of the model and its shaping filters.
+struct Assembled {
+    e: ParametricMatrix,
+    f: ParametricMatrix,
+    g: ParametricMatrix,
+    j: ParametricMatrix,
+    n_model: usize,
+    /// Forcing that changes with time, an input each: row and value.
+    varying: Vec<(usize, ExprId)>,
+}
+
+/// What the shaping filters are called, where they are, and how strong their noise is.
+struct Shaped {
+    filters: Vec<FilterBlock>,
+    filter_names: Vec<String>,
+    noises: Vec<String>,
+    intensities: ParametricMatrix,
+}
+
 impl<'a> Builder<'a> {
     fn new(
         flat: &'a FlatDae,
@@ -245,101 +277,10 @@ impl<'a> Builder<'a> {
 
     fn build(&mut self, read: &Read, wanted: SignalsWanted) -> Result<LinearStudy, Refusal> {
         let processes = self.processes(read)?;
-        let n_model = self.model.n_variables();
-        let n_filter: usize = processes.iter().map(|process| process.a.len()).sum();
-        let n_noise: usize = processes.iter().map(|process| process.n_noise).sum();
-        let n = n_model + n_filter;
-        // Forcing: one input that is always one, and one for every forcing that changes with time.
-        let forcing: Vec<(usize, ExprId)> = self
-            .expressions
-            .forcing
-            .clone()
-            .into_iter()
-            .map(|entry| (entry.row, self.symbols.resolve(entry.value)))
-            .collect();
-        let varying: Vec<(usize, ExprId)> =
-            forcing.iter().copied().filter(|entry| self.symbols.is_varying(entry.1)).collect();
-        let one = self.n_known;
-        let n_inputs = self.n_known + 1 + varying.len();
-
-        let mut e = ParametricMatrix::zeros(n, n);
-        let mut f = ParametricMatrix::zeros(n, n);
-        let mut g = ParametricMatrix::zeros(n, n_inputs);
-        let mut j = ParametricMatrix::zeros(n, n_noise);
-        for entry in self.expressions.e.clone() {
-            let term = self.term(entry.value);
-            e.add(entry.row, entry.column, term);
-        }
-        for entry in self.expressions.f.clone() {
-            let term = self.term(entry.value);
-            f.add(entry.row, entry.column, term);
-        }
-        for &(row, value) in &forcing {
-            match varying.iter().position(|entry| *entry == (row, value)) {
-                Some(at) => g.add(row, one + 1 + at, Term::Number(1.0)),
-                None => {
-                    let term = self.symbols.term(value);
-                    g.add(row, one, term);
-                }
-            }
-        }
-        // Disturbances: w = C x_w + D v enters where its input does.
-        let row_of = |disturbance: &Disturbance, column: usize| {
-            disturbance.signals.iter().position(|signal| *signal == self.model.inputs[column])
-        };
-        for entry in self.expressions.g.clone() {
-            if let Some(column) = self.known_column[entry.column] {
-                let term = self.term(entry.value);
-                g.add(entry.row, column, term);
-                continue;
-            }
-            let (mut state, mut noise) = (n_model, 0);
-            for (process, disturbance) in processes.iter().zip(&self.study.disturbances) {
-                if let Some(row) = row_of(&disturbance.item, entry.column) {
-                    for (at, &c) in process.c.get(row).into_iter().flatten().enumerate() {
-                        let term = self.product(entry.value, c);
-                        f.add(entry.row, state + at, term);
-                    }
-                    for (at, &d) in process.d.iter().enumerate() {
-                        let term = self.product(entry.value, d);
-                        j.add(entry.row, noise + at, term);
-                    }
-                }
-                state += process.a.len();
-                noise += process.n_noise;
-            }
-        }
-        let mut filters = Vec::new();
-        let mut filter_names = Vec::new();
-        let mut noises = Vec::new();
-        let mut intensities = ParametricMatrix::zeros(n_noise, 1);
-        let (mut state, mut noise) = (n_model, 0);
-        for (process, disturbance) in processes.iter().zip(&self.study.disturbances) {
-            let size = process.a.len();
-            for i in 0..size {
-                e.add(state + i, state + i, Term::Number(1.0));
-                for k in 0..size {
-                    let term = self.term(process.a[i][k]);
-                    f.add(state + i, state + k, term);
-                }
-                for k in 0..process.n_noise {
-                    let term = self.term(process.b[i][k]);
-                    j.add(state + i, noise + k, term);
-                }
-            }
-            if size > 0 {
-                filter_names.push(disturbance.name.clone());
-                filters
-                    .push(FilterBlock { states: state..state + size, starts_at_zero: disturbance.item.starts_at_zero });
-            }
-            for k in 0..process.n_noise {
-                let term = process.intensity.map_or(Term::Number(1.0), |value| self.symbols.term(value));
-                intensities.add(noise + k, 0, term);
-            }
-            noises.extend((0..process.n_noise).map(|_| disturbance.name.clone()));
-            state += size;
-            noise += process.n_noise;
-        }
+        let mut assembled = self.assemble(&processes);
+        let Shaped { mut filters, filter_names, noises, intensities } = self.shape(&processes, &mut assembled);
+        let Assembled { e, f, g, j, n_model, varying } = assembled;
+        let (n, n_inputs) = (e.constant.nrows(), g.constant.ncols());
 
         // Signals.
         let mut measured = ParametricMatrix::zeros(self.study.measurements.len(), n);
@@ -353,22 +294,7 @@ impl<'a> Builder<'a> {
             let column = self.variable(&signal.name, signal.span)?;
             estimated.add(row, column, Term::Number(1.0));
         }
-        let mut variances = ParametricMatrix::zeros(self.study.measurements.len(), 1);
-        let resolved: Vec<ExprId> = read.variances.iter().map(|&value| self.symbols.resolve(value)).collect();
-        let mut varying_variances = None;
-        if resolved.iter().any(|&value| self.symbols.is_varying(value)) {
-            let list = resolved
-                .iter()
-                .map(|&value| VaryingVariance { value, partials: self.symbols.gradient(value) })
-                .collect();
-            varying_variances = Some(list);
-        } else {
-            for (row, &value) in resolved.iter().enumerate() {
-                let term = self.symbols.term(value);
-                variances.add(row, 0, term);
-            }
-        }
-        self.check_variances(&resolved)?;
+        let (variances, varying_variances) = self.variances(read)?;
 
         let start = self.start_conditions(read, n, n_inputs)?;
         let problem = EliminationProblem {
@@ -437,17 +363,135 @@ impl<'a> Builder<'a> {
             varying_variances,
             is_noise_free: false,
         };
-        let idle: Vec<Finding> = (0..study.unknowns.len())
-            .filter(|&at| !study.depends_on(at))
-            .map(|at| {
-                let unknown = &study.unknowns[at];
-                let message = format!("nothing depends on the unknown `{}`", unknown.name);
-                Finding::error("idle-unknown", unknown.span, message)
-                    .with_names([&unknown.name])
-                    .with_help("take it out of `[unknown]`, or use it in the model, a disturbance or an accuracy")
-            })
-            .collect();
+        let idle = idle_unknowns(&study);
         if idle.is_empty() { Ok(study) } else { Err(Refusal::Study(idle)) }
+    }
+
+    /// The equations of the model, with disturbances w = C x_w + D v where their inputs enter.
+    fn assemble(&mut self, processes: &[Process]) -> Assembled {
+        let n_model = self.model.n_variables();
+        let n_filter: usize = processes.iter().map(|process| process.a.len()).sum();
+        let n_noise: usize = processes.iter().map(|process| process.n_noise).sum();
+        let n = n_model + n_filter;
+        // Forcing: one input that is always one, and one for every forcing that changes with time.
+        let forcing: Vec<(usize, ExprId)> = self
+            .expressions
+            .forcing
+            .clone()
+            .into_iter()
+            .map(|entry| (entry.row, self.symbols.resolve(entry.value)))
+            .collect();
+        let varying: Vec<(usize, ExprId)> =
+            forcing.iter().copied().filter(|entry| self.symbols.is_varying(entry.1)).collect();
+        let one = self.n_known;
+        let n_inputs = self.n_known + 1 + varying.len();
+
+        let mut e = ParametricMatrix::zeros(n, n);
+        let mut f = ParametricMatrix::zeros(n, n);
+        let mut g = ParametricMatrix::zeros(n, n_inputs);
+        let mut j = ParametricMatrix::zeros(n, n_noise);
+        for entry in self.expressions.e.clone() {
+            let term = self.term(entry.value);
+            e.add(entry.row, entry.column, term);
+        }
+        for entry in self.expressions.f.clone() {
+            let term = self.term(entry.value);
+            f.add(entry.row, entry.column, term);
+        }
+        for &(row, value) in &forcing {
+            match varying.iter().position(|entry| *entry == (row, value)) {
+                Some(at) => g.add(row, one + 1 + at, Term::Number(1.0)),
+                None => {
+                    let term = self.symbols.term(value);
+                    g.add(row, one, term);
+                }
+            }
+        }
+        // Disturbances: w = C x_w + D v enters where its input does.
+        let row_of = |disturbance: &Disturbance, column: usize| {
+            disturbance.signals.iter().position(|signal| *signal == self.model.inputs[column])
+        };
+        for entry in self.expressions.g.clone() {
+            if let Some(column) = self.known_column[entry.column] {
+                let term = self.term(entry.value);
+                g.add(entry.row, column, term);
+                continue;
+            }
+            let (mut state, mut noise) = (n_model, 0);
+            for (process, disturbance) in processes.iter().zip(&self.study.disturbances) {
+                if let Some(row) = row_of(&disturbance.item, entry.column) {
+                    for (at, &c) in process.c.get(row).into_iter().flatten().enumerate() {
+                        let term = self.product(entry.value, c);
+                        f.add(entry.row, state + at, term);
+                    }
+                    for (at, &d) in process.d.iter().enumerate() {
+                        let term = self.product(entry.value, d);
+                        j.add(entry.row, noise + at, term);
+                    }
+                }
+                state += process.a.len();
+                noise += process.n_noise;
+            }
+        }
+        Assembled { e, f, g, j, n_model, varying }
+    }
+
+    /// The equations of the shaping filters, after those of the model.
+    fn shape(&mut self, processes: &[Process], assembled: &mut Assembled) -> Shaped {
+        let Assembled { e, f, j, n_model, .. } = assembled;
+        let mut filters = Vec::new();
+        let mut filter_names = Vec::new();
+        let mut noises = Vec::new();
+        let mut intensities = ParametricMatrix::zeros(j.constant.ncols(), 1);
+        let (mut state, mut noise) = (*n_model, 0);
+        for (process, disturbance) in processes.iter().zip(&self.study.disturbances) {
+            let size = process.a.len();
+            for i in 0..size {
+                e.add(state + i, state + i, Term::Number(1.0));
+                for k in 0..size {
+                    let term = self.term(process.a[i][k]);
+                    f.add(state + i, state + k, term);
+                }
+                for k in 0..process.n_noise {
+                    let term = self.term(process.b[i][k]);
+                    j.add(state + i, noise + k, term);
+                }
+            }
+            if size > 0 {
+                filter_names.push(disturbance.name.clone());
+                filters
+                    .push(FilterBlock { states: state..state + size, starts_at_zero: disturbance.item.starts_at_zero });
+            }
+            for k in 0..process.n_noise {
+                let term = process.intensity.map_or(Term::Number(1.0), |value| self.symbols.term(value));
+                intensities.add(noise + k, 0, term);
+            }
+            noises.extend((0..process.n_noise).map(|_| disturbance.name.clone()));
+            state += size;
+            noise += process.n_noise;
+        }
+        Shaped { filters, filter_names, noises, intensities }
+    }
+
+    /// Variances of the measurements: numbers and parameters, or functions of time.
+    fn variances(&mut self, read: &Read) -> Result<(ParametricMatrix, Option<Vec<VaryingVariance>>), Refusal> {
+        let mut variances = ParametricMatrix::zeros(self.study.measurements.len(), 1);
+        let resolved: Vec<ExprId> = read.variances.iter().map(|&value| self.symbols.resolve(value)).collect();
+        let mut varying_variances = None;
+        if resolved.iter().any(|&value| self.symbols.is_varying(value)) {
+            let list = resolved
+                .iter()
+                .map(|&value| VaryingVariance { value, partials: self.symbols.gradient(value) })
+                .collect();
+            varying_variances = Some(list);
+        } else {
+            for (row, &value) in resolved.iter().enumerate() {
+                let term = self.symbols.term(value);
+                variances.add(row, 0, term);
+            }
+        }
+        self.check_variances(&resolved)?;
+        Ok((variances, varying_variances))
     }
 
     /// Column of a variable by name.
