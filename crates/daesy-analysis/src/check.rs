@@ -5,6 +5,7 @@ mod text;
 
 use daesy_graph::finding::{Finding, Level};
 use daesy_graph::flat::{Origin, Size};
+use daesy_graph::regular::RegularDae;
 use daesy_integrate::IntegrateError;
 use daesy_structure::arrays::ArrayInputs;
 use daesy_structure::words::{derivative_name, equation_text};
@@ -160,50 +161,9 @@ struct Judged {
 fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<Diagnostic>) -> Judged {
     let regular = prepared.system.regular();
     let flat = &regular.flat;
-    let description = prepared.system.description();
-    let mut differentiated = Vec::new();
-    let mut n_differentiated_equalities = 0;
-    let mut is_used = vec![false; flat.equations.len()];
-    for eliminated in &regular.eliminated {
-        is_used[eliminated.source as usize] = true;
-    }
-    for (at, &times) in regular.verdict.differentiations.iter().enumerate().filter(|(_, times)| **times > 0) {
-        let equation = &flat.equations[at];
-        let is_equality =
-            matches!(equation.origin, Origin::Connection | Origin::FlowSum | Origin::UnconnectedFlow) || is_used[at];
-        if is_equality {
-            n_differentiated_equalities += 1;
-        } else {
-            let place = flat.sources.place(equation.span).map_or(String::new(), |place| place.to_string());
-            differentiated.push(Differentiated { text: equation_text(flat, at), place, times });
-        }
-    }
+    let (differentiated, n_differentiated_equalities) = differentiated(regular);
     let inputs = input_facts(loaded, prepared, time);
-    for input in &inputs {
-        if let Some(available) = input.derivatives_available
-            && available < input.derivatives_needed
-        {
-            let span = loaded.study.as_ref().and_then(|study| {
-                study.inputs.iter().find(|given| given.name == input.name).map(|given| (given.span, &study.sources))
-            });
-            let finding = Finding::warning(
-                "input-not-smooth",
-                span.map_or(daesy_graph::Span::NONE, |(span, _)| span),
-                format!(
-                    "the model differentiates the input `{}` {}, but as given it can be differentiated {}",
-                    input.name,
-                    times(input.derivatives_needed),
-                    if available == 0 { "not even once".to_owned() } else { times(available) }
-                ),
-            )
-            .with_names([&input.name])
-            .with_help("each jump becomes an impulse in some variable; give the input as a smoother curve (hold = \"foh\" or \"cubic\")");
-            diagnostics.push(match span {
-                Some((_, sources)) => Diagnostic::resolve(&finding, sources),
-                None => Diagnostic::resolve(&finding, &flat.sources),
-            });
-        }
-    }
+    diagnostics.extend(inputs.iter().filter_map(|input| not_smooth(loaded, input)));
     let mut block_sizes: Vec<usize> = regular.blocks.iter().map(|block| block.len as usize).collect();
     block_sizes.sort_unstable_by(|a, b| b.cmp(a));
     let mut verdict = Verdict {
@@ -235,7 +195,7 @@ fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<
             let row = prepared.observed(time, &start);
             let of_written = || {
                 let parameters = &start.initialized.parameters;
-                StartReport::new(&loaded.flat, prepared, parameters, &description.observed, &row)
+                StartReport::new(&loaded.flat, prepared, parameters, &prepared.system.description().observed, &row)
             };
             let is_plain = verification.agrees_with_structure && loaded.n_experiments() <= 1;
             let of_solved = if is_plain { None } else { StartReport::of_study(loaded, &[]) };
@@ -269,6 +229,49 @@ fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<
         }
     }
     Judged { verdict, no_start }
+}
+
+/// Equations that are differentiated, and how many more of those that say that two things are equal.
+fn differentiated(regular: &RegularDae) -> (Vec<Differentiated>, usize) {
+    let flat = &regular.flat;
+    let mut differentiated = Vec::new();
+    let mut n_differentiated_equalities = 0;
+    let mut is_used = vec![false; flat.equations.len()];
+    for eliminated in &regular.eliminated {
+        is_used[eliminated.source as usize] = true;
+    }
+    for (at, &times) in regular.verdict.differentiations.iter().enumerate().filter(|(_, times)| **times > 0) {
+        let equation = &flat.equations[at];
+        let is_equality =
+            matches!(equation.origin, Origin::Connection | Origin::FlowSum | Origin::UnconnectedFlow) || is_used[at];
+        if is_equality {
+            n_differentiated_equalities += 1;
+        } else {
+            let place = flat.sources.place(equation.span).map_or(String::new(), |place| place.to_string());
+            differentiated.push(Differentiated { text: equation_text(flat, at), place, times });
+        }
+    }
+    (differentiated, n_differentiated_equalities)
+}
+
+/// The warning that an input has fewer derivatives than the model needs.
+fn not_smooth(loaded: &Loaded, input: &InputFacts) -> Option<Diagnostic> {
+    let available = input.derivatives_available.filter(|&available| available < input.derivatives_needed)?;
+    let given = loaded.study.iter().flat_map(|study| &study.inputs).find(|given| given.name == input.name);
+    let message = format!(
+        "the model differentiates the input `{}` {}, but as given it can be differentiated {}",
+        input.name,
+        times(input.derivatives_needed),
+        if available == 0 { "not even once".to_owned() } else { times(available) }
+    );
+    let span = given.map_or(daesy_graph::Span::NONE, |given| given.span);
+    let finding = Finding::warning("input-not-smooth", span, message).with_names([&input.name]).with_help(
+        "each jump becomes an impulse in some variable; give the input as a smoother curve (hold = \"foh\" or \"cubic\")",
+    );
+    Some(match given {
+        Some(_) => loaded.in_study(&finding),
+        None => Diagnostic::resolve(&finding, &loaded.flat.sources),
+    })
 }
 
 /// What the model asks of its inputs: by numbers where it is linear with constant coefficients, by structure elsewhere.

@@ -129,7 +129,8 @@ fn mistaken(study: &toml::Table) -> Vec<(&'static str, toml::Table)> {
         Some(())
     });
     add("a transient longer than the record", &|study| {
-        study.get_mut("data")?.as_table_mut()?.insert("transient".into(), 1e12.into());
+        let identify = study.entry("identify").or_insert_with(|| toml::Table::new().into());
+        identify.as_table_mut()?.insert("transient".into(), 1e12.into());
         Some(())
     });
     all
