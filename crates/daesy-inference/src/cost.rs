@@ -515,10 +515,9 @@ impl CostGrid {
     #[must_use]
     pub fn to_json(&self) -> Map<String, Value> {
         let grid: Map<String, Value> = self.axes.iter().map(|axis| (axis.name.clone(), json!(axis.values))).collect();
-        let number = |value: &f64| if value.is_finite() { json!(value) } else { Value::Null };
         let mut keys = Map::new();
         keys.insert("grid".into(), Value::Object(grid));
-        keys.insert("values".into(), Value::Array(self.values.iter().map(number).collect()));
+        keys.insert("values".into(), json!(self.values));
         keys.insert("kind".into(), json!(self.kind.word()));
         keys
     }

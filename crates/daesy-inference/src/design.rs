@@ -554,11 +554,7 @@ const MAX_SAMPLES: f64 = 1e6;
 
 impl Design {
     fn verdict_json(&self, verdict: &Verdict) -> Value {
-        let errors = self
-            .unknowns
-            .iter()
-            .zip(&verdict.std_errors)
-            .map(|(name, std)| (name.clone(), if std.is_finite() { json!(std) } else { Value::Null }));
+        let errors = self.unknowns.iter().zip(&verdict.std_errors).map(|(name, std)| (name.clone(), json!(std)));
         json!({ "criterion": verdict.criterion, "std_errors": errors.collect::<Map<String, Value>>() })
     }
 

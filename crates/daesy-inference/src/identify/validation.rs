@@ -13,7 +13,7 @@ use daesy_graph::finding::Finding;
 use serde_json::{Value, json};
 
 use super::pem::{refused, resolve, study_for};
-use super::{Fit, Form, Identification, IdentifyOptions, Method, ProgressLine, number};
+use super::{Fit, Form, Identification, IdentifyOptions, Method, ProgressLine};
 use daesy_estimate::spread::Spread;
 use daesy_report::Page;
 use daesy_report::chart::{Chart, Mark, Series};
@@ -85,8 +85,8 @@ pub(super) fn to_json(list: &[Validated]) -> Value {
             "file": one.file,
             "name": one.fit.name,
             "horizon": horizon,
-            "fit_percent": number(one.fit_percent()),
-            "rmse": number(one.rmse()),
+            "fit_percent": one.fit_percent(),
+            "rmse": one.rmse(),
         })
     };
     list.iter().map(entry).collect()
