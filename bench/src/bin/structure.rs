@@ -10,7 +10,7 @@ use daesy_bench::expression::FlatBuilder;
 use daesy_bench::peer;
 use daesy_graph::flat::FlatDae;
 use daesy_structure::{
-    Entry, Incidence, IncidenceBuilder, IncidenceError, Tearer, block_triangular_form, maximum_matching, regularize,
+    Entry, Incidence, IncidenceBuilder, IncidenceError, block_triangular_form, maximum_matching, regularize,
     sigma_analysis,
 };
 use planted::Plain;
@@ -110,25 +110,15 @@ fn scale(family: &Family, order: Order, largest: usize) -> Option<f64> {
         };
         let is_right = analysis.equation_offsets == system.equation_offsets
             && analysis.variable_offsets == system.variable_offsets;
-        let jacobian = analysis.system_jacobian(incidence);
-        let is_solvable = vec![true; jacobian.n_entries()];
-        let blocks = &analysis.fine_blocks;
-        let tear_seconds = best_of(n_runs, || {
-            let mut tearer = Tearer::new(&jacobian, &is_solvable, blocks);
-            for block_idx in (0..blocks.n_blocks()).filter(|&at| blocks.places(at).len() > 1) {
-                tearer.tear(block_idx);
-            }
-        });
         let now = Measurement { size: incidence.n_equations() as f64, seconds: whole_seconds };
         println!(
-            "{:<26} {:>9} {:>9} {:>9.4} {:>9.4} {:>9.4} {:>9.4} {:>8} {:>8} {:>7}",
+            "{:<26} {:>9} {:>9} {:>9.4} {:>9.4} {:>9.4} {:>8} {:>8} {:>7}",
             family.name,
             incidence.n_equations(),
             incidence.n_entries(),
             matching_seconds,
             block_seconds,
             whole_seconds,
-            tear_seconds,
             measured.last().map_or_else(|| "-".to_owned(), |&earlier| format!("{:.2}", now.growth_since(earlier))),
             analysis.structural_index,
             if is_right { "right" } else { "WRONG" },
@@ -284,8 +274,8 @@ fn main() {
     println!("matching, offsets and block-triangular form; `matching` and `blocks` are the same two on their own.");
     for (order, text) in [(Order::Written, "as written"), (Order::Shuffled, "shuffled")] {
         println!(
-            "{:<26} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8} {:>7}",
-            text, "equations", "entries", "matching", "blocks", "whole", "tearing", "growth", "index", "answer"
+            "{:<26} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8} {:>7}",
+            text, "equations", "entries", "matching", "blocks", "whole", "growth", "index", "answer"
         );
         let is_asked = |family: &&Family| order == Order::Written || COMPARED_FAMILIES.contains(&family.name);
         let exponents: Vec<f64> =

@@ -464,12 +464,6 @@ impl Unit {
         failure
     }
 
-    /// Whether native code of the unit has run.
-    #[must_use]
-    pub fn has_run(&self) -> bool {
-        !lock(&self.idle).is_empty() || lock(&self.trouble).last.is_some()
-    }
-
     /// An idle worker, best one that has an instance with the parameters and the mode; else a new one.
     fn worker(&self, point: &Point<'_>) -> Result<Worker, ForeignError> {
         let mut idle = lock(&self.idle);
@@ -1251,9 +1245,6 @@ fn uri(path: &Path) -> String {
     }
     made
 }
-
-/// A unit shared by all who call its functions.
-pub type SharedUnit = Arc<Unit>;
 
 /// Number of values of a unit.
 pub(crate) fn count_values(unit: &Unit) -> usize {

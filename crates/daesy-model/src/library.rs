@@ -393,12 +393,6 @@ impl Library {
         &self.chosen
     }
 
-    /// The packages given by the user as folders.
-    #[must_use]
-    pub fn user_folders(&self) -> &[Entry] {
-        &self.folders
-    }
-
     /// A top-level class beyond the user's own files.
     #[must_use]
     pub fn find_top(&self, name: Name) -> Option<ClassSource<'_>> {

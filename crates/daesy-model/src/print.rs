@@ -35,14 +35,6 @@ pub fn print(definition: &StoredDefinition) -> String {
     printer.out
 }
 
-/// The text of a class, without `;`.
-#[must_use]
-pub fn print_class(class: &ClassDef) -> String {
-    let mut printer = Printer::default();
-    printer.class(class);
-    printer.out
-}
-
 /// The text of an expression.
 #[must_use]
 pub fn print_expression(expr: &Expr) -> String {
@@ -72,14 +64,6 @@ pub fn print_path(path: &Path) -> String {
 pub fn print_equation(equation: &Equation) -> String {
     let mut printer = Printer::default();
     printer.equation(equation);
-    printer.out
-}
-
-/// The text of a statement, without `;`.
-#[must_use]
-pub fn print_statement(statement: &Statement) -> String {
-    let mut printer = Printer::default();
-    printer.statement(statement);
     printer.out
 }
 

@@ -143,12 +143,6 @@ impl FiniteInfiniteSplit {
         &block(&self.left, 0, self.n_finite, 0, n) * b
     }
 
-    /// Rows of `P b` that drive the determined variables.
-    pub fn infinite_rows(&self, b: &Mat<f64>) -> Mat<f64> {
-        let n = self.left.ncols();
-        &block(&self.left, self.n_finite, n, 0, n) * b
-    }
-
     /// Backward errors of all steps: products of order `n^3`, about as much work as the split itself.
     pub fn backward_errors(&self) -> BackwardErrors {
         let Evidence { E, F, U, Z, TE, TF, decoupling } = &self.evidence;

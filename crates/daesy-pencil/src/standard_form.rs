@@ -33,11 +33,6 @@ impl SignalMap {
         highest_orders(&self.input_terms)
     }
 
-    /// Highest derivative of each disturbance that any signal holds; `None` if it does not enter directly.
-    pub fn disturbance_derivatives(&self) -> Vec<Option<usize>> {
-        highest_orders(&self.disturbance_terms)
-    }
-
     /// Value of the signals for a state and the derivatives `u, u', ..` of the inputs; missing derivatives count as
     /// zero.
     pub fn evaluate(&self, state: &[f64], input_derivatives: &[Vec<f64>]) -> Vec<f64> {

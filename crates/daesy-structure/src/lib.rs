@@ -23,7 +23,6 @@ pub mod parameters;
 pub mod reduction;
 pub mod regularize;
 pub mod straighten;
-pub mod tearing;
 pub mod verify;
 pub mod words;
 
@@ -33,5 +32,4 @@ pub use incidence::{Entry, Incidence, IncidenceBuilder, IncidenceError, LocalOrd
 pub use matching::{Matching, maximum_matching};
 pub use offsets::{OffsetsError, SigmaAnalysis, sigma_analysis};
 pub use regularize::{RegularizeError, condense, regularize};
-pub use tearing::{Assignment, Tearer, TornBlock};
 pub use verify::{RankRow, Verification, verify};

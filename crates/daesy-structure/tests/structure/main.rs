@@ -5,7 +5,6 @@ mod culprits;
 mod matching;
 mod offsets;
 mod planted;
-mod tearing;
 
 use daesy_structure::{Entry, Incidence, IncidenceBuilder};
 
