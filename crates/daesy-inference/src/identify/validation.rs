@@ -12,7 +12,7 @@ use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use serde_json::{Value, json};
 
-use super::pem::{refused, resolve, study_for};
+use super::pem::{refused, study_for};
 use super::{Fit, Form, Identification, IdentifyOptions, Method, ProgressLine};
 use daesy_estimate::spread::Spread;
 use daesy_report::Page;
@@ -127,7 +127,7 @@ pub(super) fn add_to(
         found.predictions = question.predict(loaded, problem)?;
     }
     question.notes.dedup();
-    found.diagnostics.extend(question.notes.iter().map(|note| resolve(loaded, note)));
+    found.diagnostics.extend(question.notes.iter().map(|note| loaded.in_study(note)));
     Ok(())
 }
 
