@@ -75,69 +75,7 @@ pub(crate) fn build(
     builder.hold_all(graph, &mut rows.residual, &spans(&regular.equations));
     builder.hold_all(graph, &mut rows.constraint, &spans(&regular.constraints));
 
-    // Conditions and what they make.
-    let mut condition_values = Vec::new();
-    let mut conditions = Vec::new();
-    let mut assigned: FxHashMap<VarId, ExprId> = FxHashMap::default();
-    let mut actions = Vec::new();
-    for clause in &flat.when_clauses {
-        let mut earlier: Option<ExprId> = None;
-        for branch in &clause.branches {
-            let mut edge: Option<ExprId> = None;
-            for &condition in &branch.conditions {
-                let this = if graph.node(condition) == Node::Initial {
-                    graph.var(builder.initial)
-                } else {
-                    let label = builder.label(graph, condition, clause.span);
-                    let value = builder.hold(graph, condition, clause.span);
-                    let (now, before) = (builder.fresh(), builder.fresh());
-                    condition_values.push((value, now, before));
-                    conditions.push(label);
-                    let (now, before) = (graph.var(now), graph.var(before));
-                    let is_initial = graph.var(builder.initial);
-                    let off = graph.or(before, is_initial);
-                    let not_before = graph.not(off);
-                    graph.and(now, not_before)
-                };
-                edge = Some(edge.map_or(this, |edge| graph.or(edge, this)));
-            }
-            let Some(edge) = edge else { continue };
-            let acts = match earlier {
-                None => edge,
-                Some(earlier) => {
-                    let not_earlier = graph.not(earlier);
-                    graph.and(edge, not_earlier)
-                }
-            };
-            earlier = Some(earlier.map_or(edge, |earlier| graph.or(earlier, edge)));
-            for action in &branch.actions {
-                match action {
-                    WhenAction::Assign { variable, value, span } => {
-                        let value = builder.hold(graph, *value, *span);
-                        let otherwise = assigned.get(variable).copied();
-                        let otherwise = otherwise.unwrap_or_else(|| builder.before(graph, *variable));
-                        assigned.insert(*variable, graph.select(acts, value, otherwise));
-                    }
-                    WhenAction::Reinit { variable, value, span } => {
-                        let kind = builder.reinit(graph, *variable, *span)?;
-                        let value = builder.hold(graph, *value, *span);
-                        let text = format!("reinit of `{}`", flat.variables[variable.index()].name);
-                        actions.push((kind, EventLabel { text, place: builder.place(*span) }, acts, value));
-                    }
-                    WhenAction::Assert(assertion) => {
-                        let label = builder.label(graph, assertion.condition, assertion.span);
-                        let value = builder.literal(graph, assertion.condition);
-                        let (message, is_warning) = (assertion.message.clone(), assertion.is_warning);
-                        actions.push((ActionKind::Assert { message, is_warning }, label, acts, value));
-                    }
-                    WhenAction::Terminate { message, span } => {
-                        let label = EventLabel { text: "terminate".to_owned(), place: builder.place(*span) };
-                        actions.push((ActionKind::Terminate { message: message.clone() }, label, acts, acts));
-                    }
-                }
-            }
-        }
-    }
+    let Clauses { condition_values, conditions, mut assigned, actions } = when_clauses(&mut builder, graph)?;
     for equation in &regular.discrete_equations {
         let value = builder.hold(graph, equation.value, equation.span);
         assigned.insert(equation.variable, value);
@@ -229,6 +167,107 @@ pub(crate) fn build(
     modes.push((builder.initial, events.initial()));
     modes.push((builder.terminal, events.terminal()));
     Ok(Built { events, modes, switches: builder.switches })
+}
+
+/// What when-clauses come to.
+#[derive(Default)]
+struct Clauses {
+    /// Conditions, with the modes that hold their values now and before.
+    condition_values: Vec<(ExprId, VarId, VarId)>,
+    conditions: Vec<EventLabel>,
+    /// By variable: what clauses make it.
+    assigned: FxHashMap<VarId, ExprId>,
+    /// What is done, and when.
+    actions: Vec<(ActionKind, EventLabel, ExprId, ExprId)>,
+}
+
+/// Conditions and what they make.
+fn when_clauses(builder: &mut Builder<'_>, graph: &mut Graph) -> Result<Clauses, CompileError> {
+    let mut clauses = Clauses::default();
+    for clause in &builder.regular.flat.when_clauses {
+        let mut earlier: Option<ExprId> = None;
+        for branch in &clause.branches {
+            let Some(edge) = clauses.edge(builder, graph, &branch.conditions, clause.span) else { continue };
+            let acts = match earlier {
+                None => edge,
+                Some(earlier) => {
+                    let not_earlier = graph.not(earlier);
+                    graph.and(edge, not_earlier)
+                }
+            };
+            earlier = Some(earlier.map_or(edge, |earlier| graph.or(earlier, edge)));
+            for action in &branch.actions {
+                clauses.act(builder, graph, acts, action)?;
+            }
+        }
+    }
+    Ok(clauses)
+}
+
+impl Clauses {
+    /// Whether one of the conditions becomes true.
+    fn edge(
+        &mut self,
+        builder: &mut Builder<'_>,
+        graph: &mut Graph,
+        conditions: &[ExprId],
+        span: Span,
+    ) -> Option<ExprId> {
+        let mut edge: Option<ExprId> = None;
+        for &condition in conditions {
+            let this = if graph.node(condition) == Node::Initial {
+                graph.var(builder.initial)
+            } else {
+                let label = builder.label(graph, condition, span);
+                let value = builder.hold(graph, condition, span);
+                let (now, before) = (builder.fresh(), builder.fresh());
+                self.condition_values.push((value, now, before));
+                self.conditions.push(label);
+                let (now, before) = (graph.var(now), graph.var(before));
+                let is_initial = graph.var(builder.initial);
+                let off = graph.or(before, is_initial);
+                let not_before = graph.not(off);
+                graph.and(now, not_before)
+            };
+            edge = Some(edge.map_or(this, |edge| graph.or(edge, this)));
+        }
+        edge
+    }
+
+    /// What an action makes of variables, or does, when `acts` is true.
+    fn act(
+        &mut self,
+        builder: &mut Builder<'_>,
+        graph: &mut Graph,
+        acts: ExprId,
+        action: &WhenAction,
+    ) -> Result<(), CompileError> {
+        match action {
+            WhenAction::Assign { variable, value, span } => {
+                let value = builder.hold(graph, *value, *span);
+                let otherwise = self.assigned.get(variable).copied();
+                let otherwise = otherwise.unwrap_or_else(|| builder.before(graph, *variable));
+                self.assigned.insert(*variable, graph.select(acts, value, otherwise));
+            }
+            WhenAction::Reinit { variable, value, span } => {
+                let kind = builder.reinit(graph, *variable, *span)?;
+                let value = builder.hold(graph, *value, *span);
+                let text = format!("reinit of `{}`", builder.regular.flat.variables[variable.index()].name);
+                self.actions.push((kind, EventLabel { text, place: builder.place(*span) }, acts, value));
+            }
+            WhenAction::Assert(assertion) => {
+                let label = builder.label(graph, assertion.condition, assertion.span);
+                let value = builder.literal(graph, assertion.condition);
+                let (message, is_warning) = (assertion.message.clone(), assertion.is_warning);
+                self.actions.push((ActionKind::Assert { message, is_warning }, label, acts, value));
+            }
+            WhenAction::Terminate { message, span } => {
+                let label = EventLabel { text: "terminate".to_owned(), place: builder.place(*span) };
+                self.actions.push((ActionKind::Terminate { message: message.clone() }, label, acts, acts));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Values of the discrete variables before the start: `pre(d) = value` among the initial equations, or the `start`
