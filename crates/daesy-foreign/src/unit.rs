@@ -19,7 +19,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use daesy_graph::foreign::{ForeignFailure, ForeignUnit, points};
 use rustc_hash::FxHashMap;

@@ -134,16 +134,6 @@ impl Incidence {
         Incidence { n_variables: self.n_equations() as u32, row_starts, variables, orders }
     }
 
-    /// The same pattern with another number at each entry, from its position.
-    pub(crate) fn with_orders(&self, order: impl Fn(usize) -> u8) -> Incidence {
-        Incidence {
-            n_variables: self.n_variables,
-            row_starts: self.row_starts.clone(),
-            variables: self.variables.clone(),
-            orders: (0..self.n_entries()).map(order).collect(),
-        }
-    }
-
     /// The matrix of those entries for which `keep(equation, entry position)` holds.
     pub fn filter(&self, mut keep: impl FnMut(usize, usize) -> bool) -> Incidence {
         let mut row_starts = Vec::with_capacity(self.row_starts.len());

@@ -22,14 +22,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "daesy-estimate", may_use: &["daesy-system", "daesy-integrate", "daesy-pencil", "daesy-random"] },
     Layer {
         name: "daesy-chaos",
-        may_use: &[
-            "daesy-graph",
-            "daesy-pencil",
-            "daesy-structure",
-            "daesy-system",
-            "daesy-integrate",
-            "daesy-random",
-        ],
+        may_use: &["daesy-graph", "daesy-pencil", "daesy-structure", "daesy-system", "daesy-integrate", "daesy-random"],
     },
     Layer {
         name: "daesy-transfer",
