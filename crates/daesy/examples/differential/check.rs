@@ -61,7 +61,7 @@ impl Model<'_> {
     /// A difference is the model's own if tolerances a thousand times smaller move the same variable by a tenth of it:
     /// solutions that part so fast depend on every rounding error.
     fn judge(&self, trajectory: &Trajectory, difference: &Difference) -> Outcome {
-        let sharp = self.study("[simulate]\nrtol = 1e-9\n", Vec::new());
+        let sharp = self.study("[simulate]\nrtol = 1e-9\natol = 1e-12\n", Vec::new());
         let own = sharp.ok().and_then(|loaded| simulate(&loaded).ok()).and_then(|sharp| {
             let (mine, its) = (trajectory.table.column(&difference.variable)?, sharp.table.column(&difference.variable)?);
             Some(distance(&trajectory.table.columns[0], mine, &sharp.table.columns[0], its))
