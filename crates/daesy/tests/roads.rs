@@ -96,8 +96,8 @@ fn with_entry(study: &str, section: &str, lines: impl Fn(&str, &str) -> String) 
 /// A study with a mistake in it, by what is wrong.
 fn mistaken(study: &str) -> Vec<(&'static str, String)> {
     let column = |value: &str| {
-        let of = &value[value.find("column").expect("measurements are columns")..];
-        of.split('"').nth(1).expect("a column has a name").to_owned()
+        let name = value.find("column").and_then(|at| value[at..].split('"').nth(1));
+        name.map_or_else(String::new, |name| format!("column = \"{name}\", "))
     };
     let head = "[identify]\n";
     let transient = if study.contains(head) {
@@ -130,7 +130,7 @@ fn mistaken(study: &str) -> Vec<(&'static str, String)> {
         (
             "an accuracy below zero",
             with_entry(study, "measurements", |name, value| {
-                format!("{name} = {{ column = \"{}\", std = -1.0 }}", column(value))
+                format!("{name} = {{ {}std = -1.0 }}", column(value))
             }),
         ),
         ("a transient longer than the record", Some(transient)),
@@ -159,7 +159,8 @@ fn refusal(folder: &Path, study: &str, method: &str) -> Vec<String> {
 fn every_method_refuses_a_mistaken_study_in_the_same_words() {
     let mut n = 0;
     for folder in problems() {
-        let files = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
+        let Ok(entries) = folder.read_dir() else { continue };
+        let files = entries.map(|entry| entry.unwrap().path());
         for path in files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")) {
             let study = std::fs::read_to_string(&path).unwrap();
             if !["[unknown]", "[measurements]", "[data]"].iter().all(|section| study.contains(section)) {
