@@ -244,6 +244,12 @@ impl TokenKind {
         (self as u8) >= (Self::Algorithm as u8) && (self as u8) <= (Self::Within as u8)
     }
 
+    /// White space or a comment: nothing for the grammar.
+    #[must_use]
+    pub const fn is_trivia(self) -> bool {
+        (self as u8) <= (Self::UnterminatedComment as u8)
+    }
+
     /// A comment.
     #[must_use]
     pub const fn is_comment(self) -> bool {
