@@ -188,7 +188,7 @@ fn builders_refuse_what_they_cannot_number() {
     let mut b = TapeBuilder::new(2, TapeOptions::default());
     assert!(panics(|| b.input(2)));
     assert!(panics(|| b.input(1 << 32)));
-    assert!(panics(|| b.register(usize::MAX, Arc::new(|_, _| {}))));
+    assert!(panics(|| b.register(usize::MAX, Arc::new(|_: &[f64], _: &mut [f64]| {}))));
     let split = |n_lane_inputs| TapeBuilder::new(2, TapeOptions::default()).finish_split(&[], n_lane_inputs).err();
     for n_lane_inputs in [3, usize::MAX] {
         assert_eq!(split(n_lane_inputs), Some(TapeError::TooFewInputs { n_lane_inputs, n_inputs: 2 }));
@@ -231,7 +231,7 @@ fn memory_is_whole_after_a_function_that_panicked() {
     let mut b = TapeBuilder::new(1, TapeOptions::default());
     let function = b.register(
         1,
-        Arc::new(move |arguments, results| {
+        Arc::new(move |arguments: &[f64], results: &mut [f64]| {
             assert!(!seen.load(Ordering::Relaxed), "a function of the model broke down");
             results[0] = 2.0 * arguments[0];
         }),

@@ -16,8 +16,8 @@ use daesy_graph::finding::Level;
 use serde_json::{Map, Value, json};
 
 use crate::estimate::Uncertain;
-use crate::estimate::spread::{Spread, SpreadPoints};
 use crate::identify::Identification;
+use daesy_estimate::spread::{Spread, SpreadPoints};
 use daesy_report::checkpoint::{Checkpoint, Run};
 use daesy_report::json::ToJson as _;
 use daesy_study::data::{Data, LineRead, ReadSample, SampleReader};
