@@ -16,14 +16,14 @@ use daesy_structure::reduction::{Reduction, Written, reduce};
 use daesy_structure::words::{Term, combination_text, derivative_name};
 use serde_json::{Map, Value, json};
 
-use daesy_study::diagnostic::Diagnostic;
-use daesy_structure::linearize::LinearModel;
-use daesy_study::load::Loaded;
-use daesy_study::prepare::start_time;
 use crate::regularize::show::Common;
 use crate::regularize::{FeedbackLaw, Moved, RegularizeOptions, Regularized, positions, regularize, wish_error};
-use daesy_study::start_point::start_point;
 use daesy_structure::array_verdict::{self, MAX_UNKNOWNS, StartPoint};
+use daesy_structure::linearize::LinearModel;
+use daesy_study::diagnostic::Diagnostic;
+use daesy_study::load::Loaded;
+use daesy_study::prepare::start_time;
+use daesy_study::start_point::start_point;
 
 /// The strangeness-free form of a nonlinear model.
 #[derive(Clone, Debug)]

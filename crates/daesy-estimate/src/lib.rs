@@ -25,7 +25,6 @@ pub mod scores;
 pub mod search;
 mod seen_start;
 mod smooth;
-pub mod spread;
 pub mod start;
 pub mod state_space;
 mod stretch;

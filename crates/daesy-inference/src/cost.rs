@@ -195,7 +195,7 @@ pub fn cost(
     Ok(found)
 }
 
-/// One share of the values of a grid: for each point its value and how many realizations broke down, or nothing if
+/// One share of the values of a grid: for each point its value and how many realizations broke down, or nothing where
 /// it is refused.
 ///
 /// # Errors
@@ -515,9 +515,10 @@ impl CostGrid {
     #[must_use]
     pub fn to_json(&self) -> Map<String, Value> {
         let grid: Map<String, Value> = self.axes.iter().map(|axis| (axis.name.clone(), json!(axis.values))).collect();
+        let number = |value: &f64| if value.is_finite() { json!(value) } else { Value::Null };
         let mut keys = Map::new();
         keys.insert("grid".into(), Value::Object(grid));
-        keys.insert("values".into(), json!(self.values));
+        keys.insert("values".into(), Value::Array(self.values.iter().map(number).collect()));
         keys.insert("kind".into(), json!(self.kind.word()));
         keys
     }

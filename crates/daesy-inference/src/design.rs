@@ -554,7 +554,11 @@ const MAX_SAMPLES: f64 = 1e6;
 
 impl Design {
     fn verdict_json(&self, verdict: &Verdict) -> Value {
-        let errors = self.unknowns.iter().zip(&verdict.std_errors).map(|(name, std)| (name.clone(), json!(std)));
+        let errors = self
+            .unknowns
+            .iter()
+            .zip(&verdict.std_errors)
+            .map(|(name, std)| (name.clone(), if std.is_finite() { json!(std) } else { Value::Null }));
         json!({ "criterion": verdict.criterion, "std_errors": errors.collect::<Map<String, Value>>() })
     }
 

@@ -1,5 +1,7 @@
 //! `daesy estimate`: signals that were not measured, from data, with their standard deviations.
 
+pub mod spread;
+
 use daesy_estimate::SignalEstimates;
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::likelihood::Likelihood;
@@ -10,7 +12,6 @@ use serde_json::{Map, Value, json};
 
 use crate::identify::Identification;
 use crate::watch::Prediction;
-use daesy_estimate::spread::{Spread, SpreadPoints};
 use daesy_report::Page;
 use daesy_report::chart::{Chart, Mark, Series};
 use daesy_report::table::Table;
@@ -25,6 +26,7 @@ use daesy_study::prediction_study::PredictionStudy;
 use daesy_study::prediction_study::filter_kind;
 use daesy_study::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
 use daesy_study::study::{JointRandom, Named, Study, UnknownParameter};
+use spread::{Spread, SpreadPoints};
 
 /// Estimated signals.
 #[derive(Clone, Debug)]

@@ -25,7 +25,7 @@ use daesy_estimate::residual::ResidualSize;
 use daesy_estimate::search::Bound;
 use serde_json::{Map, Value, json};
 
-use daesy_estimate::spread::Spread;
+use crate::estimate::spread::Spread;
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use daesy_report::checkpoint::{Checkpoint, Run};
@@ -178,7 +178,7 @@ pub struct Identification {
     pub method: Method,
     /// Why in this way.
     pub method_reason: String,
-    /// Whether the search converged.
+    /// Whether the search arrived.
     pub converged: bool,
     /// Its steps.
     pub iterations: usize,
@@ -239,7 +239,7 @@ enum Form {
     Nonlinear,
 }
 
-/// Why a method was taken: the user wanted it.
+/// Why a method was taken: somebody wanted it.
 const ASKED: &str = "it was asked for";
 
 /// Why the likelihood of a linear model was taken.
@@ -489,31 +489,36 @@ fn require_unknowns(study: &Study) -> Result<(), Failure> {
     Err(Failure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]))
 }
 
+/// A number for JSON; not finite ones are null.
+fn number(value: f64) -> Value {
+    if value.is_finite() { json!(value) } else { Value::Null }
+}
+
 fn named(list: &[(String, f64)]) -> Value {
-    Value::Object(list.iter().map(|(name, value)| (name.clone(), json!(value))).collect())
+    Value::Object(list.iter().map(|(name, value)| (name.clone(), number(*value))).collect())
 }
 
 impl Identification {
     /// The keys of the JSON document beside those that every document has.
     #[must_use]
     pub fn to_json(&self) -> Map<String, Value> {
-        let interval = |interval: [f64; 2]| json!(interval);
+        let interval = |interval: [f64; 2]| json!([number(interval[0]), number(interval[1])]);
         let parameters: Vec<Value> = self
             .parameters
             .iter()
             .map(|parameter| {
                 let mut keys = Map::new();
                 keys.insert("name".into(), json!(parameter.name));
-                keys.insert("estimate".into(), json!(parameter.estimate));
-                keys.insert("std_error".into(), json!(parameter.std_error));
-                keys.insert("robust_std_error".into(), json!(parameter.robust_std_error));
+                keys.insert("estimate".into(), number(parameter.estimate));
+                keys.insert("std_error".into(), number(parameter.std_error));
+                keys.insert("robust_std_error".into(), number(parameter.robust_std_error));
                 keys.insert("ci95".into(), interval(parameter.ci95));
                 if let Some(profile) = parameter.profile95 {
                     keys.insert("profile95".into(), interval(profile));
                 }
-                keys.insert("start".into(), json!(parameter.start));
+                keys.insert("start".into(), number(parameter.start));
                 keys.insert("at_bound".into(), json!(parameter.at_bound.is_some()));
-                keys.insert("prior_shrinkage".into(), json!(parameter.prior_shrinkage));
+                keys.insert("prior_shrinkage".into(), parameter.prior_shrinkage.map_or(Value::Null, number));
                 Value::Object(keys)
             })
             .collect();
@@ -522,13 +527,13 @@ impl Identification {
             .iter()
             .map(|residual| {
                 let value = json!({
-                    "whiteness_p": residual.whiteness,
-                    "normality_p": residual.normality,
-                    "mean": residual.mean,
-                    "std": residual.std,
-                    "normalized_variance": residual.size.normalized_variance,
-                    "size_p": residual.size.size_p,
-                    "lag_autocorrelation": residual.size.lag_autocorrelation,
+                    "whiteness_p": number(residual.whiteness),
+                    "normality_p": number(residual.normality),
+                    "mean": number(residual.mean),
+                    "std": number(residual.std),
+                    "normalized_variance": number(residual.size.normalized_variance),
+                    "size_p": number(residual.size.size_p),
+                    "lag_autocorrelation": number(residual.size.lag_autocorrelation),
                     "input_correlation_p": named(&residual.input_correlation),
                 });
                 (residual.name.clone(), value)
@@ -541,16 +546,19 @@ impl Identification {
         keys.insert("converged".into(), json!(self.converged));
         keys.insert("iterations".into(), json!(self.iterations));
         keys.insert("parameters".into(), Value::Array(parameters));
-        keys.insert("covariance".into(), json!(self.covariance));
-        keys.insert("correlation".into(), json!(self.correlation()));
+        let matrix = |rows: &[Vec<f64>]| -> Value {
+            rows.iter().map(|row| row.iter().map(|entry| number(*entry)).collect::<Value>()).collect()
+        };
+        keys.insert("covariance".into(), matrix(&self.covariance));
+        keys.insert("correlation".into(), matrix(&self.correlation()));
         let kind = if self.robust_reason.is_some() { "robust" } else { "model" };
         keys.insert("std_error_kind".into(), json!(kind));
-        keys.insert("cost".into(), json!(self.cost));
+        keys.insert("cost".into(), number(self.cost));
         keys.insert("approximation".into(), json!(self.approximation));
-        keys.insert("log_likelihood".into(), json!(self.log_likelihood));
-        keys.insert("log_prior".into(), json!(self.log_prior));
-        keys.insert("aic".into(), json!(self.aic));
-        keys.insert("bic".into(), json!(self.bic));
+        keys.insert("log_likelihood".into(), self.log_likelihood.map_or(Value::Null, number));
+        keys.insert("log_prior".into(), self.log_prior.map_or(Value::Null, number));
+        keys.insert("aic".into(), self.aic.map_or(Value::Null, number));
+        keys.insert("bic".into(), self.bic.map_or(Value::Null, number));
         keys.insert("n_samples".into(), json!(self.n_samples));
         keys.insert("fit_percent".into(), named(&self.fit_percent));
         keys.insert(
@@ -565,8 +573,8 @@ impl Identification {
         let sizes: Vec<ResidualSize> = self.residuals.iter().map(|residual| residual.size).collect();
         let overall = ResidualSize::overall(&sizes);
         let overall = json!({
-            "normalized_variance": overall.normalized_variance,
-            "size_p": overall.size_p,
+            "normalized_variance": number(overall.normalized_variance),
+            "size_p": number(overall.size_p),
         });
         keys.insert("residuals_overall".into(), overall);
         keys.insert("validation".into(), validation::to_json(&self.validation));
@@ -580,7 +588,7 @@ impl Identification {
             let starts: Vec<Value> = self
                 .starts
                 .iter()
-                .map(|outcome| json!({ "start": outcome.start, "end": outcome.end, "cost": outcome.cost }))
+                .map(|outcome| json!({ "start": outcome.start, "end": outcome.end, "cost": number(outcome.cost) }))
                 .collect();
             keys.insert("starts".into(), Value::Array(starts));
         }

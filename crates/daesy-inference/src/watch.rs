@@ -16,8 +16,8 @@ use daesy_graph::finding::Level;
 use serde_json::{Map, Value, json};
 
 use crate::estimate::Uncertain;
+use crate::estimate::spread::{Spread, SpreadPoints};
 use crate::identify::Identification;
-use daesy_estimate::spread::{Spread, SpreadPoints};
 use daesy_report::checkpoint::{Checkpoint, Run};
 use daesy_report::json::ToJson as _;
 use daesy_study::data::{Data, LineRead, ReadSample, SampleReader};
@@ -572,7 +572,7 @@ impl Watcher<'_, '_> {
         summary.n_alarms += alarms.len();
         let estimates = self.named(&update.estimates);
         let innovations = self.names.measurements.iter().zip(&normalized);
-        let innovations = innovations.map(|(signal, value)| (signal.name.clone(), json!(value))).collect();
+        let innovations = innovations.map(|(signal, value)| (signal.name.clone(), number(*value))).collect();
         let alarms = alarms.iter().map(|alarm| self.alarm(alarm)).collect();
         let ahead = self.ahead(&mut findings, &note);
         let mut told = object(Some(*time), estimates, innovations, alarms, &findings);
@@ -584,7 +584,7 @@ impl Watcher<'_, '_> {
 
     fn named(&self, estimates: &[Estimate]) -> Map<String, Value> {
         let pairs = self.names.signals.iter().zip(estimates);
-        pairs.map(|(name, found)| (name.clone(), json!([found.mean, found.std]))).collect()
+        pairs.map(|(name, found)| (name.clone(), json!([number(found.mean), number(found.std)]))).collect()
     }
 
     fn alarm(&self, alarm: &Alarm) -> Value {
@@ -618,7 +618,7 @@ impl Watcher<'_, '_> {
         match self.filters.predict(&points.times, &points.inputs) {
             Ok(found) => {
                 let column = |at: usize, of: &dyn Fn(&Estimate) -> f64| -> Vec<Value> {
-                    found.iter().map(|row| json!(of(&row[at]))).collect()
+                    found.iter().map(|row| number(of(&row[at]))).collect()
                 };
                 let mut estimates = Map::new();
                 for (at, name) in self.names.signals.iter().enumerate() {
@@ -642,7 +642,7 @@ pub(crate) struct FuturePoints {
 }
 
 /// The points of a prediction: the rows of future inputs within the horizon, or points at the usual distance under
-/// inputs that are held; none if that distance is not known.
+/// inputs that are held; nothing where that distance is not known.
 pub(crate) fn future_points(
     names: &LiveNames,
     settings: &WatchSettings,
@@ -734,6 +734,10 @@ pub fn predict_beyond(loaded: &Loaded, mut watched: Watched) -> Result<Vec<Predi
         all.push(found.and_then(|found| found).map_err(|error| explained(model, &sources, error))?);
     }
     Ok(all)
+}
+
+fn number(value: f64) -> Value {
+    if value.is_finite() { json!(value) } else { Value::Null }
 }
 
 /// Lists as one, with their lengths before them.

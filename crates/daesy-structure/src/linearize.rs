@@ -10,13 +10,11 @@ use std::collections::HashMap;
 
 use crate::parameters::order_parameters;
 use crate::words::equation_text;
-use daesy_graph::finding::Finding;
 use daesy_graph::evaluate::AtTime;
+use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, VariableKind};
 use daesy_graph::known::{Knowing, KnownVariable, known_variables};
-use daesy_graph::{
-    CoefficientKind, Evaluator, ExprId, Graph, Leaf, LinearExtractor, LinearForm, Reach, Span, VarId,
-};
+use daesy_graph::{CoefficientKind, Evaluator, ExprId, Graph, Leaf, LinearExtractor, LinearForm, Reach, Span, VarId};
 use daesy_pencil::{CoefficientJet, LinearCoefficients, Mat, Pencil, PencilError};
 use rustc_hash::FxHashMap;
 

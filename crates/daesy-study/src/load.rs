@@ -351,6 +351,15 @@ fn place_in_study(errors: &mut [Diagnostic], study: &Study) {
 }
 
 impl Loaded {
+    /// A finding about the study, with its place there.
+    #[must_use]
+    pub fn in_study(&self, finding: &Finding) -> Diagnostic {
+        match &self.study {
+            Some(study) => Diagnostic::resolve(finding, &study.sources),
+            None => Diagnostic::resolve(finding, &self.flat.sources),
+        }
+    }
+
     fn new(mut flat: FlatDae, study: Option<Study>, folder: PathBuf, mut diagnostics: Vec<Diagnostic>) -> Self {
         let open = open_connectors(&flat);
         flat.findings.extend(open);

@@ -162,9 +162,9 @@ fn main() {
         let end = search.run(&[5.0], &mut |_, _| {}).expect("the start has a prediction");
         println!(
             "data set {set}: search from 5.0 ends at {:.4} after {} steps, cost {:.8e}; parabola {:.4}, lowest on the grid {:.8e} ({:.1} s)",
-            end.theta[0],
+            end.result.theta[0],
             end.iterations,
-            end.expansion.value,
+            end.result.expansion.value,
             refined[set],
             found[set].iter().fold(f64::INFINITY, |a, &b| a.min(b)),
             begun.elapsed().as_secs_f64()

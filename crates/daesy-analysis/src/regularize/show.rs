@@ -44,8 +44,7 @@ impl Common<'_> {
     /// States, inputs, and what was moved between them.
     pub(crate) fn variables(&self) -> Value {
         let to = |moved: &Moved| if moved.is_state { "states" } else { "inputs" };
-        let moved: Vec<Value> =
-            self.moved.iter().map(|moved| json!({ "name": moved.name, "to": to(moved) })).collect();
+        let moved: Vec<Value> = self.moved.iter().map(|moved| json!({ "name": moved.name, "to": to(moved) })).collect();
         json!({ "states": self.states, "inputs": self.inputs, "moved": moved })
     }
 
@@ -58,8 +57,7 @@ impl Common<'_> {
     /// The counts in words, then the equations under their titles, then states and inputs.
     pub(crate) fn write(&self, text: &mut String, equations: &[(&str, &[String])]) {
         let [mu, d, a, v] = self.counts;
-        let _ =
-            write!(text, "\n\nStrangeness index mu = {mu}: {d} differential and {a} algebraic equations");
+        let _ = write!(text, "\n\nStrangeness index mu = {mu}: {d} differential and {a} algebraic equations");
         if v > 0 {
             let _ = write!(text, ", {v} redundant");
         }

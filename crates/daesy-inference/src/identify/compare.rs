@@ -6,7 +6,7 @@
 use daesy_estimate::horizon::Horizon;
 use serde_json::{Map, Value, json};
 
-use super::{Identification, Validated, validation};
+use super::{Identification, Validated, number, validation};
 use daesy_report::Page;
 use daesy_report::words::{percent, short, text_table};
 use daesy_study::diagnostic::Diagnostic;
@@ -164,7 +164,7 @@ impl Comparison {
             for key in ["validation", "parameters"] {
                 keys.insert(key.into(), all.remove(key).unwrap_or_default());
             }
-            keys.insert("unpredicted".into(), json!(self.missed(study)));
+            keys.insert("unpredicted".into(), self.missed(study).map_or(Value::Null, number));
             Value::Object(keys)
         };
         let best: Map<String, Value> = self.bests().into_iter().map(|(key, file)| (key.into(), json!(file))).collect();

@@ -282,7 +282,7 @@ impl Posterior {
     fn by_name(&self, of: impl Fn(usize) -> f64) -> Value {
         let pairs = self.names.iter().enumerate().map(|(at, name)| {
             let value = of(at);
-            (name.clone(), json!(value))
+            (name.clone(), if value.is_finite() { json!(value) } else { Value::Null })
         });
         Value::Object(pairs.collect::<Map<String, Value>>())
     }

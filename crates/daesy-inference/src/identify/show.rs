@@ -17,7 +17,7 @@ pub(super) fn factor_words(factor: f64) -> String {
     }
 }
 
-/// How much of a signal's variation is predicted; `None` if it has none.
+/// How much of a signal's variation is predicted; nothing where it has none.
 fn percent_words(percent: f64) -> Option<String> {
     if !percent.is_finite() {
         return None;

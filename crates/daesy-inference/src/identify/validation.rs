@@ -12,9 +12,9 @@ use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use serde_json::{Value, json};
 
-use super::pem::{refused, study_for};
-use super::{Fit, Form, Identification, IdentifyOptions, Method, ProgressLine};
-use daesy_estimate::spread::Spread;
+use super::pem::{refused, resolve, study_for};
+use super::{Fit, Form, Identification, IdentifyOptions, Method, ProgressLine, number};
+use crate::estimate::spread::Spread;
 use daesy_report::Page;
 use daesy_report::chart::{Chart, Mark, Series};
 use daesy_report::words::{percent, short};
@@ -85,8 +85,8 @@ pub(super) fn to_json(list: &[Validated]) -> Value {
             "file": one.file,
             "name": one.fit.name,
             "horizon": horizon,
-            "fit_percent": one.fit_percent(),
-            "rmse": one.rmse(),
+            "fit_percent": number(one.fit_percent()),
+            "rmse": number(one.rmse()),
         })
     };
     list.iter().map(entry).collect()
@@ -127,7 +127,7 @@ pub(super) fn add_to(
         found.predictions = question.predict(loaded, problem)?;
     }
     question.notes.dedup();
-    found.diagnostics.extend(question.notes.iter().map(|note| loaded.in_study(note)));
+    found.diagnostics.extend(question.notes.iter().map(|note| resolve(loaded, note)));
     Ok(())
 }
 

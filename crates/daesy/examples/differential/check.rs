@@ -63,10 +63,12 @@ impl Model<'_> {
     fn judge(&self, trajectory: &Trajectory, difference: &Difference) -> Outcome {
         let sharp = self.study("[simulate]\nrtol = 1e-9\natol = 1e-12\n", Vec::new());
         let own = sharp.ok().and_then(|loaded| simulate(&loaded).ok()).and_then(|sharp| {
-            let (mine, its) = (trajectory.table.column(&difference.variable)?, sharp.table.column(&difference.variable)?);
+            let (mine, its) =
+                (trajectory.table.column(&difference.variable)?, sharp.table.column(&difference.variable)?);
             Some(distance(&trajectory.table.columns[0], mine, &sharp.table.columns[0], its))
         });
-        let words = format!("{}: `{}` is off by {:.1e} of its size", difference.road, difference.variable, difference.off);
+        let words =
+            format!("{}: `{}` is off by {:.1e} of its size", difference.road, difference.variable, difference.off);
         match own {
             Some(own) if !(10.0 * own < difference.off) => {
                 Outcome::Sensitive(format!("{words}, and by {own:.1e} with a smaller tolerance"))

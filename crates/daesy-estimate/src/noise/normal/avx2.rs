@@ -271,7 +271,7 @@ impl Lanes {
         }
     }
 
-    /// The upper 52 bits of two words after the exponent of 1.
+    /// The upper 52 bits of two words behind the exponent of 1.
     #[inline(always)]
     fn join(self, upper: Words, lower: Words) -> Words {
         let joined =

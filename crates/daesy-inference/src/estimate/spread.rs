@@ -107,7 +107,7 @@ impl Spread {
 
 impl SpreadPoints {
     /// The standard deviation of a quantity whose value and standard deviation are given at the mean and at each point.
-    pub fn std(&self, here: (f64, f64), there: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
+    pub(crate) fn std(&self, here: (f64, f64), there: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
         let strays = there.clone().map(|(value, _)| (value - here.0).powi(2)).sum::<f64>() * self.weight;
         let own = match self.is_whole {
             true => there.map(|(_, std)| std * std).sum::<f64>() * self.weight,
