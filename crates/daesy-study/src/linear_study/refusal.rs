@@ -4,6 +4,7 @@ use daesy_estimate::error::{EstimateError, SignalRole};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 
+use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::linear_study::LinearStudy;
 use crate::load::Loaded;
