@@ -512,10 +512,8 @@ impl Times<'_> {
                 }
             }
             (Word::Other, Some(FirstTime::Number)) => {
-                let help = match decimal_help(text, format) {
-                    Some(help) => help,
-                    None => "give the row a time or remove it; a comment begins with `#`",
-                };
+                let help =
+                    decimal_help(text, format).unwrap_or("give the row a time or remove it; a comment begins with `#`");
                 wrong(format!("the time `{text}` is not a number"), help)
             }
             (Word::Other, _) if format.time_format.is_some() => {

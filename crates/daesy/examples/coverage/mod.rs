@@ -4,17 +4,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-#[path = "../study/noise.rs"]
-mod noise;
-
 use daesy::Model;
 use daesy::identify::{Identification, IdentifyOptions};
 use daesy::report::chart::{Chart, Series, Tick};
 use daesy::table::Table;
-pub use noise::Noise;
 use rayon::prelude::*;
 
 use super::study::Record;
+pub use super::study::noise::Noise;
 
 /// Data sets where nobody says how many.
 const N_SETS: u64 = 200;

@@ -70,7 +70,7 @@ impl Model<'_> {
         let words =
             format!("{}: `{}` is off by {:.1e} of its size", difference.road, difference.variable, difference.off);
         match own {
-            Some(own) if !(10.0 * own < difference.off) => {
+            Some(own) if own.is_nan() || 10.0 * own >= difference.off => {
                 Outcome::Sensitive(format!("{words}, and by {own:.1e} with a smaller tolerance"))
             }
             _ => Outcome::Differ(words),

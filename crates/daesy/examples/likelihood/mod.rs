@@ -106,7 +106,7 @@ impl Sdae {
                 let mut polynomial = vec![1.0];
                 for _ in 0..n_poles {
                     let pole = number(random, 0.5, 3.0);
-                    polynomial.push(0.0);
+                    polynomial.resize(polynomial.len() + 1, 0.0);
                     for at in (1..polynomial.len()).rev() {
                         polynomial[at] += pole * polynomial[at - 1];
                     }
