@@ -16,6 +16,9 @@
 //! goes on as it is; a second surface on the way is a mixture of the mixture. A surface that both sides reach with a
 //! finite rate is needed: the relation must depend on states, and its rate on the unknowns that the relation changes.
 //! Discrete variables that follow from the relation alone, as `on` does in `on = x > 0`, belong to its sides.
+//!
+//! Relations may share a border, as `x > y` and `y > x` do: their event functions are multiples of each other. Such
+//! partners turn over with the relation, so that F0 and F1 are the equations on the two sides of the surface.
 
 use std::collections::BTreeMap;
 
@@ -35,6 +38,8 @@ pub(crate) struct SlidingSystem<'s> {
     mode: usize,
     /// The modes that differ between both sides, with their values where the relation is false and where it is true.
     sides: Vec<ModeOfSides>,
+    /// Event functions of other relations with the same border.
+    partners: Vec<usize>,
     /// Observed quantities that are discrete variables: these are not mixed.
     discrete: Vec<usize>,
     /// What w may be beyond 0 and 1 before the surface is left.
@@ -70,8 +75,14 @@ const CONSTRAINT_PARTS: [(Part, Part); 4] = [
 pub(crate) const N_EXITS: usize = 2;
 
 impl<'s> SlidingSystem<'s> {
-    /// A system on the surface of an event function.
-    pub(crate) fn new(base: &'s dyn DaeSystem, root: usize, sides: Vec<ModeOfSides>, slack: f64) -> Self {
+    /// A system on the surface of an event function, which those of other relations may share.
+    pub(crate) fn new(
+        base: &'s dyn DaeSystem,
+        root: usize,
+        partners: Vec<usize>,
+        sides: Vec<ModeOfSides>,
+        slack: f64,
+    ) -> Self {
         let mut description = base.description().clone();
         let is_discrete =
             |name: &String| description.events.discrete.iter().any(|known| !known.is_real && known.name == *name);
@@ -148,7 +159,7 @@ impl<'s> SlidingSystem<'s> {
             }
             patterns.insert(part, pattern);
         }
-        Self { base, description, patterns, root, mode, sides, discrete, slack }
+        Self { base, description, patterns, root, mode, sides, partners, discrete, slack }
     }
 
     /// The event functions that end sliding.
@@ -308,12 +319,16 @@ impl Evaluator for SlidingEvaluator<'_> {
                 self.base.evaluate(part, point, &mut values[..n]);
                 // The surface itself is not left by crossing it.
                 values[system.root] = 1.0;
+                system.partners.iter().for_each(|&partner| values[partner] = 1.0);
                 values[n] = weight + system.slack;
                 values[n + 1] = 1.0 - weight + system.slack;
             }
             Part::Modes => {
                 self.base.evaluate(part, point, values);
-                values[system.mode] = point.modes[system.mode];
+                let events = &system.base.description().events;
+                let of = |&partner: &usize| events.n_switched() + events.roots[partner].held as usize;
+                let turned = system.partners.iter().map(of).chain([system.mode]);
+                turned.for_each(|mode| values[mode] = point.modes[mode]);
             }
             _ => self.base.evaluate(part, point, values),
         }

@@ -19,6 +19,9 @@ const SLACK: f64 = 1e-7;
 /// Constraints of both sides that differ by more than this, relative to their size, are not mixed.
 const SAME_CONSTRAINT: f64 = 1e-9;
 
+/// Derivatives of event functions that differ by less than this, relative to the largest of them, are multiples.
+const SAME_BORDER: f64 = 1e-9;
+
 /// A surface to slide along.
 struct Surface {
     root: usize,
@@ -26,6 +29,25 @@ struct Surface {
     is_true_above: bool,
     /// What differs between both sides.
     sides: Vec<ModeOfSides>,
+    partners: Vec<Partner>,
+}
+
+/// A relation that changes where another one does.
+struct Partner {
+    root: usize,
+    /// Its position among the modes.
+    mode: usize,
+    /// Whether it holds where the other does not.
+    is_opposite: bool,
+    /// Whether it is true where its event function is above zero.
+    is_true_above: bool,
+}
+
+impl Partner {
+    /// Whether it holds where the other relation does, or does not.
+    const fn holds(&self, is_true: bool) -> bool {
+        is_true != self.is_opposite
+    }
 }
 
 impl Run<'_, '_> {
@@ -62,14 +84,26 @@ impl Run<'_, '_> {
             return None;
         }
         let mode = self.events.events.n_switched() + held as usize;
-        let here = self.stepper.model.modes.clone();
-        let turned = self.events.turned_over(root, &self.stepper)?;
+        let own = self.stepper.model.modes.clone();
+        let mut turned = self.events.turned_over(root, &self.stepper)?;
         let n_switched = self.events.events.n_switched();
         if turned[..n_switched] != modes_before[..n_switched] {
             return None;
         }
+        let is_true = own[mode] == 1.0;
+        let is_true_above = is_true == self.events.sides[root];
+        let partners = self.partners(root, is_true_above);
+        let mut here = own.clone();
+        for partner in &partners {
+            here[partner.mode] = f64::from(u8::from(partner.holds(is_true)));
+            turned[partner.mode] = f64::from(u8::from(partner.holds(!is_true)));
+        }
         let other = self.stepper.unknowns_with(turned.clone())?;
         let mut place = self.stepper.place_here();
+        if here != own {
+            place.unknowns = self.stepper.unknowns_with(here.clone())?;
+        }
+        self.stepper.model.modes.clone_from(&here);
         let rate_here = self.stepper.evaluate_at(Part::RootRates, &place)[root];
         let constraints_here = self.stepper.evaluate_at(Part::Constraint, &place);
         let value_here = self.stepper.evaluate_at(Part::Roots, &place)[root];
@@ -79,7 +113,7 @@ impl Run<'_, '_> {
         let rate_there = self.stepper.evaluate_at(Part::RootRates, &place)[root];
         let constraints_there = self.stepper.evaluate_at(Part::Constraint, &place);
         let value_there = self.stepper.evaluate_at(Part::Roots, &place)[root];
-        self.stepper.model.modes.clone_from(&here);
+        self.stepper.model.modes = own;
         // A relation that moves its own border is a hysteresis, or contradicts itself.
         let is_border = |value: f64| value.abs() <= noise;
         if !is_border(value_here) || !is_border(value_there) {
@@ -92,8 +126,6 @@ impl Run<'_, '_> {
         if !are_same {
             return None;
         }
-        let is_true = self.stepper.model.modes[mode] == 1.0;
-        let is_true_above = is_true == self.events.sides[root];
         let (rate_false, rate_true) = if is_true { (rate_there, rate_here) } else { (rate_here, rate_there) };
         let weight = Approach { rate_false, rate_true, is_true_above }.weight()?;
         let (when_false, when_true) = if is_true { (&turned, &here) } else { (&here, &turned) };
@@ -102,7 +134,52 @@ impl Run<'_, '_> {
             .filter(differ)
             .map(|mode| ModeOfSides { mode, when_false: when_false[mode], when_true: when_true[mode] })
             .collect();
-        Some(Surface { root, weight, is_true_above, sides })
+        Some(Surface { root, weight, is_true_above, sides, partners })
+    }
+
+    /// The relations whose event functions are multiples of that of a relation, at the point reached: they are zero
+    /// there too, and their derivatives by the states are multiples.
+    fn partners(&mut self, root: usize, is_true_above: bool) -> Vec<Partner> {
+        let place = self.stepper.place_here();
+        let pattern = self.stepper.model.equations.system.pattern(Part::RootsByStates);
+        let mut slopes = vec![0.0; pattern.n_entries()];
+        self.stepper.evaluate_into(Part::RootsByStates, &place, &mut slopes);
+        let gradient = |root: usize| -> Vec<(u32, f64)> {
+            let entries = pattern.row(root).map(|entry| (pattern.columns[entry], slopes[entry]));
+            entries.filter(|(_, slope)| *slope != 0.0).collect()
+        };
+        let own = gradient(root);
+        let Some(&(column, largest)) = own.iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())) else {
+            return Vec::new();
+        };
+        let values = self.stepper.evaluate_at(Part::Roots, &place);
+        let noise = self.events.noise(&self.stepper);
+        let events = &self.events.events;
+        let held = events.roots[root].held;
+        let mut partners = Vec::new();
+        for other in (0..self.n_true_roots.min(events.roots.len())).filter(|&other| events.roots[other].held != held) {
+            let mode = events.n_switched() + events.roots[other].held as usize;
+            let is_true = match self.stepper.model.modes.get(mode) {
+                Some(&value) if value == 0.0 || value == 1.0 => value == 1.0,
+                _ => continue,
+            };
+            let theirs = gradient(other);
+            let Some(&(_, slope)) = theirs.iter().find(|(one, _)| *one == column) else { continue };
+            let factor = slope / largest;
+            let is_multiple = theirs.len() == own.len()
+                && theirs.iter().zip(&own).all(|((a, theirs), (b, own))| {
+                    a == b && (theirs - factor * own).abs() <= SAME_BORDER * slope.abs()
+                });
+            if !is_multiple || values[other].abs() > noise[other] {
+                continue;
+            }
+            let is_theirs_true_above = is_true == self.events.sides[other];
+            // Where the relation is true, their event function is above zero, or below.
+            let is_above = (factor > 0.0) == is_true_above;
+            let is_opposite = is_above != is_theirs_true_above;
+            partners.push(Partner { root: other, mode, is_opposite, is_true_above: is_theirs_true_above });
+        }
+        partners
     }
 
     fn slide_along(
@@ -114,7 +191,8 @@ impl Run<'_, '_> {
     ) -> Result<Option<Course>, IntegrateError> {
         let system = self.stepper.model.equations.system;
         let slack = SLACK.min(0.1 * self.options.rtol);
-        let sliding = SlidingSystem::new(system, surface.root, surface.sides.clone(), slack);
+        let partners = surface.partners.iter().map(|partner| partner.root).collect();
+        let sliding = SlidingSystem::new(system, surface.root, partners, surface.sides.clone(), slack);
         let now = &self.stepper.now;
         let from = now.time;
         let mut unknowns = now.unknowns.clone();
@@ -183,8 +261,13 @@ impl Run<'_, '_> {
         }
         self.stepper.restart()?;
         self.events.mark_sides(&self.stepper);
+        let noise = self.events.noise(&self.stepper);
         self.events.sides[surface.root] = is_true == surface.is_true_above;
-        self.events.bands[surface.root] = self.events.noise(&self.stepper)[surface.root];
+        self.events.bands[surface.root] = noise[surface.root];
+        for partner in &surface.partners {
+            self.events.sides[partner.root] = partner.holds(is_true) == partner.is_true_above;
+            self.events.bands[partner.root] = noise[partner.root];
+        }
         if until >= self.end {
             // What follows is up to the break of the inputs.
             self.observed_before = Some(before);

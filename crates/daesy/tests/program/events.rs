@@ -267,6 +267,31 @@ fn a_relay_slides_along_its_border() {
     assert!(run.stderr.contains("sliding") && run.stderr.contains("`x + v > 0`"), "{}", run.stderr);
 }
 
+/// x' = -2, y' = 3/2 above x = y and x' = 2, y' = -3 below it: from (3/2, 1) they meet at t = 1/7. A share w above and
+/// 1 - w below stays on the border if -7/2 w + 5 (1 - w) = 0, w = 10/17, and both go down with 2 - 4 w = -6/17. That is
+/// so however the two relations, which have one border, are written; `y - x > 0` and `2 x > 2 y` too.
+#[test]
+fn relations_that_share_a_border_turn_over_together() {
+    for (first, second) in [("x > y", "y > x"), ("2*x > 2*y", "y - x > 0"), ("x > y", "not x >= y")] {
+        let session = Session::with_model(&format!(
+            "model M Real x(start=1.5, fixed=true), y(start=1, fixed=true);
+             equation der(x) = if {first} then -2 else 2; der(y) = if {second} then -3 else 1.5;
+             annotation(experiment(StopTime=1, Interval=0.1)); end M;"
+        ));
+        let run = session.run(&["simulate", "model.mo"]);
+        assert_eq!(run.status, 0, "{first}, {second}: {}", run.stderr);
+        let table = crate::session::Table::parse(&run.stdout);
+        let (t, x, y) = (table.column("t"), table.column("x"), table.column("y"));
+        let met = 1.0 / 7.0;
+        for at in (0..t.len()).filter(|&at| t[at] > met + 1e-9) {
+            let expected = 1.5 - 2.0 * met - 6.0 / 17.0 * (t[at] - met);
+            assert_close(x[at], expected, 1e-7, first);
+            assert_close(y[at], expected, 1e-7, second);
+        }
+        assert!(run.stderr.contains("sliding"), "{}", run.stderr);
+    }
+}
+
 /// A block on a table with speed (A/w) sin(w t): it sticks while |A cos(w t)| <= mu g, slips at the rate -mu g or mu g
 /// else, until its speed is that of the table again.
 #[test]
