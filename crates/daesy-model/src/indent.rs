@@ -289,7 +289,8 @@ end P;
             } else {
                 out.push_str(&" ".repeat(at * 7 % 5));
                 out.push_str(line.trim_start());
-                out.push_str(&" ".repeat(at % 3));
+                let goes_on = line.ends_with("A model") || line.contains("/*");
+                out.push_str(&" ".repeat(if goes_on { 0 } else { at % 3 }));
             }
             out.push('\n');
         }

@@ -175,7 +175,7 @@ mod tests {
         assert!(lines[0].starts_with("better: L.A.Examples.X failed -> agrees"), "{lines:?}");
         assert!(lines[1].starts_with("broken: L.A.B.Examples.Y agrees -> refused"), "{lines:?}");
         assert_eq!(reasons(&now), [(1, "refused: [unsupported] `_` at N".to_owned())]);
-        assert!(table(&now).contains("| A.B | 1 |  |  |  |  | 1 |  |"), "{}", table(&now));
+        assert!(table(&now).contains("| A.B | 1 |  |  |  |  |  | 1 |  |"), "{}", table(&now));
         assert!(from_text("head\nnonsense").is_err());
     }
 }

@@ -437,7 +437,9 @@ fn normalized_residuals(fit: &Fit) -> Vec<f64> {
 
 /// Correlations of residuals that lie `k` samples apart,
 ///
-///     r_k = sum e_i e_(i+k) / sum e_i^2
+/// ```text
+/// r_k = sum e_i e_(i+k) / sum e_i^2
+/// ```
 ///
 /// over all records, pairs with a missing sample left out; for white ones |r_k| is below 1.96/sqrt(n) in 95 % of cases.
 pub(super) fn autocorrelation(records: &[Vec<f64>], n_lags: usize) -> Vec<f64> {

@@ -177,7 +177,8 @@ fn thermostats_converters_friction_and_clocked_controllers_are_identified() {
 #[test]
 fn the_gradient_of_the_cost_is_that_of_differences_across_events() {
     for (case, seed) in [(&ROOM, 1), (&CONVERTER, 2), (&STICK_SLIP, 3), (&CLOCKED, 4)] {
-        let loaded = load(&case.session(seed).path("study.toml"), &LoadOptions::default()).unwrap();
+        let session = case.session(seed);
+        let loaded = load(&session.path("study.toml"), &LoadOptions::default()).unwrap();
         let study = PredictionStudy::of(&loaded, 0).unwrap();
         let of = |name: &str| case.truth.iter().find(|(known, _)| *known == name).unwrap().1;
         // Away from the truth, where gradients are not small.

@@ -523,10 +523,11 @@ fn inputs_and_disturbances_are_told_apart() {
         "x = { white",
         "w = { white",
     );
-    Mistake::study(&disturbed("k")).tells("study.toml:10:1", &["an input", "u, w"]).fails(1).mended(
+    // A parameter may drift, but not as white noise.
+    Mistake::study(&disturbed("k")).tells("study.toml:10:1", &["`k`", "`num` and `den`"]).fails(1).mended(
         "study.toml",
-        "k = { white",
-        "w = { white",
+        "k = { white = 0.01 }",
+        "k = { num = [0.01], den = [1, 1] }",
     );
 }
 
