@@ -103,7 +103,7 @@ pub fn identify(
             let grown = grown_start(&study, &from, loaded).unwrap_or_else(|| from.clone());
             likelihood().approach(&grown).unwrap_or(grown)
         };
-        *start = kept_point(checkpoint.as_deref_mut(), "near", &from, near)?;
+        *start = kept_point(checkpoint.as_deref_mut(), "near", &from, &loaded.watch, near)?;
     }
     let mut far: Vec<Vec<f64>> = Vec::new();
     if let Some(elsewhere) = loaded.elsewhere.as_ref().filter(|_| starts.len() > 1) {
@@ -115,6 +115,7 @@ pub fn identify(
             inner: likelihood(),
             label: "filter".to_owned(),
             checkpoint: checkpoint.as_deref_mut(),
+            watch: loaded.watch.clone(),
             trouble: None,
         };
         let known = far.get(at).and_then(|numbers| far::from_numbers(numbers, &study.space, |_| None));

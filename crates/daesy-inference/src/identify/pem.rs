@@ -33,6 +33,7 @@ use daesy_study::failure::Failure;
 use daesy_study::load::Loaded;
 use daesy_study::prediction_study::PredictionStudy;
 use daesy_study::problem::Problem;
+use daesy_system::Watch;
 
 /// Realizations for a first look at the start.
 const FIRST_LOOK: usize = 32;
@@ -48,12 +49,15 @@ pub(super) struct Kept<'c, O> {
     pub(super) inner: O,
     pub(super) label: String,
     pub(super) checkpoint: Option<&'c mut Checkpoint>,
+    /// What is found after it was stopped is not kept: an evaluation that was cut short has no value, or a wrong one.
+    pub(super) watch: Watch,
     pub(super) trouble: Option<Diagnostic>,
 }
 
 impl<O: Objective<Refusal = PointRefusal>> Kept<'_, O> {
     fn keep(&mut self, key: &str, numbers: &[f64]) {
         if let Some(checkpoint) = &mut self.checkpoint
+            && !self.watch.is_stopped()
             && let Err(diagnostic) = checkpoint.put(key, numbers)
         {
             self.trouble.get_or_insert(diagnostic);
@@ -97,7 +101,7 @@ impl<O: Objective<Refusal = PointRefusal>> Objective for Kept<'_, O> {
     }
 }
 
-/// A point that follows from another, from a checkpoint if that knows it.
+/// A point that follows from another, from a checkpoint if that knows it; not kept once the watch was stopped.
 ///
 /// # Errors
 /// When the checkpoint cannot be written.
@@ -105,6 +109,7 @@ pub(super) fn kept_point(
     checkpoint: Option<&mut Checkpoint>,
     label: &str,
     from: &[f64],
+    watch: &Watch,
     compute: impl FnOnce() -> Vec<f64>,
 ) -> Result<Vec<f64>, Failure> {
     let Some(checkpoint) = checkpoint else { return Ok(compute()) };
@@ -113,6 +118,9 @@ pub(super) fn kept_point(
         return Ok(known.to_vec());
     }
     let found = compute();
+    if watch.is_stopped() {
+        return Ok(found);
+    }
     checkpoint.put(&key, &found).map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
     Ok(found)
 }
@@ -360,7 +368,7 @@ fn warm_search(
         return grow(plain, study, from, loaded, checkpoint, observe);
     }
     let near = || grown_start(study, from, loaded).unwrap_or_else(|| from.to_vec());
-    let near = kept_point(checkpoint.as_deref_mut(), "grown", from, near)?;
+    let near = kept_point(checkpoint.as_deref_mut(), "grown", from, &loaded.watch, near)?;
     let grown = grow(plain, study, &near, loaded, checkpoint.as_deref_mut(), observe)?;
     if grown.as_ref().is_ok_and(|found| is_explained(plain, study, &found.result.theta, loaded)) {
         return Ok(grown);
@@ -424,7 +432,8 @@ fn grow(
             true => "output-error".to_owned(),
             false => format!("pem{n_realizations}"),
         };
-        let mut objective = Kept { inner, label, checkpoint: checkpoint.as_deref_mut(), trouble: None };
+        let watch = loaded.watch.clone();
+        let mut objective = Kept { inner, label, checkpoint: checkpoint.as_deref_mut(), watch, trouble: None };
         let options = GrowingSearch::options(is_last, n_realizations);
         let result =
             minimize(&mut objective, &theta, &study.space, &options, &mut |state| observe(n_realizations, state));
@@ -900,7 +909,7 @@ fn bootstrap(
             progress(&format!("bootstrap: data set {} of {n_sets}", set + 1));
             let label = format!("bootstrap{set}");
             let mut refusal = None;
-            let estimate = kept_point(checkpoint.as_deref_mut(), &label, theta, || {
+            let estimate = kept_point(checkpoint.as_deref_mut(), &label, theta, &loaded.watch, || {
                 data.estimate(loaded, study, problem, set).unwrap_or_else(|why| {
                     refusal = Some(why);
                     Vec::new()
