@@ -269,7 +269,7 @@ pub trait Running {
     /// Takes a step.
     ///
     /// # Errors
-    /// When the method gives up; the time reached is then that of [`Instance::time`].
+    /// When the method gives up; the time reached is then that of `Instance::time`.
     fn step(&mut self, from: f64, length: f64) -> Result<StepDone, InstanceError>;
 
     /// The time reached.
@@ -410,7 +410,7 @@ pub trait Running {
     /// The same from the other side: the product of a seed with the partial derivatives.
     ///
     /// # Errors
-    /// As [`Instance::directional_derivative`].
+    /// As `Instance::directional_derivative`.
     fn adjoint_derivative(
         &mut self,
         unknowns: &[u32],
