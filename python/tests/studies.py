@@ -44,12 +44,16 @@ def lag_study() -> daesy.Study:
 
 def fall_study(**identify: object) -> daesy.Study:
     """One unknown of a nonlinear model under a disturbance."""
+    sizes = {"realizations": 16, "noise_step": 0.1}
+    unused = {"ml": ["realizations"], "output-error": ["realizations", "noise_step"]}
+    for key in unused.get(str(identify.get("method")), []):
+        del sizes[key]
     return daesy.Study(
         daesy.parse(FALL),
         unknown={"c": {"start": 0.6, "min": 0.1, "max": 5.0}},
         disturbances={"w": {"A": [[-2.0]], "B": [[1.0]], "C": [[0.3]]}},
         measurements={"y": {"column": "y", "std": 0.02}},
-        identify={"realizations": 16, "noise_step": 0.1, **identify},
+        identify={**sizes, **identify},
     )
 
 

@@ -81,7 +81,6 @@ impl Shelf {
             };
             demand(study.numbers.is_some(), "has no numbers.csv");
             demand(study.comparison.is_some(), "has no comparison.md");
-            demand(!study.pictures.is_empty(), "has no picture");
             for picture in &study.pictures {
                 let is_there = self.root.join(&folder).join(&picture.file).is_file();
                 demand(is_there, &format!("lists {}, which is not there", picture.file));
