@@ -319,8 +319,8 @@ fn book_page(outcomes: &[Outcome], n_without: usize, options: &Options) -> Strin
     );
     if let Some(eps) = options.first.as_deref().and_then(machine_eps) {
         text.push_str(&format!(
-            "The references were made with a tool whose own `ModelicaServices` has `Machine.eps = {eps}`; so were the results\n\
-             here.\n\n"
+            "The results here were made with a `ModelicaServices` in front of the library's whose `Machine.eps` is {eps}, as the\n\
+             tool of the references seems to have.\n\n"
         ));
     }
     text.push_str(&outcome::table(outcomes));
