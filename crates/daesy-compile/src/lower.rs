@@ -12,7 +12,7 @@ use daesy_graph::function::Statement;
 use daesy_graph::regular::{Derivative, Rate as RegularRate, RegularDae, RegularEquation};
 use daesy_graph::{BinaryOp, Differentiator, ExprId, Graph, Leaf, Node, Reach, UnaryOp, VarId};
 use daesy_system::{
-    Block, Description, DiscreteVariable, EquationLabel, EventLabel, Events, GivenParameter, Input, ParameterError,
+    Block, Description, DiscreteVariable, EquationLabel, EventLabel, Events, GivenParameter, GuessRule, Input, ParameterError,
     Part, Pattern, Quantity, Rate, StartOrigin,
 };
 use rustc_hash::FxHashMap;
@@ -897,6 +897,19 @@ struct Start {
     origin: StartOrigin,
 }
 
+/// The rules for guesses, by the places of their columns and rows.
+fn guesses(regular: &RegularDae) -> Vec<GuessRule> {
+    let columns = regular.states.iter().chain(&regular.unknowns).zip(0u32..);
+    let columns: FxHashMap<Derivative, u32> = columns.map(|(derivative, at)| (*derivative, at)).collect();
+    let rows = regular.equations.iter().chain(&regular.constraints).zip(0u32..);
+    let rows: FxHashMap<u32, u32> =
+        rows.filter(|(row, _)| row.differentiated == 0).map(|(row, at)| (row.source, at)).collect();
+    let place = |rule: &daesy_graph::regular::GuessRule| {
+        Some(GuessRule { column: *columns.get(&rule.of)?, row: *rows.get(&rule.source)? })
+    };
+    regular.guesses.iter().filter_map(place).collect()
+}
+
 fn describe(
     regular: &RegularDae,
     parameters: &[f64],
@@ -1007,6 +1020,7 @@ fn describe(
         constraints: regular.constraints.iter().map(label).collect(),
         initial,
         start_conditions: Vec::new(),
+        guesses: guesses(regular),
         parameters: regular.parameters.iter().map(|var| flat.variables[var.index()].name.clone()).collect(),
         free_parameters: (0..regular.parameters.len() as u32)
             .filter(|&at| is_free(&regular.parameters[at as usize]))

@@ -67,6 +67,15 @@ pub struct Eliminated {
     pub source: u32,
 }
 
+/// An equation that gives a quantity without a start value of its own the value where a search for the start begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GuessRule {
+    /// The quantity, one term of the equation's sum, and in no other of its terms.
+    pub of: Derivative,
+    /// The equation of the flat model.
+    pub source: u32,
+}
+
 /// How smooth an input has to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InputUse {
@@ -121,6 +130,8 @@ pub struct RegularDae {
     pub blocks: Vec<SolveBlock>,
     /// Eliminated variables; each value refers to remaining variables only.
     pub eliminated: Vec<Eliminated>,
+    /// Guesses that follow from other start values: what definitions would put in, were they put in.
+    pub guesses: Vec<GuessRule>,
     /// The inputs, all of them.
     pub inputs: Vec<InputUse>,
     /// Parameters and constants in an order in which each needs only earlier ones.

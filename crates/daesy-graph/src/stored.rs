@@ -17,14 +17,14 @@ use crate::graph::Graph;
 use crate::intrinsic::{Generator, Intrinsic};
 use crate::node::{BinaryOp, ExprId, Node, UnaryOp, VarId};
 use crate::regular::{
-    Derivative, DiscreteEquation, Eliminated, InputUse, Rate, RegularDae, RegularEquation, SolveBlock,
+    Derivative, DiscreteEquation, Eliminated, GuessRule, InputUse, Rate, RegularDae, RegularEquation, SolveBlock,
     StructuralVerdict,
 };
 use crate::source::{SourceMap, Span};
 use crate::unit::Unit;
 
 /// First bytes of every stored regular model, the last of them the version of the form.
-const HEAD: &[u8; 8] = b"daesyr\0\x01";
+const HEAD: &[u8; 8] = b"daesyr\0\x02";
 
 /// First bytes of every stored flat model.
 const FLAT_HEAD: &[u8; 8] = b"daesyf\0\x01";
@@ -433,6 +433,7 @@ store_struct!(Derivative { var, order });
 store_struct!(RegularEquation { residual, source, differentiated });
 store_struct!(SolveBlock { start, len, is_linear });
 store_struct!(Eliminated { var, value, source });
+store_struct!(GuessRule { of, source });
 store_struct!(InputUse { var, derivatives_needed });
 store_struct!(DiscreteEquation { variable, value, source, span });
 store_struct!(StructuralVerdict { structural_index, degrees_of_freedom, hidden_constraints, differentiations });
@@ -620,6 +621,7 @@ pub fn to_bytes(regular: &RegularDae) -> Vec<u8> {
     regular.constraints.write(&mut bytes);
     regular.blocks.write(&mut bytes);
     regular.eliminated.write(&mut bytes);
+    regular.guesses.write(&mut bytes);
     regular.inputs.write(&mut bytes);
     regular.parameters.write(&mut bytes);
     regular.bound.write(&mut bytes);
@@ -647,6 +649,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<RegularDae, NotStored> {
         constraints: Stored::read(reader)?,
         blocks: Stored::read(reader)?,
         eliminated: Stored::read(reader)?,
+        guesses: Stored::read(reader)?,
         inputs: Stored::read(reader)?,
         parameters: Stored::read(reader)?,
         bound: Stored::read(reader)?,

@@ -26,7 +26,7 @@ pub(crate) mod choice;
 pub(crate) mod newton;
 pub(crate) mod problem;
 
-use daesy_system::{DaeSystem, Part, StartClass, StartOrigin};
+use daesy_system::{DaeSystem, GuessRule, Part, StartClass, StartOrigin};
 
 use crate::block_solve::solve_by_blocks;
 use crate::culprit::{CONDITIONS, CONSTRAINTS, Culprit, RESIDUALS, find_culprit};
@@ -177,10 +177,51 @@ impl Search<'_, '_> {
         let n_before = problem.n_demanded - problem.system.pattern(Part::Initial).n_rows;
         let rows: Vec<usize> = (n_before..problem.n_rows()).collect();
         self.set_single(&mut z, &rows);
+        self.follow_rules(&mut z);
         if !self.has_value(&z) {
-            self.set_determined(&mut z);
+            self.set_determined(&mut z, &[]);
         }
         z
+    }
+
+    /// Gives columns without a start value of their own the ones that rules give them, those first that follow from
+    /// no other such column. Rows are linear in their columns, so that one step of Newton's method does.
+    fn follow_rules(&mut self, z: &mut [f64]) {
+        let problem = self.problem();
+        let description = problem.system.description();
+        let first_initial = problem.n_demanded - problem.system.pattern(Part::Initial).n_rows;
+        let mut is_open = vec![false; problem.n_cols()];
+        let quantities = description.states.iter().chain(&description.unknowns);
+        for (is_open, quantity) in is_open.iter_mut().zip(quantities) {
+            *is_open = quantity.start_origin == StartOrigin::Default;
+        }
+        for column in (first_initial..problem.n_demanded).filter_map(|row| problem.only_column(row)) {
+            is_open[column] = false;
+        }
+        let mut rules: Vec<&GuessRule> =
+            description.guesses.iter().filter(|rule| is_open[rule.column as usize]).collect();
+        let mut is_ahead = vec![false; problem.n_cols()];
+        rules.iter().for_each(|rule| is_ahead[rule.column as usize] = true);
+        for _ in 0..MAX_WAVES {
+            let columns = |rule: &GuessRule| &problem.pattern.columns[problem.pattern.row(rule.row as usize)];
+            let follows =
+                |rule: &GuessRule| columns(rule).iter().any(|&it| it != rule.column && is_ahead[it as usize]);
+            let (later, now): (Vec<&GuessRule>, Vec<&GuessRule>) = rules.iter().partition(|rule| follows(rule));
+            if now.is_empty() {
+                return;
+            }
+            self.evaluate(z);
+            for rule in now {
+                let column = rule.column as usize;
+                is_ahead[column] = false;
+                let entry = problem.pattern.row(rule.row as usize).find(|&it| problem.pattern.columns[it] == rule.column);
+                let step = entry.map_or(f64::NAN, |entry| -self.residual[rule.row as usize] / self.jacobian[entry]);
+                if step.is_finite() {
+                    z[column] += step;
+                }
+            }
+            rules = later;
+        }
     }
 
     /// Whether all that is demanded has finite values and derivatives at a point.
@@ -194,10 +235,12 @@ impl Search<'_, '_> {
 
     /// Gives columns the values that demanded rows determine one after the other, each in one column whose others are
     /// known by then: what follows from parameters and fixed start values alone, such as a cross-section, a permeance
-    /// and its reciprocal, which has no value at the guess of zero. Columns that other rows determine stay.
-    fn set_determined(&mut self, z: &mut [f64]) {
+    /// and its reciprocal, which has no value at the guess of zero. Columns that other rows determine stay, and those
+    /// that are known already.
+    pub(crate) fn set_determined(&mut self, z: &mut [f64], known: &[usize]) {
         let problem = self.problem();
         let mut is_known = vec![false; problem.n_cols()];
+        known.iter().for_each(|&column| is_known[column] = true);
         let mut is_done = vec![false; problem.n_demanded];
         for _ in 0..MAX_WAVES {
             let mut wave: Vec<(usize, usize)> = Vec::new();

@@ -17,6 +17,7 @@
 //! look at keeps its name, so that events are told in the model's words.
 
 use daesy_graph::flat::{FlatDae, VariableKind, WhenAction};
+use daesy_graph::regular::{Derivative, GuessRule};
 use daesy_graph::substitute::Substitution;
 use daesy_graph::traverse::{Leaf, Reach};
 use daesy_graph::{BinaryOp, ExprId, Graph, Node, UnaryOp, VarId};
@@ -42,6 +43,12 @@ struct Definition {
     equation: u32,
 }
 
+/// Definitions that may all be put in, in the order in which they were found.
+struct Definitions {
+    of: FxHashMap<VarId, Definition>,
+    order: Vec<VarId>,
+}
+
 /// A term of a sum with its sign.
 #[derive(Clone, Copy)]
 struct SignedTerm {
@@ -57,6 +64,56 @@ pub(crate) fn inline_definitions(
     is_candidate: impl Fn(usize) -> bool,
     elimination: &mut Elimination,
 ) {
+    let n_variables = flat.variables.len();
+    let Definitions { of: definitions, order } = find(flat, residuals, is_candidate, elimination);
+    let resolved = resolve(flat, &definitions, &order);
+    for var in order {
+        elimination.eliminated.push(EliminatedBy { var, equation: definitions[&var].equation });
+        elimination.is_used[definitions[&var].equation as usize] = true;
+        elimination.standings[var.index()] = Standing::Known(resolved[&var]);
+    }
+    for at in 0..n_variables {
+        if let Standing::Alias { of, is_negated } = elimination.standings[at]
+            && let Some(&value) = resolved.get(&of)
+        {
+            let value = if is_negated { flat.graph.neg(value) } else { value };
+            elimination.standings[at] = Standing::Known(value);
+        }
+    }
+}
+
+/// Where searches for a start begin in a form that keeps defined variables: at the values that definitions give them,
+/// or, for `y = der(x)` with a start value of y, at this value of the derivative. With definitions put in they begin
+/// there too, so that of several solutions both forms find the same.
+pub(crate) fn guesses(
+    flat: &mut FlatDae,
+    residuals: &[ExprId],
+    is_candidate: impl Fn(usize) -> bool,
+    elimination: &Elimination,
+) -> Vec<GuessRule> {
+    let found = find(flat, residuals, is_candidate, elimination);
+    let rule = |var: &VarId| {
+        let Definition { value, equation } = found.of[var];
+        let derivative = match flat.graph.node(value) {
+            Node::Unary { op: UnaryOp::Neg, arg } => flat.graph.node(arg),
+            node => node,
+        };
+        let of = match (flat.variables[var.index()].start, derivative) {
+            (Some(_), Node::Var { var, order: order @ 1.. }) => Derivative { var, order },
+            (Some(_), _) => return None,
+            (None, _) => Derivative { var: *var, order: 0 },
+        };
+        Some(GuessRule { of, source: equation })
+    };
+    found.order.iter().filter_map(rule).collect()
+}
+
+fn find(
+    flat: &mut FlatDae,
+    residuals: &[ExprId],
+    is_candidate: impl Fn(usize) -> bool,
+    elimination: &Elimination,
+) -> Definitions {
     let n_variables = flat.variables.len();
     let candidates: Vec<u32> = (0..residuals.len() as u32).filter(|&at| is_candidate(at as usize)).collect();
     let is_large = candidates.len() > LARGE;
@@ -158,20 +215,7 @@ pub(crate) fn inline_definitions(
             break;
         }
     }
-    let resolved = resolve(flat, &definitions, &order);
-    for var in order {
-        elimination.eliminated.push(EliminatedBy { var, equation: definitions[&var].equation });
-        elimination.is_used[definitions[&var].equation as usize] = true;
-        elimination.standings[var.index()] = Standing::Known(resolved[&var]);
-    }
-    for at in 0..n_variables {
-        if let Standing::Alias { of, is_negated } = elimination.standings[at]
-            && let Some(&value) = resolved.get(&of)
-        {
-            let value = if is_negated { flat.graph.neg(value) } else { value };
-            elimination.standings[at] = Standing::Known(value);
-        }
-    }
+    Definitions { of: definitions, order }
 }
 
 fn variable_of(leaf: &Leaf) -> Option<VarId> {

@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use crate::alias::{Elimination, Standing, eliminate_aliases};
 use crate::bound::put_in_bound_parameters;
-use crate::definitions::inline_definitions;
+use crate::definitions::{guesses, inline_definitions};
 use crate::discrete::{DiscreteSplit, split_discrete};
 use crate::explain;
 use crate::incidence::{Entry, Incidence, IncidenceBuilder, IncidenceError};
@@ -103,18 +103,20 @@ fn regularize_in(mut flat: FlatDae, form: Form) -> Result<RegularDae, Regularize
 
     let differentiated = differentiated_variables(&whole);
     let mut elimination = eliminate_aliases(&mut flat, &discrete.is_continuous);
-    if form == Form::Condensed {
+    let guesses = {
         let mut replace = Replacement::new(&mut flat, &elimination);
         let without_aliases: Vec<ExprId> =
             residuals.iter().map(|&residual| replace.apply(&mut flat, residual)).collect();
-        let is_candidate: Vec<bool> = elimination
-            .is_used
-            .iter()
-            .zip(&discrete.is_continuous)
-            .map(|(used, continuous)| *continuous && !used)
-            .collect();
-        inline_definitions(&mut flat, &without_aliases, |at| is_candidate[at], &mut elimination);
-    }
+        let candidates = elimination.is_used.iter().zip(&discrete.is_continuous);
+        let is_candidate: Vec<bool> = candidates.map(|(used, continuous)| *continuous && !used).collect();
+        match form {
+            Form::Complete => guesses(&mut flat, &without_aliases, |at| is_candidate[at], &elimination),
+            Form::Condensed => {
+                inline_definitions(&mut flat, &without_aliases, |at| is_candidate[at], &mut elimination);
+                Vec::new()
+            }
+        }
+    };
     let mut replace = Replacement::new(&mut flat, &elimination);
     let reduced: Vec<ExprId> = residuals
         .iter()
@@ -166,6 +168,7 @@ fn regularize_in(mut flat: FlatDae, form: Form) -> Result<RegularDae, Regularize
         constraints: layout.constraints,
         blocks: layout.blocks,
         eliminated,
+        guesses,
         inputs,
         parameters,
         bound,

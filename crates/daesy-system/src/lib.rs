@@ -324,6 +324,15 @@ pub struct EquationLabel {
     pub differentiated: u16,
 }
 
+/// A row that gives a column a guess: it is linear in the column, with a factor of one or minus one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GuessRule {
+    /// The position of the column among states, then unknowns.
+    pub column: u32,
+    /// The position of the row among residuals, then constraints.
+    pub row: u32,
+}
+
 /// The fixed facts about a system.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Description {
@@ -346,6 +355,8 @@ pub struct Description {
     /// Start values that are wished for, by class, in the order of declaration within each. Where there are none, the
     /// start values of [`Description::states`] and [`Description::unknowns`] are the wishes.
     pub start_conditions: Vec<StartCondition>,
+    /// Where a search for a start begins at columns without a start value of their own.
+    pub guesses: Vec<GuessRule>,
     /// Names of all parameters.
     pub parameters: Vec<String>,
     /// Positions of parameters that the start problem determines.
