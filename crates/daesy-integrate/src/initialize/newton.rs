@@ -30,6 +30,9 @@ const MAX_LIMITED_STEPS: usize = 60;
 /// Whole steps from a point that is good enough on.
 const MAX_REFINEMENTS: usize = 4;
 
+/// A row of which this share of its largest term is left is not solved, however small that is.
+const FAR_OFF: f64 = 1e-3;
+
 /// Columns that change by no more than this fraction of their values are as exact as they get.
 const REFINED: f64 = 1e-13;
 
@@ -144,28 +147,40 @@ impl<'p, 's> Search<'p, 's> {
             found = self.settle(z, is_active, way, &mut n_limited, 0);
         }
         let found = found?;
-        self.check_where_fixed(z, is_active)?;
+        self.check_where_exact(z, is_active)?;
         Ok(found)
     }
 
-    /// Refuses a point that only comes near to start values at which an equation has no value: from `log(x)`, Newton's
-    /// method goes towards `x = 0` until the tolerance is met, and no further.
-    fn check_where_fixed(&mut self, z: &[f64], is_active: &[bool]) -> Result<(), IntegrateError> {
+    /// Refuses a point that only comes near to a solution at which an equation has no value: from `log(x)` with `x = 0`,
+    /// or from `v/abs(v)` where a constraint says that v is zero, Newton's method goes towards zero until the tolerance
+    /// is met, and no further. What was asked of single columns, and what follows from it row by row, is then put in
+    /// exactly.
+    fn check_where_exact(&mut self, z: &[f64], is_active: &[bool]) -> Result<(), IntegrateError> {
         let problem = self.problem();
         let n_before = problem.n_demanded - problem.system.pattern(Part::Initial).n_rows;
-        let is_fixing = |row: &usize| is_active[*row] && problem.only_column(*row).is_some();
-        let fixing: Vec<usize> = (n_before..problem.n_demanded).filter(is_fixing).collect();
-        let mut residual = vec![0.0; problem.n_rows()];
-        self.values.conditions(z, &mut residual);
-        if fixing.iter().all(|&row| residual[row] == 0.0) {
+        let is_single = |row: &usize| is_active[*row] && problem.only_column(*row).is_some();
+        let single: Vec<usize> = (n_before..problem.n_rows()).filter(is_single).collect();
+        self.evaluate(z);
+        let is_met = single.iter().all(|&row| row >= problem.n_demanded || self.residual[row] == 0.0);
+        if is_met && !(0..n_before).any(|row| self.is_far_off(row, z)) {
             return Ok(());
         }
         let mut exact = z.to_vec();
-        self.set_single(&mut exact, &fixing);
+        self.set_single(&mut exact, &single);
+        let known: Vec<usize> = single.iter().filter_map(|&row| problem.only_column(row)).collect();
+        self.set_determined(&mut exact, &known);
+        let mut residual = vec![0.0; problem.n_rows()];
         self.values.residual(&exact, &mut residual);
         let refused = (0..problem.n_rows()).find(|&row| is_active[row] && !residual[row].is_finite());
         self.evaluate(z);
         refused.map_or(Ok(()), |row| Err(not_finite(problem, &self.values.around(), &exact, row)))
+    }
+
+    /// Whether what is left of a row is no rounding of its own terms.
+    fn is_far_off(&self, row: usize, z: &[f64]) -> bool {
+        let pattern = &self.problem().pattern;
+        let terms = pattern.row(row).map(|entry| (self.jacobian[entry] * z[pattern.columns[entry] as usize]).abs());
+        self.residual[row].abs() > FAR_OFF * terms.fold(0.0, f64::max)
     }
 
     /// Newton's method with at most so many steps that are made shorter.
