@@ -11,7 +11,7 @@
 //! moves the model on its way. Where samples are as far apart as grid points are, this is a third of what it does.
 //! Covariances are singular where constraints hold; roots and inverses are taken on what is left.
 
-use daesy_integrate::ensemble::{Walk, Wanted};
+use daesy_integrate::ensemble::{EnsembleError, Walk, Wanted};
 use daesy_system::Watch;
 use faer::Mat;
 use faer::linalg::solvers::SelfAdjointEigen;
@@ -178,6 +178,11 @@ impl Passage<'_, '_> {
         (Moments { mean, covariance }, cross)
     }
 
+    /// Whether all points that stand for the moments were followed so far.
+    fn check(&self) -> Result<(), EnsembleError> {
+        self.walk.first_failure().map_or(Ok(()), |failure| Err(EnsembleError::of_filter(failure)))
+    }
+
     /// Moments one interval later.
     fn predict(&mut self, from: &Moments, interval: usize) -> (Moments, Mat<f64>) {
         let n_components = self.n_components();
@@ -295,14 +300,25 @@ fn with_passage<R>(problem: &FilterProblem<'_>, spread: Spread, of: impl FnOnce(
 }
 
 /// Filters an experiment, and smooths if asked.
-#[must_use]
-pub fn filter_by_moments(problem: &FilterProblem<'_>, options: &MomentOptions) -> StateEstimates {
+///
+/// # Errors
+/// When a point that stands for the moments cannot be followed.
+pub fn filter_by_moments(
+    problem: &FilterProblem<'_>,
+    options: &MomentOptions,
+) -> Result<StateEstimates, EnsembleError> {
     with_passage(problem, options.spread, |passage| run(problem, options, passage))
 }
 
 /// Predictions of all measurements with each horizon.
-#[must_use]
-pub fn ahead_by_moments(problem: &FilterProblem<'_>, options: &MomentOptions, horizons: &[Horizon]) -> Vec<Ahead> {
+///
+/// # Errors
+/// As [`filter_by_moments`].
+pub fn ahead_by_moments(
+    problem: &FilterProblem<'_>,
+    options: &MomentOptions,
+    horizons: &[Horizon],
+) -> Result<Vec<Ahead>, EnsembleError> {
     with_passage(problem, options.spread, |passage| {
         let n_measured = problem.n_measured();
         let mut found = vec![Ahead::default(); horizons.len()];
@@ -313,6 +329,7 @@ pub fn ahead_by_moments(problem: &FilterProblem<'_>, options: &MomentOptions, ho
             }
             if point > 0 {
                 beliefs.iter_mut().for_each(|belief| *belief = passage.predict(belief, point - 1).0);
+                passage.check()?;
             }
             let Some(sample) = sample else { continue };
             for (found, &horizon) in found.iter_mut().zip(horizons) {
@@ -329,11 +346,15 @@ pub fn ahead_by_moments(problem: &FilterProblem<'_>, options: &MomentOptions, ho
             }
             beliefs.push(corrected);
         }
-        found
+        Ok(found)
     })
 }
 
-fn run(problem: &FilterProblem<'_>, options: &MomentOptions, passage: &mut Passage<'_, '_>) -> StateEstimates {
+fn run(
+    problem: &FilterProblem<'_>,
+    options: &MomentOptions,
+    passage: &mut Passage<'_, '_>,
+) -> Result<StateEstimates, EnsembleError> {
     let n = passage.n;
     let (n_measured, n_observed) = (problem.n_measured(), problem.n_observed());
     let n_samples = problem.grid.samples.len();
@@ -360,6 +381,7 @@ fn run(problem: &FilterProblem<'_>, options: &MomentOptions, passage: &mut Passa
         }
         if point > 0 {
             let (predicted, cross) = passage.predict(&now, point - 1);
+            passage.check()?;
             if options.smooths {
                 passed.push(Passed { filtered: now, predicted: predicted.clone(), cross });
             }
@@ -413,7 +435,7 @@ fn run(problem: &FilterProblem<'_>, options: &MomentOptions, passage: &mut Passa
             };
         }
     }
-    estimates
+    Ok(estimates)
 }
 
 /// What a filter carries from one sample to the next.

@@ -3,7 +3,7 @@
 //! Particles follow the model with noise of their own; where weights degenerate, particles are drawn again in
 //! proportion to them, by systematic sampling. What is smoothed are the paths that survive to the end.
 
-use daesy_integrate::ensemble::{Walk, Wanted};
+use daesy_integrate::ensemble::{EnsembleError, Walk, Wanted};
 use daesy_system::Watch;
 
 use super::given::GivenNoise;
@@ -49,8 +49,13 @@ fn systematic(weights: &[f64], uniform: f64) -> Vec<usize> {
 }
 
 /// Filters an experiment.
-#[must_use]
-pub fn filter_by_particles(problem: &FilterProblem<'_>, options: &ParticleOptions) -> StateEstimates {
+///
+/// # Errors
+/// When no particle is left that could be followed.
+pub fn filter_by_particles(
+    problem: &FilterProblem<'_>,
+    options: &ParticleOptions,
+) -> Result<StateEstimates, EnsembleError> {
     let n_lanes = options.n_particles;
     problem.with_walk(n_lanes, |ensemble| {
         let wanted = Wanted::default();
@@ -73,7 +78,7 @@ fn run(
     options: &ParticleOptions,
     walk: &mut Walk<'_>,
     noise: &mut GivenNoise<'_>,
-) -> StateEstimates {
+) -> Result<StateEstimates, EnsembleError> {
     let n_lanes = options.n_particles;
     let n_components = problem.process.n_components();
     let (n_measured, n_observed) = (problem.n_measured(), problem.n_observed());
@@ -108,6 +113,13 @@ fn run(
             }
             walk.cross(point - 1, noise);
             noise.begin.clone_from(&noise.end);
+            // A particle that could not be followed stands for nothing.
+            for (weight, _) in weights.iter_mut().zip(walk.is_alive()).filter(|(_, is_alive)| !**is_alive) {
+                *weight = 0.0;
+            }
+            if let Some(failure) = walk.first_failure().filter(|_| !walk.is_alive().contains(&true)) {
+                return Err(EnsembleError::of_filter(failure));
+            }
         }
         let Some(sample) = sample else { continue };
         let rows = walk.observe(point);
@@ -169,7 +181,7 @@ fn run(
             estimates.smoothed_std[sample * n_observed + signal] = std;
         }
     }
-    estimates
+    Ok(estimates)
 }
 
 /// Puts chosen particles in the place of all.

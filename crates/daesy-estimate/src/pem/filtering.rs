@@ -49,7 +49,7 @@ impl PredictionProblem<'_> {
         kind: &FilterKind,
         watch: &Watch,
     ) -> Result<StateEstimates, PointRefusal> {
-        if self.by_events {
+        if self.by_events || self.slots.is_empty() {
             return self.undisturbed(theta, request, kind, watch);
         }
         self.with_filter(theta, request, kind, |problem| match kind {
@@ -61,7 +61,8 @@ impl PredictionProblem<'_> {
                     ParticleOptions { n_particles: *n_particles, seed: self.settings.seed, watch: watch.clone() };
                 filter_by_particles(problem, &options)
             }
-        })
+        })?
+        .map_err(PointRefusal::from)
     }
 
     /// What a filter makes of a model without disturbances, whose start is known: nothing is uncertain but the
@@ -124,7 +125,8 @@ impl PredictionProblem<'_> {
     ) -> Result<Vec<Ahead>, PointRefusal> {
         self.with_filter(theta, request, kind, |problem| {
             ahead_by_moments(problem, &moment_options(kind, false, watch), horizons)
-        })
+        })?
+        .map_err(PointRefusal::from)
     }
 
     /// Sets up the filter of one experiment.

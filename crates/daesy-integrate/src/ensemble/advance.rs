@@ -100,7 +100,7 @@ pub(super) struct Block<'e> {
     scales: Vec<f64>,
     saved: Vec<f64>,
     inputs: Vec<f64>,
-    outcome: Outcome,
+    pub(super) outcome: Outcome,
     arch: pulp::Arch,
 }
 

@@ -265,6 +265,22 @@ pub enum EnsembleError {
         /// Why.
         reason: LaneFailureReason,
     },
+    /// One of the points that stand for what a filter believes broke down, so that it believes nothing any more.
+    #[error("a point of the filter broke down at t = {time}: {reason}")]
+    FilterFailed {
+        /// When it did.
+        time: f64,
+        /// Why.
+        reason: LaneFailureReason,
+    },
+}
+
+impl EnsembleError {
+    /// A filter whose lane broke down.
+    #[must_use]
+    pub fn of_filter(failure: &LaneFailure) -> Self {
+        Self::FilterFailed { time: failure.time, reason: failure.reason }
+    }
 }
 
 /// A block of lanes at some points of parameters.

@@ -1,7 +1,7 @@
 //! A block of lanes that a caller takes from grid point to grid point, changing its states on the way, as filters do.
 
 use super::advance::Block;
-use super::{Ensemble, EnsemblePoint, LaneDisturbances, Wanted};
+use super::{Ensemble, EnsemblePoint, LaneDisturbances, LaneFailure, Wanted};
 
 /// A block of lanes under a caller's control.
 pub struct Walk<'e> {
@@ -98,6 +98,12 @@ impl<'e> Walk<'e> {
         let lanes = self.block.lanes_mut();
         let stride = lanes.stride();
         lanes.observe(time).chunks_exact(stride).flat_map(|row| row[..n_lanes].to_vec()).collect()
+    }
+
+    /// The first lane that broke down, if one did.
+    #[must_use]
+    pub fn first_failure(&self) -> Option<&LaneFailure> {
+        self.block.outcome.failures.first()
     }
 
     /// Which lanes have not broken down.
