@@ -41,6 +41,8 @@ pub struct Model<'a> {
     pub text: &'a str,
     /// The class.
     pub class: Option<&'a str>,
+    /// Which of its parameters and variables are looked at: these, counted round and round.
+    pub pick: usize,
 }
 
 impl Model<'_> {
@@ -58,8 +60,9 @@ impl Model<'_> {
         Ok(loaded)
     }
 
-    /// A difference is the model's own if tolerances a thousand times smaller move the same variable by a tenth of it:
-    /// solutions that part so fast depend on every rounding error.
+    /// A difference is the model's own if tolerances a thousand times smaller move the same variable by a tenth of it, or
+    /// by what would be a disagreement: solutions that part so fast depend on every rounding error, and `simulate`
+    /// itself does not know them.
     fn judge(&self, trajectory: &Trajectory, difference: &Difference) -> Outcome {
         let sharp = self.study("[simulate]\nrtol = 1e-9\natol = 1e-12\n", Vec::new());
         let own = sharp.ok().and_then(|loaded| simulate(&loaded).ok()).and_then(|sharp| {
@@ -70,7 +73,7 @@ impl Model<'_> {
         let words =
             format!("{}: `{}` is off by {:.1e} of its size", difference.road, difference.variable, difference.off);
         match own {
-            Some(own) if own.is_nan() || 10.0 * own >= difference.off => {
+            Some(own) if own.is_nan() || 10.0 * own >= difference.off || own >= ALIKE => {
                 Outcome::Sensitive(format!("{words}, and by {own:.1e} with a smaller tolerance"))
             }
             _ => Outcome::Differ(words),
@@ -91,7 +94,7 @@ struct Difference {
 pub fn compare(model: &Model<'_>) -> Outcome {
     let Ok(loaded) = model.study("", Vec::new()) else { return Outcome::Unusable };
     let Ok(trajectory) = simulate(&loaded) else { return Outcome::Unusable };
-    let Some((name, value)) = parameter(&loaded) else { return Outcome::Unusable };
+    let Some((name, value)) = parameter(&loaded, model.pick) else { return Outcome::Unusable };
     let roads = ["monte-carlo", "collocation", "galerkin"].into_iter().map(|method| {
         let road = format!("uq by {method} with {name} = {value}");
         (road, moments(model, &trajectory, &name, value, method))
@@ -123,8 +126,8 @@ enum Road {
     Elsewhere { variable: String, off: f64 },
 }
 
-/// The first real parameter with a value of its own that may be changed.
-fn parameter(loaded: &Loaded) -> Option<(String, f64)> {
+/// A real parameter that has a value and may be given another.
+fn parameter(loaded: &Loaded, pick: usize) -> Option<(String, f64)> {
     let values = daesy::linearize::parameter_values(&loaded.flat).ok()?;
     let is_plain = |variable: &Variable| {
         variable.kind == VariableKind::Parameter
@@ -134,9 +137,10 @@ fn parameter(loaded: &Loaded) -> Option<(String, f64)> {
             && variable.fixed != Some(false)
     };
     let all = loaded.flat.variables.iter().zip(&values);
-    all.filter(|(variable, value)| is_plain(variable) && value.is_finite() && **value != 0.0)
-        .map(|(variable, &value)| (variable.name.clone(), value))
-        .next()
+    let plain: Vec<(&Variable, &f64)> =
+        all.filter(|(variable, value)| is_plain(variable) && value.is_finite() && **value != 0.0).collect();
+    let (variable, value) = plain.get(pick % plain.len().max(1))?;
+    Some((variable.name.clone(), **value))
 }
 
 /// The largest difference between two curves at common times, in units of the first one's size.
@@ -192,7 +196,8 @@ fn cost_at_truth(model: &Model<'_>, trajectory: &Trajectory, name: &str, value: 
         .filter(|&at| !trajectory.table.names[at].starts_with("der("))
         .filter(|&at| trajectory.table.columns[at].iter().all(|value| value.is_finite()))
         .collect();
-    let Some(&signal) = signals.first().filter(|_| rows.len() > 3) else { return Road::Refused };
+    let signal = signals.get(model.pick % signals.len().max(1));
+    let Some(&signal) = signal.filter(|_| rows.len() > 3) else { return Road::Refused };
     let column: Vec<f64> = rows.iter().map(|&at| trajectory.table.columns[signal][at]).collect();
     let size = column.iter().fold(0.0f64, |size, value| size.max(value.abs())).max(1e-6);
     let data = Table {
@@ -201,7 +206,7 @@ fn cost_at_truth(model: &Model<'_>, trajectory: &Trajectory, name: &str, value: 
     };
     let measured = &trajectory.table.names[signal];
     let rest = format!(
-        "[unknown]\n\"{name}\" = {{ start = {value:e}, min = -inf, max = inf }}\n[measurements]\n\"{measured}\" = {{ column = \"y\", \
+        "[unknown]\n\"{name}\" = {{ start = {value:e} }}\n[measurements]\n\"{measured}\" = {{ column = \"y\", \
          std = {size:e} }}\n[data]\ntime = \"t\"\nfile = \"data.csv\"\n[simulate]\nstart = {:e}\n",
         times[0]
     );
