@@ -12,6 +12,8 @@ mod free_start;
 pub mod horizon;
 mod kernel;
 pub mod likelihood;
+pub mod memory;
+pub mod multi_start;
 pub mod noise;
 pub mod nonlinear;
 pub mod online;

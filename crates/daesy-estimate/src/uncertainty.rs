@@ -6,6 +6,30 @@ use crate::chi_square::NORMAL_95;
 use crate::scores::ScoreSeries;
 use crate::search::{Bound, Expansion, Objective};
 
+/// How far estimates from artificial data lie apart.
+pub struct Spread {
+    /// Standard deviations.
+    pub std: Vec<f64>,
+    /// The covariance, `sum of (e - mean) (e - mean)^T / (n - 1)`.
+    pub covariance: Mat<f64>,
+}
+
+impl Spread {
+    /// The spread of estimates of equal length.
+    #[must_use]
+    pub fn of(estimates: &[Vec<f64>]) -> Self {
+        let n = estimates.len() as f64;
+        let n_unknowns = estimates.first().map_or(0, Vec::len);
+        let mean = |i: usize| estimates.iter().map(|estimate| estimate[i]).sum::<f64>() / n;
+        let means: Vec<f64> = (0..n_unknowns).map(mean).collect();
+        let covariance = Mat::from_fn(n_unknowns, n_unknowns, |i, j| {
+            let products = estimates.iter().map(|estimate| (estimate[i] - means[i]) * (estimate[j] - means[j]));
+            products.sum::<f64>() / (n - 1.0).max(1.0)
+        });
+        Self { std: (0..n_unknowns).map(|i| covariance[(i, i)].sqrt()).collect(), covariance }
+    }
+}
+
 /// Uncertainty of the estimates.
 #[derive(Clone, Debug)]
 pub struct Uncertainty {

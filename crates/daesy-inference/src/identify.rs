@@ -10,6 +10,7 @@ pub mod compare;
 mod far;
 pub mod filtered;
 pub mod ml;
+mod notebook;
 pub(crate) mod pem;
 pub mod posterior;
 mod save;
@@ -21,6 +22,7 @@ pub use validation::Validated;
 
 use std::path::PathBuf;
 
+pub use daesy_estimate::multi_start::StartOutcome;
 use daesy_estimate::residual::ResidualSize;
 use daesy_estimate::search::Bound;
 use serde_json::{Map, Value, json};
@@ -156,17 +158,6 @@ pub struct Fit {
     pub predicted: Vec<f64>,
     /// Standard deviations of the prediction errors.
     pub std: Vec<f64>,
-}
-
-/// One search among several.
-#[derive(Clone, PartialEq, Debug)]
-pub struct StartOutcome {
-    /// Where it started.
-    pub start: Vec<f64>,
-    /// Where it ended; empty when the start was refused.
-    pub end: Vec<f64>,
-    /// The cost there.
-    pub cost: f64,
 }
 
 /// Identified parameters.

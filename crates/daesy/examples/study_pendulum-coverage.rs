@@ -6,6 +6,7 @@
 
 mod pendulum;
 
+use daesy_estimate::memory::Forgetful;
 use daesy_estimate::pem::{GrowingSearch, PredictionUncertainty};
 use daesy_system::Watch;
 use pendulum::{Setting, TRUTH, study, table};
@@ -31,7 +32,7 @@ fn main() {
         let mut problem = study.problem(settings, &[6.0]).expect("the start has a prediction");
         problem.set_measured(set);
         let search = GrowingSearch { problem: &problem, space: &study.space, watch: watch.clone() };
-        let found = search.run(&[6.0], &mut |_, _| {}).expect("the start has a prediction").result;
+        let found = search.run(&[6.0], &mut Forgetful, &mut |_, _| {}).expect("the start has a prediction").result;
         let is_fixed = [found.at_bound[0].is_some()];
         let errors =
             PredictionUncertainty::new(&problem, &found.theta, &study.space.nominal, &variances, &is_fixed, &watch)

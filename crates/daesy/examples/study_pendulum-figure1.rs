@@ -18,6 +18,7 @@ mod pendulum;
 use std::time::Instant;
 
 use daesy::prediction_study::PredictionStudy;
+use daesy_estimate::memory::Forgetful;
 use daesy_estimate::pem::{GrowingSearch, Prediction, PredictionProblem, PredictionSettings};
 use daesy_system::Watch;
 use pendulum::{Setting, TRUTH, study, table};
@@ -159,7 +160,7 @@ fn main() {
     for (set, data) in sets.iter().take(n_searched).enumerate() {
         problem.set_measured(data.clone());
         let search = GrowingSearch { problem: &problem, space: &study.space, watch: watch.clone() };
-        let end = search.run(&[5.0], &mut |_, _| {}).expect("the start has a prediction");
+        let end = search.run(&[5.0], &mut Forgetful, &mut |_, _| {}).expect("the start has a prediction");
         println!(
             "data set {set}: search from 5.0 ends at {:.4} after {} steps, cost {:.8e}; parabola {:.4}, lowest on the grid {:.8e} ({:.1} s)",
             end.result.theta[0],

@@ -7,6 +7,7 @@ use daesy::prediction_study::PredictionStudy;
 use daesy::prepare::{DataUse, Prepared, Purpose, prepare};
 use daesy::source::{Place, Source};
 use daesy::table::Table;
+use daesy_estimate::memory::Forgetful;
 use daesy_estimate::pem::{GrowingSearch, PredictionUncertainty};
 use daesy_integrate::Inputs;
 use daesy_integrate::ensemble::{
@@ -262,7 +263,7 @@ fn the_search_reaches_the_minimum_of_a_grid_and_finer_steps_do_not_move_it() {
         let mut problem = study.problem(study.settings.clone(), &[5.0]).unwrap();
         problem.set_measured(data.clone());
         let search = GrowingSearch { problem: &problem, space: &study.space, watch: watch.clone() };
-        let found = search.run(&[5.0], &mut |_, _| {}).unwrap().result;
+        let found = search.run(&[5.0], &mut Forgetful, &mut |_, _| {}).unwrap().result;
         let grid: Vec<Vec<f64>> = (0..9).map(|at| vec![3.85 + 0.8 * f64::from(at)]).collect();
         let costs: Vec<f64> =
             problem.predict(&grid, 128, &watch).unwrap().iter().map(|prediction| problem.cost(prediction)).collect();

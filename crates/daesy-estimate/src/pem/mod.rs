@@ -13,6 +13,7 @@
 //! approximation ([`likelihood`]), or sample by sample as they come ([`live`]).
 
 pub mod filtering;
+pub mod growing;
 pub mod likelihood;
 pub mod live;
 pub mod objective;
@@ -20,9 +21,10 @@ pub mod problem;
 pub mod uncertainty;
 
 pub use filtering::{FilterKind, FilterRequest};
+pub use growing::{EventSearch, GrowingSearch, GrownSearch, grown_start};
 pub use likelihood::{FilterExpansion, FilterLikelihood};
 pub use live::{LiveFilter, LiveState};
-pub use objective::{GrowingSearch, GrownSearch, PredictionObjective, SearchTrace};
+pub use objective::PredictionObjective;
 pub use problem::{
     MeasuredExperiment, ParameterPoint, Parameterization, PointRefusal, Prediction, PredictionProblem,
     PredictionSettings,

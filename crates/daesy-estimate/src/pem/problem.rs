@@ -293,6 +293,12 @@ impl<'a> PredictionProblem<'a> {
         }
     }
 
+    /// Whether trajectories are followed from event to event.
+    #[must_use]
+    pub fn follows_events(&self) -> bool {
+        self.by_events
+    }
+
     /// One trajectory for each experiment, with derivatives across its events; central differences of trajectories
     /// where these are not computed, as where a discrete variable takes a value that depends on states, or a solution
     /// slides along the border of a relation.

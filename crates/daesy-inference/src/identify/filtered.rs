@@ -2,23 +2,24 @@
 
 use std::time::Instant;
 
+use daesy_estimate::memory::{Remembered, remembered_point};
+use daesy_estimate::multi_start::{self, MultiStart};
 use daesy_estimate::nonlinear::StateEstimates;
 use daesy_estimate::pem::{
-    FilterKind, FilterLikelihood, FilterRequest, Parameterization, PointRefusal, PredictionProblem,
+    FilterKind, FilterLikelihood, FilterRequest, Parameterization, PointRefusal, PredictionProblem, grown_start,
 };
 use daesy_estimate::prior::{Prior, WithPriors, precisions};
 use daesy_estimate::residual::{PredictedSize, ResidualSize, ResidualTests, residual_tests};
-use daesy_estimate::search::{SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize, settle};
+use daesy_estimate::search::{Objective, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize, settle};
 use daesy_estimate::uncertainty::{Certainty, Uncertainty, normal_interval};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 
 use super::certainty::Choice;
-use super::pem::{Kept, fit_percent, grown_start, kept_point, refused, residuals, resolve, rewritten, stopped};
+use super::notebook::Notebook;
+use super::pem::{fit_percent, refused, residuals, resolve, rewritten, stopped};
 use super::stopping::{SoFar, stopped_search};
-use super::{
-    Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, StartOutcome,
-};
+use super::{Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine};
 use super::{caveats, far};
 use daesy_report::checkpoint::Checkpoint;
 use daesy_study::diagnostic::Diagnostic;
@@ -57,10 +58,26 @@ pub fn evaluate_at(
         let from = point.get(1..).unwrap_or_default();
         let inner = FilterLikelihood::new(&problem, kind, &study.space, loaded.watch.clone());
         let mut likelihood = WithPriors { inner, priors: &priors, factor: 1.0 };
-        let found = minimize(&mut likelihood, from, &study.space, &search_options(), &mut |_| {});
-        found.map_or_else(|_| Vec::new(), |result| far::to_numbers(&result))
+        let found = search_from(&mut likelihood, from, &study, &mut |_| {});
+        found.map_or_else(|_| Vec::new(), |result| multi_start::to_numbers(&result))
     });
     Ok(found.collect())
+}
+
+/// One search.
+fn search_from<O: Objective>(
+    posterior: &mut O,
+    from: &[f64],
+    study: &PredictionStudy,
+    observe: &mut dyn FnMut(&SearchProgress<'_>),
+) -> Result<SearchResult<O::Refusal>, O::Refusal> {
+    let options = search_options();
+    let found = minimize(posterior, from, &study.space, &options, observe)?;
+    // Where a sample passes an event its derivative jumps.
+    Ok(match study.follows_events() {
+        true => settle(posterior, found, &study.space, &options, 0.5),
+        false => found,
+    })
 }
 
 /// Identifies a nonlinear model by maximum likelihood.
@@ -71,7 +88,7 @@ pub fn identify(
     loaded: &Loaded,
     asked: &Problem,
     options: &IdentifyOptions,
-    mut checkpoint: Option<&mut Checkpoint>,
+    checkpoint: Option<&mut Checkpoint>,
     progress: &mut ProgressLine<'_>,
 ) -> Result<Identification, Failure> {
     let kind = filter_kind(loaded.study.as_ref());
@@ -90,35 +107,36 @@ pub fn identify(
     let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| fail(&refusal))?;
     let likelihood = || FilterLikelihood::new(&problem, kind, &study.space, loaded.watch.clone());
     let priors: Vec<Option<Prior>> = study.unknowns.iter().map(|unknown| unknown.prior).collect();
-    let search = search_options();
+    let mut notebook = Notebook::new(checkpoint);
     let begun = Instant::now();
-    let mut outcomes = Vec::new();
-    let mut best: Option<SearchResult<PointRefusal>> = None;
-    let mut first_refusal = None;
-    let mut iterations = 0;
+    let mut searches: MultiStart<SearchResult<PointRefusal>, PointRefusal> = MultiStart::default();
     let mut starts = study.space.starts(&start, options.n_starts.max(1), options.seed);
     for start in &mut starts {
         let from = start.clone();
         let near = || {
-            let grown = grown_start(&study, &from, loaded).unwrap_or_else(|| from.clone());
+            let beginning = |share: f64, theta: &[f64]| study.beginning(share, theta).ok();
+            let grown = match study.follows_events() {
+                true => grown_start(&beginning, &from, &study.space, &loaded.watch),
+                false => from.clone(),
+            };
             likelihood().approach(&grown).unwrap_or(grown)
         };
-        *start = kept_point(checkpoint.as_deref_mut(), "near", &from, &loaded.watch, near)?;
+        *start = remembered_point(&mut notebook, "near", &from, &loaded.watch, near);
     }
+    notebook.check()?;
     let mut far: Vec<Vec<f64>> = Vec::new();
     if let Some(elsewhere) = loaded.elsewhere.as_ref().filter(|_| starts.len() > 1) {
         let found = elsewhere.evaluate(&far::search_points(&starts));
         far = found.ok_or_else(|| fail(&stopped()))?;
     }
     for (at, from) in starts.iter().enumerate() {
-        let mut objective = Kept {
+        let mut objective = Remembered {
             inner: likelihood(),
             label: "filter".to_owned(),
-            checkpoint: checkpoint.as_deref_mut(),
+            memory: &mut notebook,
             watch: loaded.watch.clone(),
-            trouble: None,
         };
-        let known = far.get(at).and_then(|numbers| far::from_numbers(numbers, &study.space, |_| None));
+        let known = far.get(at).and_then(|numbers| multi_start::from_numbers(numbers, &study.space, |_| None));
         let mut observe = |state: &SearchProgress<'_>| {
             progress(&format!(
                 "start {}, step {}: log-likelihood {:.6}, last step {:.2e}, {:.0} s",
@@ -134,44 +152,20 @@ pub fn identify(
             Some(result) => Ok(result),
             None => {
                 let mut posterior = WithPriors { inner: &mut objective, priors: &priors, factor: 1.0 };
-                let found = minimize(&mut posterior, from, &study.space, &search, &mut observe);
-                // Where a sample passes an event its derivative jumps.
-                found.map(|found| match study.follows_events() {
-                    true => settle(&mut posterior, found, &study.space, &search, 0.5),
-                    false => found,
-                })
+                search_from(&mut posterior, from, &study, &mut observe)
             }
         };
-        if let Some(trouble) = objective.trouble {
-            return Err(Failure::Input(vec![trouble]));
-        }
+        notebook.check()?;
+        searches.add(from, found);
         if loaded.watch.is_stopped() {
-            let best =
-                best.as_ref().into_iter().chain(&found).min_by(|a, b| a.expansion.value.total_cmp(&b.expansion.value));
-            let so_far = best.map(|best| SoFar { theta: best.theta.clone(), value: best.expansion.value });
-            return Err(stopped_search(&study.unknowns, so_far, options));
-        }
-        match found {
-            Ok(found) => {
-                iterations += found.iterations;
-                outcomes.push(StartOutcome {
-                    start: from.clone(),
-                    end: found.theta.clone(),
-                    cost: found.expansion.value,
-                });
-                if best.as_ref().is_none_or(|best| found.expansion.value < best.expansion.value) {
-                    best = Some(found);
-                }
-            }
-            Err(refusal) => {
-                outcomes.push(StartOutcome { start: from.clone(), end: Vec::new(), cost: f64::NAN });
-                first_refusal.get_or_insert(refusal);
-            }
+            let of = |best: SearchResult<_>| SoFar { theta: best.theta, value: best.expansion.value };
+            return Err(stopped_search(&study.unknowns, searches.best.map(of), options));
         }
     }
+    let MultiStart { best, outcomes, iterations, refused: refused_start } = searches;
     let Some(best) = best else {
-        let refusal = first_refusal.unwrap_or(PointRefusal::NotFinite { what: "the start".to_owned() });
-        return Err(fail(&refusal));
+        let none = || PointRefusal::NotFinite { what: "the start".to_owned() };
+        return Err(fail(&refused_start.map_or_else(none, |start| start.refusal)));
     };
     if !best.expansion.value.is_finite() {
         let finding = Finding::error("no-likelihood", Span::NONE, "the likelihood has no finite value at the start")

@@ -6,10 +6,11 @@ use daesy_estimate::descriptor::{ParametricModel, StartMode};
 use daesy_estimate::error::EstimateError;
 use daesy_estimate::filter::{FilterOptions, Innovations};
 use daesy_estimate::likelihood::Likelihood;
+use daesy_estimate::multi_start::{self, MultiStart, StartOutcome};
 use daesy_estimate::prior::{Prior, WithPriors, precisions};
 use daesy_estimate::profile::{ProfileQuestion, profile_interval};
 use daesy_estimate::residual::{PredictedSize, input_correlation, residual_tests};
-use daesy_estimate::search::{Expansion, Objective, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize};
+use daesy_estimate::search::{Expansion, Objective, RefusedPoint, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize};
 use daesy_estimate::uncertainty::{Certainty, Uncertainty, normal_interval};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
@@ -19,7 +20,6 @@ use super::certainty::Choice;
 use super::stopping::{SoFar, stopped_search};
 use super::{
     Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, ResidualSummary,
-    StartOutcome,
 };
 use super::{caveats, far};
 use daesy_study::diagnostic::Diagnostic;
@@ -93,7 +93,7 @@ pub fn evaluate_at(loaded: &Loaded, study: &LinearStudy, points: &[Vec<f64>]) ->
     let found = points.iter().map(|point| {
         let from = point.get(1..).unwrap_or_default();
         let found = minimize(&mut objective, from, &study.space, &search_options(), &mut |_| {});
-        found.map_or_else(|_| Vec::new(), |result| far::to_numbers(&result))
+        found.map_or_else(|_| Vec::new(), |result| multi_start::to_numbers(&result))
     });
     Ok(found.collect())
 }
@@ -127,10 +127,7 @@ pub fn identify(
     let mut objective = WithPriors { inner: watched, priors: &priors, factor };
     let search = search_options();
     let space = study.space.clone();
-    let mut outcomes = Vec::new();
-    let mut best: Option<SearchResult<EstimateError>> = None;
-    let mut first_error = None;
-    let mut iterations = 0;
+    let mut searches: MultiStart<SearchResult<EstimateError>, EstimateError> = MultiStart::default();
     let starts = space.starts(&start, options.n_starts.max(1), options.seed);
     let mut far: Vec<Vec<f64>> = Vec::new();
     if let Some(elsewhere) = loaded.elsewhere.as_ref().filter(|_| starts.len() > 1) {
@@ -149,7 +146,7 @@ pub fn identify(
             progress(&format!("{label}{}", progress_words(state, first_promise, search.absolute, begun)));
         };
         let known = far.get(at).and_then(|numbers| {
-            far::from_numbers(numbers, &space, |theta| {
+            multi_start::from_numbers(numbers, &space, |theta| {
                 objective.value(theta).err().or_else(|| Objective::expand(&mut objective, theta).err())
             })
         });
@@ -158,31 +155,17 @@ pub fn identify(
             Some(result) => Ok(result),
             None => minimize(&mut objective, from, &space, &search, &mut observe),
         };
-        match found {
-            Ok(result) => {
-                iterations += result.iterations;
-                outcomes.push(StartOutcome {
-                    start: from.clone(),
-                    end: result.theta.clone(),
-                    cost: result.expansion.value,
-                });
-                if best.as_ref().is_none_or(|best| result.expansion.value < best.expansion.value) {
-                    best = Some(result);
-                }
-            }
-            Err(error) => {
-                outcomes.push(StartOutcome { start: from.clone(), end: Vec::new(), cost: f64::NAN });
-                first_error.get_or_insert((from.clone(), error));
-            }
-        }
+        searches.add(from, found);
         if loaded.watch.is_stopped() {
-            let of = |best: &SearchResult<_>| SoFar { theta: best.theta.clone(), value: best.expansion.value };
-            return Err(stopped_search(&study.unknowns, best.as_ref().map(of), options));
+            let of = |best: SearchResult<_>| SoFar { theta: best.theta, value: best.expansion.value };
+            return Err(stopped_search(&study.unknowns, searches.best.map(of), options));
         }
     }
+    let MultiStart { best, outcomes, iterations, refused } = searches;
     let Some(best) = best else {
-        let (theta, error) = first_error.unwrap_or((start, EstimateError::NoSamples));
-        return Err(failure(loaded, &study, &theta, &error));
+        let RefusedPoint { theta, refusal } =
+            refused.unwrap_or(RefusedPoint { theta: start, refusal: EstimateError::NoSamples });
+        return Err(failure(loaded, &study, &theta, &refusal));
     };
     if best.end != SearchEnd::Converged && !best.refused.is_empty() {
         let refused = &best.refused[best.refused.len() - 1];

@@ -5,35 +5,34 @@
 
 use std::time::Instant;
 
+use daesy_estimate::memory::{Forgetful, Memory, remembered_point};
+use daesy_estimate::multi_start::{self, MultiStart, StartOutcome};
 use daesy_estimate::pem::{
-    GrowingSearch, GrownSearch, Parameterization, PointRefusal, Prediction, PredictionObjective, PredictionProblem,
+    EventSearch, GrowingSearch, GrownSearch, Parameterization, PointRefusal, Prediction, PredictionObjective, PredictionProblem,
     PredictionSettings, PredictionUncertainty, StandardErrorKind,
 };
 use daesy_estimate::prior::{LimitedInformation, Prior, WithPriors, precisions};
 use daesy_estimate::residual::{PredictedSize, residual_tests};
 use daesy_estimate::scores::ScoreSeries;
-use daesy_estimate::search::{
-    Bound, Expansion, Objective, SearchEnd, SearchOptions, SearchProgress, SearchResult, SearchSpace, minimize, settle,
-};
-use daesy_estimate::uncertainty::{Certainty, Uncertainty, normal_interval};
+use daesy_estimate::search::{Bound, SearchEnd, SearchOptions, SearchProgress, SearchSpace, minimize};
+use daesy_estimate::uncertainty::{Certainty, Spread, Uncertainty, normal_interval};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use daesy_pencil::Mat;
 
 use super::certainty::{Choice, Errors};
+use super::notebook::Notebook;
 use super::stopping::{SoFar, stopped_search};
 use super::{
     Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, ResidualSummary,
-    StartOutcome,
 };
 use super::{caveats, far};
-use daesy_report::checkpoint::{Checkpoint, key};
+use daesy_report::checkpoint::Checkpoint;
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
 use daesy_study::load::Loaded;
 use daesy_study::prediction_study::PredictionStudy;
 use daesy_study::problem::Problem;
-use daesy_system::Watch;
 
 /// Realizations for a first look at the start.
 const FIRST_LOOK: usize = 32;
@@ -43,87 +42,6 @@ const MAX_WARM_STARTS: usize = 8;
 
 /// Seed of artificial data, beside that of the predictions.
 const BOOTSTRAP_SEED: u64 = 0x6b8b_4567_327b_23c6;
-
-/// An objective whose evaluations are kept in a checkpoint.
-pub(super) struct Kept<'c, O> {
-    pub(super) inner: O,
-    pub(super) label: String,
-    pub(super) checkpoint: Option<&'c mut Checkpoint>,
-    /// What is found after it was stopped is not kept: an evaluation that was cut short has no value, or a wrong one.
-    pub(super) watch: Watch,
-    pub(super) trouble: Option<Diagnostic>,
-}
-
-impl<O: Objective<Refusal = PointRefusal>> Kept<'_, O> {
-    fn keep(&mut self, key: &str, numbers: &[f64]) {
-        if let Some(checkpoint) = &mut self.checkpoint
-            && !self.watch.is_stopped()
-            && let Err(diagnostic) = checkpoint.put(key, numbers)
-        {
-            self.trouble.get_or_insert(diagnostic);
-        }
-    }
-
-    fn known(&self, key: &str) -> Option<Vec<f64>> {
-        self.checkpoint.as_ref()?.get(key).map(<[f64]>::to_vec)
-    }
-}
-
-impl<O: Objective<Refusal = PointRefusal>> Objective for Kept<'_, O> {
-    type Refusal = PointRefusal;
-
-    fn value(&mut self, theta: &[f64]) -> Result<f64, PointRefusal> {
-        let key = key(&format!("{}-value", self.label), theta);
-        if let Some([known]) = self.known(&key).as_deref() {
-            return Ok(*known);
-        }
-        let value = self.inner.value(theta)?;
-        self.keep(&key, &[value]);
-        Ok(value)
-    }
-
-    fn expand(&mut self, theta: &[f64]) -> Result<Expansion, PointRefusal> {
-        let key = key(&format!("{}-expansion", self.label), theta);
-        let n = theta.len();
-        if let Some(known) = self.known(&key).filter(|known| known.len() == 1 + n + n * n) {
-            return Ok(Expansion {
-                value: known[0],
-                gradient: known[1..=n].to_vec(),
-                curvature: Mat::from_fn(n, n, |i, j| known[1 + n + i * n + j]),
-            });
-        }
-        let expansion = self.inner.expand(theta)?;
-        let mut numbers = vec![expansion.value];
-        numbers.extend(&expansion.gradient);
-        numbers.extend((0..n * n).map(|at| expansion.curvature[(at / n, at % n)]));
-        self.keep(&key, &numbers);
-        Ok(expansion)
-    }
-}
-
-/// A point that follows from another, from a checkpoint if that knows it; not kept once the watch was stopped.
-///
-/// # Errors
-/// When the checkpoint cannot be written.
-pub(super) fn kept_point(
-    checkpoint: Option<&mut Checkpoint>,
-    label: &str,
-    from: &[f64],
-    watch: &Watch,
-    compute: impl FnOnce() -> Vec<f64>,
-) -> Result<Vec<f64>, Failure> {
-    let Some(checkpoint) = checkpoint else { return Ok(compute()) };
-    let key = key(label, from);
-    if let Some(known) = checkpoint.get(&key) {
-        return Ok(known.to_vec());
-    }
-    let found = compute();
-    if watch.is_stopped() {
-        return Ok(found);
-    }
-    checkpoint.put(&key, &found).map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
-    Ok(found)
-}
 
 pub(super) fn refused(loaded: &Loaded, study: &PredictionStudy, refusal: &PointRefusal) -> Failure {
     let finding = study.refusal(refusal);
@@ -202,9 +120,8 @@ pub fn evaluate_at(
                 found.push(data.estimate(loaded, &study, problem, set as usize).map_err(fail)?);
             }
             [far::SEARCH, ref from @ ..] => {
-                let search = GrowingSearch { problem: &plain, space: &study.space, watch: loaded.watch.clone() };
-                let result = search.run(from, &mut |_, _| {});
-                found.push(result.map_or_else(|_| Vec::new(), |found| far::to_numbers(&found.result)));
+                let result = warm_search(&plain, &study, from, loaded, &mut Forgetful, &mut |_, _| {});
+                found.push(result.map_or_else(|_| Vec::new(), |found| multi_start::to_numbers(&found.result)));
             }
             _ => found.push(Vec::new()),
         }
@@ -230,9 +147,10 @@ pub fn identify(
     asked: &Problem,
     method: Method,
     options: &IdentifyOptions,
-    mut checkpoint: Option<&mut Checkpoint>,
+    checkpoint: Option<&mut Checkpoint>,
     progress: &mut ProgressLine<'_>,
 ) -> Result<Identification, Failure> {
+    let mut notebook = Notebook::new(checkpoint);
     let mut study = study_for(loaded, asked, method, options.seed)?;
     study.settings.options.n_threads = options.threads.unwrap_or(0);
     let start = study.start();
@@ -241,9 +159,7 @@ pub fn identify(
     let plain = study.problem(undisturbed, &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
     let n_starts = options.n_starts;
     let begun = Instant::now();
-    let mut outcomes = Vec::new();
-    let mut best: Option<GrownSearch> = None;
-    let mut first_refusal = None;
+    let mut searches: MultiStart<GrownSearch, PointRefusal> = MultiStart::default();
     let starts = study.space.starts(&start, n_starts.max(1), options.seed);
     let mut far: Vec<Vec<f64>> = Vec::new();
     if let Some(elsewhere) = loaded.elsewhere.as_ref().filter(|_| starts.len() > 1) {
@@ -254,34 +170,21 @@ pub fn identify(
         if at >= MAX_WARM_STARTS * n_starts.max(1) || loaded.watch.is_stopped() {
             break;
         }
-        let known = far.get(at).and_then(|numbers| far::from_numbers(numbers, &study.space, |_| None));
+        let known = far.get(at).and_then(|numbers| multi_start::from_numbers(numbers, &study.space, |_| None));
         // A search whose start was refused elsewhere ends here at once, with the reason.
         let found = match known {
-            Some(result) => Ok(GrownSearch { iterations: result.iterations, result, traces: Vec::new() }),
+            Some(result) => Ok(GrownSearch { iterations: result.iterations, result }),
             None => {
                 let mut tell = |_: usize, state: &SearchProgress<'_>| {
                     progress(&format!("output error, start {}: {}", at + 1, progress_words(1, state, begun)));
                 };
-                warm_search(&plain, &study, from, loaded, checkpoint.as_deref_mut(), &mut tell)?
+                warm_search(&plain, &study, from, loaded, &mut notebook, &mut tell)
             }
         };
-        match found {
-            Ok(found) => {
-                outcomes.push(StartOutcome {
-                    start: from.clone(),
-                    end: found.result.theta.clone(),
-                    cost: found.result.expansion.value,
-                });
-                if best.as_ref().is_none_or(|best| found.result.expansion.value < best.result.expansion.value) {
-                    best = Some(found);
-                }
-            }
-            Err(refusal) => {
-                outcomes.push(StartOutcome { start: from.clone(), end: Vec::new(), cost: f64::NAN });
-                first_refusal.get_or_insert(refusal);
-            }
-        }
+        notebook.check()?;
+        searches.add(from, found);
     }
+    let MultiStart { best, outcomes, refused: refused_start, .. } = searches;
     let halt = |best: Option<&GrownSearch>| {
         let of = |best: &GrownSearch| SoFar { theta: best.result.theta.clone(), value: best.result.expansion.value };
         stopped_search(&study.unknowns, best.map(of), options)
@@ -290,8 +193,8 @@ pub fn identify(
         return Err(halt(best.as_ref()));
     }
     let Some(mut best) = best else {
-        let refusal = first_refusal.unwrap_or(PointRefusal::NotFinite { what: "the start".to_owned() });
-        return Err(refused(loaded, &study, &refusal));
+        let none = || PointRefusal::NotFinite { what: "the start".to_owned() };
+        return Err(refused(loaded, &study, &refused_start.map_or_else(none, |start| start.refusal)));
     };
     let is_disturbed = is_disturbed(method, &study);
     if method == Method::PredictionError && !is_disturbed {
@@ -304,9 +207,9 @@ pub fn identify(
         problem = study.problem(study.settings.clone(), &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
         let warm = best.result.theta.clone();
         let from = better_of(&problem, &start, &warm, loaded).map_err(|refusal| refused(loaded, &study, &refusal))?;
-        let found = grow(&problem, &study, &from, loaded, checkpoint.as_deref_mut(), &mut |n, state| {
-            progress(&progress_words(n, state, begun));
-        })?;
+        let search = GrowingSearch { problem: &problem, space: &study.space, watch: loaded.watch.clone() };
+        let found = search.run(&from, &mut notebook, &mut |n, state| progress(&progress_words(n, state, begun)));
+        notebook.check()?;
         if loaded.watch.is_stopped() {
             return Err(halt(found.as_ref().ok().or(Some(&best))));
         }
@@ -322,65 +225,24 @@ pub fn identify(
             .with_help("start closer, or leave out unknowns that the data do not determine");
         diagnostics.push(resolve(loaded, &warning));
     }
-    finish(loaded, &study, problem, best, method, outcomes, diagnostics, checkpoint, progress)
+    finish(loaded, &study, problem, best, method, outcomes, diagnostics, &mut notebook, progress)
 }
 
-/// The first share of the samples that a fit of a model with events grows over, and the factor from one to the next.
-const FIRST_SHARE: f64 = 0.06;
-const GROWTH: f64 = 1.25;
-
-/// A start for a model with events: the fit of the beginning of every record, grown over more and more of it. Where
-/// events come at other times than in the data the cost over a whole record has many minima, one for each way to pair
-/// them; over the beginning there is one event at most to pair.
-pub(super) fn grown_start(study: &PredictionStudy, from: &[f64], loaded: &Loaded) -> Option<Vec<f64>> {
-    if !study.follows_events() {
-        return None;
-    }
-    let mut theta = from.to_vec();
-    let shares = std::iter::successors(Some(FIRST_SHARE), |share| Some(share * GROWTH));
-    for share in shares.take_while(|share| *share < 1.0) {
-        let Ok(problem) = study.beginning(share, &theta) else { continue };
-        if problem.n_used() <= theta.len() || loaded.watch.is_stopped() {
-            continue;
-        }
-        let watch = loaded.watch.clone();
-        let mut objective = PredictionObjective { problem: &problem, n_realizations: 1, watch, evaluations: 0 };
-        let options = SearchOptions { relative: 1e-5, max_iterations: 30, ..SearchOptions::default() };
-        if let Ok(found) = minimize(&mut objective, &theta, &study.space, &options, &mut |_| {}) {
-            theta = found.theta;
-        }
-    }
-    Some(theta)
-}
-
-/// The fit of output errors from a start. For a model with events it begins at the fit of the beginning of every record;
-/// where that leaves errors that the accuracy of the measurements does not explain, or nobody says how accurate they
-/// are, the search from the start itself is made too, and the better of both is kept.
+/// The fit of output errors from a start.
 fn warm_search(
     plain: &PredictionProblem<'_>,
     study: &PredictionStudy,
     from: &[f64],
     loaded: &Loaded,
-    mut checkpoint: Option<&mut Checkpoint>,
+    memory: &mut dyn Memory,
     observe: &mut dyn FnMut(usize, &SearchProgress<'_>),
-) -> Result<Result<GrownSearch, PointRefusal>, Failure> {
-    if !study.follows_events() {
-        return grow(plain, study, from, loaded, checkpoint, observe);
-    }
-    let near = || grown_start(study, from, loaded).unwrap_or_else(|| from.to_vec());
-    let near = kept_point(checkpoint.as_deref_mut(), "grown", from, &loaded.watch, near)?;
-    let grown = grow(plain, study, &near, loaded, checkpoint.as_deref_mut(), observe)?;
-    if grown.as_ref().is_ok_and(|found| is_explained(plain, study, &found.result.theta, loaded)) {
-        return Ok(grown);
-    }
-    let direct = grow(plain, study, from, loaded, checkpoint, observe)?;
-    Ok(match (direct, grown) {
-        (Ok(direct), Ok(grown)) => {
-            Ok(if grown.result.expansion.value < direct.result.expansion.value { grown } else { direct })
-        }
-        (Err(_), grown) => grown,
-        (direct, Err(_)) => direct,
-    })
+) -> Result<GrownSearch, PointRefusal> {
+    let search = EventSearch {
+        whole: GrowingSearch { problem: plain, space: &study.space, watch: loaded.watch.clone() },
+        beginning: &|share, theta| study.beginning(share, theta).ok(),
+        is_explained: &|theta| is_explained(plain, study, theta, loaded),
+    };
+    search.run(from, memory, observe)
 }
 
 /// Whether output errors are as large as the accuracy of the measurements says.
@@ -407,62 +269,6 @@ fn better_of(
         (Ok(_), Err(_)) => Ok(start.to_vec()),
         (Err(refusal), Err(_)) => Err(refusal),
     }
-}
-
-/// The growing search with its evaluations kept; the inner result is that of the search.
-///
-/// # Errors
-/// When the checkpoint cannot be written.
-fn grow(
-    problem: &PredictionProblem<'_>,
-    study: &PredictionStudy,
-    from: &[f64],
-    loaded: &Loaded,
-    mut checkpoint: Option<&mut Checkpoint>,
-    observe: &mut dyn FnMut(usize, &SearchProgress<'_>),
-) -> Result<Result<GrownSearch, PointRefusal>, Failure> {
-    let stages = GrowingSearch { problem, space: &study.space, watch: loaded.watch.clone() }.stages();
-    let mut theta = from.to_vec();
-    let mut iterations = 0;
-    let mut last: Option<SearchResult<PointRefusal>> = None;
-    for (at, &n_realizations) in stages.iter().enumerate() {
-        let is_last = at + 1 == stages.len();
-        let inner = PredictionObjective { problem, n_realizations, watch: loaded.watch.clone(), evaluations: 0 };
-        let label = match problem.settings().is_undisturbed {
-            true => "output-error".to_owned(),
-            false => format!("pem{n_realizations}"),
-        };
-        let watch = loaded.watch.clone();
-        let mut objective = Kept { inner, label, checkpoint: checkpoint.as_deref_mut(), watch, trouble: None };
-        let options = GrowingSearch::options(is_last, n_realizations);
-        let result =
-            minimize(&mut objective, &theta, &study.space, &options, &mut |state| observe(n_realizations, state));
-        // Where a sample passes an event its derivative jumps.
-        let result = match result {
-            Ok(found) if study.follows_events() => {
-                let unit = found.expansion.value / problem.n_used() as f64;
-                Ok(settle(&mut objective, found, &study.space, &options, unit))
-            }
-            other => other,
-        };
-        if let Some(trouble) = objective.trouble {
-            return Err(Failure::Input(vec![trouble]));
-        }
-        let result = match (result, last.take()) {
-            (Ok(result), _) => result,
-            // A stage that was stopped before its first point leaves the end of the one before it.
-            (Err(_), Some(before)) if loaded.watch.is_stopped() => {
-                last = Some(before);
-                break;
-            }
-            (Err(refusal), _) => return Ok(Err(refusal)),
-        };
-        iterations += result.iterations;
-        theta.clone_from(&result.theta);
-        last = Some(result);
-    }
-    let result = last.expect("there is at least one stage");
-    Ok(Ok(GrownSearch { result, iterations, traces: Vec::new() }))
 }
 
 /// Says how far straight lines between grid points are from the disturbances.
@@ -533,7 +339,7 @@ fn finish(
     method: Method,
     outcomes: Vec<StartOutcome>,
     mut diagnostics: Vec<Diagnostic>,
-    checkpoint: Option<&mut Checkpoint>,
+    notebook: &mut Notebook<'_>,
     progress: &mut ProgressLine<'_>,
 ) -> Result<Identification, Failure> {
     let mut theta = best.result.theta.clone();
@@ -547,7 +353,7 @@ fn finish(
         PredictionUncertainty::new(&problem, &theta, &sizes, &variances, &is_fixed, &loaded.watch).map_err(fail)?;
     let mut errors = errors_of(&uncertainty);
     if let Some(n_sets) = loaded.study.as_ref().and_then(|study| study.identify.bootstrap) {
-        let (std, covariance) = bootstrap(loaded, study, &mut problem, &theta, n_sets as usize, checkpoint, progress)?;
+        let (std, covariance) = bootstrap(loaded, study, &mut problem, &theta, n_sets as usize, notebook, progress)?;
         errors = Errors { std, covariance, reason: None };
     }
     let mut robust_std = uncertainty.robust_std.clone();
@@ -889,7 +695,7 @@ fn bootstrap(
     problem: &mut PredictionProblem<'_>,
     theta: &[f64],
     n_sets: usize,
-    mut checkpoint: Option<&mut Checkpoint>,
+    notebook: &mut Notebook<'_>,
     progress: &mut ProgressLine<'_>,
 ) -> Result<(Vec<f64>, Mat<f64>), Failure> {
     let fail = |refusal: PointRefusal| refused(loaded, study, &refusal);
@@ -909,12 +715,13 @@ fn bootstrap(
             progress(&format!("bootstrap: data set {} of {n_sets}", set + 1));
             let label = format!("bootstrap{set}");
             let mut refusal = None;
-            let estimate = kept_point(checkpoint.as_deref_mut(), &label, theta, &loaded.watch, || {
+            let estimate = remembered_point(notebook, &label, theta, &loaded.watch, || {
                 data.estimate(loaded, study, problem, set).unwrap_or_else(|why| {
                     refusal = Some(why);
                     Vec::new()
                 })
-            })?;
+            });
+            notebook.check()?;
             match refusal {
                 Some(refusal) => return Err(fail(refusal)),
                 None => estimates.push(estimate),
@@ -922,14 +729,8 @@ fn bootstrap(
         }
         problem.set_measured(own);
     }
-    let n = estimates.len() as f64;
-    let mean = |i: usize| estimates.iter().map(|estimate| estimate[i]).sum::<f64>() / n;
-    let means: Vec<f64> = (0..theta.len()).map(mean).collect();
-    let covariance = Mat::from_fn(theta.len(), theta.len(), |i, j| {
-        let products = estimates.iter().map(|estimate| (estimate[i] - means[i]) * (estimate[j] - means[j]));
-        products.sum::<f64>() / (n - 1.0).max(1.0)
-    });
-    Ok(((0..theta.len()).map(|i| covariance[(i, i)].sqrt()).collect(), covariance))
+    let Spread { std, covariance } = Spread::of(&estimates);
+    Ok((std, covariance))
 }
 
 fn fits(study: &PredictionStudy, problem: &PredictionProblem<'_>, prediction: &Prediction) -> Vec<Fit> {
