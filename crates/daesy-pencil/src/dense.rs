@@ -9,6 +9,22 @@ use faer::linalg::gevd::{GevdParams, gevd_real, gevd_scratch};
 use faer::linalg::svd::{ComputeSvdVectors, SvdParams, svd as faer_svd, svd_scratch};
 use faer::{Auto, Mat, MatRef, Par, Spec};
 
+/// Work that is done without being asked for, in units of one decomposition: 16 of matrices of 240 rows, some tenths of
+/// a second.
+const WORK: usize = 16 * 240 * 240 * 240;
+
+/// The size up to which full matrices are taken: `n_decompositions` of n rows cost n_decompositions n^3, and what costs
+/// more than is done without being asked for is left out or refused by name. The whole analysis of a pencil takes about
+/// 16 decompositions (240 rows), its canonical form 3 (419), a least-squares solution 1 (604).
+#[must_use]
+pub const fn largest_dense(n_decompositions: usize) -> usize {
+    let mut n = 1;
+    while n_decompositions * (n + 1) * (n + 1) * (n + 1) <= WORK {
+        n += 1;
+    }
+    n
+}
+
 /// Singular value decomposition `a = u diag(s) v^T` with full square factors (empty when not asked for).
 #[derive(Clone, Debug)]
 pub struct Svd {

@@ -35,7 +35,7 @@ mod well_posed;
 
 pub use balance::{Balancing, balance};
 pub use combination::LinearCombination;
-pub use dense::{Svd, Vectors, svd};
+pub use dense::{Svd, Vectors, largest_dense, svd};
 pub use error::PencilError;
 pub use faer::Mat;
 pub use initial::{ConsistencyRequest, ConsistentValues, nearest_consistent};

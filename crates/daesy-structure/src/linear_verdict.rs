@@ -6,7 +6,7 @@ use daesy_graph::finding::Finding;
 use daesy_graph::flat::FlatDae;
 use daesy_pencil::{
     DescriptorSystem, InputRole, KroneckerStructure, PencilError, PencilOptions, RankDecision, RedundantEquations,
-    StrangenessFree, StrangenessOptions, kronecker_structure, standard_form, strangeness_free,
+    StrangenessFree, StrangenessOptions, kronecker_structure, largest_dense, standard_form, strangeness_free,
 };
 
 use crate::RankRow;
@@ -42,7 +42,7 @@ pub struct LinearVerdict {
 }
 
 /// Models up to this size are judged by dense matrices.
-pub const DENSE: usize = 240;
+pub const DENSE: usize = largest_dense(16);
 
 /// How often the solution of a linear model with constant coefficients differentiates each input, in the order of its
 /// inputs: the highest k with `D_k != 0` in `z = C x + sum of D_k u^(k)` [@gerdin2007, eq. (11)]. Structure may

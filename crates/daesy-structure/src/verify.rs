@@ -19,6 +19,7 @@ use faer::Mat;
 use rustc_hash::FxHashMap;
 
 use crate::explain::{self, References};
+use crate::linear_verdict::DENSE;
 use crate::words::enumerate;
 use blocks::verify_blocks;
 
@@ -60,9 +61,6 @@ pub struct Verification {
     pub findings: Vec<Finding>,
 }
 
-/// Linear models up to this size are decided by their pencil.
-const DENSE_PENCIL: usize = 240;
-
 /// Whether the system Jacobian of the highest derivatives is regular at a point, block by block.
 pub fn is_leading_regular(regular: &RegularDae, point: &dyn Environment) -> bool {
     verify_blocks(regular, point).are_regular
@@ -87,7 +85,7 @@ pub fn verify(regular: &RegularDae, point: &dyn Environment) -> Verification {
         rank_decisions: blocks.rank_decisions,
         findings: blocks.findings,
     };
-    if n_unknowns <= DENSE_PENCIL
+    if n_unknowns <= DENSE
         && let Some(local) = first_order.pencil(regular, point)
         && (local.is_constant || !blocks.are_regular || structural.structural_index > 1)
         && let Ok(kronecker) = kronecker_structure(&local.pencil, &PencilOptions::default())

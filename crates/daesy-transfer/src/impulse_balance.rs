@@ -20,6 +20,7 @@
 use daesy_compile::CompiledSystem;
 use daesy_graph::{Differentiator, Environment, Evaluator, ExprId, Graph, Leaf, Reach, VarId};
 use daesy_integrate::{Crossed, Crossing, Transfer, TransferError};
+use daesy_pencil::largest_dense;
 use daesy_system::{DaeSystem, Part, Point};
 use rustc_hash::FxHashMap;
 
@@ -34,7 +35,7 @@ const MAX_STEPS: usize = 25;
 const ROUNDING: f64 = 1e-9;
 
 /// More unknowns than this are not balanced densely.
-const DENSE: usize = 600;
+const DENSE: usize = largest_dense(1);
 
 /// An equation of the model, not differentiated, with the derivatives of it.
 struct Balance {

@@ -16,7 +16,7 @@ use daesy_integrate::{
 };
 use daesy_pencil::{
     ConsistencyRequest, Discontinuity, FiniteInfiniteSplit, Mat, PencilError, PencilOptions, RankTolerance,
-    StateTransfer, TransferOptions, nearest_consistent, split_finite_infinite, state_transfer_time_varying,
+    StateTransfer, TransferOptions, largest_dense, nearest_consistent, split_finite_infinite, state_transfer_time_varying,
 };
 use daesy_system::{DaeSystem, Part, Point};
 use rustc_hash::FxHashMap;
@@ -357,7 +357,7 @@ fn observed_events(system: &CompiledSystem, simulation: &Simulation) -> Vec<Even
 }
 
 /// Models up to this size are transferred by dense matrices.
-const DENSE: usize = 400;
+const DENSE: usize = largest_dense(3);
 
 /// Where an input's value and derivatives stand.
 #[derive(Clone, Copy)]

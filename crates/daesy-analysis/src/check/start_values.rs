@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use daesy_integrate::HybridStart;
+use daesy_pencil::largest_dense;
 use daesy_system::{DaeSystem, Description, Part, Pattern, Point};
 use rustc_hash::FxHashMap;
 
@@ -18,7 +19,7 @@ pub(super) struct StartValues {
 }
 
 /// Constraints that hang together and have more states than this are not sorted out.
-const MAX_TOGETHER: usize = 600;
+const MAX_TOGETHER: usize = largest_dense(1);
 
 /// A pivot below this fraction of its row's first size counts as zero.
 const PIVOT_TOLERANCE: f64 = 1e-9;
