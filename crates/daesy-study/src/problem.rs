@@ -426,6 +426,13 @@ fn records(loaded: &Loaded, study: &Study, measured: &[MeasuredSignal]) -> Resul
     let mut diagnostics = Vec::new();
     let mut records = Vec::new();
     for data in loaded.experiments()? {
+        let of_inputs = study.inputs.iter().filter_map(|input| match &input.item {
+            InputSource::Column { column, .. } if data.column(column).is_none() => {
+                Some(missing_column(&data, column, input.span, &input.name))
+            }
+            _ => None,
+        });
+        diagnostics.extend(of_inputs.map(|finding| Diagnostic::resolve(&finding, &study.sources)));
         match values(&data, measured) {
             Err(findings) => {
                 diagnostics.extend(findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)));
