@@ -12,8 +12,8 @@ use daesy_graph::function::Statement;
 use daesy_graph::regular::{Derivative, Rate as RegularRate, RegularDae, RegularEquation};
 use daesy_graph::{BinaryOp, Differentiator, ExprId, Graph, Leaf, Node, Reach, UnaryOp, VarId};
 use daesy_system::{
-    Block, Description, DiscreteVariable, EquationLabel, EventLabel, Events, GivenParameter, GuessRule, Input, ParameterError,
-    Part, Pattern, Quantity, Rate, StartOrigin,
+    Block, Description, DiscreteVariable, EquationLabel, EventLabel, Events, GivenParameter, GuessRule, Input,
+    ParameterError, Part, Pattern, Quantity, Rate, StartOrigin,
 };
 use rustc_hash::FxHashMap;
 use thiserror::Error;

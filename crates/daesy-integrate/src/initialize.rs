@@ -204,8 +204,7 @@ impl Search<'_, '_> {
         rules.iter().for_each(|rule| is_ahead[rule.column as usize] = true);
         for _ in 0..MAX_WAVES {
             let columns = |rule: &GuessRule| &problem.pattern.columns[problem.pattern.row(rule.row as usize)];
-            let follows =
-                |rule: &GuessRule| columns(rule).iter().any(|&it| it != rule.column && is_ahead[it as usize]);
+            let follows = |rule: &GuessRule| columns(rule).iter().any(|&it| it != rule.column && is_ahead[it as usize]);
             let (later, now): (Vec<&GuessRule>, Vec<&GuessRule>) = rules.iter().partition(|rule| follows(rule));
             if now.is_empty() {
                 return;
@@ -214,7 +213,8 @@ impl Search<'_, '_> {
             for rule in now {
                 let column = rule.column as usize;
                 is_ahead[column] = false;
-                let entry = problem.pattern.row(rule.row as usize).find(|&it| problem.pattern.columns[it] == rule.column);
+                let entry =
+                    problem.pattern.row(rule.row as usize).find(|&it| problem.pattern.columns[it] == rule.column);
                 let step = entry.map_or(f64::NAN, |entry| -self.residual[rule.row as usize] / self.jacobian[entry]);
                 if step.is_finite() {
                     z[column] += step;

@@ -16,7 +16,8 @@ use daesy_integrate::{
 };
 use daesy_pencil::{
     ConsistencyRequest, Discontinuity, FiniteInfiniteSplit, Mat, PencilError, PencilOptions, RankTolerance,
-    StateTransfer, TransferOptions, largest_dense, nearest_consistent, split_finite_infinite, state_transfer_time_varying,
+    StateTransfer, TransferOptions, largest_dense, nearest_consistent, split_finite_infinite,
+    state_transfer_time_varying,
 };
 use daesy_system::{DaeSystem, Part, Point};
 use rustc_hash::FxHashMap;

@@ -10,7 +10,9 @@ use daesy_estimate::multi_start::{self, MultiStart, StartOutcome};
 use daesy_estimate::prior::{Prior, WithPriors, precisions};
 use daesy_estimate::profile::{ProfileQuestion, profile_interval};
 use daesy_estimate::residual::{PredictedSize, input_correlation, residual_tests};
-use daesy_estimate::search::{Expansion, Objective, RefusedPoint, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize};
+use daesy_estimate::search::{
+    Expansion, Objective, RefusedPoint, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize,
+};
 use daesy_estimate::uncertainty::{Certainty, Uncertainty, normal_interval};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;

@@ -8,8 +8,8 @@ use std::time::Instant;
 use daesy_estimate::memory::{Forgetful, Memory, remembered_point};
 use daesy_estimate::multi_start::{self, MultiStart, StartOutcome};
 use daesy_estimate::pem::{
-    EventSearch, GrowingSearch, GrownSearch, Parameterization, PointRefusal, Prediction, PredictionObjective, PredictionProblem,
-    PredictionSettings, PredictionUncertainty, StandardErrorKind,
+    EventSearch, GrowingSearch, GrownSearch, Parameterization, PointRefusal, Prediction, PredictionObjective,
+    PredictionProblem, PredictionSettings, PredictionUncertainty, StandardErrorKind,
 };
 use daesy_estimate::prior::{LimitedInformation, Prior, WithPriors, precisions};
 use daesy_estimate::residual::{PredictedSize, residual_tests};

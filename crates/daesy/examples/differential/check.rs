@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use daesy::Watch;
 use daesy::cost::{CostKind, CostOptions, cost};
 use daesy::failure::Failure;
+use daesy::identify::{IdentifyOptions, identify};
 use daesy::load::{LoadOptions, Loaded, load_source};
 use daesy::simulate::{Trajectory, simulate};
 use daesy::source::{ModelText, Place, Source};
@@ -43,14 +44,20 @@ pub struct Model<'a> {
     pub class: Option<&'a str>,
     /// Which of its parameters and variables are looked at: these, counted round and round.
     pub pick: usize,
+    /// Which share of its time is looked at.
+    pub share: f64,
+    /// Whether the parameter is also identified from the model's own data.
+    pub identifies: bool,
 }
 
 impl Model<'_> {
-    fn study(&self, rest: &str, data: Vec<Table>) -> Result<Loaded, Failure> {
+    /// A study of the model up to a time; `simulate` are lines of its table of that name, `rest` other tables.
+    fn study(&self, stop: Option<f64>, simulate: &str, rest: &str, data: Vec<Table>) -> Result<Loaded, Failure> {
         let class = self.class.map_or(String::new(), |class| format!("class = \"{class}\"\n"));
+        let stop = stop.map_or(String::new(), |stop| format!("stop = {stop:e}\n"));
         let place = Place::Study {
             name: "study.toml".into(),
-            text: format!("[model]\nfile = \"model.mo\"\n{class}{rest}"),
+            text: format!("[model]\nfile = \"model.mo\"\n{class}{rest}[simulate]\n{stop}{simulate}"),
             folder: ".".into(),
             models: vec![ModelText { name: "model.mo".into(), text: self.text.to_owned() }],
         };
@@ -63,8 +70,8 @@ impl Model<'_> {
     /// A difference is the model's own if tolerances a thousand times smaller move the same variable by a tenth of it, or
     /// by what would be a disagreement: solutions that part so fast depend on every rounding error, and `simulate`
     /// itself does not know them.
-    fn judge(&self, trajectory: &Trajectory, difference: &Difference) -> Outcome {
-        let sharp = self.study("[simulate]\nrtol = 1e-9\natol = 1e-12\n", Vec::new());
+    fn judge(&self, stop: Option<f64>, trajectory: &Trajectory, difference: &Difference) -> Outcome {
+        let sharp = self.study(stop, "rtol = 1e-9\natol = 1e-12\n", "", Vec::new());
         let own = sharp.ok().and_then(|loaded| simulate(&loaded).ok()).and_then(|sharp| {
             let (mine, its) =
                 (trajectory.table.column(&difference.variable)?, sharp.table.column(&difference.variable)?);
@@ -92,24 +99,28 @@ struct Difference {
 /// Simulates a model and compares all other roads with that.
 #[must_use]
 pub fn compare(model: &Model<'_>) -> Outcome {
-    let Ok(loaded) = model.study("", Vec::new()) else { return Outcome::Unusable };
+    let Ok(whole) = model.study(None, "", "", Vec::new()) else { return Outcome::Unusable };
+    let start = whole.flat.experiment.start.unwrap_or(0.0);
+    let end = whole.flat.experiment.stop.filter(|_| model.share < 1.0);
+    let stop = end.map(|end| start + model.share * (end - start));
+    let Ok(loaded) = model.study(stop, "", "", Vec::new()) else { return Outcome::Unusable };
     let Ok(trajectory) = simulate(&loaded) else { return Outcome::Unusable };
     let Some((name, value)) = parameter(&loaded, model.pick) else { return Outcome::Unusable };
-    let roads = ["monte-carlo", "collocation", "galerkin"].into_iter().map(|method| {
-        let road = format!("uq by {method} with {name} = {value}");
-        (road, moments(model, &trajectory, &name, value, method))
-    });
-    let costs = ["output-error", "pem", "ml"].into_iter().map(|method| {
-        let road = format!("cost by {method} of {name} = {value}");
-        (road, cost_at_truth(model, &trajectory, &name, value, method))
-    });
+    let asked = Asked { model, stop, trajectory: &trajectory, name: &name, value };
+    let roads = ["monte-carlo", "collocation", "galerkin"]
+        .into_iter()
+        .map(|method| (format!("uq by {method} with {name} = {value}"), asked.moments(method)));
+    let costs = ["output-error", "pem", "ml"]
+        .into_iter()
+        .map(|method| (format!("cost by {method} of {name} = {value}"), asked.cost_at_truth(method)));
+    let identified = model.identifies.then(|| (format!("identify of {name} = {value}"), asked.identified_from_truth()));
     let mut n_answers = 0;
-    for (road, found) in roads.chain(costs) {
+    for (road, found) in roads.chain(costs).chain(identified) {
         match found {
             Road::Refused => {}
             Road::Same => n_answers += 1,
             Road::Elsewhere { variable, off } => {
-                return model.judge(&trajectory, &Difference { road, variable, off });
+                return model.judge(stop, &trajectory, &Difference { road, variable, off });
             }
         }
     }
@@ -165,70 +176,103 @@ const ALIKE: f64 = 1e-2;
 /// So many standard deviations may be the parameter's: fast parts show its width where the model is at rest.
 const DEVIATIONS: f64 = 4.0;
 
-fn moments(model: &Model<'_>, trajectory: &Trajectory, name: &str, value: f64, method: &str) -> Road {
-    let random = format!(
-        "[random]\n\"{name}\" = {{ uniform = {{ mean = {value:e}, relative = {WIDTH:e} }} }}\n\
-         [uq]\nmethod = \"{method}\"\ndegree = 1\nsamples = 4\nvalidation = 0\n"
-    );
-    let Ok(loaded) = model.study(&random, Vec::new()) else { return Road::Refused };
-    let Ok(found) = uq(&loaded, &UqSettings::default()) else { return Road::Refused };
-    let times = &trajectory.table.columns[0];
-    for (variable, moments) in found.variables.iter().zip(&found.moments) {
-        let Some(column) = trajectory.table.column(variable) else {
-            return Road::Elsewhere { variable: variable.clone(), off: f64::NAN };
-        };
-        let off = distance(times, column, &found.times, &moments.mean);
-        let size = column.iter().fold(1e-6f64, |size, value| size.max(value.abs()));
-        let width = moments.std.iter().fold(0.0f64, |most, std| most.max(*std)) / size;
-        if off.is_nan() || off > ALIKE + DEVIATIONS * width {
-            return Road::Elsewhere { variable: variable.clone(), off };
-        }
-    }
-    Road::Same
+/// A question about a parameter of a model with a known answer.
+struct Asked<'a> {
+    model: &'a Model<'a>,
+    stop: Option<f64>,
+    trajectory: &'a Trajectory,
+    name: &'a str,
+    value: f64,
 }
 
-fn cost_at_truth(model: &Model<'_>, trajectory: &Trajectory, name: &str, value: f64, method: &str) -> Road {
-    let times = &trajectory.table.columns[0];
-    let is_single = |at: usize| times.iter().filter(|row| **row == times[at]).count() == 1;
-    let stride = times.len().div_ceil(MAX_SAMPLES).max(1);
-    let rows: Vec<usize> = (0..times.len()).step_by(stride).filter(|&at| is_single(at)).collect();
-    let signals: Vec<usize> = (1..trajectory.table.names.len())
-        .filter(|&at| !trajectory.table.names[at].starts_with("der("))
-        .filter(|&at| trajectory.table.columns[at].iter().all(|value| value.is_finite()))
-        .collect();
-    let signal = signals.get(model.pick % signals.len().max(1));
-    let Some(&signal) = signal.filter(|_| rows.len() > 3) else { return Road::Refused };
-    let column: Vec<f64> = rows.iter().map(|&at| trajectory.table.columns[signal][at]).collect();
-    let size = column.iter().fold(0.0f64, |size, value| size.max(value.abs())).max(1e-6);
-    let data = Table {
-        names: vec!["t".into(), "y".into()],
-        columns: vec![rows.iter().map(|&at| times[at]).collect(), column],
-    };
-    let measured = &trajectory.table.names[signal];
-    let rest = format!(
-        "[unknown]\n\"{name}\" = {{ start = {value:e} }}\n[measurements]\n\"{measured}\" = {{ column = \"y\", \
-         std = {size:e} }}\n[data]\ntime = \"t\"\nfile = \"data.csv\"\n[simulate]\nstart = {:e}\n",
-        times[0]
-    );
-    let Ok(loaded) = model.study(&rest, vec![data]) else { return Road::Refused };
-    let options = CostOptions { method: Some(method.to_owned()), ..CostOptions::default() };
-    let grid = format!("{name}={value:e}:{value:e}:1");
-    let Ok(found) = cost(&loaded, &[grid], &options, &mut |_| {}) else { return Road::Refused };
-    let Some(&cost) = found.values.first() else { return Road::Refused };
-    if cost.is_nan() && !found.diagnostics.is_empty() {
-        return Road::Refused;
-    }
-    // Of n errors e of standard deviation s, log L = -n log(2 pi s^2) / 2 - sum e^2 / (2 s^2).
-    let error = match found.kind {
-        CostKind::LogLikelihood => {
-            let constant = (2.0 * std::f64::consts::PI * size * size).ln();
-            size * size * (-2.0 * cost / rows.len() as f64 - constant)
+/// A variable of a trajectory as data.
+struct OwnData {
+    loaded: Loaded,
+    variable: String,
+    size: f64,
+    n_rows: usize,
+}
+
+impl Asked<'_> {
+    fn moments(&self, method: &str) -> Road {
+        let random = format!(
+            "[random]\n\"{}\" = {{ uniform = {{ mean = {:e}, relative = {WIDTH:e} }} }}\n\
+             [uq]\nmethod = \"{method}\"\ndegree = 1\nsamples = 4\nvalidation = 0\n",
+            self.name, self.value
+        );
+        let Ok(loaded) = self.model.study(self.stop, "", &random, Vec::new()) else { return Road::Refused };
+        let Ok(found) = uq(&loaded, &UqSettings::default()) else { return Road::Refused };
+        let table = &self.trajectory.table;
+        for (variable, moments) in found.variables.iter().zip(&found.moments) {
+            let Some(column) = table.column(variable) else {
+                return Road::Elsewhere { variable: variable.clone(), off: f64::NAN };
+            };
+            let off = distance(&table.columns[0], column, &found.times, &moments.mean);
+            let size = column.iter().fold(1e-6f64, |size, value| size.max(value.abs()));
+            let width = moments.std.iter().fold(0.0f64, |most, std| most.max(*std)) / size;
+            if off.is_nan() || off > ALIKE + DEVIATIONS * width {
+                return Road::Elsewhere { variable: variable.clone(), off };
+            }
         }
-        CostKind::PredictionError | CostKind::OutputError => cost,
-    };
-    let off = error.max(0.0).sqrt() / size;
-    if off.is_nan() || off > ALIKE {
-        return Road::Elsewhere { variable: measured.clone(), off };
+        Road::Same
     }
-    Road::Same
+
+    /// The study of one variable, measured without error where it does not jump.
+    fn own_data(&self) -> Option<OwnData> {
+        let table = &self.trajectory.table;
+        let times = &table.columns[0];
+        let is_single = |at: usize| times.iter().filter(|row| **row == times[at]).count() == 1;
+        let stride = times.len().div_ceil(MAX_SAMPLES).max(1);
+        let rows: Vec<usize> = (0..times.len()).step_by(stride).filter(|&at| is_single(at)).collect();
+        let signals: Vec<usize> = (1..table.names.len())
+            .filter(|&at| !table.names[at].starts_with("der("))
+            .filter(|&at| table.columns[at].iter().all(|value| value.is_finite()))
+            .collect();
+        let signal = *signals.get(self.model.pick % signals.len().max(1)).filter(|_| rows.len() > 3)?;
+        let column: Vec<f64> = rows.iter().map(|&at| table.columns[signal][at]).collect();
+        let size = column.iter().fold(0.0f64, |size, value| size.max(value.abs())).max(1e-6);
+        let (n_rows, variable) = (rows.len(), table.names[signal].clone());
+        let data = Table {
+            names: vec!["t".into(), "y".into()],
+            columns: vec![rows.iter().map(|&at| times[at]).collect(), column],
+        };
+        let rest = format!(
+            "[unknown]\n\"{}\" = {{ start = {:e} }}\n[measurements]\n\"{variable}\" = {{ column = \"y\", std = {size:e} }}\n\
+             [data]\ntime = \"t\"\nfile = \"data.csv\"\n",
+            self.name, self.value
+        );
+        let loaded = self.model.study(None, &format!("start = {:e}\n", times[0]), &rest, vec![data]).ok()?;
+        Some(OwnData { loaded, variable, size, n_rows })
+    }
+
+    fn cost_at_truth(&self, method: &str) -> Road {
+        let Some(OwnData { loaded, variable, size, n_rows }) = self.own_data() else { return Road::Refused };
+        let options = CostOptions { method: Some(method.to_owned()), ..CostOptions::default() };
+        let grid = format!("{}={:e}:{:e}:1", self.name, self.value, self.value);
+        let Ok(found) = cost(&loaded, &[grid], &options, &mut |_| {}) else { return Road::Refused };
+        let Some(&cost) = found.values.first() else { return Road::Refused };
+        if cost.is_nan() && !found.diagnostics.is_empty() {
+            return Road::Refused;
+        }
+        // Of n errors e of standard deviation s, log L = -n log(2 pi s^2) / 2 - sum e^2 / (2 s^2).
+        let error = match found.kind {
+            CostKind::LogLikelihood => {
+                let constant = (2.0 * std::f64::consts::PI * size * size).ln();
+                size * size * (-2.0 * cost / n_rows as f64 - constant)
+            }
+            CostKind::PredictionError | CostKind::OutputError => cost,
+        };
+        let off = error.max(0.0).sqrt() / size;
+        if off.is_nan() || off > ALIKE { Road::Elsewhere { variable, off } } else { Road::Same }
+    }
+
+    /// The search for the parameter from its own value, by output errors.
+    fn identified_from_truth(&self) -> Road {
+        let Some(OwnData { loaded, variable, size, .. }) = self.own_data() else { return Road::Refused };
+        let options = IdentifyOptions { method: Some("output-error".to_owned()), ..IdentifyOptions::default() };
+        let Ok(found) = identify(&loaded, &options, &mut |_| {}) else { return Road::Refused };
+        let pairs = found.fits.iter().flat_map(|fit| fit.measured.iter().zip(&fit.predicted));
+        let off = pairs.map(|(measured, predicted)| (measured - predicted).abs() / size).fold(0.0, f64::max);
+        if off.is_nan() || off > ALIKE { Road::Elsewhere { variable, off } } else { Road::Same }
+    }
 }

@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         let file = &files[random.usize(..files.len())];
         let Ok(text) = std::fs::read_to_string(file) else { continue };
         let text = mutate(&text, &mut random);
-        let model = Model { text: &text, class: None, pick: random.usize(..1000) };
+        let model = Model { text: &text, class: None, pick: random.usize(..1000), share: 1.0, identifies: false };
         let outcome = catch_unwind(AssertUnwindSafe(|| compare(&model)));
         let problem = match outcome {
             Ok(Outcome::Unusable) => continue,

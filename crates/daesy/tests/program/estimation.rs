@@ -693,3 +693,33 @@ fn accuracies_that_the_residuals_do_not_bear_out_are_told() {
         document["parameters"].as_array().unwrap().iter().find(|p| p["name"] == "std_x").unwrap()["estimate"].clone();
     assert!((std.as_f64().unwrap() - 0.02).abs() < 0.003, "{std}");
 }
+
+/// The model ends where x is zero, at t = 0.5: a filter must not go on with what it had there.
+#[test]
+fn a_filter_that_cannot_follow_its_points_is_refused() {
+    let data: String = (0..=20).map(|at| format!("{},{}\n", 0.05 * f64::from(at), 1.0)).collect();
+    for noise in ["", "[disturbances]\nw = { std = 0.01, time_constant = 1 }\n"] {
+        let session = Session::with_model(
+            "model M parameter Real k = 1; input Real w; Real x(start=1, fixed=true);
+             equation der(x) = -k/x + w; end M;",
+        )
+        .with("data.csv", &format!("t,y\n{data}"))
+        .with(
+            "study.toml",
+            &format!(
+                "[model]\nfile = \"model.mo\"\n[unknown]\nk = {{ start = 1 }}\n[measurements]\n\
+                 x = {{ column = \"y\", std = 0.1 }}\n[data]\nfile = \"data.csv\"\ntime = \"t\"\n\
+                 [estimate]\nsignals = [\"x\"]\n{noise}"
+            ),
+        );
+        for verb in [&["cost", "study.toml", "--grid", "k=1:1:1", "--method", "ml"][..], &["estimate", "study.toml"]] {
+            let run = session.run(&[verb, &["--json"]].concat());
+            let document = run.json();
+            let has_value = document["values"][0].is_number();
+            assert!(
+                run.status != 0 || !has_value && !document["findings"].as_array().unwrap().is_empty(),
+                "{document}"
+            );
+        }
+    }
+}

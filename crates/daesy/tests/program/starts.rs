@@ -437,3 +437,46 @@ fn a_fixed_start_at_which_an_equation_has_no_value_is_refused() {
     let (value, _) = started("model M Real x(start=0, fixed=true), y; equation der(x) = 1; y = sqrt(x); end M;");
     assert_eq!([value("x"), value("y")], [0.0, 0.0]);
 }
+
+/// Of two solutions the one near the given values counts, for every verb: `phi`, which has no start value of its own,
+/// begins where its definition says, whether that is put in or not.
+#[test]
+fn every_verb_begins_at_what_definitions_say() {
+    for (start, phi) in [(-1.6, -1.0), (0.4, 1.0), (-0.8, -1.0)] {
+        let session = Session::with_model(&format!(
+            "model M parameter Real k = 2; Real x(start=1, fixed=true); Real theta(start={start}); Real phi;
+             equation phi = theta + 0.7; cos(phi) = 0.54030230586813977; der(x) = -k*x*phi^2;
+             annotation(experiment(StopTime=1, Interval=0.5)); end M;"
+        ))
+        .with(
+            "study.toml",
+            "[model]\nfile = \"model.mo\"\n[random]\nk = { uniform = { mean = 2, relative = 1e-6 } }\n\
+             [uq]\nmethod = \"monte-carlo\"\nsamples = 2\n",
+        );
+        let simulated = session.run(&["simulate", "model.mo"]).table().column("phi")[0];
+        assert!((simulated - phi).abs() < 1e-9, "{start}: {simulated}");
+        let uncertain = session.run(&["uq", "study.toml", "-o", "out.csv"]);
+        assert_eq!(uncertain.status, 0, "{}", uncertain.stderr);
+        let table = crate::session::Table::parse_sparse(&std::fs::read_to_string(session.path("out.csv")).unwrap());
+        assert!((table.column("phi.mean")[0] - phi).abs() < 1e-9, "{start}");
+        let checked = session.run(&["check", "model.mo", "--json"]).json();
+        let theta = checked["initial"]["changed"]["theta"][1].as_f64().unwrap();
+        assert!((theta + 0.7 - phi).abs() < 1e-9, "{start}: {theta}");
+    }
+}
+
+/// A quotient of two zeros has no value, also where Newton's method only comes near to it: both zeros may be given, or
+/// follow from constraints, and none of them need be fixed.
+#[test]
+fn a_start_next_to_which_an_equation_has_no_value_is_refused() {
+    for model in [
+        "model M Real x(start=0, fixed=true); Real s; Real y; equation s = 2*x; y = x/s; der(x) = y; end M;",
+        "model M Real x(start=0, fixed=true); Real v(start=1); Real y(start=2); equation x = 3*v; y = v/abs(v);
+           der(x) = 1 - y; end M;",
+        "model M Real a(start=0); Real b(start=0); Real p; Real q; Real c(start=1);
+           equation p = a*c; q = b*c; der(a) = 1; der(b) = 2; der(c) = -p/q; end M;",
+    ] {
+        let run = Session::with_model(model).run(&["simulate", "model.mo", "--json"]);
+        assert_ne!(run.status, 0, "{model}");
+    }
+}
