@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use daesy::Watch;
 use daesy::cost::{CostOptions, cost};
-use daesy::failure::Failure;
+use daesy::diagnostic::Diagnostic;
 use daesy::linear_study::{LinearStudy, SignalsWanted};
 use daesy::load::{LoadOptions, load, load_source};
 use daesy::prediction_study::PredictionStudy;
@@ -83,9 +83,12 @@ fn mistakes(text: &str) -> Vec<(&'static str, String)> {
 
 /// Rows with every column that a study asks for.
 fn some_data(text: &str) -> Table {
-    let quoted = |after: &str| text.split(after).skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned);
-    let time = quoted("\ntime = \"").next().unwrap_or_else(|| "t".to_owned());
-    let mut names: Vec<String> = quoted("column = \"").filter(|name| *name != time).collect();
+    let quoted = |after: &str| -> Vec<String> {
+        text.split(after).skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
+    };
+    let time = quoted("\ntime = \"").first().cloned().unwrap_or_else(|| "t".to_owned());
+    let mut names = quoted("column = \"");
+    names.retain(|name| *name != time);
     names.sort();
     names.dedup();
     let column = |at: usize| (0..40).map(|row| 0.1 + 0.01 * ((row * (at + 3)) % 7) as f64).collect();
@@ -111,10 +114,10 @@ fn refusals(text: &str, folder: &Path, method: &str) -> Vec<String> {
         folder: folder.to_path_buf(),
         models: models.collect(),
     };
-    let codes = |failure: &Failure| failure.diagnostics().iter().map(|wrong| wrong.code.to_string()).collect();
+    let codes = |wrong: &[Diagnostic]| wrong.iter().map(|wrong| wrong.code.to_string()).collect();
     let mut loaded = match load_source(&Source { place, data: vec![some_data(text)] }, &LoadOptions::default()) {
         Ok(loaded) => loaded,
-        Err(failure) => return codes(&failure),
+        Err(wrong) => return codes(&wrong),
     };
     loaded.watch = Watch::asking(|| true);
     let Some(name) = loaded.study.as_ref().and_then(|study| study.unknown.first().map(|it| it.name.clone())) else {
@@ -122,9 +125,9 @@ fn refusals(text: &str, folder: &Path, method: &str) -> Vec<String> {
     };
     let options = CostOptions { method: Some(method.to_owned()), ..CostOptions::default() };
     let found = cost(&loaded, &[format!("{name}=1:1:1")], &options, &mut |_| {});
-    let codes: Vec<String> = found.err().map(|failure| codes(&failure)).unwrap_or_default();
+    let codes: Vec<String> = found.err().map(|failure| codes(failure.diagnostics())).unwrap_or_default();
     // Whatever stops or fails from here on is the method's own.
-    codes.into_iter().filter(|code| code != "stopped").collect()
+    codes.into_iter().filter(|code| !["stopped", "ensemble"].contains(&code.as_str())).collect()
 }
 
 /// Every study, as it is and with mistakes, is refused by every method for the same reasons.

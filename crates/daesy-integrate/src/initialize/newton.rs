@@ -161,7 +161,7 @@ impl<'p, 's> Search<'p, 's> {
         let is_single = |row: &usize| is_active[*row] && problem.only_column(*row).is_some();
         let single: Vec<usize> = (n_before..problem.n_rows()).filter(is_single).collect();
         self.evaluate(z);
-        let is_met = single.iter().all(|&row| row >= problem.n_demanded || self.residual[row] == 0.0);
+        let is_met = single.iter().all(|&row| self.residual[row] == 0.0);
         if is_met && !(0..n_before).any(|row| self.is_far_off(row, z)) {
             return Ok(());
         }
