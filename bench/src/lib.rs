@@ -10,3 +10,5 @@ pub mod ivp;
 pub mod lanes;
 pub mod models;
 pub mod peer;
+#[cfg(feature = "ensemble")]
+pub mod plants;

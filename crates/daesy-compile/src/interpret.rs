@@ -2,8 +2,8 @@
 //!
 //! The interpreter takes one step after the other over all lanes. A step is an instruction of the tape, or a product
 //! or a sum of products that several instructions compute (`fuse`), and has a function of its own, known when the
-//! interpreter is made (`step`). With a single lane it works on doubles, else on eight lanes at a time, in AVX2
-//! registers where the processor has them. What has run often becomes machine code (`native`). All ways give the same
+//! interpreter is made (`step`). With a single lane it works on doubles, else on eight lanes at a time, in AVX-512 or
+//! AVX2 registers where the processor has them. What has run often becomes machine code (`native`). All ways give the same
 //! bits (see `crate::lanes`).
 #![allow(unsafe_code)]
 
@@ -16,7 +16,8 @@ use crate::memory::{Exchange, LaneMemory};
 use crate::tape::Tape;
 use std::cell::RefCell;
 #[cfg(all(target_arch = "x86_64", unix))]
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use step::{Frame, SingleStep, Step};
 
@@ -106,14 +107,25 @@ pub enum Backend {
     Avx2,
     /// The same, and machine code for what runs often: the arithmetic of several lanes, all of a single one.
     Native,
+    /// The same with AVX-512 (F and DQ) for several lanes.
+    Native512,
 }
 
+/// The fastest backend that may be used, as a number.
+static FASTEST: AtomicU8 = AtomicU8::new(Backend::Native512 as u8);
+
 impl Backend {
-    /// The fastest that this processor has.
+    /// Makes interpreters that are made from now on in this process use no faster backend than this one.
+    pub fn limit_to(self) {
+        FASTEST.store(self as u8, Ordering::Relaxed);
+    }
+
+    /// The fastest that this processor has and the process may use.
     #[must_use]
     pub fn detect() -> Self {
-        let fastest = [Self::Native, Self::Avx2].into_iter().find(|backend| backend.is_available());
-        fastest.unwrap_or(Self::Portable)
+        let fastest = FASTEST.load(Ordering::Relaxed);
+        let is_usable = |backend: &Self| *backend as u8 <= fastest && backend.is_available();
+        [Self::Native512, Self::Native, Self::Avx2].into_iter().find(is_usable).unwrap_or(Self::Portable)
     }
 
     /// Whether this processor has it.
@@ -126,7 +138,20 @@ impl Backend {
             #[cfg(not(target_arch = "x86_64"))]
             Self::Avx2 => false,
             Self::Native => cfg!(all(unix, not(miri))) && Self::Avx2.is_available(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Native512 => {
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512dq")
+                    && Self::Native.is_available()
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Native512 => false,
         }
+    }
+
+    /// Whether there is machine code for what runs often.
+    const fn has_code(self) -> bool {
+        matches!(self, Self::Native | Self::Native512)
     }
 }
 
@@ -212,16 +237,22 @@ impl NativeCodes {
         }
     }
 
-    fn for_lanes(&self, tape: &Tape, stride: usize) -> Option<&native::Native> {
+    fn for_lanes(&self, tape: &Tape, backend: Backend, stride: usize) -> Option<&native::Native> {
         let code = self.lanes.get((stride / 8).checked_sub(1)?)?;
-        after_runs(code, &self.n_cold, || native::Native::new(tape, stride))
+        after_runs(code, &self.n_cold, || native::Native::new(tape, backend, stride))
     }
 
     /// Code for rows in each other's places, once there is some for rows in their own.
-    fn for_exchanged_lanes(&self, tape: &Tape, stride: usize, exchange: Exchange) -> Option<&native::Native> {
+    fn for_exchanged_lanes(
+        &self,
+        tape: &Tape,
+        backend: Backend,
+        stride: usize,
+        exchange: Exchange,
+    ) -> Option<&native::Native> {
         let at = (stride / 8).checked_sub(1)?;
         self.lanes.get(at)?.get()?.as_ref()?;
-        let code = self.exchanged[at].get_or_init(|| native::Native::exchanged(tape, stride, exchange));
+        let code = self.exchanged[at].get_or_init(|| native::Native::exchanged(tape, backend, stride, exchange));
         code.as_ref().filter(|code| code.is_for(exchange))
     }
 
@@ -287,7 +318,7 @@ impl Interpreter {
 
     #[cfg(all(target_arch = "x86_64", unix))]
     fn native_code(&self, stride: usize) -> Option<&native::Native> {
-        if self.backend == Backend::Native { self.native.for_lanes(&self.tape, stride) } else { None }
+        if self.backend.has_code() { self.native.for_lanes(&self.tape, self.backend, stride) } else { None }
     }
 
     #[cfg(not(all(target_arch = "x86_64", unix)))]
@@ -318,7 +349,7 @@ impl Interpreter {
             return Err(ExecutionError::WrongOutputs { available, found: outputs.len() });
         }
         #[cfg(all(target_arch = "x86_64", unix))]
-        if self.backend == Backend::Native
+        if self.backend.has_code()
             && let Some(code) = self.native.scattered(&self.tape, groups, outputs)
         {
             // SAFETY: the memory is one of this tape for one lane, `scattered` gives code for these groups and
@@ -374,9 +405,9 @@ impl Interpreter {
     /// Whether [`Interpreter::execute_exchanged`] can run the program in lanes of this memory.
     #[cfg(all(target_arch = "x86_64", unix))]
     pub(crate) fn can_exchange(&self, memory: &LaneMemory, exchange: Exchange) -> bool {
-        self.backend == Backend::Native
+        self.backend.has_code()
             && memory.n_lanes() > 1
-            && self.native.for_exchanged_lanes(&self.tape, memory.stride(), exchange).is_some()
+            && self.native.for_exchanged_lanes(&self.tape, self.backend, memory.stride(), exchange).is_some()
     }
 
     /// Without machine code rows stay in their places.
@@ -393,7 +424,7 @@ impl Interpreter {
         }
         #[cfg(all(target_arch = "x86_64", unix))]
         self.with_frame(memory, |frame| {
-            if let Some(code) = self.native.for_exchanged_lanes(&self.tape, frame.stride, exchange) {
+            if let Some(code) = self.native.for_exchanged_lanes(&self.tape, self.backend, frame.stride, exchange) {
                 // SAFETY: the memory is one of this tape, and the processor has the instructions of the backend.
                 unsafe { code.run(frame) };
             }
@@ -429,7 +460,7 @@ impl Interpreter {
         self.with_frame(memory, |frame| match (self.backend, frame.n_lanes) {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the promises above, for one lane.
-            (Backend::Avx2 | Backend::Native, 1) => unsafe { step::run_single_avx2(self.single_steps(), frame) },
+            (Backend::Avx2 | Backend::Native | Backend::Native512, 1) => unsafe { step::run_single_avx2(self.single_steps(), frame) },
             // SAFETY: the promises above, for one lane.
             (_, 1) => unsafe { step::run_single_plain(self.single_steps(), frame) },
             _ => match self.native_code(frame.stride) {
@@ -466,7 +497,7 @@ impl Executor for Interpreter {
             return Ok(());
         }
         #[cfg(all(target_arch = "x86_64", unix))]
-        if self.backend == Backend::Native
+        if self.backend.has_code()
             && memory.n_lanes() == 1
             && let Some(code) = self.native.whole(&self.tape)
         {

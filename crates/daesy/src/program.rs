@@ -4,6 +4,7 @@ mod designing;
 mod edge;
 mod estimation;
 mod first_steps;
+mod instructions;
 mod linearizing;
 mod live;
 mod simulating;
@@ -551,6 +552,9 @@ pub fn run<I: IntoIterator<Item = OsString>>(arguments: I) -> Status {
     };
     let common = cli.verb.common();
     let command = cli.verb.word();
+    if let Err(wrong) = instructions::limit() {
+        return Answer::new(command).fail(Status::Usage, vec![*wrong]).tell(&common);
+    }
     edge::quiet_panics();
     edge::guard(command, || cli.verb.answer()).tell(&common)
 }

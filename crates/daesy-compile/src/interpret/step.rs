@@ -106,6 +106,8 @@ pub(super) fn for_form(form: &Form, backend: Backend) -> Step {
     match backend {
         #[cfg(target_arch = "x86_64")]
         Backend::Avx2 | Backend::Native => Step::new::<avx2::Eight>(form),
+        #[cfg(target_arch = "x86_64")]
+        Backend::Native512 => Step::new::<avx512::Eight>(form),
         _ => Step::new::<plain::Eight>(form),
     }
 }
@@ -572,6 +574,46 @@ mod avx2 {
         Twin<crate::lanes::avx2::Quad>,
         #[target_feature(enable = "avx2,fma")]
     );
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use super::*;
+
+    flavor!(
+        /// Eight lanes at a time, in one register.
+        Whole,
+        crate::lanes::avx512::Oct,
+        #[target_feature(enable = "avx512f,avx512dq")]
+    );
+
+    /// Elementary functions in wide registers. Sums and products become machine code where they run often, so that
+    /// they are not compiled once more for this.
+    pub(super) struct Eight;
+
+    impl Flavor for Eight {
+        fn copy() -> Run {
+            super::avx2::Eight::copy()
+        }
+        fn unary<K: UnaryKernel>() -> Run {
+            Whole::unary::<K>()
+        }
+        fn binary<K: BinaryKernel>() -> Run {
+            Whole::binary::<K>()
+        }
+        fn ternary<K: TernaryKernel>() -> Run {
+            Whole::ternary::<K>()
+        }
+        fn sin_cos() -> Run {
+            Whole::sin_cos()
+        }
+        fn product<T: Product>() -> Run {
+            super::avx2::Eight::product::<T>()
+        }
+        fn sum<T: Product, U: Product, const IS_DIFFERENCE: bool>() -> Run {
+            super::avx2::Eight::sum::<T, U, IS_DIFFERENCE>()
+        }
+    }
 }
 
 /// What a step for one lane does. Constants have places like slots, so that only numbers of factors matter.

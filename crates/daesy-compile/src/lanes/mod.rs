@@ -1,15 +1,17 @@
 //! A few doubles side by side: the only arithmetic that kernels and the interpreter are written in.
 //!
 //! Every kernel is one generic function over [`Lanes`]. It runs at width 1 (`f64`), and at width 8 as twins
-//! ([`twin::Twin`]) of four lanes in plain arrays ([`portable::Quad`]) or in AVX2 registers (`avx2::Quad`). All
-//! operations offered here are exact or correctly rounded by IEEE 754, none is contracted, and none depends on
-//! neighbours; so the three give the same bits. Only the sign and payload of a NaN may differ, and no operation of a
+//! ([`twin::Twin`]) of four lanes in plain arrays ([`portable::Quad`]) or in AVX2 registers (`avx2::Quad`), or in
+//! AVX-512 registers (`avx512::Oct`). All operations offered here are exact or correctly rounded by IEEE 754, none is
+//! contracted, and none depends on neighbours; so all give the same bits. Only the sign and payload of a NaN may differ, and no operation of a
 //! tape can turn these into anything else.
 
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
 pub(crate) mod portable;
 pub(crate) mod twin;
 

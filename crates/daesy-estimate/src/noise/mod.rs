@@ -11,9 +11,9 @@ pub mod bridge;
 pub mod channel;
 pub mod jet;
 pub mod lanes;
-pub mod normal;
 pub mod philox;
 pub mod process;
 
+pub use daesy_random::normal;
 pub use lanes::{Interpolation, ShapedNoise};
 pub use process::{DiscreteProcess, InterpolationError, NoiseError, ShapingFilter};

@@ -133,6 +133,21 @@ impl RandomModel {
         self
     }
 
+    /// The same without the samples from one on.
+    pub fn before(mut self, n_samples: usize) -> Self {
+        for experiment in &mut self.experiments {
+            experiment.times.truncate(n_samples);
+            experiment.measurements.truncate(2 * n_samples);
+            experiment.segments.truncate(n_samples);
+            experiment.segment_of.truncate(n_samples);
+            experiment.inputs.truncate(8 * n_samples);
+            if let Some(last) = experiment.segments.last_mut() {
+                last.length = 0.0;
+            }
+        }
+        self
+    }
+
     fn n(&self) -> usize {
         self.n_finite + self.n_infinite
     }

@@ -54,6 +54,37 @@ fn the_cost_has_the_same_bytes_on_any_number_of_threads_and_after_a_kill() {
     finding(&other.json(), "checkpoint");
 }
 
+/// Machine code for eight lanes, for four, the interpreter in registers and the portable one, on one thread and on
+/// many: one answer. 21 realizations fill no group of lanes, 70 more than a block.
+#[test]
+fn the_cost_has_the_same_bytes_with_all_instructions() {
+    for realizations in ["21", "70"] {
+        let session = pendulum(|text| {
+            let text = text.replace("realizations = 20", &format!("realizations = {realizations}"));
+            text.replace("noise_step = 0.01", "noise_step = 0.02")
+        });
+        let run = |instructions: &str, threads: &str| {
+            let arguments = ["cost", "study.toml", "--grid", "L=5:7:2", "--json", "--threads", threads];
+            let run = session.run_in(&[("DAESY_INSTRUCTIONS", instructions)], &arguments);
+            assert_eq!(run.status, 0, "{}", run.stderr);
+            run.stdout
+        };
+        let widest = run("avx512", "1");
+        for (instructions, threads) in [("portable", "1"), ("avx2-interpreter", "8"), ("avx2", "2"), ("avx512", "8")] {
+            assert_eq!(run(instructions, threads), widest, "{instructions} on {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn instructions_that_do_not_exist_are_refused() {
+    let session = Session::with_model("model M Real x = 1; end M;");
+    let run = session.run_in(&[("DAESY_INSTRUCTIONS", "avx3")], &["check", "model.mo", "--json"]);
+    assert_eq!(run.status, 2, "{}", run.stderr);
+    let message = finding(&run.json(), "usage")["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("DAESY_INSTRUCTIONS") && message.contains("avx3"), "{message}");
+}
+
 #[test]
 fn the_length_is_found_with_its_error_and_goes_on_from_a_checkpoint() {
     let session = pendulum(|text| text);

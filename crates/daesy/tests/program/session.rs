@@ -60,10 +60,16 @@ impl Session {
 
     /// Runs the program in the folder.
     pub fn run(&self, arguments: &[&str]) -> Run {
+        self.run_in(&[], arguments)
+    }
+
+    /// Runs the program in the folder, with variables of the environment.
+    pub fn run_in(&self, environment: &[(&str, &str)], arguments: &[&str]) -> Run {
         let output = Command::new(env!("CARGO_BIN_EXE_daesy"))
             .args(arguments)
             .current_dir(&self.folder)
             .env_remove("MODELICAPATH")
+            .envs(environment.iter().copied())
             .output()
             .unwrap();
         let run = Run {

@@ -1,29 +1,25 @@
 //! From a stretch of a tape to machine code: which values are in registers when.
 //!
 //! The code for lanes is a loop over groups of them. Its body does the instructions in the order of the tape, each
-//! for several groups of four lanes side by side, so that none waits for another. The code for one lane is a whole
+//! for several groups of four or eight lanes side by side, so that none waits for another. The code for one lane is a whole
 //! tape without a loop; it calls elementary functions, before which it stores what is read after them. A value lives
 //! in a register from where it is computed to where it is last read; when registers run out, the one whose value is
 //! read latest goes to the slot that the tape gave it [@belady1966]. What code after the stretch needs is stored at
 //! once. Operands that are not in registers are read from memory where they are used.
 
-use super::encode::{Base, Bytes, Code, Fused, Literal, Order, Place, Register, Relation, Rounding};
+use super::encode::{Base, Bytes, Code, Fused, Literal, Order, Place, Register, Relation, Rounding, Width};
 use super::function;
 use crate::memory::{Exchange, REPETITIONS};
 use crate::operation::Opcode;
 use crate::tape::{Instruction, Operand, Source};
-
-/// Bytes of a group of lanes.
-const GROUP: usize = 32;
 
 const BYTES: usize = size_of::<f64>();
 
 /// No instruction of the stretch.
 const NEVER: u32 = u32::MAX;
 
-/// The register for what lives inside one instruction of the tape.
-const SCRATCH: Register = Register(15);
-const N_REGISTERS: usize = 15;
+/// Registers that hold values of cells, at most; one more is for what lives inside one instruction of the tape.
+const MOST_REGISTERS: usize = Width::Eight.n_registers() - 1;
 
 /// Where functions take their arguments and leave their results.
 const RESULT: Register = Register(0);
@@ -104,11 +100,15 @@ struct Emitter<'b> {
     storage: Storage<'b>,
     /// Groups of lanes that are worked on side by side.
     copies: u32,
-    registers: [Option<Held>; N_REGISTERS],
+    registers: [Option<Held>; MOST_REGISTERS],
+    /// So many of them are there.
+    n_registers: usize,
+    /// The register for what lives inside one instruction of the tape.
+    scratch: Register,
     /// By cell, the register that holds it.
     places: Vec<Option<Register>>,
     /// Registers that the instruction at hand reads.
-    pinned: u16,
+    pinned: u32,
 }
 
 /// Rows of lanes as code sees them.
@@ -116,7 +116,9 @@ struct Emitter<'b> {
 pub(super) struct Rows {
     /// Their distance in doubles.
     pub(super) stride: usize,
-    /// Groups of four lanes that are worked on side by side.
+    /// Lanes of a group.
+    pub(super) width: Width,
+    /// Groups that are worked on side by side.
     pub(super) copies: usize,
     /// Rows that are in each other's places.
     pub(super) exchange: Option<Exchange>,
@@ -131,6 +133,13 @@ pub(super) struct Scattered<'a> {
     /// Outputs that the caller has, after the inputs that it has.
     pub(super) n_outputs: usize,
     pub(super) n_slots: usize,
+}
+
+impl Rows {
+    /// Bytes of a group of lanes.
+    const fn group(&self) -> usize {
+        self.width.n_lanes() * BYTES
+    }
 }
 
 impl Scattered<'_> {
@@ -167,10 +176,10 @@ impl Storage<'_> {
 
     fn cell(&self, cell: u32) -> Place {
         match self {
-            Self::Lanes(Rows { stride, copies, exchange }) => {
-                let (slot, copy) = (cell as usize / copies, cell as usize % copies);
-                let slot = exchange.map_or(slot, |exchange| exchange.place(slot));
-                Place::Memory(Self::SLOTS, (slot * stride * BYTES + copy * GROUP) as i32)
+            Self::Lanes(rows) => {
+                let (slot, copy) = (cell as usize / rows.copies, cell as usize % rows.copies);
+                let slot = rows.exchange.map_or(slot, |exchange| exchange.place(slot));
+                Place::Memory(Self::SLOTS, (slot * rows.stride * BYTES + copy * rows.group()) as i32)
             }
             Self::One(scattered) => scattered.slot(cell as usize),
         }
@@ -188,12 +197,21 @@ impl Storage<'_> {
 
 impl<'b> Emitter<'b> {
     fn new(bytes: &'b mut Bytes, storage: Storage<'b>, n_slots: usize) -> Self {
-        let copies = match storage {
-            Storage::Lanes(rows) => rows.copies,
-            Storage::One(_) => 1,
+        let (copies, width) = match storage {
+            Storage::Lanes(rows) => (rows.copies, rows.width),
+            Storage::One(_) => (1, Width::One),
         };
-        let places = vec![None; n_slots * copies];
-        Self { bytes, storage, copies: copies as u32, registers: [None; N_REGISTERS], places, pinned: 0 }
+        let n_registers = width.n_registers() - 1;
+        Self {
+            bytes,
+            storage,
+            copies: copies as u32,
+            registers: [None; MOST_REGISTERS],
+            n_registers,
+            scratch: Register(n_registers as u8),
+            places: vec![None; n_slots * copies],
+            pinned: 0,
+        }
     }
 }
 
@@ -207,7 +225,7 @@ pub(super) fn emit(bytes: &mut Bytes, stretch: &[Instruction], is_needed: &[bool
             emitter.instruction(instruction, copy, future);
         }
     }
-    bytes.repeat(start, (rows.copies * GROUP) as i32);
+    bytes.repeat(start, (rows.copies * rows.group()) as i32);
     start
 }
 
@@ -279,11 +297,11 @@ impl Emitter<'_> {
     /// A register for something new. It may hold a value that is not read any more, but none that is pinned.
     fn free(&mut self) -> Register {
         let open = |at: &usize| self.pinned & 1 << at == 0;
-        let empty = (0..N_REGISTERS).filter(open).find(|&at| self.registers[at].is_none());
+        let empty = (0..self.n_registers).filter(open).find(|&at| self.registers[at].is_none());
         let at = empty.unwrap_or_else(|| {
             // The one that is read latest; of equals one that need not be stored.
             let key = |at: &usize| self.registers[*at].map_or((NEVER, true), |held| (held.next, !held.is_dirty));
-            (0..N_REGISTERS)
+            (0..self.n_registers)
                 .filter(open)
                 .max_by_key(key)
                 .expect("an instruction reads fewer operands than there are registers")
@@ -389,12 +407,13 @@ impl Emitter<'_> {
 
     /// Calls an elementary function. It overwrites all registers, so that what is read later goes to its slot.
     fn call(&mut self, address: usize, operands: &[Operated], next: [u32; 3]) -> Register {
+        let scratch = self.scratch;
         let mut arguments = [Place::Register(RESULT); 2];
         for (argument, &operated) in arguments.iter_mut().zip(operands) {
             *argument = self.place(operated);
         }
         self.release(operands, next);
-        for at in 0..N_REGISTERS {
+        for at in 0..self.n_registers {
             let Some(held) = self.registers[at].take() else { continue };
             if held.is_dirty {
                 self.bytes.store(Register(at as u8), self.storage.cell(held.cell));
@@ -405,9 +424,9 @@ impl Emitter<'_> {
             self.bytes.copy(RESULT, arguments[0]);
         } else {
             // Either may be where the other has to go.
-            self.bytes.copy(SCRATCH, arguments[0]);
+            self.bytes.copy(scratch, arguments[0]);
             self.bytes.copy(SECOND_RESULT, arguments[1]);
-            self.bytes.copy(RESULT, Place::Register(SCRATCH));
+            self.bytes.copy(RESULT, Place::Register(scratch));
         }
         self.bytes.call(address);
         RESULT
@@ -415,6 +434,7 @@ impl Emitter<'_> {
 
     /// Emits an operation; gives the register of its result.
     fn compute(&mut self, opcode: Opcode, operands: &[Operated], next: [u32; 3]) -> Register {
+        let scratch = self.scratch;
         match opcode {
             Opcode::Copy => self.single(operands, next, |bytes, target, a| bytes.copy(target, a)),
             Opcode::Sqrt => self.single(operands, next, |bytes, target, a| bytes.sqrt(target, a)),
@@ -438,8 +458,8 @@ impl Emitter<'_> {
             Opcode::Min => self.extreme(Code::MIN, operands, next),
             Opcode::Max => self.extreme(Code::MAX, operands, next),
             Opcode::Quotient => self.binary(operands, next, |bytes, target, a, b| {
-                bytes.operate(Code::DIV, SCRATCH, a, b);
-                bytes.round(Rounding::Trunc, target, Place::Register(SCRATCH));
+                bytes.operate(Code::DIV, scratch, a, b);
+                bytes.round(Rounding::Trunc, target, Place::Register(scratch));
             }),
             Opcode::Modulo => self.remainder(Rounding::Floor, operands, next),
             Opcode::Remainder => self.remainder(Rounding::Trunc, operands, next),
@@ -455,7 +475,7 @@ impl Emitter<'_> {
             Opcode::Or => self.logic(Code::OR, operands, next),
             Opcode::Select => {
                 let condition = self.register(operands[0], next[0]);
-                self.bytes.compare(Relation::NotEqual, SCRATCH, condition, Place::Literal(Literal::Zero));
+                self.bytes.compare(Relation::NotEqual, scratch, condition, Place::Literal(Literal::Zero));
                 let no = self.register(operands[2], next[2]);
                 let yes = match self.storage {
                     Storage::Lanes(_) => self.anywhere(operands[1]),
@@ -464,7 +484,7 @@ impl Emitter<'_> {
                 };
                 self.release(operands, next);
                 let target = self.result();
-                self.bytes.blend(target, no, yes, SCRATCH);
+                self.bytes.blend(target, no, yes, scratch);
                 target
             }
             Opcode::MulThenAdd => self.product_then(Code::ADD, operands, next),
@@ -472,11 +492,11 @@ impl Emitter<'_> {
             Opcode::SubProduct => {
                 let a = self.register(operands[0], next[0]);
                 let b = self.anywhere(operands[1]);
-                self.bytes.operate(Code::MUL, SCRATCH, a, b);
+                self.bytes.operate(Code::MUL, scratch, a, b);
                 let c = self.register(operands[2], next[2]);
                 self.release(operands, next);
                 let target = self.result();
-                self.bytes.operate(Code::SUB, target, c, Place::Register(SCRATCH));
+                self.bytes.operate(Code::SUB, target, c, Place::Register(scratch));
                 target
             }
             Opcode::FusedMulAdd => self.fused(Fused::MulAdd, operands, next),
@@ -546,13 +566,14 @@ impl Emitter<'_> {
     }
 
     fn logic(&mut self, code: Code, operands: &[Operated], next: [u32; 3]) -> Register {
+        let scratch = self.scratch;
         let a = self.register(operands[0], next[0]);
-        self.bytes.compare(Relation::NotEqual, SCRATCH, a, Place::Literal(Literal::Zero));
+        self.bytes.compare(Relation::NotEqual, scratch, a, Place::Literal(Literal::Zero));
         let b = self.register(operands[1], next[1]);
         self.release(operands, next);
         let target = self.result();
         self.bytes.compare(Relation::NotEqual, target, b, Place::Literal(Literal::Zero));
-        self.bytes.operate(code, target, target, Place::Register(SCRATCH));
+        self.bytes.operate(code, target, target, Place::Register(scratch));
         self.truth(target)
     }
 
@@ -565,50 +586,54 @@ impl Emitter<'_> {
 
     /// The processor's extremes give the second operand where either is NaN; here a first one that is NaN counts.
     fn extreme(&mut self, code: Code, operands: &[Operated], next: [u32; 3]) -> Register {
+        let scratch = self.scratch;
         let a = self.register(operands[0], next[0]);
         let b = self.anywhere(operands[1]);
-        self.bytes.operate(code, SCRATCH, a, b);
+        self.bytes.operate(code, scratch, a, b);
         self.release(operands, next);
         let target = self.result_beside(a);
         self.bytes.compare(Relation::Unordered, target, a, Place::Register(a));
-        self.bytes.blend(target, SCRATCH, Place::Register(a), target);
+        self.bytes.blend(target, scratch, Place::Register(a), target);
         target
     }
 
     fn sign(&mut self, operands: &[Operated], next: [u32; 3]) -> Register {
+        let scratch = self.scratch;
         let a = self.register(operands[0], next[0]);
         self.release(operands, next);
         let target = self.result_beside(a);
-        self.bytes.operate(Code::XOR, SCRATCH, SCRATCH, Place::Register(SCRATCH));
-        self.bytes.compare(Relation::Less, SCRATCH, SCRATCH, Place::Register(a));
-        self.bytes.operate(Code::AND, SCRATCH, SCRATCH, Place::Literal(Literal::One));
+        self.bytes.operate(Code::XOR, scratch, scratch, Place::Register(scratch));
+        self.bytes.compare(Relation::Less, scratch, scratch, Place::Register(a));
+        self.bytes.operate(Code::AND, scratch, scratch, Place::Literal(Literal::One));
         self.bytes.compare(Relation::Less, target, a, Place::Literal(Literal::Zero));
         self.bytes.operate(Code::AND, target, target, Place::Literal(Literal::MinusOne));
-        self.bytes.operate(Code::ADD, target, target, Place::Register(SCRATCH));
-        self.bytes.compare(Relation::Unordered, SCRATCH, a, Place::Register(a));
-        self.bytes.blend(target, target, Place::Register(a), SCRATCH);
+        self.bytes.operate(Code::ADD, target, target, Place::Register(scratch));
+        self.bytes.compare(Relation::Unordered, scratch, a, Place::Register(a));
+        self.bytes.blend(target, target, Place::Register(a), scratch);
         target
     }
 
     /// `a - round(a / b) b`
     fn remainder(&mut self, rounding: Rounding, operands: &[Operated], next: [u32; 3]) -> Register {
+        let scratch = self.scratch;
         self.binary(operands, next, |bytes, target, a, b| {
-            bytes.operate(Code::DIV, SCRATCH, a, b);
-            bytes.round(rounding, SCRATCH, Place::Register(SCRATCH));
-            bytes.operate(Code::MUL, SCRATCH, SCRATCH, b);
-            bytes.operate(Code::SUB, target, a, Place::Register(SCRATCH));
+            bytes.operate(Code::DIV, scratch, a, b);
+            bytes.round(rounding, scratch, Place::Register(scratch));
+            bytes.operate(Code::MUL, scratch, scratch, b);
+            bytes.operate(Code::SUB, target, a, Place::Register(scratch));
         })
     }
 
     /// `a b` rounded, then added to or less `c`.
     fn product_then(&mut self, code: Code, operands: &[Operated], next: [u32; 3]) -> Register {
+        let scratch = self.scratch;
         let a = self.register(operands[0], next[0]);
         let b = self.anywhere(operands[1]);
-        self.bytes.operate(Code::MUL, SCRATCH, a, b);
+        self.bytes.operate(Code::MUL, scratch, a, b);
         let c = self.anywhere(operands[2]);
         self.release(operands, next);
         let target = self.result();
-        self.bytes.operate(code, target, SCRATCH, c);
+        self.bytes.operate(code, target, scratch, c);
         target
     }
 

@@ -1,7 +1,10 @@
-//! Instructions of x86-64 with AVX2 and FMA as bytes, as few of them as tapes need.
+//! Instructions of x86-64 with AVX2 and FMA, or with AVX-512, as bytes, as few of them as tapes need.
 //!
-//! All work on four doubles in a register `ymm0..ymm15`, or on one in the lower part of it, and have three operands,
-//! `target = first op second`, of which the second may be in memory [@intel2024, vol. 2].
+//! All work on eight doubles in a register `zmm0..zmm31`, on four in `ymm0..ymm15`, or on one in the lower part of it,
+//! and have three operands, `target = first op second`, of which the second may be in memory [@intel2024, vol. 2].
+//! They are the same operations with the same rounding at every width, and so are their bytes behind the prefix: VEX
+//! for up to four doubles, EVEX for eight. Comparisons of eight doubles leave one bit each in a register of their own;
+//! here these become bits of a vector at once, so that what is emitted need not differ.
 
 /// A vector register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,11 +34,31 @@ pub(super) const N_BASES: usize = 8;
 /// How many doubles the instructions work on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Width {
+    Eight,
     Four,
     One,
 }
 
-/// Constants of the code, four times each after its last instruction.
+impl Width {
+    /// Doubles of a register that are worked on.
+    pub(super) const fn n_lanes(self) -> usize {
+        match self {
+            Self::Eight => 8,
+            Self::Four => 4,
+            Self::One => 1,
+        }
+    }
+
+    /// Registers there are.
+    pub(super) const fn n_registers(self) -> usize {
+        match self {
+            Self::Eight => 32,
+            Self::Four | Self::One => 16,
+        }
+    }
+}
+
+/// Constants of the code, eight times each after its last instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Literal {
     SignBit,
@@ -60,7 +83,17 @@ pub(super) struct Code {
 
 /// Prefixes as the encoding numbers them.
 const PREFIX_66: u8 = 1;
+const PREFIX_F3: u8 = 2;
 const PREFIX_F2: u8 = 3;
+
+/// Bytes of a register of eight doubles.
+const LINE: i32 = 64;
+
+/// Bytes of a literal with its repetitions.
+const LITERAL: usize = LINE as usize;
+
+/// The register for a bit per lane.
+const MASK: u8 = 1;
 
 impl Code {
     /// An operation on doubles.
@@ -102,6 +135,11 @@ impl Code {
     const COMPARE: Self = Self::plain(0xC2);
     const ROUND: Self = Self { table: 3, is_wide: false, byte: 0x09, prefix_of_one: PREFIX_66, byte_of_one: 0x0B };
     const BLEND: Self = Self::bitwise(3, 0x4B);
+    /// Of eight doubles: which of two, by a bit per lane.
+    const BLEND_BY_BITS: Self = Self::bitwise(2, 0x65);
+    /// All bits of a lane, or none, from a bit per lane, and back.
+    const SPREAD_BITS: Self = Self { prefix_of_one: PREFIX_F3, ..Self::bitwise(2, 0x38) };
+    const GATHER_BITS: Self = Self { prefix_of_one: PREFIX_F3, ..Self::bitwise(2, 0x39) };
 }
 
 /// `a b + c`, `a b - c`, `c - a b`, rounded once.
@@ -161,7 +199,7 @@ pub(super) struct Bytes {
 impl Bytes {
     pub(super) const fn new(width: Width) -> Self {
         let known = match width {
-            Width::Four => 0b11,
+            Width::Eight | Width::Four => 0b11,
             Width::One => 0,
         };
         Self { code: Vec::new(), fixups: Vec::new(), width, known }
@@ -195,7 +233,7 @@ impl Bytes {
     /// that it should be one that is there already.
     const fn beside(&self, target: Register, source: Place) -> Register {
         match (self.width, source) {
-            (Width::Four, _) => Register(0),
+            (Width::Eight | Width::Four, _) => Register(0),
             (Width::One, Place::Register(register)) => register,
             (Width::One, _) => target,
         }
@@ -203,11 +241,23 @@ impl Bytes {
 
     /// All bits of `target` set where the relation holds, else none.
     pub(super) fn compare(&mut self, relation: Relation, target: Register, first: Register, second: Place) {
+        if self.width == Width::Eight {
+            self.wide(Code::COMPARE, PREFIX_66, Register(MASK), first, second, Some(relation as u8), 0);
+            let bits = Place::Register(Register(MASK));
+            self.wide(Code::SPREAD_BITS, PREFIX_F3, target, Register(0), bits, None, 0);
+            return;
+        }
         self.instruction(Code::COMPARE, target, first, second, Some(relation as u8));
     }
 
     /// `target = if mask { second } else { first }`
     pub(super) fn blend(&mut self, target: Register, first: Register, second: Place, mask: Register) {
+        if self.width == Width::Eight {
+            let mask = Place::Register(mask);
+            self.wide(Code::GATHER_BITS, PREFIX_F3, Register(MASK), Register(0), mask, None, 0);
+            self.wide(Code::BLEND_BY_BITS, PREFIX_66, target, first, second, None, MASK);
+            return;
+        }
         self.instruction(Code::BLEND, target, first, second, Some(mask.0 << 4));
     }
 
@@ -217,6 +267,10 @@ impl Bytes {
     }
 
     fn instruction(&mut self, code: Code, target: Register, first: Register, second: Place, last: Option<u8>) {
+        if self.width == Width::Eight {
+            self.wide(code, PREFIX_66, target, first, second, last, 0);
+            return;
+        }
         let high_second = match second {
             Place::Register(register) => register.0 >> 3,
             Place::Memory(base, _) => {
@@ -226,7 +280,7 @@ impl Bytes {
             Place::Literal(_) => 0,
         };
         let (long, prefix, byte) = match self.width {
-            Width::Four => (1, PREFIX_66, code.byte),
+            Width::Eight | Width::Four => (1, PREFIX_66, code.byte),
             Width::One => (0, code.prefix_of_one, code.byte_of_one),
         };
         let high_target = (!(target.0 >> 3) & 1) << 7;
@@ -238,10 +292,47 @@ impl Bytes {
             self.code.push(u8::from(code.is_wide) << 7 | rest);
         }
         self.code.push(byte);
+        self.operands(target, second, last, 1);
+    }
+
+    /// An instruction on eight doubles; where `mask` is not 0, only in lanes whose bit is set there.
+    #[allow(clippy::too_many_arguments)]
+    fn wide(
+        &mut self,
+        code: Code,
+        prefix: u8,
+        target: Register,
+        first: Register,
+        second: Place,
+        last: Option<u8>,
+        mask: u8,
+    ) {
+        // Bits 3 and 4 of the register or address of the second operand; without an index register bit 4 is 0.
+        let (high, highest) = match second {
+            Place::Register(register) => (register.0 >> 3, register.0 >> 4),
+            Place::Memory(base, _) => {
+                self.look_up(base);
+                (ADDRESSES[usize::from(base.0)] >> 3, 0)
+            }
+            Place::Literal(_) => (0, 0),
+        };
+        let not = |bits: u8, shift: u32| (!bits & 1) << shift;
+        let (target_high, target_highest) = (not(target.0 >> 3, 7), not(target.0 >> 4, 4));
+        self.code.push(0x62);
+        self.code.push(target_high | not(highest, 6) | not(high, 5) | target_highest | code.table);
+        self.code.push(1 << 7 | (!first.0 & 15) << 3 | 1 << 2 | prefix);
+        self.code.push(0b10 << 5 | not(first.0 >> 4, 3) | mask);
+        self.code.push(code.byte);
+        self.operands(target, second, last, LINE);
+    }
+
+    /// The end of an instruction: its operands but for the first, and the last byte that some have. A short distance
+    /// counts in units of `unit` bytes.
+    fn operands(&mut self, target: Register, second: Place, last: Option<u8>, unit: i32) {
         let low = (target.0 & 7) << 3;
         match second {
             Place::Register(register) => self.code.push(0xC0 | low | (register.0 & 7)),
-            Place::Memory(base, bytes) => self.memory(low | (ADDRESSES[usize::from(base.0)] & 7), bytes),
+            Place::Memory(base, bytes) => self.memory(low | (ADDRESSES[usize::from(base.0)] & 7), bytes, unit),
             Place::Literal(literal) => {
                 self.code.push(low | 0b101);
                 let at = self.code.len();
@@ -252,8 +343,8 @@ impl Bytes {
         self.code.extend(last);
     }
 
-    fn memory(&mut self, registers: u8, bytes: i32) {
-        if let Ok(byte) = i8::try_from(bytes) {
+    fn memory(&mut self, registers: u8, bytes: i32, unit: i32) {
+        if let (0, Ok(byte)) = (bytes % unit, i8::try_from(bytes / unit)) {
             self.code.push(0x40 | registers);
             self.code.push(byte.cast_unsigned());
         } else {
@@ -315,12 +406,12 @@ impl Bytes {
         self.align();
         let first = self.code.len();
         for literal in LITERALS {
-            for _ in 0..4 {
+            for _ in 0..LITERAL / size_of_val(&literal) {
                 self.code.extend(literal.to_le_bytes());
             }
         }
         for fixup in &self.fixups {
-            let target = first + fixup.literal as usize * 32;
+            let target = first + fixup.literal as usize * LITERAL;
             let distance = (target - fixup.end) as i32;
             self.code[fixup.at..fixup.at + 4].copy_from_slice(&distance.to_le_bytes());
         }

@@ -10,8 +10,14 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod rounds;
 
-use super::philox::philox_words;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::philox::philox_words;
 
 /// Coefficients of the logarithm, odd and even powers apart, highest first. As in [@fdlibm].
 const ODD: [f64; 4] =
@@ -63,22 +69,86 @@ pub struct Draw {
     pub key: [u32; 2],
     /// The step.
     pub step: u32,
-    /// Experiment and pair of components, see [`super::philox::experiment_and_pair`].
+    /// Which of several pairs of numbers of a step.
     pub pair: u32,
-    /// The purpose, see [`super::philox::Purpose::word`].
+    /// What the numbers are for.
     pub purpose: u32,
+}
+
+/// The instructions that numbers of many lanes are made with. All give the same bits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum Instructions {
+    /// Those of every processor.
+    Portable,
+    /// AVX2 and FMA of x86-64.
+    Avx2,
+    /// AVX-512 (F and DQ).
+    Avx512,
+}
+
+/// The widest instructions that may be used, as a number.
+static WIDEST: AtomicU8 = AtomicU8::new(Instructions::Avx512 as u8);
+
+impl Instructions {
+    /// Makes all threads of the process use no wider instructions than these.
+    pub fn limit_to(self) {
+        WIDEST.store(self as u8, Ordering::Relaxed);
+    }
+
+    fn is_allowed(self) -> bool {
+        self as u8 <= WIDEST.load(Ordering::Relaxed)
+    }
+
+    /// Whether this processor has them.
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => pulp::x86::V3::try_new().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq"),
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Avx2 | Self::Avx512 => false,
+        }
+    }
+
+    /// The widest that this processor has and the process may use.
+    #[must_use]
+    pub fn detect() -> Self {
+        let widest = [Self::Avx512, Self::Avx2].into_iter().find(|wide| wide.is_allowed() && wide.is_available());
+        widest.unwrap_or(Self::Portable)
+    }
 }
 
 /// Writes two rows of normal numbers, one number in each for each realization, for each of many draws, with the
 /// instructions this machine has. `draws` says which draw the k-th pair of rows is.
 pub fn fill(draws: impl Fn(usize) -> Draw, realizations: &[u32], rows: &mut [f64]) {
+    fill_by(Instructions::detect(), draws, realizations, rows);
+}
+
+/// The same with the instructions asked for, or with portable ones where the processor lacks them.
+pub fn fill_by(instructions: Instructions, draws: impl Fn(usize) -> Draw, realizations: &[u32], rows: &mut [f64]) {
     if realizations.is_empty() || rows.is_empty() {
         return;
     }
     #[cfg(target_arch = "x86_64")]
-    if let Some(simd) = pulp::x86::V3::try_new() {
-        simd.vectorize(avx2::FillAvx2 { simd, draws, realizations, rows });
-        return;
+    {
+        if instructions == Instructions::Avx512 && instructions.is_available() {
+            // SAFETY: the processor has the instructions.
+            #[allow(unsafe_code)]
+            unsafe {
+                avx512::fill(draws, realizations, rows);
+            };
+            return;
+        }
+        if instructions == Instructions::Avx2
+            && let Some(simd) = pulp::x86::V3::try_new()
+        {
+            simd.vectorize(avx2::FillAvx2 { simd, draws, realizations, rows });
+            return;
+        }
     }
     pulp::Arch::new().dispatch(Fill { draws, realizations, rows });
 }
@@ -223,21 +293,24 @@ mod tests {
     }
 
     #[test]
-    fn a_number_does_not_depend_on_its_neighbours() {
+    fn a_number_does_not_depend_on_its_neighbours_or_the_instructions() {
         let draw = Draw { key: [1, 2], step: 3, pair: 4, purpose: 5 };
-        for n in [1, 8, 13, 64, 101] {
+        for n in [1, 8, 13, 16, 40, 64, 101] {
             let realizations: Vec<u32> = (0..n).map(|at: u32| at.wrapping_mul(0x9E37_79B9)).collect();
             let draws = |at: usize| {
                 let step = at as u32;
                 Draw { step, purpose: step.wrapping_mul(0x0123_4567), ..draw }
             };
             let n = n as usize;
-            let mut rows = vec![0.0; 50 * 2 * n];
-            fill(draws, &realizations, &mut rows);
-            for (at, rows) in rows.chunks_exact(2 * n).enumerate() {
-                for (lane, &realization) in realizations.iter().enumerate() {
-                    let bits = |[a, b]: [f64; 2]| [a.to_bits(), b.to_bits()];
-                    assert_eq!(bits(pair(draws(at), realization)), bits([rows[lane], rows[n + lane]]));
+            let all = [Instructions::Portable, Instructions::Avx2, Instructions::Avx512];
+            for instructions in all.into_iter().filter(|instructions| instructions.is_available()) {
+                let mut rows = vec![0.0; 50 * 2 * n];
+                fill_by(instructions, draws, &realizations, &mut rows);
+                for (at, rows) in rows.chunks_exact(2 * n).enumerate() {
+                    for (lane, &realization) in realizations.iter().enumerate() {
+                        let bits = |[a, b]: [f64; 2]| [a.to_bits(), b.to_bits()];
+                        assert_eq!(bits(pair(draws(at), realization)), bits([rows[lane], rows[n + lane]]));
+                    }
                 }
             }
         }
