@@ -460,7 +460,9 @@ impl Interpreter {
         self.with_frame(memory, |frame| match (self.backend, frame.n_lanes) {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the promises above, for one lane.
-            (Backend::Avx2 | Backend::Native | Backend::Native512, 1) => unsafe { step::run_single_avx2(self.single_steps(), frame) },
+            (Backend::Avx2 | Backend::Native | Backend::Native512, 1) => unsafe {
+                step::run_single_avx2(self.single_steps(), frame)
+            },
             // SAFETY: the promises above, for one lane.
             (_, 1) => unsafe { step::run_single_plain(self.single_steps(), frame) },
             _ => match self.native_code(frame.stride) {

@@ -21,7 +21,10 @@ fn is_simulated() -> bool {
 }
 
 fn backends() -> Vec<Backend> {
-    [Backend::Portable, Backend::Avx2, Backend::Native, Backend::Native512].into_iter().filter(|backend| backend.is_available()).collect()
+    [Backend::Portable, Backend::Avx2, Backend::Native, Backend::Native512]
+        .into_iter()
+        .filter(|backend| backend.is_available())
+        .collect()
 }
 
 const SPECIAL: [f64; 22] = [

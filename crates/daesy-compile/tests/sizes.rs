@@ -21,7 +21,9 @@ use daesy_system::{
 const N_RUNS: usize = 70;
 
 fn backends() -> impl Iterator<Item = Backend> {
-    [Backend::Portable, Backend::Avx2, Backend::Native, Backend::Native512].into_iter().filter(|backend| backend.is_available())
+    [Backend::Portable, Backend::Avx2, Backend::Native, Backend::Native512]
+        .into_iter()
+        .filter(|backend| backend.is_available())
 }
 
 /// `y = exp(x) * (x + p) - p`, `z = 3`, from the inputs x and p.

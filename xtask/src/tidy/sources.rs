@@ -7,8 +7,7 @@ const EMPTY_NAMES: [&str; 8] = ["util", "utils", "misc", "helper", "helpers", "c
 
 /// The crates that may hold `unsafe`: vector code that runs after a run-time check, a value that refers to what it
 /// owns, and the C interface, from either side.
-const UNSAFE_CRATES: [&str; 5] =
-    ["daesy-compile", "daesy-fmu", "daesy-fmu-library", "daesy-foreign", "daesy-random"];
+const UNSAFE_CRATES: [&str; 5] = ["daesy-compile", "daesy-fmu", "daesy-fmu-library", "daesy-foreign", "daesy-random"];
 
 /// Crates in which files, processes and the terminal live; units of other tools run in processes of their own.
 const CRATES_WITH_DOORS: [&str; 4] = ["daesy", "daesy-foreign", "daesy-lsp", "daesy-py"];

@@ -593,7 +593,7 @@ mod avx512 {
 
     impl Flavor for Eight {
         fn copy() -> Run {
-            super::avx2::Eight::copy()
+            avx2::Eight::copy()
         }
         fn unary<K: UnaryKernel>() -> Run {
             Whole::unary::<K>()
@@ -608,10 +608,10 @@ mod avx512 {
             Whole::sin_cos()
         }
         fn product<T: Product>() -> Run {
-            super::avx2::Eight::product::<T>()
+            avx2::Eight::product::<T>()
         }
         fn sum<T: Product, U: Product, const IS_DIFFERENCE: bool>() -> Run {
-            super::avx2::Eight::sum::<T, U, IS_DIFFERENCE>()
+            avx2::Eight::sum::<T, U, IS_DIFFERENCE>()
         }
     }
 }

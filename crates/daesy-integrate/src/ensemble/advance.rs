@@ -477,9 +477,12 @@ impl<'e> Block<'e> {
         if values.is_empty() { 0.0 } else { self.arch.dispatch(LargestSize(values)) }
     }
 
-    /// Whether the last step may be accepted; keeps the worst error.
+    /// Whether the last step may be accepted; keeps the worst error, which nobody asks for while steps are longest.
     fn judge(&self, worst: &mut f64) -> Refusal {
         let (errors, growths) = (self.lanes.error(), self.lanes.growth());
+        if self.level == 0 && self.arch.dispatch(AllWithin([(errors, 1.0), (growths, MAX_GROWTH)])) {
+            return Refusal::None;
+        }
         // Lanes that were left behind can only make these larger.
         let (of_all, growth_of_all) = (self.largest_size(errors), self.largest_size(growths));
         if of_all <= 1.0 && growth_of_all <= MAX_GROWTH {
@@ -648,6 +651,26 @@ impl pulp::WithSimd for Spread<'_> {
                 row.fill(value);
             }
         }
+    }
+}
+
+/// Whether the sizes of all numbers are at most as large as their limits, with the instructions this machine has; no if
+/// one is not a number.
+struct AllWithin<'v>([(&'v [f64], f64); 2]);
+
+impl pulp::WithSimd for AllWithin<'_> {
+    type Output = bool;
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _simd: S) -> bool {
+        let mut n_within = 0u64;
+        let mut n = 0;
+        for (values, limit) in self.0 {
+            n += values.len();
+            for value in values {
+                n_within += u64::from(value.abs() <= limit);
+            }
+        }
+        n_within == n as u64
     }
 }
 

@@ -10,8 +10,8 @@ use std::arch::x86_64::{__m256d, __m256i};
 use pulp::bytemuck::cast;
 use pulp::x86::V3;
 
-use super::{COSINE, Draw, EVEN, HALF_ROOT, ODD, OFFSET, ROUNDER, SINE, TWO_POWER_52, UNIT_EXPONENT, pair};
 use super::rounds::Rounds;
+use super::{COSINE, Draw, EVEN, HALF_ROOT, ODD, OFFSET, ROUNDER, SINE, TWO_POWER_52, UNIT_EXPONENT, pair};
 use crate::philox::MULTIPLIERS;
 
 /// Lanes of one turn.

@@ -6,10 +6,10 @@
 
 use std::arch::x86_64::{
     __m512d, __m512i, _mm256_loadu_si256, _mm512_add_epi64, _mm512_add_pd, _mm512_and_si512, _mm512_castpd_si512,
-    _mm512_castsi512_pd, _mm512_cvtepu32_epi64, _mm512_div_pd, _mm512_fmadd_pd, _mm512_mask_blend_epi32, _mm512_mask_blend_pd, _mm512_mul_epu32,
-    _mm512_mul_pd, _mm512_or_si512, _mm512_set1_epi64, _mm512_set1_pd, _mm512_slli_epi64, _mm512_sqrt_pd,
-    _mm512_srli_epi64, _mm512_storeu_pd, _mm512_sub_epi64, _mm512_sub_pd, _mm512_ternarylogic_epi64,
-    _mm512_test_epi64_mask, _mm512_xor_si512,
+    _mm512_castsi512_pd, _mm512_cvtepu32_epi64, _mm512_div_pd, _mm512_fmadd_pd, _mm512_mask_blend_epi32,
+    _mm512_mask_blend_pd, _mm512_mul_epu32, _mm512_mul_pd, _mm512_or_si512, _mm512_set1_epi64, _mm512_set1_pd,
+    _mm512_slli_epi64, _mm512_sqrt_pd, _mm512_srli_epi64, _mm512_storeu_pd, _mm512_sub_epi64, _mm512_sub_pd,
+    _mm512_ternarylogic_epi64, _mm512_test_epi64_mask, _mm512_xor_si512,
 };
 
 use super::rounds::Rounds;

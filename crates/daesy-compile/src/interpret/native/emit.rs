@@ -7,7 +7,7 @@
 //! read latest goes to the slot that the tape gave it [@belady1966]. What code after the stretch needs is stored at
 //! once. Operands that are not in registers are read from memory where they are used.
 
-use super::encode::{Base, Bytes, Code, Fused, Literal, Order, Place, Register, Relation, Rounding, Width};
+use super::encode::{Base, Bytes, Code, Comparison, Fused, Literal, Order, Place, Register, Relation, Rounding, Width};
 use super::function;
 use crate::memory::{Exchange, REPETITIONS};
 use crate::operation::Opcode;
@@ -447,8 +447,8 @@ impl Emitter<'_> {
                 let a = self.register(operands[0], next[0]);
                 self.release(operands, next);
                 let target = self.result();
-                self.bytes.compare(Relation::Equal, target, a, Place::Literal(Literal::Zero));
-                self.truth(target)
+                self.bytes.truth(Relation::Equal, target, a, Place::Literal(Literal::Zero));
+                target
             }
             Opcode::Sign => self.sign(operands, next),
             Opcode::Add => self.symmetric(Code::ADD, operands, next),
@@ -474,8 +474,7 @@ impl Emitter<'_> {
             Opcode::And => self.logic(Code::AND, operands, next),
             Opcode::Or => self.logic(Code::OR, operands, next),
             Opcode::Select => {
-                let condition = self.register(operands[0], next[0]);
-                self.bytes.compare(Relation::NotEqual, scratch, condition, Place::Literal(Literal::Zero));
+                let first = self.register(operands[0], next[0]);
                 let no = self.register(operands[2], next[2]);
                 let yes = match self.storage {
                     Storage::Lanes(_) => self.anywhere(operands[1]),
@@ -484,7 +483,8 @@ impl Emitter<'_> {
                 };
                 self.release(operands, next);
                 let target = self.result();
-                self.bytes.blend(target, no, yes, scratch);
+                let second = Place::Literal(Literal::Zero);
+                self.bytes.choose(Comparison { relation: Relation::NotEqual, first, second }, scratch, target, no, yes);
                 target
             }
             Opcode::MulThenAdd => self.product_then(Code::ADD, operands, next),
@@ -554,15 +554,8 @@ impl Emitter<'_> {
         target
     }
 
-    /// 1 where the bits are set, else 0.
-    fn truth(&mut self, target: Register) -> Register {
-        self.bytes.operate(Code::AND, target, target, Place::Literal(Literal::One));
-        target
-    }
-
     fn relation(&mut self, relation: Relation, operands: &[Operated], next: [u32; 3]) -> Register {
-        let target = self.binary(operands, next, |bytes, target, a, b| bytes.compare(relation, target, a, b));
-        self.truth(target)
+        self.binary(operands, next, |bytes, target, a, b| bytes.truth(relation, target, a, b))
     }
 
     fn logic(&mut self, code: Code, operands: &[Operated], next: [u32; 3]) -> Register {
@@ -574,7 +567,8 @@ impl Emitter<'_> {
         let target = self.result();
         self.bytes.compare(Relation::NotEqual, target, b, Place::Literal(Literal::Zero));
         self.bytes.operate(code, target, target, Place::Register(scratch));
-        self.truth(target)
+        self.bytes.operate(Code::AND, target, target, Place::Literal(Literal::One));
+        target
     }
 
     /// A register for the result that is not that of `kept`, which is read after the result is first written.
@@ -592,8 +586,9 @@ impl Emitter<'_> {
         self.bytes.operate(code, scratch, a, b);
         self.release(operands, next);
         let target = self.result_beside(a);
-        self.bytes.compare(Relation::Unordered, target, a, Place::Register(a));
-        self.bytes.blend(target, scratch, Place::Register(a), target);
+        let itself = Place::Register(a);
+        let is_nan = Comparison { relation: Relation::Unordered, first: a, second: itself };
+        self.bytes.choose(is_nan, target, target, scratch, itself);
         target
     }
 
@@ -608,8 +603,9 @@ impl Emitter<'_> {
         self.bytes.compare(Relation::Less, target, a, Place::Literal(Literal::Zero));
         self.bytes.operate(Code::AND, target, target, Place::Literal(Literal::MinusOne));
         self.bytes.operate(Code::ADD, target, target, Place::Register(scratch));
-        self.bytes.compare(Relation::Unordered, scratch, a, Place::Register(a));
-        self.bytes.blend(target, target, Place::Register(a), scratch);
+        let itself = Place::Register(a);
+        let is_nan = Comparison { relation: Relation::Unordered, first: a, second: itself };
+        self.bytes.choose(is_nan, scratch, target, target, itself);
         target
     }
 

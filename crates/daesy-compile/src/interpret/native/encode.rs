@@ -3,8 +3,8 @@
 //! All work on eight doubles in a register `zmm0..zmm31`, on four in `ymm0..ymm15`, or on one in the lower part of it,
 //! and have three operands, `target = first op second`, of which the second may be in memory [@intel2024, vol. 2].
 //! They are the same operations with the same rounding at every width, and so are their bytes behind the prefix: VEX
-//! for up to four doubles, EVEX for eight. Comparisons of eight doubles leave one bit each in a register of their own;
-//! here these become bits of a vector at once, so that what is emitted need not differ.
+//! for up to four doubles, EVEX for eight. Comparisons of eight doubles leave one bit each in a register of their own,
+//! which only this module knows of.
 
 /// A vector register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,9 +137,8 @@ impl Code {
     const BLEND: Self = Self::bitwise(3, 0x4B);
     /// Of eight doubles: which of two, by a bit per lane.
     const BLEND_BY_BITS: Self = Self::bitwise(2, 0x65);
-    /// All bits of a lane, or none, from a bit per lane, and back.
-    const SPREAD_BITS: Self = Self { prefix_of_one: PREFIX_F3, ..Self::bitwise(2, 0x38) };
-    const GATHER_BITS: Self = Self { prefix_of_one: PREFIX_F3, ..Self::bitwise(2, 0x39) };
+    /// All bits of a lane, or none, from a bit per lane.
+    const SPREAD_BITS: Self = Self::bitwise(2, 0x38);
 }
 
 /// `a b + c`, `a b - c`, `c - a b`, rounded once.
@@ -177,6 +176,25 @@ pub(super) enum Rounding {
     Floor = 0x09,
     Ceil = 0x0A,
     Trunc = 0x0B,
+}
+
+/// A relation between two operands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Comparison {
+    pub(super) relation: Relation,
+    pub(super) first: Register,
+    pub(super) second: Place,
+}
+
+/// In which of eight lanes an instruction acts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Masked {
+    /// In all.
+    No,
+    /// In those whose bit is set; a blend takes its first operand in the others.
+    Yes,
+    /// In those whose bit is set; the others become zero.
+    OrZero,
 }
 
 /// A reference to a literal that waits for the end of the code.
@@ -242,23 +260,50 @@ impl Bytes {
     /// All bits of `target` set where the relation holds, else none.
     pub(super) fn compare(&mut self, relation: Relation, target: Register, first: Register, second: Place) {
         if self.width == Width::Eight {
-            self.wide(Code::COMPARE, PREFIX_66, Register(MASK), first, second, Some(relation as u8), 0);
+            self.compare_bits(relation, first, second);
             let bits = Place::Register(Register(MASK));
-            self.wide(Code::SPREAD_BITS, PREFIX_F3, target, Register(0), bits, None, 0);
+            self.wide(Code::SPREAD_BITS, PREFIX_F3, target, Register(0), bits, None, Masked::No);
             return;
         }
         self.instruction(Code::COMPARE, target, first, second, Some(relation as u8));
     }
 
-    /// `target = if mask { second } else { first }`
-    pub(super) fn blend(&mut self, target: Register, first: Register, second: Place, mask: Register) {
+    /// A bit for each of eight lanes in which the relation holds.
+    fn compare_bits(&mut self, relation: Relation, first: Register, second: Place) {
+        let last = Some(relation as u8);
+        self.wide(Code::COMPARE, PREFIX_66, Register(MASK), first, second, last, Masked::No);
+    }
+
+    /// 1 in `target` where the relation holds, else 0.
+    pub(super) fn truth(&mut self, relation: Relation, target: Register, first: Register, second: Place) {
+        let one = Place::Literal(Literal::One);
         if self.width == Width::Eight {
-            let mask = Place::Register(mask);
-            self.wide(Code::GATHER_BITS, PREFIX_F3, Register(MASK), Register(0), mask, None, 0);
-            self.wide(Code::BLEND_BY_BITS, PREFIX_66, target, first, second, None, MASK);
+            self.compare_bits(relation, first, second);
+            self.wide(Code::LOAD, PREFIX_66, target, Register(0), one, None, Masked::OrZero);
             return;
         }
-        self.instruction(Code::BLEND, target, first, second, Some(mask.0 << 4));
+        self.compare(relation, target, first, second);
+        self.operate(Code::AND, target, target, one);
+    }
+
+    /// `target = if relation(first, second) { yes } else { no }`; `mask`, which may be the target, is overwritten.
+    /// Neither of the two values may be in it.
+    pub(super) fn choose(
+        &mut self,
+        comparison: Comparison,
+        mask: Register,
+        target: Register,
+        no: Register,
+        yes: Place,
+    ) {
+        let Comparison { relation, first, second } = comparison;
+        if self.width == Width::Eight {
+            self.compare_bits(relation, first, second);
+            self.wide(Code::BLEND_BY_BITS, PREFIX_66, target, no, yes, None, Masked::Yes);
+            return;
+        }
+        self.compare(relation, mask, first, second);
+        self.instruction(Code::BLEND, target, no, yes, Some(mask.0 << 4));
     }
 
     /// Writes `source` to memory.
@@ -268,7 +313,7 @@ impl Bytes {
 
     fn instruction(&mut self, code: Code, target: Register, first: Register, second: Place, last: Option<u8>) {
         if self.width == Width::Eight {
-            self.wide(code, PREFIX_66, target, first, second, last, 0);
+            self.wide(code, PREFIX_66, target, first, second, last, Masked::No);
             return;
         }
         let high_second = match second {
@@ -295,7 +340,7 @@ impl Bytes {
         self.operands(target, second, last, 1);
     }
 
-    /// An instruction on eight doubles; where `mask` is not 0, only in lanes whose bit is set there.
+    /// An instruction on eight doubles.
     #[allow(clippy::too_many_arguments)]
     fn wide(
         &mut self,
@@ -305,7 +350,7 @@ impl Bytes {
         first: Register,
         second: Place,
         last: Option<u8>,
-        mask: u8,
+        masked: Masked,
     ) {
         // Bits 3 and 4 of the register or address of the second operand; without an index register bit 4 is 0.
         let (high, highest) = match second {
@@ -321,6 +366,11 @@ impl Bytes {
         self.code.push(0x62);
         self.code.push(target_high | not(highest, 6) | not(high, 5) | target_highest | code.table);
         self.code.push(1 << 7 | (!first.0 & 15) << 3 | 1 << 2 | prefix);
+        let mask = match masked {
+            Masked::No => 0,
+            Masked::Yes => MASK,
+            Masked::OrZero => 1 << 7 | MASK,
+        };
         self.code.push(0b10 << 5 | not(first.0 >> 4, 3) | mask);
         self.code.push(code.byte);
         self.operands(target, second, last, LINE);
