@@ -154,6 +154,12 @@ impl RunData<'_> {
         let width = (self.experiment.degree + 1) * self.experiment.n_inputs;
         &self.inputs[segment * width..(segment + 1) * width]
     }
+
+    /// Their derivatives by parameters; none where they do not depend on these.
+    fn d_inputs_of(&self, segment: usize) -> Vec<&[f64]> {
+        let width = (self.experiment.degree + 1) * self.experiment.n_inputs;
+        self.d_inputs.iter().map(|list| &list[segment * width..(segment + 1) * width]).collect()
+    }
 }
 
 /// For every sample the first one from it on that is not complete, or not a single step before the next one, or whose
@@ -398,109 +404,391 @@ impl pulp::WithSimd for Run<'_> {
     }
 }
 
-#[inline(always)]
-fn run_inlined(
-    model: &FilterModel,
-    data: &RunData<'_>,
-    filter: &FilterOptions,
-    options: RunOptions,
-) -> Result<RunSums, EstimateError> {
-    let experiment = data.experiment;
-    let (n, m) = (model.n, model.measurements.len());
-    let lanes = if options.with_derivatives { model.n_theta } else { 0 };
-    let mut state = State::new(model, data.start, options);
-    let q = state.n_delta;
-    let mut sums = RunSums {
-        log_likelihood: 0.0,
-        n_counted: 0,
-        n_redundant: 0,
-        gradient: vec![0.0; lanes],
-        information: Mat::zeros(lanes + q, lanes + q),
-        scores: Vec::new(),
-        normal_matrix: Mat::zeros(q, q),
-        normal_vector: vec![0.0; q],
-        d_normal_matrix: vec![Mat::zeros(q, q); state.d_columns.len()],
-        record: Innovations::default(),
-    };
-    let width = (experiment.degree + 1) * experiment.n_inputs;
-    let orders = model.measurements.first().map_or(0, |row| row.feed.len().min(width));
-    let inputs_of = |segment: usize| &data.inputs[segment * width..(segment + 1) * width];
-    let d_inputs_of = |segment: usize| -> Vec<&[f64]> {
-        data.d_inputs.iter().map(|list| &list[segment * width..(segment + 1) * width]).collect()
-    };
-    let mut gains = Gains::default();
-    let mut previous = Gains::default();
-    let mut last_change = f64::INFINITY;
-    let mut is_steady = false;
-    let mut last_step: Option<usize> = None;
-    let mut score = vec![0.0; lanes];
-    let mut de = vec![0.0; lanes + q];
-    let mut ds = vec![0.0; lanes];
-    let mut f = vec![0.0; n];
-    let mut ph = vec![0.0; n];
-    let mut gain = vec![0.0; n];
-    let mut dph = vec![0.0; n];
+/// Room for one measurement, and for one sample.
+struct Work {
+    /// Derivatives of the innovation: by parameters, then by directions of the start.
+    de: Vec<f64>,
+    /// Derivatives of its variance.
+    ds: Vec<f64>,
+    /// `S^T h`
+    f: Vec<f64>,
+    /// `P h`, and its derivative by a parameter.
+    ph: Vec<f64>,
+    dph: Vec<f64>,
+    /// The gain K.
+    gain: Vec<f64>,
+    /// The score of the sample.
+    score: Vec<f64>,
+}
 
-    for segment in 0..experiment.segment_of.first().copied().unwrap_or(0) {
-        if let Some(at) = data.step_of[segment] {
-            state.predict_means(&model.steps[at], inputs_of(segment), &d_inputs_of(segment));
-            state.predict_covariances(at);
-        }
-        state.kick(&experiment.segments[segment].kick);
+/// One value measured at a sample.
+#[derive(Clone, Copy)]
+struct Reading<'r> {
+    sample: usize,
+    time: f64,
+    /// Which measurement.
+    at: usize,
+    value: f64,
+    prediction: f64,
+    /// Coefficients of the inputs there, and their derivatives by parameters.
+    inputs: &'r [f64],
+    d_inputs: &'r [&'r [f64]],
+    is_counted: bool,
+}
+
+impl Reading<'_> {
+    /// The innovation e.
+    fn error(&self) -> f64 {
+        self.value - self.prediction
     }
-    let may_sum = lanes == 0 || options.is_summed && data.d_inputs.is_empty();
-    let may_leap = may_sum && q + experiment.first_counted == 0 && !options.with_record && data.variances.is_none();
-    let mut next = 0;
-    let mut leap_at = if may_leap && filter.steady_tolerance > 0.0 { 0 } else { usize::MAX };
-    while next < experiment.times.len() {
-        if let (true, true, Some(step_at)) = (is_steady && lanes == 0, leap_at < usize::MAX, last_step) {
-            next = coast(&mut state, data, &gains, step_at, next, &mut sums);
-        } else if next >= leap_at && (lanes == 0 || !is_steady) {
-            match leap(&mut state, data, filter, next, &mut sums) {
-                Leap::Over { end, step_at, steady, slope } => {
-                    next = end;
-                    leap_at = end + 1;
-                    is_steady = true;
-                    last_step = Some(step_at);
-                    gains.s.clone_from(&steady.gains.s);
-                    gains.k.clone_from(&steady.gains.k);
-                    gains.log = gains.s.iter().map(|s| (2.0 * PI * s).ln()).collect();
-                    if let Some(slope) = slope {
-                        gains.ds = slope.ds;
-                        gains.dk = slope.dk;
-                    }
+}
+
+/// Whether gains are constant, and how far they are from it.
+struct Pace {
+    is_steady: bool,
+    last_change: f64,
+    /// The step that led to the sample, where it was a single one.
+    last_step: Option<usize>,
+}
+
+impl Pace {
+    /// Gains change from here on.
+    fn break_off(&mut self) {
+        self.is_steady = false;
+        self.last_change = f64::INFINITY;
+    }
+
+    /// Looks at the gains of a sample beside those of the sample before it, one step `only_step` apart: their change c_k
+    /// shrinks like a geometric series, so that c_k / (1 - c_k / c_(k-1)) is left of it; rounding sets the floor.
+    #[inline(always)]
+    fn look(&mut self, gains: &Gains, previous: &Gains, only_step: Option<usize>, tolerance: f64, sizes: [usize; 3]) {
+        let is_same = only_step.is_some() && only_step == self.last_step && same_pattern(&gains.s, &previous.s);
+        if !is_same || gains.s.iter().any(|s| s.is_nan()) {
+            self.last_change = f64::INFINITY;
+            return;
+        }
+        let [n, m, lanes] = sizes;
+        let change = change_of(gains, previous, n, m, lanes);
+        let ratio = (change / self.last_change).min(0.999_999);
+        let left = if self.last_change.is_finite() { change / (1.0 - ratio) } else { f64::INFINITY };
+        if (left <= tolerance && change <= self.last_change) || change <= 2e-15 {
+            self.is_steady = true;
+        }
+        self.last_change = change;
+    }
+}
+
+impl RunSums {
+    fn new(lanes: usize, q: usize, n_d_columns: usize) -> Self {
+        Self {
+            log_likelihood: 0.0,
+            n_counted: 0,
+            n_redundant: 0,
+            gradient: vec![0.0; lanes],
+            information: Mat::zeros(lanes + q, lanes + q),
+            scores: Vec::new(),
+            normal_matrix: Mat::zeros(q, q),
+            normal_vector: vec![0.0; q],
+            d_normal_matrix: vec![Mat::zeros(q, q); n_d_columns],
+            record: Innovations::default(),
+        }
+    }
+}
+
+impl Gains {
+    /// Room for the gains of a sample; `s` is the factor of the covariance before it.
+    #[inline(always)]
+    fn begin(&mut self, n: usize, m: usize, lanes: usize, s: &[f64]) {
+        let renew = |list: &mut Vec<f64>, len: usize, value: f64| {
+            list.clear();
+            list.resize(len, value);
+        };
+        renew(&mut self.s, m, f64::NAN);
+        renew(&mut self.log, m, f64::NAN);
+        renew(&mut self.k, m * n, 0.0);
+        renew(&mut self.ds, lanes * m, 0.0);
+        renew(&mut self.dk, lanes * m * n, 0.0);
+        self.size.clear();
+        self.size.extend((0..n).map(|i| (0..n).map(|k| s[k * n + i].powi(2)).sum::<f64>().sqrt()));
+    }
+
+    /// The gains of a stretch that was taken as a whole.
+    fn take_over(&mut self, steady: &Steady, slope: Option<StretchSlope>) {
+        self.s.clone_from(&steady.gains.s);
+        self.k.clone_from(&steady.gains.k);
+        self.log = self.s.iter().map(|s| (2.0 * PI * s).ln()).collect();
+        if let Some(slope) = slope {
+            self.ds = slope.ds;
+            self.dk = slope.dk;
+        }
+    }
+}
+
+impl State<'_> {
+    /// Derivatives of an innovation at fixed gain history: `de = -h dx - dh x - dfeed u - feed du` by parameters, and
+    /// `E = -h X` by directions of the start.
+    #[inline(always)]
+    fn innovation_slopes(&self, reading: &Reading<'_>, orders: usize, de: &mut [f64]) {
+        let row = &self.model.measurements[reading.at];
+        let lanes = self.dx.len();
+        for (lane, slot) in de[..lanes].iter_mut().enumerate() {
+            let d_row = &self.model.d_measurements[lane][reading.at];
+            let mut d = -dot(&row.h, &self.dx[lane])
+                - dot(&d_row.h, &self.x)
+                - dot(&d_row.feed[..orders], &reading.inputs[..orders]);
+            if let Some(d_inputs) = reading.d_inputs.get(lane) {
+                d -= dot(&row.feed[..orders], &d_inputs[..orders]);
+            }
+            *slot = d;
+        }
+        for (column, slot) in self.columns.iter().zip(&mut de[lanes..]) {
+            *slot = -dot(&row.h, column);
+        }
+    }
+
+    /// Takes a measurement with the constant gain; gives its variance.
+    #[inline(always)]
+    fn correct_steadily(&mut self, reading: &Reading<'_>, gains: &Gains, work: &mut Work) -> f64 {
+        let (n, m, at) = (self.model.n, self.model.measurements.len(), reading.at);
+        work.gain.copy_from_slice(&gains.k[at * n..(at + 1) * n]);
+        for lane in 0..self.dx.len() {
+            work.ds[lane] = gains.ds[lane * m + at];
+            let dk = &gains.dk[(lane * m + at) * n..(lane * m + at + 1) * n];
+            add_scaled(&mut self.dx[lane], reading.error(), dk);
+            add_scaled(&mut self.dx[lane], work.de[lane], &work.gain);
+        }
+        gains.s[at]
+    }
+
+    /// Takes a measurement by Potter's method, with the derivatives of gain, variance and covariance (see the module);
+    /// gives its variance. `None` for a value that was known exactly before it was measured: it must agree, and says
+    /// nothing.
+    #[inline(always)]
+    fn correct(
+        &mut self,
+        reading: &Reading<'_>,
+        data: &RunData<'_>,
+        gains: &mut Gains,
+        work: &mut Work,
+    ) -> Result<Option<f64>, EstimateError> {
+        let (n, m, lanes) = (self.model.n, self.model.measurements.len(), self.dx.len());
+        let &Reading { sample, time, at, value, prediction, .. } = reading;
+        let e = reading.error();
+        let row = &self.model.measurements[at];
+        let r = data.variances.map_or(row.variance, |table| table.value[sample * m + at]);
+        if r < 0.0 {
+            return Err(EstimateError::NegativeVariance { measurement: at, value: r });
+        }
+        for (k, slot) in work.f.iter_mut().enumerate() {
+            *slot = dot(&self.s[k * n..(k + 1) * n], &row.h);
+        }
+        let spread = dot(&work.f, &work.f);
+        let mut s = spread + r;
+        if !s.is_finite() || !e.is_finite() {
+            return Err(EstimateError::Overflow { time });
+        }
+        let scale: f64 = row.h.iter().zip(&gains.size).map(|(h, size)| (h * size).powi(2)).sum();
+        let start_seen = dot(&work.de[lanes..], &work.de[lanes..]);
+        if (s <= CERTAIN * scale || s == 0.0) && start_seen > 0.0 {
+            // Only the unknown start shows in it: it is measured, as good as exactly.
+            s = SHARP * start_seen;
+        } else if s <= CERTAIN * scale || s == 0.0 {
+            let size = value.abs().max(prediction.abs()).max(scale.sqrt());
+            if e.abs() > 1e-6 * size {
+                return Err(EstimateError::Contradiction { measurement: at, time, expected: prediction, found: value });
+            }
+            return Ok(None);
+        }
+        work.ph.fill(0.0);
+        add_product(&mut work.ph, &self.s, &work.f);
+        for (k, ph) in work.gain.iter_mut().zip(&work.ph) {
+            *k = ph / s;
+        }
+        gains.s[at] = s;
+        gains.log[at] = (2.0 * PI * s).ln();
+        gains.k[at * n..(at + 1) * n].copy_from_slice(&work.gain);
+        if lanes > 0 {
+            self.refresh_p();
+        }
+        for lane in 0..lanes {
+            let d_row = &self.model.d_measurements[lane][at];
+            let dr = data.variances.map_or(d_row.variance, |table| table.derivatives[lane][sample * m + at]);
+            work.dph.fill(0.0);
+            add_product(&mut work.dph, &self.dp[lane], &row.h);
+            let along = dot(&row.h, &work.dph);
+            add_product(&mut work.dph, &self.p, &d_row.h);
+            let ds = along + 2.0 * dot(&d_row.h, &work.ph) + dr;
+            work.ds[lane] = ds;
+            let dk = &mut gains.dk[(lane * m + at) * n..(lane * m + at + 1) * n];
+            for (dk, (dph, gain)) in dk.iter_mut().zip(work.dph.iter().zip(&work.gain)) {
+                *dk = (dph - gain * ds) / s;
+            }
+            gains.ds[lane * m + at] = ds;
+            add_scaled(&mut self.dx[lane], e, dk);
+            add_scaled(&mut self.dx[lane], work.de[lane], &work.gain);
+            let dp = &mut self.dp[lane];
+            for j in 0..n {
+                let (kj, dphj) = (work.gain[j], work.dph[j]);
+                for i in 0..n {
+                    dp[j * n + i] += work.gain[i] * (kj * ds - dphj) - work.dph[i] * kj;
                 }
-                Leap::NotBefore(sample) => leap_at = sample,
             }
         }
-        let sample = next;
-        next += 1;
-        let time = experiment.times[sample];
-        let segment = experiment.segment_of[sample];
-        let inputs = inputs_of(segment);
-        let d_inputs = d_inputs_of(segment);
+        shrink(&mut self.s, &work.f, &work.gain, r, s);
+        self.is_p_fresh = false;
+        Ok(Some(s))
+    }
+
+    /// The columns of an unknown start after a measurement, `X + K E` with `E = -h X`, with their derivatives, and those
+    /// of the normal matrix `sum of E^T E / s`.
+    #[inline(always)]
+    fn correct_columns(&mut self, reading: &Reading<'_>, s: f64, gains: &Gains, work: &Work, sums: &mut RunSums) {
+        let (n, m, at, lanes, q) =
+            (self.model.n, self.model.measurements.len(), reading.at, self.dx.len(), self.n_delta);
+        let row = &self.model.measurements[at];
+        for (lane, columns) in self.d_columns.iter_mut().enumerate() {
+            let d_row = &self.model.d_measurements[lane][at];
+            let dk = &gains.dk[(lane * m + at) * n..(lane * m + at + 1) * n];
+            let mut d_e = vec![0.0; q];
+            for j in 0..q {
+                d_e[j] = -dot(&row.h, &columns[j]) - dot(&d_row.h, &self.columns[j]);
+                add_scaled(&mut columns[j], work.de[lanes + j], dk);
+                add_scaled(&mut columns[j], d_e[j], &work.gain);
+            }
+            if reading.is_counted {
+                let target = &mut sums.d_normal_matrix[lane];
+                for a in 0..q {
+                    for b in 0..q {
+                        let (ea, eb) = (work.de[lanes + a], work.de[lanes + b]);
+                        target[(a, b)] += (d_e[a] * eb + ea * d_e[b] - ea * eb * work.ds[lane] / s) / s;
+                    }
+                }
+            }
+        }
+        for (column, &along) in self.columns.iter_mut().zip(&work.de[lanes..]) {
+            add_scaled(column, along, &work.gain);
+        }
+    }
+}
+
+/// Counts a measurement of innovation e with variance s: to the likelihood -(log(2 pi s) + e^2 / s) / 2, to the score its
+/// derivative, and to the information
+///
+/// ```text
+/// de de^T / s + w ds ds^T,   w = (1 - l)^2 / (2 s^2) with a diffuse start, (1 - l) / (2 s^2) with another
+/// ```
+///
+/// where the leverage l = E C E^T / s is the share of the value that goes into the start: what a value tells about the
+/// start it cannot tell about variances.
+#[inline(always)]
+fn count(sums: &mut RunSums, data: &RunData<'_>, log: f64, e: f64, s: f64, work: &mut Work) {
+    let lanes = work.ds.len();
+    let q = work.de.len() - lanes;
+    let (de, ds) = (&work.de, &work.ds);
+    sums.n_counted += 1;
+    sums.log_likelihood -= 0.5 * (log + e * e / s);
+    for a in 0..q {
+        for b in 0..q {
+            sums.normal_matrix[(a, b)] += de[lanes + a] * de[lanes + b] / s;
+        }
+        sums.normal_vector[a] += de[lanes + a] * e / s;
+    }
+    if lanes == 0 {
+        return;
+    }
+    for lane in 0..lanes {
+        let slope = -0.5 * ds[lane] / s - e * de[lane] / s + 0.5 * e * e * ds[lane] / (s * s);
+        work.score[lane] += slope;
+    }
+    let leverage = data.start_covariance.map_or(0.0, |covariance| {
+        let e = &de[lanes..];
+        (0..q).map(|i| (0..q).map(|j| e[i] * covariance[(i, j)] * e[j]).sum::<f64>()).sum::<f64>() / s
+    });
+    let left = (1.0 - leverage).clamp(0.0, 1.0);
+    let weight = 0.5 * if data.is_diffuse { left * left } else { left } / (s * s);
+    for a in 0..lanes + q {
+        for b in 0..=a {
+            let mut sum = de[a] * de[b] / s;
+            if a < lanes {
+                sum += weight * ds[a] * ds[b];
+            }
+            sums.information[(a, b)] += sum;
+        }
+    }
+}
+
+/// A run on its way from sample to sample.
+struct Way<'m> {
+    state: State<'m>,
+    gains: Gains,
+    /// Gains of the sample before.
+    previous: Gains,
+    pace: Pace,
+    work: Work,
+    sums: RunSums,
+    /// Entries of the inputs that measurements see directly.
+    orders: usize,
+}
+
+impl<'m> Way<'m> {
+    /// At the first sample.
+    #[inline(always)]
+    fn new(model: &'m FilterModel, data: &RunData<'_>, options: RunOptions) -> Self {
+        let experiment = data.experiment;
+        let n = model.n;
+        let lanes = if options.with_derivatives { model.n_theta } else { 0 };
+        let mut state = State::new(model, data.start, options);
+        for segment in 0..experiment.segment_of.first().copied().unwrap_or(0) {
+            if let Some(at) = data.step_of[segment] {
+                state.predict_means(&model.steps[at], data.inputs_of(segment), &data.d_inputs_of(segment));
+                state.predict_covariances(at);
+            }
+            state.kick(&experiment.segments[segment].kick);
+        }
+        let q = state.n_delta;
+        let width = (experiment.degree + 1) * experiment.n_inputs;
+        Self {
+            gains: Gains::default(),
+            previous: Gains::default(),
+            pace: Pace { is_steady: false, last_change: f64::INFINITY, last_step: None },
+            work: Work {
+                de: vec![0.0; lanes + q],
+                ds: vec![0.0; lanes],
+                f: vec![0.0; n],
+                ph: vec![0.0; n],
+                dph: vec![0.0; n],
+                gain: vec![0.0; n],
+                score: vec![0.0; lanes],
+            },
+            sums: RunSums::new(lanes, q, state.d_columns.len()),
+            orders: model.measurements.first().map_or(0, |row| row.feed.len().min(width)),
+            state,
+        }
+    }
+
+    /// Takes the measurements of a sample, one by one.
+    #[inline(always)]
+    fn take(
+        &mut self,
+        data: &RunData<'_>,
+        options: RunOptions,
+        sample: usize,
+        inputs: &[f64],
+        d_inputs: &[&[f64]],
+    ) -> Result<(), EstimateError> {
+        let Self { state, gains, previous, pace, work, sums, orders } = self;
+        let (model, experiment, orders) = (state.model, data.experiment, *orders);
+        let (m, lanes) = (model.measurements.len(), work.ds.len());
         let values = &experiment.measurements[sample * m..(sample + 1) * m];
         let is_counted = sample >= experiment.first_counted;
-        if is_steady && (data.variances.is_some() || !same_pattern(values, &gains.s)) {
-            is_steady = false;
-            last_change = f64::INFINITY;
+        if pace.is_steady && (data.variances.is_some() || !same_pattern(values, &gains.s)) {
+            pace.break_off();
         }
-        if !is_steady {
-            std::mem::swap(&mut gains, &mut previous);
-            gains.s.clear();
-            gains.s.resize(m, f64::NAN);
-            gains.log.clear();
-            gains.log.resize(m, f64::NAN);
-            gains.k.clear();
-            gains.k.resize(m * n, 0.0);
-            gains.ds.clear();
-            gains.ds.resize(lanes * m, 0.0);
-            gains.dk.clear();
-            gains.dk.resize(lanes * m * n, 0.0);
-            gains.size.clear();
-            gains.size.extend((0..n).map(|i| (0..n).map(|k| state.s[k * n + i].powi(2)).sum::<f64>().sqrt()));
+        if !pace.is_steady {
+            std::mem::swap(gains, previous);
+            gains.begin(model.n, m, lanes, &state.s);
         }
-        score.fill(0.0);
+        work.score.fill(0.0);
         let mut has_score = false;
         for (at, row) in model.measurements.iter().enumerate() {
             let prediction = dot(&row.h, &state.x) + dot(&row.feed[..orders], &inputs[..orders]);
@@ -513,213 +801,115 @@ fn run_inlined(
             if value.is_nan() {
                 continue;
             }
-            let e = value - prediction;
-            // Derivatives of the innovation at fixed gain history.
-            for (lane, slot) in de[..lanes].iter_mut().enumerate() {
-                let d_row = &model.d_measurements[lane][at];
-                let mut d = -dot(&row.h, &state.dx[lane])
-                    - dot(&d_row.h, &state.x)
-                    - dot(&d_row.feed[..orders], &inputs[..orders]);
-                if let Some(d_inputs) = d_inputs.get(lane) {
-                    d -= dot(&row.feed[..orders], &d_inputs[..orders]);
-                }
-                *slot = d;
-            }
-            for (column, slot) in state.columns.iter().zip(&mut de[lanes..]) {
-                *slot = -dot(&row.h, column);
-            }
-            let mut s;
-            if is_steady {
-                s = gains.s[at];
-                gain.copy_from_slice(&gains.k[at * n..(at + 1) * n]);
-                for lane in 0..lanes {
-                    ds[lane] = gains.ds[lane * m + at];
-                    let dk = &gains.dk[(lane * m + at) * n..(lane * m + at + 1) * n];
-                    add_scaled(&mut state.dx[lane], e, dk);
-                    add_scaled(&mut state.dx[lane], de[lane], &gain);
-                }
-            } else {
-                let r = data.variances.map_or(row.variance, |table| table.value[sample * m + at]);
-                if r < 0.0 {
-                    return Err(EstimateError::NegativeVariance { measurement: at, value: r });
-                }
-                for (k, slot) in f.iter_mut().enumerate() {
-                    *slot = dot(&state.s[k * n..(k + 1) * n], &row.h);
-                }
-                let spread = dot(&f, &f);
-                s = spread + r;
-                if !s.is_finite() || !e.is_finite() {
-                    return Err(EstimateError::Overflow { time });
-                }
-                let scale: f64 = row.h.iter().zip(&gains.size).map(|(h, size)| (h * size).powi(2)).sum();
-                let start_seen = dot(&de[lanes..], &de[lanes..]);
-                if (s <= CERTAIN * scale || s == 0.0) && start_seen > 0.0 {
-                    // Only the unknown start shows in it: it is measured, as good as exactly.
-                    s = SHARP * start_seen;
-                } else if s <= CERTAIN * scale || s == 0.0 {
-                    // Known exactly before it was measured: it must agree, and says nothing.
-                    let size = value.abs().max(prediction.abs()).max(scale.sqrt());
-                    if e.abs() > 1e-6 * size {
-                        return Err(EstimateError::Contradiction {
-                            measurement: at,
-                            time,
-                            expected: prediction,
-                            found: value,
-                        });
-                    }
-                    sums.n_redundant += 1;
-                    continue;
-                }
-                ph.fill(0.0);
-                add_product(&mut ph, &state.s, &f);
-                for (k, ph) in gain.iter_mut().zip(&ph) {
-                    *k = ph / s;
-                }
-                gains.s[at] = s;
-                gains.log[at] = (2.0 * PI * s).ln();
-                gains.k[at * n..(at + 1) * n].copy_from_slice(&gain);
-                if lanes > 0 {
-                    state.refresh_p();
-                }
-                for lane in 0..lanes {
-                    let d_row = &model.d_measurements[lane][at];
-                    let dr = data.variances.map_or(d_row.variance, |table| table.derivatives[lane][sample * m + at]);
-                    dph.fill(0.0);
-                    add_product(&mut dph, &state.dp[lane], &row.h);
-                    let along = dot(&row.h, &dph);
-                    add_product(&mut dph, &state.p, &d_row.h);
-                    ds[lane] = along + 2.0 * dot(&d_row.h, &ph) + dr;
-                    let dk = &mut gains.dk[(lane * m + at) * n..(lane * m + at + 1) * n];
-                    for i in 0..n {
-                        dk[i] = (dph[i] - gain[i] * ds[lane]) / s;
-                    }
-                    gains.ds[lane * m + at] = ds[lane];
-                    add_scaled(&mut state.dx[lane], e, dk);
-                    add_scaled(&mut state.dx[lane], de[lane], &gain);
-                    let dp = &mut state.dp[lane];
-                    for j in 0..n {
-                        let (kj, dphj) = (gain[j], dph[j]);
-                        for i in 0..n {
-                            dp[j * n + i] += gain[i] * (kj * ds[lane] - dphj) - dph[i] * kj;
-                        }
-                    }
-                }
-                shrink(&mut state.s, &f, &gain, r, s);
-                state.is_p_fresh = false;
-            }
-            for (lane, columns) in state.d_columns.iter_mut().enumerate() {
-                // d(X + K E) with E = -h X.
-                let d_row = &model.d_measurements[lane][at];
-                let dk = &gains.dk[(lane * m + at) * n..(lane * m + at + 1) * n];
-                let mut d_e = vec![0.0; q];
-                for j in 0..q {
-                    d_e[j] = -dot(&row.h, &columns[j]) - dot(&d_row.h, &state.columns[j]);
-                    add_scaled(&mut columns[j], de[lanes + j], dk);
-                    add_scaled(&mut columns[j], d_e[j], &gain);
-                }
-                if is_counted {
-                    let target = &mut sums.d_normal_matrix[lane];
-                    for a in 0..q {
-                        for b in 0..q {
-                            let (ea, eb) = (de[lanes + a], de[lanes + b]);
-                            target[(a, b)] += (d_e[a] * eb + ea * d_e[b] - ea * eb * ds[lane] / s) / s;
-                        }
-                    }
-                }
-            }
-            for (column, &along) in state.columns.iter_mut().zip(&de[lanes..]) {
-                add_scaled(column, along, &gain);
-            }
-            add_scaled(&mut state.x, e, &gain);
+            let time = experiment.times[sample];
+            let reading = Reading { sample, time, at, value, prediction, inputs, d_inputs, is_counted };
+            state.innovation_slopes(&reading, orders, &mut work.de);
+            let corrected = match pace.is_steady {
+                true => Some(state.correct_steadily(&reading, gains, work)),
+                false => state.correct(&reading, data, gains, work)?,
+            };
+            let Some(s) = corrected else {
+                sums.n_redundant += 1;
+                continue;
+            };
+            state.correct_columns(&reading, s, gains, work, sums);
+            let e = reading.error();
+            add_scaled(&mut state.x, e, &work.gain);
             if options.with_record {
                 let last = sums.record.innovations.len() - 1;
                 sums.record.innovations[last] = e;
                 sums.record.variances[last] = s;
             }
-            if !is_counted {
-                continue;
-            }
-            sums.n_counted += 1;
-            sums.log_likelihood -= 0.5 * (gains.log[at] + e * e / s);
-            for a in 0..q {
-                for b in 0..q {
-                    sums.normal_matrix[(a, b)] += de[lanes + a] * de[lanes + b] / s;
-                }
-                sums.normal_vector[a] += de[lanes + a] * e / s;
-            }
-            if lanes > 0 {
-                has_score = true;
-                for lane in 0..lanes {
-                    let slope = -0.5 * ds[lane] / s - e * de[lane] / s + 0.5 * e * e * ds[lane] / (s * s);
-                    score[lane] += slope;
-                }
-                // What a value tells about the start it cannot tell about variances.
-                let leverage = data.start_covariance.map_or(0.0, |covariance| {
-                    let e = &de[lanes..];
-                    (0..q).map(|i| (0..q).map(|j| e[i] * covariance[(i, j)] * e[j]).sum::<f64>()).sum::<f64>() / s
-                });
-                let left = (1.0 - leverage).clamp(0.0, 1.0);
-                let weight = 0.5 * if data.is_diffuse { left * left } else { left } / (s * s);
-                for a in 0..lanes + q {
-                    for b in 0..=a {
-                        let mut sum = de[a] * de[b] / s;
-                        if a < lanes {
-                            sum += weight * ds[a] * ds[b];
-                        }
-                        sums.information[(a, b)] += sum;
-                    }
-                }
+            if is_counted {
+                has_score = lanes > 0;
+                count(sums, data, gains.log[at], e, s, work);
             }
         }
         if has_score {
-            sums.gradient.iter_mut().zip(&score).for_each(|(sum, slope)| *sum += slope);
-            sums.scores.extend_from_slice(&score);
+            sums.gradient.iter_mut().zip(&work.score).for_each(|(sum, slope)| *sum += slope);
+            sums.scores.extend_from_slice(&work.score);
         }
-        // On to the next sample.
+        Ok(())
+    }
+
+    /// Goes on to the next sample; gives the step, where it is a single one.
+    #[inline(always)]
+    fn advance(&mut self, data: &RunData<'_>, sample: usize, inputs: &[f64], d_inputs: &[&[f64]]) -> Option<usize> {
+        let experiment = data.experiment;
+        let model = self.state.model;
+        let segment = experiment.segment_of[sample];
         let end = experiment.segment_of.get(sample + 1).copied().unwrap_or(segment);
         let mut only_step = None;
         for piece in segment..end {
             if let Some(at) = data.step_of[piece] {
                 let step = &model.steps[at];
                 if piece == segment {
-                    state.predict_means(step, inputs, &d_inputs);
+                    self.state.predict_means(step, inputs, d_inputs);
                 } else {
-                    state.predict_means(step, inputs_of(piece), &d_inputs_of(piece));
+                    self.state.predict_means(step, data.inputs_of(piece), &data.d_inputs_of(piece));
                 }
                 only_step = if piece == segment && end == segment + 1 { Some(at) } else { None };
-                if is_steady && only_step == last_step && only_step.is_some() {
+                if self.pace.is_steady && only_step == self.pace.last_step && only_step.is_some() {
                     continue;
                 }
-                if is_steady {
+                if self.pace.is_steady {
                     // The pattern of steps changes: the covariance goes on from where it converged.
-                    is_steady = false;
-                    last_change = f64::INFINITY;
-                    restore(&mut state, &gains, model);
+                    self.pace.break_off();
+                    restore(&mut self.state, &self.gains, model);
                 }
-                state.predict_covariances(at);
+                self.state.predict_covariances(at);
             }
-            state.kick(&experiment.segments[piece].kick);
+            self.state.kick(&experiment.segments[piece].kick);
         }
-        if !state.x.iter().all(|x| x.is_finite()) {
-            return Err(EstimateError::Overflow { time });
-        }
-        if !is_steady && filter.steady_tolerance > 0.0 && data.variances.is_none() {
-            let is_same = only_step.is_some() && only_step == last_step && same_pattern(&gains.s, &previous.s);
-            if is_same && gains.s.iter().all(|s| !s.is_nan()) {
-                let change = change_of(&gains, &previous, n, m, lanes);
-                // What is left of a geometric approach; rounding sets the floor.
-                let ratio = (change / last_change).min(0.999_999);
-                let left = if last_change.is_finite() { change / (1.0 - ratio) } else { f64::INFINITY };
-                if (left <= filter.steady_tolerance && change <= last_change) || change <= 2e-15 {
-                    is_steady = true;
-                }
-                last_change = change;
-            } else {
-                last_change = f64::INFINITY;
-            }
-        }
-        last_step = only_step;
+        only_step
     }
+}
+
+#[inline(always)]
+fn run_inlined(
+    model: &FilterModel,
+    data: &RunData<'_>,
+    filter: &FilterOptions,
+    options: RunOptions,
+) -> Result<RunSums, EstimateError> {
+    let experiment = data.experiment;
+    let mut way = Way::new(model, data, options);
+    let (n, m, lanes, q) = (model.n, model.measurements.len(), way.work.ds.len(), way.state.n_delta);
+    let may_sum = lanes == 0 || options.is_summed && data.d_inputs.is_empty();
+    let may_leap = may_sum && q + experiment.first_counted == 0 && !options.with_record && data.variances.is_none();
+    let mut next = 0;
+    let mut leap_at = if may_leap && filter.steady_tolerance > 0.0 { 0 } else { usize::MAX };
+    while next < experiment.times.len() {
+        let is_steady = way.pace.is_steady;
+        if let (true, true, Some(step_at)) = (is_steady && lanes == 0, leap_at < usize::MAX, way.pace.last_step) {
+            next = coast(&mut way.state, data, &way.gains, step_at, next, &mut way.sums);
+        } else if next >= leap_at && (lanes == 0 || !is_steady) {
+            match leap(&mut way.state, data, filter, next, &mut way.sums) {
+                Leap::Over { end, step_at, steady, slope } => {
+                    next = end;
+                    leap_at = end + 1;
+                    way.pace.is_steady = true;
+                    way.pace.last_step = Some(step_at);
+                    way.gains.take_over(steady, slope);
+                }
+                Leap::NotBefore(sample) => leap_at = sample,
+            }
+        }
+        let sample = next;
+        next += 1;
+        let segment = experiment.segment_of[sample];
+        let (inputs, d_inputs) = (data.inputs_of(segment), data.d_inputs_of(segment));
+        way.take(data, options, sample, inputs, &d_inputs)?;
+        let only_step = way.advance(data, sample, inputs, &d_inputs);
+        if !way.state.x.iter().all(|x| x.is_finite()) {
+            return Err(EstimateError::Overflow { time: experiment.times[sample] });
+        }
+        if !way.pace.is_steady && filter.steady_tolerance > 0.0 && data.variances.is_none() {
+            way.pace.look(&way.gains, &way.previous, only_step, filter.steady_tolerance, [n, m, lanes]);
+        }
+        way.pace.last_step = only_step;
+    }
+    let mut sums = way.sums;
     for a in 0..lanes + q {
         for b in 0..a {
             sums.information[(b, a)] = sums.information[(a, b)];
