@@ -4,8 +4,9 @@
 //! `abs(time - 37) < 1e-3` is true for so short a time that no step sees it, and `sin(30*time) > 0` changes between the
 //! points that one looks at. Bounds over intervals (module `enclosure`) tell for certain where nothing changes. An
 //! interval in which something may change is searched from the left: where the functions in question are monotonous, by
-//! bisection down to two neighbouring numbers, else in its halves. A change and back again within a part of 1e-9 of the
-//! span is not looked for.
+//! bisection down to two neighbouring numbers, or near zero to a part of 1e-18 of the span, else in its halves: at a time
+//! of 1e-320, sources that are zero at zero have values without digits. A change and back again within a part of 1e-9 of
+//! the span is not looked for.
 
 use daesy_graph::flat::VariableKind;
 use daesy_graph::regular::RegularDae;
@@ -14,6 +15,9 @@ use rustc_hash::FxHashSet;
 
 use crate::enclosure::{Bound, Range, TimeProgram};
 use crate::timed::Timed;
+
+/// Times that are closer, relative to the whole, are not told apart.
+const RESOLUTION: f64 = 1e-18;
 
 /// Intervals of the search, relative to the whole, that are not halved further where functions are not monotonous.
 const FINEST: f64 = 1e-9;
@@ -88,8 +92,9 @@ impl Switches {
 
     /// The first change between two times.
     pub(crate) fn next(&self, leaves: &[f64], from: f64, until: f64) -> Option<Change> {
-        let mut search = Search { switches: self, leaves, bounds: Vec::new(), values: Vec::new() };
         let span = until - from;
+        let resolution = if span.is_finite() { RESOLUTION * span } else { 0.0 };
+        let mut search = Search { switches: self, leaves, resolution, bounds: Vec::new(), values: Vec::new() };
         let mut open = vec![(from, until)];
         let mut n_boxes = 0;
         while let Some((low, high)) = open.pop() {
@@ -138,6 +143,7 @@ enum Look {
 struct Search<'s> {
     switches: &'s Switches,
     leaves: &'s [f64],
+    resolution: f64,
     bounds: Vec<Bound>,
     values: Vec<f64>,
 }
@@ -173,7 +179,7 @@ impl Search<'_> {
         }
         loop {
             let middle = 0.5 * (low + high);
-            if middle <= low || middle >= high {
+            if middle <= low || middle >= high || high - low <= self.resolution {
                 return Some(Change { before: low, after: high });
             }
             if self.levels(middle) == first { low = middle } else { high = middle }

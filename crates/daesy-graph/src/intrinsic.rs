@@ -53,9 +53,10 @@ pub enum Intrinsic {
     /// One step of a generator of random numbers: the inputs are its state as signed 32-bit integers; the outputs are a
     /// number in (0, 1] and the new state.
     Random(Generator),
-    /// Amplitudes and phases of a real signal at `n` points of one period, `n` even. With
-    /// `X_k = sum over j of u_j exp(-2 pi i j k / n)`, `k` from 0 to `n / 2`, the outputs are `|X_0| / n` and
-    /// `2 |X_k| / n`, then the angles of `X_k`.
+    /// Sizes and phases of a real signal at `n` points of one period, `n` even. With
+    /// `X_k = sum over j of u_j exp(-2 pi i j k / n)`, `k` from 0 to `n / 2`, the outputs are `|X_k| / (n / 2 + 1)`, as
+    /// the function of the Standard Library has them, then the angles of `X_k`. The amplitude of a wave is
+    /// `2 |X_k| / n`, a little more.
     Fourier {
         /// Number of points.
         n: usize,
@@ -112,7 +113,8 @@ impl Generator {
             }
             Self::Xorshift1024Star => {
                 let mut s = words(16);
-                let at = state[32] as usize & 15;
+                // Seeds make any integer of it, negative ones too; its lowest bits count.
+                let at = (state[32] as i64 & 15) as usize;
                 let next = (at + 1) & 15;
                 let first = s[at];
                 let mut second = s[next];
@@ -140,8 +142,7 @@ fn fourier(signal: &[f64], out: &mut [f64]) {
     let spectrum = transform(signal, 0, 1, n, &roots);
     let n_out = n / 2 + 1;
     for (k, [re, im]) in spectrum.into_iter().take(n_out).enumerate() {
-        let size = libm::hypot(re, im) / n as f64;
-        out[k] = if k == 0 { size } else { 2.0 * size };
+        out[k] = libm::hypot(re, im) / n_out as f64;
         out[n_out + k] = libm::atan2(im, re);
     }
 }
@@ -351,10 +352,23 @@ mod tests {
             .collect();
         let mut out = [0.0; 14];
         Intrinsic::Fourier { n: 12 }.evaluate(&signal, &mut out).unwrap();
-        for (k, wanted) in [1.5, 2.0, 0.0, 0.5, 0.0, 0.0, 0.0].into_iter().enumerate() {
-            assert!((out[k] - wanted).abs() < 1e-14, "{k}: {}", out[k]);
+        // |X_0| is twelve times the mean, |X_k| six times an amplitude; seven sizes come out.
+        for (k, size) in [18.0, 12.0, 0.0, 3.0, 0.0, 0.0, 0.0].into_iter().enumerate() {
+            assert!((out[k] - size / 7.0).abs() < 1e-14, "{k}: {}", out[k]);
         }
         assert!(out[8].abs() < 1e-14 && (out[10] + std::f64::consts::FRAC_PI_2).abs() < 1e-14);
+    }
+
+    #[test]
+    fn only_the_lowest_bits_of_the_index_of_xorshift1024_star_count() {
+        let mut state: Vec<f64> = (0..33).map(|at| f64::from(at * at + 7)).collect();
+        let numbers = [13.0, -3.0, 13.0 + 16.0 * 1e6, -2_063_533_603.0].map(|index| {
+            state[32] = index;
+            let mut out = [0.0; 34];
+            Generator::Xorshift1024Star.step(&state, &mut out);
+            out
+        });
+        assert!(numbers.iter().all(|number| number == &numbers[0]) && numbers[0][33] == 14.0);
     }
 
     #[test]

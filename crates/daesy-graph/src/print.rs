@@ -109,6 +109,8 @@ pub fn number_text(value: f64) -> String {
 #[derive(Clone, Copy)]
 enum Wanted<'t> {
     Number,
+    /// A number of type Integer, whose largest whole number below it is `integer(..)`: `floor(..)` is a Real.
+    Whole,
     Truth,
     Literal(&'t Enumeration),
 }
@@ -118,7 +120,9 @@ impl Wanted<'_> {
     const fn is_like(self, other: Self) -> bool {
         matches!(
             (self, other),
-            (Self::Number, Self::Number) | (Self::Truth, Self::Truth) | (Self::Literal(_), Self::Literal(_))
+            (Self::Number | Self::Whole, Self::Number | Self::Whole)
+                | (Self::Truth, Self::Truth)
+                | (Self::Literal(_), Self::Literal(_))
         )
     }
 }
@@ -190,7 +194,7 @@ impl<'model, 'names> Printer<'model, 'names> {
     #[must_use]
     pub fn text(&self, expr: ExprId) -> String {
         let mut out = String::new();
-        self.write(expr, Wanted::Number, &mut out);
+        self.write(expr, LOOSE, Wanted::Number, &mut out);
         out
     }
 
@@ -198,7 +202,7 @@ impl<'model, 'names> Printer<'model, 'names> {
     #[must_use]
     pub fn truth_text(&self, expr: ExprId) -> String {
         let mut out = String::new();
-        self.write(expr, Wanted::Truth, &mut out);
+        self.write(expr, LOOSE, Wanted::Truth, &mut out);
         out
     }
 
@@ -209,19 +213,20 @@ impl<'model, 'names> Printer<'model, 'names> {
         let wanted = match value_type {
             ValueType::Boolean => Wanted::Truth,
             ValueType::Enumeration(enumeration) => Wanted::Literal(enumeration),
-            ValueType::Real | ValueType::Integer | ValueType::String => Wanted::Number,
+            ValueType::Integer => Wanted::Whole,
+            ValueType::Real | ValueType::String => Wanted::Number,
         };
-        self.write(expr, wanted, &mut out);
+        self.write(expr, LOOSE, wanted, &mut out);
         out
     }
 
-    /// The texts of two expressions that are compared or equated.
+    /// The texts of the sides of an equation. On the left, an `if` stands in parentheses.
     #[must_use]
     pub fn texts_alike(&self, left: ExprId, right: ExprId) -> [String; 2] {
         let wanted = self.kind_of_both(left, right);
-        [left, right].map(|expr| {
+        [(left, OR), (right, LOOSE)].map(|(expr, level)| {
             let mut out = String::new();
-            self.write(expr, wanted, &mut out);
+            self.write(expr, level, wanted, &mut out);
             out
         })
     }
@@ -237,7 +242,8 @@ impl<'model, 'names> Printer<'model, 'names> {
                     return Some(match &variables[var.index()].value_type {
                         ValueType::Boolean => Wanted::Truth,
                         ValueType::Enumeration(enumeration) => Wanted::Literal(enumeration),
-                        ValueType::Real | ValueType::Integer | ValueType::String => Wanted::Number,
+                        ValueType::Integer => Wanted::Whole,
+                        ValueType::Real | ValueType::String => Wanted::Number,
                     });
                 }
                 Node::Unary { op: UnaryOp::NoEvent | UnaryOp::WithEvents, arg } | Node::Smooth { arg, .. } => at = arg,
@@ -259,8 +265,8 @@ impl<'model, 'names> Printer<'model, 'names> {
         self.kind(left).or_else(|| self.kind(right)).unwrap_or(Wanted::Number)
     }
 
-    fn write(&self, root: ExprId, wanted: Wanted<'_>, out: &mut String) {
-        let mut tasks = vec![Task::Expr { expr: root, level: LOOSE, wanted }];
+    fn write(&self, root: ExprId, level: u8, wanted: Wanted<'_>, out: &mut String) {
+        let mut tasks = vec![Task::Expr { expr: root, level, wanted }];
         while let Some(task) = tasks.pop() {
             if out.len() > self.max_length {
                 out.push_str("...");
@@ -291,8 +297,8 @@ impl<'model, 'names> Printer<'model, 'names> {
             _ => return self.write_node(expr, level, wanted, out, tasks),
         };
         let (own_level, before, after, needs) = match (is, wanted) {
-            (Wanted::Truth, Wanted::Number) => (LOOSE, "if ", " then 1 else 0", OR),
-            (Wanted::Number, Wanted::Truth) => (RELATION, "", " <> 0", SUM),
+            (Wanted::Truth, Wanted::Number | Wanted::Whole) => (LOOSE, "if ", " then 1 else 0", OR),
+            (Wanted::Number | Wanted::Whole, Wanted::Truth) => (RELATION, "", " <> 0", SUM),
             (Wanted::Literal(_), _) => (PRIMARY, "Integer(", ")", LOOSE),
             _ => (PRIMARY, "(", ")", LOOSE),
         };
@@ -355,17 +361,24 @@ impl<'model, 'names> Printer<'model, 'names> {
                 tasks.push(Task::Expr { expr: index, level: LOOSE, wanted: Wanted::Number });
             }
             Node::Unary { op, arg } => {
+                let is_whole = matches!(wanted, Wanted::Whole);
                 let wanted = match op {
                     UnaryOp::Not => Wanted::Truth,
-                    UnaryOp::NoEvent | UnaryOp::WithEvents => wanted,
+                    UnaryOp::NoEvent | UnaryOp::WithEvents | UnaryOp::Neg | UnaryOp::Abs => wanted,
                     _ => Wanted::Number,
                 };
-                self.write_form(&unary_form(op), level, &[arg], wanted, out, tasks);
+                let form = if op == UnaryOp::Floor && is_whole { function("integer") } else { unary_form(op) };
+                self.write_form(&form, level, &[arg], wanted, out, tasks);
             }
             Node::Binary { op, lhs, rhs } => {
                 let wanted = match op {
                     BinaryOp::And | BinaryOp::Or => Wanted::Truth,
                     _ if op.is_relation() => self.kind_of_both(lhs, rhs),
+                    BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max
+                        if matches!(wanted, Wanted::Whole) =>
+                    {
+                        Wanted::Whole
+                    }
                     _ => Wanted::Number,
                 };
                 self.write_form(&binary_form(op), level, &[lhs, rhs], wanted, out, tasks);
@@ -570,6 +583,29 @@ mod tests {
         assert_eq!(printer.texts_alike(c, select), ["c", "if b then 'Lib.Colour'.red else 'Lib.Colour'.green"]);
         assert_eq!(printer.texts_alike(b, one), ["b", "true"]);
         assert_eq!(printer.text(c), "Integer(c)");
+        assert_eq!(printer.texts_alike(select, one), ["(if b then 1 else 2)", "1"]);
+    }
+
+    #[test]
+    fn whole_numbers_are_integers_where_integers_are_meant() {
+        let names = ["n", "x"];
+        let name = |var: VarId| Cow::Borrowed(names[var.index()]);
+        let variables: Vec<Variable> = [ValueType::Integer, ValueType::Real]
+            .into_iter()
+            .zip(names)
+            .map(|(value_type, name)| Variable {
+                value_type,
+                ..Variable::new(name, crate::flat::VariableKind::Discrete, Span::NONE)
+            })
+            .collect();
+        let mut g = Graph::default();
+        let (n, x) = (g.var(VarId(0)), g.var(VarId(1)));
+        let whole = g.unary(UnaryOp::Floor, x);
+        let negative = g.neg(whole);
+        let printer = Printer::new(&g, &name).with_types(&variables);
+        assert_eq!(printer.texts_alike(n, negative), ["n", "-integer(x)"]);
+        assert_eq!(printer.texts_alike(x, negative), ["x", "-floor(x)"]);
+        assert_eq!(printer.text_as(whole, &ValueType::Integer), "integer(x)");
     }
 
     #[test]

@@ -15,6 +15,8 @@
 //! A derivative of such a function is the derivative of the piece that is taken; at a corner that of the piece to the
 //! right.
 
+mod text;
+
 use std::sync::Arc;
 
 use crate::stored::{store_enum, store_struct};

@@ -63,6 +63,9 @@ const MOVED: f64 = 1e-4;
 /// The part of the tolerance within which values are known no better.
 const NOISE: f64 = 0.1;
 
+/// States and unknowns that should not change are off by this fraction of their sizes.
+const ROUNDING: f64 = 64.0 * f64::EPSILON;
+
 /// An event function so many times farther from zero than its band has left it.
 const OUTSIDE: f64 = 10.0;
 
@@ -146,6 +149,10 @@ pub(crate) struct EventLoop<'s> {
     pub(crate) sides: Vec<bool>,
     /// How far from zero each event function must be to have crossed.
     pub(crate) bands: Vec<f64>,
+    /// Event functions that rest at zero but for rounding: within their bands their relations stay as they are.
+    pub(crate) is_resting: Vec<bool>,
+    /// The event functions when the event at hand began.
+    at_event: Vec<f64>,
     roots: Vec<f64>,
     /// The number of the last tick of each clock, counted from 0; below 0 before the first.
     last_ticks: Vec<f64>,
@@ -336,6 +343,8 @@ impl<'s> EventLoop<'s> {
             assertions: vec![0.0; n(Part::Assertions)],
             sides: vec![false; n(Part::Roots)],
             bands: vec![0.0; n(Part::Roots)],
+            is_resting: vec![false; n(Part::Roots)],
+            at_event: vec![0.0; n(Part::Roots)],
             roots: vec![0.0; n(Part::Roots)],
             last_ticks: vec![-1.0; events.n_clocks],
         }
@@ -519,6 +528,7 @@ impl<'s> EventLoop<'s> {
         self.remember(&mut stepper.model.modes);
         let at_start = stepper.model.modes.clone();
         let mut has_passed = !has_ticks && !is_end;
+        self.at_event = self.values_here(stepper).to_vec();
         for round in 0..=MAX_ROUNDS {
             self.settle_relations(stepper, round, rules, origin.as_ref())?;
             let has_acted = self.act(stepper, &mut settled)?;
@@ -620,7 +630,10 @@ impl<'s> EventLoop<'s> {
             let mut wanted = self.wanted(&around, &stepper.now.states, &stepper.now.unknowns);
             if round >= ROUNDING_ROUNDS {
                 self.leave_undecided(stepper, &mut wanted);
+            } else if self.is_resting.contains(&true) {
+                self.leave_resting(stepper, &mut wanted);
             }
+            self.take_borders(stepper, &mut wanted);
             loops.note(self.events, &stepper.model.modes, &wanted);
             if is_one_at_a_time {
                 loops.note_turns(&stepper.model.modes, &wanted);
@@ -795,6 +808,42 @@ impl<'s> EventLoop<'s> {
         }
     }
 
+    /// Relations whose event functions an event has made zero, but for errors of solving equations again, have the value
+    /// they have at zero: where a when-clause stores `b = x`, `x > pre(b)` is not true after it, in whatever digit `x`
+    /// has changed since. A function that led to the event is as near to zero; there the side it has reached counts.
+    fn take_borders(&mut self, stepper: &Stepper<'_, '_>, wanted: &mut [f64]) {
+        let n_switched = self.events.n_switched();
+        let differs = |root: &Root| {
+            let at = n_switched + root.held as usize;
+            wanted[at] != stepper.model.modes[at]
+        };
+        if !self.events.roots.iter().any(differs) {
+            return;
+        }
+        self.values_here(stepper);
+        let noise = self.noise(stepper);
+        for (at, root) in self.events.roots.iter().enumerate() {
+            let value = self.roots[at];
+            let is_made_zero = value.abs() <= noise[at] && self.at_event[at].abs() > OUTSIDE * noise[at];
+            let held = n_switched + root.held as usize;
+            if is_made_zero && root.is_above(value) != root.is_above(0.0) && matches!(wanted[held], 0.0 | 1.0) {
+                wanted[held] = 1.0 - wanted[held];
+            }
+        }
+    }
+
+    /// Keeps relations as they are whose event functions rest at zero, whichever side rounding puts them on.
+    fn leave_resting(&mut self, stepper: &Stepper<'_, '_>, wanted: &mut [f64]) {
+        self.values_here(stepper);
+        let n_switched = self.events.n_switched();
+        for (at, root) in self.events.roots.iter().enumerate() {
+            if self.is_resting[at] && self.roots[at].abs() <= self.bands[at] {
+                let held = n_switched + root.held as usize;
+                wanted[held] = stepper.model.modes[held];
+            }
+        }
+    }
+
     /// A failure to solve the equations, with the modes it happened in.
     fn in_mode(&self, error: IntegrateError, stepper: &Stepper<'_, '_>) -> IntegrateError {
         let IntegrateError::Singular { time, variable } = error else { return error };
@@ -882,8 +931,11 @@ impl<'s> EventLoop<'s> {
         let around = stepper.surroundings();
         let point = around.point(&stepper.now.states, &stepper.now.unknowns);
         self.evaluator.evaluate(Part::Roots, &point, &mut self.roots);
-        for ((side, root), value) in self.sides.iter_mut().zip(&self.events.roots).zip(&self.roots) {
-            *side = root.is_above(*value);
+        for (at, (side, root)) in self.sides.iter_mut().zip(&self.events.roots).enumerate() {
+            let value = self.roots[at];
+            if !(self.is_resting[at] && value.abs() <= self.bands[at]) {
+                *side = root.is_above(value);
+            }
         }
     }
 
@@ -924,9 +976,10 @@ impl<'s> EventLoop<'s> {
 
     /// Sharpens event functions that have left their bands, by the values last looked at.
     pub(crate) fn sharpen(&mut self) {
-        for (band, value) in self.bands.iter_mut().zip(&self.roots) {
+        for ((band, is_resting), value) in self.bands.iter_mut().zip(&mut self.is_resting).zip(&self.roots) {
             if value.abs() > OUTSIDE * *band {
                 *band = 0.0;
+                *is_resting = false;
             }
         }
     }
@@ -978,24 +1031,37 @@ impl<'s> EventLoop<'s> {
 
     /// How far event functions may be off where states and unknowns are, by their tolerances.
     pub(crate) fn noise(&mut self, stepper: &Stepper<'_, '_>) -> Vec<f64> {
+        let (states, unknowns) = (&stepper.model.state_weights, &stepper.model.unknown_weights);
+        self.spread(stepper, |part, column| {
+            NOISE * if part == Part::RootsByStates { states[column] } else { unknowns[column] }
+        })
+    }
+
+    /// How far event functions may be off by the rounding of states and unknowns alone.
+    pub(crate) fn rounding(&mut self, stepper: &Stepper<'_, '_>) -> Vec<f64> {
+        let (states, unknowns) = (&stepper.now.states, &stepper.now.unknowns);
+        self.spread(stepper, |part, column| {
+            ROUNDING * if part == Part::RootsByStates { states[column] } else { unknowns[column] }.abs()
+        })
+    }
+
+    /// How far event functions change at most where each state and unknown, by part and column, changes by so much.
+    fn spread(&mut self, stepper: &Stepper<'_, '_>, change: impl Fn(Part, usize) -> f64) -> Vec<f64> {
         let system = stepper.model.equations.system;
         let around = stepper.surroundings();
         let point = around.point(&stepper.now.states, &stepper.now.unknowns);
-        let mut noise = vec![0.0; self.sides.len()];
-        for (part, weights) in [
-            (Part::RootsByStates, &stepper.model.state_weights),
-            (Part::RootsByUnknowns, &stepper.model.unknown_weights),
-        ] {
+        let mut spread = vec![0.0; self.sides.len()];
+        for part in [Part::RootsByStates, Part::RootsByUnknowns] {
             let pattern = system.pattern(part);
             let mut values = vec![0.0; pattern.n_entries()];
             self.evaluator.evaluate(part, &point, &mut values);
-            for (row, noise) in noise.iter_mut().enumerate() {
+            for (row, spread) in spread.iter_mut().enumerate() {
                 for entry in pattern.row(row) {
-                    *noise += NOISE * values[entry].abs() * weights[pattern.columns[entry] as usize];
+                    *spread += values[entry].abs() * change(part, pattern.columns[entry] as usize);
                 }
             }
         }
-        noise
+        spread
     }
 
     fn evaluate_schedule(&mut self, stepper: &Stepper<'_, '_>) {

@@ -484,6 +484,27 @@ impl Search<'_, '_> {
         Ok(Started { z, found })
     }
 
+    /// The same by steps that change as little as possible. Where the matrix is singular at a point, Newton's step has
+    /// no value there; but the point may be a solution already in the directions that its rows do not see, as x = 0 is
+    /// of `x^2 = y` where another row says `y = 0`. What is found from elsewhere is off by the root of a tolerance.
+    fn attempt_with_least_change(
+        &mut self,
+        choice: &Choice,
+        begin: &[f64],
+        given: &[f64],
+    ) -> Result<Started, IntegrateError> {
+        let mut z = begin.to_vec();
+        for &column in &choice.kept {
+            z[column] = given[column];
+        }
+        let conditions: Vec<usize> = self.conditions_of(choice);
+        self.set_single(&mut z, &conditions);
+        let (weights, target) = (vec![1.0; z.len()], z.clone());
+        let way = Way::LeastChange { weights: &weights, target: &target };
+        let found = self.run(&mut z, &choice.is_active, way)?;
+        Ok(Started { z, found })
+    }
+
     /// Initial conditions and wishes among the rows of a choice.
     fn conditions_of(&self, choice: &Choice) -> Vec<usize> {
         let problem = self.problem();
@@ -497,6 +518,11 @@ impl Search<'_, '_> {
         let first = self.attempt(choice, begin, given);
         if first.is_ok() {
             return first;
+        }
+        if matches!(first, Err(IntegrateError::Singular { .. }))
+            && let Ok(started) = self.attempt_with_least_change(choice, begin, given)
+        {
+            return Ok(started);
         }
         let near = (1..=MAX_REPETITIONS).find_map(|attempt| {
             let beside = self.beside(begin, attempt);

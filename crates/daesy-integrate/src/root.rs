@@ -127,7 +127,8 @@ pub(crate) fn locate(
     Ok(found)
 }
 
-/// Dulls event functions that were at rest at zero, to within the error of the states, throughout the last step, where
+/// Dulls event functions that were at rest at zero throughout the last step: to within the rounding of the states, as
+/// where a mass rests at its stop, for that says nothing of their side; or to within the error of the states, where
 /// their side makes no difference. True where one was.
 fn dull_resting(events: &mut EventLoop<'_>, stepper: &mut Stepper<'_, '_>, crossing: &Crossing) -> bool {
     let (start, end) = (stepper.step_start(), stepper.now.time);
@@ -137,11 +138,17 @@ fn dull_resting(events: &mut EventLoop<'_>, stepper: &mut Stepper<'_, '_>, cross
         let values = stepper.evaluate_at(Part::Roots, &place);
         largest.iter_mut().zip(&values).for_each(|(largest, value)| *largest = largest.max(value.abs()));
     }
-    let noise = events.noise(stepper);
+    let (noise, rounding) = (events.noise(stepper), events.rounding(stepper));
     let mut is_any_dulled = false;
     for &root in &crossing.roots {
-        let is_at_rest = events.bands[root] == 0.0 && largest[root] <= noise[root];
-        if is_at_rest && !events.makes_difference(root, stepper) {
+        if events.bands[root] > 0.0 {
+            continue;
+        }
+        if largest[root] <= rounding[root] {
+            events.bands[root] = rounding[root];
+            events.is_resting[root] = true;
+            is_any_dulled = true;
+        } else if largest[root] <= noise[root] && !events.makes_difference(root, stepper) {
             events.bands[root] = noise[root];
             is_any_dulled = true;
         }

@@ -112,3 +112,78 @@ fn a_loop_may_be_left_under_a_condition_that_changes() {
         assert_eq!((at("found", time), at("n", time)), (found, n), "{time}");
     }
 }
+
+/// Values of a function, written out as a text, at points.
+fn written_out(inside: &str, points: &[[f64; 2]], n_inputs: usize) -> Vec<f64> {
+    let inputs = ["a", "b"][..n_inputs].join(", ");
+    let text = format!(
+        "function f\n{inside}end f;\nmodel M input Real a; input Real b; output Real y; equation y = f({inputs}); end M;"
+    );
+    let flat = flat(&text, "M");
+    points.iter().map(|point| evaluate(&flat, "y", &[("a", point[0]), ("b", point[1])])).collect()
+}
+
+#[test]
+fn tables_written_out_give_the_same_numbers() {
+    use daesy_graph::intrinsic::Intrinsic;
+    use daesy_graph::table::{
+        Extrapolation, Matrix, Smoothness, TableCurve, TableSurface, TimeEvents, TimeTable, TimeTableOptions,
+    };
+    use std::sync::Arc;
+    let mut state = 11u64;
+    let mut number = move |from: f64, to: f64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        from + (to - from) * (state >> 11) as f64 / (1u64 << 53) as f64
+    };
+    let matrix = |rows: usize, columns: usize, entries: Vec<f64>| Matrix { rows, columns, entries };
+    let check = |intrinsic: Intrinsic, points: &[[f64; 2]], n_inputs: usize| {
+        let inside = intrinsic.modelica_text().unwrap();
+        for (value, point) in written_out(&inside, points, n_inputs).into_iter().zip(points) {
+            let mut out = [0.0];
+            intrinsic.evaluate(point, &mut out).unwrap();
+            assert!(
+                (value - out[0]).abs() <= 1e-13 * out[0].abs().max(1.0),
+                "{value} {} at {point:?}\n{inside}",
+                out[0]
+            );
+        }
+    };
+    let kinds = [Smoothness::Linear, Smoothness::Constant, Smoothness::Akima, Smoothness::Steffen];
+    for smoothness in kinds {
+        for extrapolation in [Extrapolation::Hold, Extrapolation::Line, Extrapolation::Periodic] {
+            let table =
+                matrix(5, 2, [-2.0, -0.5, 0.0, 1.0, 2.5].iter().flat_map(|x| [*x, number(-3.0, 3.0)]).collect());
+            let mut points: Vec<[f64; 2]> = (0..40).map(|_| [number(-5.0, 6.0), 0.0]).collect();
+            points.extend([-2.0, -0.5, 1.0, 2.5].map(|x| [x, 0.0]));
+            let curve = Arc::new(TableCurve::new(&table, 1, smoothness, extrapolation, true).unwrap());
+            for order in 0..2 {
+                check(Intrinsic::Curve { curve: curve.clone(), order }, &points, 1);
+            }
+            if smoothness != Smoothness::Steffen {
+                let values = (0..16).map(|at| match at {
+                    0 => 0.0,
+                    1..=3 => f64::from(at) - 2.5,
+                    4 | 8 | 12 => f64::from(at),
+                    _ => number(-3.0, 3.0),
+                });
+                let surface = TableSurface::new(&matrix(4, 4, values.collect()), smoothness, extrapolation).unwrap();
+                let points: Vec<[f64; 2]> = (0..40).map(|_| [number(1.0, 16.0), number(-3.0, 2.0)]).collect();
+                check(Intrinsic::Surface { surface: Arc::new(surface), orders: [0, 0] }, &points, 2);
+            }
+            let options =
+                TimeTableOptions { start: -0.5, shift: 0.25, smoothness, extrapolation, events: TimeEvents::Always };
+            // Lines and steps jump at 1.
+            let third = if matches!(smoothness, Smoothness::Linear | Smoothness::Constant) { 1.0 } else { 0.75 };
+            let rows = [-1.0, 0.5, third, 1.0, 2.0].iter().flat_map(|x| [*x, number(-3.0, 3.0)]).collect();
+            let time = Arc::new(TimeTable::new(&matrix(5, 2, rows), &[1], options).unwrap());
+            let times: Vec<f64> = (0..60).map(|_| number(-2.0, 9.0)).chain([-0.75, 0.75, 1.25, 2.25]).collect();
+            check(
+                Intrinsic::NextEvent { table: time.clone() },
+                &times.iter().map(|&t| [t, 0.0]).collect::<Vec<_>>(),
+                1,
+            );
+            let points: Vec<[f64; 2]> = times.iter().map(|&t| [t, time.next_event(t)]).collect();
+            check(Intrinsic::Signal { table: time, column: 0, order: 0 }, &points, 2);
+        }
+    }
+}

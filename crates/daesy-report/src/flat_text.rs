@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use daesy_graph::flat::{FlatDae, StateSelect, ValueType, Variable, VariableKind, WhenAction};
+use daesy_graph::flat::{FlatDae, StateSelect, ValueType, Variable, VariableKind, WhenAction, WhenBranch};
 use daesy_graph::function::Statement;
 use daesy_graph::print::quoted;
-use daesy_graph::{ExprId, Function, Span};
+use daesy_graph::{ExprId, Function, Span, VarId};
 use serde_json::{Map, Value, json};
 
 /// A text as Modelica writes it.
@@ -32,24 +32,21 @@ struct Writer<'a> {
 impl Writer<'_> {
     /// An equation with both sides of one type.
     fn equation(&self, equation: &daesy_graph::Equation) -> String {
-        let name = |var: daesy_graph::VarId| std::borrow::Cow::Owned(quoted(&self.flat.variables[var.index()].name));
+        let name = |var: VarId| std::borrow::Cow::Owned(quoted(&self.flat.variables[var.index()].name));
         self.printer(&name).texts_alike(equation.lhs, equation.rhs).join(" = ")
     }
 
     fn text(&self, expr: ExprId) -> String {
-        let name = |var: daesy_graph::VarId| std::borrow::Cow::Owned(quoted(&self.flat.variables[var.index()].name));
+        let name = |var: VarId| std::borrow::Cow::Owned(quoted(&self.flat.variables[var.index()].name));
         self.printer(&name).text(expr)
     }
 
     fn truth(&self, expr: ExprId) -> String {
-        let name = |var: daesy_graph::VarId| std::borrow::Cow::Owned(quoted(&self.flat.variables[var.index()].name));
+        let name = |var: VarId| std::borrow::Cow::Owned(quoted(&self.flat.variables[var.index()].name));
         self.printer(&name).truth_text(expr)
     }
 
-    fn printer<'n>(
-        &'n self,
-        name: &'n dyn Fn(daesy_graph::VarId) -> std::borrow::Cow<'n, str>,
-    ) -> daesy_graph::Printer<'n, 'n> {
+    fn printer<'n>(&'n self, name: &'n dyn Fn(VarId) -> std::borrow::Cow<'n, str>) -> daesy_graph::Printer<'n, 'n> {
         daesy_graph::Printer::new(&self.flat.graph, name)
             .with_functions(&called)
             .with_locals_in(LOCALS)
@@ -62,6 +59,12 @@ impl Writer<'_> {
     fn function(&self, function: &Function, output: u16, text: &mut String) {
         let name = called(&function.name, output);
         let _ = writeln!(text, "function {name}");
+        if let [Statement::Intrinsic { intrinsic, .. }] = &function.body[..]
+            && let Some(inside) = intrinsic.modelica_text()
+        {
+            let _ = writeln!(text, "{inside}end {name};");
+            return;
+        }
         for input in 1..=function.n_inputs {
             let _ = writeln!(text, "  input Real in{input};");
         }
@@ -101,7 +104,7 @@ impl Writer<'_> {
                     writeln!(text, "{indent}end while;")
                 }
                 Statement::Intrinsic { intrinsic, args, results } => {
-                    // Modelica has no expression for these: they are named, not spelled out.
+                    // Modelica has no expression for what is no table: it is named, not spelled out.
                     let args: Vec<String> = args.iter().map(|arg| format!("{LOCALS}[{}]", arg + 1)).collect();
                     let results: Vec<String> = results.iter().map(|local| format!("{LOCALS}[{}]", local + 1)).collect();
                     writeln!(text, "{indent}({}) := {}({});", results.join(", "), intrinsic.name(), args.join(", "))
@@ -119,8 +122,7 @@ impl Writer<'_> {
         match (&variable.value_type, self.flat.graph.as_number(expr)) {
             (ValueType::Real, Some(number)) if number.fract() == 0.0 && number.abs() < 1e15 => format!("{number:.1}"),
             (value_type, _) => {
-                let name =
-                    |var: daesy_graph::VarId| std::borrow::Cow::Owned(quoted(&self.flat.variables[var.index()].name));
+                let name = |var: VarId| std::borrow::Cow::Owned(quoted(&self.flat.variables[var.index()].name));
                 self.printer(&name).text_as(expr, value_type)
             }
         }
@@ -260,6 +262,16 @@ pub fn to_base_modelica(flat: &FlatDae) -> String {
         let _ = writeln!(text, "  {};", writer.equation(equation));
     }
     for clause in &flat.when_clauses {
+        let assigned = |branch: &WhenBranch| -> Vec<VarId> {
+            let variable = |action: &WhenAction| match action {
+                WhenAction::Assign { variable, .. } => Some(*variable),
+                _ => None,
+            };
+            branch.actions.iter().filter_map(variable).collect()
+        };
+        let mut all: Vec<VarId> = clause.branches.iter().flat_map(assigned).collect();
+        all.sort_unstable();
+        all.dedup();
         for (at, branch) in clause.branches.iter().enumerate() {
             let conditions: Vec<String> = branch.conditions.iter().map(|&condition| writer.truth(condition)).collect();
             let condition = match &conditions[..] {
@@ -269,6 +281,12 @@ pub fn to_base_modelica(flat: &FlatDae) -> String {
             let _ = writeln!(text, "  {} {condition} then", if at == 0 { "when" } else { "elsewhen" });
             for action in &branch.actions {
                 let _ = writeln!(text, "    {};", action_text(&writer, action));
+            }
+            // All branches of a when-equation set the same variables; those of an algorithm need not.
+            let own = assigned(branch);
+            for variable in all.iter().filter(|variable| !own.contains(variable)) {
+                let name = quoted(&flat.variables[variable.index()].name);
+                let _ = writeln!(text, "    {name} = pre({name});");
             }
         }
         text.push_str("  end when;\n");
@@ -292,7 +310,7 @@ pub fn to_base_modelica(flat: &FlatDae) -> String {
 }
 
 fn action_text(writer: &Writer<'_>, action: &WhenAction) -> String {
-    let name = |var: &daesy_graph::VarId| quoted(&writer.flat.variables[var.index()].name);
+    let name = |var: &VarId| quoted(&writer.flat.variables[var.index()].name);
     match action {
         WhenAction::Assign { variable, value, .. } => {
             let declared = &writer.flat.variables[variable.index()];

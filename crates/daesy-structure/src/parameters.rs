@@ -17,8 +17,10 @@ pub fn order_parameters(flat: &FlatDae) -> Result<Vec<VarId>, Box<Finding>> {
     };
     let (mut reach, mut leaves) = (Reach::new(), Vec::new());
     let mut needs = |var: VarId| -> Vec<VarId> {
-        let Some(binding) = flat.variables[var.index()].binding else { return Vec::new() };
-        reach.leaves(&flat.graph, &[binding], &mut leaves);
+        // One that has no value begins at its start value, which may need others too.
+        let variable = &flat.variables[var.index()];
+        let Some(value) = variable.binding.or(variable.start) else { return Vec::new() };
+        reach.leaves(&flat.graph, &[value], &mut leaves);
         leaves
             .iter()
             .filter_map(|leaf| match *leaf {

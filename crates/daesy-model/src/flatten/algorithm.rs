@@ -153,7 +153,8 @@ impl<'a> Flattener<'a> {
                 });
                 self.functions.path.truncate(n_path);
                 while let Some((condition, saved)) = left.pop() {
-                    self.merge(condition, saved, ctx)?;
+                    let n_actions = n_actions(&saved);
+                    self.merge(condition, saved, ctx, n_actions)?;
                 }
                 if result.is_err() {
                     return Err(self.failed_loop(n_errors, statement.span, ctx));
@@ -247,6 +248,7 @@ impl<'a> Flattener<'a> {
         // Both branches start with the values of all variables.
         self.spend(ctx.locals.iter().map(|local| local.value.weight()).sum(), first.condition.span)?;
         let mut then_ctx = ctx.clone();
+        let n_actions = n_actions(ctx);
         self.functions.path.push(condition);
         let then = self.run_block(&first.body, &mut then_ctx);
         self.functions.path.pop();
@@ -254,7 +256,7 @@ impl<'a> Flattener<'a> {
         let negated = self.graph.not(condition);
         let other = self.under(negated, |this| this.run_if(others, otherwise, rest, ctx))?;
         if (then, other) == (Flow::Next, Ran::Through) {
-            self.merge(condition, then_ctx, ctx)?;
+            self.merge(condition, then_ctx, ctx, n_actions)?;
             return Ok(Ran::Through);
         }
         // Where only one of the two goes on, the statements that follow belong to it.
@@ -275,7 +277,7 @@ impl<'a> Flattener<'a> {
         } else {
             self.either(condition, then_flow, other_flow, first.condition.span, ctx)?
         };
-        self.merge(condition, then_ctx, ctx)?;
+        self.merge(condition, then_ctx, ctx, n_actions)?;
         Ok(if has_rest { Ran::Rest(flow) } else { Ran::Block(flow) })
     }
 
@@ -286,9 +288,10 @@ impl<'a> Flattener<'a> {
             Flow::Break | Flow::Return => Ok(flow),
             Flow::Maybe(left) => {
                 let saved = ctx.clone();
+                let n_actions = n_actions(ctx);
                 let negated = self.graph.not(left);
                 let after = self.under(negated, |this| this.run(rest, ctx))?;
-                self.merge(left, saved, ctx)?;
+                self.merge(left, saved, ctx, n_actions)?;
                 self.either(left, Flow::Break, after, Span::NONE, ctx)
             }
         }
@@ -314,8 +317,8 @@ impl<'a> Flattener<'a> {
         }
     }
 
-    /// Joins the results of two branches; `ctx` holds the second.
-    fn merge(&mut self, condition: ExprId, then: Ctx, ctx: &mut Ctx) -> Res<()> {
+    /// Joins the results of two branches; `ctx` holds the second. They had so many actions in common.
+    fn merge(&mut self, condition: ExprId, then: Ctx, ctx: &mut Ctx, n_actions: usize) -> Res<()> {
         for (local, chosen) in ctx.locals.iter_mut().zip(then.locals) {
             if local.value == chosen.value {
                 local.is_set &= chosen.is_set;
@@ -346,10 +349,10 @@ impl<'a> Flattener<'a> {
                 }
             }
             assigned.touched.extend(then.touched);
-            if then.whens.len() > assigned.whens.len() || then.actions.len() > assigned.actions.len() {
-                let what = "a when-statement or reinit under a condition that changes";
-                return Err(self.unsupported("when in if", Span::NONE, what));
-            }
+            let mut chosen = then.actions;
+            let others = assigned.actions.split_off(n_actions);
+            let joined = self.join_actions(condition, chosen.split_off(n_actions), others)?;
+            assigned.actions.extend(joined);
             ctx.assigned = Some(assigned);
         }
         Ok(())
@@ -673,7 +676,9 @@ impl<'a> Flattener<'a> {
                 ctx.assigned = Some(assigned);
             }
             ctx.in_when = true;
+            self.in_when = true;
             let result = self.run(&branch.body, ctx);
+            self.in_when = false;
             ctx.in_when = false;
             let after = std::mem::replace(&mut ctx.assigned, before);
             result?;
@@ -789,6 +794,11 @@ impl<'a> Flattener<'a> {
         whens.extend(added);
         Ok(whens)
     }
+}
+
+/// Actions of the when-branch at hand so far.
+fn n_actions(ctx: &Ctx) -> usize {
+    ctx.assigned.as_ref().map_or(0, |assigned| assigned.actions.len())
 }
 
 /// How an if-statement ended.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use daesy_graph::flat::{Equation, Origin, StateSelect, ValueType};
+use daesy_graph::substitute::Substitution;
 use daesy_graph::traverse::Leaf;
 use daesy_graph::{ExprId, Finding, Span, Unit, VarId, VariableKind};
 use smallvec::SmallVec;
@@ -667,8 +668,36 @@ impl<'a> Flattener<'a> {
         }
     }
 
+    /// Parameters that a function leaves without a value where a condition does not hold, such as a field of a record
+    /// for a device that has no breakdown, are zero there; that is told.
+    fn fill_unset_parameters(&mut self) {
+        let unset = self.graph.number(f64::NAN);
+        let zero = self.graph.number(0.0);
+        let mut substitution = Substitution::new();
+        substitution.replace(unset, zero);
+        for at in 0..self.variables.len() {
+            let Some(binding) = self.variables[at].binding else { continue };
+            if self.variables[at].kind != VariableKind::Parameter {
+                continue;
+            }
+            let mut reach = std::mem::take(&mut self.reach);
+            let is_open = reach.below(&self.graph, &[binding]).contains(&unset);
+            self.reach = reach;
+            if !is_open {
+                continue;
+            }
+            self.variables[at].binding = Some(substitution.apply(&mut self.graph, binding));
+            let (name, span) = (self.variables[at].name.clone(), self.variables[at].span);
+            let message =
+                format!("the function that gives `{name}` its value assigns none in some cases: it is 0 there");
+            let finding = Finding::note("unset-value", span, message).with_names([name]);
+            self.report(finding.with_help("assign it in all branches of the function"));
+        }
+    }
+
     /// Wishes for values of what is not there, or not free.
     pub(crate) fn check_values(&mut self) {
+        self.fill_unset_parameters();
         let mut names: Vec<String> = self.options.values.keys().cloned().collect();
         names.sort_unstable();
         for name in names {

@@ -413,7 +413,8 @@ impl<'a> Flattener<'a> {
     /// e^3 / (e^2 + x^2) (p - n),     e = 1e-9
     /// ```
     ///
-    /// so that a point between two flows takes the mean at rest; for flows that matter it is below rounding.
+    /// so that a point between two flows takes the mean at rest. Where `|x| > 1000 e` it is left out: there it is below
+    /// rounding, but a slope that occurs in it alone would seem to be determined by it.
     fn semi_linear(&mut self, parts: &[Scalars], in_function: bool, span: Span) -> Res<Value> {
         let dims = parts.iter().map(|part| &part.dims).find(|dims| !dims.is_empty()).cloned().unwrap_or_default();
         if let Some(other) = parts.iter().find(|part| !part.dims.is_empty() && part.dims != dims) {
@@ -438,13 +439,19 @@ impl<'a> Flattener<'a> {
         Ok(Value::Scalars(Scalars { ty: Type::Real, dims, items }))
     }
 
-    /// `exact + e^3 / (e^2 + x^2) (p - n)`
+    /// `exact + e^3 / (e^2 + x^2) (p - n)` near rest, `exact` elsewhere, without events in between.
     fn joined_at_rest(&mut self, exact: ExprId, x: ExprId, positive: ExprId, negative: ExprId) -> ExprId {
         const REST: f64 = 1e-9;
+        const NEAR_REST: f64 = 1e3 * REST;
         let (cube, square) = (self.graph.number(REST.powi(3)), self.graph.number(REST.powi(2)));
         let x_square = self.graph.mul(x, x);
         let sum = self.graph.add(square, x_square);
         let weight = self.graph.div(cube, sum);
+        let (size, near, zero) =
+            (self.graph.unary(Unary::Abs, x), self.graph.number(NEAR_REST), self.graph.number(0.0));
+        let is_near = self.graph.less(size, near);
+        let weight = self.graph.select(is_near, weight, zero);
+        let weight = self.graph.no_event(weight);
         let difference = self.graph.sub(positive, negative);
         let joint = self.graph.mul(weight, difference);
         self.graph.add(exact, joint)

@@ -248,7 +248,9 @@ impl<'a> Flattener<'a> {
                     }
                     let conditions = self.when_items(condition, branch.condition.span)?;
                     ctx.in_when = true;
+                    self.in_when = true;
                     let actions = self.when_actions(&branch.body, ctx);
+                    self.in_when = false;
                     ctx.in_when = false;
                     clause.branches.push(WhenBranch { conditions, actions: actions? });
                 }
@@ -649,6 +651,16 @@ impl<'a> Flattener<'a> {
         let condition = self.condition(&first.condition, ctx)?;
         let then = self.when_actions(&first.body, ctx)?;
         let other = self.when_if(others, otherwise, ctx)?;
+        self.join_actions(condition, then, other)
+    }
+
+    /// What is done where a condition holds, and what where it does not, as actions that are always taken.
+    pub(crate) fn join_actions(
+        &mut self,
+        condition: ExprId,
+        then: Vec<WhenAction>,
+        other: Vec<WhenAction>,
+    ) -> Res<Vec<WhenAction>> {
         let mut joined = Vec::new();
         let mut other: Vec<Option<WhenAction>> = other.into_iter().map(Some).collect();
         let find = |var: VarId, is_reinit: bool, list: &mut Vec<Option<WhenAction>>| {
@@ -684,7 +696,7 @@ impl<'a> Flattener<'a> {
                     joined.push(WhenAction::Assert(assertion));
                 }
                 WhenAction::Terminate { span, .. } => {
-                    let what = "`terminate` under a condition inside a when-equation";
+                    let what = "`terminate` under a condition inside a when-clause";
                     return Err(self.unsupported("terminate", span, what));
                 }
             }
@@ -706,7 +718,7 @@ impl<'a> Flattener<'a> {
                     joined.push(WhenAction::Assert(assertion));
                 }
                 WhenAction::Terminate { span, .. } => {
-                    let what = "`terminate` under a condition inside a when-equation";
+                    let what = "`terminate` under a condition inside a when-clause";
                     return Err(self.unsupported("terminate", span, what));
                 }
             }

@@ -33,6 +33,7 @@ mod expandable;
 mod expr;
 mod external;
 mod function;
+mod impure;
 mod instance;
 mod iterate;
 mod lookup;
@@ -173,6 +174,8 @@ pub(crate) struct Flattener<'a> {
     reported: FxHashSet<(&'static str, Span, u64)>,
     /// Number of findings when the last one was that a value is known only when the model runs.
     not_yet_known: Option<usize>,
+    /// Whether what is at hand is evaluated at events only.
+    in_when: bool,
     /// Names among the values wished for that cannot be given one.
     refused_values: Vec<String>,
     n_errors: usize,
@@ -232,6 +235,7 @@ pub(crate) struct Flattener<'a> {
     shadowed: HashMap<(ClassId, Name), bool, FxBuildHasher>,
     marks: clock::Marks,
     delays: delay::Delays,
+    impure: impure::Impure,
 }
 
 impl<'a> Flattener<'a> {
@@ -242,6 +246,7 @@ impl<'a> Flattener<'a> {
             findings: Vec::new(),
             reported: FxHashSet::default(),
             not_yet_known: None,
+            in_when: false,
             refused_values: Vec::new(),
             n_errors: 0,
             classes: Vec::new(),
@@ -294,6 +299,7 @@ impl<'a> Flattener<'a> {
             shadowed: HashMap::default(),
             marks: clock::Marks::default(),
             delays: delay::Delays::default(),
+            impure: impure::Impure::default(),
         };
         flattener.make_root();
         flattener
@@ -619,6 +625,7 @@ impl<'a> Flattener<'a> {
         }
         self.resolve_clocks()?;
         self.resolve_delays()?;
+        self.resolve_impure()?;
         self.bind_initial_parameters();
         self.drop_vanishing_derivatives();
         self.check_variables();

@@ -74,6 +74,7 @@ pub(crate) fn is_known(name: &str) -> bool {
                 | "ModelicaIO_writeRealMatrix"
                 | "ModelicaFFT_kiss_fftr"
                 | "ModelicaRandom_setInternalState_xorshift1024star"
+                | "ModelicaRandom_impureRandom_xorshift1024star"
                 | "ModelicaRandom_xorshift64star"
                 | "ModelicaRandom_xorshift128plus"
                 | "ModelicaRandom_xorshift1024star"
@@ -97,8 +98,8 @@ impl Flattener<'_> {
         match name {
             // Nothing is printed while a model is laid out or run.
             "ModelicaInternal_print" | "ModelicaStreams_closeFile" => Ok(Done::default()),
-            // Only `impureRandom` would read this state, and that is refused.
-            "ModelicaRandom_setInternalState_xorshift1024star" => Ok(Done::default()),
+            "ModelicaRandom_setInternalState_xorshift1024star" => self.set_impure_state(args, span),
+            "ModelicaRandom_impureRandom_xorshift1024star" => Ok(self.draw_impure(span)),
             "ModelicaInternal_removeFile" | "ModelicaIO_writeRealMatrix" => {
                 let message = "a model does not write or remove files: what this call would write is left out";
                 self.report(Finding::note("file-not-written", span, message));
@@ -180,7 +181,7 @@ impl Flattener<'_> {
         Ok(Done { returned: None, written: vec![(2, value)] })
     }
 
-    fn wrong_call(&mut self, name: &str, span: Span) -> super::Refused {
+    pub(crate) fn wrong_call(&mut self, name: &str, span: Span) -> super::Refused {
         let message = format!("the external function `{name}` is not called in the way that daesy knows");
         self.error("wrong-arguments", span, message)
     }
@@ -489,13 +490,13 @@ impl Flattener<'_> {
             Leaf::Time => true,
             Leaf::Var { var, .. } => self.variables[var.index()].kind == VariableKind::Continuous,
         };
-        let varies = inputs.iter().any(|&input| reach.depends_on(&self.graph, input, is_continuous));
+        let varies = !self.in_when && inputs.iter().any(|&input| reach.depends_on(&self.graph, input, is_continuous));
         self.reach = reach;
         if varies {
             return Err(self.unsupported(
                 "Fourier transforms",
                 span,
-                "the transform of signals that vary continuously",
+                "the transform, outside when-clauses, of signals that vary continuously",
             ));
         }
         let n_out = n / 2 + 1;

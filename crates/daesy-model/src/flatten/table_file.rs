@@ -1,4 +1,5 @@
-//! Tables in files: the text format of the Standard Library, comma-separated values, and MATLAB files of level 4.
+//! Tables in files: the text format of the Standard Library, comma-separated values, and MATLAB files of level 4 and 5
+//! (which versions 6 and 7 write; those of 7.3 are HDF5).
 //!
 //! A text file begins with `#1` and holds matrices as `double name(rows, columns)` followed by their entries, row by
 //! row; `#` begins a comment.
@@ -37,7 +38,7 @@ pub(crate) enum FileError {
     TooShort { found: usize, wanted: usize },
     #[error("the rows have different lengths")]
     Ragged,
-    #[error("MATLAB files of level 4 can be read, newer ones cannot: save it with `-v4`")]
+    #[error("MATLAB files of version 7.3 cannot be read: save it with `-v7`")]
     NewMatlab,
 }
 
@@ -113,6 +114,9 @@ fn csv(text: &str, options: &CsvOptions) -> Result<Matrix, FileError> {
 /// A matrix of a MATLAB file of level 4: a head of five integers (type, rows, columns, whether it is complex, length of
 /// the name), the name, and the entries column by column.
 fn matlab(bytes: &[u8], name: &str) -> Result<Matrix, FileError> {
+    if bytes.starts_with(b"MATLAB 5.0") {
+        return matlab_5(bytes.get(128..).unwrap_or_default(), name);
+    }
     if bytes.starts_with(b"MATLAB") {
         return Err(FileError::NewMatlab);
     }
@@ -142,6 +146,92 @@ fn matlab(bytes: &[u8], name: &str) -> Result<Matrix, FileError> {
         rest = &rest[end..];
     }
     Err(FileError::NoMatrix)
+}
+
+/// Bytes that a compressed matrix may have.
+const LARGEST_MATRIX: usize = 1 << 28;
+
+/// An element of a MATLAB file of level 5, and what comes after it. Its tag is two integers, its type and length, and
+/// it ends at a multiple of eight bytes; one of up to four bytes has both in one integer.
+fn element(bytes: &[u8]) -> Option<(u32, &[u8], &[u8])> {
+    let number = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let tag = number(0)?;
+    if tag >> 16 != 0 {
+        return Some((tag & 0xffff, bytes.get(4..4 + (tag >> 16) as usize)?, bytes.get(8..)?));
+    }
+    let length = number(4)? as usize;
+    // What is compressed has no padding.
+    let padded = if tag == COMPRESSED { length } else { length.checked_next_multiple_of(8)? };
+    let end = length.checked_add(8)?;
+    Some((tag, bytes.get(8..end)?, bytes.get(padded.checked_add(8)?..).unwrap_or_default()))
+}
+
+const MATRIX: u32 = 14;
+const COMPRESSED: u32 = 15;
+
+/// A matrix of a MATLAB file of level 5: elements one after the other, whole or compressed.
+fn matlab_5(bytes: &[u8], name: &str) -> Result<Matrix, FileError> {
+    let mut rest = bytes;
+    while let Some((kind, data, after)) = element(rest) {
+        let found = if kind == COMPRESSED {
+            let whole = miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(data, LARGEST_MATRIX)
+                .map_err(|_| FileError::UnknownFormat)?;
+            element(&whole).filter(|(kind, ..)| *kind == MATRIX).and_then(|(_, data, _)| named_matrix(data, name))
+        } else if kind == MATRIX {
+            named_matrix(data, name)
+        } else {
+            None
+        };
+        if let Some(matrix) = found {
+            return matrix;
+        }
+        rest = after;
+    }
+    Err(FileError::NoMatrix)
+}
+
+/// The matrix of an element if it has this name: flags, sizes, the name, and the entries column by column, in the
+/// smallest type that holds them.
+fn named_matrix(data: &[u8], name: &str) -> Option<Result<Matrix, FileError>> {
+    let (_, flags, rest) = element(data)?;
+    let (_, sizes, rest) = element(rest)?;
+    let (_, label, rest) = element(rest)?;
+    // Classes 6 to 15 are numbers.
+    if label != name.as_bytes() || !(6..=15).contains(flags.first()?) {
+        return None;
+    }
+    let size = |at: usize| Some(u32::from_le_bytes(sizes.get(4 * at..4 * at + 4)?.try_into().ok()?) as usize);
+    let (rows, columns) = (size(0)?, size(1)?);
+    let n = rows.checked_mul(columns)?;
+    let (kind, entries, _) = element(rest)?;
+    let width = match kind {
+        1 | 2 => 1,
+        3 | 4 => 2,
+        5..=7 => 4,
+        9 | 12 | 13 => 8,
+        _ => return Some(Err(FileError::UnknownFormat)),
+    };
+    let numbers: Vec<f64> = entries.chunks_exact(width).take(n).map(|bytes| number_of_level_5(bytes, kind)).collect();
+    if sizes.len() > 8 || numbers.len() < n {
+        return Some(Err(FileError::TooShort { found: numbers.len(), wanted: n }));
+    }
+    let entries = (0..n).map(|k| numbers[(k % columns) * rows + k / columns]).collect();
+    Some(Ok(Matrix { rows, columns, entries }))
+}
+
+fn number_of_level_5(bytes: &[u8], kind: u32) -> f64 {
+    let mut low = [0; 8];
+    low[..bytes.len()].copy_from_slice(bytes);
+    let unsigned = u64::from_le_bytes(low);
+    // The sign of a shorter integer is its own highest bit.
+    let unused = 64 - 8 * bytes.len() as u32;
+    let signed = (unsigned << unused) as i64 >> unused;
+    match kind {
+        9 => f64::from_bits(unsigned),
+        7 => f64::from(f32::from_bits(unsigned as u32)),
+        1 | 3 | 5 | 12 => signed as f64,
+        _ => unsigned as f64,
+    }
 }
 
 fn entry(bytes: &[u8], kind: usize) -> f64 {
@@ -190,6 +280,51 @@ mod tests {
         }
         assert_eq!(matlab(&bytes, "A").unwrap().entries, [1.0, 2.0, 3.0, 4.0]);
         assert!(matches!(matlab(&bytes, "B"), Err(FileError::NoMatrix)));
-        assert!(matches!(matlab(b"MATLAB 5.0 MAT-file", "A"), Err(FileError::NewMatlab)));
+        assert!(matches!(matlab(b"MATLAB 7.3 MAT-file", "A"), Err(FileError::NewMatlab)));
+        assert!(matches!(matlab(b"MATLAB 5.0 MAT-file", "A"), Err(FileError::NoMatrix)));
+    }
+
+    /// An element with its tag and padding.
+    fn tagged(kind: u32, data: &[u8]) -> Vec<u8> {
+        let mut bytes = kind.to_le_bytes().to_vec();
+        bytes.extend((data.len() as u32).to_le_bytes());
+        bytes.extend(data);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        bytes
+    }
+
+    fn matrix_of_level_5(name: &str, sizes: [u32; 2], kind: u32, entries: &[u8]) -> Vec<u8> {
+        let mut inside = tagged(6, &[6, 0, 0, 0, 0, 0, 0, 0]);
+        inside.extend(tagged(5, &sizes.map(u32::to_le_bytes).concat()));
+        // A short name is in one integer with its tag.
+        inside.extend([1, 0, name.len() as u8, 0]);
+        inside.extend(name.as_bytes());
+        inside.resize(inside.len().next_multiple_of(8), 0);
+        inside.extend(tagged(kind, entries));
+        tagged(MATRIX, &inside)
+    }
+
+    #[test]
+    fn matlab_files_of_level_5_are_read_whole_and_compressed() {
+        let doubles: Vec<u8> = [1.0_f64, 3.0, 5.0, 2.0, 4.0, 6.5].iter().flat_map(|it| it.to_le_bytes()).collect();
+        let a = matrix_of_level_5("A", [3, 2], 9, &doubles);
+        let b = matrix_of_level_5("bb", [1, 3], 3, &[1, 0, 254, 255, 0, 1]);
+        let mut head = b"MATLAB 5.0 MAT-file".to_vec();
+        head.resize(128, b' ');
+        let mut zipped = miniz_oxide::deflate::compress_to_vec_zlib(&b, 6);
+        let mut compressed = COMPRESSED.to_le_bytes().to_vec();
+        compressed.extend((zipped.len() as u32).to_le_bytes());
+        compressed.append(&mut zipped);
+        for file in [[&head[..], &a, &b].concat(), [&head[..], &compressed, &a].concat()] {
+            let found = matlab(&file, "A").unwrap();
+            assert_eq!((found.rows, found.columns, found.entries), (3, 2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.5]));
+            assert_eq!(matlab(&file, "bb").unwrap().entries, [1.0, -2.0, 256.0]);
+            assert!(matches!(matlab(&file, "b"), Err(FileError::NoMatrix)));
+            for end in 0..file.len() {
+                let _ = matlab(&file[..end], "bb");
+            }
+        }
+        let short = [&head[..], &matrix_of_level_5("A", [3, 2], 9, &doubles[..40])].concat();
+        assert!(matches!(matlab(&short, "A"), Err(FileError::TooShort { found: 5, wanted: 6 })));
     }
 }

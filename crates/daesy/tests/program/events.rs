@@ -1114,3 +1114,148 @@ fn steps_that_lead_nowhere_are_told() {
         finding(&run.json(), "too-many-steps");
     }
 }
+
+/// A mass that meets its stop sticks there for good: it would leave only if it were before the stop, and it is at it. A
+/// spring whose other end goes on moving, and positions that differ by constants, must not move it by a last digit.
+#[test]
+fn what_rests_at_a_border_stays_there() {
+    for (stop, offset, stiffness) in [(0.35, 0.1, 300.0), (0.3, 0.07, 120.0), (1.0 / 3.0, 0.2, 800.0)] {
+        let run = Session::with_model(&format!(
+            "model M parameter Real stop = {stop}; parameter Real offset = {offset};
+               Real s(start=0, fixed=true), v(start=1, fixed=true), tip(start=0.1, fixed=true), w(start=1, fixed=true);
+               Real right, length, f; Boolean stuck(start=false, fixed=true), go;
+             equation
+               right = s + offset/2; length = tip - right; f = {stiffness}*length + 5*der(length);
+               v = der(s); w = der(tip); der(w) = -20*(tip - 0.7) - 2*w - 0.1*f;
+               go = pre(stuck) and f > 0.5 and s < stop; stuck = (pre(stuck) or s >= stop) and not go;
+               der(v) = if stuck and not go then 0 else f - v;
+               when s >= stop then reinit(s, stop); reinit(v, 0); end when;
+               annotation(experiment(StopTime=3)); end M;"
+        ))
+        .run(&["simulate", "model.mo"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let table = run.table();
+        let stuck = table.column("stuck");
+        let n_changes = stuck.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        assert_eq!((n_changes, stuck.last()), (1, Some(&1.0)), "{stop}");
+        let (first, s) = (stuck.iter().position(|it| *it == 1.0).unwrap(), table.column("s"));
+        assert!(s[first..].iter().all(|s| (s - stop).abs() < 1e-14), "{stop}");
+    }
+}
+
+/// x' = 1 meets 1 at t = 1 and goes back to 0; from t = 2 on it goes back to -1 instead, so that it is 0 at t = 3 and,
+/// after t = 4, -0.5 at 4.5. The variable without `reinit` in a branch goes on.
+#[test]
+fn when_statements_may_reinit_under_conditions() {
+    let run = Session::with_model(
+        "model M Real x(start=0, fixed=true), y(start=0, fixed=true); Integer n(start=0, fixed=true);
+         equation der(x) = 1; der(y) = 2;
+         algorithm
+           when x > 1 then
+             n := pre(n) + 1;
+             if time < 1.5 then reinit(x, 0); assert(n < 2, \"too often\"); else reinit(x, -1); reinit(y, n); end if;
+           end when;
+         annotation(experiment(StopTime=4.5, Interval=0.5)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    let at = |name: &str, time: f64| {
+        let row = table.column("t").iter().rposition(|t| (t - time).abs() < 1e-9).unwrap();
+        table.column(name)[row]
+    };
+    for (time, x, y) in [(1.5, 0.5, 3.0), (3.0, 0.0, 4.0), (3.5, 0.5, 5.0), (4.5, -0.5, 4.0)] {
+        assert!((at("x", time) - x).abs() < 1e-9 && (at("y", time) - y).abs() < 1e-9, "{time}: {}", at("y", time));
+    }
+}
+
+/// Twelve samples of 5 + 3 sin(2 pi t / 6): |X_0| = 60 and |X_2| = 18, over seven; the transform is taken with the last.
+#[test]
+fn a_sampled_signal_is_transformed_at_an_event() {
+    let run = Session::with_model(
+        "package P
+           function transform input Real u[:]; output Integer info; output Real a[div(size(u, 1), 2) + 1];
+             output Real phase[div(size(u, 1), 2) + 1];
+           protected Real work[3*size(u, 1) + 2*(div(size(u, 1), 2) + 1)];
+             external \"C\" info = ModelicaFFT_kiss_fftr(u, size(u, 1), work, size(work, 1), a, phase); end transform;
+           model M Integer tick(start=0, fixed=true), info(start=7, fixed=true); Real y(start=0, fixed=true);
+             Real buffer[12](each start=0, each fixed=true), a[7](each start=0, each fixed=true);
+           algorithm
+             when sample(0, 1) then
+               tick := pre(tick) + 1; y := 5 + 3*sin(2*3.14159265358979323846*time/6);
+               if tick <= 12 then buffer[tick] := y; end if;
+               if tick == 12 then (info, a) := transform(buffer); end if;
+             end when;
+           annotation(experiment(StopTime=12.5, Interval=0.5)); end M; end P;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    let last = |name: &str| *table.column(name).last().unwrap();
+    assert_eq!(last("info"), 0.0);
+    for (at, size) in [60.0, 0.0, 18.0, 0.0, 0.0, 0.0, 0.0].into_iter().enumerate() {
+        assert!((last(&format!("a[{}]", at + 1)) - size / 7.0).abs() < 1e-12, "{at}");
+    }
+    let before = table.column("t").iter().position(|t| *t == 10.5).unwrap();
+    assert_eq!(table.column("a[1]")[before], 0.0);
+}
+
+/// The hidden generator draws the numbers that the open one draws from the same state, one after the other.
+#[test]
+fn the_hidden_generator_of_random_numbers_draws_what_the_open_one_does() {
+    let text = |body: &str| {
+        format!(
+            "package P
+               function set input Integer seed; output Integer id; protected Integer s[33] = cat(1, {{seed*i for i in 1:32}}, {{0}});
+                 function store input Integer s[33]; input Integer id;
+                   external \"C\" ModelicaRandom_setInternalState_xorshift1024star(s, size(s, 1), id); end store;
+                 algorithm id := 1; store(s, id); end set;
+               function draw input Integer id; output Real r;
+                 external \"C\" r = ModelicaRandom_impureRandom_xorshift1024star(id); end draw;
+               function step input Integer s[33]; output Real r; output Integer t[33];
+                 external \"C\" ModelicaRandom_xorshift1024star(s, t, r); end step;
+               model M parameter Integer id = set(12345); discrete Real r, q, a, b;
+                 Integer s[33](start = cat(1, {{12345*i for i in 1:32}}, {{0}}), each fixed = true); Integer z[33];
+               {body}
+               annotation(experiment(StopTime=3.5, Interval=0.5)); end M; end P;"
+        )
+    };
+    let whole = "algorithm when sample(0, 1) then r := draw(id); q := draw(id); end when;
+                 equation when sample(0, 1) then (a, z) = step(pre(s)); (b, s) = step(z); end when;";
+    let run = Session::with_model(&text(whole)).run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    assert_eq!((table.column("r"), table.column("q")), (table.column("a"), table.column("b")));
+    let (r, q) = (table.column("r"), table.column("q"));
+    assert!(r[1..].iter().all(|it| *it > 0.0 && *it <= 1.0) && r[1] != q[1] && r.first() != r.last());
+    for wrong in [
+        "equation r = draw(id); q = 1; a = 1; b = 1; s = z; z = s;",
+        "equation when sample(0, 1) then r = draw(id); end when;
+        when sample(0, 2) then q = draw(id); end when; a = 1; b = 1; s = z; z = fill(1, 33);",
+    ] {
+        let run = Session::with_model(&text(wrong)).run(&["simulate", "model.mo"]);
+        assert_eq!(run.status, 1, "{}", run.stderr);
+        assert!(run.stderr.contains("hidden generator"), "{}", run.stderr);
+    }
+}
+
+/// x = 2 - t falls to 1 at t = 1; the border that is stored there is x itself, and x > border must not hold after it, so
+/// that only one crossing of the falling signal counts, however often the equations of y are solved again.
+#[test]
+fn a_border_that_an_event_stores_is_not_crossed_by_rounding() {
+    for factor in [0.1, 1.0 / 3.0, 7.0] {
+        let run = Session::with_model(&format!(
+            "model M Real x(start=2, fixed=true), y(start=1), w(start=0, fixed=true); discrete Real border(start=10, fixed=true);
+               Integer n(start=0, fixed=true); Boolean above, low(start=false, fixed=true);
+             equation der(x) = -1; der(w) = 1; y^3 + y = {factor}*x; low = x < 1; above = y > pre(border);
+               when low then border = y; end when;
+               when above then n = pre(n) + 1; end when;
+               when {{low, above}} then reinit(w, 0); end when;
+             annotation(experiment(StopTime=1.5, Interval=0.1)); end M;"
+        ))
+        .run(&["simulate", "model.mo"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let table = run.table();
+        assert_eq!(table.column("n").last(), Some(&0.0), "{factor}");
+    }
+}

@@ -478,3 +478,29 @@ fn a_start_next_to_which_an_equation_has_no_value_is_refused() {
         assert_ne!(run.status, 0, "{model}");
     }
 }
+
+/// y = 0 at the start, where dy/dx = 0: x stays at its given 0, and the search for w does not move it to the root of a
+/// tolerance. w = 2^(1/3) from z = 2.
+#[test]
+fn a_start_that_satisfies_its_equations_where_they_are_singular_is_kept() {
+    for factor in ["3*x^2*(1 + x)", "x^2", "exp(x) - 1 - x", "1e3*(1 - cos(x))"] {
+        let model = format!(
+            "model M Real x(start=0), y, z(start=1), w(start=1);
+             equation der(x) = 0; der(w) = z - w^3; y = {factor}; z^3 + z = 10 + y;
+             initial equation y = z - 2; der(w) = 0; end M;"
+        );
+        let (value, _) = started(&model);
+        assert_eq!(value("x"), 0.0, "{factor}");
+        assert!((value("w") - 2f64.cbrt()).abs() < 1e-12 && (value("z") - 2.0).abs() < 1e-12, "{factor}");
+    }
+}
+
+/// A parameter that the start determines may have a guess that needs parameters declared after it: k = 3/2 from 3 = k 2.
+#[test]
+fn the_guess_of_a_parameter_may_need_others() {
+    let (value, _) = started(
+        "model M parameter Real k(fixed=false, start=a/sqrt(b)); parameter Real a = 3; parameter Real b = 4; Real x(start=1, fixed=true);
+         initial equation a = k*sqrt(b); equation der(x) = -k*x; end M;",
+    );
+    assert_eq!(value("der(x)"), -1.5);
+}
