@@ -168,3 +168,60 @@ def test_a_notebook_shows_one_table():
 def test_a_class_of_the_library_is_loaded_by_its_name():
     resistor = daesy.load("Modelica.Electrical.Analog.Basic.Resistor")
     assert "R" in resistor.parameters
+
+
+@pytest.mark.parametrize("fmi", [2, 3])
+def test_the_filter_of_a_result_gives_its_estimates_in_another_importer(tmp_path, fmi):
+    from fmpy import extract, read_model_description
+    from fmpy.fmi2 import FMU2Slave
+    from fmpy.fmi3 import FMU3Slave
+
+    model = daesy.parse(
+        "model Lag parameter Real a = 1; input Real u; input Real w; Real x(start = 0, fixed = true); "
+        "equation der(x) = u + w - a*x; end Lag;"
+    )
+    random = np.random.default_rng(1)
+    t = 0.1 * np.arange(80)
+    u = np.where(t % 4 < 2, 1.0, 0.0)
+    x = [0.0]
+    for before in u[:-1]:
+        x.append(before / 2 + (x[-1] - before / 2) * np.exp(-0.2))
+    data = {"t": t, "u": u, "x": np.array(x) + 0.01 * random.standard_normal(len(t))}
+    study = daesy.Study(
+        model, unknown={"a": 1.0}, inputs={"u": {"column": "u"}}, disturbances={"w": {"std": 0.1, "time_constant": 1.0}},
+        measurements={"x": {"column": "x", "std": 0.01}}, estimate=["x", "w"],
+    )
+    found = study.identify(data)
+    unit = tmp_path / "filter.fmu"
+    assert found.export_observer(unit, fmi=fmi).document["fmi"] == f"{fmi}.0"
+    fixed = daesy.Study(
+        model, unknown={"a": found.estimate["a"]}, inputs={"u": {"column": "u"}},
+        disturbances={"w": {"std": 0.1, "time_constant": 1.0}},
+        measurements={"x": {"column": "x", "std": 0.01}}, estimate=["x", "w"],
+    )
+    table = fixed.estimate(data)
+    expected = np.array([table[name] for name in ("x", "x.std", "w", "w.std")]).T
+
+    description = read_model_description(str(unit))
+    reference = {variable.name: variable.valueReference for variable in description.modelVariables}
+    token = description.guid if fmi == 2 else description.instantiationToken
+    kind = FMU2Slave if fmi == 2 else FMU3Slave
+    fmu = kind(guid=token, unzipDirectory=extract(str(unit), str(tmp_path / "unit")), instanceName="one",
+               modelIdentifier=description.coSimulation.modelIdentifier)
+    fmu.instantiate()
+    if fmi == 2:
+        fmu.setupExperiment(startTime=0.0)
+        fmu.enterInitializationMode()
+    else:
+        fmu.enterInitializationMode(startTime=0.0)
+    fmu.exitInitializationMode()
+    write, read = (fmu.setReal, fmu.getReal) if fmi == 2 else (fmu.setFloat64, fmu.getFloat64)
+    inputs = [reference["u"], reference["measured.x"]]
+    outputs = [reference[name] for name in ("estimate.x", "std.x", "estimate.w", "std.w")]
+    for at, time in enumerate(t):
+        write(inputs, [float(data["u"][at]), float(data["x"][at])])
+        assert np.allclose(read(outputs), expected[at], rtol=1e-9, atol=1e-12), time
+        if at + 1 < len(t):
+            fmu.doStep(currentCommunicationPoint=time, communicationStepSize=t[at + 1] - time)
+    fmu.terminate()
+    fmu.freeInstance()

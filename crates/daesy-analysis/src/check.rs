@@ -26,7 +26,7 @@ use daesy_study::load::Loaded;
 use daesy_study::prepare::{Prepared, Purpose, prepare, start_time};
 use daesy_study::start_point::start_point;
 use daesy_study::stochastic::{self, Stochastic};
-use daesy_study::straighten::beside_start;
+use daesy_study::straighten::{beside_start, structural_fault};
 use daesy_study::study::{InputSource, StudyModel};
 use start_values::{StartValues, choose_free};
 use text::times;
@@ -106,10 +106,21 @@ pub fn check(loaded: &Loaded) -> Check {
         stochastic: None,
         diagnostics: loaded.diagnostics.clone(),
     };
-    match prepare(loaded, Purpose::VERDICT) {
-        Ok(prepared) => {
-            let time = start_time(loaded, prepared.data.as_deref());
-            let mut judged = judge(loaded, &prepared, time, &mut check.diagnostics);
+    let judged = prepare(loaded, Purpose::VERDICT).and_then(|prepared| {
+        let time = start_time(loaded, prepared.data.as_deref());
+        let mut told = Vec::new();
+        let judged = judge(loaded, &prepared, time, &mut told);
+        let is_doubtful = judged.verdict.regularity.as_ref().is_none_or(|it| !it.agrees_with_structure);
+        match is_doubtful.then(|| structural_fault(loaded, &prepared, time)).flatten() {
+            Some(fault) => Err(Failure::Input(fault)),
+            None => {
+                check.diagnostics.append(&mut told);
+                Ok((prepared, judged, time))
+            }
+        }
+    });
+    match judged {
+        Ok((prepared, mut judged, time)) => {
             let claim = StructuralClaim {
                 index: judged.verdict.structural_index as usize,
                 degrees_of_freedom: judged.verdict.degrees_of_freedom,

@@ -526,26 +526,43 @@ impl Writer<'_> {
         let indicators: Vec<usize> =
             (0..variables.len()).filter(|&at| matches!(variables[at].origin, Origin::Indicator(_))).collect();
         self.xml.push_str("  <ModelStructure>\n");
-        self.write_unknowns("Outputs", "Output", &outputs, true);
-        self.write_unknowns("Derivatives", "ContinuousStateDerivative", &rates, true);
-        self.write_unknowns("InitialUnknowns", "InitialUnknown", &initial, false);
+        self.write_unknowns("Outputs", "Output", &outputs, Known::OfPoint);
+        self.write_unknowns("Derivatives", "ContinuousStateDerivative", &rates, Known::OfPoint);
+        self.write_unknowns("InitialUnknowns", "InitialUnknown", &initial, Known::OfStart);
         if self.version == Version::Three {
-            self.write_unknowns("", "EventIndicator", &indicators, false);
+            self.write_unknowns("", "EventIndicator", &indicators, Known::OfPoint);
         }
         self.xml.push_str("  </ModelStructure>\n");
     }
 
-    fn write_unknowns(&mut self, group: &str, element: &str, unknowns: &[usize], has_dependencies: bool) {
+    /// What version 3.0 says when a list of dependencies is left out, that all of them count, some importers do not
+    /// read: there all are listed, up to a size of the lists that nobody wants to read.
+    fn all_known(&self, known: Known, n_unknowns: usize) -> Option<Vec<usize>> {
+        const MOST_LISTED: usize = 100_000;
+        let is_known = |variable: &ExportedVariable| match (known, variable.origin) {
+            (_, Origin::Input(_)) | (Known::OfPoint, Origin::State(_)) => true,
+            (Known::OfPoint, _) => false,
+            (Known::OfStart, _) => {
+                variable.causality == Causality::Parameter || variable.at_start == Some(AtStart::Exact)
+            }
+        };
+        let variables = self.model.variables;
+        let all: Vec<usize> = (0..variables.len()).filter(|&at| is_known(&variables[at])).collect();
+        (self.version == Version::Three && all.len() * n_unknowns <= MOST_LISTED).then_some(all)
+    }
+
+    fn write_unknowns(&mut self, group: &str, element: &str, unknowns: &[usize], kind: Known) {
         if unknowns.is_empty() {
             return;
         }
         let is_two = self.version == Version::Two;
+        let all = self.all_known(kind, unknowns.len());
         if is_two {
             let _ = writeln!(self.xml, "    <{group}>");
         }
         for &at in unknowns {
-            let known = if has_dependencies { self.known(at) } else { None };
-            let known = known.map(|known| {
+            let known = if kind == Known::OfPoint { self.known(at) } else { None };
+            let known = known.or_else(|| all.clone()).map(|known| {
                 let shift = usize::from(is_two);
                 known.iter().map(|at| (at + shift).to_string()).collect::<Vec<_>>().join(" ")
             });
@@ -580,6 +597,15 @@ impl Writer<'_> {
         };
         Some((0..variables.len()).filter(|&at| is_meant(variables[at].origin)).collect())
     }
+}
+
+/// What an unknown of the structure is computed from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// States and inputs.
+    OfPoint,
+    /// Inputs, parameters and start values.
+    OfStart,
 }
 
 /// By state: the variable that is its rate.

@@ -4,8 +4,9 @@ use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use daesy_integrate::{Exchange, IntegrateError, SettableInputs, SimulateOptions, Snapshot};
-use daesy_system::DaeSystem;
+use daesy_compile::CompiledSystem;
+use daesy_integrate::{Exchange, IntegrateError, Rules, SettableInputs, SimulateOptions, Snapshot};
+use daesy_transfer::transfer_rule;
 
 use crate::model::Model;
 
@@ -40,13 +41,14 @@ impl Engine {
         // holds these references, has been dropped; `exchange` never leaves the engine, and what its methods lend
         // lives no longer than the borrow of the engine.
         let (system, lent_inputs, lent_options): (
-            &'static dyn DaeSystem,
+            &'static CompiledSystem,
             &'static SettableInputs,
             &'static SimulateOptions,
         ) = unsafe { (&(*Arc::as_ptr(&model)).system, &*Rc::as_ptr(&inputs), &*Rc::as_ptr(&options)) };
+        let rules = Rules { transfer: transfer_rule(system) };
         let exchange = match beginning {
-            Beginning::Start(parameters) => Exchange::begin(system, parameters, lent_inputs, lent_options)?,
-            Beginning::Snapshot(snapshot) => Exchange::resume(system, lent_inputs, lent_options, snapshot)?,
+            Beginning::Start(parameters) => Exchange::begin(system, parameters, lent_inputs, rules, lent_options)?,
+            Beginning::Snapshot(snapshot) => Exchange::resume(system, lent_inputs, rules, lent_options, snapshot)?,
         };
         Ok(Self { exchange, inputs, _options: options, _model: model })
     }

@@ -441,6 +441,9 @@ impl Running for Instance {
 
     fn enter_event(&mut self) -> Result<(), InstanceError> {
         self.expect("entering an event", &[Phase::Continuous, Phase::Event, Phase::Step])?;
+        if self.phase != Phase::Event {
+            self.engine()?.mark_inputs();
+        }
         self.phase = Phase::Event;
         Ok(())
     }

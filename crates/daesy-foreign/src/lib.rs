@@ -20,4 +20,4 @@ pub mod worker;
 
 pub use error::ForeignError;
 pub use flat::{described, flat_model};
-pub use unit::{Residence, Unit, read_archive, read_description};
+pub use unit::{Residence, Unit, Uses, read_archive, read_description};

@@ -17,8 +17,9 @@
 //! or an error is an evaluation without a value, as of a division by zero: a step is taken again with another length,
 //! a point of an ensemble is left out, and whoever gives up says what the unit said.
 
+use std::collections::hash_map::Entry;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use daesy_graph::foreign::{ForeignFailure, ForeignUnit, points};
@@ -146,6 +147,18 @@ impl Question {
         }
     }
 
+    /// The bits of all that is asked.
+    fn key(&self) -> Vec<u64> {
+        let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<u64>>();
+        match self {
+            Self::Evaluate { part, arguments } => [vec![u64::from(*part)], bits(arguments)].concat(),
+            Self::Directional { arguments, knowns, seed } => {
+                let knowns = knowns.iter().map(|&known| u64::from(known)).collect();
+                [vec![u64::MAX], bits(arguments), knowns, bits(seed)].concat()
+            }
+        }
+    }
+
     fn doing(&self) -> &'static str {
         match self {
             Self::Evaluate { .. } => "evaluating",
@@ -157,13 +170,16 @@ impl Question {
 /// A derivative as a sum of answers, each with its weight.
 type Sum = Vec<(Question, f64)>;
 
-/// Columns of a Jacobian at a point: derivatives by the states.
+/// Columns of a Jacobian at a point: derivatives by the states, or by the parameters that move.
 #[derive(Debug)]
 struct Columns {
     function: u32,
     arguments: Vec<f64>,
-    /// By state.
+    /// The argument of each.
+    by: Vec<usize>,
     values: Vec<Option<Vec<f64>>>,
+    /// Whether they were asked for along with others, and nobody used them yet.
+    is_fetched: bool,
 }
 
 /// Something that was evaluated.
@@ -172,6 +188,35 @@ struct Remembered {
     function: u32,
     arguments: Vec<f64>,
     values: Vec<f64>,
+    /// Whether it was asked for along with another, and nobody used it yet.
+    is_fetched: bool,
+}
+
+/// Whether two functions are asked at the same points, so that one message serves both: found out as it goes. Every pair
+/// that is seen is good for some more; a value that was fetched for nobody counts against it.
+#[derive(Debug, Default)]
+struct Pairing(AtomicU32);
+
+impl Pairing {
+    /// Fetched so often without use, nothing more is.
+    const GOOD_FOR: u32 = 8;
+
+    fn is_seen(&self) {
+        self.0.store(Self::GOOD_FOR, Ordering::Relaxed);
+    }
+
+    fn fetches(&self) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+}
+
+/// The function that is usually asked at the same points: derivatives and values go together.
+fn partner(function: u32) -> Option<u32> {
+    match function {
+        function::DERIVATIVES => Some(function::VALUES),
+        function::VALUES => Some(function::DERIVATIVES),
+        _ => None,
+    }
 }
 
 /// Where the instances of a unit live.
@@ -181,6 +226,15 @@ pub enum Residence {
     Apart,
     /// In this process, where the program is not at hand: inside a unit that carries another one.
     Inside,
+}
+
+/// What a unit will be used for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Uses<'a> {
+    /// Unknowns whose start values are set like parameters, where the unit allows it.
+    pub starts: &'a [String],
+    /// Parameters that anything is differentiated by; any of them when left out.
+    pub moved: Option<&'a [String]>,
 }
 
 /// A unit whose archive was unpacked.
@@ -193,6 +247,8 @@ pub struct Unit {
     /// Scalars that are parameters to be set, inputs, and values to be read.
     pub(crate) parameters: Vec<usize>,
     parameter_names: Vec<String>,
+    /// Parameters that derivatives are asked by, as positions among them.
+    moved: Vec<usize>,
     pub(crate) inputs: Vec<usize>,
     pub(crate) values: Vec<usize>,
     is_single: bool,
@@ -206,6 +262,8 @@ pub struct Unit {
     trouble: Mutex<Trouble>,
     remembered: Mutex<Vec<Remembered>>,
     columns: Mutex<Vec<Columns>>,
+    pairs: Pairing,
+    pairs_of_columns: Pairing,
     residence: Residence,
     /// Removed last, after the workers.
     _folder: PrivateFolder,
@@ -322,17 +380,17 @@ fn is_value(scalar: &Scalar) -> bool {
 }
 
 impl Unit {
-    /// Unpacks a unit into a private folder. Start values of the unknowns in `starts` are set like parameters, where
-    /// the unit allows it.
+    /// Unpacks a unit into a private folder.
     ///
     /// # Errors
     /// When there is no library for this machine, or the folder cannot be written.
     pub fn open(
         archive: &Archive,
         description: UnitDescription,
-        starts: &[String],
+        uses: &Uses<'_>,
         residence: Residence,
     ) -> Result<Self, ForeignError> {
+        let starts = uses.starts;
         let (kind, interface) = description.interface()?;
         let interface = interface.clone();
         let library = library(archive, description.version, &interface.identifier)?;
@@ -346,7 +404,10 @@ impl Unit {
             let scalar = &description.scalars[at];
             if is_settable(scalar) { scalar.name.clone() } else { format!("@start({})", scalar.name) }
         };
-        let parameter_names = parameters.iter().map(name_of).collect();
+        let parameter_names: Vec<String> = parameters.iter().map(name_of).collect();
+        let is_moved =
+            |name: &String| uses.moved.is_none_or(|moved| moved.contains(name)) || name.starts_with("@start(");
+        let moved = (0..parameter_names.len()).filter(|&at| is_moved(&parameter_names[at])).collect();
         let inputs = select(&|scalar| scalar.causality == Causality::Input && scalar.block.scalar_type.is_number());
         let values = select(&is_value);
         let folder = PrivateFolder::new()?;
@@ -394,6 +455,7 @@ impl Unit {
             opening,
             parameters,
             parameter_names,
+            moved,
             inputs,
             values,
             is_single: interface.is_single,
@@ -405,6 +467,8 @@ impl Unit {
             trouble: Mutex::default(),
             remembered: Mutex::default(),
             columns: Mutex::default(),
+            pairs: Pairing::default(),
+            pairs_of_columns: Pairing::default(),
             residence,
             description,
             _folder: folder,
@@ -709,15 +773,36 @@ impl Unit {
         }
     }
 
-    /// Derivatives, indicators or values.
-    fn evaluated(&self, part: u8, arguments: &[f64]) -> Result<Vec<f64>, ForeignFailure> {
-        let question = Question::Evaluate { part, arguments: arguments.to_vec() };
-        self.answers(&[question]).pop().unwrap_or_else(|| Err(self.note(&garbled())))
+    fn remember(&self, one: Remembered) {
+        let mut remembered = lock(&self.remembered);
+        if remembered.len() == MOST_REMEMBERED {
+            remembered.remove(0);
+        }
+        remembered.push(one);
+    }
+
+    /// Answers to questions, each asked once: lanes that are there to fill up vectors ask what others ask.
+    fn answers(&self, questions: &[Question]) -> Vec<Result<Vec<f64>, ForeignFailure>> {
+        if let [one] = questions {
+            return self.answers_of_different(std::slice::from_ref(one));
+        }
+        let mut known: FxHashMap<Vec<u64>, usize> = FxHashMap::default();
+        let mut different: Vec<Question> = Vec::with_capacity(questions.len());
+        let mut place = |question: &Question| match known.entry(question.key()) {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => {
+                different.push(question.clone());
+                *entry.insert(different.len() - 1)
+            }
+        };
+        let places: Vec<usize> = questions.iter().map(&mut place).collect();
+        let answers = self.answers_of_different(&different);
+        places.into_iter().map(|at| answers[at].clone()).collect()
     }
 
     /// Answers to questions, in as few messages as instances allow: those that an instance is at hand for go together,
     /// and wait until one has been brought where it is needed.
-    fn answers(&self, questions: &[Question]) -> Vec<Result<Vec<f64>, ForeignFailure>> {
+    fn answers_of_different(&self, questions: &[Question]) -> Vec<Result<Vec<f64>, ForeignFailure>> {
         let mut answers = Vec::with_capacity(questions.len());
         let mut most = MOST_AT_ONCE;
         while let Some(first) = questions.get(answers.len()) {
@@ -934,11 +1019,7 @@ impl Unit {
             return;
         }
         let step = f64::EPSILON.cbrt() / largest;
-        let part = match function {
-            function::DERIVATIVES => part::DERIVATIVES,
-            function::INDICATORS => part::INDICATORS,
-            _ => part::VALUES,
-        };
+        let part = part_of(function);
         for sign in [1.0, -1.0] {
             let arguments = inputs.iter().zip(direction).map(|(at, change)| at + sign * step * change).collect();
             sum.push((Question::Evaluate { part, arguments }, sign / (2.0 * step)));
@@ -962,12 +1043,13 @@ impl Unit {
         Ok(())
     }
 
-    /// The values of sums, by as few messages as possible; NaN where there is none.
-    fn sums(&self, sums: &[Sum], n_outputs: usize) -> Vec<Vec<f64>> {
-        let questions: Vec<Question> = sums.iter().flatten().map(|(question, _)| question.clone()).collect();
-        let mut answers = self.answers(&questions).into_iter();
+    /// The values of sums, each of a function, by as few messages as possible; NaN where there is none.
+    fn sums(&self, sums: &[(u32, Sum)]) -> Vec<Vec<f64>> {
+        let questions = sums.iter().flat_map(|(_, sum)| sum).map(|(question, _)| question.clone());
+        let mut answers = self.answers(&questions.collect::<Vec<Question>>()).into_iter();
         let mut values = Vec::with_capacity(sums.len());
-        for sum in sums {
+        for (function, sum) in sums {
+            let n_outputs = self.n_outputs(*function);
             let mut total = vec![0.0; n_outputs];
             for (_, weight) in sum {
                 match answers.next() {
@@ -983,54 +1065,104 @@ impl Unit {
     }
 
     /// Derivatives at points; where the unit's own fail, differences take their place.
-    fn derivatives(&self, function: u32, points: &[(&[f64], &[f64])], n_outputs: usize) -> Vec<Vec<f64>> {
-        let sums = |unit: &Self| -> Vec<Sum> {
-            points.iter().map(|(inputs, direction)| unit.derivative(function, inputs, direction)).collect()
-        };
-        let is_offered = self.has_directional.load(Ordering::Relaxed);
-        let mut values = self.sums(&sums(self), n_outputs);
-        let is_bad = |values: &Vec<f64>| values.iter().any(|value| value.is_nan());
-        if is_offered && function == function::DERIVATIVES && values.iter().any(is_bad) {
-            for (value, (inputs, direction)) in values.iter_mut().zip(points).filter(|(value, _)| is_bad(value)) {
-                let mut sum = Sum::new();
-                let mut along = direction.to_vec();
-                along[1] = 0.0;
-                self.differences(function, inputs, &along, &mut sum);
-                *value = self.sums(&[sum], n_outputs).pop().unwrap_or_default();
-            }
-        }
-        values
+    fn derivatives(&self, function: u32, points: &[(&[f64], &[f64])]) -> Vec<Vec<f64>> {
+        self.derivatives_of(&[function], points).pop().unwrap_or_default()
     }
 
-    /// The column of a Jacobian that a direction stands for: the state that moves alone, and how far.
+    /// The same for several functions, by one message where possible; function by function.
+    fn derivatives_of(&self, functions: &[u32], points: &[(&[f64], &[f64])]) -> Vec<Vec<Vec<f64>>> {
+        let is_offered = self.has_directional.load(Ordering::Relaxed);
+        let of_function = |&function: &u32| {
+            points.iter().map(move |(inputs, direction)| (function, self.derivative(function, inputs, direction)))
+        };
+        let sums: Vec<(u32, Sum)> = functions.iter().flat_map(of_function).collect();
+        let mut values = self.sums(&sums).into_iter();
+        let is_bad = |values: &Vec<f64>| values.iter().any(|value| value.is_nan());
+        let mut all = Vec::with_capacity(functions.len());
+        for &function in functions {
+            let mut own: Vec<Vec<f64>> = values.by_ref().take(points.len()).collect();
+            if is_offered && function == function::DERIVATIVES && own.iter().any(is_bad) {
+                for (value, (inputs, direction)) in own.iter_mut().zip(points).filter(|(value, _)| is_bad(value)) {
+                    let mut sum = Sum::new();
+                    let mut along = direction.to_vec();
+                    along[1] = 0.0;
+                    self.differences(function, inputs, &along, &mut sum);
+                    *value = self.sums(&[(function, sum)]).pop().unwrap_or_default();
+                }
+            }
+            all.push(own);
+        }
+        all
+    }
+
+    /// Number of results of a function of a point.
+    fn n_outputs(&self, function: u32) -> usize {
+        match function {
+            function::DERIVATIVES => self.arguments.n_states,
+            function::INDICATORS => self.opening.n_indicators,
+            _ => n_values(&self.opening.values),
+        }
+    }
+
+    /// The column of a Jacobian that a direction stands for: the state or parameter that moves alone, as an argument,
+    /// and how far.
     fn column(&self, function: u32, direction: &[f64]) -> Option<(usize, f64)> {
         let is_of_point = matches!(function, function::DERIVATIVES | function::INDICATORS | function::VALUES);
         let mut moved = direction.iter().enumerate().filter(|(_, change)| **change != 0.0);
         let (at, &change) = moved.next().filter(|_| is_of_point)?;
-        let state = at.checked_sub(2).filter(|&state| state < self.arguments.n_states)?;
-        moved.next().is_none().then_some((state, change))
+        let is_column = self.columns_with(at).contains(&at);
+        (is_column && moved.next().is_none()).then_some((at, change))
+    }
+
+    /// The arguments whose columns are computed together with that of one: all states, or all parameters that move.
+    fn columns_with(&self, at: usize) -> Vec<usize> {
+        let Arguments { n_states, n_inputs, .. } = self.arguments;
+        if at < 2 + n_states {
+            return (2..2 + n_states).collect();
+        }
+        self.moved.iter().map(|parameter| 2 + n_states + n_inputs + parameter).collect()
     }
 
     /// A column of the Jacobian at a point. Who asks for one will ask for the others: they come in the same message.
-    fn column_at(&self, function: u32, inputs: &[f64], state: usize, n_outputs: usize) -> Option<Vec<f64>> {
-        let is_this = |one: &&Columns| one.function == function && one.arguments == inputs;
-        if let Some(known) = lock(&self.columns).iter().find(is_this) {
-            return known.values[state].clone();
+    fn column_at(&self, function: u32, inputs: &[f64], at: usize) -> Option<Vec<f64>> {
+        let partner = partner(function);
+        {
+            let mut columns = lock(&self.columns);
+            let is_here = |one: &Columns| one.by.contains(&at) && one.arguments == inputs;
+            if let Some(known) = columns.iter_mut().find(|one| one.function == function && is_here(one)) {
+                if std::mem::take(&mut known.is_fetched) {
+                    self.pairs_of_columns.is_seen();
+                }
+                let place = known.by.iter().position(|&by| by == at)?;
+                return known.values[place].clone();
+            }
+            if columns.iter().any(|one| Some(one.function) == partner && is_here(one)) {
+                self.pairs_of_columns.is_seen();
+            }
         }
-        let n = self.arguments.n_states;
-        let directions: Vec<Vec<f64>> =
-            (0..n).map(|state| (0..inputs.len()).map(|at| f64::from(u8::from(at == 2 + state))).collect()).collect();
+        let fetched = partner.filter(|_| self.pairs_of_columns.fetches());
+        let functions: Vec<u32> = std::iter::once(function).chain(fetched).collect();
+        let by = self.columns_with(at);
+        let direction = |&by: &usize| (0..inputs.len()).map(|at| f64::from(u8::from(at == by))).collect();
+        let directions: Vec<Vec<f64>> = by.iter().map(direction).collect();
         let points: Vec<(&[f64], &[f64])> = directions.iter().map(|direction| (inputs, direction.as_slice())).collect();
-        let values = self.derivatives(function, &points, n_outputs);
+        let found = self.derivatives_of(&functions, &points);
+        let place = by.iter().position(|&by| by == at)?;
         let sound = |values: Vec<f64>| (!values.iter().any(|value| value.is_nan())).then_some(values);
-        let values: Vec<Option<Vec<f64>>> = values.into_iter().map(sound).collect();
-        let found = values[state].clone();
+        let mut wanted = None;
         let mut columns = lock(&self.columns);
-        if columns.len() == MOST_REMEMBERED {
-            columns.remove(0);
+        for (of, values) in functions.into_iter().zip(found) {
+            let values: Vec<Option<Vec<f64>>> = values.into_iter().map(sound).collect();
+            if of == function {
+                wanted.clone_from(&values[place]);
+            }
+            if columns.len() == MOST_REMEMBERED {
+                columns.remove(0);
+            }
+            let is_fetched = of != function;
+            columns.push(Columns { function: of, arguments: inputs.to_vec(), by: by.clone(), values, is_fetched });
         }
-        columns.push(Columns { function, arguments: inputs.to_vec(), values });
-        found
+        wanted
     }
 
     /// What the unit said last, for a derivative without a value.
@@ -1051,7 +1183,7 @@ impl Unit {
             1 => false,
             at if at < 2 + n_states => is_listed(self.description.states[at - 2].state),
             at if at < 2 + n_states + n_inputs => is_listed(self.inputs[at - 2 - n_states]),
-            _ => true,
+            at => self.moved.contains(&(at - 2 - n_states - n_inputs)),
         }
     }
 
@@ -1110,10 +1242,20 @@ impl Unit {
 
 impl ForeignUnit for Unit {
     fn evaluate(&self, function: u32, inputs: &[f64], outputs: &mut [f64]) -> Result<(), ForeignFailure> {
-        let is_this = |one: &Remembered| one.function == function && one.arguments == inputs;
-        if let Some(known) = lock(&self.remembered).iter().find(|one| is_this(one)) {
-            outputs.copy_from_slice(&known.values);
-            return Ok(());
+        let partner = partner(function);
+        {
+            let mut remembered = lock(&self.remembered);
+            let is_this = |one: &&mut Remembered| one.function == function && one.arguments == inputs;
+            if let Some(known) = remembered.iter_mut().find(is_this) {
+                if std::mem::take(&mut known.is_fetched) {
+                    self.pairs.is_seen();
+                }
+                outputs.copy_from_slice(&known.values);
+                return Ok(());
+            }
+            if remembered.iter().any(|one| Some(one.function) == partner && one.arguments == inputs) {
+                self.pairs.is_seen();
+            }
         }
         let values = match function {
             function::START => {
@@ -1121,19 +1263,24 @@ impl ForeignUnit for Unit {
                 self.start(inputs[0], given, parameters)?
             }
             function::EVENT => self.event(&self.arguments.point(inputs))?,
-            function::DERIVATIVES => self.evaluated(part::DERIVATIVES, inputs)?,
-            function::INDICATORS => self.evaluated(part::INDICATORS, inputs)?,
-            _ => self.evaluated(part::VALUES, inputs)?,
+            _ => {
+                let fetched = partner.filter(|_| self.pairs.fetches());
+                let question =
+                    |function: u32| Question::Evaluate { part: part_of(function), arguments: inputs.to_vec() };
+                let questions: Vec<Question> = std::iter::once(function).chain(fetched).map(question).collect();
+                let mut answers = self.answers(&questions).into_iter();
+                let values = answers.next().unwrap_or_else(|| Err(self.note(&garbled())))?;
+                if let (Some(function), Some(Ok(values))) = (fetched, answers.next()) {
+                    self.remember(Remembered { function, arguments: inputs.to_vec(), values, is_fetched: true });
+                }
+                values
+            }
         };
         if values.len() != outputs.len() {
             return Err(self.note(&ForeignError::Changed { what: "the unit gave another number of values".to_owned() }));
         }
         outputs.copy_from_slice(&values);
-        let mut remembered = lock(&self.remembered);
-        if remembered.len() == MOST_REMEMBERED {
-            remembered.remove(0);
-        }
-        remembered.push(Remembered { function, arguments: inputs.to_vec(), values });
+        self.remember(Remembered { function, arguments: inputs.to_vec(), values, is_fetched: false });
         Ok(())
     }
 
@@ -1148,11 +1295,11 @@ impl ForeignUnit for Unit {
             return self.differences_of_history(function, inputs, direction, outputs);
         }
         let values = match self.column(function, direction) {
-            Some((state, change)) => {
-                let column = self.column_at(function, inputs, state, outputs.len());
+            Some((at, change)) => {
+                let column = self.column_at(function, inputs, at);
                 column.map(|column| column.iter().map(|value| change * value).collect())
             }
-            None => self.derivatives(function, &[(inputs, direction)], outputs.len()).pop(),
+            None => self.derivatives(function, &[(inputs, direction)]).pop(),
         };
         let Some(values) = values.filter(|values: &Vec<f64>| !values.iter().any(|value| value.is_nan())) else {
             return Err(self.no_derivative());
@@ -1203,7 +1350,7 @@ impl ForeignUnit for Unit {
         }
         let (n_inputs, n_outputs) = (inputs.len() / n_points, outputs.len() / n_points);
         let lists: Vec<(&[f64], &[f64])> = inputs.chunks(n_inputs).map(|all| all.split_at(n_inputs / 2)).collect();
-        let values = self.derivatives(function, &lists, n_outputs);
+        let values = self.derivatives(function, &lists);
         for (values, outputs) in values.into_iter().zip(outputs.chunks_mut(n_outputs.max(1))) {
             outputs.copy_from_slice(&values);
         }
@@ -1214,20 +1361,32 @@ impl ForeignUnit for Unit {
             function::DERIVATIVES => {
                 self.depends_on(self.description.states[output].derivative.dependencies.as_ref(), input)
             }
-            function::INDICATORS => input != 1,
+            function::INDICATORS => input != 1 && self.depends_on(None, input),
             function::VALUES => {
                 let scalar = self.values[output];
                 let unknown = self.description.outputs.iter().find(|unknown| unknown.scalar == scalar);
                 self.description.scalars[scalar].variability == Variability::Continuous
                     && self.depends_on(unknown.and_then(|unknown| unknown.dependencies.as_ref()), input)
             }
-            function::START => output >= 3,
-            _ => output >= 3 && input != 1,
+            // Time, inputs and parameters, no mode and no states.
+            function::START => {
+                output >= 3 && (input == 0 || self.depends_on(None, input + 1 + self.arguments.n_states))
+            }
+            _ => output >= 3 && input != 1 && self.depends_on(None, input),
         }
     }
 
     fn failure(&self) -> Option<ForeignFailure> {
         lock(&self.trouble).last.clone()
+    }
+}
+
+/// What a worker is asked for the values of a function of a point.
+fn part_of(function: u32) -> u8 {
+    match function {
+        function::DERIVATIVES => part::DERIVATIVES,
+        function::INDICATORS => part::INDICATORS,
+        _ => part::VALUES,
     }
 }
 

@@ -306,6 +306,13 @@ impl Graph {
         }
     }
 
+    /// Whether functions of a model that runs elsewhere are called.
+    #[must_use]
+    pub fn calls_foreign(&self) -> bool {
+        let mut functions = (0..self.functions().len() as u32).map(FunctionId);
+        functions.any(|function| self.foreign(function).is_some_and(|foreign| foreign.unit.history().is_none()))
+    }
+
     /// Why a model that runs elsewhere, whose functions are called here, runs no more.
     #[must_use]
     pub fn foreign_failure(&self) -> Option<ForeignFailure> {

@@ -284,7 +284,7 @@ pub struct Termination {
 #[derive(Default)]
 pub struct Rules<'i> {
     /// Gives the states that follow a break of the inputs.
-    pub transfer: Option<&'i mut dyn Transfer>,
+    pub transfer: Option<Box<dyn Transfer + 'i>>,
 }
 
 /// A relation is followed over the edge of where equations are defined this far, relative to the time span.

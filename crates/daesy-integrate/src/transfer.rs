@@ -54,3 +54,13 @@ pub trait Transfer {
     /// When the values after do not follow from the equations.
     fn cross(&mut self, crossing: &Crossing<'_>, states: &mut [f64]) -> Result<Crossed, TransferError>;
 }
+
+impl<T: Transfer + ?Sized> Transfer for &mut T {
+    fn acts_at_start(&self, time: f64) -> bool {
+        (**self).acts_at_start(time)
+    }
+
+    fn cross(&mut self, crossing: &Crossing<'_>, states: &mut [f64]) -> Result<Crossed, TransferError> {
+        (**self).cross(crossing, states)
+    }
+}

@@ -14,8 +14,16 @@ use crate::words::{enumerate, equation_text};
 /// More names than this are counted instead of listed.
 const MAX_LISTED: usize = 12;
 
+/// Why equations and unknowns do not fit.
+#[derive(Default)]
+pub(crate) struct Explanation {
+    pub(crate) findings: Vec<Finding>,
+    /// Potentials whose level nothing fixes.
+    pub(crate) open_levels: Vec<VarId>,
+}
+
 /// Explains the flat model as it was written.
-pub(crate) fn singular(flat: &FlatDae, scope: &Scope, error: &OffsetsError) -> Vec<Finding> {
+pub(crate) fn singular(flat: &FlatDae, scope: &Scope, error: &OffsetsError) -> Explanation {
     explain(flat, scope, None, error)
 }
 
@@ -25,32 +33,48 @@ pub(crate) fn singular_after_elimination(
     scope: &Scope,
     elimination: &Elimination,
     error: &OffsetsError,
-) -> Vec<Finding> {
+) -> Explanation {
     explain(flat, scope, Some(elimination), error)
 }
 
-fn explain(flat: &FlatDae, scope: &Scope, elimination: Option<&Elimination>, error: &OffsetsError) -> Vec<Finding> {
+fn explain(flat: &FlatDae, scope: &Scope, elimination: Option<&Elimination>, error: &OffsetsError) -> Explanation {
     let OffsetsError::StructurallySingular { matching, .. } = error else {
-        return vec![Finding::error("structure", Span::NONE, error.to_string())];
+        let findings = vec![Finding::error("structure", Span::NONE, error.to_string())];
+        return Explanation { findings, ..Explanation::default() };
     };
     let parts = DulmageMendelsohn::from_matching(&scope.incidence, matching.clone());
     let culprits = parts.culprits(&scope.incidence, &CulpritOptions::default());
     let (mut over, mut under) = (culprits.over_determined, culprits.under_determined);
-    let mut findings = Vec::new();
+    let (mut findings, mut open_levels) = (Vec::new(), Vec::new());
     {
         // Balances of flows that say too much and potentials without a level are one fault: no reference is connected.
         let references = References::new(flat);
-        while let Some(at) = over.iter().position(|set| is_excess_of_balances(flat, scope, set)) {
-            let is_open = |set: &CulpritSet| !references.potentials_of(scope, set).is_empty();
-            let Some(free) = under.iter().position(is_open) else { break };
-            let balance = scope.equations[over.remove(at).equations[0] as usize] as usize;
+        let is_excess = |set: &CulpritSet| is_excess_of_balances(flat, scope, set);
+        // Sources whose flow is given from elsewhere are part of the excess where nothing but potentials is open.
+        let has_flow_sum = |set: &CulpritSet| {
+            set.equations
+                .iter()
+                .any(|&row| flat.equations[scope.equations[row as usize] as usize].origin == Origin::FlowSum)
+        };
+        let is_open = |set: &CulpritSet| !references.potentials_of(scope, set).is_empty();
+        let is_level = |set: &CulpritSet| references.potentials_of(scope, set).len() == set.variables.len();
+        let pair = |over: &[CulpritSet], under: &[CulpritSet]| {
+            let plain = over.iter().position(is_excess).zip(under.iter().position(is_open));
+            plain.or_else(|| over.iter().position(has_flow_sum).zip(under.iter().position(is_level)))
+        };
+        while let Some((at, free)) = pair(&over, &under) {
+            let mut rows = over.remove(at).equations.into_iter().map(|row| scope.equations[row as usize] as usize);
+            let first = rows.next();
+            let of_flows = |&at: &usize| flat.equations[at].origin == Origin::FlowSum;
+            let balance = first.into_iter().chain(rows).find(of_flows).or(first);
             let potentials = references.potentials_of(scope, &under.remove(free));
-            findings.push(references.missing(&potentials, Some(balance)));
+            findings.push(references.missing(&potentials, balance));
+            open_levels.extend(potentials);
         }
     }
     findings.extend(over.iter().map(|set| over_determined(flat, scope, elimination, set)));
     findings.extend(under.iter().map(|set| under_determined(flat, scope, set)));
-    findings
+    Explanation { findings, open_levels }
 }
 
 /// Whether a set consists of balances of flows, whose unknowns may have cancelled.

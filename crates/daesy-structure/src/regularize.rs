@@ -33,6 +33,8 @@ pub enum RegularizeError {
     Singular {
         /// The culprits.
         findings: Vec<Finding>,
+        /// Potentials whose level nothing fixes: a reference is missing.
+        open_levels: Vec<VarId>,
         /// The model, so that what is known of it can be reported.
         flat: Box<FlatDae>,
     },
@@ -81,11 +83,16 @@ fn regularize_in(mut flat: FlatDae, form: Form) -> Result<RegularDae, Regularize
     let mut findings = Vec::new();
     let discrete = match split_discrete(&flat) {
         Ok(discrete) => discrete,
-        Err(findings) => return Err(RegularizeError::Singular { findings, flat: Box::new(flat) }),
+        Err(findings) => {
+            return Err(RegularizeError::Singular { findings, open_levels: Vec::new(), flat: Box::new(flat) });
+        }
     };
     let parameters = match order_parameters(&flat) {
         Ok(parameters) => parameters,
-        Err(finding) => return Err(RegularizeError::Singular { findings: vec![*finding], flat: Box::new(flat) }),
+        Err(finding) => {
+            let findings = vec![*finding];
+            return Err(RegularizeError::Singular { findings, open_levels: Vec::new(), flat: Box::new(flat) });
+        }
     };
     let bound = put_in_bound_parameters(&mut flat, &parameters);
     let residuals: Vec<ExprId> = {
@@ -96,8 +103,8 @@ fn regularize_in(mut flat: FlatDae, form: Form) -> Result<RegularDae, Regularize
     let whole_analysis = match sigma_analysis(&whole.incidence) {
         Ok(analysis) => analysis,
         Err(error) => {
-            let findings = explain::singular(&flat, &whole, &error);
-            return Err(RegularizeError::Singular { findings, flat: Box::new(flat) });
+            let explain::Explanation { findings, open_levels } = explain::singular(&flat, &whole, &error);
+            return Err(RegularizeError::Singular { findings, open_levels, flat: Box::new(flat) });
         }
     };
 
@@ -132,8 +139,9 @@ fn regularize_in(mut flat: FlatDae, form: Form) -> Result<RegularDae, Regularize
     let analysis = match sigma_analysis(&remaining.incidence) {
         Ok(analysis) => analysis,
         Err(error) => {
-            let findings = explain::singular_after_elimination(&flat, &remaining, &elimination, &error);
-            return Err(RegularizeError::Singular { findings, flat: Box::new(flat) });
+            let explain::Explanation { findings, open_levels } =
+                explain::singular_after_elimination(&flat, &remaining, &elimination, &error);
+            return Err(RegularizeError::Singular { findings, open_levels, flat: Box::new(flat) });
         }
     };
     let verdict = verdict(&flat, &whole, &whole_analysis);

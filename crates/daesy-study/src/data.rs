@@ -2,6 +2,7 @@
 
 mod encoding;
 mod parquet;
+mod said_unit;
 mod sheet;
 mod stamp;
 mod stream;
@@ -16,7 +17,9 @@ use daesy_graph::finding::nearest;
 use daesy_model::file::{MAX_DATA_BYTES, read_bytes};
 
 pub use encoding::Encoding;
-pub use stamp::Stamp;
+pub use said_unit::{Change, SaidUnit};
+pub use sheet::{Head, HeadColumn};
+pub use stamp::{Stamp, guess as guess_time_formats};
 pub use stream::{LineRead, ReadSample, SampleReader};
 
 /// Where the times of the rows come from.
@@ -140,6 +143,8 @@ pub struct Data {
     pub names: Vec<String>,
     /// Their values; NaN where a cell is empty or `NaN`.
     pub columns: Vec<Vec<f64>>,
+    /// By name of a column, the unit that the file says its numbers are in.
+    pub units: Vec<(String, SaidUnit)>,
 }
 
 impl Data {
@@ -179,6 +184,20 @@ impl Data {
             vec![sheet::problem(shown, wrong.line, 1, "data-file", message).with_help(wrong.help)]
         })?;
         sheet::parse(&text, shown, reading)
+    }
+
+    /// The head of a text file or workbook, the lines that a logger wrote before it left out; nothing if there is none.
+    #[must_use]
+    pub fn head(path: &Path, format: &Format) -> Option<Head> {
+        let ends_in = |endings: &[&str]| {
+            path.extension().is_some_and(|found| endings.iter().any(|ending| found.eq_ignore_ascii_case(ending)))
+        };
+        let bytes = read_bytes(path, MAX_DATA_BYTES).ok().filter(|_| !ends_in(&["parquet", "pq"]))?;
+        if ends_in(&["xlsx", "xlsm"]) {
+            let format = Format { decimal: None, separator: Some('\t'), ..format.clone() };
+            return Head::of(&workbook::text(&bytes, format.sheet.as_deref()).ok()?, &format);
+        }
+        Head::of(&encoding::decode(bytes, format.encoding).ok()?, format)
     }
 
     /// Reads the text of a file.
@@ -282,7 +301,7 @@ impl Data {
         }
         let others = table.names.iter().zip(&table.columns).enumerate().filter(|(at, _)| Some(*at) != time_at);
         let (names, columns) = others.map(|(_, (name, column))| (name.clone(), column.clone())).unzip();
-        Ok(Self { file: shown.to_owned(), times, names, columns })
+        Ok(Self { file: shown.to_owned(), times, names, columns, units: Vec::new() })
     }
 }
 

@@ -111,6 +111,16 @@ impl Diagnostic {
         }
     }
 
+    /// The same at a place, if it has none.
+    #[must_use]
+    pub fn or_at(mut self, span: Span, sources: &SourceMap) -> Self {
+        if self.place.is_none() {
+            self.place = sources.place(span);
+            self.excerpts.extend(excerpt(sources, span, ""));
+        }
+        self
+    }
+
     /// An error without a place.
     #[must_use]
     pub fn error(code: &str, message: impl Into<String>) -> Self {

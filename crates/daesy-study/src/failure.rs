@@ -64,7 +64,10 @@ impl From<ChaosError> for Failure {
                 "not-finite",
                 "a division by zero or a root of a negative number within the distribution's support: narrow it",
             ),
-            _ => ("not-expandable", "`method = \"collocation\"` needs the solutions at parameter values only"),
+            _ => (
+                "not-expandable",
+                "say `method = \"collocation\"` in `[uq]`: it needs the solutions at parameter values only",
+            ),
         };
         Self::Input(vec![Diagnostic::error(code, error.to_string()).with_help(help)])
     }

@@ -102,6 +102,7 @@ impl LiveNames {
             times: (0..n_samples).map(|at| start + at as f64 * step).collect(),
             names: Vec::new(),
             columns: Vec::new(),
+            units: Vec::new(),
         };
         let measured = self.measurements.iter().map(|signal| (&signal.column, 0.0));
         for (column, value) in self.inputs.iter().map(|input| &input.column).zip(inputs.iter().copied()).chain(measured)

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use daesy_foreign::{ForeignError, Residence, Unit, described, flat_model, read_archive, read_description};
+use daesy_foreign::{ForeignError, Residence, Unit, Uses, described, flat_model, read_archive, read_description};
 use daesy_graph::finding::{Finding, Level, nearest};
 use daesy_graph::flat::{Equation, FlatDae, Origin, ValueType, Variable, VariableKind};
 use daesy_graph::{ExprId, Graph, Leaf, Node, Reach, Span, VarId};
@@ -121,7 +121,7 @@ fn load_file(path: &Path, options: &LoadOptions) -> Result<Loaded, Vec<Diagnosti
     let is_modelica = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mo")) || path.is_dir();
     if is_unit(path) {
         let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
-        let UnitModel { flat, unit, notes } = unit_model(path, &options.set, &[], options.native)?;
+        let UnitModel { flat, unit, notes } = unit_model(path, &options.set, &Uses::default(), options.native)?;
         check_set(&flat, &options.set)?;
         return Ok(Loaded { unit, ..Loaded::new(flat, None, folder, notes) });
     }
@@ -199,7 +199,9 @@ fn load_study(
                 return Err(diagnostics);
             }
             if is_unit(&file) {
-                unit_model(&file, &values, &starts_of(&study), options.native).map(|model| {
+                let (starts, moved) = (starts_of(&study), moved_of(&study));
+                let uses = Uses { starts: &starts, moved: Some(&moved) };
+                unit_model(&file, &values, &uses, options.native).map(|model| {
                     unit = model.unit;
                     diagnostics.extend(model.notes);
                     model.flat
@@ -274,6 +276,17 @@ fn starts_of(study: &Study) -> Vec<String> {
     study.initial.values.iter().map(|value| value.name.clone()).collect()
 }
 
+/// Parameters that a study does not hold at a number: unknown, random, disturbed, or computed from others.
+fn moved_of(study: &Study) -> Vec<String> {
+    let is_computed = |parameter: &&Named<Quantity>| matches!(parameter.item.value, QuantityValue::Expression(_));
+    let computed = study.parameters.iter().filter(is_computed).map(|parameter| &parameter.name);
+    let disturbed = study.disturbances.iter().flat_map(|disturbance| &disturbance.item.signals);
+    let random = study.random.iter().map(|parameter| &parameter.name);
+    let joint = study.joint.iter().flat_map(|joint| &joint.names).map(|parameter| &parameter.name);
+    let unknown = study.unknown.iter().map(|unknown| &unknown.name);
+    unknown.chain(random).chain(joint).chain(disturbed).chain(computed).cloned().collect()
+}
+
 fn is_unit(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("fmu"))
 }
@@ -288,7 +301,7 @@ struct UnitModel {
 fn unit_model(
     path: &Path,
     values: &[(String, f64)],
-    starts: &[String],
+    uses: &Uses<'_>,
     native: Native,
 ) -> Result<UnitModel, Vec<Diagnostic>> {
     let shown = path.display().to_string();
@@ -303,7 +316,7 @@ fn unit_model(
         Native::Forbidden => return Err(refused(ForeignError::Forbidden)),
         Native::Run => {}
     }
-    let unit = Arc::new(Unit::open(&archive, description, starts, Residence::Apart).map_err(refused)?);
+    let unit = Arc::new(Unit::open(&archive, description, uses, Residence::Apart).map_err(refused)?);
     drop(archive);
     let flat = flat_model(&unit, values).map_err(|failure| {
         vec![Diagnostic::about_file(failure.code, &shown, failure.message).with_help(failure.help)]
@@ -391,7 +404,9 @@ impl Loaded {
         let options = LoadOptions { set, ..LoadOptions::default() };
         let refused = |error: ForeignError| vec![Diagnostic::error(error.code(), error.to_string())];
         let (archive, description) = read_archive(bytes).map_err(refused)?;
-        let unit = Unit::open(&archive, description, &starts_of(&study), Residence::Inside).map_err(refused)?;
+        let (starts, moved) = (starts_of(&study), moved_of(&study));
+        let uses = Uses { starts: &starts, moved: Some(&moved) };
+        let unit = Unit::open(&archive, description, &uses, Residence::Inside).map_err(refused)?;
         let unit = Arc::new(unit);
         let mut flat = flat_model(&unit, &values_of(&study, &options.set))
             .map_err(|failure| vec![Diagnostic::error(failure.code, failure.message)])?;

@@ -209,12 +209,14 @@ impl PredictionStudy {
 
     /// A model with events is followed from event to event if nothing disturbs it. One that has relations only, and
     /// cannot be followed so, as where it slides along the border of one, is advanced in lanes, which evaluate
-    /// relations where they stand.
+    /// relations where they stand. Units of other tools are followed too: every evaluation of theirs is a message, and
+    /// the steps of one trajectory are as long as its error allows, where those of lanes are short and equal.
     fn with(loaded: &Loaded, problem: &Problem, seed: u64, is_undisturbed: bool) -> Result<Self, Failure> {
         if !is_undisturbed {
             refuse_disturbed_events(loaded)?;
         }
-        if is_undisturbed && may_have_events(&loaded.flat) {
+        let is_foreign = loaded.flat.graph.calls_foreign();
+        if is_undisturbed && (is_foreign || may_have_events(&loaded.flat)) {
             let followed = Self::build(loaded, problem, seed, Engine::Events)?;
             let can_happen = followed.system.description().events.can_happen();
             let is_followed = |study: &Self| {
@@ -222,7 +224,7 @@ impl PredictionStudy {
                 let made = study.problem(study.settings.clone(), &start);
                 made.and_then(|problem| problem.predict(&[start], 1, &loaded.watch)).is_ok()
             };
-            if can_happen && (has_discrete(&loaded.flat) || is_followed(&followed)) {
+            if (can_happen || is_foreign) && (has_discrete(&loaded.flat) || is_followed(&followed)) {
                 return Ok(followed);
             }
         }
@@ -417,10 +419,16 @@ impl PredictionStudy {
         PredictionProblem::new(&self.system, self, experiments, observed, self.slots.clone(), settings, reference)
     }
 
-    /// Whether trajectories are followed from event to event.
+    /// Whether trajectories are followed one by one, from event to event.
     #[must_use]
     pub fn follows_events(&self) -> bool {
         self.engine == Engine::Events
+    }
+
+    /// Whether events happen in trajectories that are followed.
+    #[must_use]
+    pub fn meets_events(&self) -> bool {
+        self.engine == Engine::Events && self.system.description().events.can_happen()
     }
 
     /// The problem whose outputs are the measured quantities and then the study's signals.

@@ -248,7 +248,7 @@ impl Prepared {
     }
 }
 
-fn unregular(flat: &FlatDae, error: &RegularizeError) -> Vec<Diagnostic> {
+pub(crate) fn unregular(flat: &FlatDae, error: &RegularizeError) -> Vec<Diagnostic> {
     match error {
         RegularizeError::Singular { findings, .. } => {
             findings.iter().map(|finding| Diagnostic::resolve(finding, &flat.sources)).collect()

@@ -6,7 +6,7 @@ use daesy_graph::Span;
 use daesy_graph::finding::{Finding, nearest};
 use daesy_model::file::names_beside;
 
-use crate::data::{Conversion, Data, Format, Reading, TimeAxis, columns_help};
+use crate::data::{Change, Conversion, Data, Format, Reading, SaidUnit, TimeAxis, columns_help};
 use crate::diagnostic::Diagnostic;
 use crate::load::Loaded;
 use crate::study::{ColumnName, DataSource, InputSource, Named};
@@ -225,6 +225,44 @@ impl Loaded {
         of_inputs.chain(of_measurements).chain(converted).chain(renamed).collect()
     }
 
+    /// Refuses columns in other units than the model's, as the file says, unless the study says how they are converted.
+    fn refuse_other_units(
+        &self,
+        data: &Data,
+        file: &Named<Vec<ColumnName>>,
+        source: &DataSource,
+    ) -> Result<(), Vec<Diagnostic>> {
+        let Some(study) = &self.study else { return Ok(()) };
+        let of_inputs = study.inputs.iter().filter_map(|input| match &input.item {
+            InputSource::Column { column, .. } => Some((&input.name, column, input.span)),
+            InputSource::Expression { .. } | InputSource::Impulses(_) => None,
+        });
+        let of_measurements = study
+            .measurements
+            .iter()
+            .map(|signal| (&signal.name, signal.item.column.as_ref().unwrap_or(&signal.name), signal.span));
+        let mut findings: Vec<Finding> = Vec::new();
+        for (name, column, span) in of_inputs.chain(of_measurements) {
+            let renamed = file.item.iter().find(|renamed| renamed.name == *column);
+            let header = renamed.map_or(column, |renamed| &renamed.header);
+            let said = data.units.iter().find(|(known, _)| known == header).map(|(_, said)| said);
+            let unit = self.flat.find(name).and_then(|var| self.flat.variables[var.index()].unit.as_ref());
+            let conversion = &source.conversion;
+            let is_converted = conversion.scale.iter().chain(&conversion.offset).any(|(known, _)| known == header);
+            let (Some(said), Some(unit), false) = (said, unit, is_converted) else { continue };
+            let Some(help) = unit.measure().and_then(|measure| unit_help(said, &measure, header, &unit.text)) else {
+                continue;
+            };
+            let message =
+                format!("the column `{header}` of `{}` is in {}, `{name}` in {}", file.name, said.text, unit.text);
+            findings.push(Finding::error("data-unit", span, message).with_names([name]).with_help(help));
+        }
+        if findings.is_empty() {
+            return Ok(());
+        }
+        Err(findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)).collect())
+    }
+
     fn read_file(&self, file: &Named<Vec<ColumnName>>, source: &DataSource) -> Result<Data, Vec<Diagnostic>> {
         let path = self.folder.join(&file.name);
         if !path.exists() {
@@ -245,6 +283,7 @@ impl Loaded {
             wanted: Some(&wanted),
         };
         let mut data = Data::read(&path, &path.display().to_string(), &reading)?;
+        self.refuse_other_units(&data, file, source)?;
         data.convert(&source.conversion)?;
         for column in &file.item {
             let Some(at) = data.names.iter().position(|header| *header == column.header) else {
@@ -258,6 +297,29 @@ impl Loaded {
             data.columns.push(data.columns[at].clone());
         }
         Ok(data)
+    }
+}
+
+/// The keys of `[data]` that convert a column; nothing where its numbers are right, or nobody can say.
+fn unit_help(said: &SaidUnit, model: &daesy_graph::Measure, header: &str, unit: &str) -> Option<String> {
+    let is_bare = !header.is_empty() && header.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    let key =
+        if is_bare { header.to_owned() } else { format!("\"{}\"", header.replace('\\', "\\\\").replace('"', "\\\"")) };
+    let as_they_are = format!("`scale = {{ {key} = 1 }}` if its numbers are in {unit} all the same");
+    match said.change_to(model)? {
+        Change::None => None,
+        Change::Impossible => said.is_certain.then(|| {
+            format!(
+                "take another column, correct the unit in the file or in the model, or say {as_they_are}, in `[data]`"
+            )
+        }),
+        Change::Linear { scale, offset } => {
+            let by = [("scale", scale, 1.0), ("offset", offset, 0.0)];
+            let changes = by.iter().filter(|(_, value, neutral)| value != neutral);
+            let keys: Vec<String> =
+                changes.map(|(word, value, _)| format!("`{word} = {{ {key} = {value} }}`")).collect();
+            Some(format!("say {} in `[data]` to convert it, or {as_they_are}", keys.join(" and ")))
+        }
     }
 }
 

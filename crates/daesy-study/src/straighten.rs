@@ -13,12 +13,13 @@ use daesy_structure::straighten::{
     straighten_linear, watch, watched_equation,
 };
 use daesy_structure::verify::is_leading_regular;
+use daesy_structure::{RegularizeError, regularize};
 use rustc_hash::FxHashSet;
 
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::load::Loaded;
-use crate::prepare::{NamedPoint, Prepared, Relations, Road, start_time};
+use crate::prepare::{NamedPoint, Prepared, Relations, Road, start_time, unregular};
 use crate::start_point::start_point;
 use crate::study::QuantityValue;
 
@@ -55,6 +56,8 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
                 None
             } else if let Some(straight) = specialized(road, prepared, time, &watched) {
                 return Ok(straight);
+            } else if let Some(fault) = structural_fault(road.loaded, prepared, time) {
+                return Err(Failure::Input(fault));
             } else {
                 let start = strict.or_else(|| prepared.start(time).ok());
                 let is_wrong = start.as_ref().is_none_or(|start| !is_right(start));
@@ -74,6 +77,34 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
     }
 }
 
+/// That a reference is missing at the values of parameters that nobody varies: a source of heat whose flow does not
+/// depend on the temperature, since a coefficient is zero, is none. Nothing where the equations determine all unknowns
+/// at the start all the same.
+#[must_use]
+pub fn structural_fault(loaded: &Loaded, prepared: &Prepared, time: f64) -> Option<Vec<Diagnostic>> {
+    let Specialized { flat, finding, .. } = specialize(&loaded.flat, &fixed_parameters(loaded, prepared))?;
+    let error = regularize(flat.clone()).err()?;
+    if !matches!(&error, RegularizeError::Singular { open_levels, .. } if !open_levels.is_empty()) {
+        return None;
+    }
+    let regular = prepared.system.regular();
+    let is_right = |start: HybridStart| is_leading_regular(regular, &prepared.point(time, &start));
+    if prepared.strict_start(time).is_ok_and(is_right) {
+        return None;
+    }
+    let mut fault = unregular(&flat, &error);
+    fault.push(Diagnostic::resolve(&finding, &loaded.flat.sources));
+    Some(fault)
+}
+
+/// Parameters that nobody varies, with their values.
+fn fixed_parameters(loaded: &Loaded, prepared: &Prepared) -> Vec<(VarId, f64)> {
+    let parameters = &prepared.system.regular().parameters;
+    let is_varied = varied_parameters(loaded, parameters);
+    let values = parameters.iter().copied().zip(prepared.parameters.iter().copied());
+    values.filter(|(var, _)| !is_varied.contains(var)).collect()
+}
+
 /// Whether a model has too many unknowns to look at its numbers.
 fn is_too_large(loaded: &Loaded, prepared: &Prepared) -> bool {
     loaded.flat.size().unknowns > MAX_UNKNOWNS + prepared.system.regular().eliminated.len()
@@ -86,16 +117,8 @@ fn specialized(
     time: f64,
     watched: &dyn Fn(FlatDae) -> FlatDae,
 ) -> Option<Straight> {
-    let regular = prepared.system.regular();
-    let is_varied = varied_parameters(road.loaded, &regular.parameters);
-    let values: Vec<(VarId, f64)> = regular
-        .parameters
-        .iter()
-        .zip(&prepared.parameters)
-        .filter(|(var, _)| !is_varied.contains(var))
-        .map(|(&var, &value)| (var, value))
-        .collect();
-    let Specialized { flat, decisive, finding } = specialize(&road.loaded.flat, &values)?;
+    let Specialized { flat, decisive, finding } =
+        specialize(&road.loaded.flat, &fixed_parameters(road.loaded, prepared))?;
     let special = road.compiled(&watched(flat)).ok()?;
     let start = special.strict_start(time).ok()?;
     if !is_leading_regular(special.system.regular(), &special.point(time, &start)) {

@@ -414,6 +414,8 @@ pub struct IdentifyOptions {
 pub struct UqOptions {
     /// `auto`, `galerkin`, `collocation`, `monte-carlo` or `quasi-monte-carlo`.
     pub method: Option<String>,
+    /// Where the method is named.
+    pub method_span: Option<Span>,
     /// Place of the section, for what is said about all of it.
     pub span: Option<Span>,
     /// `total`, `hyperbolic` or `adaptive`.

@@ -76,6 +76,51 @@ pub(crate) struct BalanceTransfer<'a> {
     impulses: &'a [ImpulseAt],
     /// What happened so far.
     pub(crate) events: Vec<Event>,
+    /// Whether anybody asks what happened.
+    keeps_events: bool,
+}
+
+/// The rule by which the states of a system of any kind cross jumps of inputs and relations, where constraints are
+/// hidden; `None` where states go on as they are, or the system is too large. The balances are made at the first jump:
+/// whoever has many instances of a system need not pay for those that never meet one.
+#[must_use]
+pub fn transfer_rule(system: &CompiledSystem) -> Option<Box<dyn Transfer + '_>> {
+    is_asked_for(system, &[]).then(|| Box::new(AtFirstJump { system, balances: None }) as Box<dyn Transfer + '_>)
+}
+
+/// Whether constraints, inputs that are differentiated or impulses make balances necessary, and the size allows them.
+fn is_asked_for(system: &CompiledSystem, impulses: &[ImpulseAt]) -> bool {
+    let regular = system.regular();
+    let is_plain = regular.constraints.is_empty() && regular.inputs.iter().all(|input| input.derivatives_needed == 0);
+    !(is_plain && impulses.is_empty() || regular.unknowns.len() > DENSE)
+}
+
+/// Balances that are made when they are first needed; nothing in place of those that cannot be made.
+struct AtFirstJump<'a> {
+    system: &'a CompiledSystem,
+    balances: Option<Option<Box<BalanceTransfer<'a>>>>,
+}
+
+impl Transfer for AtFirstJump<'_> {
+    fn acts_at_start(&self, _: f64) -> bool {
+        false
+    }
+
+    fn cross(&mut self, crossing: &Crossing<'_>, states: &mut [f64]) -> Result<Crossed, TransferError> {
+        let is_still = crossing.inputs_before == crossing.inputs_after && crossing.modes == crossing.modes_after;
+        if is_still {
+            return Ok(Crossed::Smoothly);
+        }
+        let system = self.system;
+        let prepared = || {
+            let balances = BalanceTransfer::prepare(system, &[])?;
+            Some(Box::new(BalanceTransfer { keeps_events: false, ..balances }))
+        };
+        match self.balances.get_or_insert_with(prepared) {
+            Some(balances) => balances.cross(crossing, states),
+            None => Ok(Crossed::Smoothly),
+        }
+    }
 }
 
 /// What jumps, by leaf: the lowest derivative that does.
@@ -120,12 +165,10 @@ struct Answer {
 impl<'a> BalanceTransfer<'a> {
     /// Prepares the balances; `None` where no constraint makes them necessary or the model is too large.
     pub(crate) fn prepare(system: &'a CompiledSystem, impulses: &'a [ImpulseAt]) -> Option<Self> {
-        let regular = system.regular();
-        let is_plain =
-            regular.constraints.is_empty() && regular.inputs.iter().all(|input| input.derivatives_needed == 0);
-        if is_plain && impulses.is_empty() || regular.unknowns.len() > DENSE {
+        if !is_asked_for(system, impulses) {
             return None;
         }
+        let regular = system.regular();
         let mut block_of = vec![0; regular.unknowns.len()];
         for (at, block) in regular.blocks.iter().enumerate() {
             block_of[block.start as usize..(block.start + block.len) as usize].fill(at);
@@ -187,7 +230,16 @@ impl<'a> BalanceTransfer<'a> {
             let offset = i32::from(equation.differentiated);
             balances.push(Balance { offset, terms, input_terms, sources, block: block_of[at] });
         }
-        Some(Self { system, graph, balances, variables, n_blocks: regular.blocks.len(), impulses, events: Vec::new() })
+        Some(Self {
+            system,
+            graph,
+            balances,
+            variables,
+            n_blocks: regular.blocks.len(),
+            impulses,
+            events: Vec::new(),
+            keeps_events: true,
+        })
     }
 
     fn name(&self, var: VarId) -> &str {
@@ -694,7 +746,9 @@ impl Transfer for BalanceTransfer<'_> {
             // An event is settled in several rounds; the last one counts.
             self.events.pop();
         }
-        self.note(moment.time, &answer, is_input, &areas);
+        if self.keeps_events {
+            self.note(moment.time, &answer, is_input, &areas);
+        }
         if has_jump || has_impulse {
             return Ok(Crossed::WithJump);
         }

@@ -5,6 +5,7 @@ mod impulse_balance;
 mod least_squares;
 mod simulate;
 
+pub use impulse_balance::transfer_rule;
 pub use simulate::{
     Event, EventKind, ImpulseAt, ImpulseOf, Jump, TransferFailure, Transferred, TransferredPart,
     simulate_with_transfer, transfer_as_far_as_possible,

@@ -185,8 +185,8 @@ pub fn transfer_as_far_as_possible(
         return Err(TransferFailure::Refused(refused.with_help("use a short, high pulse instead")));
     }
     let transfer = match &mut rule {
-        Rule::Linear(transfer) => Some(&mut **transfer as &mut dyn Transfer),
-        Rule::Balances(balances) => Some(&mut **balances as &mut dyn Transfer),
+        Rule::Linear(transfer) => Some(Box::new(&mut **transfer) as Box<dyn Transfer + '_>),
+        Rule::Balances(balances) => Some(Box::new(&mut **balances) as Box<dyn Transfer + '_>),
         Rule::None => None,
     };
     let rules = Rules { transfer };

@@ -226,7 +226,7 @@ impl Galerkin<'_> {
     fn with_written_inputs(&self) -> Result<Loaded, Failure> {
         if let Some(reason) = refused_inputs(self.loaded, &self.request.random) {
             let diagnostic = Diagnostic::error("not-expandable", reason);
-            return Err(Failure::Input(vec![diagnostic.with_help("`method = \"collocation\"` can do that")]));
+            return Err(Failure::Input(vec![diagnostic.with_help("say `method = \"collocation\"` in `[uq]`")]));
         }
         let mut loaded = self.loaded.clone();
         // Parameters that initial equations give in terms of others are series like these.

@@ -194,7 +194,9 @@ fn answer(loaded: &Loaded, request: &Request, settings: &UqSettings) -> Result<U
         return Err(Failure::Input(vec![Diagnostic::error("no-variables", "the model has no variables to report")]));
     }
     match method {
-        Method::Galerkin | Method::Auto => galerkin(&mut answer, loaded, request, &basis, &ensemble)?,
+        Method::Galerkin | Method::Auto => {
+            galerkin(&mut answer, loaded, request, &basis, &ensemble).map_err(|failure| at_method(loaded, failure))?
+        }
         Method::Collocation => collocation(&mut answer, request, &basis, &ensemble, &mut checkpoint)?,
         Method::MonteCarlo | Method::QuasiMonteCarlo => {
             monte_carlo(&mut answer, request, &basis, &ensemble, &mut checkpoint)?;
@@ -339,6 +341,15 @@ pub(crate) fn grid(request: &Request, basis: &Basis) -> Result<Projection, Chaos
         })
         .collect();
     tensor_projection(basis, &each, request.rules)
+}
+
+/// A refusal of the method that a study names, at the place where it does.
+fn at_method(loaded: &Loaded, failure: Failure) -> Failure {
+    let Some(study) = &loaded.study else { return failure };
+    match study.uq.method_span.or(study.uq.span) {
+        Some(span) => failure.map(|diagnostic| diagnostic.or_at(span, &study.sources)),
+        None => failure,
+    }
 }
 
 fn galerkin(

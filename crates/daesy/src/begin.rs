@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use daesy_model::file::{MAX_DATA_BYTES, read_bytes};
 
-use crate::data::{Data, Encoding, Format, Reading, TimeAxis};
+use crate::data::{Data, Encoding, Format, Head, HeadColumn, Reading, SaidUnit, TimeAxis, guess_time_formats};
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::file::write_whole;
@@ -27,11 +27,12 @@ pub struct Begun {
     pub files: Vec<PathBuf>,
 }
 
-/// Makes a folder with a model, a study and data.
+/// Makes a folder with a model, a study and data. The columns in `inputs` drive the model; if none are named, headers
+/// decide.
 ///
 /// # Errors
-/// When the name cannot be that of a class, the folder exists, or the data cannot be read.
-pub fn begin(name: &str, data: Option<&Path>) -> Result<Begun, Failure> {
+/// When the name cannot be that of a class, the folder exists, the data cannot be read, or an input is no column.
+pub fn begin(name: &str, data: Option<&Path>, inputs: &[String]) -> Result<Begun, Failure> {
     let folder = PathBuf::from(name);
     let class = folder.file_name().and_then(|last| last.to_str()).unwrap_or_default().to_owned();
     if identifier(&class) != class {
@@ -56,8 +57,8 @@ pub fn begin(name: &str, data: Option<&Path>) -> Result<Begun, Failure> {
         }
     };
     let record = match data {
-        None => Record::of_text(&String::from_utf8_lossy(&bytes), &data_name)?,
-        Some(path) => Record::of_file(path)?,
+        None => Record::of_text(&String::from_utf8_lossy(&bytes), &data_name, inputs)?,
+        Some(path) => Record::of_file(path, inputs)?,
     };
     let files = vec![
         (format!("{class}.toml"), record.study(&class, &data_name).into_bytes()),
@@ -109,43 +110,97 @@ struct Column {
     header: String,
     name: String,
     values: Vec<f64>,
+    /// The unit, where it can be read.
+    unit: Option<SaidUnit>,
+}
+
+impl Column {
+    /// The unit as a modifier of its declaration, after these.
+    fn declared(&self, others: &str) -> String {
+        let unit = self.unit.as_ref().map(|unit| format!("unit = \"{}\"", unit.modelica()));
+        let all: Vec<&str> = unit.as_deref().into_iter().chain((!others.is_empty()).then_some(others)).collect();
+        if all.is_empty() { String::new() } else { format!("({})", all.join(", ")) }
+    }
 }
 
 /// Data that were read, and how.
 struct Record {
     format: Format,
     axis: TimeAxis,
+    /// What the file says of its times, other than seconds.
+    time_unit: Option<String>,
+    /// Another way to read its times, where day and month cannot be told apart.
+    other_time_format: Option<String>,
     times: Vec<f64>,
     inputs: Vec<Column>,
     measured: Vec<Column>,
 }
 
-/// Headers that mean the time.
-const TIME_WORDS: [&str; 8] = ["t", "time", "timestamp", "date", "datetime", "zeit", "seconds", "sec"];
+/// Beginnings of headers that mean the time.
+const TIME_WORDS: [&str; 13] = [
+    "t",
+    "time",
+    "timestamp",
+    "date",
+    "datetime",
+    "zeit",
+    "zeitstempel",
+    "datum",
+    "uhrzeit",
+    "seconds",
+    "sec",
+    "sekunden",
+    "elapsed",
+];
 
 /// Beginnings of headers that mean an input.
-const INPUT_WORDS: [&str; 10] =
-    ["u", "in", "input", "voltage", "power", "command", "cmd", "setpoint", "heat", "control"];
+const INPUT_WORDS: [&str; 17] = [
+    "u",
+    "in",
+    "input",
+    "voltage",
+    "power",
+    "command",
+    "cmd",
+    "setpoint",
+    "heat",
+    "heating",
+    "control",
+    "spannung",
+    "leistung",
+    "heizleistung",
+    "eingang",
+    "sollwert",
+    "stellwert",
+];
+
+/// Units of time, with their seconds.
+const TIME_UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("min", 60.0), ("h", 3600.0), ("d", 86400.0)];
+
+/// How a file is read: `Data::read` or `Data::parse` of it.
+type Read<'r> = dyn Fn(&Reading<'_>) -> Result<Data, Vec<Diagnostic>> + 'r;
 
 impl Record {
-    fn of_file(path: &Path) -> Result<Self, Failure> {
+    fn of_file(path: &Path, inputs: &[String]) -> Result<Self, Failure> {
         let shown = path.display().to_string();
-        Self::tried(&|reading| Data::read(path, &shown, reading))
+        Self::tried(&|reading| Data::read(path, &shown, reading), &|format| Data::head(path, format), inputs)
     }
 
-    fn of_text(text: &str, shown: &str) -> Result<Self, Failure> {
-        Self::tried(&|reading| Data::parse(text, shown, reading))
+    fn of_text(text: &str, shown: &str, inputs: &[String]) -> Result<Self, Failure> {
+        Self::tried(&|reading| Data::parse(text, shown, reading), &|format| Head::of(text, format), inputs)
     }
 
     /// Reads with the keys that files usually need; the first that read it are kept.
-    fn tried(read: &dyn Fn(&Reading<'_>) -> Result<Data, Vec<Diagnostic>>) -> Result<Self, Failure> {
+    fn tried(read: &Read<'_>, head: &dyn Fn(&Format) -> Option<Head>, inputs: &[String]) -> Result<Self, Failure> {
         let mut first = None;
         let mut best: Option<Self> = None;
         for encoding in [None, Some(Encoding::Latin1)] {
             for decimal in [None, Some(',')] {
                 let missing = if decimal.is_some() { Vec::new() } else { vec!["N/A".to_owned()] };
                 let format = Format { decimal, encoding, missing, ..Format::default() };
-                match Self::read(read, format) {
+                let head = head(&format);
+                let format = Format { skip: head.as_ref().map_or(0, |head| head.n_before), ..format };
+                match Self::read(read, format, head.map(|head| head.columns).unwrap_or_default()) {
                     // Columns that hold no numbers when read so are left out: the more remain, the better.
                     Ok(record) if best.as_ref().is_none_or(|best| record.n_columns() > best.n_columns()) => {
                         best = Some(record);
@@ -157,44 +212,47 @@ impl Record {
                 }
             }
         }
-        best.ok_or_else(|| Failure::Input(first.unwrap_or_default()))
+        let best = best.ok_or_else(|| Failure::Input(first.unwrap_or_default()))?;
+        best.with_inputs(inputs)
     }
 
     fn n_columns(&self) -> usize {
         self.inputs.len() + self.measured.len() + usize::from(matches!(self.axis, TimeAxis::Column(_)))
     }
 
-    fn read(
-        read: &dyn Fn(&Reading<'_>) -> Result<Data, Vec<Diagnostic>>,
-        mut format: Format,
-    ) -> Result<Self, Vec<Diagnostic>> {
+    fn read(read: &Read<'_>, mut format: Format, head: Vec<HeadColumn>) -> Result<Self, Vec<Diagnostic>> {
         let none: [String; 0] = [];
         let by_step = TimeAxis::Step(1.0);
-        let headers = |format: &Format| read(&Reading { wanted: Some(&none), format, ..Reading::plain(&by_step) });
-        // A column of dates is no number: it is only seen when it is asked for.
-        let names = headers(&format)?.names;
-        let candidates = names.iter().cloned().chain(TIME_WORDS.iter().flat_map(|word| spellings(word)));
-        let is_time = |name: &str| TIME_WORDS.iter().any(|word| first_word(name) == *word);
-        let mut axis = by_step.clone();
-        let mut data = None;
-        for name in candidates.filter(|name| is_time(name)) {
-            let column = TimeAxis::Column(name);
-            let known = read(&Reading { format: &format, wanted: Some(&none), ..Reading::plain(&column) });
-            if let Ok(known) = known {
-                axis = column;
-                data = Some(known);
-                break;
+        let plain = read(&Reading { wanted: Some(&none), format: &format, ..Reading::plain(&by_step) })?;
+        let headers: Vec<String> = match head.is_empty() {
+            true => plain.names.clone(),
+            false => head.iter().map(|column| column.header.clone()).collect(),
+        };
+        let is_time = |name: &&String| TIME_WORDS.iter().any(|word| first_word(name) == *word);
+        let timed = headers.iter().filter(is_time).find_map(|header| {
+            let of_head = head.iter().find(|column| column.header == *header);
+            read_times(read, &format, header, of_head)
+        });
+        let (axis, data, seconds, time_unit, other_time_format) = match timed {
+            Some(timed) => {
+                format.time_format = timed.time_format;
+                let (unit, seconds) = timed.unit.map_or((None, 1.0), |(unit, seconds)| (Some(unit), seconds));
+                (timed.axis, timed.data, seconds, unit, timed.other_time_format)
             }
-        }
-        let data = match data {
-            Some(data) => data,
-            None => read(&Reading { format: &format, wanted: Some(&none), ..Reading::plain(&by_step) })?,
+            None => (by_step, plain, 1.0, None, None),
         };
         if !data.columns.iter().flatten().any(|value| value.is_nan()) {
             format.missing.clear();
         }
+        let unit_of = |header: &str| {
+            let column = head.iter().find(|column| column.header == header)?;
+            column.unit.clone().filter(|unit| unit.is_certain && unit.measure().is_some())
+        };
         let columns = data.names.into_iter().zip(data.columns).filter(|(name, _)| !name.is_empty());
-        let columns = columns.map(|(header, values)| Column { name: identifier(&header), header, values });
+        let columns = columns.map(|(header, values)| {
+            let name = identifier(unitless(&header));
+            Column { unit: unit_of(&header), name, header, values }
+        });
         let (mut inputs, mut measured): (Vec<Column>, Vec<Column>) =
             columns.partition(|column| INPUT_WORDS.iter().any(|word| first_word(&column.header) == *word));
         if measured.is_empty() && !inputs.is_empty() {
@@ -204,7 +262,90 @@ impl Record {
             let message = "there is no column of numbers beside the time";
             return Err(vec![Diagnostic::about_file("data-column", &data.file, message)]);
         }
-        Ok(Self { format, axis, times: data.times, inputs, measured })
+        let times = data.times.iter().map(|time| seconds * time).collect();
+        let mut record = Self { format, axis, time_unit, other_time_format, times, inputs, measured };
+        record.part_names();
+        Ok(record)
+    }
+
+    /// Gives columns that would have the same name different ones.
+    fn part_names(&mut self) {
+        let mut known: Vec<String> = Vec::new();
+        for column in self.inputs.iter_mut().chain(&mut self.measured) {
+            let mut name = column.name.clone();
+            let mut count = 1;
+            while known.contains(&name) {
+                count += 1;
+                name = format!("{}_{count}", column.name);
+            }
+            known.push(name.clone());
+            column.name = name;
+        }
+    }
+
+    /// Takes these columns as inputs, and all others as measured.
+    fn with_inputs(mut self, headers: &[String]) -> Result<Self, Failure> {
+        if headers.is_empty() {
+            return Ok(self);
+        }
+        let mut columns: Vec<Column> = self.inputs.drain(..).chain(self.measured.drain(..)).collect();
+        let known: Vec<String> = columns.iter().map(|column| column.header.clone()).collect();
+        for header in headers {
+            let Some(at) = columns.iter().position(|column| column.header == *header || column.name == *header) else {
+                let message = format!("there is no column `{header}` of numbers to be an input");
+                let help = format!("columns: {}", known.join(", "));
+                return Err(Failure::Usage(vec![Diagnostic::error("usage", message).with_help(help)]));
+            };
+            self.inputs.push(columns.remove(at));
+        }
+        self.measured = columns;
+        if self.measured.is_empty() {
+            let message = "all columns are inputs, and none is left that is measured";
+            let help = "name fewer columns with `--input`";
+            return Err(Failure::Usage(vec![Diagnostic::error("usage", message).with_help(help)]));
+        }
+        Ok(self)
+    }
+
+    /// First guesses for a measured column. Between samples of the same distance a lag is a recurrence,
+    ///
+    /// ```text
+    /// y(k+1) = a y(k) + b_1 u_1(k) + .. + c,     a = exp(-step/T),  gain_i = b_i/(1 - a),  offset = c/(1 - a)
+    /// ```
+    ///
+    /// whose coefficients follow from least squares. Where a is not between 0 and 1 there is no lag to be seen, and
+    /// guesses are a tenth of the record, gains of 1 and the first value.
+    fn guess(&self, column: &Column) -> Guess {
+        let first = column.values.iter().copied().find(|value| value.is_finite()).unwrap_or(0.0);
+        let plain = Guess { lag: self.lag(), offset: first, gains: vec![1.0; self.inputs.len()] };
+        let mut distances: Vec<f64> = self.times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        distances.sort_by(f64::total_cmp);
+        let Some(&step) = distances.get(distances.len() / 2) else { return plain };
+        let n = self.inputs.len() + 2;
+        // The normal equations, with their right side in the last column.
+        let mut normal = vec![vec![0.0; n + 1]; n];
+        for row in 0..self.times.len().saturating_sub(1) {
+            let inputs = self.inputs.iter().map(|input| input.values[row]);
+            let mut terms: Vec<f64> = std::iter::once(column.values[row] - first).chain(inputs).collect();
+            terms.extend([1.0, column.values[row + 1] - first]);
+            let is_even = (self.times[row + 1] - self.times[row] - step).abs() <= 0.01 * step;
+            if is_even && terms.iter().all(|term| term.is_finite()) {
+                for (at, line) in normal.iter_mut().enumerate() {
+                    line.iter_mut().zip(&terms).for_each(|(entry, term)| *entry += terms[at] * term);
+                }
+            }
+        }
+        let Some(found) = solved(normal) else { return plain };
+        let rest = 1.0 - found[0];
+        let lag = -step / found[0].ln();
+        if !(0.01..0.9999).contains(&found[0]) {
+            return plain;
+        }
+        let scaled = |value: f64| rounded(value / rest);
+        let gains = found[1..n - 1].iter().map(|&gain| scaled(gain)).collect();
+        let offset = first + found[n - 1] / rest;
+        let offset = format!("{offset:.3e}").parse().unwrap_or(offset);
+        Guess { lag: rounded(lag), offset, gains }
     }
 
     fn model(&self, class: &str, data: &str) -> String {
@@ -213,19 +354,21 @@ impl Record {
             data.replace('"', "'")
         );
         for input in &self.inputs {
-            let _ = writeln!(text, "  input Real {};", input.name);
+            let _ = writeln!(text, "  input Real {}{};", input.name, input.declared(""));
         }
         let mut equations = String::new();
         for column in &self.measured {
             let y = &column.name;
             let start = column.values.iter().copied().find(|value| value.is_finite()).unwrap_or(0.0);
+            let Guess { lag, offset, gains } = self.guess(column);
+            let _ = writeln!(text, "  parameter Real T_{y}(unit = \"s\", min = 0) = {lag:?} \"Time constant\";");
             let _ =
-                writeln!(text, "  parameter Real T_{y}(unit = \"s\", min = 0) = {:?} \"Time constant\";", self.lag());
-            let _ = writeln!(text, "  parameter Real offset_{y} = {start:?} \"Value at rest\";");
-            for input in &self.inputs {
-                let _ = writeln!(text, "  parameter Real gain_{y}_{} = 1 \"Gain\";", input.name);
+                writeln!(text, "  parameter Real offset_{y}{} = {offset:?} \"Value at rest\";", column.declared(""));
+            for (input, gain) in self.inputs.iter().zip(gains) {
+                let _ = writeln!(text, "  parameter Real gain_{y}_{} = {gain:?} \"Gain\";", input.name);
             }
-            let _ = writeln!(text, "  output Real {y}(start = {start:?}, fixed = true);");
+            let start = column.declared(&format!("start = {start:?}, fixed = true"));
+            let _ = writeln!(text, "  output Real {y}{start};");
             let gains: Vec<String> =
                 self.inputs.iter().map(|input| format!("gain_{y}_{0}*{0} + ", input.name)).collect();
             let _ = writeln!(equations, "  T_{y}*der({y}) = {}offset_{y} - {y};", gains.concat());
@@ -236,7 +379,7 @@ impl Record {
     /// A first guess of time constants: a tenth of the record.
     fn lag(&self) -> f64 {
         let span = self.times.last().copied().unwrap_or(1.0) - self.times.first().copied().unwrap_or(0.0);
-        let lag: f64 = format!("{:.1e}", 0.1 * span).parse().unwrap_or(1.0);
+        let lag = rounded(0.1 * span);
         if lag > 0.0 { lag } else { 1.0 }
     }
 
@@ -246,11 +389,11 @@ impl Record {
         text.push_str("\n[unknown]\n");
         for column in &self.measured {
             let y = &column.name;
-            let _ = writeln!(text, "T_{y} = {{ start = {:?}, min = {:?} }}", self.lag(), 1e-3 * self.lag());
-            let start = column.values.iter().copied().find(|value| value.is_finite()).unwrap_or(0.0);
-            let _ = writeln!(text, "offset_{y} = {{ start = {start:?} }}");
-            for input in &self.inputs {
-                let _ = writeln!(text, "gain_{y}_{} = {{ start = 1.0 }}", input.name);
+            let Guess { lag, offset, gains } = self.guess(column);
+            let _ = writeln!(text, "T_{y} = {{ start = {lag:?}, min = {:?} }}", rounded(1e-3 * lag));
+            let _ = writeln!(text, "offset_{y} = {{ start = {offset:?} }}");
+            for (input, gain) in self.inputs.iter().zip(gains) {
+                let _ = writeln!(text, "gain_{y}_{} = {{ start = {gain:?} }}", input.name);
             }
         }
         if !self.inputs.is_empty() {
@@ -273,6 +416,17 @@ impl Record {
                 let _ = writeln!(text, "step = {step:?}  # seconds from row to row: put in the right number");
             }
         }
+        if self.format.skip > 0 {
+            let _ = writeln!(text, "skip = {}  # lines before the header", self.format.skip);
+        }
+        if let Some(unit) = &self.time_unit {
+            let _ = writeln!(text, "time_unit = {}", quoted(unit));
+        }
+        if let Some(pattern) = &self.format.time_format {
+            let other = self.other_time_format.as_ref();
+            let other = other.map(|other| format!("  # {} if the month comes first", quoted(other)));
+            let _ = writeln!(text, "time_format = {}{}", quoted(pattern), other.unwrap_or_default());
+        }
         if let Some(decimal) = self.format.decimal {
             let _ = writeln!(text, "decimal = \"{decimal}\"");
         }
@@ -286,13 +440,78 @@ impl Record {
     }
 }
 
-/// The usual ways to write a word in a header.
-fn spellings(word: &str) -> [String; 3] {
-    let mut capital = word.to_owned();
-    if let Some(first) = capital.get_mut(..1) {
-        first.make_ascii_uppercase();
+/// First guesses of the parameters of a lag.
+struct Guess {
+    lag: f64,
+    offset: f64,
+    /// By input.
+    gains: Vec<f64>,
+}
+
+/// A guess with two digits.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.1e}").parse().unwrap_or(value)
+}
+
+/// The solution of linear equations, their right side in the last column; `None` if they have none to be trusted.
+fn solved(mut lines: Vec<Vec<f64>>) -> Option<Vec<f64>> {
+    let n = lines.len();
+    let sizes: Vec<f64> = (0..n).map(|at| lines[at][at]).collect();
+    for at in 0..n {
+        let pivot = (at..n).max_by(|&a, &b| lines[a][at].abs().total_cmp(&lines[b][at].abs()))?;
+        lines.swap(at, pivot);
+        if lines[at][at].abs() <= 1e-12 * sizes[at].abs() {
+            return None;
+        }
+        let own = lines[at].clone();
+        for (other, line) in lines.iter_mut().enumerate() {
+            let factor = line[at] / own[at];
+            if other != at {
+                line.iter_mut().zip(&own).for_each(|(entry, own)| *entry -= factor * own);
+            }
+        }
     }
-    [word.to_owned(), capital, word.to_uppercase()]
+    let found: Vec<f64> = (0..n).map(|at| lines[at][n] / lines[at][at]).collect();
+    found.iter().all(|value| value.is_finite()).then_some(found)
+}
+
+/// Times that were read, and how.
+struct Timed {
+    axis: TimeAxis,
+    data: Data,
+    unit: Option<(String, f64)>,
+    time_format: Option<String>,
+    other_time_format: Option<String>,
+}
+
+/// Reads a file with a column as its times: numbers, in the unit that the file says, or dates, as they are written.
+fn read_times(read: &Read<'_>, format: &Format, header: &str, head: Option<&HeadColumn>) -> Option<Timed> {
+    let none: [String; 0] = [];
+    let axis = TimeAxis::Column(header.to_owned());
+    let said = head.and_then(|column| column.unit.as_ref());
+    let unit = said.and_then(|said| TIME_UNITS.iter().find(|(word, _)| *word == said.text));
+    let unit = unit.map(|(word, seconds)| ((*word).to_owned(), *seconds));
+    let read_as = |time_format: Option<&String>| {
+        let format = Format { time_format: time_format.cloned(), ..format.clone() };
+        let has_time_unit = unit.is_some();
+        read(&Reading { format: &format, wanted: Some(&none), has_time_unit, ..Reading::plain(&axis) }).ok()
+    };
+    if let Some(data) = read_as(None) {
+        return Some(Timed { axis: axis.clone(), data, unit, time_format: None, other_time_format: None });
+    }
+    let patterns = guess_time_formats(&head?.first);
+    let mut readings = patterns.into_iter().filter_map(|pattern| Some((read_as(Some(&pattern))?, pattern)));
+    let (data, pattern) = readings.next()?;
+    let other_time_format = readings.next().map(|(_, other)| other);
+    Some(Timed { axis: axis.clone(), data, unit: None, time_format: Some(pattern), other_time_format })
+}
+
+/// A header without the unit at its end: a component is called `P`, not `P__kW_`.
+fn unitless(header: &str) -> &str {
+    let header = header.trim();
+    let inside = header.strip_suffix([']', ')']).and_then(|rest| rest.rsplit_once(['[', '(']));
+    let name = inside.or_else(|| header.rsplit_once(" in ")).or_else(|| header.rsplit_once(" / "));
+    name.map(|(name, _)| name.trim()).filter(|name| !name.is_empty()).unwrap_or(header)
 }
 
 fn first_word(header: &str) -> String {

@@ -416,6 +416,9 @@ struct NewArgs {
     /// Makes model and study from the header of this data file
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
+    /// A column of the data file that drives the model (repeatable); headers decide if none is named
+    #[arg(long, value_name = "COLUMN", requires = "data")]
+    input: Vec<String>,
     #[command(flatten)]
     common: CommonArgs,
 }

@@ -103,7 +103,15 @@ const LAYERS: &[Layer] = &[
     // A unit may hold the filter of a study, which is written once.
     Layer {
         name: "daesy-fmu",
-        may_use: &["daesy-graph", "daesy-system", "daesy-compile", "daesy-integrate", "daesy-estimate", "daesy-study"],
+        may_use: &[
+            "daesy-graph",
+            "daesy-system",
+            "daesy-compile",
+            "daesy-integrate",
+            "daesy-estimate",
+            "daesy-transfer",
+            "daesy-study",
+        ],
     },
     Layer { name: "daesy-fmu-library", may_use: &["daesy-fmu"] },
     Layer {

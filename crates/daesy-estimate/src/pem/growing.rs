@@ -98,7 +98,7 @@ impl GrowingSearch<'_, '_> {
                 minimize(&mut objective, &theta, self.space, &options, &mut |state| observe(n_realizations, state));
             let result = match (result, last.take()) {
                 // Where a sample passes an event its derivative jumps.
-                (Ok(found), _) if problem.follows_events() => {
+                (Ok(found), _) if problem.meets_events() => {
                     let unit = found.expansion.value / problem.n_used() as f64;
                     settle(&mut objective, found, self.space, &options, unit)
                 }
@@ -172,7 +172,7 @@ impl EventSearch<'_, '_> {
         memory: &mut dyn Memory,
         observe: &mut dyn FnMut(usize, &SearchProgress<'_>),
     ) -> Result<GrownSearch, PointRefusal> {
-        if !self.whole.problem.follows_events() {
+        if !self.whole.problem.meets_events() {
             return self.whole.run(from, memory, observe);
         }
         let watch = &self.whole.watch;

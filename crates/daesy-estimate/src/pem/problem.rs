@@ -293,10 +293,10 @@ impl<'a> PredictionProblem<'a> {
         }
     }
 
-    /// Whether trajectories are followed from event to event.
+    /// Whether trajectories are followed from event to event, and meet any.
     #[must_use]
-    pub fn follows_events(&self) -> bool {
-        self.by_events
+    pub fn meets_events(&self) -> bool {
+        self.by_events && self.system.description().events.can_happen()
     }
 
     /// One trajectory for each experiment, with derivatives across its events; central differences of trajectories

@@ -74,7 +74,7 @@ fn search_from<O: Objective>(
     let options = search_options();
     let found = minimize(posterior, from, &study.space, &options, observe)?;
     // Where a sample passes an event its derivative jumps.
-    Ok(match study.follows_events() {
+    Ok(match study.meets_events() {
         true => settle(posterior, found, &study.space, &options, 0.5),
         false => found,
     })
@@ -115,7 +115,7 @@ pub fn identify(
         let from = start.clone();
         let near = || {
             let beginning = |share: f64, theta: &[f64]| study.beginning(share, theta).ok();
-            let grown = match study.follows_events() {
+            let grown = match study.meets_events() {
                 true => grown_start(&beginning, &from, &study.space, &loaded.watch),
                 false => from.clone(),
             };

@@ -148,6 +148,8 @@ pub struct Exchange<'s> {
     is_solved: bool,
     /// Inputs or parameters were set since the last event or own step.
     is_broken: bool,
+    /// Inputs before an event, which those that are set in it jump from; kept where a rule asks for them.
+    inputs_before: Vec<f64>,
     /// By event function.
     margins: Vec<f64>,
     /// Factored where `is_factored`.
@@ -156,7 +158,8 @@ pub struct Exchange<'s> {
 }
 
 impl<'s> Exchange<'s> {
-    /// Begins at a consistent start, with the inputs as they are set.
+    /// Begins at a consistent start, with the inputs as they are set; `rules` say how states cross jumps of inputs and
+    /// relations.
     ///
     /// # Errors
     /// When there is no consistent start.
@@ -164,17 +167,19 @@ impl<'s> Exchange<'s> {
         system: &'s dyn DaeSystem,
         parameters: &[f64],
         inputs: &'s SettableInputs,
+        rules: Rules<'s>,
         options: &'s SimulateOptions,
     ) -> Result<Self, IntegrateError> {
         let mut values = vec![0.0; system.description().n_inputs];
         inputs.fill(options.start, true, &mut values);
         let start = initialize_with_events(system, options.start, parameters, &values, &InitializeOptions::default())?;
-        Self::at(system, inputs, options, start, values)
+        Self::at(system, inputs, rules, options, start, values)
     }
 
     fn at(
         system: &'s dyn DaeSystem,
         inputs: &'s SettableInputs,
+        rules: Rules<'s>,
         options: &'s SimulateOptions,
         start: HybridStart,
         values: Vec<f64>,
@@ -183,7 +188,7 @@ impl<'s> Exchange<'s> {
         let given = initialized.states.clone();
         let simulation = Simulation::begin(initialized, 0);
         let stepper = Stepper::new(system, inputs, options, options.start, &simulation.start, values, modes)?;
-        let mut run = Run::new(system, inputs, Rules::default(), options, stepper);
+        let mut run = Run::new(system, inputs, rules, options, stepper);
         if run.has_events {
             run.events.mark_sides(&run.stepper);
         }
@@ -195,13 +200,46 @@ impl<'s> Exchange<'s> {
             given,
             is_solved: true,
             is_broken: false,
+            inputs_before: Vec::new(),
             margins: vec![LEAST_MARGIN; system.description().n_roots],
             solver: None,
             is_factored: false,
         };
         exchange.run.check_assertions(&mut exchange.simulation)?;
         exchange.set_margins();
+        exchange.mark_inputs();
         Ok(exchange)
+    }
+
+    /// Takes note of the inputs as they are: those that are set from now on jump, until the event is settled.
+    pub fn mark_inputs(&mut self) {
+        if self.run.rules.transfer.is_some() {
+            self.inputs_before.resize(self.system.description().n_inputs, 0.0);
+            self.inputs.fill(self.run.stepper.now.time, true, &mut self.inputs_before);
+        }
+    }
+
+    /// Lets the states cross the jump of the inputs since they were marked, as the rules say; nothing if there are no
+    /// rules or no jump.
+    fn cross_inputs(&mut self) -> Result<Option<Course>, IntegrateError> {
+        if self.run.rules.transfer.is_none() {
+            return Ok(None);
+        }
+        let mut after = self.inputs_before.clone();
+        self.inputs.fill(self.run.stepper.now.time, true, &mut after);
+        if after == self.inputs_before {
+            return Ok(None);
+        }
+        // The point before the jump, whatever was looked at since.
+        let stepper = &mut self.run.stepper;
+        stepper.now.states.copy_from_slice(&self.given);
+        stepper.model.input_values.copy_from_slice(&self.inputs_before);
+        stepper.solve_here(None)?;
+        let course = self.run.cross_break(&mut self.simulation)?;
+        self.given.copy_from_slice(&self.run.stepper.now.states);
+        self.inputs_before = after;
+        (self.is_solved, self.is_factored, self.is_broken) = (true, false, false);
+        Ok(Some(course))
     }
 
     /// The time.
@@ -346,16 +384,18 @@ impl<'s> Exchange<'s> {
     /// # Errors
     /// When it does not settle, an assertion fails, or the equations have no solution.
     pub fn settle(&mut self, is_end: bool) -> Result<Happened, IntegrateError> {
+        let before = self.given.clone();
+        let crossed = self.cross_inputs()?;
         self.solve()?;
-        let mut happened = Happened::default();
-        if self.run.has_events {
+        let mut happened = Happened { is_end: crossed == Some(Course::Ends), ..Happened::default() };
+        if self.run.has_events && !happened.is_end {
             let course = self.run.happen(&mut self.simulation, is_end, true)?;
             happened.is_end = course == Course::Ends;
             self.set_margins();
         }
         self.forget_rows();
         let states = &self.run.stepper.now.states;
-        happened.has_new_states = self.given != *states;
+        happened.has_new_states = before != *states;
         self.given.copy_from_slice(states);
         (self.is_solved, self.is_factored, self.is_broken) = (true, false, false);
         Ok(happened)
@@ -379,11 +419,13 @@ impl<'s> Exchange<'s> {
     /// # Errors
     /// When the method gives up; the error says when and where.
     pub fn advance(&mut self, end: f64, stops_at_events: bool) -> Result<Advanced, IntegrateError> {
+        let mut crossed = self.cross_inputs()?;
         if self.is_broken || !self.is_solved {
             self.run.stepper.now.states.copy_from_slice(&self.given);
-            if self.run.cross_break(&mut self.simulation)? == Course::Ends {
-                return Ok(self.reached(true, true));
-            }
+            crossed = Some(self.run.cross_break(&mut self.simulation)?);
+        }
+        if crossed == Some(Course::Ends) {
+            return Ok(self.reached(true, true));
         }
         let mut has_event = false;
         while self.run.stepper.now.time < end {
@@ -411,6 +453,7 @@ impl<'s> Exchange<'s> {
         self.given.copy_from_slice(&self.run.stepper.now.states);
         (self.is_solved, self.is_factored, self.is_broken) = (true, false, false);
         self.set_margins();
+        self.mark_inputs();
         Advanced { time: self.run.stepper.now.time, has_event, is_end }
     }
 
@@ -448,6 +491,7 @@ impl<'s> Exchange<'s> {
     pub fn resume(
         system: &'s dyn DaeSystem,
         inputs: &'s SettableInputs,
+        rules: Rules<'s>,
         options: &'s SimulateOptions,
         snapshot: &Snapshot,
     ) -> Result<Self, IntegrateError> {
@@ -464,13 +508,14 @@ impl<'s> Exchange<'s> {
         let simulation = Simulation::begin(start.initialized.clone(), 0);
         let stepper = Stepper::new(system, inputs, options, snapshot.time, &start.initialized, values, start.modes)?;
         let mut exchange = Self {
-            run: Run::new(system, inputs, Rules::default(), options, stepper),
+            run: Run::new(system, inputs, rules, options, stepper),
             simulation,
             inputs,
             system,
             given: snapshot.states.clone(),
             is_solved: false,
             is_broken: false,
+            inputs_before: Vec::new(),
             margins: snapshot.margins.clone(),
             solver: None,
             is_factored: false,
@@ -481,6 +526,7 @@ impl<'s> Exchange<'s> {
         exchange.run.events.set_last_ticks(&snapshot.ticks);
         exchange.run.history = History::new(exchange.margins.len(), options.stop - options.start);
         exchange.solve()?;
+        exchange.mark_inputs();
         Ok(exchange)
     }
 

@@ -4,7 +4,7 @@ use daesy_graph::source::Place;
 
 use super::stamp::{Stamp, StampKind, guess};
 use super::{
-    Data, Format, INFINITE_HELP, Origin, Reading, Repeated, TimeAxis, TimedRow, by_step, infinite, repeated,
+    Data, Format, Origin, Reading, Repeated, SaidUnit, TimeAxis, TimedRow, by_step, infinite, repeated,
     time_column_help, wrong_time,
 };
 use crate::diagnostic::Diagnostic;
@@ -77,9 +77,75 @@ pub(super) fn is_comment(text: &str) -> bool {
     COMMENTS.iter().any(|mark| text.starts_with(mark))
 }
 
+/// Lines before the header: the header is the first line with as many cells as most lines have.
+fn preamble(text: &str) -> usize {
+    const SEARCHED: usize = 1000;
+    let text = text.trim_start_matches('\u{feff}');
+    let lines: Vec<&str> = text.lines().take(SEARCHED).collect();
+    let is_used = |line: &&&str| !line.trim().is_empty() && !is_comment(line);
+    let mut best = (0, 0);
+    for separator in SEPARATORS {
+        let counts: Vec<usize> = lines.iter().filter(is_used).map(|line| split(line, separator).len()).collect();
+        for &n_cells in counts.iter().filter(|&&count| count > 1) {
+            let n_lines = counts.iter().filter(|&&count| count == n_cells).count();
+            if n_lines > best.0 {
+                let is_it = |line: &&str| is_used(&line) && split(line, separator).len() == n_cells;
+                best = (n_lines, lines.iter().position(is_it).unwrap_or(0));
+            }
+        }
+    }
+    let (n_lines, first) = best;
+    let has_text_before = lines[..first].iter().any(|line| is_used(&line));
+    if n_lines > 1 && has_text_before { first } else { 0 }
+}
+
+/// The head of a file: what comes before its rows.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Head {
+    /// Lines before the header.
+    pub n_before: usize,
+    /// The columns, in their order.
+    pub columns: Vec<HeadColumn>,
+}
+
+/// A column as the head of a file shows it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HeadColumn {
+    /// Its header.
+    pub header: String,
+    /// The unit that the file says its numbers are in.
+    pub unit: Option<SaidUnit>,
+    /// What stands in its first row.
+    pub first: String,
+}
+
+impl Head {
+    /// The head of a text; `None` where there is no header or no row.
+    #[must_use]
+    pub fn of(text: &str, format: &Format) -> Option<Self> {
+        let text = text.trim_start_matches('\u{feff}');
+        let n_before = preamble(text);
+        let format = Format { skip: format.skip.max(n_before), ..format.clone() };
+        let axis = TimeAxis::Step(1.0);
+        let mut lines = text.lines().enumerate().map(|(at, text)| Line { number: at + 1, text });
+        let layout = Layout::find(&mut lines, "", &Reading { format: &format, ..Reading::plain(&axis) }).ok()?;
+        let is_row = |line: &Line<'_>| !line.text.trim().is_empty() && !is_comment(line.text);
+        let row = layout.first_rows.iter().copied().chain(lines).find(is_row)?;
+        let mut cells = split(row.text, layout.separator).into_iter();
+        let columns = layout.names.iter().enumerate().map(|(at, header)| HeadColumn {
+            header: header.clone(),
+            unit: layout.unit(at),
+            first: cells.next().map(|cell| cell.text).unwrap_or_default(),
+        });
+        Some(Self { n_before: format.skip, columns: columns.collect() })
+    }
+}
+
 /// What the head of a file says about the rest.
 struct Layout<'a> {
     names: Vec<String>,
+    /// By column, what a row of units says; empty where there is none.
+    units: Vec<Option<SaidUnit>>,
     time_at: Option<usize>,
     separator: char,
     /// Rows of data that were read on the way.
@@ -124,13 +190,15 @@ impl<'a> Layout<'a> {
             return Self::new(Line { number, text }, separator, head, shown, reading);
         }
         head.remove(0);
+        let mut said = Vec::new();
         if let Some(&units) = head.first()
             && is_units(units.text, separator, format)
         {
             check_unit_of_time(header, units, separator, shown, reading)?;
+            said = split(units.text, separator).iter().map(|cell| SaidUnit::of_cell(&cell.text)).collect();
             head.clear();
         }
-        Self::new(header, separator, head, shown, reading)
+        Ok(Self { units: said, ..Self::new(header, separator, head, shown, reading)? })
     }
 
     fn new(
@@ -164,7 +232,14 @@ impl<'a> Layout<'a> {
                 Some(at)
             }
         };
-        Ok(Self { names, time_at, separator, first_rows })
+        Ok(Self { names, units: Vec::new(), time_at, separator, first_rows })
+    }
+}
+
+impl Layout<'_> {
+    /// The unit of a column, as the row of units or its header says.
+    fn unit(&self, at: usize) -> Option<SaidUnit> {
+        self.units.get(at).cloned().flatten().or_else(|| SaidUnit::of_header(&self.names[at]))
     }
 }
 
@@ -371,7 +446,13 @@ impl<'a> Rows<'a> {
         let (message, help) = match Word::read(&cell.text, self.reading.format) {
             Word::Number(value) => return value,
             Word::Missing => return f64::NAN,
-            Word::Infinite => (infinite(name, &format!("line {}", line.number)), INFINITE_HELP.to_owned()),
+            Word::Infinite => (
+                infinite(name, &format!("line {}", line.number)),
+                format!(
+                    "leave the cell empty if there is no value, or say `missing = [\"{}\"]` in `[data]`",
+                    cell.text.escape_default()
+                ),
+            ),
             Word::Other => (
                 format!("`{}` is not a number (column `{name}`)", cell.text),
                 cell_help(&cell.text, self.reading.format),
@@ -402,12 +483,14 @@ impl<'a> Rows<'a> {
         diagnostics.extend(self.wrong_times.told("such times"));
         let mut names = Vec::new();
         let mut columns = Vec::new();
+        let mut units = Vec::new();
         let mut times = None;
         let all = self.layout.names.iter().zip(self.columns).zip(self.wrong_cells).enumerate();
         for (at, ((name, values), wrong)) in all {
             if Some(at) == self.layout.time_at {
                 times = Some(values);
             } else if wrong.count == 0 {
+                units.extend(self.layout.unit(at).map(|said| (name.clone(), said)));
                 names.push(name.clone());
                 columns.push(values);
             } else if self.reading.wants(name) {
@@ -426,7 +509,7 @@ impl<'a> Rows<'a> {
             (None, TimeAxis::Step(step)) => by_step(self.n_rows, *step),
             (None, TimeAxis::Column(_)) => Vec::new(),
         };
-        Ok(Data { file: self.shown.to_owned(), times, names, columns })
+        Ok(Data { file: self.shown.to_owned(), times, names, columns, units })
     }
 }
 

@@ -129,7 +129,8 @@ impl Stamp {
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
 /// Patterns that read a time, the likelier first: two where day and month cannot be told apart.
-pub(super) fn guess(text: &str) -> Vec<String> {
+#[must_use]
+pub fn guess(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for date in [
         "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%d-%b-%Y", "%b %d %Y", "%d %b %Y", "%Y/%m/%d", "%Y.%m.%d",

@@ -517,7 +517,9 @@ impl<'a> Builder<'a> {
             if at_start < 0.0 || is_negative_std {
                 let what = if is_negative_std { "standard deviation" } else { "variance" };
                 let message = format!("the {what} of the measurement `{name}` is negative");
-                findings.push(Finding::error("negative-variance", span, message).with_names([name]));
+                let help = "give its absolute value, or the unknowns that it depends on a start and bounds that keep it \
+                            greater than zero";
+                findings.push(Finding::error("negative-variance", span, message).with_names([name]).with_help(help));
             } else if !at_start.is_finite() && !self.symbols.is_varying(value) {
                 let message = format!("the variance of the measurement `{name}` has no finite value");
                 findings.push(Finding::error("not-finite", span, message).with_names([name]));

@@ -526,9 +526,11 @@ fn read_measurement(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>
         if let Some(Quantity { value: QuantityValue::Number(number), span }) = quantity
             && *number < 0.0
         {
+            let help = format!("write `{key} = {}`: it is a size, and greater than zero", -number);
             reader.findings.push(
                 Finding::error("out-of-range", *span, format!("the `{key}` of `{name}` is negative"))
-                    .with_names([name]),
+                    .with_names([name])
+                    .with_help(help),
             );
         }
     }
@@ -1165,11 +1167,13 @@ fn read_uq(reader: &mut Reader, root: &mut Section<'_, '_>) -> UqOptions {
     let Some(mut section) = root.take("uq").and_then(|value| reader.table("uq", value, "a table")) else {
         return UqOptions::default();
     };
+    let methods = ["auto", "galerkin", "collocation", "monte-carlo", "quasi-monte-carlo"];
+    let method = section.take("method");
+    let method_span = method.map(|value| reader.span(value));
+    let method = method.and_then(|value| reader.word("method", value, &methods)).map(str::to_owned);
     let mut word = |reader: &mut Reader, key, words: &[&'static str]| {
         section.take(key).and_then(|value| reader.word(key, value, words)).map(str::to_owned)
     };
-    let methods = ["auto", "galerkin", "collocation", "monte-carlo", "quasi-monte-carlo"];
-    let method = word(reader, "method", &methods);
     let basis = word(reader, "basis", &["total", "hyperbolic", "adaptive"]);
     let grid = word(reader, "grid", &["auto", "tensor", "sparse"]);
     let quadrature = word(reader, "quadrature", &["gauss", "nested"]);
@@ -1195,6 +1199,7 @@ fn read_uq(reader: &mut Reader, root: &mut Section<'_, '_>) -> UqOptions {
     section.finish(reader);
     UqOptions {
         method,
+        method_span,
         span,
         basis,
         degree,

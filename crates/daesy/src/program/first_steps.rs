@@ -10,7 +10,7 @@ use crate::file::write_whole;
 
 pub(super) fn new_verb(args: &NewArgs) -> Answer {
     let mut answer = Answer::new("new");
-    let begun = match begin(&args.name, args.data.as_deref()) {
+    let begun = match begin(&args.name, args.data.as_deref(), &args.input) {
         Ok(begun) => begun,
         Err(failure) => return answer.refused(failure),
     };

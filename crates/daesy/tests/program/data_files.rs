@@ -201,6 +201,8 @@ fn remedies_for_strange_files_work_when_followed() {
         ),
         (plain.replace("0.3,1,0.63\n", "0.3,0.5,0.63\n0.3,1,0.63\n"), "repeated = \"last\""),
         (plain.replacen("t,u", "time,u", 1), "time = \"time\""),
+        (plain.replace("0.3,1,0.63\n", "0.3,1,0.63\n0.35,1,inf\n"), "missing = [\"inf\"]"),
+        (plain.replace("0.3,1,0.63\n", "0.3,1,0.63\n0.35,1,--\n"), "missing = [\"--\"]"),
     ];
     for (file, line) in cases {
         let (data, run) = followed(file.as_bytes(), 3);
@@ -217,6 +219,92 @@ fn remedies_for_strange_files_work_when_followed() {
     // Where nothing in `[data]` helps, the remedy does not say so.
     let summed = identify(format!("{plain}Mean,0.5,0.2\n").as_bytes(), "");
     assert!(summed.stderr.contains("data.csv:8:1") && summed.stderr.contains("remove it"), "{}", summed.stderr);
+}
+
+#[test]
+fn columns_in_other_units_than_the_models_are_refused_with_the_conversion() {
+    let model =
+        MODEL.replace("input Real u;", "input Real u(unit = \"W\");").replace("Real x(", "Real x(unit = \"K\", ");
+    let run = |header: &str, row: &dyn Fn(f64, f64, f64) -> String, columns: (&str, &str), data: &str| {
+        let study = study("data.csv", data)
+            .replace("column = \"u\"", &format!("column = \"{}\"", columns.0))
+            .replace("column = \"x\"", &format!("column = \"{}\"", columns.1));
+        let session = Session::with_model(&model).with("study.toml", &study).with("data.csv", &text(header, row));
+        session.run(&["identify", "study.toml", "--json"])
+    };
+    let plain = |t: f64, u: f64, x: f64| format!("{t},{u},{x}");
+    let truth = estimate(&run("t,u,x\n", &plain, ("u", "x"), ""));
+    let kilowatts = |t: f64, u: f64, x: f64| format!("{t},{},{x}", u / 1000.0);
+    let celsius = |t: f64, u: f64, x: f64| format!("{t},{u},{}", x - 273.15);
+    let both = |t: f64, u: f64, x: f64| format!("{t},{},{}", u / 1000.0, x - 273.15);
+    type Case<'a> = (&'a str, &'a dyn Fn(f64, f64, f64) -> String, (&'a str, &'a str), &'a [&'a str]);
+    let cases: [Case<'_>; 7] = [
+        ("t,u,x\ns,kW,K\n", &kilowatts, ("u", "x"), &["scale = { u = 1000 }"]),
+        ("t,u [kW],x\n", &kilowatts, ("u [kW]", "x"), &["scale = { \"u [kW]\" = 1000 }"]),
+        ("t,u_kW,x\n", &kilowatts, ("u_kW", "x"), &["scale = { u_kW = 1000 }"]),
+        ("t,u,x (°C)\n", &celsius, ("u", "x (°C)"), &["offset = { \"x (°C)\" = 273.15 }"]),
+        ("t,u,x\ns,W,degC\n", &celsius, ("u", "x"), &["offset = { x = 273.15 }"]),
+        ("t,u,x\ns,kW,°C\n", &both, ("u", "x"), &["scale = { u = 1000 }", "offset = { x = 273.15 }"]),
+        // A unit of something else: the numbers may be right all the same.
+        ("t,u,x\ns,V,K\n", &plain, ("u", "x"), &["scale = { u = 1 }"]),
+    ];
+    for (header, row, columns, remedies) in cases {
+        let refused = run(header, row, columns, "");
+        assert_eq!(refused.status, 1, "{header}");
+        assert!(refused.stderr.contains("study.toml:6:1") || refused.stderr.contains("study.toml:8:1"), "{header}");
+        for remedy in remedies {
+            assert!(refused.stderr.contains(&format!("`{remedy}`")), "no {remedy} in {}", refused.stderr);
+        }
+        let found = estimate(&run(header, row, columns, &(remedies.join("\n") + "\n")));
+        assert!((found - truth).abs() < 1e-6 * truth, "{header}: {found} {truth}");
+    }
+    // What is said in the model's own unit, or cannot be read, is no reason to ask.
+    for header in ["t,u,x\ns,W,K\n", "t,u,x\nSekunden,Watt,Kelvin\n"] {
+        assert!((estimate(&run(header, &plain, ("u", "x"), "")) - truth).abs() < 1e-9 * truth, "{header}");
+    }
+}
+
+#[test]
+fn a_study_is_made_from_a_loggers_file_with_lines_before_its_header() {
+    let rows = |time: &dyn Fn(u32) -> String| -> String {
+        let mut level = 20.0f64;
+        let mut text = String::new();
+        for row in 0..80u32 {
+            let power = f64::from(row / 15 % 2);
+            text.push_str(&format!("{};{};{}\n", time(row), comma(power), comma((level * 1e3).round() / 1e3)));
+            level = (level - 20.0 - 4.0 * power).mul_add((-0.2f64).exp(), 20.0 + 4.0 * power);
+        }
+        text
+    };
+    let stamp = |row: u32| format!("{:02}.03.2024 {:02}:{:02}:00", 14, 10 + row / 60, row % 60);
+    let iso = |row: u32| format!("2024-03-14T{:02}:{:02}:00", 10 + row / 60, row % 60);
+    let head = "Messgerät: Almemo 2590\nKanäle: 2; Intervall: 60 s\n\nDatum/Uhrzeit;Heizleistung;Temperatur\n;kW;°C\n";
+    let seconds = |row: u32| (60 * row).to_string();
+    let times: [(&dyn Fn(u32) -> String, &str); 3] =
+        [(&stamp, "time_format = \"%d.%m.%Y %H:%M:%S\""), (&iso, "time = \"Datum/Uhrzeit\""), (&seconds, "skip = 3")];
+    for (time, words) in times {
+        let session = Session::new().with("log.csv", &format!("{head}{}", rows(time)));
+        let run = session.run(&["new", "boiler", "--data", "log.csv"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let study = std::fs::read_to_string(session.path("boiler/boiler.toml")).unwrap();
+        for words in [words, "skip = 3", "decimal = \",\"", "[inputs]\nHeizleistung"] {
+            assert!(study.contains(words), "no {words} in\n{study}");
+        }
+        let model = std::fs::read_to_string(session.path("boiler/boiler.mo")).unwrap();
+        assert!(model.contains("unit = \"kW\"") && model.contains("unit = \"degC\""), "{model}");
+        let found = session.run(&["identify", "boiler/boiler.toml", "--json"]);
+        assert_eq!(found.status, 0, "{}", found.stderr);
+        let parameters = found.json()["parameters"].as_array().unwrap().clone();
+        let lag = parameters.iter().find(|one| one["name"] == "T_Temperatur").unwrap()["estimate"].as_f64().unwrap();
+        assert!((lag - 300.0).abs() < 1.0, "{words}: {lag}");
+        // A column is an input if somebody says so, and all others are measured then.
+        let named = session.run(&["new", "other", "--data", "log.csv", "--input", "Temperatur"]);
+        assert_eq!(named.status, 0, "{}", named.stderr);
+        let study = std::fs::read_to_string(session.path("other/other.toml")).unwrap();
+        assert!(study.contains("[inputs]\nTemperatur") && study.contains("[measurements]\nHeizleistung"), "{study}");
+        let wrong = session.run(&["new", "third", "--data", "log.csv", "--input", "Strom"]);
+        assert!(wrong.status == 2 && wrong.stderr.contains("columns: Heizleistung, Temperatur"), "{}", wrong.stderr);
+    }
 }
 
 /// A workbook with one sheet: numbers, dates in the first column, words.

@@ -208,7 +208,51 @@ fn connectors_of_different_types_are_named_with_their_types() {
 fn a_circuit_without_ground_is_told_which_component_gives_one() {
     let model =
         CIRCUIT.replace("  Modelica.Electrical.Analog.Basic.Ground g;\n", "").replace("  connect(s.n, g.p);\n", "");
-    Mistake::model(&model).tells("model.mo:", &["reference", "Modelica.Electrical.Analog.Basic.Ground"]).fails(1);
+    Mistake::model(&model)
+        .tells("model.mo:", &["no-reference", "Modelica.Electrical.Analog.Basic.Ground", "connect one"])
+        .fails(1)
+        .mended(
+            "model.mo",
+            "equation\n",
+            "  Modelica.Electrical.Analog.Basic.Ground g;\nequation\n  connect(g.p, s.n);\n",
+        );
+}
+
+/// Heat flows into a rod and out of it, and nothing says how warm it is: flows of sources depend on temperature by a
+/// coefficient, which is zero.
+const ROD: &str = "model Rod
+  Modelica.Thermal.HeatTransfer.Sources.FixedHeatFlow q(Q_flow = 5);
+  Modelica.Thermal.HeatTransfer.Components.ThermalConductor a(G = 2);
+  Modelica.Thermal.HeatTransfer.Components.ThermalConductor b(G = 3);
+  Modelica.Thermal.HeatTransfer.Sources.FixedHeatFlow out(Q_flow = -5);
+equation
+  connect(q.port, a.port_a);
+  connect(a.port_b, b.port_a);
+  connect(b.port_b, out.port);
+end Rod;
+";
+
+#[test]
+fn heat_without_a_fixed_temperature_is_told_which_component_gives_one() {
+    let fixed = "Modelica.Thermal.HeatTransfer.Sources.FixedTemperature";
+    for verb in ["check", "simulate"] {
+        let mistake = Mistake { verb, ..Mistake::model(ROD) };
+        mistake.tells("model.mo:", &["no-reference", fixed, "connect one"]).fails(1).mended(
+            "model.mo",
+            "equation\n",
+            &format!("  {fixed} room(T = 293.15);\nequation\n  connect(room.port, b.port_b);\n"),
+        );
+    }
+    // A coefficient that is not zero fixes the level; so does a parameter of a study that may become so.
+    let warm =
+        ROD.replace("q(Q_flow = 5)", "q(Q_flow = 5, alpha = -0.01)").replace("out(Q_flow = -5)", "out(Q_flow = -4)");
+    assert_eq!(Mistake::model(&warm).run().status, 0, "{}", Mistake::model(&warm).run().stderr);
+    // The same without coefficients, where structure shows it.
+    let bare = ROD.replace("Sources.FixedHeatFlow q(Q_flow = 5)", "Components.ThermalConductor q(G = 1)");
+    let bare = bare.replace("Sources.FixedHeatFlow out(Q_flow = -5)", "Components.ThermalConductor out(G = 1)");
+    let bare =
+        bare.replace("q.port,", "q.port_b,").replace("out.port);", "out.port_a);\n  connect(out.port_b, q.port_a);");
+    Mistake::model(&bare).tells("model.mo:", &["no-reference", fixed]).fails(1);
 }
 
 #[test]
@@ -362,6 +406,20 @@ fn what_a_method_cannot_do_is_named_with_one_that_can() {
 }
 
 #[test]
+fn a_series_of_a_model_that_switches_is_refused_at_the_method() {
+    let switching =
+        MODEL.replace("-k*x", "(if b then -k else -2*k)*x").replace("equation\n", "  Boolean b = x > 0.5;\nequation\n");
+    let study = "[model]\nfile = \"model.mo\"\n[random]\nk = { uniform = { mean = 2, relative = 0.2 } }\n[uq]\n\
+                 degree = 2\nmethod = \"galerkin\"\n[simulate]\nstop = 1\n";
+    let files = vec![("model.mo", switching), ("study.toml", study.to_owned())];
+    Mistake { verb: "uq", files, file: "study.toml" }
+        .tells("study.toml:7:10", &["not-expandable", "say `method = \"collocation\"` in `[uq]`"])
+        .fails(1)
+        .alone()
+        .mended("study.toml", "method = \"galerkin\"", "method = \"collocation\"");
+}
+
+#[test]
 fn a_parameter_without_value_is_told_where_to_give_it() {
     Mistake::model(
         "model A\n  parameter Real k;\n  Real x(start = 1, fixed = true);\nequation\n  der(x) = -k*x;\nend A;\n",
@@ -436,6 +494,15 @@ fn an_absent_class_of_the_standard_library_is_told_how_to_get_it() {
     Mistake::model("model A\n  Modelica.Fluid.Vessels.ClosedVolume v;\nend A;\n")
         .tells("model.mo:2:12", &["Fluid", "MODELICAPATH", "github.com/modelica/ModelicaStandardLibrary"])
         .fails(1);
+    // A library that MODELICAPATH leads to is found.
+    let session = Session::new().with("model.mo", "model A\n  Modelica.Fluid.Tank v;\nend A;\n");
+    let library = session.path("libraries").join("Modelica");
+    std::fs::create_dir_all(library.join("Fluid")).unwrap();
+    std::fs::write(library.join("package.mo"), "package Modelica\nend Modelica;\n").unwrap();
+    let fluid = "within Modelica;\npackage Fluid\n  model Tank\n    Real h = 1;\n  end Tank;\nend Fluid;\n";
+    std::fs::write(library.join("Fluid/package.mo"), fluid).unwrap();
+    let run = session.run_in(&[("MODELICAPATH", "libraries")], &["check", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
 }
 
 #[test]
@@ -538,8 +605,27 @@ fn accuracies_that_make_no_sense_are_told() {
         "column = \"y\"",
         "column = \"y\", std = 0.01",
     );
-    Mistake::study(&changed("std = 0.01", "std = -0.01")).tells("study.toml:8:27", &["negative"]).fails(1);
-    Mistake::study(&changed("std = 0.01", "std = 0")).tells("study.toml:8:1", &["without error", "`std`"]).fails(1);
+    for (wrong, right) in [("std = -0.01", "std = 0.01"), ("variance = -1e-4", "variance = 0.0001")] {
+        Mistake::study(&changed("std = 0.01", wrong))
+            .tells("study.toml:8:", &["negative", &format!("write `{right}`")])
+            .fails(1)
+            .mended("study.toml", wrong, right);
+    }
+    Mistake::study(&changed("std = 0.01", "std = 0"))
+        .tells("study.toml:8:1", &["without error", "`std`"])
+        .fails(1)
+        .mended("study.toml", "std = 0", "std = 0.01");
+    // Sizes that the data contradict come with the one that they say.
+    for wrong in ["std = 0.0001", "std = 1.0"] {
+        let mistake = Mistake::study(&changed("std = 0.01", wrong)).fails(0);
+        let told = mistake.run().stderr;
+        let help = told.split("noise-size").nth(1).and_then(|rest| rest.split("help: ").nth(1)).unwrap_or_default();
+        let asked: Vec<&str> = help.split('`').skip(1).step_by(2).collect();
+        let [right, "y", "[unknown]", line] = asked[..] else { panic!("no remedy: {told}") };
+        let mended = changed("std = 0.01", right).replace("[unknown]\n", &format!("[unknown]\n{line}\n"));
+        let mended = Mistake::study(&mended).run();
+        assert!(mended.status == 0 && !mended.stderr.contains("noise-size"), "{right}: {}", mended.stderr);
+    }
 }
 
 #[test]
@@ -575,7 +661,11 @@ fn steps_of_disturbances_that_make_no_sense_are_told() {
         .tells("study.toml:14:14", &["distance 1.000000e-1", "noise_step = 1.0e-2"])
         .fails(1)
         .mended("study.toml", "noise_step = 5", "noise_step = 1.0e-2");
-    Mistake::study(&study("1e-12")).tells("study.toml:14:14", &["limit", "or more"]).fails(1);
+    let tiny = Mistake::study(&study("1e-12")).tells("study.toml:14:14", &["limit", "or more"]).fails(1);
+    let told = tiny.run().stderr;
+    let asked = told.split("help: ").nth(1).and_then(|help| help.split('`').find(|part| part.contains("noise_step")));
+    assert!(asked.is_some() || told.contains("or more"), "{told}");
+    tiny.mended("study.toml", "noise_step = 1e-12", "noise_step = 0.01");
 }
 
 #[test]
