@@ -393,6 +393,7 @@ impl<'a> Flattener<'a> {
         let elem = self.class(owner).own[own as usize].clone();
         let ElemKind::Class(source) = elem.kind else { return Err(Refused) };
         let plain = self.class_of(source, owner);
+        self.constrain(&elem, plain);
         // Set before redeclarations are looked at: they may name the class itself.
         self.class_mut(owner).nested[own as usize] = Some(Ok(plain));
         let layers: Vec<Layer> = {
@@ -404,6 +405,17 @@ impl<'a> Flattener<'a> {
         result
     }
 
+    /// Applies the modifications of the constraining class to the declaration itself: they hold there as in every
+    /// redeclaration, and what is written in the class overrides them [@modelica36, sec. 7.3.2].
+    fn constrain(&mut self, elem: &Elem<'a>, id: ClassId) {
+        if let Some(modification) = elem.constraint.and_then(|constraint| constraint.modification.as_deref()) {
+            let mods = self.mod_tree(modification);
+            let inner =
+                Layer { mods, is_field: false, path: SmallVec::new(), scope: elem.owner, instance: NodeId::SELF };
+            self.class_mut(id).inner.push(inner);
+        }
+    }
+
     /// A class with modifications and redeclarations from outside.
     fn apply_to_class(&mut self, elem: &Elem<'a>, plain: ClassId, layers: &[Layer]) -> Res<ClassId> {
         let Some(at) = layers.iter().position(|layer| self.modifier(layer.mods).redeclare.is_some()) else {
@@ -413,6 +425,7 @@ impl<'a> Flattener<'a> {
             let ElemKind::Class(source) = elem.kind else { return Err(Refused) };
             let id = self.class_of(source, elem.owner);
             self.class_mut(id).outer = layers.to_vec();
+            self.constrain(elem, id);
             return Ok(id);
         };
         let layer = layers[at].clone();
