@@ -157,7 +157,14 @@ impl<'a> Flattener<'a> {
                     self.merge(condition, saved, ctx, n_actions)?;
                 }
                 if result.is_err() {
-                    return Err(self.failed_loop(n_errors, statement.span, ctx));
+                    if !self.is_open_loop(n_errors, ctx) {
+                        return Err(Refused);
+                    }
+                    if ctx.in_function {
+                        return Err(self.need_program());
+                    }
+                    self.run_loop(statement, "a for-loop whose range changes, in an algorithm section", ctx)?;
+                    return Ok(Flow::Next);
                 }
                 if flow == Flow::Return {
                     return Ok(Flow::Return);
@@ -169,8 +176,8 @@ impl<'a> Flattener<'a> {
                     if ctx.in_function {
                         return Err(self.need_program());
                     }
-                    let what = "a while-loop whose condition changes, in an algorithm section";
-                    return Err(self.unsupported("while", statement.span, what));
+                    self.run_loop(statement, "a while-loop whose condition changes, in an algorithm section", ctx)?;
+                    return Ok(Flow::Next);
                 };
                 if known == 0.0 {
                     break;
@@ -202,26 +209,20 @@ impl<'a> Flattener<'a> {
         Ok(Flow::Next)
     }
 
-    /// A for-loop that could not be run now. Where its range is not known it has to be run when the model runs.
-    fn failed_loop(&mut self, n_errors: usize, span: Span, ctx: &Ctx) -> Refused {
+    /// Whether a for-loop could not be run now because its range is not known: it has to be run when the model runs. What
+    /// was said about the range is taken back then.
+    fn is_open_loop(&mut self, n_errors: usize, ctx: &Ctx) -> bool {
         let is_open = self.n_errors > n_errors
             && self.functions.needs_program.is_none()
             && self.not_yet_known == Some(self.findings.len())
             && ctx.in_function != self.functions.stack.is_empty();
-        if !is_open {
-            return Refused;
+        if is_open {
+            if let Some(finding) = self.findings.pop() {
+                self.reported.retain(|(code, span, _)| (*code, *span) != (finding.code, finding.span));
+            }
+            self.n_errors = n_errors;
         }
-        if let Some(finding) = self.findings.pop() {
-            self.reported.retain(|(code, span, _)| (*code, *span) != (finding.code, finding.span));
-        }
-        self.n_errors = n_errors;
-        if ctx.in_function {
-            return self.need_program();
-        }
-        let what = "a for-loop whose range changes, in an algorithm section";
-        let message = format!("{what} is not supported: for");
-        let finding = Finding::error("unsupported", span, message).with_names(["for".to_owned()]);
-        self.report(finding.with_help("put the loop into a function"))
+        is_open
     }
 
     /// An if-statement. With conditions that are not known, all branches are run and their results selected.
@@ -676,9 +677,9 @@ impl<'a> Flattener<'a> {
                 ctx.assigned = Some(assigned);
             }
             ctx.in_when = true;
-            self.in_when = true;
+            self.functions.when = Some(self.any_of(&conditions));
             let result = self.run(&branch.body, ctx);
-            self.in_when = false;
+            self.functions.when = None;
             ctx.in_when = false;
             let after = std::mem::replace(&mut ctx.assigned, before);
             result?;
@@ -727,6 +728,15 @@ impl<'a> Flattener<'a> {
     pub(crate) fn when_conditions(&mut self, condition: &'a Expr, ctx: &mut Ctx) -> Res<Vec<ExprId>> {
         let value = self.expr(condition, ctx)?;
         self.when_items(value, condition.span)
+    }
+
+    /// Whether one of some conditions holds.
+    pub(crate) fn any_of(&mut self, conditions: &[ExprId]) -> ExprId {
+        let mut any = self.graph.truth(false);
+        for &condition in conditions {
+            any = self.graph.or(any, condition);
+        }
+        any
     }
 
     /// The conditions that a value is.

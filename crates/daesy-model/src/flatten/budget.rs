@@ -1,7 +1,7 @@
 //! What flattening one model may use up: work and memory, each with a limit that is checked before more is taken.
 //!
 //! A unit of work is one expression looked at, one statement run, one element of an array made, one element of a class
-//! inherited; a pass of a loop and a component count for more, as they take longer. So every way to make the flattener
+//! inherited; a pass of a loop, a call and a component count for more, as they take longer. So every way to make the flattener
 //! run for long (loops in loops, functions that call themselves, arrays of arrays, classes that hold each other) ends
 //! at the same limit, whatever it consists of. Memory is estimated from what has been made; the texts and names in it
 //! are counted as they are made.
@@ -22,6 +22,9 @@ pub(crate) const PASS: usize = 10;
 
 /// Units of work of a component, beside its elements and expressions.
 pub(crate) const COMPONENT: usize = 60;
+
+/// Units of work of a call of a function, beside its statements and arguments.
+pub(crate) const CALL: usize = 20;
 
 /// How often the memory is looked at, in units of work.
 const MEMORY_INTERVAL: u64 = 4096;

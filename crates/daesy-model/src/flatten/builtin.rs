@@ -1,6 +1,6 @@
 //! The built-in operators and functions [@modelica36, sec. 3.7 and 10.3].
 
-use daesy_graph::flat::LARGEST_INTEGER;
+use daesy_graph::flat::{Assertion, LARGEST_INTEGER};
 use daesy_graph::{BinaryOp as Op, ExprId, Node, Span, UnaryOp as Unary, VarId, VariableKind};
 use smallvec::SmallVec;
 
@@ -350,6 +350,7 @@ impl<'a> Flattener<'a> {
                     }
                     items.push(item);
                 }
+                self.assert_positive(items[1], span, ctx)?;
                 Ok(Value::scalar(Type::Boolean, self.graph.sample(items[0], items[1])))
             }
             "noEvent" => {
@@ -489,6 +490,23 @@ impl<'a> Flattener<'a> {
     }
 
     /// `pre` of a continuous variable has a meaning in when-clauses only; what is continuous is known in the end.
+    /// A clock needs time between its ticks.
+    fn assert_positive(&mut self, interval: ExprId, span: Span, ctx: &Ctx) -> Res<()> {
+        let message = "the interval of `sample` must be positive";
+        match self.graph.as_number(interval) {
+            Some(number) if number > 0.0 => Ok(()),
+            Some(number) => Err(self.error("out-of-range", span, format!("{message}, not {number}"))),
+            None => {
+                let zero = self.graph.number(0.0);
+                let condition = self.graph.less(zero, interval);
+                let component = self.component_path(ctx);
+                let message = message.to_owned();
+                self.out.assertions.push(Assertion { condition, message, is_warning: false, component, span });
+                Ok(())
+            }
+        }
+    }
+
     fn note_pre(&mut self, item: ExprId, in_when: bool, span: Span) {
         if let Node::Var { var, order: 0 } = self.graph.node(item)
             && !in_when

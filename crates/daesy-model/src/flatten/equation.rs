@@ -248,9 +248,9 @@ impl<'a> Flattener<'a> {
                     }
                     let conditions = self.when_items(condition, branch.condition.span)?;
                     ctx.in_when = true;
-                    self.in_when = true;
+                    self.functions.when = Some(self.any_of(&conditions));
                     let actions = self.when_actions(&branch.body, ctx);
-                    self.in_when = false;
+                    self.functions.when = None;
                     ctx.in_when = false;
                     clause.branches.push(WhenBranch { conditions, actions: actions? });
                 }

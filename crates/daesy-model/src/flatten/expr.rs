@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use daesy_graph::flat::{LARGEST_INTEGER, ValueType};
+use daesy_graph::flat::{Assertion, LARGEST_INTEGER, ValueType};
 use daesy_graph::{BinaryOp, ExprId, Node, Span, UnaryOp, VariableKind};
 use smallvec::SmallVec;
 
@@ -10,7 +10,7 @@ use super::budget::PASS;
 use super::value::{Dims, Scalars, Text, Type, Value, count, offsets};
 use super::{ClassId, Flattener, NodeId, Res};
 use crate::name::Name;
-use crate::syntax::{Expr, ExprBranch, ExprKind, Iterator, Subscript};
+use crate::syntax::{BinaryOp as Operator, Expr, ExprBranch, ExprKind, Iterator, Subscript};
 
 /// How freely a value changes. The order matters: what changes less comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -174,7 +174,7 @@ impl<'a> Flattener<'a> {
                 }
                 let mut value = self.expr(at, ctx)?;
                 while let Some((op, right, span)) = spine.pop() {
-                    let right = self.expr(right, ctx)?;
+                    let right = self.guarded(op, &value, right, ctx)?;
                     value = self.binary_value(op, value, right, span)?;
                 }
                 Ok(value)
@@ -228,6 +228,21 @@ impl<'a> Flattener<'a> {
                 None => Err(self.error("misplaced-end", span, "`end` can be used in array subscripts only")),
             },
             ExprKind::Error => Err(self.error("syntax", span, "this expression could not be read")),
+        }
+    }
+
+    /// The right side of an operator: that of `and` and `or` matters only where the left side does not decide.
+    fn guarded(&mut self, op: Operator, left: &Value, right: &'a Expr, ctx: &mut Ctx) -> Res<Value> {
+        let guard = match (op, left) {
+            (Operator::And, Value::Scalars(scalars)) if scalars.dims.is_empty() => Some(scalars.items[0]),
+            (Operator::Or, Value::Scalars(scalars)) if scalars.dims.is_empty() => {
+                Some(self.graph.not(scalars.items[0]))
+            }
+            _ => None,
+        };
+        match guard {
+            Some(guard) => self.under(guard, |this| this.expr(right, ctx)),
+            None => self.expr(right, ctx),
         }
     }
 
@@ -629,6 +644,9 @@ impl<'a> Flattener<'a> {
                     } else {
                         item
                     };
+                    if !ctx.in_program {
+                        self.assert_within(item, dim, expr.span, ctx);
+                    }
                     return Ok(Chosen::Dynamic(item));
                 }
                 None => {
@@ -647,6 +665,26 @@ impl<'a> Flattener<'a> {
             1 => Ok(Chosen::Many(positions)),
             _ => Err(self.error("wrong-rank", expr.span, "a subscript is a scalar or a vector")),
         }
+    }
+
+    /// Asserts that a subscript that changes is one of 1..dim, where it is used: under the conditions around it, and in a
+    /// when-clause where that holds.
+    fn assert_within(&mut self, item: ExprId, dim: usize, span: Span, ctx: &Ctx) {
+        let (one, last) = (self.graph.number(1.0), self.graph.number(dim as f64));
+        let lower = self.graph.binary(BinaryOp::GreaterEqual, item, one);
+        let upper = self.graph.binary(BinaryOp::LessEqual, item, last);
+        let mut condition = self.graph.and(lower, upper);
+        let guards: Vec<ExprId> = self.functions.path.iter().chain(&self.functions.when).copied().collect();
+        for guard in guards {
+            let negated = self.graph.not(guard);
+            condition = self.graph.or(negated, condition);
+        }
+        if self.graph.as_number(condition) == Some(1.0) || !self.functions.asserted.insert((condition, span)) {
+            return;
+        }
+        let message = format!("a subscript is outside 1..{dim}");
+        let component = self.component_path(ctx);
+        self.out.assertions.push(Assertion { condition, message, is_warning: false, component, span });
     }
 
     /// The chosen elements of a value.

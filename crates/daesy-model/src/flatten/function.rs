@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::algorithm::Flow;
+use super::budget::CALL;
 use super::class::{Core, Elem, ElemKind};
 use super::expr::{Ctx, Local};
 use super::modifier::{Layer, Layers};
@@ -32,6 +33,10 @@ pub(crate) struct FunctionCache<'a> {
     pub stack: Vec<ClassId>,
     /// Conditions under which the statements at hand are run.
     pub path: Vec<ExprId>,
+    /// When the branch of a when-clause at hand is run.
+    pub when: Option<ExprId>,
+    /// What subscripts were asserted, and where.
+    pub asserted: FxHashSet<(ExprId, Span)>,
     /// What the functions that a program calls assert, until it is written into the program.
     pub program_assertions: Vec<daesy_graph::function::Statement>,
     /// Programs made, by function and shape of its arguments.
@@ -541,6 +546,7 @@ impl<'a> Flattener<'a> {
         span: Span,
         ctx: &Ctx,
     ) -> Res<()> {
+        self.spend(CALL, span)?;
         let mut inner = self.function_ctx(info, ctx);
         for (at, place) in given.iter_mut().enumerate() {
             let elem = info.inputs[at].clone();

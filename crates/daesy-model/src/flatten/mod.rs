@@ -174,8 +174,6 @@ pub(crate) struct Flattener<'a> {
     reported: FxHashSet<(&'static str, Span, u64)>,
     /// Number of findings when the last one was that a value is known only when the model runs.
     not_yet_known: Option<usize>,
-    /// Whether what is at hand is evaluated at events only.
-    in_when: bool,
     /// Names among the values wished for that cannot be given one.
     refused_values: Vec<String>,
     n_errors: usize,
@@ -246,7 +244,6 @@ impl<'a> Flattener<'a> {
             findings: Vec::new(),
             reported: FxHashSet::default(),
             not_yet_known: None,
-            in_when: false,
             refused_values: Vec::new(),
             n_errors: 0,
             classes: Vec::new(),

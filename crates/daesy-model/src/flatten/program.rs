@@ -1,17 +1,22 @@
-//! Functions that stay programs: loops and recursion that depend on data.
+//! Functions and loops that stay programs: loops and recursion that depend on data.
 //!
 //! The body is translated statement by statement to [`daesy_graph::Function`]; every scalar of every variable is one
 //! local.
 
 use daesy_graph::function::{Function, Statement as Step};
-use daesy_graph::{ExprId, FunctionId, Node, Span};
+use daesy_graph::substitute::Substitution;
+use daesy_graph::{BinaryOp, ExprId, Finding, FunctionId, Node, Span, VarId};
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::expr::{Chosen, Ctx, Local};
 use super::function::{FunctionInfo, first_result};
+use super::instance::{NodeKind, PrimId};
 use super::modifier::Layers;
-use super::value::{Dims, Field, FunctionValue, Scalars, Type, Value};
+use super::reference::Start;
+use super::value::{Dims, Field, FunctionValue, Scalars, Type, Value, count};
 use super::{Flattener, NodeId, Refused, Res};
+use crate::name::Name;
 use crate::syntax::{ComponentRef, ExprKind, Iterator, Statement, StatementBranch, StatementKind};
 
 /// A function made into a program, with the shape of its results.
@@ -148,6 +153,159 @@ impl<'a> Flattener<'a> {
         };
         self.graph.set_function(id, function);
         Ok(program)
+    }
+
+    /// Runs a loop of an algorithm section when the model runs, as a program: what it assigns are its outputs, and
+    /// everything else that it reads is an input.
+    ///
+    /// Nothing inside of a program makes an event. In a when-statement nothing has to; elsewhere loops that compare
+    /// anything are refused.
+    pub(crate) fn run_loop(&mut self, statement: &'a Statement, what: &str, ctx: &mut Ctx) -> Res<()> {
+        let mut targets = Vec::new();
+        assigned_in(statement, &mut targets);
+        let mut variables: Vec<(Name, PrimId)> = Vec::new();
+        for target in targets {
+            let name = target.parts[0].name.name;
+            if ctx.locals.iter().any(|local| local.name == name) || variables.iter().any(|(known, _)| *known == name) {
+                continue;
+            }
+            match self.resolve_start(target, ctx) {
+                Ok(Start::Node(node, 1)) => match self.force(node).map(|node| self.node(node).kind.clone()) {
+                    Ok(NodeKind::Primitive(prim)) if target.parts.len() == 1 => variables.push((name, prim)),
+                    _ => return Err(self.open_loop(statement.span, what)),
+                },
+                _ => return Err(self.open_loop(statement.span, what)),
+            }
+        }
+        let path = std::mem::take(&mut self.functions.path);
+        let assertions = std::mem::take(&mut self.functions.program_assertions);
+        // What it reads is known once it was written; inputs are the first locals.
+        let mut written = self.write_loop(statement, &variables, 0, ctx);
+        let mut inputs = Vec::new();
+        if let Ok(first) = &written {
+            let mut seen = FxHashSet::default();
+            let (mut exprs, mut compares) = (Vec::new(), false);
+            for_each_expr(&first.body, &mut |expr| exprs.push(expr));
+            let mut own = Vec::new();
+            first.outputs.iter().for_each(|value| value.flat_items(&mut own));
+            for expr in exprs {
+                self.loop_leaves(expr, &mut seen, &mut inputs);
+                compares |= self.compares(expr, &own);
+            }
+            if compares && !ctx.in_when {
+                self.functions.path = path;
+                self.functions.program_assertions = assertions;
+                return Err(self.open_loop(statement.span, what));
+            }
+            written = self.write_loop(statement, &variables, inputs.len() as u32, ctx);
+        }
+        self.functions.path = path;
+        self.functions.program_assertions = assertions;
+        let WrittenLoop { n_locals, mut body, outputs } = written?;
+        let mut substitution = Substitution::new();
+        for (at, &input) in inputs.iter().enumerate() {
+            let local = self.graph.local(at as u32);
+            substitution.replace(input, local);
+        }
+        replace_exprs(&mut body, &mut |expr| substitution.apply(&mut self.graph, expr));
+        let name = format!("a loop in {}", self.class(ctx.scope).full);
+        let mut output_locals = Vec::new();
+        for value in &outputs {
+            let mut items = Vec::new();
+            value.flat_items(&mut items);
+            output_locals.extend(items.into_iter().filter_map(|item| match self.graph.node(item) {
+                Node::Local(local) => Some(local),
+                _ => None,
+            }));
+        }
+        let n_inputs = inputs.len() as u32;
+        let function = Function { name, n_inputs, outputs: output_locals, n_locals, body, span: statement.span };
+        let id = self.graph.add_function(function);
+        let mut at = 0u16;
+        for ((_, prim), output) in variables.into_iter().zip(outputs) {
+            let value = output.map_scalars(&mut |_| {
+                let item = self.graph.call(id, at, &inputs);
+                at += 1;
+                item
+            });
+            let first = self.prim(prim).first;
+            let n = count(value.dims()) as u32;
+            if let (Some(assigned), Some(first)) = (ctx.assigned.as_mut(), first) {
+                assigned.values.insert(prim, value);
+                assigned.touched.extend((0..n).map(|at| VarId(first.0 + at)));
+            }
+        }
+        Ok(())
+    }
+
+    /// A loop that cannot be run when the model runs.
+    fn open_loop(&mut self, span: Span, what: &str) -> Refused {
+        let message = format!("{what} is not supported");
+        let finding = Finding::error("unsupported", span, message).with_names(["loop".to_owned()]);
+        self.report(finding.with_help("put the loop into a function"))
+    }
+
+    /// The statements of a loop, with locals from `n_inputs` on.
+    fn write_loop(
+        &mut self,
+        statement: &'a Statement,
+        variables: &[(Name, PrimId)],
+        n_inputs: u32,
+        ctx: &Ctx,
+    ) -> Res<WrittenLoop> {
+        let mut writer = Writer { n_locals: n_inputs };
+        let mut inner = ctx.clone();
+        inner.in_program = true;
+        let (mut body, mut outputs) = (Vec::new(), Vec::new());
+        for &(name, prim) in variables {
+            let known = ctx.assigned.as_ref().and_then(|assigned| assigned.get(prim)).cloned();
+            let initial = known.ok_or(Refused)?;
+            let value = self.new_locals(&mut writer, &initial);
+            self.write_items(&mut body, &value, &initial);
+            outputs.push(value.clone());
+            inner.locals.push(Local { name, value, is_assignable: true, is_set: true });
+        }
+        self.write_statements(&mut writer, std::slice::from_ref(statement), &mut inner, &mut body)?;
+        Ok(WrittenLoop { n_locals: writer.n_locals, body, outputs })
+    }
+
+    /// What an expression of a loop reads that is no local of it.
+    fn loop_leaves(&self, expr: ExprId, seen: &mut FxHashSet<ExprId>, leaves: &mut Vec<ExprId>) {
+        let mut stack = vec![expr];
+        while let Some(expr) = stack.pop() {
+            if !seen.insert(expr) {
+                continue;
+            }
+            match self.graph.node(expr) {
+                Node::Time | Node::Var { .. } | Node::Pre(_) | Node::Sample { .. } | Node::Initial | Node::Terminal => {
+                    leaves.push(expr);
+                }
+                _ => self.graph.for_each_child(expr, |child| stack.push(child)),
+            }
+        }
+    }
+
+    /// Whether an expression of a loop compares anything but locals that count passes and choose elements; `own` are
+    /// those of the variables that it assigns.
+    fn compares(&self, expr: ExprId, own: &[ExprId]) -> bool {
+        let mut stack = vec![expr];
+        let mut seen = FxHashSet::default();
+        while let Some(expr) = stack.pop() {
+            if !seen.insert(expr) {
+                continue;
+            }
+            if let Node::Binary { op, lhs, rhs } = self.graph.node(expr)
+                && op.is_relation()
+            {
+                let is_counter = matches!(self.graph.node(lhs), Node::Local(_)) && !own.contains(&lhs);
+                let is_subscript = op == BinaryOp::Equal && self.graph.as_number(rhs).is_some();
+                if !(is_subscript || is_counter && op == BinaryOp::Less) {
+                    return true;
+                }
+            }
+            self.graph.for_each_child(expr, |child| stack.push(child));
+        }
+        false
     }
 
     /// New locals for an input; what a function given as an argument was bound to are inputs too.
@@ -474,6 +632,77 @@ impl<'a> Flattener<'a> {
         let item = self.graph.local_at(base, len, index);
         let items = SmallVec::from_slice(&[item]);
         Some(Ok(Value::Scalars(Scalars { ty: scalars.ty.clone(), dims: Dims::new(), items })))
+    }
+}
+
+/// A loop as a program that is being written.
+struct WrittenLoop {
+    n_locals: u32,
+    body: Vec<Step>,
+    /// The locals of each variable that it assigns.
+    outputs: Vec<Value>,
+}
+
+/// The variables that a statement assigns.
+fn assigned_in<'a>(statement: &'a Statement, found: &mut Vec<&'a ComponentRef>) {
+    match &statement.kind {
+        StatementKind::Assign { target, .. } => found.push(target),
+        StatementKind::AssignTuple { targets, .. } => found.extend(targets.iter().flatten()),
+        StatementKind::If { branches, otherwise } => {
+            let bodies = branches.iter().map(|branch| &branch.body).chain(otherwise);
+            bodies.flatten().for_each(|statement| assigned_in(statement, found));
+        }
+        StatementKind::For { body, .. } => body.iter().for_each(|statement| assigned_in(statement, found)),
+        StatementKind::While(branch) => branch.body.iter().for_each(|statement| assigned_in(statement, found)),
+        StatementKind::When(_) | StatementKind::Call(_) | StatementKind::Break | StatementKind::Return => {}
+    }
+}
+
+/// Visits all expressions of a program.
+fn for_each_expr(body: &[Step], visit: &mut dyn FnMut(ExprId)) {
+    for step in body {
+        match step {
+            Step::Assign { value, .. } => visit(*value),
+            Step::AssignAt { index, value, .. } => {
+                visit(*index);
+                visit(*value);
+            }
+            Step::If { condition, then, otherwise } => {
+                visit(*condition);
+                for_each_expr(then, visit);
+                for_each_expr(otherwise, visit);
+            }
+            Step::While { condition, body } => {
+                visit(*condition);
+                for_each_expr(body, visit);
+            }
+            Step::Assert { condition, .. } => visit(*condition),
+            Step::Intrinsic { .. } | Step::Break | Step::Return => {}
+        }
+    }
+}
+
+/// Replaces all expressions of a program.
+fn replace_exprs(body: &mut [Step], replaced: &mut dyn FnMut(ExprId) -> ExprId) {
+    for step in body {
+        match step {
+            Step::Assign { value, .. } => *value = replaced(*value),
+            Step::AssignAt { index, value, .. } => {
+                *index = replaced(*index);
+                *value = replaced(*value);
+            }
+            Step::If { condition, then, otherwise } => {
+                *condition = replaced(*condition);
+                replace_exprs(then, replaced);
+                replace_exprs(otherwise, replaced);
+            }
+            Step::While { condition, body } => {
+                *condition = replaced(*condition);
+                replace_exprs(body, replaced);
+            }
+            Step::Assert { condition, .. } => *condition = replaced(*condition),
+            Step::Intrinsic { .. } | Step::Break | Step::Return => {}
+        }
     }
 }
 
