@@ -29,6 +29,7 @@
 mod dependency;
 mod generic;
 mod linear;
+mod open_modes;
 mod redundant;
 mod specialize;
 mod watch;
@@ -49,6 +50,7 @@ use dependency::{Dependency, find_dependencies};
 
 pub use generic::{GenericVerdict, generic_verdict};
 pub use linear::{Straightened, straighten_linear};
+pub use open_modes::{ClosedModes, close_modes};
 pub use redundant::{Rewritten, rewrite, special_start};
 pub use specialize::{Specialized, specialize};
 pub use watch::{allowed_residual, watch, watched_equation};

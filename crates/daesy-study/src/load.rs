@@ -14,7 +14,7 @@ use daesy_model::library::Library;
 use daesy_model::name::Name;
 use daesy_model::parser::parse;
 use daesy_model::syntax::{ClassBody, ClassDef, ElementKind};
-use daesy_structure::straighten::ADDED;
+use daesy_structure::straighten::{ADDED, close_modes};
 use daesy_system::Watch;
 use rustc_hash::FxHashSet;
 
@@ -102,6 +102,7 @@ pub fn load_source(source: &Source, options: &LoadOptions) -> Result<Loaded, Vec
     };
     loaded.data.clone_from(&source.data);
     presampling::insert(&mut loaded)?;
+    loaded.close_modes();
     Ok(loaded)
 }
 
@@ -112,6 +113,7 @@ pub fn load_source(source: &Source, options: &LoadOptions) -> Result<Loaded, Vec
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Loaded, Vec<Diagnostic>> {
     let mut loaded = load_file(path, options)?;
     presampling::insert(&mut loaded)?;
+    loaded.close_modes();
     Ok(loaded)
 }
 
@@ -364,6 +366,15 @@ fn place_in_study(errors: &mut [Diagnostic], study: &Study) {
 }
 
 impl Loaded {
+    /// Gives values to what nothing determines in some modes, and says so.
+    fn close_modes(&mut self) {
+        if let Some(closed) = close_modes(&self.flat) {
+            let resolved = closed.findings.iter().map(|finding| Diagnostic::resolve(finding, &self.flat.sources));
+            self.diagnostics.extend(resolved.collect::<Vec<_>>());
+            self.flat = closed.flat;
+        }
+    }
+
     /// A finding about the study, with its place there.
     #[must_use]
     pub fn in_study(&self, finding: &Finding) -> Diagnostic {

@@ -2,7 +2,7 @@
 //! where the others say the same. How is in [`daesy_structure::straighten`]; here is decided whether.
 
 use daesy_graph::finding::Finding;
-use daesy_graph::flat::FlatDae;
+use daesy_graph::flat::{FlatDae, VariableKind};
 use daesy_graph::regular::RegularDae;
 use daesy_graph::{Leaf, Reach, VarId};
 use daesy_integrate::{HybridStart, SimulateOptions, Simulation};
@@ -14,6 +14,7 @@ use daesy_structure::straighten::{
 };
 use daesy_structure::verify::is_leading_regular;
 use daesy_structure::{RegularizeError, regularize};
+use daesy_system::DaeSystem as _;
 use rustc_hash::FxHashSet;
 
 use crate::diagnostic::Diagnostic;
@@ -174,9 +175,58 @@ fn rewrite_prepared(loaded: &Loaded, prepared: &Prepared, time: f64, start: Opti
         }
         if is_started {
             rewritten.findings.push(special_start(&loaded.flat, time));
+            start_at_limits(&mut rewritten.flat, prepared, time, study_stop_time(loaded, time));
         }
     }
     Some(rewritten)
+}
+
+/// Distances from a special start at which solutions are looked at, as fractions of the run.
+const NEAR: [f64; 5] = [1.0 / 256.0, 1.0 / 512.0, 1.0 / 1024.0, 1.0 / 2048.0, 1.0 / 4096.0];
+
+/// How well the limit must be determined, relative to what is extrapolated.
+const SETTLED: f64 = 1e-6;
+
+/// Lets what nobody gave a start value begin at the limit of solutions beside a special start.
+///
+/// At t_0 + h the equations determine all unknowns, with the start values that the user gave: v(h). Where v has a power
+/// series at h = 0, the polynomial through v(h_0), .., v(h_4), h_k = h_0/2^k, has the value v(0) + O(h_0^5) there
+/// (Neville's scheme). How often the equations would have to be differentiated at t_0 itself does not matter. What the
+/// last two columns of the scheme do not agree upon, such as the cubic root of h, stays as it is.
+fn start_at_limits(flat: &mut FlatDae, prepared: &Prepared, time: f64, stop: f64) {
+    let row = |fraction: f64| {
+        let beside = time + fraction * (stop - time);
+        prepared.strict_start(beside).ok().map(|start| prepared.observed(beside, &start))
+    };
+    let Some(rows) = NEAR.iter().map(|&fraction| row(fraction)).collect::<Option<Vec<_>>>() else { return };
+    for (column, name) in prepared.system.description().observed.iter().enumerate() {
+        let Some(var) = flat.find(name) else { continue };
+        let is_open = flat.variables[var.index()].kind == VariableKind::Continuous;
+        let is_given = prepared
+            .system
+            .regular()
+            .flat
+            .find(name)
+            .is_some_and(|var| prepared.system.regular().flat.variables[var.index()].start.is_some());
+        let values: Vec<f64> = rows.iter().map(|row| row[column]).collect();
+        if let Some(limit) = limit_of(&values).filter(|_| is_open && !is_given) {
+            flat.variables[var.index()].start = Some(flat.graph.number(limit));
+        }
+    }
+}
+
+/// The value at 0 of the polynomial through values at h, h/2, h/4 ..; None where it is not settled.
+fn limit_of(values: &[f64]) -> Option<f64> {
+    let size = values.iter().fold(0.0f64, |size, value| size.max(value.abs()));
+    let mut column = values.to_vec();
+    let mut before = *column.last()?;
+    for order in 1..values.len() {
+        let factor = f64::from(1u32 << order) - 1.0;
+        before = *column.last()?;
+        column = column.windows(2).map(|pair| pair[1] + (pair[1] - pair[0]) / factor).collect();
+    }
+    let limit = *column.last()?;
+    ((limit - before).abs() <= SETTLED * size).then_some(limit)
 }
 
 /// Times at which the verdict of the start is confirmed, as fractions of the run: none that a model is likely to single
@@ -202,7 +252,8 @@ pub fn beside_start(
 }
 
 /// The time at which a study or an `experiment` annotation stops, where it is a number.
-fn study_stop_time(loaded: &Loaded, start: f64) -> f64 {
+#[must_use]
+pub fn study_stop_time(loaded: &Loaded, start: f64) -> f64 {
     let asked = loaded.study.as_ref().and_then(|study| study.simulate.stop.as_ref());
     let stop = match asked.map(|quantity| &quantity.value) {
         Some(QuantityValue::Number(stop)) => Some(*stop),

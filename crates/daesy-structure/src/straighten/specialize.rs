@@ -138,13 +138,14 @@ impl Leaves {
 }
 
 /// Puts numbers in.
-struct Insertion<'a> {
-    known: &'a FxHashMap<VarId, f64>,
-    images: FxHashMap<ExprId, ExprId>,
+pub(super) struct Insertion<'a> {
+    pub(super) known: &'a FxHashMap<VarId, f64>,
+    /// What expressions have become.
+    pub(super) images: FxHashMap<ExprId, ExprId>,
 }
 
 impl Insertion<'_> {
-    fn apply(&mut self, graph: &mut Graph, root: ExprId) -> ExprId {
+    pub(super) fn apply(&mut self, graph: &mut Graph, root: ExprId) -> ExprId {
         let mut stack = vec![root];
         while let Some(&top) = stack.last() {
             if self.images.contains_key(&top) {
