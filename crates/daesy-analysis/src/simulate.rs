@@ -99,6 +99,7 @@ fn is_worth_repeating(error: &IntegrateError) -> bool {
         IntegrateError::Stopped { .. }
             | IntegrateError::TooManySteps { .. }
             | IntegrateError::TooShortSteps { .. }
+            | IntegrateError::TooManyTicks { .. }
             | IntegrateError::Assertion { .. }
             | IntegrateError::Chattering { .. }
             | IntegrateError::Accumulating { .. }
@@ -470,6 +471,7 @@ pub fn options(loaded: &Loaded, prepared: &Prepared) -> Result<SimulateOptions, 
         Some(step) => output_times(start, stop, step)?,
         None => default_times(start, stop, data_times)?,
     };
+    let plain = SimulateOptions::default();
     Ok(SimulateOptions {
         start,
         stop,
@@ -479,7 +481,8 @@ pub fn options(loaded: &Loaded, prepared: &Prepared) -> Result<SimulateOptions, 
         watch: loaded.watch.clone(),
         method: loaded.integration.method.or(asked.method).unwrap_or_default(),
         max_step: loaded.integration.max_step.or(asked.max_step).unwrap_or(f64::INFINITY),
-        ..SimulateOptions::default()
+        max_steps: asked.max_steps.map_or(plain.max_steps, |n| n as usize),
+        ..plain
     })
 }
 

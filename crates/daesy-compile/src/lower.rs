@@ -265,10 +265,9 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
         let kind = |var: VarId| variables.get(var.index()).map_or(VariableKind::Discrete, |variable| variable.kind);
         rows.root_rates = rows.roots.iter().map(|&root| graph.total_time_derivative(root, &kind)).collect();
     }
-    if relations == Relations::Literal {
-        let rows: Vec<ExprId> = rows.residual.iter().chain(&rows.constraint).copied().collect();
-        switches = crate::switches::find(&regular, &mut graph, &rows);
-    }
+    // What is not held between events bends where it is evaluated: `max`, `abs`, and relations inside of `noEvent`.
+    let evaluated: Vec<ExprId> = rows.residual.iter().chain(&rows.constraint).copied().collect();
+    switches.extend(crate::switches::find(&regular, &mut graph, &evaluated));
     // Modes are variables beyond those of the model.
     let is_constant = |var: VarId| {
         variables.get(var.index()).is_none_or(|variable| {

@@ -185,6 +185,16 @@ pub enum IntegrateError {
         /// The time reached.
         time: f64,
     },
+    /// A clock that ticks more often than allowed.
+    #[error("a clock of `sample` with the interval {interval:e} ticks {n_ticks:.1e} times, but the limit is {limit}")]
+    TooManyTicks {
+        /// The time between its ticks.
+        interval: f64,
+        /// How often it would tick.
+        n_ticks: f64,
+        /// The limit.
+        limit: usize,
+    },
     /// Sensitivities do not exist beyond an event, or are not computed.
     #[error("sensitivities cannot cross the event at t = {}: {reason}", short(*time))]
     NotDifferentiable {

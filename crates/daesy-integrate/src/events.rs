@@ -1094,6 +1094,27 @@ impl<'s> EventLoop<'s> {
         next
     }
 
+    /// Refuses clocks that tick more often until `stop` than there may be steps.
+    pub(crate) fn check_clocks(
+        &mut self,
+        stepper: &Stepper<'_, '_>,
+        stop: f64,
+        limit: usize,
+    ) -> Result<(), IntegrateError> {
+        if self.events.n_clocks == 0 {
+            return Ok(());
+        }
+        self.evaluate_schedule(stepper);
+        let clocks = self.schedule[self.events.scheduled.len()..].chunks_exact(2);
+        for clock in clocks.map(|clock| Clock { start: clock[0], interval: clock[1] }) {
+            let n_ticks = (stop - clock.start.max(stepper.now.time)) / clock.interval;
+            if n_ticks > limit as f64 {
+                return Err(IntegrateError::TooManyTicks { interval: clock.interval, n_ticks, limit });
+            }
+        }
+        Ok(())
+    }
+
     /// Which clocks tick now. A tick is met by the first event within rounding of it, before or after, and by no other.
     fn ticks(&mut self, stepper: &Stepper<'_, '_>) -> Vec<bool> {
         if self.events.n_clocks == 0 {

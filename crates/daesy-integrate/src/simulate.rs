@@ -299,6 +299,31 @@ const MAX_HALVINGS: usize = 6;
 /// Steps after which the pace is looked at.
 const PACE: usize = 200_000;
 
+/// So many times in a row a pace may be too slow while something moves: what is fast may be so for a while only.
+const MAX_SLOW: usize = 10;
+
+/// A state that moves by more than so many times its tolerance has moved.
+const MOVES: f64 = 10.0;
+
+/// How fast the time advances.
+struct Pace {
+    /// Where the count began.
+    since: f64,
+    n_before: usize,
+    /// The states then.
+    states: Vec<f64>,
+    /// Whether one of them has moved since.
+    has_moved: bool,
+    /// How often in a row it was too slow.
+    n_slow: usize,
+}
+
+impl Pace {
+    fn new(time: f64) -> Self {
+        Self { since: time, n_before: 0, states: Vec::new(), has_moved: true, n_slow: 0 }
+    }
+}
+
 /// Units of progress that the time span is divided into.
 const PROGRESS: u64 = 1000;
 
@@ -395,7 +420,7 @@ struct Run<'s, 'i> {
     /// Signals whose past is read.
     pasts: Vec<Box<dyn Past + 's>>,
     /// A time passed, with the steps taken up to it.
-    pace: (f64, usize),
+    pace: Pace,
 }
 
 /// Whether a simulation goes on.
@@ -434,7 +459,7 @@ impl<'s, 'i> Run<'s, 'i> {
             n_true_roots: description.n_roots,
             observed_before: None,
             pasts: system.pasts(),
-            pace: (options.start, 0),
+            pace: Pace::new(options.start),
         }
     }
 }
@@ -448,6 +473,7 @@ impl Run<'_, '_> {
             self.cross_break(simulation)?;
         }
         if self.has_events {
+            self.events.check_clocks(&self.stepper, options.stop, options.max_steps)?;
             self.events.mark_sides(&self.stepper);
             if self.happen(simulation, false, true)? == Course::Ends {
                 return Ok(());
@@ -482,7 +508,7 @@ impl Run<'_, '_> {
     /// Goes on to the next event, or to `end` where there is none before.
     fn run_to(&mut self, end: f64, simulation: &mut Simulation) -> Result<Course, IntegrateError> {
         self.end = end;
-        let scheduled = if self.has_events { self.events.next_scheduled(&self.stepper, end) } else { f64::INFINITY };
+        let scheduled = self.events.next_scheduled(&self.stepper, end);
         // What is scheduled within rounding of the end belongs to it.
         let is_scheduled = scheduled < end - 1e-13 * (end.abs() + scheduled.abs());
         let goal = if is_scheduled { scheduled } else { end };
@@ -514,7 +540,7 @@ impl Run<'_, '_> {
             self.note_warnings(simulation);
             self.tell_progress();
         }
-        if is_scheduled { self.happen(simulation, false, true) } else { Ok(Course::Continues) }
+        if is_scheduled && self.has_events { self.happen(simulation, false, true) } else { Ok(Course::Continues) }
     }
 
     fn begin_pasts(&mut self) {
@@ -558,21 +584,30 @@ impl Run<'_, '_> {
         self.write_past(&rough, middle, to, depth + 1)
     }
 
-    /// Gives up early where steps are so short that a run of this kind would exceed the limit of steps, as they are
-    /// where the solution stays at a jump that makes no event.
+    /// Gives up early where steps are so short that the rest of the run would exceed the limit of steps at this pace: at
+    /// once where no state moves, as where the solution stays at a jump that makes no event; where something moves, after
+    /// a long time only, for a run may be slow for a while and fast again.
     fn check_pace(&mut self) -> Result<(), IntegrateError> {
+        let pace = &mut self.pace;
+        let states = &self.stepper.now.states;
+        if !pace.has_moved {
+            let weights = &self.stepper.model.state_weights;
+            let mut moves = states.iter().zip(&pace.states).zip(weights);
+            pace.has_moved = moves.any(|((now, before), weight)| (now - before).abs() > MOVES * weight);
+        }
         let n_steps = self.stepper.taken.steps + self.stepper.taken.rejected;
-        let (since, n_before) = self.pace;
-        let n = n_steps - n_before;
+        let n = n_steps - pace.n_before;
         if n < PACE {
             return Ok(());
         }
-        let time = self.stepper.now.time;
-        let span = self.options.stop - self.options.start;
-        if (time - since) * self.options.max_steps as f64 <= span * n as f64 {
+        let (since, time) = (pace.since, self.stepper.now.time);
+        let is_slow = (time - since) * self.options.max_steps as f64 <= (self.options.stop - time) * n as f64;
+        pace.n_slow = if is_slow { pace.n_slow + 1 } else { 0 };
+        if is_slow && (!pace.has_moved || pace.n_slow >= MAX_SLOW) {
             return Err(IntegrateError::TooShortSteps { n, since, time });
         }
-        self.pace = (time, n_steps);
+        (pace.since, pace.n_before, pace.has_moved) = (time, n_steps, false);
+        pace.states.clone_from(states);
         Ok(())
     }
 

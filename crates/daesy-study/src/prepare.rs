@@ -477,12 +477,19 @@ impl Prepared {
                 is_of_model = true;
                 ("state-transfer", "", "make the inputs smooth, or let only one of them jump at a time".to_owned())
             }
-            IntegrateError::TooManySteps { .. } => {
-                ("too-many-steps", "", "shorten the time span, or loosen rtol".to_owned())
-            }
+            IntegrateError::TooManySteps { .. } => (
+                "too-many-steps",
+                "",
+                "shorten the time span, loosen rtol, or allow more by `max_steps` below `[simulate]`".to_owned(),
+            ),
             IntegrateError::TooShortSteps { .. } => {
                 let help = "the solution may stay at a jump that makes no event, as `sign`, `abs` and `noEvent` make none: write it as \
-                            an if-expression with a relation; or something is very fast: shorten the time span, or loosen rtol";
+                            an if-expression with a relation; or something is very fast: shorten the time span, loosen rtol, or \
+                            allow more steps by `max_steps` below `[simulate]`";
+                ("too-many-steps", "", help.to_owned())
+            }
+            IntegrateError::TooManyTicks { .. } => {
+                let help = "lengthen the interval, or shorten the time span";
                 ("too-many-steps", "", help.to_owned())
             }
             IntegrateError::Stopped { .. } => ("stopped", "", "run it again to go on from the start".to_owned()),

@@ -376,6 +376,8 @@ pub struct SimulateOptions {
     pub method: Option<Method>,
     /// The longest step.
     pub max_step: Option<f64>,
+    /// How many steps there may be.
+    pub max_steps: Option<f64>,
 }
 
 /// `[identify]`

@@ -2,7 +2,7 @@
 
 use daesy_system::Part;
 
-use super::{Course, Run, Simulation, Slide, StateEvent};
+use super::{Course, Pace, Run, Simulation, Slide, StateEvent};
 use crate::chatter::History;
 use crate::error::IntegrateError;
 use crate::events::{EventLoop, Settled};
@@ -231,7 +231,7 @@ impl Run<'_, '_> {
             n_true_roots: self.n_true_roots,
             observed_before: None,
             pasts: Vec::new(),
-            pace: (from, 0),
+            pace: Pace::new(from),
         };
         let mut course = Course::Continues;
         while run.stepper.now.time < self.end && is_inside(weight_of(&run.stepper)) {

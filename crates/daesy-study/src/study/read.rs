@@ -1007,8 +1007,9 @@ fn read_simulate(reader: &mut Reader, root: &mut Section<'_, '_>) -> SimulateOpt
     let method = section.take("method").and_then(|value| reader.word("method", value, &words));
     let method = method.and_then(|word| Method::ALL.into_iter().find(|method| method.word() == word));
     let max_step = section.take("max_step").and_then(|value| reader.positive("max_step", value));
+    let max_steps = section.take("max_steps").and_then(|value| reader.positive("max_steps", value));
     section.finish(reader);
-    SimulateOptions { start, stop, step, rtol, atol, method, max_step }
+    SimulateOptions { start, stop, step, rtol, atol, method, max_step, max_steps }
 }
 
 fn read_identify(reader: &mut Reader, root: &mut Section<'_, '_>) -> IdentifyOptions {
