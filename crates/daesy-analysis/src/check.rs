@@ -323,12 +323,14 @@ fn judge_by_arrays(
     let regular = prepared.system.regular();
     let verdict = &mut judged.verdict;
     let known = verdict.regularity.as_ref();
-    if known.is_some_and(|it| it.is_linear || it.agrees_with_structure && verdict.structural_index < 2)
-        || loaded.flat.size().unknowns > array_verdict::MAX_UNKNOWNS + regular.eliminated.len()
-    {
+    // A free start value holds. If it had to change, the ranks at the start were decided by rounding errors.
+    let is_refuted = verdict.changed.iter().any(|changed| verdict.free.contains(&changed.name));
+    let is_plain =
+        known.is_some_and(|it| it.is_linear || it.agrees_with_structure && verdict.structural_index < 2 && !is_refuted);
+    if is_plain || loaded.flat.size().unknowns > array_verdict::MAX_UNKNOWNS + regular.eliminated.len() {
         return None;
     }
-    let is_confirmed = known.is_some_and(|it| it.agrees_with_structure);
+    let is_confirmed = known.is_some_and(|it| it.agrees_with_structure) && !is_refuted;
     if is_confirmed && loaded.flat.size().unknowns > SMALL {
         return None;
     }
@@ -373,6 +375,10 @@ fn judge_by_arrays(
         verdict.is_consistent = true;
         verdict.free = analysis.free_starts.iter().map(|&free| derivative_name(&loaded.flat, free)).collect();
         verdict.following.clear();
+    } else {
+        // What had to change is not free.
+        let changed = &verdict.changed;
+        verdict.free.retain(|name| !changed.iter().any(|changed| changed.name == *name));
     }
     // One note that structure misleads is enough.
     if !known.is_some_and(|it| it.overrules(&regular.verdict)) {

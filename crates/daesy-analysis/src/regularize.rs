@@ -23,6 +23,7 @@ use daesy_study::diagnostic::Diagnostic;
 use daesy_study::load::Loaded;
 use daesy_study::prepare::start_time;
 use daesy_study::start_point::start_point;
+use daesy_study::straighten::study_stop_time;
 use daesy_study::study::StudyModel;
 
 /// What to regularize and how.
@@ -280,6 +281,9 @@ fn own(names: &[&str]) -> Vec<String> {
 /// need not at others.
 const OTHER_TIMES: [f64; 3] = [0.0, 0.3719, 1.137];
 
+/// Into how many parts the run is divided to look at forcing and inputs: they may break.
+const PARTS: u32 = 13;
+
 /// By how much redundant equations contradict each other, relative to their terms, at the worst of several times.
 fn contradiction(
     loaded: &Loaded,
@@ -297,7 +301,9 @@ fn contradiction(
         let there = strangeness_free(model, time, &strangeness_options(model, options)).ok()?;
         (there.v > 0).then(|| there.contradiction_with(&inputs))
     };
-    OTHER_TIMES.into_iter().filter_map(at).fold(0.0, f64::max)
+    let span = study_stop_time(loaded, time) - time;
+    let parts = (1..=PARTS).map(|part| span * f64::from(part) / f64::from(PARTS));
+    OTHER_TIMES.into_iter().chain(parts).filter_map(at).fold(0.0, f64::max)
 }
 
 /// The inputs of the study and their derivatives at a time; `None` if one has no value.

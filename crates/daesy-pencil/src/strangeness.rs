@@ -492,24 +492,28 @@ fn finish(
     }
     let zero = vec![0.0; L];
     let value = jet.forcing.first().unwrap_or(&zero);
-    let (mut f2, _) = combine_vectors(&algebraic, &jet.forcing, a);
-    for (r, value) in f2.iter_mut().enumerate() {
-        // Multipliers and forcing are as large as they are in balanced rows: rounding errors are judged there.
-        let rounding: f64 = algebraic
-            .iter()
-            .zip(&jet.forcing)
-            .map(|(level, forcing)| {
-                let unit = |i: usize| power_of_two(balancing.rows[i]);
-                let row = (0..L).fold(0.0f64, |s, i| s.max((level[(r, i)] / unit(i)).abs()));
-                let largest = (0..L).fold(0.0f64, |s, i| s.max((forcing[i] * unit(i)).abs()));
-                1e-13 * row * largest
-            })
-            .sum();
-        if value.abs() <= rounding {
-            *value = 0.0;
+    let without_rounding = |multipliers: &[Mat<f64>], values: &mut [f64]| {
+        for (r, value) in values.iter_mut().enumerate() {
+            // Multipliers and forcing are as large as they are in balanced rows: rounding errors are judged there.
+            let rounding: f64 = multipliers
+                .iter()
+                .zip(&jet.forcing)
+                .map(|(level, forcing)| {
+                    let unit = |i: usize| power_of_two(balancing.rows[i]);
+                    let row = (0..L).fold(0.0f64, |s, i| s.max((level[(r, i)] / unit(i)).abs()));
+                    let largest = (0..L).fold(0.0f64, |s, i| s.max((forcing[i] * unit(i)).abs()));
+                    1e-13 * row * largest
+                })
+                .sum();
+            if value.abs() <= rounding {
+                *value = 0.0;
+            }
         }
-    }
-    let (f3, f3_size) = combine_vectors(&redundant, &jet.forcing, array.redundant.ncols());
+    };
+    let (mut f2, _) = combine_vectors(&algebraic, &jet.forcing, a);
+    without_rounding(&algebraic, &mut f2);
+    let (mut f3, f3_size) = combine_vectors(&redundant, &jet.forcing, array.redundant.ncols());
+    without_rounding(&redundant, &mut f3);
     let largest = |x: &[f64]| x.iter().fold(0.0f64, |s, v| s.max(v.abs()));
     let contradiction = if largest(&f3_size) > 0.0 { largest(&f3) / largest(&f3_size) } else { 0.0 };
     let redundant_equations: Vec<usize> = (0..L)
