@@ -85,6 +85,10 @@ fn wrong(what: impl Into<String>) -> ChaosError {
     ChaosError::Distribution { what: what.into() }
 }
 
+/// Shapes of gamma and beta distributions: their functions take a number of terms that grows with the root of it, and
+/// beyond this they are normal distributions to more than nine digits.
+const MAX_SHAPE: f64 = 1e10;
+
 impl Distribution {
     /// Checks that there are values and that every number makes sense.
     ///
@@ -102,6 +106,13 @@ impl Distribution {
         };
         let positive = |name: &str, value: f64| {
             if value > 0.0 { Ok(()) } else { Err(wrong(format!("`{name}` must be greater than zero, not {value}"))) }
+        };
+        let shaped = |name: &str, value: f64| {
+            positive(name, value)?;
+            if value <= MAX_SHAPE {
+                return Ok(());
+            }
+            Err(wrong(format!("`{name}` = {value:e} is more than {MAX_SHAPE:e}: take a normal distribution instead")))
         };
         match *self {
             Self::Uniform { min, max } => interval(min, max),
@@ -122,12 +133,12 @@ impl Distribution {
                 positive("std", std)
             }
             Self::Beta { alpha, beta, min, max } => {
-                positive("alpha", alpha)?;
-                positive("beta", beta)?;
+                shaped("alpha", alpha)?;
+                shaped("beta", beta)?;
                 interval(min, max)
             }
             Self::Gamma { shape, scale } => {
-                positive("shape", shape)?;
+                shaped("shape", shape)?;
                 positive("scale", scale)
             }
             Self::Triangular { min, mode, max } => {
