@@ -25,6 +25,7 @@ mod posterior;
 mod prediction;
 mod problems;
 mod session;
+mod silence;
 mod starts;
 mod structure;
 mod study_files;

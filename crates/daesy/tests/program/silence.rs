@@ -1,0 +1,275 @@
+//! What would be wrong without a word: values at special starts, equations that say nothing, subscripts beyond their
+//! arrays, short peaks, contradictions; against solutions worked out by hand.
+
+use crate::session::{Run, Session, finding};
+
+fn simulate(model: &str) -> Run {
+    Session::with_model(model).run(&["simulate", "model.mo"])
+}
+
+/// The largest distance of a column from a function of time, rows at which `time` has none left out.
+fn distance(model: &str, column: &str, exact: impl Fn(f64) -> f64) -> f64 {
+    let run = simulate(model);
+    assert_eq!(run.status, 0, "{model}\n{}", run.stderr);
+    let table = run.table();
+    let rows = table.column("t").into_iter().zip(table.column(column));
+    rows.fold(0.0, |largest, (t, value)| {
+        let off = (value - exact(t)).abs();
+        if off.is_nan() { f64::INFINITY } else { off.max(largest) }
+    })
+}
+
+fn codes(run: &Run) -> Vec<String> {
+    let document = run.json();
+    let findings = document["findings"].as_array().unwrap();
+    findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Equations that lose their unknowns at t = 0 by a factor of any order determine them by the limit.
+#[test]
+fn a_special_start_is_the_limit_of_solutions_beside_it() {
+    let algebraic = [
+        ("time^2*x = time^3 + 2*time^2;", "x", (|t| t + 2.0) as fn(f64) -> f64),
+        ("time^3*x = time^3*cos(time);", "x", |t| t.cos()),
+        ("sin(time)^2*x = 3*sin(time)^2;", "x", |_| 3.0),
+    ];
+    for (equations, column, exact) in algebraic {
+        let off = distance(&format!("model M Real x; equation {equations} end M;"), column, exact);
+        assert!(off < 1e-6, "{equations}: off by {off:e}");
+    }
+    // x - y = t and x (1 + t^2) - y = t + 5 t^2 give x = 5; with a singular matrix and t beside it x = (-6, 3).
+    let pair = "model M Real x, y; equation x - y = time; x*(1 + time^2) - y = time + 5*time^2; end M;";
+    assert!(distance(pair, "x", |_| 5.0) < 1e-6);
+    let matrix = "model M Real x[2]; equation {{1, 2}, {2, 4}}*x + time*{x[2], -x[1]} = {3*time, 6*time}; end M;";
+    assert!(distance(matrix, "x[1]", |_| -6.0) < 1e-6 && distance(matrix, "x[2]", |_| 3.0) < 1e-6);
+    // y = x^3 with x' = a t^2, y' = b t^2 and x = a - b: b = 3 x^2 a also at t = 0, where 0 = 0 is left of it.
+    let model = "model M Real x(start = 1), y(start = 3, fixed = true), a, b;
+        equation der(x) = a*time^2; der(y) = b*time^2; x = a - b; y = x^3; end M;";
+    let run = simulate(model);
+    let table = run.table();
+    let x = 3f64.cbrt();
+    assert!((table.column("x")[0] - x).abs() < 1e-8);
+    assert!((table.column("a")[0] - x / (1.0 - 3.0 * x * x)).abs() < 1e-6, "{}", table.column("a")[0]);
+}
+
+/// Where `s` is zero, `s i = s (1 - u)` says nothing of i: it is told, and from the switch on u = 1 - exp(-(t - 1/2)).
+#[test]
+fn what_nothing_determines_before_a_switch_is_told_and_right_after_it() {
+    let switches = [
+        "Real s; equation s = if time > 0.5 then 1 else 0;",
+        "Real s; Boolean on; equation on = time > 0.5; s = if on then 3 else 0;",
+        "discrete Real s(start = 0, fixed = true); equation when time > 0.5 then s = 2; end when;",
+    ];
+    let after = |t: f64| if t <= 0.5 { 0.0 } else { 1.0 - (0.5 - t).exp() };
+    for switch in switches {
+        let model = format!("model M Real i, u(start = 0, fixed = true); {switch} s*i = s*(1 - u); der(u) = i; end M;");
+        assert!(distance(&model, "u", after) < 1e-6, "{switch}");
+        let session = Session::with_model(&model);
+        for verb in ["simulate", "check"] {
+            let run = session.run(&[verb, "model.mo", "--json"]);
+            assert_eq!(run.status, 0, "{switch}\n{}", run.stderr);
+            let document = run.json();
+            assert_eq!(finding(&document, "open-mode")["level"], "warning", "{verb}: {switch}");
+        }
+    }
+    // After the switch nothing determines i any more: u stays.
+    let off = "model M Real i, s, u(start = 0, fixed = true);
+        equation s = if time < 0.5 then 1 else 0; s*i = s*(1 - u); der(u) = i; end M;";
+    assert!(distance(off, "u", |t| 1.0 - (-t.min(0.5)).exp()) < 1e-6);
+    // An equation that still says something when its unknown is gone is no matter of taste.
+    let cut = "model M Real v, i(start = 1, fixed = true), s;
+        equation s = if time > 0.5 then 0 else 1; s*v = s*1 - (1 - s)*i; der(i) = v; end M;";
+    assert_eq!(simulate(cut).status, 3);
+}
+
+/// Loops of algorithm sections that only the run can count: sums over 1..n as n grows, Euclid's algorithm, a search.
+#[test]
+fn loops_whose_ranges_change_are_run() {
+    let sum = "model M Integer n(start = 1, fixed = true); Real s(start = 0, fixed = true);
+        algorithm when sample(0.1, 0.1) then n := pre(n) + 1; s := 0; for i in 1:n loop s := s + i; end for; end when;
+        annotation (experiment(StopTime = 0.95)); end M;";
+    let table = simulate(sum).table();
+    assert_eq!((table.column("n").last(), table.column("s").last()), (Some(&10.0), Some(&55.0)));
+    let outside = "model M Integer n(start = 1, fixed = true); Real s, x(start = 1, fixed = true);
+        equation der(x) = -x; when sample(0.1, 0.1) then n = pre(n) + 1; end when;
+        algorithm s := 0; for i in 1:n loop s := s + i*x; end for; annotation (experiment(StopTime = 0.95)); end M;";
+    let table = simulate(outside).table();
+    let x = (-0.95f64).exp();
+    assert!((table.column("s").last().unwrap() - 55.0 * x).abs() < 1e-5);
+    let euclid = "model M Integer a(start = 0, fixed = true), b(start = 0, fixed = true), r(start = 0, fixed = true);
+        algorithm when time > 0.5 then a := 252; b := 105; while b > 0 loop r := mod(a, b); a := b; b := r; end while;
+        end when; end M;";
+    assert_eq!(simulate(euclid).table().column("a").last(), Some(&21.0));
+    let search =
+        "model M Integer n(start = 4, fixed = true), k(start = 0, fixed = true); Real v[6] = {3, 1, 4, 1, 5, 9}*time;
+        algorithm when time > 0.5 then n := 6; k := 0;
+        for i in 1:n loop if v[i] > 2.4 then k := i; break; end if; end for; end when; end M;";
+    assert_eq!(simulate(search).table().column("k").last(), Some(&5.0));
+    let nested = "model M Integer n(start = 1, fixed = true), c[3](each start = 0, each fixed = true);
+        algorithm when sample(0.1, 0.1) then n := pre(n) + 1; c := {0, 0, 0};
+        for i in 1:n loop for j in 1:i loop c[mod(i + j, 3) + 1] := c[mod(i + j, 3) + 1] + 1; end for; end for; end when;
+        annotation (experiment(StopTime = 0.35)); end M;";
+    let table = simulate(nested).table();
+    let mut counts = [0.0; 3];
+    (1..=4).for_each(|i| (1..=i).for_each(|j| counts[(i + j) % 3] += 1.0));
+    for (at, count) in counts.iter().enumerate() {
+        assert_eq!(table.column(&format!("c[{}]", at + 1)).last(), Some(count));
+    }
+    // A comparison outside of a when-statement would have to make events.
+    let compared = "model M Integer n(start = 1, fixed = true); Real s, x = time;
+        equation when sample(0.1, 0.1) then n = pre(n) + 1; end when;
+        algorithm s := 0; for i in 1:n loop s := s + (if x > 0.03*i then 1 else 0); end for; end M;";
+    let run = Session::with_model(compared).run(&["simulate", "model.mo", "--json"]);
+    assert_eq!(run.status, 1);
+    assert_eq!(codes(&run), ["unsupported"]);
+}
+
+#[test]
+fn a_subscript_beyond_its_array_ends_the_run() {
+    let beyond = [
+        "Real y; equation y = x[i + 1];",
+        "Real y; equation when time > 0.9 then y = x[i]; end when;",
+        "Real y; algorithm y := 0; if i > 0 then y := x[i]; end if;",
+        "Real z[3](each start = 0); algorithm z := {0, 0, 0}; z[i + 1] := 1;",
+    ];
+    let model =
+        |body: &str| format!("model M Real x[3] = {{1, 2, 3}}*time; Integer i = integer(5*time); {body} end M;");
+    for body in beyond {
+        let run = Session::with_model(&model(body)).run(&["simulate", "model.mo", "--json"]);
+        assert_eq!(run.status, 1, "{body}\n{}", run.stderr);
+        assert_eq!(codes(&run), ["assertion"], "{body}");
+    }
+    let guarded = [
+        "Real y; equation y = if i < 3 then x[i + 1] else 0;",
+        "Boolean y; equation y = i < 3 and x[i + 1] > 0.5;",
+        "Boolean y; equation y = i >= 3 or x[i + 1] > 0.5;",
+        "Real y; equation when time < 0.5 then y = x[i + 1]; end when;",
+        "Real y; algorithm y := 0; if i < 3 then y := x[i + 1]; end if;",
+    ];
+    for body in guarded {
+        let run = simulate(&model(body));
+        assert_eq!(run.status, 0, "{body}\n{}", run.stderr);
+    }
+}
+
+/// The area of a triangle of width 2e-4, of a parabola, and the time at which a clamped ramp is at its end.
+#[test]
+fn what_bends_for_a_short_time_only_is_seen() {
+    let models = [
+        ("der(x) = max(0, 1 - 1e4*abs(time - 55.5));", 1e-4),
+        ("der(x) = 1e4*max(0, 1 - 1e8*(time - 55.5)^2);", 4.0 / 3.0),
+        ("der(x) = 1e4*(if noEvent(abs(time - 55.5) < 1e-4) then 1 else 0);", 2.0),
+        ("der(x) = min(1, max(0, 1e4*(time - 55.5))) - min(1, max(0, 1e4*(time - 55.6)));", 0.1),
+    ];
+    for (equation, area) in models {
+        let model = format!(
+            "model M Real x(start = 0, fixed = true); equation {equation} annotation (experiment(StopTime = 100)); end M;"
+        );
+        let table = simulate(&model).table();
+        let found = *table.column("x").last().unwrap();
+        assert!((found - area).abs() < 1e-5 * area.max(1e-2), "{equation}: {found} instead of {area}");
+    }
+}
+
+#[test]
+fn clocks_without_end_are_refused() {
+    let clock = |interval: &str| {
+        format!(
+            "model M parameter Real h = {interval}; Integer n(start = 0, fixed = true);
+             equation when sample(0, h) then n = pre(n) + 1; end when; end M;"
+        )
+    };
+    for (interval, code, status) in [("0", "assertion", 1), ("-1", "assertion", 1), ("1e-12", "too-many-steps", 3)] {
+        let run = Session::with_model(&clock(interval)).run(&["simulate", "model.mo", "--json"]);
+        assert_eq!(run.status, status, "{interval}\n{}", run.stderr);
+        assert_eq!(codes(&run), [code], "{interval}");
+    }
+    let known =
+        "model M Integer n(start = 0, fixed = true); equation when sample(0, 0) then n = pre(n) + 1; end when; end M;";
+    assert_eq!(codes(&Session::with_model(known).run(&["check", "model.mo", "--json"])), ["out-of-range"]);
+}
+
+/// The same sum in other words is no contradiction, and one that begins with an input on the way is.
+#[test]
+fn contradictions_are_told_from_redundancy_over_the_whole_run() {
+    let same = "model M Real x, y; equation x + y = sin(2*time); 2*x + 2*y = 4*sin(time)*cos(time); x = 1; end M;";
+    let run = Session::with_model(same).run(&["regularize", "model.mo", "--json"]);
+    assert_eq!((run.status, codes(&run)), (0, vec!["redundant-equations".to_owned()]), "{}", run.stderr);
+    let study = |input: &str| {
+        format!(
+            "[linear]\nE = [[1, 0], [1, 0], [0, 0]]\nF = [[-1, 0], [-1, 0], [1, 1]]\nG = [[1], [2], [0]]\n\
+             [inputs]\nu1 = {{ expression = \"{input}\", breaks = [5] }}\n[simulate]\nstop = 10\n"
+        )
+    };
+    for (input, code) in [("if time < 5 then 0 else 1", "contradicting-equations"), ("0*time", "redundant-equations")] {
+        let session = Session::new().with("study.toml", &study(input));
+        let run = session.run(&["regularize", "study.toml", "--given-inputs", "--json"]);
+        assert_eq!(codes(&run), [code], "{input}");
+    }
+}
+
+/// x1' = 0 and x1 + x2 x1' = 0 leave x1 = 0 and nothing for x2: numbers of the size of rounding are no ranks.
+#[test]
+fn a_constraint_that_rounding_hides_is_not_free() {
+    for level in ["0", "2"] {
+        let model = format!(
+            "model M Real x1(start = 1), x2(start = 0.3); equation der(x1) = 0; x1 - {level} + x2*der(x1) = 0; end M;"
+        );
+        let document = Session::with_model(&model).run(&["check", "model.mo", "--json"]).json();
+        assert_eq!(finding(&document, "free-variables")["names"], serde_json::json!(["x2"]), "{document}");
+        let free = document["initial"]["free"].as_array();
+        assert!(!free.is_some_and(|free| free.iter().any(|name| name == "x1")), "{document}");
+    }
+}
+
+/// The constraining clause of a class holds for its own declaration as for every redeclaration; what is written in the
+/// declaration overrides it.
+#[test]
+fn constraining_modifications_hold_for_the_declaration_itself() {
+    let model = "model M
+        model J parameter Real k = 1; Real z = k; end J;
+        model A
+          replaceable J c constrainedby J(k = 3);
+          replaceable J d(k = 5) constrainedby J(k = 4);
+          replaceable model I = J constrainedby J(k = 6); I i;
+          replaceable model H = J(k = 7) constrainedby J(k = 8); H h;
+        end A;
+        model K extends J; Real w = 2*k; end K;
+        A a; A b(redeclare model I = K); A e(redeclare model I = K(k = 9)); A f(redeclare J c);
+        end M;";
+    let table = simulate(model).table();
+    let values = [("a.c.z", 3.0), ("a.d.z", 5.0), ("a.i.z", 6.0), ("a.h.z", 7.0), ("b.i.w", 12.0), ("e.i.z", 9.0)];
+    for (name, value) in values.into_iter().chain([("f.c.z", 3.0)]) {
+        assert_eq!(table.column(name)[0], value, "{name}");
+    }
+}
+
+/// Two ways lead to the hand of the manipulator: all verbs take the one next to the start values.
+#[test]
+fn check_tells_the_start_that_a_simulation_begins_at() {
+    let model = "model M Real a(start = 0.9), b(start = -1.6), c(start = 0.7), p, q;
+        equation p = a + b; q = a + b + c; cos(a) + 0.8*cos(p) + 0.4*cos(q) = 1.2; q = 0; der(a) = -a; end M;";
+    let session = Session::with_model(model);
+    let manipulator = concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems/manipulator/model.mo");
+    for (file, n_changed) in [("model.mo", 2), (manipulator, 2)] {
+        let changed = |verb: &str| session.run(&[verb, file, "--json"]).json()["initial"]["changed"].clone();
+        let (checked, simulated) = (changed("check"), changed("simulate"));
+        let names = checked.as_object().unwrap();
+        assert_eq!(names.len(), n_changed, "{checked}");
+        for (name, values) in names {
+            let (one, other) = (values[1].as_f64().unwrap(), simulated[name][1].as_f64().unwrap());
+            assert!((one - other).abs() < 1e-9, "{file}: {name} starts at {one} and {other}");
+        }
+    }
+}
+
+/// 2.5e5 steps in the first 5 s of 2500: at that pace the run would have more than 1e8 of them.
+#[test]
+fn a_run_that_is_slow_for_a_while_goes_on() {
+    let model = "model M Real x(start = 1, fixed = true), y(start = 0, fixed = true), w;
+        equation w = if time < 5 then 1e5 else 1e-3; der(x) = w*y; der(y) = -w*x;
+        annotation (experiment(StopTime = 2500, Interval = 2500)); end M;";
+    let run = Session::with_model(model).run(&["simulate", "model.mo", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert!(run.json()["steps"].as_u64().unwrap() > 200_000, "{}", run.json()["steps"]);
+}
