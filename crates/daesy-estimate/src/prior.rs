@@ -250,9 +250,9 @@ mod tests {
         let priors = [Some(Prior::Normal { mean: 1.0, std: 0.5 }), None];
         let space = SearchSpace { lower: vec![-1e9; 2], upper: vec![1e9; 2], nominal: vec![1.0; 2] };
         let mut objective = WithPriors { inner, priors: &priors, factor: 1.0 };
-        let options = SearchOptions { absolute: 1e-14, ..SearchOptions::default() };
+        let options = SearchOptions { absolute: 1e-24, relative: 0.0, ..SearchOptions::default() };
         let found = minimize(&mut objective, &[10.0, 23.0], &space, &options, &mut |_| {}).unwrap();
-        assert!((found.theta[0] - 1.0).abs() < 1e-6 && (found.theta[1] - 5.0).abs() < 1e-6, "{:?}", found.theta);
+        assert!((found.theta[0] - 1.0).abs() < 1e-9 && (found.theta[1] - 5.0).abs() < 1e-9, "{:?}", found.theta);
         // Both determined: precisions add.
         let covariance = Mat::from_fn(1, 1, |_, _| 0.01);
         let inner = LimitedInformation::new(&[2.0], &covariance, &[1.0]);
@@ -260,7 +260,7 @@ mod tests {
         let space = SearchSpace { lower: vec![-1e9], upper: vec![1e9], nominal: vec![1.0] };
         let mut objective = WithPriors { inner, priors: &priors, factor: 1.0 };
         let found = minimize(&mut objective, &[2.0], &space, &options, &mut |_| {}).unwrap();
-        assert!((found.theta[0] - (2.0 * 100.0 + 25.0) / 125.0).abs() < 1e-6, "{:?}", found.theta);
+        assert!((found.theta[0] - (2.0 * 100.0 + 25.0) / 125.0).abs() < 1e-9, "{:?}", found.theta);
     }
 
     #[test]

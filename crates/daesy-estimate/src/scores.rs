@@ -26,27 +26,44 @@ pub struct ScoreSeries {
 pub struct ScoreVariance {
     /// The variance of the sum.
     pub value: f64,
-    /// The standard deviation of this estimate of it, where the scores are as the model says.
-    pub uncertainty: f64,
+    /// The variance of this estimate of it, relative to its square.
+    pub relative_variance: f64,
 }
 
 /// Variances that differ by less than this factor are taken as equal.
 const EQUAL_WITHIN: f64 = 1.5;
 
-/// Standard deviations by which variances must differ to differ for certain: one of a thousand normal numbers is as far
-/// off.
+/// Standard deviations by which cube roots of variances must differ to differ for certain: one of a thousand normal
+/// numbers is as far off.
 const CERTAIN: f64 = 3.3;
 
 impl ScoreSeries {
     /// Whether a combination of the summed scores has another variance than is promised: by more than a factor of 1.5,
-    /// and by more than 3.3 standard deviations of the estimate from the scores.
+    /// and by more than chance explains. A variance r times the promised one, whose estimate has the relative variance
+    /// 2/k, is compared with chi-square at k degrees of freedom, whose cube root is nearly normal [@wilson1931]:
+    ///
+    /// ```text
+    /// z = (r^(1/3) - 1 + 2/(9 k)) / sqrt(2/(9 k))
+    /// ```
+    ///
+    /// A difference in standard deviations of the estimate would not do: where squares happen to be small, so does what
+    /// is taken for their spread.
     #[must_use]
     pub fn differs(&self, promised: f64, weights: &[f64], units: &[f64]) -> bool {
         let found = self.variance(weights, units);
         let ratio = found.value / promised;
-        promised > 0.0
-            && !(1.0 / EQUAL_WITHIN..=EQUAL_WITHIN).contains(&ratio)
-            && (found.value - promised).abs() > CERTAIN * found.uncertainty
+        let spread = found.relative_variance / 9.0;
+        let z = (ratio.max(0.0).cbrt() - 1.0 + spread) / spread.sqrt();
+        promised > 0.0 && !(1.0 / EQUAL_WITHIN..=EQUAL_WITHIN).contains(&ratio) && z.abs() > CERTAIN
+    }
+
+    /// Scores at an estimate as they would be at the truth: p of them sum to zero there, for p unknowns that were found,
+    /// so that the squares of n are smaller by (n - p) / n.
+    #[must_use]
+    pub fn at_truth(self, n_found: usize) -> Self {
+        let n = self.experiments.iter().map(Vec::len).sum::<usize>() / self.n_unknown.max(1);
+        let factor = n as f64 / n.saturating_sub(n_found).max(1) as f64;
+        self.scaled(factor.sqrt())
     }
 
     /// The same scores times a factor.
@@ -109,10 +126,10 @@ impl ScoreSeries {
 
     /// The variance of a combination of the summed scores by their products, and how certain it is: with g_k the
     /// combination at sample k, `var(sum g_k^2) = sum g_k^4 - (sum g_k^2)^2 / n`, and `4 m / (3 n)` of the squared
-    /// variance for the lags.
+    /// variance for the lags; 2/n of it at least, as for normal scores of one size.
     #[must_use]
     pub fn variance(&self, weights: &[f64], units: &[f64]) -> ScoreVariance {
-        let (mut value, mut spread) = (0.0, 0.0);
+        let (mut value, mut spread, mut n_all) = (0.0f64, 0.0f64, 0.0f64);
         for experiment in 0..self.experiments.len() {
             let g = self.combination(experiment, weights);
             let n_lags = self.lags(experiment, units);
@@ -125,15 +142,34 @@ impl ScoreSeries {
                 own += 2.0 * weight * g.iter().skip(lag).zip(&g).map(|(a, b)| a * b).sum::<f64>();
             }
             value += own;
+            n_all += n;
             spread += (fourth - squares * squares / n).max(0.0) + 4.0 / 3.0 * n_lags as f64 / n * own * own;
         }
-        ScoreVariance { value, uncertainty: spread.sqrt() }
+        let relative = if value > 0.0 { spread / (value * value) } else { 0.0 };
+        ScoreVariance { value, relative_variance: relative.max(2.0 / n_all.max(1.0)) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scores_that_are_as_promised_are_believed_however_few_they_are() {
+        // Products of normal errors with sensitivities that grow, with the variance that the errors have.
+        let mut rng = fastrand::Rng::with_seed(14);
+        let mut normal = || (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
+        for n in [6usize, 12, 40, 200] {
+            let promised: f64 = (0..n).map(|k| (1.0 + k as f64).powi(2)).sum();
+            let mut differs = || {
+                let scores = (0..n).map(|k| (1.0 + k as f64) * normal()).collect();
+                let scores = ScoreSeries { n_unknown: 1, experiments: vec![scores] };
+                scores.differs(promised, &[1.0], &[1.0])
+            };
+            let n_false = (0..2000).filter(|_| differs()).count();
+            assert!(n_false <= 30, "{n_false} of 2000 with {n} scores");
+        }
+    }
 
     #[test]
     fn correlated_scores_count_with_their_lags() {
@@ -153,7 +189,7 @@ mod tests {
                 let series = ScoreSeries { n_unknown: 1, experiments: vec![scores] };
                 let value = series.long_run_products(&[1.0])[(0, 0)];
                 let variance = series.variance(&[1.0], &[1.0]);
-                assert!((variance.value - value).abs() < 1e-9 * value && variance.uncertainty < 0.5 * value);
+                assert!((variance.value - value).abs() < 1e-9 * value && variance.relative_variance < 0.25);
                 mean += value / f64::from(n) / 20.0;
             }
             assert!(mean > at_least && mean < at_most, "{a}: {mean}, {} expected", (1.0 + a) / (1.0 - a));

@@ -393,6 +393,73 @@ pub fn settle<O: Objective>(
     found
 }
 
+/// How an objective rises around a point, see [`widths`].
+#[derive(Clone, Debug)]
+pub struct Widths {
+    /// By variable, how far away it has risen by about as much as one standard error makes of it; NaN at a bound.
+    pub widths: Vec<f64>,
+    /// By variable, how far that should be by the curvature.
+    pub expected: Vec<f64>,
+    /// A point that was seen and is better.
+    pub better: Option<Vec<f64>>,
+}
+
+impl Widths {
+    /// Whether the objective rises as its curvature says, within this factor.
+    #[must_use]
+    pub fn are_as_expected(&self, factor: f64) -> bool {
+        self.widths.iter().zip(&self.expected).all(|(width, expected)| width.is_nan() || *width <= factor * expected)
+    }
+}
+
+/// Times that a distance is doubled.
+const MAX_DOUBLED: usize = 24;
+
+/// Values that differ by less, in units of a standard error's rise, are equal.
+const EQUAL: f64 = 0.1;
+
+/// Looks at the distances at which an objective, a negative log-likelihood, rises noticeably around a point.
+///
+/// A curvature H from derivatives says that it rises by r^2 / 2 at a distance of r / sqrt(H_ii). Where the objective is
+/// rough, as where relations jump under a filter, derivatives speak of its teeth: on the scale of what data can tell it
+/// rises much more slowly, or it falls. So both sides are looked at, two standard errors away by the curvature and then
+/// twice as far again and again, until the mean rise is a quarter of what it should be.
+pub fn widths<O: Objective>(objective: &mut O, found: &SearchResult<O::Refusal>, space: &SearchSpace) -> Widths {
+    let (theta, value) = (&found.theta, found.expansion.value);
+    let mut best: Option<(f64, Vec<f64>)> = None;
+    let mut all = Widths { widths: Vec::new(), expected: Vec::new(), better: None };
+    for i in 0..theta.len() {
+        let curvature = found.expansion.curvature[(i, i)];
+        let expected = if curvature > 0.0 { curvature.sqrt().recip() } else { space.nominal[i] };
+        let mut width = expected;
+        for _ in 0..MAX_DOUBLED {
+            let mut rises = Vec::new();
+            for sign in [1.0, -1.0] {
+                let mut beside = theta.clone();
+                beside[i] = (theta[i] + sign * 2.0 * width).clamp(space.lower[i], space.upper[i]);
+                if beside[i] == theta[i] {
+                    continue;
+                }
+                // What is nearer than asked for, at a bound, counts for as much less.
+                let share = ((beside[i] - theta[i]) / (2.0 * width)).powi(2);
+                let there = objective.value(&beside).unwrap_or(f64::INFINITY);
+                rises.push((there - value) / share);
+                if there < best.as_ref().map_or(value - EQUAL, |(value, _)| *value) {
+                    best = Some((there, beside));
+                }
+            }
+            if rises.is_empty() || rises.iter().sum::<f64>() / rises.len() as f64 >= 0.5 {
+                break;
+            }
+            width *= 2.0;
+        }
+        all.widths.push(if found.at_bound[i].is_some() { f64::NAN } else { width });
+        all.expected.push(expected);
+    }
+    all.better = best.map(|(_, theta)| theta);
+    all
+}
+
 fn keep<R>(refused: &mut Vec<RefusedPoint<R>>, theta: &[f64], refusal: R) {
     if refused.len() < KEPT_REFUSALS {
         refused.push(RefusedPoint { theta: theta.to_vec(), refusal });
@@ -498,6 +565,44 @@ fn solve_definite(matrix: &Mat<f64>, rhs: &Mat<f64>) -> Mat<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A parabola with its minimum at 2 and a standard error of 0.5, under teeth that are much narrower.
+    struct Rough {
+        teeth: f64,
+    }
+
+    impl Objective for Rough {
+        type Refusal = ();
+
+        fn value(&mut self, theta: &[f64]) -> Result<f64, ()> {
+            Ok(2.0 * (theta[0] - 2.0).powi(2) + self.teeth * (300.0 * theta[0]).sin())
+        }
+
+        fn expand(&mut self, theta: &[f64]) -> Result<Expansion, ()> {
+            let bend = 4.0 - self.teeth * 9e4 * (300.0 * theta[0]).sin();
+            Ok(Expansion {
+                value: self.value(theta)?,
+                gradient: vec![4.0 * (theta[0] - 2.0) + self.teeth * 300.0 * (300.0 * theta[0]).cos()],
+                curvature: Mat::from_fn(1, 1, |_, _| bend.abs()),
+            })
+        }
+    }
+
+    #[test]
+    fn widths_see_the_shape_under_the_teeth_of_a_rough_objective() {
+        let space = SearchSpace { lower: vec![-10.0], upper: vec![10.0], nominal: vec![1.0] };
+        for (teeth, from) in [(0.0, 5.0), (0.05, 5.0), (0.05, 1.9)] {
+            let mut objective = Rough { teeth };
+            let found = minimize(&mut objective, &[from], &space, &SearchOptions::default(), &mut |_| {}).unwrap();
+            let seen = widths(&mut objective, &found, &space);
+            assert_eq!(seen.are_as_expected(3.0), teeth == 0.0, "{teeth} {from}: {seen:?}");
+            let is_at_minimum = (found.theta[0] - 2.0).abs() < 0.3;
+            assert_eq!(seen.better.is_none(), is_at_minimum, "{teeth} {from}: {:?} {seen:?}", found.theta);
+            if is_at_minimum {
+                assert!((0.2..1.0).contains(&seen.widths[0]), "{teeth} {from}: {seen:?}");
+            }
+        }
+    }
 
     /// Sum of squares of residuals with their Jacobian.
     struct LeastSquares<F: Fn(&[f64]) -> Option<(Vec<f64>, Mat<f64>)>>(F);

@@ -1,8 +1,8 @@
 //! How certain estimates are: covariance and identifiable directions.
 
+use daesy_random::special_functions::student_quantile;
 use faer::Mat;
 
-use crate::chi_square::NORMAL_95;
 use crate::scores::ScoreSeries;
 use crate::search::{Bound, Expansion, Objective};
 
@@ -241,22 +241,27 @@ impl<O: Objective> Objective for Held<'_, O> {
     }
 }
 
-/// The 95 % interval of an estimate by the normal law: of the estimate itself or, for what only the size or the time
-/// constants of noise depend on and cannot be negative, of its logarithm. Variances estimated from finitely many
-/// samples are skewed to the right (chi-square, where they are independent); their logarithms much less.
+/// The 95 % interval of an estimate: of the estimate itself or, for what only the size or the time constants of noise
+/// depend on and cannot be negative, of its logarithm. Variances estimated from finitely many samples are skewed to the
+/// right (chi-square, where they are independent); their logarithms much less.
+///
+/// By the normal law where `degrees` is infinite. Where the size of errors was taken from as many of them as there are
+/// unknowns and `degrees` more, by Student's: few errors may be small by chance, and the standard error with them.
 #[must_use]
-pub fn normal_interval(estimate: f64, std: f64, is_noise_scale: bool) -> [f64; 2] {
+pub fn confidence_interval(estimate: f64, std: f64, is_noise_scale: bool, degrees: f64) -> [f64; 2] {
+    let reach = student_quantile(0.975, degrees) * std;
     if is_noise_scale && estimate > 0.0 && std.is_finite() {
-        let factor = (NORMAL_95 * std / estimate).exp();
+        let factor = (reach / estimate).exp();
         [estimate / factor, estimate * factor]
     } else {
-        [estimate - NORMAL_95 * std, estimate + NORMAL_95 * std]
+        [estimate - reach, estimate + reach]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chi_square::NORMAL_95;
     use crate::profile::{ProfileQuestion, profile_interval};
     use crate::search::{SearchOptions, SearchSpace};
 

@@ -4,6 +4,7 @@
 //! errors of simulated ensembles or by output errors (`pem`), or by the likelihood under the approximation of a filter
 //! ([`filtered`]). The result is the same for all methods.
 
+mod accuracy;
 mod caveats;
 mod certainty;
 pub mod compare;
@@ -385,20 +386,38 @@ pub fn identify(
     let problem = Problem::read(loaded)?;
     problem.refuse_short_records()?;
     let study = study_of(loaded)?;
-    let (route, reason) = reasoned_route(loaded, &problem, options.method.as_deref())?;
-    refuse_options(&route, options, study)?;
-    let unused = unused_keys(&route, options, study)?;
     let n_starts = options.n_starts.max(study.identify.starts.unwrap_or(1) as usize);
     let options = &IdentifyOptions { n_starts, ..options.clone() };
+    let (mut found, form) = found(loaded, &problem, study, options, progress)?;
+    accuracy::explain(&mut found, loaded, study, options, progress, &mut |freed, options, progress| {
+        let problem = Problem::read(freed).ok()?;
+        let study = study_of(freed).ok()?;
+        self::found(freed, &problem, study, options, progress).ok().map(|(found, _)| found)
+    });
+    refuse_stopped(loaded, &problem, &found, options)?;
+    validation::add_to(&mut found, loaded, &problem, form, options, progress)?;
+    Ok(found)
+}
+
+/// The estimate by the method that suits, without what is said of other records.
+fn found(
+    loaded: &Loaded,
+    problem: &Problem,
+    study: &Study,
+    options: &IdentifyOptions,
+    progress: &mut ProgressLine<'_>,
+) -> Result<(Identification, Form), Failure> {
+    let (route, reason) = reasoned_route(loaded, problem, options.method.as_deref())?;
+    refuse_options(&route, options, study)?;
+    let unused = unused_keys(&route, options, study)?;
     let method = match route {
         Route::Linear { study, method } => {
             let mut found = ml::identify(loaded, *study, method, options, progress)?;
-            refuse_stopped(loaded, &problem, &found, options)?;
+            refuse_stopped(loaded, problem, &found, options)?;
             found.diagnostics.extend(unused);
             found.method_reason = reason;
             found.mark_motion(&problem.motion_depends_on(loaded));
-            validation::add_to(&mut found, loaded, &problem, Form::Linear, options, progress)?;
-            return Ok(found);
+            return Ok((found, Form::Linear));
         }
         Route::Ensembles(method) => method,
         Route::Filter => Method::MaximumLikelihood,
@@ -414,8 +433,8 @@ pub fn identify(
     };
     let is_asked = options.method.as_deref().or(study.identify.method.as_deref()).is_some_and(|asked| asked != "auto");
     let found = match route {
-        Route::Filter => filtered::identify(loaded, &problem, options, checkpoint.as_mut(), progress),
-        _ => pem::identify(loaded, &problem, method, options, checkpoint.as_mut(), progress),
+        Route::Filter => filtered::identify(loaded, problem, options, checkpoint.as_mut(), progress),
+        _ => pem::identify(loaded, problem, method, options, checkpoint.as_mut(), progress),
     };
     if found.is_err()
         && let Some(checkpoint) = &mut checkpoint
@@ -426,20 +445,19 @@ pub fn identify(
     found.method_reason = reason;
     if !is_asked && let Some(failure) = found.filter_failure.take() {
         let reason = format!("{}; the filter fails its own check: {failure}", found.method_reason);
-        found = pem::identify(loaded, &problem, Method::PredictionError, options, checkpoint.as_mut(), progress)?;
+        found = pem::identify(loaded, problem, Method::PredictionError, options, checkpoint.as_mut(), progress)?;
         found.method_reason = reason;
     }
-    refuse_stopped(loaded, &problem, &found, options)?;
+    refuse_stopped(loaded, problem, &found, options)?;
     // The road may have ended at `pem`, which uses them all.
     if found.method != Method::PredictionError {
         found.diagnostics.extend(unused);
     }
     found.mark_motion(&problem.motion_depends_on(loaded));
-    validation::add_to(&mut found, loaded, &problem, Form::Nonlinear, options, progress)?;
     if let Some(checkpoint) = &mut checkpoint {
         checkpoint.save().map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
     }
-    Ok(found)
+    Ok((found, Form::Nonlinear))
 }
 
 /// What was computed after an interrupt, such as standard errors, is not to be believed; the estimates are.

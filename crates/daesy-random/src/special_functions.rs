@@ -145,6 +145,29 @@ pub fn normal_quantile(p: f64) -> f64 {
     x
 }
 
+/// The quantile of Student's t distribution with `degrees` of freedom, for p in (0.5, 1): by
+///
+/// ```text
+/// P(T <= t) = 1 - I_x(degrees/2, 1/2) / 2,   x = degrees / (degrees + t^2)
+/// ```
+///
+/// That of the normal distribution where `degrees` is infinite.
+#[must_use]
+pub fn student_quantile(p: f64, degrees: f64) -> f64 {
+    let normal = normal_quantile(p);
+    if degrees > 1e9 {
+        return normal;
+    }
+    let distribution = |t: f64| 1.0 - 0.5 * beta_distribution(0.5 * degrees, 0.5, degrees / (degrees + t * t));
+    let front = ln_gamma(0.5 * (degrees + 1.0)) - ln_gamma(0.5 * degrees) - 0.5 * (degrees * PI).ln();
+    let density = |t: f64| (front - 0.5 * (degrees + 1.0) * (t * t / degrees).ln_1p()).exp();
+    let mut high = 2.0 * normal + 1.0;
+    while distribution(high) < p && high < 1e12 {
+        high *= 2.0;
+    }
+    invert(p, 0.0, high, normal, distribution, density)
+}
+
 /// Solves F(x) = p for an increasing F on [low, high] by Newton's method kept inside a shrinking bracket.
 #[must_use]
 pub fn invert(
@@ -192,6 +215,21 @@ mod tests {
             assert!((beta_distribution(2.0, 3.0, x) - exact).abs() < 1e-14);
             assert!((beta_distribution(0.5, 0.5, x) - 2.0 / PI * x.sqrt().asin()).abs() < 1e-14);
         }
+    }
+
+    #[test]
+    fn quantiles_of_students_distribution_are_those_of_tables() {
+        // One degree of freedom: tan(pi (p - 1/2)); two: (2p - 1) / sqrt(2 p (1 - p)).
+        for p in [0.6, 0.9, 0.975, 0.999] {
+            let exact = (PI * (p - 0.5)).tan();
+            assert!((student_quantile(p, 1.0) / exact - 1.0).abs() < 1e-9, "{p}");
+            let exact = (2.0 * p - 1.0) / (2.0 * p * (1.0 - p)).sqrt();
+            assert!((student_quantile(p, 2.0) / exact - 1.0).abs() < 1e-9, "{p}");
+        }
+        for (degrees, value) in [(5.0, 2.570_582), (10.0, 2.228_139), (30.0, 2.042_272), (120.0, 1.979_930)] {
+            assert!((student_quantile(0.975, degrees) - value).abs() < 1e-6, "{degrees}");
+        }
+        assert_eq!(student_quantile(0.975, f64::INFINITY), normal_quantile(0.975));
     }
 
     #[test]

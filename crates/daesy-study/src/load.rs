@@ -28,7 +28,9 @@ use crate::linear_model;
 use crate::prepare::start_time;
 use crate::presampling;
 use crate::source::{ModelText, Place, Source, looked_for};
-use crate::study::{InputSource, ModelSource, Named, Quantity, QuantityValue, Study, StudyModel, read_study};
+use crate::study::{
+    InputSource, ModelSource, Named, Quantity, QuantityValue, Study, StudyModel, UnknownParameter, read_study,
+};
 use crate::table::Table;
 use crate::varying::vary_parameters;
 
@@ -76,6 +78,38 @@ pub struct Loaded {
     pub unit: Option<Arc<Unit>>,
     /// How whoever asks wants it integrated, instead of what the study says.
     pub integration: Integration,
+}
+
+impl Loaded {
+    /// The same with accuracies of measurements as unknowns: for each the position of the measurement, a name that is
+    /// free, and the standard deviation to start from. `None` where there is no study, or a name is taken.
+    #[must_use]
+    pub fn with_unknown_accuracies(&self, asked: &[(usize, String, f64)]) -> Option<Self> {
+        // An executor knows the unknowns of the study itself.
+        let mut changed = Self { elsewhere: None, ..self.clone() };
+        let study = changed.study.as_mut()?;
+        for (at, name, start) in asked {
+            let signal = study.measurements.get_mut(*at)?;
+            if changed.flat.find(name).is_some() {
+                return None;
+            }
+            let (span, number) =
+                (signal.span, |value: f64| Quantity { value: QuantityValue::Number(value), span: signal.span });
+            let unknown = UnknownParameter {
+                start: Some(number(*start)),
+                min: Some(number(0.0)),
+                max: None,
+                nominal: Some(number(*start)),
+                prior: None,
+            };
+            signal.item.variance = None;
+            signal.item.std = Some(Quantity { value: QuantityValue::Expression(name.clone()), span });
+            study.unknown.push(Named { name: name.clone(), span, item: unknown });
+            let binding = changed.flat.graph.number(*start);
+            linear_model::add_parameter(&mut changed.flat, name, Some(binding), span);
+        }
+        Some(changed)
+    }
 }
 
 /// How a simulation takes its steps; what is left out is as the study says.

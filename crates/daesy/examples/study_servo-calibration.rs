@@ -17,7 +17,7 @@ use daesy_estimate::chi_square::chi_square_tail;
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::likelihood::Likelihood;
 use daesy_estimate::search::{SearchEnd, SearchOptions, minimize};
-use daesy_estimate::uncertainty::{Certainty, Uncertainty, normal_interval};
+use daesy_estimate::uncertainty::{Certainty, Uncertainty, confidence_interval};
 use study::Record;
 
 /// The fits of each data set.
@@ -175,7 +175,7 @@ impl Summary {
         let (estimates, stds) = (&self.estimates[at], &self.stds[at]);
         let n = estimates.len() as f64;
         let covers = |(estimate, std): &(&f64, &f64)| {
-            let [low, high] = normal_interval(**estimate, **std, self.are_noise_scales[at]);
+            let [low, high] = confidence_interval(**estimate, **std, self.are_noise_scales[at], f64::INFINITY);
             low <= truth && truth <= high
         };
         let n_covered = estimates.iter().zip(stds).filter(covers).count();

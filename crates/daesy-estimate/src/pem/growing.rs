@@ -1,4 +1,4 @@
-//! Searches that grow: over more and more realizations, and for models with events over more and more of the record.
+//! Searches that grow: over more and more realizations, and over more and more of the record.
 
 use daesy_system::Watch;
 
@@ -119,23 +119,43 @@ impl GrowingSearch<'_, '_> {
     }
 }
 
-/// The first share of the samples that a fit of a model with events grows over, and the factor from one to the next.
+/// The first share of the samples that a fit grows over, and the factor from one to the next.
 const FIRST_SHARE: f64 = 0.06;
 const GROWTH: f64 = 1.25;
 
-/// A search for models with events, which begins at the fit of the beginning of every record, grown over more and more
-/// of it. Where events come at other times than in the data the cost over a whole record has many minima, one for each
-/// way to pair them; over the beginning there is one event at most to pair.
-pub struct EventSearch<'p, 'a> {
+/// Points that are tried beside the start where a fit leaves errors that nothing explains.
+const FURTHER_STARTS: usize = 8;
+
+/// A search for the fit of output errors.
+///
+/// Least squares of trajectories have local minima, and a fit in one of them looks like any other but for its errors:
+/// where events come at other times than in the data, or an oscillation is out of step with it, there is a minimum for
+/// each way to pair them. Over the beginning of a record there is one event or period at most to pair. So where a fit
+/// leaves errors that nothing explains, the search is made again: from the fit of the beginning of every record, grown
+/// over more and more of it, which for a model with events comes first, and from points all over the bounds.
+pub struct OutputSearch<'p, 'a> {
     /// The search over whole records.
     pub whole: GrowingSearch<'p, 'a>,
     /// The problem of a share of every record, around a point; `None` where there is none.
     pub beginning: &'p dyn Fn(f64, &[f64]) -> Option<PredictionProblem<'a>>,
-    /// Whether output errors at a point are as large as the accuracy of the measurements says.
+    /// Whether output errors at a point are such as errors of measurement are, or need no explanation.
     pub is_explained: &'p dyn Fn(&[f64]) -> bool,
+    /// Where the points all over the bounds come from.
+    pub seed: u64,
 }
 
-/// The fit of the beginning of every record, grown; see [`EventSearch`].
+/// Where a search for output errors begins.
+#[derive(Clone, Copy)]
+enum Way {
+    /// At the start.
+    Start,
+    /// At the fit of the beginning of every record.
+    Beginning,
+    /// At the best of many points.
+    Elsewhere,
+}
+
+/// The fit of the beginning of every record, grown; see [`OutputSearch`].
 pub fn grown_start<'a>(
     beginning: &dyn Fn(f64, &[f64]) -> Option<PredictionProblem<'a>>,
     from: &[f64],
@@ -159,10 +179,9 @@ pub fn grown_start<'a>(
     theta
 }
 
-impl EventSearch<'_, '_> {
-    /// Minimizes from a start, with evaluations kept. Where the grown fit leaves errors that the accuracy of the
-    /// measurements does not explain, or nobody says how accurate they are, the search from the start itself is made
-    /// too, and the better of both is kept. A model without events needs the search from the start only.
+impl OutputSearch<'_, '_> {
+    /// Minimizes from a start, with evaluations kept: one way after the other, until what is left is explained. The best
+    /// is kept.
     ///
     /// # Errors
     /// The refusal of the start.
@@ -172,20 +191,52 @@ impl EventSearch<'_, '_> {
         memory: &mut dyn Memory,
         observe: &mut dyn FnMut(usize, &SearchProgress<'_>),
     ) -> Result<GrownSearch, PointRefusal> {
-        if !self.whole.problem.meets_events() {
-            return self.whole.run(from, memory, observe);
-        }
         let watch = &self.whole.watch;
-        let near = || grown_start(self.beginning, from, self.whole.space, watch);
-        let near = remembered_point(memory, "grown", from, watch, near);
-        let grown = self.whole.run(&near, memory, observe);
-        if grown.as_ref().is_ok_and(|found| (self.is_explained)(&found.result.theta)) {
-            return grown;
+        let mut ways = [Way::Start, Way::Beginning, Way::Elsewhere];
+        if self.whole.problem.meets_events() {
+            ways.swap(0, 1);
         }
-        match (self.whole.run(from, memory, observe), grown) {
-            (Ok(direct), Ok(grown)) => Ok(if grown.cost() < direct.cost() { grown } else { direct }),
-            (Err(_), grown) => grown,
-            (direct, Err(_)) => direct,
+        let mut best: Option<GrownSearch> = None;
+        let mut refusal = None;
+        for way in ways {
+            let near = match way {
+                Way::Start => from.to_vec(),
+                Way::Beginning => {
+                    let near = || grown_start(self.beginning, from, self.whole.space, watch);
+                    remembered_point(memory, "grown", from, watch, near)
+                }
+                Way::Elsewhere => remembered_point(memory, "elsewhere", from, watch, || self.best_of_many(from)),
+            };
+            match self.whole.run(&near, memory, observe) {
+                Ok(found) if best.as_ref().is_none_or(|best| found.cost() < best.cost()) => best = Some(found),
+                Ok(_) => {}
+                Err(why) => refusal = refusal.or(Some(why)),
+            }
+            let is_explained = |best: &GrownSearch| (self.is_explained)(&best.result.theta);
+            if watch.is_stopped() || best.as_ref().is_some_and(is_explained) {
+                break;
+            }
         }
+        best.ok_or_else(|| refusal.unwrap_or(PointRefusal::NotFinite { what: "the start".to_owned() }))
+    }
+
+    /// The end of the best of some short searches from points all over the bounds.
+    fn best_of_many(&self, from: &[f64]) -> Vec<f64> {
+        let GrowingSearch { problem, space, watch } = &self.whole;
+        let options = SearchOptions { relative: 1e-3, max_iterations: 15, ..SearchOptions::default() };
+        let mut best = (f64::INFINITY, from.to_vec());
+        for start in space.starts(from, 1 + FURTHER_STARTS, self.seed).into_iter().skip(1) {
+            if watch.is_stopped() {
+                break;
+            }
+            let mut objective =
+                PredictionObjective { problem, n_realizations: 1, watch: watch.clone(), evaluations: 0 };
+            if let Ok(found) = minimize(&mut objective, &start, space, &options, &mut |_| {})
+                && found.expansion.value < best.0
+            {
+                best = (found.expansion.value, found.theta);
+            }
+        }
+        best.1
     }
 }

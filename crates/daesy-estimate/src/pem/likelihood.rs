@@ -35,6 +35,9 @@ pub struct FilterLikelihood<'p, 'a> {
     pub space: &'p SearchSpace,
     /// What variances of measurement errors are multiplied by: 1, or more on the way to the estimate.
     inflation: f64,
+    /// By unknown, what differences are taken over, where the likelihood is rough on a smaller scale; see
+    /// [`crate::search::widths`].
+    pub widths: Option<Vec<f64>>,
     /// Stops the filter.
     pub watch: Watch,
 }
@@ -65,7 +68,7 @@ impl<'p, 'a> FilterLikelihood<'p, 'a> {
     /// The likelihood of a problem's data.
     #[must_use]
     pub fn new(problem: &'p PredictionProblem<'a>, kind: FilterKind, space: &'p SearchSpace, watch: Watch) -> Self {
-        Self { problem, kind, space, inflation: 1.0, watch }
+        Self { problem, kind, space, inflation: 1.0, widths: None, watch }
     }
 
     /// Filters all experiments.
@@ -155,7 +158,8 @@ impl<'p, 'a> FilterLikelihood<'p, 'a> {
         // The point itself, then two beside it for every unknown, none beyond a bound.
         let mut points = vec![theta.to_vec()];
         for i in 0..n {
-            let step = STEP * theta[i].abs().max(1e-2 * self.space.nominal[i]);
+            let fine = STEP * theta[i].abs().max(1e-2 * self.space.nominal[i]);
+            let step = self.widths.as_ref().map_or(fine, |widths| if widths[i].is_finite() { widths[i] } else { fine });
             for sign in [1.0, -1.0] {
                 let mut point = theta.to_vec();
                 point[i] = (theta[i] + sign * step).clamp(self.space.lower[i], self.space.upper[i]);

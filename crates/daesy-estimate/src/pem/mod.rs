@@ -21,7 +21,7 @@ pub mod problem;
 pub mod uncertainty;
 
 pub use filtering::{FilterKind, FilterRequest};
-pub use growing::{EventSearch, GrowingSearch, GrownSearch, grown_start};
+pub use growing::{GrowingSearch, GrownSearch, OutputSearch, grown_start};
 pub use likelihood::{FilterExpansion, FilterLikelihood};
 pub use live::{LiveFilter, LiveState};
 pub use objective::PredictionObjective;

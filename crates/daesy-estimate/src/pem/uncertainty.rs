@@ -16,15 +16,17 @@
 //! ```
 //!
 //! the data's own disturbance, the Monte Carlo error of finite M in predictions and derivatives, and the measurement
-//! errors. Without disturbances V = sum S_k' R S_k with variances R that the errors themselves have, by output, with
-//! n - p degrees of freedom for p unknowns. Robust errors take V from the errors at hand, with Bartlett weights over lags
-//! [@andrews1991].
+//! errors. Without disturbances V = sum S_k' R S_k: with the variances R that are given for the measurements where the
+//! errors are of that size, as a likelihood would; else, and where none are given, with those that the errors themselves
+//! have, by output, with n - p degrees of freedom for p unknowns. Robust errors take V from the errors at hand, with
+//! Bartlett weights over lags [@andrews1991].
 
 use daesy_system::Watch;
 use faer::Mat;
 use faer::linalg::solvers::SelfAdjointEigen;
 
 use super::problem::{PointRefusal, PredictionProblem};
+use crate::residual::{PredictedSize, residual_tests};
 use crate::scores::ScoreSeries;
 use crate::uncertainty::separate_directions;
 
@@ -59,6 +61,10 @@ pub struct PredictionUncertainty {
     pub are_contradicted: bool,
     /// Where the standard errors come from.
     pub kind: StandardErrorKind,
+    /// Degrees of freedom of the errors that standard errors were taken from; infinite where their size is known.
+    pub degrees: f64,
+    /// Values less unknowns: degrees of freedom of robust errors.
+    pub robust_degrees: f64,
 }
 
 /// Directions whose curvature is below this fraction of the largest count as flat.
@@ -100,16 +106,26 @@ impl PredictionUncertainty {
         let mut information = Mat::<f64>::zeros(n, n);
         let mut measurement = Mat::<f64>::zeros(n, n);
         let is_random = n_realizations > 1;
-        let error_variances = if is_random {
+        let counted = |at: usize| (0..errors[at].len()).filter(move |&entry| is_counted(at, entry)).count();
+        let n_values = (0..errors.len()).map(counted).sum::<usize>() as f64;
+        let n_free = is_fixed.iter().filter(|is_fixed| !**is_fixed).count();
+        let n_more = (n_values - n_free as f64).max(1.0);
+        let mut degrees = f64::INFINITY;
+        let error_variances: Vec<f64> = if is_random {
             error_variances(problem, &errors, &prediction.variances, variances)
         } else {
             let nobody_knows = vec![None; n_outputs];
-            let of_errors = error_variances(problem, &errors, &prediction.variances, &nobody_knows);
-            let counted = |at: usize| (0..errors[at].len()).filter(move |&entry| is_counted(at, entry)).count();
-            let n_values = (0..errors.len()).map(counted).sum::<usize>() as f64;
-            let n_free = is_fixed.iter().filter(|is_fixed| !**is_fixed).count() as f64;
-            let factor = n_values / (n_values - n_free).max(1.0);
-            of_errors.into_iter().map(|variance| factor * variance).collect()
+            let found = error_variances(problem, &errors, &prediction.variances, &nobody_knows);
+            let believed =
+                |output: usize| variances[output].filter(|given| are_sized(problem, &errors, *given, output));
+            (0..n_outputs)
+                .map(|output| {
+                    believed(output).unwrap_or_else(|| {
+                        degrees = n_more;
+                        n_values / n_more * found[output]
+                    })
+                })
+                .collect()
         };
         for (at, errors) in errors.iter().enumerate() {
             for entry in 0..errors.len() {
@@ -128,7 +144,7 @@ impl PredictionUncertainty {
                 }
             }
         }
-        let scores = scores(problem, &errors, n, &sensitivity);
+        let scores = scores(problem, &errors, n, &sensitivity).at_truth(n_free);
         let by_errors = scores.long_run_products(&vec![1.0; n]);
         let (spread, monte_carlo, kind) = if is_random {
             let n_rows = n_outputs * (1 + n);
@@ -193,7 +209,6 @@ impl PredictionUncertainty {
         };
         let (std, robust_std) = (deviations(&covariance), deviations(&robust_covariance));
         let monte_carlo_std = (0..n).map(|i| by_chance[(i, i)].max(0.0).sqrt()).collect();
-        let n_free = is_fixed.iter().filter(|is_fixed| !**is_fixed).count();
         Ok(Self {
             covariance,
             robust_covariance,
@@ -204,8 +219,24 @@ impl PredictionUncertainty {
             flat_directions: separate_directions(inverse.flat_directions, nominal),
             are_contradicted,
             kind,
+            degrees,
+            robust_degrees: n_more,
         })
     }
+}
+
+/// Whether the errors of an output are as large as their given variance says.
+fn are_sized(problem: &PredictionProblem<'_>, errors: &[Vec<f64>], variance: f64, output: usize) -> bool {
+    let scale = problem.settings().weights[output] * variance.sqrt();
+    let mut standardized = Vec::new();
+    for (experiment, errors) in problem.experiments().iter().zip(errors) {
+        for entry in (output..errors.len()).step_by(problem.n_outputs()) {
+            let is_used = experiment.is_used[entry / problem.n_outputs()] && experiment.measured[entry].is_finite();
+            standardized.push(if is_used { errors[entry] / scale } else { f64::NAN });
+        }
+    }
+    let size = residual_tests(&standardized, &standardized, PredictedSize::OfIndependent).size;
+    variance > 0.0 && size.normalized_variance.is_finite() && !size.is_doubtful()
 }
 
 /// Variances of measurement errors: as given, or what the realizations do not explain of the errors.

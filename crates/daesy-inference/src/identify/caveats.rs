@@ -13,6 +13,9 @@ use daesy_report::words::short;
 use daesy_study::problem::says_accuracy;
 use daesy_study::study::{Measurement, Quantity, QuantityValue, Study};
 
+/// The code of warnings about the size of prediction errors.
+pub(super) const NOISE_SIZE: &str = "noise-size";
+
 /// A warning for every estimate at its bound; `places` are those of the unknowns in the study.
 pub(super) fn at_bounds(
     parameters: &[ParameterEstimate],
@@ -169,10 +172,19 @@ pub(super) fn noise_size<'a>(
         );
         let measurement = study.measurements.iter().find(|measurement| measurement.name == *name);
         let place = measurement.map_or(Span::NONE, |measurement| measurement.span);
-        let help = size_remedy(name, measurement.map(|measurement| &measurement.item), factor, method, study);
-        Finding::warning("noise-size", place, message).with_names([name]).with_help(help)
+        let mut help = size_remedy(name, measurement.map(|measurement| &measurement.item), factor, method, study);
+        if factor > 1.0 && residual.whiteness < CORRELATED && method != Method::PredictionError {
+            help = format!(
+                "they are not white either, which no accuracy explains: the model misses something, or the search ended \
+                 in a local minimum, which `--starts 20` may leave; if neither is so, {help}"
+            );
+        }
+        Finding::warning(NOISE_SIZE, place, message).with_names([name]).with_help(help)
     })
 }
+
+/// White errors are as correlated as these with this probability.
+const CORRELATED: f64 = 1e-3;
 
 /// How much prediction errors change from sample to sample.
 pub(super) struct Jitter {
@@ -198,35 +210,47 @@ pub(super) fn jitter(name: &str, jitter: &Jitter, study: &Study) -> Option<Findi
         short(least, 3),
         short(most, 3)
     );
+    let factor = given_accuracy(&measurement.item).map(|given| jitter.std / given).filter(|factor| *factor > 0.0);
+    let beside = factor.map_or_else(String::new, |factor| format!(", {} what is given", factor_words(factor)));
     let help = format!(
-        "errors of measurement are new at every sample: `std = {}` in the measurement `{name}` would explain it",
+        "errors of measurement are new at every sample: `std = {}` in the measurement `{name}` would explain it{beside}",
         short(jitter.std, 3)
     );
-    Some(Finding::warning("noise-size", measurement.span, message).with_names([name]).with_help(help))
+    Some(Finding::warning(NOISE_SIZE, measurement.span, message).with_names([name]).with_help(help))
 }
 
-/// What to write instead of an accuracy that the data do not bear out.
-fn size_remedy(name: &str, measurement: Option<&Measurement>, factor: f64, method: Method, study: &Study) -> String {
+/// The standard deviation that a study gives for a measurement as a number above zero.
+pub(super) fn given_accuracy(measurement: &Measurement) -> Option<f64> {
     let number = |quantity: &Option<Quantity>| match quantity {
         Some(Quantity { value: QuantityValue::Number(number), .. }) => Some(*number),
         _ => None,
     };
-    let given = measurement.and_then(|item| number(&item.std).or_else(|| number(&item.variance).map(f64::sqrt)));
+    let given = number(&measurement.std).or_else(|| number(&measurement.variance).map(f64::sqrt));
+    given.filter(|given| *given > 0.0)
+}
+
+/// A name for the standard deviation of a measurement where it is unknown.
+pub(super) fn symbol_of(name: &str) -> String {
+    format!("std_{name}").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+/// What to write instead of an accuracy that the data do not bear out.
+fn size_remedy(name: &str, measurement: Option<&Measurement>, factor: f64, method: Method, study: &Study) -> String {
+    let given = measurement.and_then(given_accuracy);
     let is_disturbed = !study.disturbances.is_empty();
     if is_disturbed && method == Method::OutputError && factor > 1.0 {
         return "an output-error fit leaves out the disturbances: `method = \"ml\"` takes them into account".to_owned();
     }
     let others =
         if is_disturbed { "; or the size of a disturbance is off, which can be unknown in the same way" } else { "" };
-    let Some(given) = given.filter(|given| *given > 0.0) else {
+    let Some(given) = given else {
         return format!("correct the sizes of measurement errors and disturbances, or make them unknown{others}");
     };
     let better = short(given * factor, 3);
     if method != Method::MaximumLikelihood {
         return format!("write `std = {better}` instead of {given} in the measurement `{name}`{others}");
     }
-    let symbol: String =
-        format!("std_{name}").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let symbol = symbol_of(name);
     format!(
         "let the data tell: write `std = \"{symbol}\"` instead of {given} in the measurement `{name}`, and below \
          `[unknown]` the line `{symbol} = {{ start = {better}, min = 0.0 }}`{others}"

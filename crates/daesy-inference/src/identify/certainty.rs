@@ -16,6 +16,8 @@ pub(super) struct Errors {
     pub(super) covariance: Mat<f64>,
     /// Why they are robust ones, if they are.
     pub(super) reason: Option<&'static str>,
+    /// Degrees of freedom of the errors that they were taken from; infinite where the size of errors is known.
+    pub(super) degrees: f64,
 }
 
 /// Both kinds of errors, and what speaks against those of the model.
@@ -26,11 +28,15 @@ pub(super) struct Choice<'a> {
     pub(super) robust_covariance: &'a Mat<f64>,
     /// What the products of scores say, if they contradict the information.
     pub(super) contradiction: Option<&'static str>,
+    /// Degrees of freedom of the errors of the model; infinite where the size of errors is known.
+    pub(super) degrees: f64,
+    /// Values less unknowns: degrees of freedom of robust errors.
+    pub(super) robust_degrees: f64,
 }
 
 impl<'a> Choice<'a> {
-    /// Those of an estimate by likelihood.
-    pub(super) fn of(uncertainty: &'a Uncertainty) -> Self {
+    /// Those of an estimate by likelihood from so many values.
+    pub(super) fn of(uncertainty: &'a Uncertainty, n_values: usize) -> Self {
         let fails = uncertainty.fails_information_equality;
         Self {
             std: &uncertainty.std,
@@ -38,6 +44,8 @@ impl<'a> Choice<'a> {
             robust_std: &uncertainty.robust_std,
             robust_covariance: &uncertainty.robust_covariance,
             contradiction: fails.then_some("products of scores differ from the information"),
+            degrees: f64::INFINITY,
+            robust_degrees: n_values.saturating_sub(uncertainty.std.len()).max(1) as f64,
         }
     }
 
@@ -45,11 +53,11 @@ impl<'a> Choice<'a> {
     pub(super) fn errors(&self, residuals: &[ResidualSummary]) -> Errors {
         let by_size = residuals.iter().any(|residual| residual.size.is_doubtful());
         let reason = self.contradiction.or(by_size.then_some("the residuals are not as large as the model says"));
-        let (std, covariance) = match reason {
-            Some(_) => (self.robust_std, self.robust_covariance),
-            None => (self.std, self.covariance),
+        let (std, covariance, degrees) = match reason {
+            Some(_) => (self.robust_std, self.robust_covariance, self.robust_degrees),
+            None => (self.std, self.covariance, self.degrees),
         };
-        Errors { std: std.to_vec(), covariance: covariance.clone(), reason }
+        Errors { std: std.to_vec(), covariance: covariance.clone(), reason, degrees }
     }
 }
 

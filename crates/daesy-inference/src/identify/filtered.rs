@@ -10,8 +10,10 @@ use daesy_estimate::pem::{
 };
 use daesy_estimate::prior::{Prior, WithPriors, precisions};
 use daesy_estimate::residual::{PredictedSize, ResidualSize, ResidualTests, residual_tests};
-use daesy_estimate::search::{Objective, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize, settle};
-use daesy_estimate::uncertainty::{Certainty, Uncertainty, normal_interval};
+use daesy_estimate::search::{
+    Objective, SearchEnd, SearchOptions, SearchProgress, SearchResult, SearchSpace, minimize, settle, widths,
+};
+use daesy_estimate::uncertainty::{Certainty, Uncertainty, confidence_interval};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 
@@ -20,7 +22,7 @@ use super::notebook::Notebook;
 use super::pem::{fit_percent, refused, residuals, resolve, rewritten, stopped};
 use super::stopping::{SoFar, stopped_search};
 use super::{Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine};
-use super::{caveats, far};
+use super::{accuracy, caveats, far};
 use daesy_report::checkpoint::Checkpoint;
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
@@ -110,6 +112,7 @@ pub fn identify(
     let mut notebook = Notebook::new(checkpoint);
     let begun = Instant::now();
     let mut searches: MultiStart<SearchResult<PointRefusal>, PointRefusal> = MultiStart::default();
+    let mut best_widths = None;
     let mut starts = study.space.starts(&start, options.n_starts.max(1), options.seed);
     for start in &mut starts {
         let from = start.clone();
@@ -152,10 +155,23 @@ pub fn identify(
             Some(result) => Ok(result),
             None => {
                 let mut posterior = WithPriors { inner: &mut objective, priors: &priors, factor: 1.0 };
-                search_from(&mut posterior, from, &study, &mut observe)
+                let found = search_from(&mut posterior, from, &study, &mut observe);
+                match found {
+                    Ok(found) if !study.follows_events() => {
+                        Ok(on_the_scale_of_data(&mut objective, &priors, &study.space, found, &mut observe))
+                    }
+                    found => found,
+                }
             }
         };
+        let widths = objective.inner.widths.take();
         notebook.check()?;
+        let is_best = found
+            .as_ref()
+            .is_ok_and(|found| searches.best.as_ref().is_none_or(|best| found.expansion.value < best.expansion.value));
+        if is_best {
+            best_widths = widths;
+        }
         searches.add(from, found);
         if loaded.watch.is_stopped() {
             let of = |best: SearchResult<_>| SoFar { theta: best.theta, value: best.expansion.value };
@@ -168,37 +184,61 @@ pub fn identify(
         return Err(fail(&refused_start.map_or_else(none, |start| start.refusal)));
     };
     if !best.expansion.value.is_finite() {
-        let finding = Finding::error("no-likelihood", Span::NONE, "the likelihood has no finite value at the start")
-            .with_help("measurements need a `std` or `variance`; start closer to what the data say");
-        return Err(Failure::Input(vec![resolve(loaded, &finding)]));
+        let mut again = |freed: &Loaded, options: &IdentifyOptions, progress: &mut ProgressLine<'_>| {
+            let problem = Problem::read(freed).ok()?;
+            identify(freed, &problem, options, None, progress).ok()
+        };
+        let told = loaded
+            .study
+            .as_ref()
+            .map(|study| accuracy::instead_of_nothing(loaded, study, options, progress, &mut again))
+            .unwrap_or_default();
+        let finding = if told.is_empty() {
+            Finding::error("no-likelihood", Span::NONE, "the likelihood has no finite value at the start")
+                .with_help("start closer to what the data say, or look whether measurements are that accurate")
+        } else {
+            let message =
+                "with the accuracies of the study the data are impossible: their likelihood has no finite value";
+            Finding::error("no-likelihood", Span::NONE, message).with_help("correct the accuracies as said below")
+        };
+        return Err(Failure::Input([finding].iter().chain(&told).map(|finding| resolve(loaded, finding)).collect()));
     }
     progress("standard errors");
-    let filter = likelihood();
+    let mut filter = likelihood();
+    filter.widths = best_widths;
     let expansion = filter.expansion(&best.theta).map_err(|refusal| fail(&refusal))?;
     let runs = filter.run(&best.theta).map_err(|refusal| fail(&refusal))?;
     let approximation = runs.first().map_or("", |run| run.approximation.words());
     let mut diagnostics = rewritten(loaded, &study);
     diagnostics.extend(search_diagnostics(loaded, &best));
+    if filter.widths.is_some() {
+        let message = "the likelihood is rough, as where relations of the model jump: derivatives were taken over distances \
+                       on which data tell values apart";
+        let note = Finding::note("rough-likelihood", Span::NONE, message)
+            .with_help("`cost --grid` shows it; smooth functions in the place of relations make it smooth");
+        diagnostics.push(resolve(loaded, &note));
+    }
     refuse_idle(loaded, &study, &expansion.information)?;
     let sizes: Vec<f64> =
         best.theta.iter().zip(&study.space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
+    let scores = expansion.scores.clone().at_truth(best.at_bound.iter().filter(|bound| bound.is_none()).count());
     let uncertainty = Uncertainty::new(&Certainty {
         information: &expansion.information,
-        scores: &expansion.scores,
+        scores: &scores,
         prior_precision: &precisions(&priors, &best.theta),
         sizes: &sizes,
         at_bound: &best.at_bound,
     });
     let by_data = Uncertainty::new(&Certainty {
         information: &expansion.information,
-        scores: &expansion.scores,
+        scores: &scores,
         prior_precision: &[],
         sizes: &sizes,
         at_bound: &best.at_bound,
     });
     let fits = fits(&study, &problem, &runs);
     let residuals = residuals(&study, &fits, PredictedSize::OfIndependent);
-    let errors = Choice::of(&uncertainty).errors(&residuals);
+    let errors = Choice::of(&uncertainty, expansion.n_counted).errors(&residuals);
     diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
     let parameters: Vec<ParameterEstimate> = study
         .unknowns
@@ -211,7 +251,7 @@ pub fn identify(
                 estimate: best.theta[at],
                 std_error: errors.std[at],
                 robust_std_error: uncertainty.robust_std[at],
-                ci95: normal_interval(best.theta[at], errors.std[at], is_scale),
+                ci95: confidence_interval(best.theta[at], errors.std[at], is_scale, errors.degrees),
                 profile95: None,
                 start: unknown.start,
                 at_bound: best.at_bound[at],
@@ -267,6 +307,59 @@ pub fn identify(
         predictions: Vec::new(),
         diagnostics,
     })
+}
+
+/// Standard errors by derivatives and by the shape of a likelihood that differ by less are the same.
+const AS_EXPECTED: f64 = 3.0;
+
+/// Times that a search goes on with other widths, or from a better point.
+const MAX_LOOKS: usize = 6;
+
+/// What is left to gain of a log-likelihood that is rough.
+const ENOUGH_OF_ROUGH: f64 = 0.02;
+
+/// Goes on from where a search ended if the likelihood does not rise around it as its derivatives say: with derivatives
+/// by differences over the widths that it does have, and from the best point that was seen.
+fn on_the_scale_of_data(
+    objective: &mut Remembered<'_, FilterLikelihood<'_, '_>>,
+    priors: &[Option<Prior>],
+    space: &SearchSpace,
+    mut found: SearchResult<PointRefusal>,
+    observe: &mut dyn FnMut(&SearchProgress<'_>),
+) -> SearchResult<PointRefusal> {
+    let label = objective.label.clone();
+    for look in 1..=MAX_LOOKS {
+        if objective.watch.is_stopped() || !found.expansion.value.is_finite() {
+            break;
+        }
+        let mut posterior = WithPriors { inner: &mut *objective, priors, factor: 1.0 };
+        let seen = widths(&mut posterior, &found, space);
+        let is_as_expected = seen.are_as_expected(AS_EXPECTED);
+        if is_as_expected && seen.better.is_none() {
+            break;
+        }
+        let is_rough = !is_as_expected || objective.inner.widths.is_some();
+        if is_rough {
+            objective.inner.widths = Some(seen.widths.iter().map(|width| 0.5 * width).collect());
+            objective.label = format!("{label}{look}");
+        }
+        let from = seen.better.unwrap_or_else(|| found.theta.clone());
+        let absolute = if is_rough { ENOUGH_OF_ROUGH } else { ENOUGH };
+        let options = SearchOptions { absolute, ..search_options() };
+        let mut posterior = WithPriors { inner: &mut *objective, priors, factor: 1.0 };
+        let Ok(next) = minimize(&mut posterior, &from, space, &options, observe) else { break };
+        let is_better = next.expansion.value < found.expansion.value;
+        let iterations = found.iterations + next.iterations;
+        if is_better || is_rough {
+            found = next;
+        }
+        found.iterations = iterations;
+        // Teeth stop a search short of what its quadratic model promises.
+        if is_rough && found.end == SearchEnd::Stuck {
+            found.end = SearchEnd::Converged;
+        }
+    }
+    found
 }
 
 fn search_diagnostics(loaded: &Loaded, best: &SearchResult<PointRefusal>) -> Vec<Diagnostic> {

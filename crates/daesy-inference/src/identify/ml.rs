@@ -13,7 +13,7 @@ use daesy_estimate::residual::{PredictedSize, input_correlation, residual_tests}
 use daesy_estimate::search::{
     Expansion, Objective, RefusedPoint, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize,
 };
-use daesy_estimate::uncertainty::{Certainty, Uncertainty, normal_interval};
+use daesy_estimate::uncertainty::{Certainty, Uncertainty, confidence_interval};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use daesy_system::Watch;
@@ -230,21 +230,24 @@ fn finish(
     let mut cost = -expansion.value.log_likelihood;
     let mut log_likelihood = expansion.value.log_likelihood;
     let mut n_parameters = study.unknowns.len() + n_estimated;
+    let residuals = residual_summaries(loaded, study, &innovations);
+    let n_found = best.at_bound.iter().filter(|bound| bound.is_none()).count() + n_estimated;
+    let mut scores = expansion.scores.clone().at_truth(n_found);
+    let mut degrees = f64::INFINITY;
     if method == Method::OutputError {
-        // Errors are as large as they turn out to be: one factor for all of them, estimated beside.
         let (squares, logs) = weighted_squares(study, &innovations);
         let factor = squares / n as f64;
-        let degrees = (n as f64 - study.unknowns.len() as f64 - n_estimated as f64).max(1.0);
-        let scale = degrees / squares;
-        information = &information * faer::Scale(scale);
+        let is_sized =
+            |residual: &ResidualSummary| residual.size.normalized_variance.is_finite() && !residual.size.is_doubtful();
+        if study.has_disturbances || !residuals.iter().all(is_sized) {
+            // Errors are as large as they turn out to be: one factor for all of them, estimated beside.
+            degrees = (n as f64 - n_found as f64).max(1.0);
+            information = &information * faer::Scale(degrees / squares);
+            scores = scores.scaled(degrees / squares);
+        }
         log_likelihood = -0.5 * (n as f64 * ((2.0 * std::f64::consts::PI * factor).ln() + 1.0) + logs);
         n_parameters += 1;
         cost = mean_squares(&fits);
-    }
-    let mut scores = expansion.scores.clone();
-    if method == Method::OutputError {
-        let (squares, _) = weighted_squares(study, &innovations);
-        scores = scores.scaled(n as f64 / squares);
     }
     let uncertainty = Uncertainty::new(&Certainty {
         information: &information,
@@ -260,10 +263,10 @@ fn finish(
         sizes: &sizes,
         at_bound: &best.at_bound,
     });
-    let residuals = residual_summaries(loaded, study, &innovations);
-    // An output-error fit takes the size of the errors from the errors themselves.
+    // An output-error fit takes the size of errors that are not as said from the errors themselves.
     let sized = if method == Method::OutputError { &[] } else { &residuals[..] };
-    let errors = Choice::of(&uncertainty).errors(sized);
+    let choice = Choice { degrees, ..Choice::of(&uncertainty, n) };
+    let errors = choice.errors(sized);
     diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
     let are_noise_scales = study.noise_scales();
     let mut parameters: Vec<ParameterEstimate> = study
@@ -275,7 +278,7 @@ fn finish(
             estimate: theta[at],
             std_error: errors.std[at],
             robust_std_error: uncertainty.robust_std[at],
-            ci95: normal_interval(theta[at], errors.std[at], are_noise_scales[at]),
+            ci95: confidence_interval(theta[at], errors.std[at], are_noise_scales[at], errors.degrees),
             profile95: None,
             start: unknown.start,
             at_bound: best.at_bound[at],

@@ -8,14 +8,14 @@ use std::time::Instant;
 use daesy_estimate::memory::{Forgetful, Memory, remembered_point};
 use daesy_estimate::multi_start::{self, MultiStart, StartOutcome};
 use daesy_estimate::pem::{
-    EventSearch, GrowingSearch, GrownSearch, Parameterization, PointRefusal, Prediction, PredictionObjective,
+    GrowingSearch, GrownSearch, OutputSearch, Parameterization, PointRefusal, Prediction, PredictionObjective,
     PredictionProblem, PredictionSettings, PredictionUncertainty, StandardErrorKind,
 };
 use daesy_estimate::prior::{LimitedInformation, Prior, WithPriors, precisions};
 use daesy_estimate::residual::{PredictedSize, residual_tests};
 use daesy_estimate::scores::ScoreSeries;
 use daesy_estimate::search::{Bound, SearchEnd, SearchOptions, SearchProgress, SearchSpace, minimize};
-use daesy_estimate::uncertainty::{Certainty, Spread, Uncertainty, normal_interval};
+use daesy_estimate::uncertainty::{Certainty, Spread, Uncertainty, confidence_interval};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use daesy_pencil::Mat;
@@ -120,7 +120,8 @@ pub fn evaluate_at(
                 found.push(data.estimate(loaded, &study, problem, set as usize).map_err(fail)?);
             }
             [far::SEARCH, ref from @ ..] => {
-                let result = warm_search(&plain, &study, from, loaded, &mut Forgetful, &mut |_, _| {});
+                let is_final = is_final(method, &study, loaded);
+                let result = warm_search(&plain, &study, from, is_final, loaded, &mut Forgetful, &mut |_, _| {});
                 found.push(result.map_or_else(|_| Vec::new(), |found| multi_start::to_numbers(&found.result)));
             }
             _ => found.push(Vec::new()),
@@ -132,6 +133,11 @@ pub fn evaluate_at(
 /// Whether there is an ensemble to predict with.
 fn is_disturbed(method: Method, study: &PredictionStudy) -> bool {
     method == Method::PredictionError && !study.disturbances.is_empty()
+}
+
+/// Whether nothing but errors of measurement would explain what a fit of output errors leaves.
+fn is_final(method: Method, study: &PredictionStudy, loaded: &Loaded) -> bool {
+    !is_disturbed(method, study) && loaded.study.iter().all(|study| study.disturbances.is_empty())
 }
 
 pub(super) fn stopped() -> PointRefusal {
@@ -178,7 +184,8 @@ pub fn identify(
                 let mut tell = |_: usize, state: &SearchProgress<'_>| {
                     progress(&format!("output error, start {}: {}", at + 1, progress_words(1, state, begun)));
                 };
-                warm_search(&plain, &study, from, loaded, &mut notebook, &mut tell)
+                let is_final = is_final(method, &study, loaded);
+                warm_search(&plain, &study, from, is_final, loaded, &mut notebook, &mut tell)
             }
         };
         notebook.check()?;
@@ -228,28 +235,37 @@ pub fn identify(
     finish(loaded, &study, problem, best, method, outcomes, diagnostics, &mut notebook, progress)
 }
 
-/// The fit of output errors from a start.
+/// The fit of output errors from a start. `is_final` is false where disturbances, which this fit leaves out, would
+/// explain the errors that it leaves.
 fn warm_search(
     plain: &PredictionProblem<'_>,
     study: &PredictionStudy,
     from: &[f64],
+    is_final: bool,
     loaded: &Loaded,
     memory: &mut dyn Memory,
     observe: &mut dyn FnMut(usize, &SearchProgress<'_>),
 ) -> Result<GrownSearch, PointRefusal> {
-    let search = EventSearch {
+    let search = OutputSearch {
         whole: GrowingSearch { problem: plain, space: &study.space, watch: loaded.watch.clone() },
         beginning: &|share, theta| study.beginning(share, theta).ok(),
-        is_explained: &|theta| is_explained(plain, study, theta, loaded),
+        is_explained: &|theta| !is_final || is_explained(plain, study, theta, loaded),
+        seed: study.settings.seed,
     };
     search.run(from, memory, observe)
 }
 
-/// Whether output errors are as large as the accuracy of the measurements says.
+/// Output errors that are white are as correlated as these with this probability.
+const BELIEVABLE: f64 = 1e-3;
+
+/// Whether output errors are as large as the accuracy of the measurements says, or white where nobody says it.
 fn is_explained(problem: &PredictionProblem<'_>, study: &PredictionStudy, theta: &[f64], loaded: &Loaded) -> bool {
     let Ok(prediction) = problem.predict(&[theta.to_vec()], 1, &loaded.watch) else { return false };
     let residuals = residuals(study, &fits(study, problem, &prediction[0]), PredictedSize::OfIndependent);
-    residuals.iter().all(|residual| residual.size.normalized_variance.is_finite() && !residual.size.is_doubtful())
+    residuals.iter().all(|residual| match residual.size.normalized_variance.is_finite() {
+        true => !residual.size.is_doubtful(),
+        false => residual.whiteness.is_nan() || residual.whiteness > BELIEVABLE,
+    })
 }
 
 /// Of two points, the one with the smaller cost by a few realizations.
@@ -354,7 +370,7 @@ fn finish(
     let mut errors = errors_of(&uncertainty);
     if let Some(n_sets) = loaded.study.as_ref().and_then(|study| study.identify.bootstrap) {
         let (std, covariance) = bootstrap(loaded, study, &mut problem, &theta, n_sets as usize, notebook, progress)?;
-        errors = Errors { std, covariance, reason: None };
+        errors = Errors { std, covariance, reason: None, degrees: f64::INFINITY };
     }
     let mut robust_std = uncertainty.robust_std.clone();
     let priors: Vec<Option<Prior>> = study.unknowns.iter().map(|unknown| unknown.prior).collect();
@@ -362,7 +378,7 @@ fn finish(
         let weighed = Weighed::new(&theta, &errors, &uncertainty.robust_covariance, &priors, &sizes, &study.space);
         theta.clone_from(&weighed.theta);
         best.result.at_bound = weighed.at_bound;
-        errors = Errors { std: weighed.std, covariance: weighed.covariance, reason: errors.reason };
+        errors = Errors { std: weighed.std, covariance: weighed.covariance, ..errors };
         robust_std = weighed.robust_std;
     }
     let n_realizations = problem.settings().n_realizations;
@@ -405,7 +421,7 @@ fn finish(
                 estimate: theta[at],
                 std_error: std[at],
                 robust_std_error: robust_std[at],
-                ci95: normal_interval(theta[at], std[at], is_scale),
+                ci95: confidence_interval(theta[at], std[at], is_scale, errors.degrees),
                 profile95: None,
                 start: unknown.start,
                 at_bound: best.result.at_bound[at],
@@ -434,15 +450,22 @@ fn finish(
     }
     let flat_directions = caveats::named_directions(&parameters, &uncertainty.flat_directions);
     diagnostics.extend(caveats::flat(&flat_directions, &parameters).map(|warning| resolve(loaded, &warning)));
-    let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
-    diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
-    if is_disturbed(method, study)
-        && let Some(asked) = &loaded.study
-    {
-        let jitters = jitters(study, &problem, &theta, &paths).map_err(fail)?;
-        let of = residuals.iter().zip(&jitters).filter(|(residual, _)| !residual.size.is_doubtful());
-        let warnings = of.filter_map(|(residual, jitter)| caveats::jitter(&residual.name, jitter, asked));
-        diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
+    if let Some(asked) = &loaded.study {
+        let mut told = Vec::new();
+        if is_disturbed(method, study) {
+            // Changes from sample to sample tell errors of measurement and disturbances apart; sizes do not.
+            let jitters = jitters(study, &problem, &theta, &paths).map_err(fail)?;
+            let of = residuals.iter().zip(&jitters);
+            told.extend(of.filter_map(|(residual, jitter)| caveats::jitter(&residual.name, jitter, asked)));
+        }
+        let by_size: Vec<Finding> = caveats::noise_size(&residuals, asked, method).collect();
+        told.extend(
+            by_size
+                .into_iter()
+                .filter(|finding| !told.iter().any(|other| other.names == finding.names))
+                .collect::<Vec<_>>(),
+        );
+        diagnostics.extend(told.iter().map(|warning| resolve(loaded, warning)));
     }
     let n_samples = fits.iter().map(|fit| fit.measured.iter().filter(|value| value.is_finite()).count()).sum();
     Ok(Identification {
@@ -633,6 +656,8 @@ fn errors_of(uncertainty: &PredictionUncertainty) -> Errors {
                 uncertainty.are_contradicted.then_some("the errors are correlated, or larger where they count more")
             }
         },
+        degrees: uncertainty.degrees,
+        robust_degrees: uncertainty.robust_degrees,
     };
     choice.errors(&[])
 }
@@ -664,7 +689,8 @@ impl Weighed {
         let data = LimitedInformation::new(estimate, &errors.covariance, sizes);
         let precision = data.precision.clone();
         let mut posterior = WithPriors { inner: data, priors, factor: 1.0 };
-        let options = SearchOptions { absolute: 1e-12, ..SearchOptions::default() };
+        // A promise of 1e-24 is 1e-12 standard errors: nothing is simulated here, so that rounding is the only limit.
+        let options = SearchOptions { absolute: 1e-24, relative: 0.0, ..SearchOptions::default() };
         let (theta, at_bound) = match minimize(&mut posterior, estimate, space, &options, &mut |_| {}) {
             Ok(found) => (found.theta, found.at_bound),
             Err(never) => match never {},

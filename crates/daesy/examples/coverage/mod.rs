@@ -8,7 +8,6 @@ use daesy::Model;
 use daesy::identify::{Identification, IdentifyOptions};
 use daesy::report::chart::{Chart, Series, Tick};
 use daesy::table::Table;
-use rayon::prelude::*;
 
 use super::study::Record;
 pub use super::study::noise::Noise;
@@ -24,6 +23,33 @@ pub fn runge_kutta<const N: usize>(state: &mut [f64; N], step: f64, rate: impl F
     let third = rate(0.5, &moved(0.5, &second));
     let fourth = rate(1.0, &moved(1.0, &third));
     *state = std::array::from_fn(|i| state[i] + step / 6.0 * (first[i] + 2.0 * second[i] + 2.0 * third[i] + fourth[i]));
+}
+
+/// Stack of a thread that identifies.
+const STACK: usize = 64 << 20;
+
+/// What `of` gives for 0, 1, .., by as many threads as there are processors, in order. Threads of their own, since tasks
+/// of a pool that wait for others of it take up new ones meanwhile, each deeper in the stack than the one before.
+pub fn side_by_side<T: Send>(n: u64, of: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let next = AtomicU64::new(0);
+    let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let worker = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= n {
+                return done;
+            }
+            done.push((at, of(at)));
+        }
+    };
+    let mut all: Vec<(u64, T)> = std::thread::scope(|scope| {
+        let begin = |_| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, worker).expect("a thread");
+        let workers: Vec<_> = (0..n_threads).map(begin).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("a worker that ends")).collect()
+    });
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, found)| found).collect()
 }
 
 /// A study, and what its data are made with.
@@ -114,7 +140,7 @@ impl Coverage {
             let more = more(&study, &found);
             Some((found, more))
         };
-        let all: Vec<_> = (0..n_sets).into_par_iter().map(one).collect();
+        let all = side_by_side(n_sets, one);
         let (found, more): (Vec<Identification>, Vec<T>) = all.into_iter().flatten().unzip();
         (self.record(done.into_inner(), &found), more)
     }
@@ -151,11 +177,17 @@ impl Coverage {
                 tally.std_errors.iter().sum::<f64>() / tally.std_errors.len().max(1) as f64,
             );
             if self.sizes.iter().any(|(size, _)| size == name) {
-                let ends = tally.estimates.iter().fold((f64::INFINITY, 0.0f64), |(least, most), &estimate| {
-                    (least.min(estimate), most.max(estimate))
-                });
-                record.number(&of("smallest estimate over truth"), ends.0 / truth);
-                record.number(&of("largest estimate over truth"), ends.1 / truth);
+                let mut ratios: Vec<f64> = tally.estimates.iter().map(|estimate| estimate / truth).collect();
+                ratios.sort_by(f64::total_cmp);
+                let near = ratios.iter().filter(|ratio| (0.8..=1.2).contains(*ratio)).count();
+                record.number(&of("mean estimate over truth"), tally.mean() / truth);
+                if let (Some(least), Some(most)) = (ratios.first(), ratios.last()) {
+                    record.number(&of("median estimate over truth"), ratios[ratios.len() / 2]);
+                    record.number(&of("smallest estimate over truth"), *least);
+                    record.number(&of("largest estimate over truth"), *most);
+                }
+                let share = 100.0 * near as f64 / n_sets as f64;
+                record.number(&of("estimates within 20 percent of the truth, percent"), share);
             }
             boxes.push(distances);
             table.names.extend([(*name).to_owned(), format!("{name}, standard error")]);

@@ -1,0 +1,156 @@
+//! By how much the accuracy of measurements is off, where prediction errors are not as large as the model says.
+//!
+//! The size of prediction errors alone does not tell: with errors of measurement that are taken to be too small, a
+//! filter takes them for disturbances and carries them on into its predictions, which are then off by another factor
+//! than the accuracy is. So the sizes of all errors of measurement are estimated beside the unknowns, by maximum
+//! likelihood of the same model and data.
+
+use daesy_graph::Span;
+use daesy_graph::finding::Finding;
+
+use super::caveats::{given_accuracy, symbol_of};
+use super::pem::resolve;
+use super::show::factor_words;
+use super::{Identification, IdentifyOptions, Method, ProgressLine};
+use daesy_report::words::short;
+use daesy_study::load::Loaded;
+use daesy_study::study::{Measurement, Named, Study};
+
+/// Factors that are nearer to 1 do no harm.
+const HARMLESS: f64 = 1.1;
+
+/// Standard errors by which the logarithm of a factor differs from zero for certain.
+const CERTAIN: f64 = 3.3;
+
+/// An accuracy beside what the data say of it.
+struct Accuracy {
+    name: String,
+    span: Span,
+    given: f64,
+    estimate: f64,
+    std_error: f64,
+}
+
+/// Who identifies a study, and gives nothing where that fails.
+type Identify<'i> = dyn FnMut(&Loaded, &IdentifyOptions, &mut ProgressLine<'_>) -> Option<Identification> + 'i;
+
+/// Estimates all accuracies that are given as numbers, from starts by name and given value, beside the unknowns. `None`
+/// where there are none, or prediction errors contradict the model even so.
+fn estimated(
+    loaded: &Loaded,
+    study: &Study,
+    options: &IdentifyOptions,
+    progress: &mut ProgressLine<'_>,
+    start: &dyn Fn(&str, f64) -> f64,
+    identify: &mut Identify<'_>,
+) -> Option<Vec<Accuracy>> {
+    let of = |(at, signal): (usize, &Named<Measurement>)| Some((at, given_accuracy(&signal.item)?));
+    let given: Vec<(usize, f64)> = study.measurements.iter().enumerate().filter_map(of).collect();
+    let name = |at: usize| study.measurements[at].name.as_str();
+    let asked: Vec<(usize, String, f64)> =
+        given.iter().map(|&(at, given)| (at, symbol_of(name(at)), start(name(at), given))).collect();
+    if asked.is_empty() {
+        return None;
+    }
+    progress("accuracies of the measurements");
+    let freed = loaded.with_unknown_accuracies(&asked)?;
+    let options = IdentifyOptions { checkpoint: None, with_profiles: false, n_starts: 1, ..options.clone() };
+    let better = identify(&freed, &options, progress)?;
+    if !better.converged || better.residuals.iter().any(|residual| residual.size.is_doubtful()) {
+        return None;
+    }
+    let of = |(&(at, given), (_, symbol, _)): (&(usize, f64), &(usize, String, f64))| {
+        let parameter = better.parameters.iter().find(|parameter| parameter.name == *symbol)?;
+        let signal = &study.measurements[at];
+        Some(Accuracy {
+            name: signal.name.clone(),
+            span: signal.span,
+            given,
+            estimate: parameter.estimate,
+            std_error: parameter.std_error,
+        })
+    };
+    given.iter().zip(&asked).map(of).collect()
+}
+
+/// Says of every accuracy by which factor it is off, in the place of warnings that only say so of prediction errors.
+/// Nothing is changed where the data do not tell.
+pub(super) fn explain(
+    found: &mut Identification,
+    loaded: &Loaded,
+    study: &Study,
+    options: &IdentifyOptions,
+    progress: &mut ProgressLine<'_>,
+    identify: &mut Identify<'_>,
+) {
+    if found.method != Method::MaximumLikelihood || !found.residuals.iter().any(|residual| residual.size.is_doubtful())
+    {
+        return;
+    }
+    // What prediction errors say is a start.
+    let start = |name: &str, given: f64| {
+        let residual = found.residuals.iter().find(|residual| residual.name == name);
+        let factor = residual.map_or(1.0, |residual| residual.size.normalized_variance.sqrt());
+        if factor.is_finite() && factor > 0.0 { given * factor } else { given }
+    };
+    let Some(accuracies) = estimated(loaded, study, options, progress, &start, identify) else { return };
+    let told: Vec<Finding> = accuracies.iter().filter(|accuracy| accuracy.is_off()).map(Accuracy::warning).collect();
+    if told.is_empty() {
+        return;
+    }
+    found.diagnostics.retain(|diagnostic| diagnostic.code != super::caveats::NOISE_SIZE);
+    found.diagnostics.extend(told.iter().map(|finding| resolve(loaded, finding)));
+}
+
+/// Factors that accuracies are tried with where the data are impossible with those that are given.
+const TRIED: [f64; 3] = [30.0, 1e3, 3e4];
+
+/// Warnings about accuracies with which there is no likelihood at all: a filter that trusts its measurements too much
+/// corrects states to where the model makes no sense.
+pub(super) fn instead_of_nothing(
+    loaded: &Loaded,
+    study: &Study,
+    options: &IdentifyOptions,
+    progress: &mut ProgressLine<'_>,
+    identify: &mut Identify<'_>,
+) -> Vec<Finding> {
+    for factor in TRIED {
+        let start = |_: &str, given: f64| factor * given;
+        if let Some(accuracies) = estimated(loaded, study, options, progress, &start, identify) {
+            return accuracies.iter().filter(|accuracy| accuracy.is_off()).map(Accuracy::warning).collect();
+        }
+    }
+    Vec::new()
+}
+
+impl Accuracy {
+    fn factor(&self) -> f64 {
+        self.estimate / self.given
+    }
+
+    fn is_off(&self) -> bool {
+        let factor = self.factor();
+        factor > 0.0
+            && self.std_error.is_finite()
+            && factor.max(1.0 / factor) > HARMLESS
+            && factor.ln().abs() > CERTAIN * self.std_error / self.estimate
+    }
+
+    fn warning(&self) -> Finding {
+        let Self { name, given, .. } = self;
+        let estimate = short(self.estimate, 3);
+        let message = format!(
+            "the errors of the measurement `{name}` are {} its accuracy of {} says: prediction errors contradict it, \
+             and with accuracies that are unknown the data give {estimate} +- {}",
+            factor_words(self.factor()),
+            short(*given, 3),
+            short(self.std_error, 2)
+        );
+        let symbol = symbol_of(name);
+        let help = format!(
+            "write `std = {estimate}` in the measurement `{name}`; or let the data tell: write `std = \"{symbol}\"` there, \
+             and below `[unknown]` the line `{symbol} = {{ start = {estimate}, min = 0.0 }}`"
+        );
+        Finding::warning(super::caveats::NOISE_SIZE, self.span, message).with_names([name]).with_help(help)
+    }
+}
