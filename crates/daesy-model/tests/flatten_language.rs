@@ -544,10 +544,17 @@ fn a_when_statement_sees_what_was_before_its_section() {
 }
 
 #[test]
-fn loops_whose_range_changes_are_named() {
-    let text = "model M\n  Integer n(start = 1);\n  Real s;\nalgorithm\n  when sample(0, 0.1) then\n    n := pre(n) + 1;\n    s := 0;
-    for i in 1:n loop\n      s := s + i;\n    end for;\n  end when;\nend M;";
-    let error = refused(text, "M");
+fn loops_whose_range_changes_are_programs_where_they_make_no_events() {
+    let text = |body: &str| {
+        format!(
+            "model M\n  Integer n(start = 1);\n  Real s, x = time;\nalgorithm\n  when sample(0, 0.1) then\n    n := pre(n) + 1;\n  \
+             end when;\n  s := 0;\n  for i in 1:n loop\n    s := s + {body};\n  end for;\nend M;"
+        )
+    };
+    let flat = flat(&text("i*x"), "M");
+    let [function] = flat.graph.functions() else { panic!("one program") };
+    assert_eq!((function.n_inputs, function.outputs.len()), (2, 1));
+    let error = refused(&text("(if x > i then 1 else 0)"), "M");
     let names: Vec<_> = error.findings.iter().map(|one| (one.code, one.names.clone())).collect();
     assert_eq!(names, [("unsupported", vec!["for".to_owned()])]);
 }

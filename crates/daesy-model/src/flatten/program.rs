@@ -172,9 +172,9 @@ impl<'a> Flattener<'a> {
             match self.resolve_start(target, ctx) {
                 Ok(Start::Node(node, 1)) => match self.force(node).map(|node| self.node(node).kind.clone()) {
                     Ok(NodeKind::Primitive(prim)) if target.parts.len() == 1 => variables.push((name, prim)),
-                    _ => return Err(self.open_loop(statement.span, what)),
+                    _ => return Err(self.open_loop(statement, what)),
                 },
-                _ => return Err(self.open_loop(statement.span, what)),
+                _ => return Err(self.open_loop(statement, what)),
             }
         }
         let path = std::mem::take(&mut self.functions.path);
@@ -195,7 +195,7 @@ impl<'a> Flattener<'a> {
             if compares && !ctx.in_when {
                 self.functions.path = path;
                 self.functions.program_assertions = assertions;
-                return Err(self.open_loop(statement.span, what));
+                return Err(self.open_loop(statement, what));
             }
             written = self.write_loop(statement, &variables, inputs.len() as u32, ctx);
         }
@@ -239,9 +239,10 @@ impl<'a> Flattener<'a> {
     }
 
     /// A loop that cannot be run when the model runs.
-    fn open_loop(&mut self, span: Span, what: &str) -> Refused {
-        let message = format!("{what} is not supported");
-        let finding = Finding::error("unsupported", span, message).with_names(["loop".to_owned()]);
+    fn open_loop(&mut self, statement: &Statement, what: &str) -> Refused {
+        let feature = if matches!(statement.kind, StatementKind::While(_)) { "while" } else { "for" };
+        let message = format!("{what} is not supported here: {feature}");
+        let finding = Finding::error("unsupported", statement.span, message).with_names([feature.to_owned()]);
         self.report(finding.with_help("put the loop into a function"))
     }
 
