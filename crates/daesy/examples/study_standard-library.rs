@@ -161,11 +161,7 @@ impl Example {
         record.number(&format!("{}: residuals, whiteness p", self.name), whiteness);
         let values: Vec<String> =
             estimated.iter().map(|of| format!("--set {}={}", of.name, study::figure(of.estimate))).collect();
-        let smoothed = record.must(&format!("estimate {study} {}", values.join(" ")));
-        if let Some(table) = &smoothed.table {
-            let hidden = column(table, &format!("{}.smoothed", self.hidden));
-            record.number(&format!("{}: {} at the end", self.name, self.hidden), hidden[hidden.len() - 1]);
-        }
+        record.must(&format!("estimate {study} {}", values.join(" ")));
         let random = write(format!("{}_random.toml", self.name), &self.random_study(&estimated));
         let spread = record.must(&format!("uq {random}"));
         if let Some(table) = &spread.table {

@@ -1,0 +1,3 @@
+model Plant "Mass cooled by a fluid"
+  extends Modelica.Thermal.FluidHeatFlow.Examples.OneMass;
+end Plant;

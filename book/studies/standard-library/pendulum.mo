@@ -1,0 +1,3 @@
+model Plant "MultiBody pendulum with a damper"
+  extends Modelica.Mechanics.MultiBody.Examples.Elementary.Pendulum;
+end Plant;
