@@ -278,9 +278,10 @@ fn plant<P: Plant>() {
     };
     let per_second = 1e6 / (LANES * SECONDS) as f64;
     let mut found = vec![Vec::new(); LANES];
-    let each = signals.iter().zip(&mut found).map(|(signals, found)| {
-        best_of(3, || *found = ida::solve::<P>(signals, 0.1, N_SAMPLES))
-    });
+    let each = signals
+        .iter()
+        .zip(&mut found)
+        .map(|(signals, found)| best_of(3, || *found = ida::solve::<P>(signals, 0.1, N_SAMPLES)));
     let ida = each.sum::<f64>() * per_second;
     let ida_error = worst(&|lane, sample| found[lane][sample]);
     println!("{} ({} up to {largest:.2}), {} states", P::CLASS, P::OUTPUT, P::N);

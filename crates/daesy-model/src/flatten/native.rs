@@ -490,7 +490,8 @@ impl Flattener<'_> {
             Leaf::Time => true,
             Leaf::Var { var, .. } => self.variables[var.index()].kind == VariableKind::Continuous,
         };
-        let varies = self.functions.when.is_none() && inputs.iter().any(|&input| reach.depends_on(&self.graph, input, is_continuous));
+        let varies = self.functions.when.is_none()
+            && inputs.iter().any(|&input| reach.depends_on(&self.graph, input, is_continuous));
         self.reach = reach;
         if varies {
             return Err(self.unsupported(
