@@ -12,7 +12,6 @@ use coverage::{Noise, runge_kutta, side_by_side};
 use daesy::Model;
 use daesy::identify::{Identification, IdentifyOptions};
 use daesy::table::Table;
-use study::Record;
 
 /// A model, and how it is identified.
 struct Case {
@@ -107,14 +106,14 @@ fn told(found: &Identification) -> Option<f64> {
 
 fn main() {
     let n_sets: u64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(500);
-    let mut record = Record::new("noise-size");
+    let show = |what: &str, value: f64| println!("{what} = {value:.4}");
     for case in &CASES {
         let n = ((n_sets as f64 * case.share) as u64).max(1);
         let right = study(case, STD);
         let is_told = |set: u64| told(&identified(&right, data(case, 1000 + set))).is_some();
         let n_false = side_by_side(n, is_told).into_iter().filter(|is_told| *is_told).count();
-        record.number(&format!("{}: data sets", case.name), n as f64);
-        record.number(&format!("{}: false alarms, percent", case.name), 100.0 * n_false as f64 / n as f64);
+        show(&format!("{}: data sets", case.name), n as f64);
+        show(&format!("{}: false alarms, percent", case.name), 100.0 * n_false as f64 / n as f64);
         for (words, given) in [("small", 0.01 * STD), ("large", 100.0 * STD)] {
             let wrong = study(case, given);
             let n = (n / 10).max(1);
@@ -122,14 +121,13 @@ fn main() {
             let mut named: Vec<f64> = factors.iter().flatten().copied().collect();
             named.sort_by(f64::total_cmp);
             let of = |what: &str| format!("{}, 100 times too {words}: {what}", case.name);
-            record.number(&of("warnings, percent"), 100.0 * named.len() as f64 / n as f64);
+            show(&of("warnings, percent"), 100.0 * named.len() as f64 / n as f64);
             if let (Some(least), Some(most)) = (named.first(), named.last()) {
-                record.number(&of("smallest factor"), *least);
-                record.number(&of("median factor"), named[named.len() / 2]);
-                record.number(&of("largest factor"), *most);
+                show(&of("smallest factor"), *least);
+                show(&of("median factor"), named[named.len() / 2]);
+                show(&of("largest factor"), *most);
             }
         }
         eprintln!("{}", case.name);
     }
-    record.write();
 }
