@@ -1,4 +1,4 @@
-//! Checks of the one crate that holds `unsafe`: machine code and memory under valgrind, the portable path under Miri.
+//! Checks of the crates that hold `unsafe` for machine and vector code: under valgrind, the portable path under Miri.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,8 +11,11 @@ use crate::workspace::Workspace;
 
 const PACKAGE: &str = "daesy-compile";
 
-/// Tests of machine code and memory.
+/// Its tests of machine code and memory, beside its unit tests.
 const TARGETS: [&str; 3] = ["sizes", "tape", "equivalence"];
+
+/// The crate whose vector code is tested by its unit tests.
+const VECTORS: &str = "daesy-random";
 
 /// Runs the tests of machine code and memory under valgrind: nothing may be read or written that is not ours.
 pub fn check(workspace: &Workspace) -> Outcome {
@@ -49,17 +52,17 @@ fn test_executables(workspace: &Workspace) -> Result<Vec<PathBuf>, String> {
         return Err(format!("cargo test --no-run ended with {}", output.status));
     }
     let executables: Vec<PathBuf> = String::from_utf8_lossy(&output.stdout).lines().filter_map(executable_in).collect();
-    if executables.len() == TARGETS.len() + 1 {
+    if executables.len() == TARGETS.len() + 2 {
         Ok(executables)
     } else {
-        Err(format!("cargo built {} test programs, not {}", executables.len(), TARGETS.len() + 1))
+        Err(format!("cargo built {} test programs, not {}", executables.len(), TARGETS.len() + 2))
     }
 }
 
 /// The test program that a message of cargo speaks of.
 fn executable_in(line: &str) -> Option<PathBuf> {
     let message: Value = serde_json::from_str(line).ok()?;
-    let is_own = message["package_id"].as_str().is_some_and(|id| id.contains(PACKAGE));
+    let is_own = message["package_id"].as_str().is_some_and(|id| id.contains(PACKAGE) || id.contains(VECTORS));
     let is_test = is_own && message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
     message["executable"].as_str().filter(|_| is_test).map(PathBuf::from)
 }

@@ -522,7 +522,9 @@ impl Search<'_, '_> {
         if matches!(first, Err(IntegrateError::Singular { .. }))
             && let Ok(started) = self.attempt_with_least_change(choice, begin, given)
         {
-            return Ok(started);
+            // Steps that change little meet what is asked to a tolerance; Newton's method, where it has steps there, to
+            // rounding.
+            return self.attempt(choice, &started.z, given).or(Ok(started));
         }
         let near = (1..=MAX_REPETITIONS).find_map(|attempt| {
             let beside = self.beside(begin, attempt);

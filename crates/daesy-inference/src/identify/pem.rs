@@ -213,7 +213,11 @@ pub fn identify(
     if is_disturbed {
         problem = study.problem(study.settings.clone(), &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
         let warm = best.result.theta.clone();
-        let from = better_of(&problem, &start, &warm, loaded).map_err(|refusal| refused(loaded, &study, &refusal))?;
+        let from = match better_of(&problem, &start, &warm, loaded) {
+            Ok(from) => from,
+            Err(_) if loaded.watch.is_stopped() => return Err(halt(Some(&best))),
+            Err(refusal) => return Err(refused(loaded, &study, &refusal)),
+        };
         let search = GrowingSearch { problem: &problem, space: &study.space, watch: loaded.watch.clone() };
         let found = search.run(&from, &mut notebook, &mut |n, state| progress(&progress_words(n, state, begun)));
         notebook.check()?;
