@@ -25,7 +25,8 @@ fn problems() -> Vec<PathBuf> {
     all
 }
 
-/// Models that take long: the share of their time that is looked at.
+/// Models that take long: the share of their time that is looked at. Nothing is identified of them, which takes many
+/// runs with derivatives; their cost at the truth is compared.
 const LONG: &[(&str, f64)] = &[
     ("two_bit_adder", 0.01),
     ("fekete", 0.001),
@@ -33,6 +34,7 @@ const LONG: &[(&str, f64)] = &[
     ("ring_modulator", 0.002),
     ("water_tubes", 0.02),
     ("charge_pump", 0.1),
+    ("emps", 0.04),
 ];
 
 #[test]
@@ -41,7 +43,7 @@ fn models_that_simulate_mean_the_same_to_uq_cost_and_identify() {
     for folder in problems() {
         let Ok(text) = std::fs::read_to_string(folder.join("model.mo")) else { continue };
         let share = LONG.iter().find(|(name, _)| folder.ends_with(name)).map_or(1.0, |(_, share)| *share);
-        match compare(&Model { text: &text, class: None, pick: 0, share, identifies: true }) {
+        match compare(&Model { text: &text, class: None, pick: 0, share, identifies: share == 1.0 }) {
             Outcome::Unusable => {}
             Outcome::Agree(n) => n_answers += n,
             Outcome::Sensitive(words) | Outcome::Differ(words) => panic!("{}: {words}", folder.display()),
