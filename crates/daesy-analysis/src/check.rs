@@ -141,6 +141,7 @@ pub fn check(loaded: &Loaded) -> Check {
             check.diagnostics.extend(told.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
             check.verdict = Some(judged.verdict);
             check.diagnostics.extend(loaded.open_inputs());
+            check.diagnostics.extend(loaded.wrong_records());
         }
         Err(unprepared) => match judge_matrices(loaded) {
             Some(linear) => {

@@ -48,6 +48,8 @@ pub struct Format {
     pub time_format: Option<String>,
     /// Which of the rows with the same time is kept; they are refused when left out.
     pub repeated: Option<Repeated>,
+    /// Whether dates are those of a clock that is set to summer time and back.
+    pub has_summer_time: bool,
     /// The sheet of a workbook; the first when left out.
     pub sheet: Option<String>,
     /// The time that counts as 0; the first stamp, or 0 where times are numbers, when left out.
@@ -121,6 +123,7 @@ impl<'a> Reading<'a> {
             missing: Vec::new(),
             time_format: None,
             repeated: None,
+            has_summer_time: false,
             sheet: None,
             origin: None,
         };
@@ -145,6 +148,8 @@ pub struct Data {
     pub columns: Vec<Vec<f64>>,
     /// By name of a column, the unit that the file says its numbers are in.
     pub units: Vec<(String, SaidUnit)>,
+    /// By row, its line in the file; empty where there are no lines.
+    pub lines: Vec<u32>,
 }
 
 impl Data {
@@ -293,15 +298,44 @@ impl Data {
         }
         let row = |at: usize| format!("row {}", at + 1);
         if let Some(at) = times.windows(2).position(|pair| pair[1] <= pair[0] || pair[1].is_nan()) {
-            return Err(vec![wrong_time(
-                &TimedRow { place: row(at), time: times[at] },
-                &TimedRow { place: row(at + 1), time: times[at + 1] },
-                |code, message| problem(code, message),
-            )]);
+            let timed =
+                |at: usize| TimedRow { place: row(at), time: times[at], said: times[at].to_string(), is_local: false };
+            return Err(vec![wrong_time(&timed(at), &timed(at + 1), |code, message| problem(code, message))]);
         }
         let others = table.names.iter().zip(&table.columns).enumerate().filter(|(at, _)| Some(*at) != time_at);
         let (names, columns) = others.map(|(_, (name, column))| (name.clone(), column.clone())).unzip();
-        Ok(Self { file: shown.to_owned(), times, names, columns, units: Vec::new() })
+        Ok(Self { file: shown.to_owned(), times, names, columns, units: Vec::new(), lines: Vec::new() })
+    }
+
+    /// A finding at a row.
+    pub(crate) fn problem_at(&self, row: usize, code: &str, message: String) -> Diagnostic {
+        match self.lines.get(row) {
+            Some(&line) => sheet::problem(&self.file, line as usize, 1, code, message),
+            None => Diagnostic::about_file(code, &self.file, message),
+        }
+    }
+
+    /// A row as a person finds it.
+    pub(crate) fn row_text(&self, row: usize) -> String {
+        self.lines.get(row).map_or_else(|| format!("row {}", row + 1), |line| format!("line {line}"))
+    }
+
+    /// The longest break of a record whose rows otherwise follow each other much faster: the row before it, and how
+    /// often the usual distance of rows fits into it.
+    ///
+    /// Usual is what nine of ten distances stay below, so that a record of uneven samples has none.
+    pub(crate) fn longest_break(&self) -> Option<(usize, f64)> {
+        const FEWEST_ROWS: usize = 20;
+        const LONG: f64 = 5.0;
+        let distances: Vec<f64> = self.times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        if distances.len() < FEWEST_ROWS {
+            return None;
+        }
+        let mut sorted = distances.clone();
+        sorted.sort_by(f64::total_cmp);
+        let usual = sorted[distances.len() * 9 / 10];
+        let (row, longest) = distances.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        (longest > LONG * usual).then_some((row, longest / usual))
     }
 }
 
@@ -327,6 +361,10 @@ fn infinite(column: &str, place: &str) -> String {
 struct TimedRow {
     place: String,
     time: f64,
+    /// The time as it is written.
+    said: String,
+    /// Whether it is a date of a clock that may be set to summer time and back.
+    is_local: bool,
 }
 
 /// What is wrong with a row whose time does not come after that of the row before it.
@@ -338,13 +376,18 @@ fn wrong_time(before: &TimedRow, now: &TimedRow, problem: impl FnOnce(&str, Stri
         return problem("data-time", format!("{place} has no time")).with_help(help);
     }
     if now.time == before.time {
-        let message = format!("{} and {} have the same time {}", before.place, now.place, now.time);
+        let message = format!("{} and {} have the same time {}", before.place, now.place, now.said);
         let help = "keep one of the two rows: `repeated = \"last\"` in `[data]` takes the later one, as for a table of \
                     daesy, which has a row before and a row after each jump; if the clock is too coarse and rows follow \
                     each other evenly, say `step = ..` instead of `time`";
         return problem("data-time", message).with_help(help);
     }
-    let message = format!("time does not ascend: {} has {}, {} has {}", before.place, before.time, now.place, now.time);
+    let message = format!("time does not ascend: {} has {}, {} has {}", before.place, before.said, now.place, now.said);
+    if now.is_local && before.time - now.time < stamp::SUMMER_TIME {
+        let help = "if an hour comes twice because the clock was set back from summer time, say `summer_time = true` in \
+                    `[data]`; else sort the rows by time";
+        return problem("data-time", message).with_help(help);
+    }
     let help =
         "sort the rows by time; if a new experiment begins there, split the file and list the parts in `files = [..]`";
     problem("data-time", message).with_help(help)

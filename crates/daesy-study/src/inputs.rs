@@ -164,13 +164,6 @@ impl StudyInputs {
                     InputSource::Column { column, hold } => match data.and_then(|data| data.column(column)) {
                         Some(values) => {
                             let times = data.map(|data| data.times.clone()).unwrap_or_default();
-                            if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-                                let message = format!(
-                                    "the input `{}` has no value at t = {} (column `{column}`)",
-                                    input.name, times[at]
-                                );
-                                diagnostics.push(Diagnostic::error("input-missing-sample", message));
-                            }
                             sample_times.clone_from(&times);
                             let curvatures =
                                 if *hold == Hold::Cubic { natural_spline(&times, values) } else { Vec::new() };

@@ -103,6 +103,7 @@ impl LiveNames {
             names: Vec::new(),
             columns: Vec::new(),
             units: Vec::new(),
+            lines: Vec::new(),
         };
         let measured = self.measurements.iter().map(|signal| (&signal.column, 0.0));
         for (column, value) in self.inputs.iter().map(|input| &input.column).zip(inputs.iter().copied()).chain(measured)

@@ -489,7 +489,37 @@ impl Loaded {
     /// What a study leaves open about the inputs of the model.
     #[must_use]
     pub fn open_inputs(&self) -> Vec<Diagnostic> {
-        self.held_inputs().into_iter().chain(self.inputs_before_records()).collect()
+        let open = self.held_inputs().into_iter().chain(self.inputs_before_records());
+        open.chain(self.breaks_of_records()).collect()
+    }
+
+    /// A warning for each record that has a long break in which inputs are held.
+    fn breaks_of_records(&self) -> Vec<Diagnostic> {
+        let inputs = self.study.iter().flat_map(|study| &study.inputs);
+        let read: Vec<&String> = inputs
+            .filter_map(|input| matches!(input.item, InputSource::Column { .. }).then_some(&input.name))
+            .collect();
+        if read.is_empty() {
+            return Vec::new();
+        }
+        let warning = |record: &Data| {
+            let (row, times) = record.longest_break()?;
+            let names: Vec<String> = read.iter().map(|name| format!("`{name}`")).collect();
+            let message = format!(
+                "there are no rows between {} (t = {}) and {} (t = {}), {times:.0} times as long as usual: in that time {} \
+                 {} held or interpolated",
+                record.row_text(row),
+                record.times[row],
+                record.row_text(row + 1),
+                record.times[row + 1],
+                names.join(", "),
+                if names.len() == 1 { "is" } else { "are" },
+            );
+            let help = "if that is not what they were, split the file there and list the parts in `files = [..]`";
+            let found = record.problem_at(row + 1, "data-break", message).with_help(help);
+            Some(found.with_level(Level::Warning))
+        };
+        self.experiments().unwrap_or_default().iter().filter_map(warning).collect()
     }
 
     /// A warning where an experiment starts before the record that its inputs are read from.

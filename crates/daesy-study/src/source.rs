@@ -178,6 +178,41 @@ impl Loaded {
     /// # Errors
     /// When it cannot be read.
     pub fn experiment(&self, at: usize) -> Result<Data, Vec<Diagnostic>> {
+        let data = self.record(at)?;
+        let wrong = self.inputs_without_value(&data);
+        if wrong.is_empty() { Ok(data) } else { Err(wrong) }
+    }
+
+    /// Columns of inputs that have rows without a value: between samples an input is held, not guessed.
+    fn inputs_without_value(&self, data: &Data) -> Vec<Diagnostic> {
+        let inputs = self.study.iter().flat_map(|study| &study.inputs);
+        let columns = inputs.filter_map(|input| match &input.item {
+            InputSource::Column { column, .. } => Some((&input.name, column)),
+            InputSource::Expression { .. } | InputSource::Impulses(_) => None,
+        });
+        let wrong = columns.filter_map(|(name, column)| {
+            let values = data.column(column)?;
+            let mut missing = values.iter().enumerate().filter(|(_, value)| !value.is_finite()).map(|(row, _)| row);
+            let first = missing.next()?;
+            let more = match missing.count() {
+                0 => String::new(),
+                1 => ", and in one more row".to_owned(),
+                n => format!(", and in {n} more rows"),
+            };
+            let message = format!(
+                "the input `{name}` has no value in {} at t = {} (column `{column}`){more}",
+                data.row_text(first),
+                data.times[first]
+            );
+            let help = "write down what it was there, or leave such rows out: between rows an input is held";
+            let mut diagnostic = data.problem_at(first, "input-missing-sample", message).with_help(help);
+            diagnostic.names = vec![name.clone()];
+            Some(diagnostic)
+        });
+        wrong.collect()
+    }
+
+    fn record(&self, at: usize) -> Result<Data, Vec<Diagnostic>> {
         let source = self.data_source();
         if let Some(table) = self.data.get(at) {
             let by_default = TimeAxis::Column(TIME.to_owned());
@@ -208,6 +243,20 @@ impl Loaded {
             }
         }
         if diagnostics.is_empty() { Ok(all) } else { Err(diagnostics) }
+    }
+
+    /// What is wrong with the records after the first, those for validation included, as far as their files exist.
+    #[must_use]
+    pub fn wrong_records(&self) -> Vec<Diagnostic> {
+        let Some(source) = self.data_source().filter(|_| self.data.is_empty()) else { return Vec::new() };
+        let is_there = |file: &Named<Vec<ColumnName>>| self.folder.join(&file.name).exists();
+        let others = (1..source.files.len()).filter(|&at| is_there(&source.files[at]));
+        let mut wrong: Vec<Diagnostic> = others.filter_map(|at| self.experiment(at).err()).flatten().collect();
+        let held_out = self.validation();
+        let held_out = held_out.iter().flat_map(|held| (0..held.n_experiments()).map(move |at| (held, at)));
+        let held_out = held_out.filter(|(_, at)| is_there(&source.validation[*at]));
+        wrong.extend(held_out.filter_map(|(held, at)| held.experiment(at).err()).flatten());
+        wrong
     }
 
     /// Headers of the columns of a file that the study uses.

@@ -11,6 +11,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use daesy_graph::finding::Level;
 use daesy_model::file::{MAX_DATA_BYTES, read_bytes};
 
 use crate::data::{Data, Encoding, Format, Head, HeadColumn, Reading, SaidUnit, TimeAxis, guess_time_formats};
@@ -25,6 +26,8 @@ pub struct Begun {
     pub folder: PathBuf,
     /// Its files, the study first.
     pub files: Vec<PathBuf>,
+    /// What of the data the study does not use, and why.
+    pub left_out: Vec<Diagnostic>,
 }
 
 /// Makes a folder with a model, a study and data. The columns in `inputs` drive the model; if none are named, headers
@@ -77,13 +80,29 @@ pub fn begin(name: &str, data: Option<&Path>, inputs: &[String]) -> Result<Begun
         write_whole(&path, &bytes).map_err(|error| failed(&path, &error))?;
         written.push(path);
     }
-    Ok(Begun { folder, files: written })
+    Ok(Begun { folder, files: written, left_out: record.left_out })
 }
 
 /// A text as the name of a component: letters, digits and `_`, not beginning with a digit.
 fn identifier(text: &str) -> String {
-    let plain: String =
-        text.chars().map(|character| if character.is_ascii_alphanumeric() { character } else { '_' }).collect();
+    const SPELLED: [(char, &str); 9] = [
+        ('\u{e4}', "ae"),
+        ('\u{f6}', "oe"),
+        ('\u{fc}', "ue"),
+        ('\u{c4}', "Ae"),
+        ('\u{d6}', "Oe"),
+        ('\u{dc}', "Ue"),
+        ('\u{df}', "ss"),
+        ('\u{e9}', "e"),
+        ('\u{b0}', "deg"),
+    ];
+    let mut plain = String::new();
+    for character in text.chars() {
+        match SPELLED.iter().find(|(known, _)| *known == character) {
+            Some((_, spelled)) => plain.push_str(spelled),
+            None => plain.push(if character.is_ascii_alphanumeric() { character } else { '_' }),
+        }
+    }
     if plain.is_empty() || plain.starts_with(|character: char| character.is_ascii_digit()) {
         return format!("x{plain}");
     }
@@ -134,6 +153,8 @@ struct Record {
     times: Vec<f64>,
     inputs: Vec<Column>,
     measured: Vec<Column>,
+    /// Columns that could not be read, and why.
+    left_out: Vec<Diagnostic>,
 }
 
 /// Beginnings of headers that mean the time.
@@ -196,10 +217,10 @@ impl Record {
         let mut best: Option<Self> = None;
         for encoding in [None, Some(Encoding::Latin1)] {
             for decimal in [None, Some(',')] {
-                let missing = if decimal.is_some() { Vec::new() } else { vec!["N/A".to_owned()] };
-                let format = Format { decimal, encoding, missing, ..Format::default() };
+                let format = Format { decimal, encoding, ..Format::default() };
                 let head = head(&format);
-                let format = Format { skip: head.as_ref().map_or(0, |head| head.n_before), ..format };
+                let missing = head.as_ref().map(|head| head.missing.clone()).unwrap_or_default();
+                let format = Format { skip: head.as_ref().map_or(0, |head| head.n_before), missing, ..format };
                 match Self::read(read, format, head.map(|head| head.columns).unwrap_or_default()) {
                     // Columns that hold no numbers when read so are left out: the more remain, the better.
                     Ok(record) if best.as_ref().is_none_or(|best| record.n_columns() > best.n_columns()) => {
@@ -229,13 +250,16 @@ impl Record {
             false => head.iter().map(|column| column.header.clone()).collect(),
         };
         let is_time = |name: &&String| TIME_WORDS.iter().any(|word| first_word(name) == *word);
+        let mut left_out = Vec::new();
         let timed = headers.iter().filter(is_time).find_map(|header| {
             let of_head = head.iter().find(|column| column.header == *header);
-            read_times(read, &format, header, of_head)
+            read_times(read, &format, header, of_head).map_err(|wrong| left_out.extend(wrong)).ok()
         });
         let (axis, data, seconds, time_unit, other_time_format) = match timed {
             Some(timed) => {
+                left_out.clear();
                 format.time_format = timed.time_format;
+                format.has_summer_time = timed.has_summer_time;
                 let (unit, seconds) = timed.unit.map_or((None, 1.0), |(unit, seconds)| (Some(unit), seconds));
                 (timed.axis, timed.data, seconds, unit, timed.other_time_format)
             }
@@ -243,6 +267,16 @@ impl Record {
         };
         if !data.columns.iter().flatten().any(|value| value.is_nan()) {
             format.missing.clear();
+        }
+        let is_read = |header: &String| data.names.contains(header) || axis == TimeAxis::Column(header.clone());
+        for header in headers.iter().filter(|header| !header.is_empty() && !is_read(header) && !is_time(header)) {
+            let only = [header.clone()];
+            let alone = read(&Reading { wanted: Some(&only), format: &format, ..Reading::plain(&axis) });
+            left_out.extend(alone.err().into_iter().flatten());
+        }
+        for diagnostic in &mut left_out {
+            diagnostic.level = Level::Warning;
+            diagnostic.message.push_str("; the study leaves this column out");
         }
         let unit_of = |header: &str| {
             let column = head.iter().find(|column| column.header == header)?;
@@ -263,7 +297,7 @@ impl Record {
             return Err(vec![Diagnostic::about_file("data-column", &data.file, message)]);
         }
         let times = data.times.iter().map(|time| seconds * time).collect();
-        let mut record = Self { format, axis, time_unit, other_time_format, times, inputs, measured };
+        let mut record = Self { format, axis, time_unit, other_time_format, times, inputs, measured, left_out };
         record.part_names();
         Ok(record)
     }
@@ -433,8 +467,12 @@ impl Record {
         if self.format.encoding.is_some() {
             text.push_str("encoding = \"latin-1\"\n");
         }
+        if self.format.has_summer_time {
+            text.push_str("summer_time = true  # the clock is set back in this record\n");
+        }
         if !self.format.missing.is_empty() {
-            text.push_str("missing = [\"N/A\"]\n");
+            let words: Vec<String> = self.format.missing.iter().map(|word| quoted(word)).collect();
+            let _ = writeln!(text, "missing = [{}]", words.join(", "));
         }
         text
     }
@@ -481,29 +519,45 @@ struct Timed {
     data: Data,
     unit: Option<(String, f64)>,
     time_format: Option<String>,
+    has_summer_time: bool,
     other_time_format: Option<String>,
 }
 
 /// Reads a file with a column as its times: numbers, in the unit that the file says, or dates, as they are written.
-fn read_times(read: &Read<'_>, format: &Format, header: &str, head: Option<&HeadColumn>) -> Option<Timed> {
+///
+/// # Errors
+/// What is wrong with the times when they are read in the way that fits the first.
+fn read_times(
+    read: &Read<'_>,
+    format: &Format,
+    header: &str,
+    head: Option<&HeadColumn>,
+) -> Result<Timed, Vec<Diagnostic>> {
     let none: [String; 0] = [];
     let axis = TimeAxis::Column(header.to_owned());
     let said = head.and_then(|column| column.unit.as_ref());
     let unit = said.and_then(|said| TIME_UNITS.iter().find(|(word, _)| *word == said.text));
     let unit = unit.map(|(word, seconds)| ((*word).to_owned(), *seconds));
-    let read_as = |time_format: Option<&String>| {
-        let format = Format { time_format: time_format.cloned(), ..format.clone() };
+    let read_as = |time_format: Option<&String>, has_summer_time: bool| {
+        let format = Format { time_format: time_format.cloned(), has_summer_time, ..format.clone() };
         let has_time_unit = unit.is_some();
-        read(&Reading { format: &format, wanted: Some(&none), has_time_unit, ..Reading::plain(&axis) }).ok()
+        read(&Reading { format: &format, wanted: Some(&none), has_time_unit, ..Reading::plain(&axis) })
     };
-    if let Some(data) = read_as(None) {
-        return Some(Timed { axis: axis.clone(), data, unit, time_format: None, other_time_format: None });
-    }
-    let patterns = guess_time_formats(&head?.first);
-    let mut readings = patterns.into_iter().filter_map(|pattern| Some((read_as(Some(&pattern))?, pattern)));
-    let (data, pattern) = readings.next()?;
-    let other_time_format = readings.next().map(|(_, other)| other);
-    Some(Timed { axis: axis.clone(), data, unit: None, time_format: Some(pattern), other_time_format })
+    let patterns = head.map(|head| guess_time_formats(&head.first)).unwrap_or_default();
+    let ways = || std::iter::once(None).chain(patterns.iter().map(Some));
+    let mut readings = ways()
+        .flat_map(|pattern| [(pattern, false), (pattern, true)])
+        .filter_map(|(pattern, summer)| read_as(pattern, summer).ok().map(|data| (data, pattern, summer)));
+    let Some((data, pattern, has_summer_time)) = readings.next() else {
+        return Err(ways()
+            .next_back()
+            .map(|pattern| read_as(pattern, false))
+            .and_then(Result::err)
+            .unwrap_or_default());
+    };
+    let other_time_format = readings.find_map(|(_, other, _)| other.filter(|other| Some(*other) != pattern).cloned());
+    let unit = unit.clone().filter(|_| pattern.is_none());
+    Ok(Timed { axis: axis.clone(), data, unit, time_format: pattern.cloned(), has_summer_time, other_time_format })
 }
 
 /// A header without the unit at its end: a component is called `P`, not `P__kW_`.

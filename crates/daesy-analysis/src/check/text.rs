@@ -45,7 +45,7 @@ impl Check {
             plural(size.inputs, "input", "inputs"),
         );
         let Some(verdict) = &self.verdict else {
-            let _ = writeln!(text, "\nThe model is not sound; see the errors.");
+            let _ = writeln!(text, "\nThere is no verdict on the model; see the errors.");
             return text;
         };
         let estimation = self.stochastic.as_ref().map(Stochastic::paragraph);

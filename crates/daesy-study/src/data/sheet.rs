@@ -2,7 +2,7 @@
 
 use daesy_graph::source::Place;
 
-use super::stamp::{Stamp, StampKind, guess};
+use super::stamp::{ChangingClock, Stamp, StampKind, guess};
 use super::{
     Data, Format, Origin, Reading, Repeated, SaidUnit, TimeAxis, TimedRow, by_step, infinite, repeated,
     time_column_help, wrong_time,
@@ -16,7 +16,8 @@ const COMMENTS: [&str; 3] = ["#", "%", "//"];
 const SEPARATORS: [char; 4] = ['\t', ';', ',', '|'];
 
 /// Words that usually stand for a missing value.
-const USUAL_MISSING: [&str; 10] = ["n/a", "na", "#n/a", "null", "none", "-", "--", "?", "missing", "bad"];
+const USUAL_MISSING: [&str; 13] =
+    ["n/a", "na", "#n/a", "null", "none", "-", "--", "---", "?", "missing", "bad", "error", "#value!"];
 
 /// A finding at a place of a data file.
 pub(super) fn problem(shown: &str, line: usize, column: usize, code: &str, message: String) -> Diagnostic {
@@ -106,6 +107,8 @@ pub struct Head {
     pub n_before: usize,
     /// The columns, in their order.
     pub columns: Vec<HeadColumn>,
+    /// Words in its rows that usually stand for a missing value, as they are written.
+    pub missing: Vec<String>,
 }
 
 /// A column as the head of a file shows it.
@@ -130,14 +133,23 @@ impl Head {
         let mut lines = text.lines().enumerate().map(|(at, text)| Line { number: at + 1, text });
         let layout = Layout::find(&mut lines, "", &Reading { format: &format, ..Reading::plain(&axis) }).ok()?;
         let is_row = |line: &Line<'_>| !line.text.trim().is_empty() && !is_comment(line.text);
-        let row = layout.first_rows.iter().copied().chain(lines).find(is_row)?;
+        let mut rows = layout.first_rows.iter().copied().chain(lines).filter(is_row);
+        let row = rows.next()?;
+        let mut missing: Vec<String> = Vec::new();
+        for row in std::iter::once(row).chain(rows) {
+            for cell in split(row.text, layout.separator) {
+                if USUAL_MISSING.contains(&cell.text.to_lowercase().as_str()) && !missing.contains(&cell.text) {
+                    missing.push(cell.text);
+                }
+            }
+        }
         let mut cells = split(row.text, layout.separator).into_iter();
         let columns = layout.names.iter().enumerate().map(|(at, header)| HeadColumn {
             header: header.clone(),
             unit: layout.unit(at),
             first: cells.next().map(|cell| cell.text).unwrap_or_default(),
         });
-        Some(Self { n_before: format.skip, columns: columns.collect() })
+        Some(Self { n_before: format.skip, columns: columns.collect(), missing })
     }
 }
 
@@ -369,6 +381,7 @@ struct Rows<'a> {
     shown: &'a str,
     reading: &'a Reading<'a>,
     columns: Vec<Vec<f64>>,
+    lines: Vec<u32>,
     wrong_cells: Vec<Problems>,
     wrong_rows: Problems,
     wrong_times: Problems,
@@ -385,10 +398,11 @@ impl<'a> Rows<'a> {
             shown,
             reading,
             columns: vec![Vec::new(); n_columns],
+            lines: Vec::new(),
             wrong_cells: std::iter::repeat_with(Problems::default).take(n_columns).collect(),
             wrong_rows: Problems::default(),
             wrong_times: Problems::default(),
-            times: Times { reading, first: None },
+            times: Times { reading, state: TimeState::default() },
             before: None,
             n_rows: 0,
         }
@@ -416,17 +430,22 @@ impl<'a> Rows<'a> {
             self.columns[column].push(value);
         }
         self.n_rows += 1;
+        self.lines.push(line.number as u32);
         if let Some(time_at) = self.layout.time_at {
             let time = self.columns[time_at].last().copied().unwrap_or(f64::NAN);
-            let now = TimedRow { place: format!("line {}", line.number), time };
-            let first = TimedRow { place: String::new(), time: f64::NEG_INFINITY };
+            let is_local = self.times.is_local() && !self.reading.format.has_summer_time;
+            let said = cells[time_at].text.clone();
+            let now = TimedRow { place: format!("line {}", line.number), time, said, is_local };
+            let first = TimedRow { place: String::new(), time: f64::NEG_INFINITY, said: String::new(), is_local };
             let before = self.before.take().unwrap_or(first);
             if let Some(kept) = self.reading.format.repeated
                 && time == before.time
             {
+                let left_out = self.lines.len() - if kept == Repeated::Last { 2 } else { 1 };
                 for column in &mut self.columns {
-                    column.remove(column.len() - if kept == Repeated::Last { 2 } else { 1 });
+                    column.remove(left_out);
                 }
+                self.lines.remove(left_out);
                 self.n_rows -= 1;
                 self.before = Some(now);
                 return;
@@ -509,7 +528,7 @@ impl<'a> Rows<'a> {
             (None, TimeAxis::Step(step)) => by_step(self.n_rows, *step),
             (None, TimeAxis::Column(_)) => Vec::new(),
         };
-        Ok(Data { file: self.shown.to_owned(), times, names, columns, units })
+        Ok(Data { file: self.shown.to_owned(), times, names, columns, units, lines: self.lines })
     }
 }
 
@@ -564,27 +583,43 @@ pub(super) struct WrongTime {
 /// Times as numbers or stamps; the first row decides.
 pub(super) struct Times<'a> {
     pub(super) reading: &'a Reading<'a>,
-    pub(super) first: Option<FirstTime>,
+    pub(super) state: TimeState,
+}
+
+/// What is known from the rows before.
+#[derive(Clone, Copy, Default)]
+pub(super) struct TimeState {
+    first: Option<FirstTime>,
+    clock: ChangingClock,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum FirstTime {
+enum FirstTime {
     Number,
     Stamp(Stamp),
 }
 
 impl Times<'_> {
+    /// Whether times are dates of a clock that may be set to summer time and back.
+    fn is_local(&self) -> bool {
+        matches!(self.state.first, Some(FirstTime::Stamp(stamp)) if stamp.kind == StampKind::Local)
+    }
+
     pub(super) fn read(&mut self, text: &str) -> Result<f64, WrongTime> {
         let wrong = |message: String, help: &str| Err(WrongTime { message, help: help.to_owned() });
         let format = self.reading.format;
-        match (Word::read(text, format), self.first) {
+        match (Word::read(text, format), self.state.first) {
             (Word::Missing, _) => Ok(f64::NAN),
             (Word::Infinite, _) => wrong(format!("the time `{text}` is infinite"), "give the row a time or remove it"),
             (Word::Number(_), Some(FirstTime::Stamp(_))) => {
                 wrong(format!("`{text}` is not a date, as the times before it are"), "write all times in the same way")
             }
+            (Word::Number(_), _) if format.has_summer_time => wrong(
+                format!("`summer_time` is for dates, but the time `{text}` is a number"),
+                "leave `summer_time` out of `[data]`",
+            ),
             (Word::Number(value), _) => {
-                self.first = Some(FirstTime::Number);
+                self.state.first = Some(FirstTime::Number);
                 match format.origin {
                     None => Ok(value),
                     Some(Origin::Number(origin)) => Ok(value - origin),
@@ -639,7 +674,7 @@ impl Times<'_> {
                 "leave `time_unit` out of `[data]`: dates are read as seconds from `origin`",
             );
         }
-        let origin = match (self.first, self.reading.format.origin) {
+        let origin = match (self.state.first, self.reading.format.origin) {
             (Some(FirstTime::Stamp(origin)), _) | (None, Some(Origin::Stamp(origin))) => origin,
             (_, Some(Origin::Number(number))) => {
                 return wrong(
@@ -649,7 +684,7 @@ impl Times<'_> {
             }
             _ => stamp,
         };
-        self.first = Some(FirstTime::Stamp(origin));
+        self.state.first = Some(FirstTime::Stamp(origin));
         if stamp.kind != origin.kind {
             let what = |kind| match kind {
                 StampKind::Zoned => "a date with a zone",
@@ -661,7 +696,16 @@ impl Times<'_> {
                 "write all times, and `origin`, in the same way",
             );
         }
-        Ok(stamp.since(origin))
+        if !self.reading.format.has_summer_time {
+            return Ok(stamp.since(origin));
+        }
+        if stamp.kind != StampKind::Local {
+            return wrong(
+                format!("`summer_time` is for dates without a zone, which `{text}` is not"),
+                "leave `summer_time` out of `[data]`",
+            );
+        }
+        Ok(self.state.clock.steady(stamp).since(origin))
     }
 }
 
@@ -795,6 +839,21 @@ mod tests {
         assert!(refused("t,u\n01.03.2024 12:00,1\n", &Format::default()).help.unwrap().contains("time_format"));
         let numbered = Format { origin: Some(Origin::Number(10.0)), ..Format::default() };
         assert_eq!(read("t,u\n10,1\n11,2\n", &numbered).unwrap().times, [0.0, 1.0]);
+    }
+
+    /// In local time an hour comes twice in autumn: told, and read where the study says so.
+    #[test]
+    fn the_hour_that_comes_twice_is_told_and_read() {
+        let text = "t,u\n27.10.2024 02:40,1\n27.10.2024 02:50,2\n27.10.2024 02:00,3\n27.10.2024 02:10,4\n";
+        let format = Format { time_format: Some("%d.%m.%Y %H:%M".to_owned()), ..Format::default() };
+        let wrong = refused(text, &format);
+        assert!(wrong.message.contains("line 4 has 27.10.2024 02:00"), "{}", wrong.message);
+        assert!(wrong.help.unwrap().contains("summer_time = true"));
+        let told = Format { has_summer_time: true, ..format };
+        let data = read(text, &told).unwrap();
+        assert_eq!(data.times, [0.0, 600.0, 1200.0, 1800.0]);
+        assert_eq!(data.lines, [2, 3, 4, 5]);
+        assert!(refused("t,u\n0,1\n", &told).message.contains("`summer_time` is for dates"));
     }
 
     #[test]

@@ -3,6 +3,9 @@
 /// Parts of a second in which stamps are counted.
 pub(super) const TICKS: i128 = 1_000_000_000_000;
 
+/// Seconds by which clocks are set forward in spring and back in autumn.
+pub(super) const SUMMER_TIME: f64 = 3600.0;
+
 /// A point of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp {
@@ -27,6 +30,17 @@ impl Stamp {
     /// Seconds since another stamp of the same kind, rounded once.
     pub(super) fn since(self, origin: Self) -> f64 {
         seconds(self.ticks - origin.ticks)
+    }
+
+    /// The same point of time on a clock that was set forward by these seconds.
+    fn set_forward(self, seconds: f64) -> Self {
+        Self { ticks: self.ticks + seconds as i128 * TICKS, ..self }
+    }
+
+    /// Whether it is a Sunday, on which clocks are set forward where this is done in the small hours.
+    fn is_sunday(self) -> bool {
+        // The first day of 1970 was a Thursday.
+        self.ticks.div_euclid(86400 * TICKS).rem_euclid(7) == 3
     }
 
     /// Reads `2024-03-01`, `2024-03-01T12:30:00.25`, the same with a space or a zone (`Z`, `+01:00`), or `12:30:00`.
@@ -123,6 +137,47 @@ impl Stamp {
             }
             _ => None,
         }
+    }
+}
+
+/// A clock that is set back from summer time in autumn, when an hour comes twice, and forward in spring, when an hour is
+/// left out.
+///
+/// A step back by less than an hour is the change if it is one by half an hour at least, or if an hour more makes a step
+/// like the one before: a row that came late by seconds is none. An hour that is left out is the change if it is a
+/// Sunday's and the step else is the one before; any other may be an outage.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ChangingClock {
+    /// What is added to its stamps now.
+    added: f64,
+    /// The stamp before, that added, and the step to it.
+    before: Option<(Stamp, f64)>,
+}
+
+impl ChangingClock {
+    /// A stamp of the clock as one of a clock that is never changed.
+    pub(super) fn steady(&mut self, stamp: Stamp) -> Stamp {
+        let mut found = stamp.set_forward(self.added);
+        let mut step = f64::INFINITY;
+        if let Some((before, last_step)) = self.before {
+            step = found.since(before);
+            let (later, earlier) = (step + SUMMER_TIME, step - SUMMER_TIME);
+            let is_usual = |step: f64| step <= 1.5 * last_step && last_step.is_finite();
+            let is_set_back = step <= 0.0 && later > 0.0 && (later <= 0.5 * SUMMER_TIME || is_usual(later));
+            let is_set_forward = earlier > 0.0 && stamp.is_sunday() && (earlier - last_step).abs() <= 0.01 * last_step;
+            let change = if is_set_back {
+                SUMMER_TIME
+            } else if is_set_forward {
+                -SUMMER_TIME
+            } else {
+                0.0
+            };
+            self.added += change;
+            step += change;
+            found = stamp.set_forward(self.added);
+        }
+        self.before = Some((found, step));
+        found
     }
 }
 
@@ -246,6 +301,27 @@ mod tests {
         assert_eq!(guess("3/14/2024 1:30 AM"), ["%m/%d/%Y %I:%M %p"]);
         assert_eq!(guess("3/4/2024"), ["%d/%m/%Y", "%m/%d/%Y"]);
         assert!(guess("yesterday").is_empty());
+    }
+
+    /// The hour from 2 to 3 comes twice in October and not at all in March; a row that is late by seconds is no change.
+    #[test]
+    fn clocks_with_summer_time_become_steady() {
+        let seconds = |texts: &[&str]| -> Vec<f64> {
+            let mut clock = ChangingClock::default();
+            let stamps: Vec<Stamp> = texts.iter().map(|text| clock.steady(Stamp::parse(text).unwrap())).collect();
+            stamps.iter().map(|stamp| stamp.since(stamps[0])).collect()
+        };
+        let autumn =
+            ["2024-10-27 02:30", "2024-10-27 02:50", "2024-10-27 02:10", "2024-10-27 02:30", "2024-10-27 03:10"];
+        assert_eq!(seconds(&autumn), [0.0, 1200.0, 2400.0, 3600.0, 6000.0]);
+        let hourly = ["2024-10-27 01:00", "2024-10-27 02:00", "2024-10-27 02:00", "2024-10-27 03:00"];
+        assert_eq!(seconds(&hourly), [0.0, 3600.0, 7200.0, 10800.0]);
+        let spring = ["2025-03-30 01:40", "2025-03-30 01:50", "2025-03-30 03:00", "2025-03-30 03:10"];
+        assert_eq!(seconds(&spring), [0.0, 600.0, 1200.0, 1800.0]);
+        let late = ["2024-10-27 02:30:00", "2024-10-27 02:30:10", "2024-10-27 02:30:09", "2024-10-27 02:30:20"];
+        assert_eq!(seconds(&late), [0.0, 10.0, 9.0, 20.0]);
+        let outage = ["2025-03-26 01:40", "2025-03-26 01:50", "2025-03-26 03:00"];
+        assert_eq!(seconds(&outage), [0.0, 600.0, 4800.0]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::sheet::{FirstTime, Times, Word, cell_help, is_comment, is_units, problem, separator, split};
+use super::sheet::{TimeState, Times, Word, cell_help, is_comment, is_units, problem, separator, split};
 use super::{Conversion, Format, Reading, TimeAxis, columns_help, time_column_help};
 use crate::diagnostic::Diagnostic;
 use crate::study::DataSource;
@@ -57,7 +57,7 @@ pub struct SampleReader {
     /// Columns that are used.
     wanted: Vec<String>,
     layout: Layout,
-    first_time: Option<FirstTime>,
+    times: TimeState,
     n_lines: usize,
     n_samples: usize,
 }
@@ -74,7 +74,7 @@ impl SampleReader {
             has_time_unit: source.is_some_and(|source| source.has_time_unit),
             wanted,
             layout: Layout::Unknown,
-            first_time: None,
+            times: TimeState::default(),
             n_lines: 0,
             n_samples: 0,
         }
@@ -210,9 +210,9 @@ impl SampleReader {
         };
         let reading =
             Reading { axis: &self.axis, format: &self.format, has_time_unit: self.has_time_unit, wanted: None };
-        let mut times = Times { reading: &reading, first: self.first_time };
+        let mut times = Times { reading: &reading, state: self.times };
         let read = times.read(text);
-        self.first_time = times.first;
+        self.times = times.state;
         match read {
             Ok(time) if time.is_nan() => Err(("the sample has no time".to_owned(), "give it a time".to_owned())),
             Ok(time) => Ok(self.conversion.time(time)),

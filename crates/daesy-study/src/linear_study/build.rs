@@ -15,7 +15,7 @@ use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::inputs::{derivatives_available, find_breaks, find_breaks_between};
 use crate::load::{Loaded, quantity_expression};
-use crate::problem::{Linearity, Problem, Record, missing_column, study_of};
+use crate::problem::{Linearity, Problem, Record, study_of};
 use crate::study::{Disturbance, DisturbanceProcess, InitialMode, InputSource, Matrix, Quantity, Study};
 use daesy_structure::linearize::{CoefficientExpressions, LinearModel, parameter_values};
 
@@ -70,11 +70,7 @@ pub fn build_linear_study(
     let mut builder = Builder::new(&bound, study, problem, model)
         .map_err(|finding| vec![Diagnostic::resolve(&finding, &loaded.flat.sources)])?;
     let read = read_quantities(&mut builder.symbols.graph, &loaded.flat, study).map_err(in_study)?;
-    let built = builder.build(&read, wanted).map_err(|refusal| match refusal {
-        Refusal::Study(findings) => in_study(findings),
-        Refusal::Ready(diagnostics) => diagnostics,
-    })?;
-    Ok(built)
+    Ok(builder.build(&read, wanted).map_err(|refusal| in_study(refusal.findings))?)
 }
 
 /// Findings about the model.
@@ -113,14 +109,14 @@ impl LinearStudy {
     }
 }
 
-enum Refusal {
-    Study(Vec<Finding>),
-    Ready(Vec<Diagnostic>),
+/// Why there is no estimation problem, with places in the study.
+struct Refusal {
+    findings: Vec<Finding>,
 }
 
 impl From<Finding> for Refusal {
     fn from(finding: Finding) -> Self {
-        Self::Study(vec![finding])
+        Self { findings: vec![finding] }
     }
 }
 
@@ -332,7 +328,7 @@ impl<'a> Builder<'a> {
             wished: reduce(&start.wished),
         };
 
-        let (mut timeline, inputs) = self.timeline(read, &varying)?;
+        let (mut timeline, inputs) = self.timeline(read, &varying);
         let experiments = self.experiments(&mut timeline);
         let study = LinearStudy {
             layout: ModelLayout {
@@ -364,7 +360,7 @@ impl<'a> Builder<'a> {
             is_noise_free: false,
         };
         let idle = idle_unknowns(&study);
-        if idle.is_empty() { Ok(study) } else { Err(Refusal::Study(idle)) }
+        if idle.is_empty() { Ok(study) } else { Err(Refusal { findings: idle }) }
     }
 
     /// The equations of the model, with disturbances w = C x_w + D v where their inputs enter.
@@ -525,7 +521,7 @@ impl<'a> Builder<'a> {
                 findings.push(Finding::error("not-finite", span, message).with_names([name]));
             }
         }
-        if findings.is_empty() { Ok(()) } else { Err(Refusal::Study(findings)) }
+        if findings.is_empty() { Ok(()) } else { Err(Refusal { findings }) }
     }
 
     /// Disturbances as filters driven by unit white noise.
@@ -585,7 +581,7 @@ impl<'a> Builder<'a> {
                 },
             }
         }
-        if findings.is_empty() { Ok(processes) } else { Err(Refusal::Study(findings)) }
+        if findings.is_empty() { Ok(processes) } else { Err(Refusal { findings }) }
     }
 
     /// `num / den`, highest power first, as `x_n' = -a x + v`, `w = c x + d v` in companion form.
@@ -792,14 +788,12 @@ impl<'a> Builder<'a> {
     }
 
     /// Inputs over time.
-    fn timeline(&mut self, read: &Read, forcing: &[(usize, ExprId)]) -> Result<(Timeline, Vec<KnownInput>), Refusal> {
+    fn timeline(&mut self, read: &Read, forcing: &[(usize, ExprId)]) -> (Timeline, Vec<KnownInput>) {
         let problem = self.problem;
         let times: Vec<Vec<f64>> = problem.records.iter().map(|record| record.data.times.clone()).collect();
         let mut signals = Vec::new();
         let mut known = Vec::new();
         let mut breaks = Vec::new();
-        let mut findings = Vec::new();
-        let mut diagnostics = Vec::new();
         let parameter_of = self.model.parameter_of().to_vec();
         // Two derivatives at both ends of a stretch give polynomials of degree five.
         const N_RATES: usize = 3;
@@ -838,31 +832,9 @@ impl<'a> Builder<'a> {
                     Signal::Impulses(list.iter().map(|&(time, area)| (number(time), number(area))).collect())
                 }
                 Some((InputSource::Column { column, hold }, _)) => {
-                    let mut samples = Vec::new();
-                    for Record { data, .. } in &problem.records {
-                        match data.column(column) {
-                            Some(values) => {
-                                if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-                                    let message = format!(
-                                        "the input `{name}` has no value at t = {} (column `{column}`)",
-                                        data.times[at]
-                                    );
-                                    let mut diagnostic =
-                                        Diagnostic::about_file("input-missing-sample", &data.file, message);
-                                    diagnostic.names = vec![name.clone()];
-                                    diagnostics.push(
-                                        diagnostic
-                                            .with_help("fill it in: between samples the input is held, not guessed"),
-                                    );
-                                }
-                                samples.push(values.to_vec());
-                            }
-                            None => {
-                                findings.push(missing_column(data, column, span, name));
-                                samples.push(vec![0.0; data.times.len()]);
-                            }
-                        }
-                    }
+                    // Every record has it: the problem was not posed otherwise.
+                    let samples = problem.records.iter().filter_map(|record| record.data.column(column));
+                    let samples = samples.map(<[f64]>::to_vec).collect();
                     Signal::column(*hold, &times, samples)
                 }
                 Some((InputSource::Expression { .. } | InputSource::Impulses(_), ReadInput::Column)) => continue,
@@ -877,12 +849,6 @@ impl<'a> Builder<'a> {
                 span,
             });
         }
-        if !diagnostics.is_empty() {
-            return Err(Refusal::Ready(diagnostics));
-        }
-        if !findings.is_empty() {
-            return Err(Refusal::Study(findings));
-        }
         let one = self.symbols.graph.number(1.0);
         signals.push(Signal::path(&mut self.symbols, one, 0));
         for &(_, value) in forcing {
@@ -896,7 +862,7 @@ impl<'a> Builder<'a> {
             let n_rates = if self.is_steps(value) { 0 } else { N_RATES - 1 };
             signals.push(self.path(value, n_rates));
         }
-        Ok((Timeline::new(signals, breaks), known))
+        (Timeline::new(signals, breaks), known)
     }
 
     fn path(&mut self, value: ExprId, n_rates: usize) -> Signal {

@@ -738,6 +738,10 @@ fn read_format(reader: &mut Reader, section: &mut Section<'_, '_>) -> Option<For
         }),
         None => None,
     };
+    let has_summer_time = match section.take("summer_time") {
+        Some(value) => reader.truth("summer_time", value)?,
+        None => false,
+    };
     let sheet = match section.take("sheet") {
         Some(value) => Some(reader.text("sheet", value)?),
         None => None,
@@ -746,7 +750,7 @@ fn read_format(reader: &mut Reader, section: &mut Section<'_, '_>) -> Option<For
         Some(value) => Some(read_origin(reader, value, time_format.as_deref())?),
         None => None,
     };
-    Some(Format { decimal, separator, encoding, skip, missing, time_format, repeated, sheet, origin })
+    Some(Format { decimal, separator, encoding, skip, missing, time_format, repeated, has_summer_time, sheet, origin })
 }
 
 /// Words or numbers that stand for missing values, as they are written in the file.

@@ -166,6 +166,15 @@ impl Reader {
         None
     }
 
+    /// `true` or `false`.
+    pub(super) fn truth(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<bool> {
+        if let DeValue::Boolean(truth) = value.get_ref() {
+            return Some(*truth);
+        }
+        self.wrong_type(key, value, "true or false, without quotes");
+        None
+    }
+
     /// One of several words.
     pub(super) fn word(
         &mut self,

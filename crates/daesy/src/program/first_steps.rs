@@ -21,6 +21,7 @@ pub(super) fn new_verb(args: &NewArgs) -> Answer {
         files.first().map_or("", String::as_str)
     );
     answer.keys.insert("files".into(), json!(files));
+    answer.diagnostics = begun.left_out;
     answer
 }
 

@@ -106,6 +106,58 @@ fn a_new_study_is_made_from_the_header_of_a_data_file() {
     assert_eq!(found.status, 0, "{}", found.stderr);
 }
 
+/// An export in local time on the night when clocks are set back: the hour from 2 to 3 comes twice, a sensor was out
+/// for a moment, and the logger stood still for half a day.
+#[test]
+fn a_new_study_reads_the_night_in_which_clocks_are_set_back() {
+    let stamps = (0..12).map(|at| (if at < 6 { 2 } else { 1 + at / 6 }, at % 6 * 10));
+    let mut text = "Zeitstempel;Heizleistung;Stra\u{df}e;Zustand\n;kW;degC;\n".to_owned();
+    for (at, (hour, minute)) in stamps.enumerate() {
+        let street = if at == 4 { "n/a".to_owned() } else { format!("7,{at}") };
+        text.push_str(&format!("27.10.2024 0{hour}:{minute:02};1,5;{street};an\n"));
+    }
+    for at in 0..20 {
+        text.push_str(&format!("27.10.2024 15:{at:02};2,5;7,5;an\n"));
+    }
+    let session = Session::new().with("logger.csv", &text);
+    let run = session.run(&["new", "strasse", "--data", "logger.csv"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("`an` is not a number (column `Zustand`)"), "{}", run.stderr);
+    let study = std::fs::read_to_string(session.path("strasse/strasse.toml")).unwrap();
+    for key in ["summer_time = true", "missing = [\"n/a\"]", "decimal = \",\"", "Strasse = {"] {
+        assert!(study.contains(key), "{key} in {study}");
+    }
+    for verb in ["check", "simulate", "identify"] {
+        let run = session.run(&[verb, "strasse/strasse.toml"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        assert!(run.stderr.contains("logger.csv:15:1: warning[data-break]"), "{verb}: {}", run.stderr);
+    }
+    // The table of a simulation has the times of the data, and an hour that comes twice lasts two.
+    let run = session.run(&["simulate", "strasse/strasse.toml", "-o", "table.csv"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = std::fs::read_to_string(session.path("table.csv")).unwrap();
+    let times: Vec<&str> = table.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
+    assert_eq!(
+        times[..13],
+        ["0", "600", "1200", "1800", "2400", "3000", "3600", "4200", "4800", "5400", "6000", "6600", "50400"]
+    );
+}
+
+/// Whatever stops `identify` in the data stops `check`, in every record, with the line of the file.
+#[test]
+fn check_reads_every_record() {
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 1.0 }\n[inputs]\nu = { column = \"u\" }\n\
+                 [measurements]\nx = { std = 0.1 }\n[data]\nfiles = [\"a.csv\"]\nvalidation = [\"b.csv\"]\n";
+    let session = Session::with_model(MODEL)
+        .with("a.csv", "t,u,x\n0,1,1\n1,1,0.4\n2,1,0.5\n3,1,0.5\n")
+        .with("b.csv", "# a comment\nt,u,x\n0,1,1\n1,,0.4\n2,,0.5\n")
+        .with("study.toml", study);
+    let run = session.run(&["check", "study.toml"]);
+    assert_eq!(run.status, 1, "{}", run.stdout);
+    assert!(run.stderr.contains("b.csv:4:1: error[input-missing-sample]"), "{}", run.stderr);
+    assert!(run.stderr.contains("and in one more row"), "{}", run.stderr);
+}
+
 #[test]
 fn shells_and_manuals_know_every_verb() {
     let session = Session::new();
