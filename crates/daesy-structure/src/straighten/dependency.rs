@@ -1,9 +1,11 @@
 //! Which equations depend on others in their leading derivatives, at all of several points.
 //!
 //! At each point a block of the system Jacobian is scaled and reduced row by row. The points share their pivots: a
-//! pivot is the column whose entry is largest at the point where it is smallest, so that it is safe at all of them. A
-//! row depends on those before it if nothing is left of it at any point. Where something is left at some points only,
-//! the others are special and take no further part.
+//! pivot is the column whose entry is largest at the point where it is smallest, so that it is safe at all of them. But
+//! a run comes to other points, too, and is divided by the pivot there: a pivot that is a number vanishes nowhere, and
+//! one that has the same sign at all points is less likely to vanish between them than one that has not. Such rows and
+//! columns come first. A row depends on those before it if nothing is left of it at any point. Where something is left
+//! at some points only, the others are special and take no further part.
 //!
 //! Equations that were rewritten have coefficients which cancel identically but not by simplification, and are
 //! evaluated to rounding errors. Rounding errors change completely when the point moves by a rounding error;
@@ -55,7 +57,7 @@ pub(super) fn find_dependencies(regular: &RegularDae, points: &[JetPoint]) -> Re
         if blocks.is_empty() && !points.is_empty() {
             return Err(StraightenError::NotFinite);
         }
-        found.extend(dependency(regular, block, &blocks));
+        found.extend(dependency(regular, block, &blocks, &entries.are_numbers(&graph)));
     }
     Ok(found)
 }
@@ -118,6 +120,15 @@ impl BlockEntries {
         made
     }
 
+    /// By row and column: whether the entry is a number, zero included.
+    fn are_numbers(&self, graph: &Graph) -> Vec<bool> {
+        let mut all = vec![true; self.len * self.len];
+        for ((&row, &column), &value) in self.rows.iter().zip(&self.columns).zip(&self.values) {
+            all[row * self.len + column] &= graph.as_number(value).is_some();
+        }
+        all
+    }
+
     /// The block at a point without rounding errors, rows and columns scaled; None if an entry is not finite.
     fn at(&self, graph: &Graph, sample: &Sample<'_>) -> Option<SampledBlock> {
         let mut evaluator = Evaluator::new();
@@ -177,13 +188,19 @@ fn is_singular(matrix: &Mat<f64>) -> bool {
 
 /// Takes the rows of a singular block in the order of their differentiations, most first, until one depends on those
 /// before it.
-fn dependency(regular: &RegularDae, block: &SolveBlock, sampled: &[SampledBlock]) -> Option<Dependency> {
+fn dependency(
+    regular: &RegularDae,
+    block: &SolveBlock,
+    sampled: &[SampledBlock],
+    is_number: &[bool],
+) -> Option<Dependency> {
     if sampled.iter().any(|it| !is_singular(&it.matrix)) {
         return None;
     }
     let (start, len) = (block.start as usize, block.len as usize);
-    let lines = |row: usize| -> Vec<Vec<f64>> {
-        sampled.iter().map(|it| (0..len).map(|column| it.matrix[(row, column)]).collect()).collect()
+    let line = |row: usize| Line {
+        values: sampled.iter().map(|it| (0..len).map(|column| it.matrix[(row, column)]).collect()).collect(),
+        is_number: (0..len).map(|column| is_number[row * len + column]).collect(),
     };
     let weights: Vec<f64> =
         (0..len).map(|row| sampled.iter().fold(1.0f64, |least, it| least.min(it.weights[row]))).collect();
@@ -193,12 +210,12 @@ fn dependency(regular: &RegularDae, block: &SolveBlock, sampled: &[SampledBlock]
     while let Some(&first) = rest.first() {
         let level = |row: usize| regular.equations[start + row].differentiated;
         let n_equal = rest.iter().take_while(|&&row| level(row) == level(first)).count();
-        let at = elimination.best(&rest[..n_equal], &weights, &lines);
+        let at = elimination.best(&rest[..n_equal], &weights, &line);
         let row = rest.remove(at);
-        if let Some(others) = elimination.add(row, lines(row)) {
+        if let Some(others) = elimination.add(row, line(row)) {
             let mut inner = Elimination::new(len, sampled.len());
             for &other in &others {
-                inner.add(other, lines(other));
+                inner.add(other, line(other));
             }
             return Some(Dependency {
                 row: start + row,
@@ -219,11 +236,30 @@ struct Elimination {
     is_live: Vec<bool>,
 }
 
+/// A row at all points.
+#[derive(Clone)]
+struct Line {
+    /// By point and column.
+    values: Vec<Vec<f64>>,
+    /// By column: whether the entry is the same number everywhere, but for the scaling of rows and columns.
+    is_number: Vec<bool>,
+}
+
+/// How sure it is that an entry vanishes nowhere.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Safety {
+    /// It has both signs, or nearly vanishes at one of the points.
+    Doubtful,
+    /// It has one sign at all points.
+    OneSign,
+    /// It is a number.
+    Number,
+}
+
 struct ReducedRow {
     row: usize,
     pivot: usize,
-    /// The line at each point.
-    lines: Vec<Vec<f64>>,
+    line: Line,
     /// The line at each point as a combination of original rows.
     multipliers: Vec<Vec<f64>>,
 }
@@ -236,6 +272,22 @@ fn subtract(from: &mut [f64], factor: f64, line: &[f64]) {
     from.iter_mut().zip(line).for_each(|(value, other)| *value -= factor * other);
 }
 
+impl Line {
+    /// How sure it is that an entry vanishes nowhere, as the points that count say.
+    fn safety(&self, column: usize, counting: &[usize]) -> Safety {
+        /// An entry below this fraction of the largest in its row is too small to be divided by.
+        const SMALL: f64 = 0.05;
+        let values = counting.iter().map(|&at| (self.values[at][column], size_of(&self.values[at])));
+        let is_large = values.clone().all(|(value, size)| value.abs() > SMALL * size);
+        let has_one_sign = values.clone().all(|(value, _)| value > 0.0) || values.clone().all(|(value, _)| value < 0.0);
+        match (is_large && has_one_sign, self.is_number[column]) {
+            (false, _) => Safety::Doubtful,
+            (true, false) => Safety::OneSign,
+            (true, true) => Safety::Number,
+        }
+    }
+}
+
 impl Elimination {
     fn new(n: usize, n_points: usize) -> Self {
         Self { rows: Vec::new(), n, is_live: vec![true; n_points] }
@@ -244,7 +296,7 @@ impl Elimination {
     /// The position of the row to add next: the first of which about as much is left, at the point where least is, as
     /// of any other. A row that vanishes at one of the points, such as the start, gives no pivot that can be divided by
     /// there.
-    fn best(&self, rows: &[usize], weights: &[f64], lines: &dyn Fn(usize) -> Vec<Vec<f64>>) -> usize {
+    fn best(&self, rows: &[usize], weights: &[f64], line: &dyn Fn(usize) -> Line) -> usize {
         /// Among more rows than this the first is taken.
         const MAX_COMPARED: usize = 64;
         /// Rows of which at least this fraction of the most is left are as good.
@@ -253,27 +305,36 @@ impl Elimination {
             return 0;
         }
         let left = |&row: &usize| {
-            let mut lines = lines(row);
-            self.reduce(&mut lines, &mut []);
-            let live = lines.iter().zip(&self.is_live).filter(|(_, is_live)| **is_live);
-            weights[row] * live.fold(f64::INFINITY, |least, (line, _)| least.min(size_of(line)))
+            let mut line = line(row);
+            self.reduce(&mut line, &mut []);
+            let live: Vec<usize> = (0..line.values.len()).filter(|&at| self.is_live[at]).collect();
+            let least = live.iter().fold(f64::INFINITY, |least, &at| least.min(size_of(&line.values[at])));
+            let safety = (0..self.n).map(|column| line.safety(column, &live)).max().unwrap_or(Safety::Doubtful);
+            (weights[row] * least, safety)
         };
-        let left: Vec<f64> = rows.iter().map(left).collect();
-        let most = left.iter().fold(0.0f64, |most, &left| most.max(left));
-        left.iter().position(|&left| left >= AS_GOOD * most).unwrap_or(0)
+        let left: Vec<(f64, Safety)> = rows.iter().map(left).collect();
+        let most = left.iter().fold(0.0f64, |most, &(left, _)| most.max(left));
+        let is_good = |at: &usize| left[*at].0 >= AS_GOOD * most;
+        let best = (0..rows.len()).filter(is_good).max_by_key(|&at| (left[at].1, std::cmp::Reverse(at)));
+        best.unwrap_or(0)
     }
 
     /// Subtracts the multiples of earlier rows that remove their pivots, from multipliers too where some are given.
-    fn reduce(&self, lines: &mut [Vec<f64>], multipliers: &mut [Vec<f64>]) {
-        for reduced in &self.rows {
-            for at in (0..lines.len()).filter(|&at| self.is_live[at]) {
-                let factor = lines[at][reduced.pivot] / reduced.lines[at][reduced.pivot];
-                if factor != 0.0 {
-                    subtract(&mut lines[at], factor, &reduced.lines[at]);
-                    lines[at][reduced.pivot] = 0.0;
-                    if let Some(of_point) = multipliers.get_mut(at) {
-                        subtract(of_point, factor, &reduced.multipliers[at]);
-                    }
+    fn reduce(&self, line: &mut Line, multipliers: &mut [Vec<f64>]) {
+        for ReducedRow { pivot, line: by, multipliers: of_row, .. } in &self.rows {
+            let is_number = line.is_number[*pivot] && by.is_number[*pivot];
+            for at in (0..line.values.len()).filter(|&at| self.is_live[at]) {
+                let factor = line.values[at][*pivot] / by.values[at][*pivot];
+                if factor == 0.0 {
+                    continue;
+                }
+                subtract(&mut line.values[at], factor, &by.values[at]);
+                line.values[at][*pivot] = 0.0;
+                for (own, (other, value)) in line.is_number.iter_mut().zip(by.is_number.iter().zip(&by.values[at])) {
+                    *own &= *value == 0.0 || is_number && *other;
+                }
+                if let Some(of_point) = multipliers.get_mut(at) {
+                    subtract(of_point, factor, &of_row[at]);
                 }
             }
         }
@@ -281,36 +342,33 @@ impl Elimination {
 
     /// Adds a row given at all points, or says which earlier rows it is a combination of, in the order in which they
     /// were added.
-    fn add(&mut self, row: usize, mut lines: Vec<Vec<f64>>) -> Option<Vec<usize>> {
-        let n_points = lines.len();
-        let sizes: Vec<f64> = lines.iter().map(|line| size_of(line)).collect();
+    fn add(&mut self, row: usize, mut line: Line) -> Option<Vec<usize>> {
+        let n_points = line.values.len();
+        let sizes: Vec<f64> = line.values.iter().map(|line| size_of(line)).collect();
         let mut multipliers = vec![vec![0.0; self.n]; n_points];
         for of_point in &mut multipliers {
             of_point[row] = 1.0;
         }
-        self.reduce(&mut lines, &mut multipliers);
-        let left: Vec<f64> = lines.iter().map(|line| size_of(line)).collect();
-        let is_independent: Vec<bool> = (0..n_points)
-            .map(|at| self.is_live[at] && left[at] > SINGULAR * sizes[at].max(f64::MIN_POSITIVE))
-            .collect();
-        if !is_independent.contains(&true) {
+        self.reduce(&mut line, &mut multipliers);
+        let left: Vec<f64> = line.values.iter().map(|line| size_of(line)).collect();
+        let is_independent = |at: &usize| self.is_live[*at] && left[*at] > SINGULAR * sizes[*at].max(f64::MIN_POSITIVE);
+        let counting: Vec<usize> = (0..n_points).filter(is_independent).collect();
+        if counting.is_empty() {
             return Some(self.support(row, &multipliers));
         }
         // The entry at the worst of the points that count, against the largest there.
-        let worst = |column: usize| {
-            let counting = (0..n_points).filter(|&at| is_independent[at]);
-            counting.fold(f64::INFINITY, |worst, at| worst.min(lines[at][column].abs() / left[at]))
+        let share = |at: usize, column: usize| line.values[at][column].abs() / left[at];
+        let worst = |column: usize| counting.iter().fold(f64::INFINITY, |worst, &at| worst.min(share(at, column)));
+        let typical = |column: usize| -> f64 { counting.iter().map(|&at| share(at, column)).sum() };
+        let compare = |a: &usize, b: &usize| {
+            let by_safety = line.safety(*a, &counting).cmp(&line.safety(*b, &counting));
+            by_safety.then_with(|| worst(*a).total_cmp(&worst(*b))).then_with(|| typical(*a).total_cmp(&typical(*b)))
         };
-        let typical = |column: usize| -> f64 {
-            (0..n_points).filter(|&at| is_independent[at]).map(|at| lines[at][column].abs() / left[at]).sum()
-        };
-        let compare =
-            |a: &usize, b: &usize| worst(*a).total_cmp(&worst(*b)).then_with(|| typical(*a).total_cmp(&typical(*b)));
         let pivot = (0..self.n).max_by(compare).unwrap_or(0);
         for at in 0..n_points {
-            self.is_live[at] = is_independent[at] && lines[at][pivot].abs() > SINGULAR * left[at];
+            self.is_live[at] = counting.contains(&at) && line.values[at][pivot].abs() > SINGULAR * left[at];
         }
-        self.rows.push(ReducedRow { row, pivot, lines, multipliers });
+        self.rows.push(ReducedRow { row, pivot, line, multipliers });
         None
     }
 
@@ -331,22 +389,30 @@ impl Elimination {
 mod tests {
     use super::*;
 
+    /// A row that changes from point to point.
+    fn line(values: &[&[f64]]) -> Line {
+        Line {
+            values: values.iter().map(|value| value.to_vec()).collect(),
+            is_number: vec![false; values.first().map_or(0, |value| value.len())],
+        }
+    }
+
     #[test]
     fn a_row_depends_on_others_only_where_it_does_at_all_points() {
         // [1 1; t t] at t = 0 and 2: dependent at both, with multipliers 0 and 2.
         let mut elimination = Elimination::new(2, 2);
-        assert_eq!(elimination.add(0, vec![vec![1.0, 1.0], vec![1.0, 1.0]]), None);
-        assert_eq!(elimination.add(1, vec![vec![0.0, 0.0], vec![2.0, 2.0]]), Some(vec![0]));
+        assert_eq!(elimination.add(0, line(&[&[1.0, 1.0], &[1.0, 1.0]])), None);
+        assert_eq!(elimination.add(1, line(&[&[0.0, 0.0], &[2.0, 2.0]])), Some(vec![0]));
         // [1 1; 1 1 + t] is singular at t = 0 only.
         let mut elimination = Elimination::new(2, 2);
-        assert_eq!(elimination.add(0, vec![vec![1.0, 1.0], vec![1.0, 1.0]]), None);
-        assert_eq!(elimination.add(1, vec![vec![1.0, 1.0], vec![1.0, 3.0]]), None);
+        assert_eq!(elimination.add(0, line(&[&[1.0, 1.0], &[1.0, 1.0]])), None);
+        assert_eq!(elimination.add(1, line(&[&[1.0, 1.0], &[1.0, 3.0]])), None);
         assert_eq!(elimination.is_live, [false, true]);
     }
 
     #[test]
     fn a_row_that_vanishes_at_the_start_comes_last() {
-        let rows = [vec![vec![0.0, 0.0], vec![1.0, 1.0]], vec![vec![1.0, 1.0], vec![1.0, 1.0]]];
+        let rows = [line(&[&[0.0, 0.0], &[1.0, 1.0]]), line(&[&[1.0, 1.0], &[1.0, 1.0]])];
         let elimination = Elimination::new(2, 2);
         assert_eq!(elimination.best(&[0, 1], &[1.0, 1.0], &|row| rows[row].clone()), 1);
     }
@@ -354,8 +420,33 @@ mod tests {
     #[test]
     fn a_pivot_is_chosen_that_vanishes_at_no_point() {
         let mut elimination = Elimination::new(3, 2);
-        assert_eq!(elimination.add(0, vec![vec![1.0, 0.4, 0.0], vec![0.0, 0.4, 1.0]]), None);
+        assert_eq!(elimination.add(0, line(&[&[1.0, 0.4, 0.0], &[0.0, 0.4, 1.0]])), None);
         assert_eq!(elimination.rows[0].pivot, 1);
         assert_eq!(elimination.is_live, [true, true]);
+    }
+
+    /// Of [t - 1, 0.9] the second, which has one sign; of [t - 1, 0.5] with a number second even that; and the row with
+    /// a number before the one without, also after a reduction that leaves it one.
+    #[test]
+    fn numbers_are_divided_by_before_what_may_vanish_between_the_points() {
+        let mut elimination = Elimination::new(2, 2);
+        assert_eq!(elimination.add(0, line(&[&[-1.0, 0.9], &[1.0, 0.9]])), None);
+        assert_eq!(elimination.rows[0].pivot, 1);
+        let numbered = Line { is_number: vec![false, true], ..line(&[&[2.0, 0.5], &[1.0, 0.5]]) };
+        let mut elimination = Elimination::new(2, 2);
+        assert_eq!(elimination.add(0, numbered.clone()), None);
+        assert_eq!(elimination.rows[0].pivot, 1);
+        let rows = [line(&[&[1.0, 1.0], &[1.0, 1.0]]), numbered];
+        let elimination = Elimination::new(2, 2);
+        assert_eq!(elimination.best(&[0, 1], &[1.0, 1.0], &|row| rows[row].clone()), 1);
+        let mut elimination = Elimination::new(3, 1);
+        let number = |values: &[f64]| Line { is_number: vec![true; 3], ..line(&[values]) };
+        assert_eq!(elimination.add(0, number(&[1.0, 0.5, 0.0])), None);
+        let mut mixed = Line { is_number: vec![true, true, false], ..line(&[&[1.0, 1.0, 1.0]]) };
+        elimination.reduce(&mut mixed, &mut []);
+        assert_eq!(
+            (mixed.values[0].as_slice(), mixed.is_number.as_slice()),
+            ([0.0, 0.5, 1.0].as_slice(), [true, true, false].as_slice())
+        );
     }
 }
