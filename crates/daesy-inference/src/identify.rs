@@ -40,7 +40,9 @@ use daesy_study::linear_study::posed;
 use daesy_study::linear_study::{LinearStudy, SignalsWanted};
 use daesy_study::load::Loaded;
 use daesy_study::prediction_study::{has_discrete, sample_off_grid};
-use daesy_study::problem::{Linearity, Problem, refuse_unsaid_accuracy, says_accuracy, study_of, unknown_accuracy};
+use daesy_study::problem::{
+    Linearity, Problem, refuse_unsaid_accuracy, says_accuracy, study_of, unknown_accuracy, varying_accuracy,
+};
 use daesy_study::study::Study;
 
 /// How parameters are found.
@@ -298,9 +300,16 @@ fn reasoned_route(loaded: &Loaded, problem: &Problem, method: Option<&str>) -> R
         if method == Method::MaximumLikelihood {
             refuse_unsaid_accuracy(study)?;
         }
-        let study = posed(loaded, problem, model, SignalsWanted::No)?;
-        let study = if method == Method::OutputError { study.without_noise(&problem.start()) } else { study };
-        Ok(Route::Linear { study: Box::new(study), method })
+        let posed = posed(loaded, problem, model, SignalsWanted::No)?;
+        if method != Method::OutputError {
+            return Ok(Route::Linear { study: Box::new(posed), method });
+        }
+        let varying = posed.of_varying_accuracy().map(|at| varying_accuracy(&study.measurements[at]));
+        let varying: Vec<Diagnostic> = varying.map(|it| Diagnostic::resolve(&it, &study.sources)).collect();
+        if !varying.is_empty() {
+            return Err(Failure::Input(varying));
+        }
+        Ok(Route::Linear { study: Box::new(posed.without_noise(&problem.start())), method })
     };
     let route = match (asked, &problem.linearity) {
         ("pem", _) => Route::Ensembles(Method::PredictionError),

@@ -200,6 +200,12 @@ impl LinearStudy {
         Some(varying.iter().map(|variance| self.symbols.evaluate(variance.value, theta, time)).collect())
     }
 
+    /// The measurements whose accuracy changes with time.
+    pub fn of_varying_accuracy(&self) -> impl Iterator<Item = usize> + '_ {
+        let varying = self.varying_variances.iter().flatten().enumerate();
+        varying.filter(|(_, variance)| self.symbols.is_varying(variance.value)).map(|(at, _)| at)
+    }
+
     /// Whether disturbances were left out.
     #[must_use]
     pub fn is_noise_free(&self) -> bool {

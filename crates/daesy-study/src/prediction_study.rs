@@ -24,8 +24,8 @@ use crate::inputs::{ParameterValues, StudyInputs};
 use crate::limits;
 use crate::load::{Loaded, quantity_expression};
 use crate::prepare::{DataUse, Prepared, Purpose, prepare};
-use crate::problem::{Problem, Record, Unknown, study_of};
-use crate::study::{Disturbance, DisturbanceProcess, InputSource, Measurement, Named, Quantity, Study};
+use crate::problem::{Problem, Record, Unknown, study_of, varying_accuracy};
+use crate::study::{Disturbance, DisturbanceProcess, InitialMode, InputSource, Measurement, Named, Quantity, Study};
 
 /// A number of a filter as a function of the parameters, with its derivatives.
 struct Entry {
@@ -241,6 +241,7 @@ impl PredictionStudy {
         let filter_exprs = read_filters(&mut graph, variables, study).map_err(&resolve)?;
         let accuracies = read_accuracies(&mut graph, variables, study).map_err(&resolve)?;
         refuse_unknown_inputs(loaded, study, problem).map_err(&resolve)?;
+        refuse_unhonoured(study, &graph, &accuracies, &filter_exprs).map_err(&resolve)?;
         let Prepared { system, parameters, rewritten, .. } = prepare(loaded, engine.purpose())?;
         let places = places(problem, &system).map_err(&resolve)?;
         let variances = accuracies_at(&graph, &accuracies, &system, &parameters, variables.len());
@@ -763,6 +764,53 @@ fn read_accuracies(graph: &mut Graph, variables: &[Variable], study: &Study) -> 
         (None, None) => Ok(Accuracy::Unsaid),
     };
     study.measurements.iter().map(&mut read).collect()
+}
+
+/// Refuses what only the likelihood of linear models can honour: a start that is found with the unknowns, and accuracies
+/// and disturbances that change with time.
+fn refuse_unhonoured(
+    study: &Study,
+    graph: &Graph,
+    accuracies: &[Accuracy],
+    filters: &[FilterMatrices],
+) -> Result<(), Vec<Finding>> {
+    let mut findings = Vec::new();
+    let word = match study.initial.mode {
+        InitialMode::Estimate => Some("estimate"),
+        InitialMode::Diffuse => Some("diffuse"),
+        InitialMode::Model | InitialMode::Stationary | InitialMode::Zero => None,
+    };
+    if let Some(word) = word {
+        let message =
+            format!("`mode = \"{word}\"` is for linear models by `ml`: here a run begins where the model says");
+        let help = "leave `mode` out and make a start value an unknown: `parameter Real x0 = 1; Real x(start = x0, fixed = \
+                    true);` in the model, and `x0` below `[unknown]`";
+        findings.push(
+            Finding::error("start-not-free", study.initial.mode_span.unwrap_or(Span::NONE), message).with_help(help),
+        );
+    }
+    let changes = |expr: &ExprId| {
+        let mut leaves = Vec::new();
+        Reach::new().leaves(graph, &[*expr], &mut leaves);
+        leaves.contains(&Leaf::Time)
+    };
+    for (accuracy, measurement) in accuracies.iter().zip(&study.measurements) {
+        if let Accuracy::Std(expr) | Accuracy::Variance(expr) = accuracy
+            && changes(expr)
+        {
+            findings.push(varying_accuracy(measurement));
+        }
+    }
+    for (matrices, disturbance) in filters.iter().zip(&study.disturbances) {
+        let entries = [&matrices.a, &matrices.b, &matrices.c].into_iter().flatten().flatten();
+        if entries.into_iter().any(changes) {
+            let message = format!("the disturbance `{}` depends on time in its coefficients", disturbance.name);
+            let help = "take a process with constant coefficients, and multiply it in the model";
+            let finding = Finding::error("varying-disturbance", disturbance.span, message).with_help(help);
+            findings.push(finding.with_names([&disturbance.name]));
+        }
+    }
+    if findings.is_empty() { Ok(()) } else { Err(findings) }
 }
 
 /// Variances of the measurements at the starting point, where the study says something that is finite.

@@ -486,6 +486,17 @@ fn empty(data: &Data, measured: &[MeasuredSignal], values: &[f64], first_counted
     Some(diagnostic)
 }
 
+/// An accuracy that changes with time, where only a constant one is taken into account.
+#[must_use]
+pub fn varying_accuracy(measurement: &Named<Measurement>) -> Finding {
+    let message = format!(
+        "the accuracy of `{}` depends on time, which only linear models by `ml` take into account",
+        measurement.name
+    );
+    let help = "give it without `time`, or measure the parts of the record as signals of their own";
+    Finding::error("varying-accuracy", measurement.span, message).with_names([&measurement.name]).with_help(help)
+}
+
 /// A column that the data do not have.
 pub(crate) fn missing_column(data: &Data, column: &str, span: Span, name: &str) -> Finding {
     let message = format!("the data file `{}` has no column `{column}` for `{name}`", data.file);

@@ -283,6 +283,8 @@ pub enum InitialMode {
 pub struct Initial {
     /// How.
     pub mode: InitialMode,
+    /// Where that is said.
+    pub mode_span: Option<Span>,
     /// Values that are insisted on.
     pub values: Vec<Named<Quantity>>,
 }

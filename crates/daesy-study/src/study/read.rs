@@ -818,6 +818,7 @@ fn read_initial(reader: &mut Reader, root: &mut Section<'_, '_>) -> Initial {
     for (name, value) in section.table {
         let span = reader.span(name);
         if name.get_ref() == "mode" {
+            initial.mode_span = Some(span);
             initial.mode = match reader.word("mode", value, &["model", "estimate", "diffuse", "stationary", "zero"]) {
                 Some("estimate") => InitialMode::Estimate,
                 Some("diffuse") => InitialMode::Diffuse,

@@ -273,3 +273,33 @@ fn a_run_that_is_slow_for_a_while_goes_on() {
     assert_eq!(run.status, 0, "{}", run.stderr);
     assert!(run.json()["steps"].as_u64().unwrap() > 200_000, "{}", run.json()["steps"]);
 }
+
+/// What only the likelihood of linear models honours is refused by name elsewhere: it changed nothing.
+#[test]
+fn a_start_that_is_estimated_and_accuracies_in_time_are_refused_where_they_do_nothing() {
+    let data: String = (0..=20).map(|k| 0.1 * f64::from(k)).map(|t| format!("{t},{}\n", 2.0 * (-t).exp())).collect();
+    let study = |initial: &str, std: &str| {
+        format!(
+            "[model]\nfile = \"model.mo\"\n[unknown]\nk = {{ start = 1.5, min = 0.1, max = 5 }}\n\
+             [measurements]\nx = {{ column = \"y\", std = {std} }}\n[data]\nfile = \"data.csv\"\n{initial}"
+        )
+    };
+    let model = |rate: &str| {
+        format!("model M\n  parameter Real k = 1;\n  Real x(start = 2);\nequation\n  der(x) = -k*{rate};\nend M;\n")
+    };
+    let codes = |rate: &str, study: String, method: &str| {
+        let session =
+            Session::with_model(&model(rate)).with("study.toml", &study).with("data.csv", &format!("t,y\n{data}"));
+        let run = session.run(&["identify", "study.toml", "--json", "--method", method]);
+        (run.status, crate::session::codes(&run.json()).iter().map(|code| (*code).to_owned()).collect::<Vec<_>>())
+    };
+    let free = study("[initial]\nmode = \"estimate\"\n", "0.02");
+    let varying = study("", "\"0.01 + 0.02*time\"");
+    for method in ["auto", "ml", "output-error", "pem"] {
+        assert_eq!(codes("x^3", free.clone(), method), (1, vec!["start-not-free".to_owned()]), "{method}");
+        assert_eq!(codes("x^3", varying.clone(), method), (1, vec!["varying-accuracy".to_owned()]), "{method}");
+    }
+    assert_eq!(codes("x", free, "auto").0, 0);
+    assert_eq!(codes("x", varying.clone(), "ml").0, 0);
+    assert_eq!(codes("x", varying, "output-error"), (1, vec!["varying-accuracy".to_owned()]));
+}
