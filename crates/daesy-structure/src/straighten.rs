@@ -17,9 +17,11 @@
 //!   block is singular only if it is singular at all of them, and pivots are chosen such that they vanish at none of
 //!   them, if that is possible (`dependency`). A rank that drops at one point only, such as that of t x = t^2 at t = 0,
 //!   is no reason to rewrite anything;
-//! - where F_r and F_i are linear in the leading derivatives, Gaussian elimination on their coefficients as expressions
-//!   in time and states gives the combination F_r + sum u_i(t, x) F_i^(c_i - c_r), from which the leading terms are
-//!   dropped;
+//! - where F_r and F_i are linear in the leading derivatives, with coefficients a and b_i that are expressions in time
+//!   and states, a = sum u_i b_i, and the combination F_r - sum u_i(t, x) F_i^(c_i - c_r) has no leading terms. The
+//!   multipliers are found by Gaussian elimination where its pivots never change. Elsewhere a pivot, which is one
+//!   column, may vanish anywhere on the way, and they are those of the normal equations (B B^T) u = B a over all
+//!   columns: their determinant vanishes only where the equations F_i depend on each other themselves;
 //! - otherwise new variables y_j stand for x_j^(d_j - c_r) in copies of the equations in I and r, and the leading
 //!   derivatives outside J, on which the result does not depend, are replaced by numbers (augmentation).
 //!
@@ -177,6 +179,12 @@ struct Rewriter<'a> {
     points: Vec<JetPoint>,
 }
 
+/// Most equations that one is combined with by normal equations, whose expressions grow with their number.
+const MAX_NORMAL: usize = 4;
+
+/// Most columns of normal equations.
+const MAX_COLUMNS: usize = 40;
+
 /// An equation as a linear function of leading derivatives.
 struct LeadingForm {
     /// By position among the block's unknowns.
@@ -235,8 +243,7 @@ impl Rewriter<'_> {
         Some(LeadingForm { coefficients, remainder: form.remainder })
     }
 
-    /// The new equation without new variables, where the leading derivatives enter linearly: Gaussian elimination with
-    /// the pivots in the order in which they were found, which do not vanish at the points. None if an equation is not
+    /// The new equation without new variables, where the leading derivatives enter linearly. None if an equation is not
     /// linear.
     fn combination(
         &mut self,
@@ -245,20 +252,70 @@ impl Rewriter<'_> {
         others: &[ExprId],
         leading: &[Option<Leaf>],
     ) -> Option<ExprId> {
-        let mut own = self.leading_form(residual, leading)?;
-        let mut forms: Vec<LeadingForm> = Vec::with_capacity(others.len());
-        let pivots: Vec<usize> = dependency.pivots.iter().map(|at| at - dependency.block.start).collect();
-        for &other in others {
-            let mut form = self.leading_form(other, leading)?;
-            for (at, reduced) in forms.iter().enumerate() {
-                self.reduce(&mut form, reduced, &pivots[at..])?;
-            }
-            forms.push(form);
+        let own = self.leading_form(residual, leading)?;
+        let forms: Option<Vec<LeadingForm>> = others.iter().map(|&other| self.leading_form(other, leading)).collect();
+        if !dependency.are_fixed && others.len() <= MAX_NORMAL && leading.len() <= MAX_COLUMNS {
+            return self.normal_equations(&own, &forms?);
         }
-        for (at, reduced) in forms.iter().enumerate() {
-            self.reduce(&mut own, reduced, &pivots[at..])?;
+        let pivots: Vec<usize> = dependency.pivots.iter().map(|at| at - dependency.block.start).collect();
+        self.elimination(own, forms?, &pivots)
+    }
+
+    /// Gaussian elimination with the pivots in the order in which they were found.
+    fn elimination(&mut self, mut own: LeadingForm, forms: Vec<LeadingForm>, pivots: &[usize]) -> Option<ExprId> {
+        let mut reduced: Vec<LeadingForm> = Vec::with_capacity(forms.len());
+        for mut form in forms {
+            for (at, by) in reduced.iter().enumerate() {
+                self.reduce(&mut form, by, &pivots[at..])?;
+            }
+            reduced.push(form);
+        }
+        for (at, by) in reduced.iter().enumerate() {
+            self.reduce(&mut own, by, &pivots[at..])?;
         }
         Some(own.remainder)
+    }
+
+    /// F_r - sum u_i F_i with (B B^T) u = B a. B B^T is positive definite: its diagonal gives the pivots, in any order.
+    fn normal_equations(&mut self, own: &LeadingForm, forms: &[LeadingForm]) -> Option<ExprId> {
+        let n = forms.len();
+        let mut rows: Vec<Vec<ExprId>> = Vec::with_capacity(n);
+        for form in forms {
+            rows.push(forms.iter().chain([own]).map(|other| self.inner_product(form, other)).collect());
+        }
+        for at in 0..n {
+            for below in at + 1..n {
+                let factor = self.graph.div(rows[below][at], rows[at][at]);
+                for column in at + 1..=n {
+                    let product = self.graph.mul(factor, rows[at][column]);
+                    rows[below][column] = self.graph.sub(rows[below][column], product);
+                }
+            }
+        }
+        let mut multipliers = vec![None; n];
+        let mut new = own.remainder;
+        for at in (0..n).rev() {
+            let mut value = rows[at][n];
+            for after in at + 1..n {
+                let product = self.graph.mul(rows[at][after], multipliers[after]?);
+                value = self.graph.sub(value, product);
+            }
+            let multiplier = self.graph.div(value, rows[at][at]);
+            multipliers[at] = Some(multiplier);
+            let product = self.graph.mul(multiplier, forms[at].remainder);
+            new = self.graph.sub(new, product);
+        }
+        Some(new)
+    }
+
+    fn inner_product(&mut self, left: &LeadingForm, right: &LeadingForm) -> ExprId {
+        let mut terms = Vec::new();
+        for pair in left.coefficients.iter().zip(&right.coefficients) {
+            if let (&Some(left), &Some(right)) = pair {
+                terms.push(self.graph.mul(left, right));
+            }
+        }
+        self.graph.sum(&terms)
     }
 
     /// Subtracts the multiple of an equation that removes the first of the pivots.

@@ -2,7 +2,7 @@
 //!
 //! At each point a block of the system Jacobian is scaled and reduced row by row. The points share their pivots: a
 //! pivot is the column whose entry is largest at the point where it is smallest, so that it is safe at all of them. But
-//! a run comes to other points, too, and is divided by the pivot there: a pivot that is a number vanishes nowhere, and
+//! a run comes to other points, too, and is divided by the pivot there: a pivot that never changes vanishes nowhere, and
 //! one that has the same sign at all points is less likely to vanish between them than one that has not. Such rows and
 //! columns come first. A row depends on those before it if nothing is left of it at any point. Where something is left
 //! at some points only, the others are special and take no further part.
@@ -11,8 +11,9 @@
 //! evaluated to rounding errors. Rounding errors change completely when the point moves by a rounding error;
 //! coefficients do not.
 
+use daesy_graph::flat::{FlatDae, VariableKind};
 use daesy_graph::regular::{RegularDae, SolveBlock};
-use daesy_graph::traverse::Leaf;
+use daesy_graph::traverse::{Leaf, Reach};
 use daesy_graph::{Differentiator, Evaluator, ExprId, Graph};
 use faer::Mat;
 
@@ -39,6 +40,8 @@ pub(super) struct Dependency {
     pub(super) others: Vec<usize>,
     /// The unknowns J, one for each equation in I, in the order of elimination.
     pub(super) pivots: Vec<usize>,
+    /// Whether these pivots stay the same numbers all the time.
+    pub(super) are_fixed: bool,
     /// All unknowns of the block.
     pub(super) block: std::ops::Range<usize>,
 }
@@ -57,7 +60,7 @@ pub(super) fn find_dependencies(regular: &RegularDae, points: &[JetPoint]) -> Re
         if blocks.is_empty() && !points.is_empty() {
             return Err(StraightenError::NotFinite);
         }
-        found.extend(dependency(regular, block, &blocks, &entries.are_numbers(&graph)));
+        found.extend(dependency(regular, block, &blocks, &entries.are_numbers(&regular.flat, &graph)));
     }
     Ok(found)
 }
@@ -120,11 +123,16 @@ impl BlockEntries {
         made
     }
 
-    /// By row and column: whether the entry is a number, zero included.
-    fn are_numbers(&self, graph: &Graph) -> Vec<bool> {
+    /// By row and column: whether the entry is the same number all the time, zero included.
+    fn are_numbers(&self, flat: &FlatDae, graph: &Graph) -> Vec<bool> {
         let mut all = vec![true; self.len * self.len];
+        let (mut reach, mut leaves) = (Reach::new(), Vec::new());
         for ((&row, &column), &value) in self.rows.iter().zip(&self.columns).zip(&self.values) {
-            all[row * self.len + column] &= graph.as_number(value).is_some();
+            reach.leaves(graph, &[value], &mut leaves);
+            all[row * self.len + column] &= leaves.iter().all(|leaf| match leaf {
+                Leaf::Time => false,
+                Leaf::Var { var, .. } => flat.variables[var.index()].kind == VariableKind::Parameter,
+            });
         }
         all
     }
@@ -221,6 +229,7 @@ fn dependency(
                 row: start + row,
                 others: inner.rows.iter().map(|reduced| start + reduced.row).collect(),
                 pivots: inner.rows.iter().map(|reduced| start + reduced.pivot).collect(),
+                are_fixed: inner.rows.iter().all(|reduced| reduced.line.is_number[reduced.pivot]),
                 block: start..start + len,
             });
         }

@@ -323,3 +323,46 @@ fn a_state_that_the_value_of_a_parameter_makes_none() {
     let same = session.run(&["simulate", "model.mo", "--set", "share=0.5"]);
     assert_eq!(same.status, 0, "{}", same.stderr);
 }
+
+/// Each of the models holds an equation that is a combination of others in its derivatives, by multipliers whose
+/// denominators would vanish on the way if one column were divided by: at p = 1, t = 1, and p = 1/2 and 2. The solutions
+/// are polynomials, also in these rows.
+#[test]
+fn multipliers_do_not_break_down_on_the_way() {
+    let cases: [(&str, [(&str, fn(f64) -> f64); 2]); 3] = [
+        (
+            "Real p(start = 0, fixed = true), x1, x2; equation der(p) = 1; der(x2) - p*der(x1) - 2*x1 = 0;
+             (p - 1)*der(x2) + (p - p^2)*der(x1) - (2*p - 2)*x1 + x2 - p*x1 = p^2;",
+            [("x1", |t| 2.0 * t), ("x2", |t| 3.0 * t * t)],
+        ),
+        (
+            "Real x1(start = -1), x2(start = -1); equation
+             (1 + time)*der(x1) - (-0.5 + 0.5*time)*x1 + (1 - time^2)*der(x2) - (1.5 + 2*time - 0.5*time^2)*x2
+               = -2*time - time^2 + time^3;
+             der(x1) + 0.5*x1 + (1 - time)*der(x2) - (0.5 + 0.5*time)*x2 = -1;",
+            [
+                ("x1", |t| -1.0 - 4.0 * t + 2.0 * t * t + 2.0 * t.powi(3) - t.powi(4)),
+                ("x2", |t| -1.0 + 3.0 * t + t * t - t.powi(3)),
+            ],
+        ),
+        (
+            "Real x1(start = 1), x3(start = 2), x2(start = 1), p(start = 0, fixed = true); equation der(p) = 1;
+             der(x2) - x1 = -1 - 0.5*p + p^2;
+             -2*p*x1 + (-4 + 2*p)*der(x2) + 2*der(x3) - x3 = -6 - p^2 + 2*p^3;
+             -(p - 2*p^2)*x1 + (-2 + 5*p - 2*p^2)*der(x2) - x2 + (1 - 2*p)*der(x3) + p*x3
+               = -3 + 5*p - 0.5*p^2 + 2*p^3 - 2*p^4;",
+            [("x1", |t| 1.0 + 0.5 * t - t * t), ("x3", |t| 2.0 - 2.0 * t)],
+        ),
+    ];
+    for (text, expected) in cases {
+        let model = format!("model M {text} annotation (experiment(StopTime = 2, Interval = 0.25)); end M;");
+        let run = Session::with_model(&model).run(&["simulate", "model.mo"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let table = run.table();
+        for (name, solution) in expected {
+            for (time, value) in table.column("t").iter().zip(table.column(name)) {
+                assert_near(value, solution(*time), 1e-5, &format!("{name}({time})"));
+            }
+        }
+    }
+}
