@@ -252,6 +252,12 @@ impl StudyInputs {
             *start == input.start && matches!(signal, Signal::Expression(_))
         };
         self.signals.iter().find(is_expression)?;
+        self.first_jump(input)
+    }
+
+    /// The lowest derivative of an input that jumps at a break, of those that the model needs.
+    #[must_use]
+    pub fn first_jump(&self, input: &Input) -> Option<u16> {
         let n = self.signals.iter().map(|(start, needed, _)| start + usize::from(*needed) + 1).max().unwrap_or(0);
         let (mut before, mut after) = (vec![0.0; n], vec![0.0; n]);
         let mut smoothness = None;

@@ -880,6 +880,32 @@ fn refuse_unknown_inputs(loaded: &Loaded, study: &Study, problem: &Problem) -> R
     if findings.is_empty() { Ok(()) } else { Err(findings) }
 }
 
+/// Refuses inputs that make states jump: impulses, and steps of an input whose derivatives the model needs. Trajectories
+/// of ensembles and filters are continuous but for events.
+fn refuse_jumps(study: &Study, inputs: &StudyInputs, system: &CompiledSystem) -> Result<(), Vec<Finding>> {
+    const FOLLOWED: &str = "`simulate` and `uq` follow it, and `ml` and `output-error` where the model is linear";
+    let mut findings = Vec::new();
+    for input in &system.description().inputs {
+        let given = study.inputs.iter().find(|given| given.name == input.name);
+        let span = given.map_or(Span::NONE, |given| given.span);
+        let (code, message, help) = if inputs.impulses().iter().any(|impulse| impulse.input == input.name) {
+            let message = format!("the impulses of `{}` make states jump: {FOLLOWED}", input.name);
+            ("impulse-not-followed", message, "give a short pulse of the same area as an `expression` or a column")
+        } else if let Some(order) = inputs.first_jump(input).filter(|&order| order < input.derivatives_needed) {
+            let what = if order == 0 { "jumps" } else { "has a derivative that jumps" };
+            let message = format!(
+                "the input `{}` {what}, and the model needs {} of its derivatives: states jump with it. {FOLLOWED}",
+                input.name, input.derivatives_needed
+            );
+            ("input-not-smooth", message, "give it without jumps: a ramp as an `expression`, or `hold = \"cubic\"`")
+        } else {
+            continue;
+        };
+        findings.push(Finding::error(code, span, message).with_names([&input.name]).with_help(help));
+    }
+    if findings.is_empty() { Ok(()) } else { Err(findings) }
+}
+
 /// The first sample that is not on the grid of the disturbances, which filters step along.
 ///
 /// # Errors
@@ -935,6 +961,9 @@ fn read_experiments(
         })?;
         let parameters = ParameterValues { variables: &system.regular().parameters, values: parameters };
         let inputs = StudyInputs::new(loaded, system.description(), &parameters, Some(data), DataUse::Needed)?;
+        refuse_jumps(study, &inputs, system).map_err(|findings| {
+            findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)).collect::<Vec<_>>()
+        })?;
         experiments.push(StudyExperiment { inputs, grid: Grid { start: *start, step, samples }, measured, is_used });
     }
     Ok(experiments)

@@ -303,3 +303,48 @@ fn a_start_that_is_estimated_and_accuracies_in_time_are_refused_where_they_do_no
     assert_eq!(codes("x", varying.clone(), "ml").0, 0);
     assert_eq!(codes("x", varying, "output-error"), (1, vec!["varying-accuracy".to_owned()]));
 }
+
+/// Two capacitors in series with a stepped source: v1 jumps by 3*2/(k + 2) with the step, which a trajectory of an
+/// ensemble does not. And an impulse that a nonlinear model never felt.
+#[test]
+fn inputs_that_make_states_jump_are_refused_where_nothing_jumps() {
+    let codes = |model: &str, input: &str, method: &str| {
+        let study = format!(
+            "[model]\nfile = \"model.mo\"\n[unknown]\nk = {{ start = 0.8, min = 0.1, max = 5 }}\n[inputs]\nu = {input}\n\
+             [measurements]\nx = {{ column = \"y\", std = 0.01 }}\n[data]\nfile = \"data.csv\"\n"
+        );
+        let data: String = (0..8)
+            .map(|at| 0.3 * f64::from(at))
+            .map(|t| {
+                format!(
+                    "{t},{},{}\n",
+                    f64::from(u8::from(t > 1.0)),
+                    if t > 1.0 { 1.8 * (-(t - 1.0) / 3.3).exp() } else { 0.0 }
+                )
+            })
+            .collect();
+        let session = Session::with_model(model).with("study.toml", &study).with("data.csv", &format!("t,u,y\n{data}"));
+        let run = session.run(&["identify", "study.toml", "--json", "--method", method]);
+        (run.status, crate::session::codes(&run.json()).first().map(|code| (*code).to_owned()))
+    };
+    let series = |more: &str| {
+        format!(
+            "model M input Real u; parameter Real k = 1; Real x(start = 0), v2(start = 0); equation x + v2 = u; \
+             k*der(x) = 2*der(v2) - x{more}; end M;"
+        )
+    };
+    let refused = |code: &str| (1, Some(code.to_owned()));
+    let step = "{ expression = \"if time < 1 then 0 else 3\" }";
+    for method in ["auto", "ml", "pem", "output-error"] {
+        let curved = series(" + 1e-12*x^2");
+        assert_eq!(codes(&curved, step, method), refused("input-not-smooth"), "{method}");
+        assert_eq!(codes(&curved, "{ column = \"u\" }", method), refused("input-not-smooth"), "{method}");
+        assert_ne!(codes(&curved, "{ column = \"u\", hold = \"cubic\" }", method).0, 1, "{method}");
+        let lag = "model M input Real u; parameter Real k = 1; Real x(start = 1); equation der(x) = -k*x + u + 1e-12*x^3; end M;";
+        let impulse = "{ impulses = [{ time = 0.55, area = 50 }] }";
+        assert_eq!(codes(lag, impulse, method), refused("impulse-not-followed"), "{method}");
+        assert_eq!(codes(lag, "{ column = \"u\" }", method).0, 0, "{method}");
+    }
+    assert_eq!(codes(&series(""), step, "pem"), refused("input-not-smooth"));
+    assert_eq!(codes(&series(""), step, "ml").0, 0);
+}
