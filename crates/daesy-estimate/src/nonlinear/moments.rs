@@ -59,18 +59,23 @@ struct Passed {
     cross: Mat<f64>,
 }
 
-/// Symmetric root on the positive part.
+/// A root of a covariance on its positive part: the symmetric one of the correlation, in units of the standard
+/// deviations. So it does not depend on units, and what is small beside others is as accurate as these.
 fn root(matrix: &Mat<f64>) -> Mat<f64> {
     let n = matrix.nrows();
     if n == 0 {
         return Mat::zeros(0, 0);
     }
-    let symmetric = Mat::from_fn(n, n, |i, j| 0.5 * (matrix[(i, j)] + matrix[(j, i)]));
-    let Ok(eigen) = SelfAdjointEigen::new(symmetric.as_ref(), faer::Side::Lower) else { return Mat::zeros(n, n) };
+    let size: Vec<f64> = (0..n).map(|i| matrix[(i, i)].max(0.0).sqrt()).collect();
+    let correlation = Mat::from_fn(n, n, |i, j| {
+        let product = size[i] * size[j];
+        if product > 0.0 { 0.5 * (matrix[(i, j)] + matrix[(j, i)]) / product } else { 0.0 }
+    });
+    let Ok(eigen) = SelfAdjointEigen::new(correlation.as_ref(), faer::Side::Lower) else { return Mat::zeros(n, n) };
     let values = eigen.S().column_vector();
     let vectors = eigen.U();
     Mat::from_fn(n, n, |i, j| {
-        (0..n).map(|k| vectors[(i, k)] * values[k].max(0.0).sqrt() * vectors[(j, k)]).sum::<f64>()
+        size[i] * (0..n).map(|k| vectors[(i, k)] * values[k].max(0.0).sqrt() * vectors[(j, k)]).sum::<f64>()
     })
 }
 
@@ -88,6 +93,50 @@ fn pseudo_inverse(matrix: &Mat<f64>) -> Mat<f64> {
     Mat::from_fn(n, n, |i, j| {
         let sum: f64 =
             (0..n).filter(|&k| values[k] > 1e-11).map(|k| vectors[(i, k)] * vectors[(j, k)] / values[k]).sum();
+        sum / (scale[i] * scale[j])
+    })
+}
+
+/// Inverse of the covariance of a prediction for the way back, without the directions in which it is nothing but
+/// rounding and errors of integration.
+///
+/// In units of the prediction's own spread, with `P' = V diag(l) V'`, what is known later moves it by
+/// `z = l^-1/2 V' (m_s+ - m')`, a few at most, and changes its covariance by `diag(l^-1/2) V' (P_s+ - P') V diag(l^-1/2)`,
+/// whose diagonal is between -1 (all is known) and 0 (nothing was learned). Where `l` is tiny both are quotients of
+/// errors by tiny numbers; a direction that breaks these bounds says nothing about the state before.
+fn smoothing_inverse(predicted: &Moments, known: &Moments) -> Mat<f64> {
+    /// Eigenvalues of the correlation above this are not doubted.
+    const SURE: f64 = 1e-2;
+    const FARTHEST: f64 = 10.0;
+    const SLACK: f64 = 0.01;
+    let n = predicted.mean.len();
+    if n == 0 {
+        return Mat::zeros(0, 0);
+    }
+    let size = |i: usize| predicted.covariance[(i, i)].max(0.0).sqrt();
+    let scale: Vec<f64> = (0..n).map(|i| if size(i) > 0.0 { size(i) } else { 1.0 }).collect();
+    let scaled = |matrix: &dyn Fn(usize, usize) -> f64| {
+        Mat::from_fn(n, n, |i, j| 0.5 * (matrix(i, j) + matrix(j, i)) / (scale[i] * scale[j]))
+    };
+    let correlation = scaled(&|i, j| predicted.covariance[(i, j)]);
+    let learned = scaled(&|i, j| known.covariance[(i, j)] - predicted.covariance[(i, j)]);
+    let moved = Mat::from_fn(n, 1, |i, _| (known.mean[i] - predicted.mean[i]) / scale[i]);
+    let Ok(eigen) = SelfAdjointEigen::new(correlation.as_ref(), faer::Side::Lower) else { return Mat::zeros(n, n) };
+    let values = eigen.S().column_vector();
+    let vectors = eigen.U();
+    let says_something = |&k: &usize| {
+        let value = values[k];
+        if value <= 1e-11 || value > SURE {
+            return value > SURE;
+        }
+        let direction = vectors.get(.., k..k + 1);
+        let moved = (direction.transpose() * &moved)[(0, 0)] / value.sqrt();
+        let learned = (direction.transpose() * &learned * direction)[(0, 0)] / value;
+        moved.abs() <= FARTHEST && (-1.0 - SLACK..=SLACK).contains(&learned)
+    };
+    let kept: Vec<usize> = (0..n).filter(says_something).collect();
+    Mat::from_fn(n, n, |i, j| {
+        let sum: f64 = kept.iter().map(|&k| vectors[(i, k)] * vectors[(j, k)] / values[k]).sum();
         sum / (scale[i] * scale[j])
     })
 }
@@ -401,9 +450,13 @@ fn run(
                     estimates.innovation_covariances[at] = covariance[(i, j)];
                 }
             }
+            let least = present.iter().fold(f64::INFINITY, |least, &output| least.min(problem.variances[output]));
+            let Some(log_determinant) = log_determinant(&covariance, least) else {
+                return Err(EnsembleError::NoCovariance { time: problem.grid.samples[sample] });
+            };
             let distance = (errors.transpose() * &inverse * &errors)[(0, 0)];
             estimates.log_likelihood -=
-                0.5 * (distance + log_determinant(&covariance) + m as f64 * (2.0 * std::f64::consts::PI).ln());
+                0.5 * (distance + log_determinant + m as f64 * (2.0 * std::f64::consts::PI).ln());
         }
         if !options.smooths {
             continue;
@@ -425,7 +478,7 @@ fn run(
                 }
             }
             let Some(step) = passed.pop() else { break };
-            let gain = &step.cross * pseudo_inverse(&step.predicted.covariance);
+            let gain = &step.cross * smoothing_inverse(&step.predicted, &now);
             let change = Mat::from_fn(n, 1, |i, _| now.mean[i] - step.predicted.mean[i]);
             let moved = &gain * change;
             let covariance = &now.covariance - &step.predicted.covariance;
@@ -525,10 +578,58 @@ fn whitened(covariance: &Mat<f64>, errors: &Mat<f64>) -> Vec<f64> {
     white
 }
 
-fn log_determinant(matrix: &Mat<f64>) -> f64 {
-    if matrix.nrows() == 0 {
-        return 0.0;
+/// The logarithm of the determinant of an innovation covariance, `cov h + R`; `None` if that is no such matrix: its
+/// eigenvalues are `least` at least, the smallest variance in `R`.
+fn log_determinant(matrix: &Mat<f64>, least: f64) -> Option<f64> {
+    let eigen = SelfAdjointEigen::new(matrix.as_ref(), faer::Side::Lower).ok()?;
+    let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
+    let is_one = values.iter().all(|value| value.is_finite() && *value >= 0.5 * least);
+    is_one.then(|| values.iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moments(mean: [f64; 2], covariance: [[f64; 2]; 2]) -> Moments {
+        Moments { mean: mean.to_vec(), covariance: Mat::from_fn(2, 2, |i, j| covariance[i][j]) }
     }
-    let Ok(eigen) = SelfAdjointEigen::new(matrix.as_ref(), faer::Side::Lower) else { return f64::NAN };
-    eigen.S().column_vector().iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).sum()
+
+    /// Two states that move as one but for 1e-8 of their variance: an error of 2e-3 between them is fourteen of what they
+    /// may differ, says nothing, and must not be divided by 1e-8. What is within their spread is taken as it is.
+    #[test]
+    fn directions_of_rounding_say_nothing_about_the_past() {
+        let predicted = moments([0.0, 0.0], [[1.0, 1.0 - 1e-8], [1.0 - 1e-8, 1.0]]);
+        let half = [[0.5, 0.5], [0.5, 0.5]];
+        let doubtful = smoothing_inverse(&predicted, &moments([0.5, 0.502], half));
+        assert!((0..2).all(|i| (0..2).all(|j| (doubtful[(i, j)] - 0.25).abs() < 1e-6)), "{doubtful:?}");
+        let learned = [[0.5, 0.5 - 5e-9], [0.5 - 5e-9, 0.5]];
+        let sound = smoothing_inverse(&predicted, &moments([0.5, 0.5 + 1e-4], learned));
+        let product = &sound * &predicted.covariance;
+        assert!((product - Mat::<f64>::identity(2, 2)).norm_max() < 1e-6);
+    }
+
+    /// A position that spreads by 1e-18 beside a force that spreads by 1.
+    #[test]
+    fn roots_are_accurate_in_every_unit() {
+        let (size, correlation) = ([1e-18, 1.0], 0.6);
+        let product = |i: usize, j: usize| size[i] * size[j] * if i == j { 1.0 } else { correlation };
+        let covariance = Mat::from_fn(2, 2, product);
+        let root = root(&covariance);
+        let square = &root * root.transpose();
+        for i in 0..2 {
+            for j in 0..2 {
+                assert!((square[(i, j)] - product(i, j)).abs() < 1e-14 * size[i] * size[j], "{square:?}");
+            }
+        }
+    }
+
+    /// `cov h + R` is never below `R`.
+    #[test]
+    fn what_is_no_innovation_covariance_has_no_determinant() {
+        let matrix = |a: f64| Mat::from_fn(2, 2, |i, j| if i == j { 2.0 } else { a });
+        assert!((log_determinant(&matrix(1.0), 1.0).unwrap() - 3.0f64.ln()).abs() < 1e-14);
+        assert_eq!(log_determinant(&matrix(1.9), 1.0), None);
+        assert_eq!(log_determinant(&matrix(f64::NAN), 1.0), None);
+    }
 }

@@ -273,6 +273,14 @@ pub enum EnsembleError {
         /// Why.
         reason: LaneFailureReason,
     },
+    /// What a filter believes is no distribution any more.
+    #[error(
+        "the covariance of a filter is none any more at t = {time}: a measurement would be known better than exactly"
+    )]
+    NoCovariance {
+        /// When.
+        time: f64,
+    },
 }
 
 impl EnsembleError {
