@@ -493,6 +493,23 @@ impl Loaded {
         open.chain(self.breaks_of_records()).collect()
     }
 
+    /// A note for disturbances, where a single run or many without them stand for the motion: what they do is not in it.
+    #[must_use]
+    pub fn held_disturbances(&self) -> Option<Diagnostic> {
+        let study = self.study.as_ref()?;
+        let first = study.disturbances.first()?;
+        let names: Vec<String> =
+            study.disturbances.iter().map(|disturbance| format!("`{}`", disturbance.name)).collect();
+        let message = match &names[..] {
+            [one] => format!("the disturbance {one} is left out: the result is what happens without it"),
+            _ => format!("the disturbances {} are left out: the result is what happens without them", names.join(", ")),
+        };
+        let note = Finding::note("disturbance-left-out", first.span, message)
+            .with_names(study.disturbances.iter().map(|disturbance| &disturbance.name))
+            .with_help("`estimate` and `identify` take them into account, `estimate --horizon` in predictions");
+        Some(Diagnostic::resolve(&note, &study.sources))
+    }
+
     /// A warning for each record that has a long break in which inputs are held.
     fn breaks_of_records(&self) -> Vec<Diagnostic> {
         let inputs = self.study.iter().flat_map(|study| &study.inputs);

@@ -812,6 +812,13 @@ impl Answer {
         self
     }
 
+    /// Refused after the model was read: what the study leaves open may be why.
+    fn refused_of(self, loaded: &Loaded, failure: Failure) -> Self {
+        let mut answer = self.refused(failure);
+        answer.diagnostics.extend(loaded.open_inputs());
+        answer
+    }
+
     fn fail(mut self, status: Status, diagnostics: Vec<Diagnostic>) -> Self {
         self.status = status;
         self.diagnostics.extend(diagnostics);
@@ -1119,11 +1126,12 @@ fn uq_verb(args: &UqArgs) -> Answer {
     };
     let found = match uq::uq(&loaded, &settings) {
         Ok(found) => found,
-        Err(failure) => return answer.refused(failure),
+        Err(failure) => return answer.refused_of(&loaded, failure),
     };
     answer.keys = found.to_json();
     answer.text = found.to_text();
     answer.diagnostics.extend(loaded.open_inputs());
+    answer.diagnostics.extend(loaded.held_disturbances());
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
     answer.tell_start(&loaded, &[]);
     let mut table = found.table();

@@ -293,7 +293,7 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
     drop(line);
     let found = match found {
         Ok(found) => found,
-        Err(failure) => return answer.refused(failure),
+        Err(failure) => return answer.refused_of(&loaded, failure),
     };
     answer.keys = found.to_json();
     answer.text = found.to_text();
@@ -431,7 +431,7 @@ pub(super) fn cost_verb(args: &CostArgs) -> Answer {
     drop(line);
     let found = match found {
         Ok(found) => found,
-        Err(failure) => return answer.refused(failure),
+        Err(failure) => return answer.refused_of(&loaded, failure),
     };
     answer.keys = found.to_json();
     answer.text = found.to_text();

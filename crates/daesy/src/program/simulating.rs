@@ -50,7 +50,7 @@ fn simulate_one(args: &SimulateArgs, kind: TableKind, mut answer: Answer) -> Ans
     let (mut trajectory, broken) = match result {
         Ok(trajectory) => (trajectory, None),
         Err(Broken { failure, part: Some(part) }) => (*part, Some(failure)),
-        Err(Broken { failure, part: None }) => return answer.refused(failure),
+        Err(Broken { failure, part: None }) => return answer.refused_of(&loaded, failure),
     };
     answer.keys = trajectory.to_json();
     if broken.is_some() {
@@ -58,6 +58,7 @@ fn simulate_one(args: &SimulateArgs, kind: TableKind, mut answer: Answer) -> Ans
     }
     answer.text = trajectory.to_text(&loaded.flat.model);
     answer.diagnostics.extend(loaded.open_inputs());
+    answer.diagnostics.extend(loaded.held_disturbances());
     answer.diagnostics.extend(trajectory.diagnostics.iter().cloned());
     answer.distinct(&mut trajectory.table);
     if let Some(path) = &args.output {

@@ -348,3 +348,31 @@ fn inputs_that_make_states_jump_are_refused_where_nothing_jumps() {
     assert_eq!(codes(&series(""), step, "pem"), refused("input-not-smooth"));
     assert_eq!(codes(&series(""), step, "ml").0, 0);
 }
+
+/// What is left out of a run is said, and what a study leaves open is said when it fails as well.
+#[test]
+fn what_is_left_out_or_held_is_said_whether_a_run_succeeds_or_fails() {
+    let study = "[model]\nfile = \"model.mo\"\n[disturbances]\nw = { std = 1.0, time_constant = 1.0 }\n\
+                 [random]\nk = { uniform = { min = 0.9, max = 1.1 } }\n";
+    let model = |rate: &str| {
+        format!(
+            "model M\n  parameter Real k = 1;\n  input Real u, w;\n  Real x(start = 1, fixed = true);\nequation\n  \
+             der(x) = {rate} + u + w;\n  annotation (experiment(StopTime = 3));\nend M;\n"
+        )
+    };
+    let codes = |rate: &str, verb: &str| {
+        let run = Session::with_model(&model(rate)).with("study.toml", study).run(&[verb, "study.toml", "--json"]);
+        let codes: Vec<String> = crate::session::codes(&run.json()).iter().map(|code| (*code).to_owned()).collect();
+        (run.status, codes)
+    };
+    for verb in ["simulate", "uq"] {
+        let (status, found) = codes("-k*x", verb);
+        assert_eq!(status, 0, "{verb}: {found:?}");
+        for code in ["input-held", "disturbance-left-out"] {
+            assert!(found.iter().any(|known| known == code), "{verb}: {found:?}");
+        }
+        let (status, found) = codes("-k*sqrt(x)", verb);
+        assert_ne!(status, 0, "{verb}: {found:?}");
+        assert!(found.iter().any(|known| known == "input-held"), "{verb}: {found:?}");
+    }
+}
