@@ -41,7 +41,9 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
     // Only trajectories are compared with what was written.
     let is_watched = road.purpose.relations == Relations::Held;
     let watched = |new: FlatDae| if is_watched { watch(&new, flat) } else { new };
-    if let Some(straightened) = straighten_linear(flat) {
+    // Its equations hold the values that coefficients have now.
+    let straightened = if has_varied_coefficients(road) { None } else { straighten_linear(flat) };
+    if let Some(straightened) = straightened {
         let prepared = road.compiled(&watched(straightened.flat))?;
         return Ok(Straight { prepared, findings: vec![straightened.finding] });
     }
@@ -76,6 +78,24 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
         Some(straight) => Ok(straight),
         None => Ok(Straight { prepared: prepared?, findings: Vec::new() }),
     }
+}
+
+/// Whether parameters in the equations get other values later.
+fn has_varied_coefficients(road: &Road<'_>) -> bool {
+    let flat = &road.loaded.flat;
+    let all = (0..flat.variables.len() as u32).map(VarId);
+    let parameters: Vec<VarId> =
+        all.filter(|var| flat.variables[var.index()].kind == VariableKind::Parameter).collect();
+    let varied = varied_parameters(road.loaded, &parameters);
+    let is_varied = |var: VarId| match road.purpose.varies_parameters {
+        true => flat.variables[var.index()].kind == VariableKind::Parameter,
+        false => varied.contains(&var),
+    };
+    let mut reach = Reach::new();
+    flat.equations
+        .iter()
+        .flat_map(|equation| [equation.lhs, equation.rhs])
+        .any(|side| reach.depends_on(&flat.graph, side, |leaf| matches!(leaf, Leaf::Var { var, .. } if is_varied(var))))
 }
 
 /// That a reference is missing at the values of parameters that nobody varies: a source of heat whose flow does not
@@ -139,22 +159,26 @@ fn varied_parameters(loaded: &Loaded, parameters: &[VarId]) -> FxHashSet<VarId> 
     let flat = &loaded.flat;
     let mut varied: FxHashSet<VarId> = FxHashSet::default();
     let mut reach = Reach::new();
-    // A parameter comes after those it depends on.
-    for &var in parameters {
-        let variable = &flat.variables[var.index()];
-        let is_varied = variable.fixed == Some(false)
-            || names.contains(variable.name.as_str())
-            || variable.binding.is_some_and(|binding| {
-                reach.depends_on(&flat.graph, binding, |leaf| match leaf {
-                    Leaf::Var { var, .. } => varied.contains(&var),
-                    Leaf::Time => false,
-                })
-            });
-        if is_varied {
-            varied.insert(var);
+    loop {
+        let n_before = varied.len();
+        for &var in parameters {
+            let variable = &flat.variables[var.index()];
+            let is_varied = variable.fixed == Some(false)
+                || names.contains(variable.name.as_str())
+                || variable.binding.is_some_and(|binding| {
+                    reach.depends_on(&flat.graph, binding, |leaf| match leaf {
+                        Leaf::Var { var, .. } => varied.contains(&var),
+                        Leaf::Time => false,
+                    })
+                });
+            if is_varied {
+                varied.insert(var);
+            }
+        }
+        if varied.len() == n_before {
+            return varied;
         }
     }
-    varied
 }
 
 /// Rewrites a model whose equations and unknowns fit by structure, if numbers at its start say otherwise.

@@ -366,3 +366,34 @@ fn multipliers_do_not_break_down_on_the_way() {
         }
     }
 }
+
+/// y = x/2 is hidden in a linear model whose coefficients hold p: x = p exp(-p t/1.5). Every road must follow another
+/// value of p than the model's.
+#[test]
+fn hidden_equations_follow_the_values_of_parameters() {
+    let model = "model M
+  parameter Real p = 1;
+  Real x(start = p, fixed = true), y;
+equation
+  der(x) + der(y) = -p*x;
+  2*der(x) + 2*der(y) + 2*p*x + y - 0.5*x = 0;
+  annotation (experiment(StopTime = 1, Interval = 0.1));
+end M;
+";
+    let solution = |p: f64, t: f64| p * (-p * t / 1.5).exp();
+    let rows = (0..=10).map(|at| 0.1 * f64::from(at)).map(|t| format!("{t},{}\n", solution(1.4, t)));
+    let data = format!("t,x\n{}", rows.collect::<String>());
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\np = { start = 1.0, min = 0.3, max = 1.9 }\n\
+                 [measurements]\nx = { std = 0.01 }\n[data]\nfile = \"data.csv\"\n";
+    let session = Session::with_model(model).with("study.toml", study).with("data.csv", &data);
+    for method in ["ml", "output-error", "pem"] {
+        let run = session.run(&["identify", "study.toml", "--json", "--method", method]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        assert_near(run.json()["parameters"][0]["estimate"].as_f64().unwrap(), 1.4, 1e-5, method);
+    }
+    let run = session.run(&["export", "model.mo", "--kind", "cs", "-o", "unit.fmu"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let run = session.run(&["simulate", "unit.fmu", "--set", "p=1.4"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert_near(*run.table().column("x").last().unwrap(), solution(1.4, 1.0), 1e-5, "the unit");
+}
