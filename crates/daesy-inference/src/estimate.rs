@@ -184,7 +184,11 @@ enum Estimator {
     /// By a Kalman filter.
     Linear(Box<LinearStudy>),
     /// By the filter that the study names, the unscented one if it names none.
-    Nonlinear(Box<PredictionStudy>),
+    Nonlinear {
+        study: Box<PredictionStudy>,
+        /// Rows of the data without a measurement that are between the points of the filter's grid.
+        n_left_out: usize,
+    },
 }
 
 /// Estimates of all experiments at some parameters.
@@ -199,14 +203,17 @@ impl Estimator {
         let problem = Problem::read(loaded)?;
         Ok(match &problem.linearity {
             Linearity::Constant(model) => Self::Linear(Box::new(posed(loaded, &problem, model, SignalsWanted::Yes)?)),
-            _ => Self::Nonlinear(Box::new(PredictionStudy::new(loaded, &problem, seed)?)),
+            _ => {
+                let (study, n_left_out) = PredictionStudy::new(loaded, &problem, seed)?.with_every_row(&problem);
+                Self::Nonlinear { study: Box::new(study), n_left_out }
+            }
         })
     }
 
     fn start(&self) -> Vec<f64> {
         match self {
             Self::Linear(study) => study.start(),
-            Self::Nonlinear(study) => study.start(),
+            Self::Nonlinear { study, .. } => study.start(),
         }
     }
 
@@ -224,7 +231,7 @@ impl Estimator {
                 };
                 thetas.iter().map(|theta| run(theta).map_err(|error| refused(theta, error))).collect()
             }
-            Self::Nonlinear(study) => {
+            Self::Nonlinear { study, .. } => {
                 let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
                 let refused = |refusal: PointRefusal| {
                     Failure::Input(vec![Diagnostic::resolve(&study.refusal(&refusal), &sources)])
@@ -244,6 +251,19 @@ impl Estimator {
             let message = format!("the model is not linear; estimates rest on an approximation ({approximation})");
             Diagnostic::resolve(&Finding::note("approximation", Span::NONE, message), &study.sources)
         });
+        let left_out = match self {
+            Self::Nonlinear { n_left_out, .. } if *n_left_out > 0 => {
+                let message = format!(
+                    "{n_left_out} rows of the data without a measurement are between the points of the filter's grid, and not in \
+                     the table"
+                );
+                let note = Finding::note("rows-left-out", Span::NONE, message).with_help(
+                    "`noise_step` in `[identify]` is the distance of these points: choose one that fits the rows",
+                );
+                Some(Diagnostic::resolve(&note, &study.sources))
+            }
+            _ => None,
+        };
         Ok(Estimates {
             model: loaded.flat.model.clone(),
             log_likelihood: run.log_likelihood,
@@ -252,7 +272,7 @@ impl Estimator {
             uncertain: Vec::new(),
             predicted_from: Vec::new(),
             approximation: run.approximation,
-            diagnostics: note.into_iter().collect(),
+            diagnostics: note.into_iter().chain(left_out).collect(),
         })
     }
 }

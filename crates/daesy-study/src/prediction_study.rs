@@ -207,6 +207,33 @@ impl PredictionStudy {
         Self::with(loaded, problem, seed, true)
     }
 
+    /// The same with samples in the rows of the data that measure nothing, too: what is estimated there is what the
+    /// others say. Rows between the points of the disturbances' grid are left out; gives their number.
+    #[must_use]
+    pub fn with_every_row(mut self, problem: &Problem) -> (Self, usize) {
+        let n_outputs = problem.measured.len();
+        let mut n_left_out = 0;
+        for (experiment, record) in self.experiments.iter_mut().zip(&problem.records) {
+            let Grid { start, step, .. } = experiment.grid;
+            let (mut samples, mut measured, mut is_used) = (Vec::new(), Vec::new(), Vec::new());
+            let rows = record.data.times.iter().zip(record.measured.chunks(n_outputs)).enumerate();
+            for (row, (&time, values)) in rows.filter(|(_, (time, _))| **time >= start) {
+                let place = (time - start) / step;
+                let is_seen = values.iter().any(|value| value.is_finite());
+                if is_seen || self.engine == Engine::Events || (place - place.round()).abs() <= 1e-6 {
+                    samples.push(time);
+                    measured.extend_from_slice(values);
+                    is_used.push(row >= record.first_counted);
+                } else {
+                    n_left_out += 1;
+                }
+            }
+            experiment.grid.samples = samples;
+            (experiment.measured, experiment.is_used) = (measured, is_used);
+        }
+        (self, n_left_out)
+    }
+
     /// A model with events is followed from event to event if nothing disturbs it. One that has relations only, and
     /// cannot be followed so, as where it slides along the border of one, is advanced in lanes, which evaluate
     /// relations where they stand. Units of other tools are followed too: every evaluation of theirs is a message, and

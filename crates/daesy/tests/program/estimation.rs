@@ -762,3 +762,27 @@ fn smoothed_signals_are_right_from_a_start_that_is_known() {
         }
     }
 }
+
+/// A cell left empty asks for an estimate there, in the middle and at the end, whether a model is linear or not.
+#[test]
+fn rows_without_a_measurement_are_estimated() {
+    let table = |rate: &str| {
+        let model =
+            format!("model M input Real w; Real x(start = 0, fixed = true); equation der(x) = -x + w{rate}; end M;");
+        let study = "[model]\nfile = \"model.mo\"\n[disturbances]\nw = { std = 0.3, time_constant = 0.7 }\n[measurements]\n\
+                     x = { std = 0.05 }\n[estimate]\nsignals = [\"x\"]\n[data]\nfile = \"data.csv\"\n";
+        let data = "t,x\n0,0\n0.1,0.03\n0.2,\n0.3,0.05\n0.4,0.02\n0.5,\n";
+        let session = Session::with_model(&model).with("study.toml", study).with("data.csv", data);
+        let run = session.run(&["estimate", "study.toml"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        run.table()
+    };
+    let (linear, curved) = (table(""), table(" + 1e-9*x^2"));
+    assert_eq!(linear.column("t"), [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]);
+    assert_eq!(curved.column("t"), linear.column("t"));
+    for name in ["x", "x.std", "x.smoothed", "x.smoothed.std"] {
+        for (curved, linear) in curved.column(name).iter().zip(linear.column(name)) {
+            assert!((curved - linear).abs() < 2e-4, "{name}: {curved} instead of {linear}");
+        }
+    }
+}
