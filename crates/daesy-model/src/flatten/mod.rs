@@ -508,12 +508,15 @@ impl<'a> Flattener<'a> {
                         Finding::error("unknown-class", Span::NONE, message).with_names([name.to_owned()]);
                     let root = so_far.split('.').next().unwrap_or_default();
                     let whole = Self::whole_library(root);
-                    finding.help = Self::suggest(part, known.iter().copied()).or(whole).or_else(|| {
-                        known.sort_unstable();
-                        known.dedup();
-                        known.truncate(12);
-                        (!known.is_empty()).then(|| format!("known here: {}", known.join(", ")))
-                    });
+                    let inside = if so_far.is_empty() { self.user_model_named(name) } else { None };
+                    let inside = inside.map(|inside| format!("did you mean `{inside}`?"));
+                    finding.help =
+                        inside.or_else(|| Self::suggest(part, known.iter().copied())).or(whole).or_else(|| {
+                            known.sort_unstable();
+                            known.dedup();
+                            known.truncate(12);
+                            (!known.is_empty()).then(|| format!("known here: {}", known.join(", ")))
+                        });
                     return Err(self.report(finding));
                 }
             }
@@ -553,11 +556,11 @@ impl<'a> Flattener<'a> {
         Ok(())
     }
 
-    /// The one class of the user's files that can be simulated.
-    fn choose_class(&mut self) -> Res<ClassId> {
+    /// Full names of the models in the user's files, and the last parts of the names of classes that others use.
+    fn models_of_files(&self) -> (Vec<String>, FxHashSet<&'static str>) {
         let library: &'a Library = self.library;
-        let mut candidates: Vec<String> = Vec::new();
-        let mut instantiable = FxHashSet::default();
+        let mut models: Vec<String> = Vec::new();
+        let mut used = FxHashSet::default();
         for stored in library.user_files() {
             let prefix = stored
                 .definition
@@ -565,9 +568,23 @@ impl<'a> Flattener<'a> {
                 .as_ref()
                 .map_or_else(String::new, |path| path.parts.iter().map(|part| format!("{}.", part.name)).collect());
             for class in &stored.definition.classes {
-                collect_models(class, &prefix, &mut candidates, &mut instantiable, 0);
+                collect_models(class, &prefix, &mut models, &mut used, 0);
             }
         }
+        (models, used)
+    }
+
+    /// The model of the user's files whose name ends so, if it is one.
+    fn user_model_named(&self, name: &str) -> Option<String> {
+        let ending = format!(".{name}");
+        let mut found = self.models_of_files().0.into_iter().filter(|model| model.ends_with(&ending));
+        found.next().filter(|_| found.next().is_none())
+    }
+
+    /// The one class of the user's files that can be simulated.
+    fn choose_class(&mut self) -> Res<ClassId> {
+        let library: &'a Library = self.library;
+        let (mut candidates, instantiable) = self.models_of_files();
         for name in library.user_classes() {
             self.models_in(name, 0, &mut candidates)?;
         }

@@ -158,6 +158,17 @@ fn check_reads_every_record() {
     assert!(run.stderr.contains("and in one more row"), "{}", run.stderr);
 }
 
+/// `--class Plant` of a model that is in a package.
+#[test]
+fn a_class_without_its_package_is_found() {
+    let part = |name: &str| format!("model {name} Real x(start = 1); equation der(x) = -x; end {name};");
+    let session = Session::with_model(&format!("package Drive {} {} end Drive;", part("Plant"), part("Loop")));
+    let run = session.run(&["check", "model.mo", "--class", "Plant"]);
+    assert_eq!(run.status, 1);
+    assert!(run.stderr.contains("did you mean `Drive.Plant`?"), "{}", run.stderr);
+    assert_eq!(session.run(&["check", "model.mo", "--class", "Drive.Plant"]).status, 0);
+}
+
 #[test]
 fn shells_and_manuals_know_every_verb() {
     let session = Session::new();
