@@ -68,6 +68,25 @@ impl Experiment {
         }
     }
 
+    /// An input just before a sample: the last that could act on what was measured there. NaN if nothing is before it.
+    #[must_use]
+    pub fn input_before(&self, sample: usize, input: usize) -> f64 {
+        let Some(segment) = self.segment_of[sample].checked_sub(1) else { return f64::NAN };
+        let width = (self.degree + 1) * self.n_inputs;
+        let (mut value, mut factor) = (0.0, 1.0);
+        for power in 0..=self.degree {
+            value += self.inputs[segment * width + power * self.n_inputs + input] * factor;
+            factor *= self.segments[segment].length / (power + 1) as f64;
+        }
+        value
+    }
+
+    /// An input at a sample, as it goes on from there.
+    #[must_use]
+    pub fn input_at(&self, sample: usize, input: usize) -> f64 {
+        self.inputs[self.segment_of[sample] * (self.degree + 1) * self.n_inputs + input]
+    }
+
     /// Number of values that are there and counted.
     #[must_use]
     pub fn n_counted(&self) -> usize {

@@ -34,6 +34,7 @@ use crate::experiment::{Experiment, VarianceJet};
 use crate::kernel::{
     add_product, add_scaled, add_square_product, add_symmetric_product, dot, flat, semidefinite_factor, square,
 };
+use crate::scores::ExperimentScores;
 use crate::start::{StartJet, StartState};
 use crate::state_space::{StateSpace, StateSpaceJet};
 use crate::stretch::{Block, BlockSums, Steady, StretchSlope, Tangent, predict_factor, shrink};
@@ -216,8 +217,8 @@ pub(crate) struct RunSums {
     pub gradient: Vec<f64>,
     /// Over parameters and unknown start directions.
     pub information: Mat<f64>,
-    /// The scores of all samples that have some, `[sample][unknown]`.
-    pub scores: Vec<f64>,
+    /// The scores of all values that are counted.
+    pub scores: ExperimentScores,
     /// `sum of E^T E / s` and `sum of E^T e / s`.
     pub normal_matrix: Mat<f64>,
     pub normal_vector: Vec<f64>,
@@ -486,7 +487,7 @@ impl RunSums {
             n_redundant: 0,
             gradient: vec![0.0; lanes],
             information: Mat::zeros(lanes + q, lanes + q),
-            scores: Vec::new(),
+            scores: ExperimentScores::default(),
             normal_matrix: Mat::zeros(q, q),
             normal_vector: vec![0.0; q],
             d_normal_matrix: vec![Mat::zeros(q, q); n_d_columns],
@@ -681,7 +682,7 @@ impl State<'_> {
 /// where the leverage l = E C E^T / s is the share of the value that goes into the start: what a value tells about the
 /// start it cannot tell about variances.
 #[inline(always)]
-fn count(sums: &mut RunSums, data: &RunData<'_>, log: f64, e: f64, s: f64, work: &mut Work) {
+fn count(sums: &mut RunSums, data: &RunData<'_>, options: RunOptions, [log, e, s]: [f64; 3], work: &mut Work) {
     let lanes = work.ds.len();
     let q = work.de.len() - lanes;
     let (de, ds) = (&work.de, &work.ds);
@@ -706,6 +707,12 @@ fn count(sums: &mut RunSums, data: &RunData<'_>, log: f64, e: f64, s: f64, work:
     });
     let left = (1.0 - leverage).clamp(0.0, 1.0);
     let weight = 0.5 * if data.is_diffuse { left * left } else { left } / (s * s);
+    if !options.is_summed {
+        sums.scores.errors.push(e / s.sqrt());
+        sums.scores.by_error.extend(de[..lanes].iter().map(|de| -de / s.sqrt()));
+        sums.scores.by_square.extend(ds.iter().map(|ds| ds * weight.sqrt()));
+        sums.scores.by_start.extend(de[lanes..].iter().map(|de| -de / s.sqrt()));
+    }
     for a in 0..lanes + q {
         for b in 0..=a {
             let mut sum = de[a] * de[b] / s;
@@ -822,12 +829,14 @@ impl<'m> Way<'m> {
             }
             if is_counted {
                 has_score = lanes > 0;
-                count(sums, data, gains.log[at], e, s, work);
+                count(sums, data, options, [gains.log[at], e, s], work);
             }
         }
         if has_score {
             sums.gradient.iter_mut().zip(&work.score).for_each(|(sum, slope)| *sum += slope);
-            sums.scores.extend_from_slice(&work.score);
+            if !options.is_summed {
+                sums.scores.ends.push(sums.scores.errors.len());
+            }
         }
         Ok(())
     }

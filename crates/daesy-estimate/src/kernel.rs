@@ -178,6 +178,11 @@ pub(crate) fn semidefinite_factor(a: &Mat<f64>) -> Vec<f64> {
     factor
 }
 
+/// tr(A B)
+pub(crate) fn trace_of_product(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
+    (0..a.nrows()).map(|i| (0..a.ncols()).map(|j| a[(i, j)] * b[(j, i)]).sum::<f64>()).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,7 +22,7 @@ use crate::filter::{
     FilterModel, FilterOptions, Innovations, RunData, RunOptions, RunSums, StepModel, ends_of_stretches, run,
 };
 use crate::free_start::FreeProjector;
-use crate::kernel::{flat, semidefinite_factor};
+use crate::kernel::{flat, semidefinite_factor, trace_of_product};
 use crate::scores::ScoreSeries;
 use crate::search::{Expansion, Objective};
 use crate::seen_start::{Present, SeenStart};
@@ -66,7 +66,7 @@ pub struct LikelihoodExpansion {
     pub gradient: Vec<f64>,
     /// Information matrix of the unknowns.
     pub information: Mat<f64>,
-    /// Scores of single samples by experiment.
+    /// Scores of single samples by experiment, in which estimated starts are eliminated.
     pub scores: ScoreSeries,
 }
 
@@ -394,6 +394,8 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
                     total.log_likelihood += unit.log_determinant;
                     sums.gradient.iter_mut().zip(&unit.derivatives).for_each(|(sum, slope)| *sum += slope);
                 }
+                let cross = sums.information.as_ref().submatrix(0, p, p, q).to_owned();
+                sums.scores = sums.scores.with_start_eliminated(&estimate.whitening, &cross);
                 sums
             };
             gradient.iter_mut().zip(&sums.gradient).for_each(|(sum, slope)| *sum += slope);
@@ -401,6 +403,17 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
             scores.experiments.push(sums.scores);
         }
         Ok(LikelihoodExpansion { value: finish(total)?, gradient, information, scores })
+    }
+
+    /// How much measurements depend on inputs directly: `[measurement][input]`.
+    ///
+    /// # Errors
+    /// As [`Likelihood::evaluate`].
+    pub fn feedthrough(&self, theta: &[f64]) -> Result<Mat<f64>, EstimateError> {
+        let assembled = self.assemble(theta, false)?;
+        let measured = &assembled.jet.value.measured;
+        let none = || Mat::zeros(measured.state.nrows(), 0);
+        Ok(measured.inputs.first().cloned().unwrap_or_else(none))
     }
 
     /// One-step predictions of all experiments, with estimated starts where there are some.
@@ -464,10 +477,6 @@ fn shifted(start: &StartJet, delta: &[f64]) -> StartJet {
     shift(&mut moved.value);
     moved.derivatives.iter_mut().for_each(shift);
     moved
-}
-
-fn trace_of_product(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
-    (0..a.nrows()).map(|i| (0..a.ncols()).map(|j| a[(i, j)] * b[(j, i)]).sum::<f64>()).sum()
 }
 
 /// The least-squares estimate of an unknown start.

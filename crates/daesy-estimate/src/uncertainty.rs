@@ -44,6 +44,8 @@ pub struct Uncertainty {
     pub std: Vec<f64>,
     /// Standard deviations of the sandwich form.
     pub robust_std: Vec<f64>,
+    /// Their degrees of freedom.
+    pub robust_degrees: Vec<f64>,
     /// Number of directions that data determine.
     pub rank: usize,
     /// Directions that data do not determine, as changes of the variables in their own units; see
@@ -56,6 +58,9 @@ pub struct Uncertainty {
 const FLAT_RELATIVE: f64 = 1e-13;
 /// Information in nominal units below which a change by a thousand nominal values would not be noticed.
 const FLAT_ABSOLUTE: f64 = 1e-6;
+
+/// A right model is contradicted by its own scores with this probability.
+pub const CONTRADICTED: f64 = 1e-3;
 
 /// What the uncertainty of estimates follows from.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +82,8 @@ impl Uncertainty {
     /// sandwich `(I + P)^-1 (V + P) (I + P)^-1`.
     ///
     /// The information equality V = I fails where, for the estimate of some unknown, the variances by V and by I differ,
-    /// see [`ScoreSeries::differs`].
+    /// see [`ScoreSeries::influence`]: for one in a thousand right models, as each of k unknowns is asked at the level
+    /// of 0.001 / k.
     #[must_use]
     pub fn new(given: &Certainty<'_>) -> Self {
         let Certainty { information, scores, prior_precision, sizes, at_bound } = *given;
@@ -129,18 +135,13 @@ impl Uncertainty {
                 }
             }
         }
-        let products = scores.long_run_products(sizes);
-        let meat = Mat::from_fn(n, n, |i, j| {
-            products[(i, j)] + if i == j { prior_precision.get(i).copied().unwrap_or(0.0) } else { 0.0 }
-        });
-        let robust = &inverse * &meat * &inverse;
+        let influence = scores.influence(&inverse);
         let prior = |i: usize| prior_precision.get(i).copied().unwrap_or(0.0);
-        let fails = |i: usize| {
-            let weights: Vec<f64> = (0..n).map(|j| inverse[(i, j)]).collect();
-            let by_prior: f64 = (0..n).map(|j| weights[j].powi(2) * prior(j)).sum();
-            scores.differs(inverse[(i, i)] - by_prior, &weights, sizes)
-        };
-        let fails_information_equality = free.iter().any(|&i| !is_open[i] && fails(i));
+        let by_prior = |i: usize, j: usize| (0..n).map(|k| inverse[(i, k)] * prior(k) * inverse[(k, j)]).sum::<f64>();
+        let robust = Mat::from_fn(n, n, |i, j| influence.covariance[(i, j)] + by_prior(i, j));
+        let asked: Vec<usize> = free.iter().copied().filter(|&i| !is_open[i]).collect();
+        let level = CONTRADICTED / asked.len() as f64;
+        let fails_information_equality = asked.iter().any(|&i| influence.variances[i].differs(level));
         let std = |matrix: &Mat<f64>| -> Vec<f64> {
             (0..n)
                 .map(|i| match at_bound[i] {
@@ -155,6 +156,7 @@ impl Uncertainty {
             robust_std: std(&robust),
             covariance: inverse,
             robust_covariance: robust,
+            robust_degrees: influence.variances.iter().map(|variance| variance.degrees).collect(),
             fails_information_equality,
             rank,
             flat_directions: separate_directions(kernel, sizes),
@@ -263,13 +265,16 @@ mod tests {
     use super::*;
     use crate::chi_square::NORMAL_95;
     use crate::profile::{ProfileQuestion, profile_interval};
+    use crate::scores::ExperimentScores;
     use crate::search::{SearchOptions, SearchSpace};
 
-    /// The uncertainty where products of scores are the information: two scores for each of its eigenvectors.
+    /// The uncertainty where products of scores are the information: two hundred values for each of its eigenvectors.
     fn certain(h: &Mat<f64>, sizes: &[f64], at_bound: &[Option<Bound>]) -> Uncertainty {
         let eigen = h.self_adjoint_eigen(faer::Side::Lower).unwrap();
-        let score = |at: usize, i: usize| eigen.U()[(i, at)] * eigen.S().column_vector()[at].max(0.0).sqrt();
-        let scores = (0..2).flat_map(|at| [score(at, 0), score(at, 1)]).collect();
+        let slope = |at: usize, i: usize| eigen.U()[(i, at)] * (eigen.S().column_vector()[at].max(0.0) / 200.0).sqrt();
+        let by_error = (0..400).flat_map(|at| [slope(at % 2, 0), slope(at % 2, 1)]).collect();
+        let errors = vec![1.0; 400];
+        let scores = ExperimentScores { errors, by_error, ends: (1..=400).collect(), ..Default::default() };
         let scores = ScoreSeries { n_unknown: 2, experiments: vec![scores] };
         Uncertainty::new(&Certainty { information: h, scores: &scores, prior_precision: &[], sizes, at_bound })
     }
@@ -278,8 +283,10 @@ mod tests {
     fn scores_that_are_larger_than_the_information_says_are_noticed() {
         let mut rng = fastrand::Rng::with_seed(9);
         let mut fails = |size: f64| {
-            let score = |_| size * ((0..12).map(|_| rng.f64()).sum::<f64>() - 6.0);
-            let scores = ScoreSeries { n_unknown: 1, experiments: vec![(0..200).map(score).collect()] };
+            let error = |_| size * ((0..12).map(|_| rng.f64()).sum::<f64>() - 6.0);
+            let (errors, by_error) = ((0..200).map(error).collect(), vec![1.0; 200]);
+            let scores = ExperimentScores { errors, by_error, ends: (1..=200).collect(), ..Default::default() };
+            let scores = ScoreSeries { n_unknown: 1, experiments: vec![scores] };
             let information = Mat::from_fn(1, 1, |_, _| 200.0);
             let (sizes, at_bound) = ([1.0], [None]);
             let found = Uncertainty::new(&Certainty {
@@ -337,7 +344,7 @@ mod tests {
             assert!((interval[0] + interval[1]).abs() < 1e-5);
         }
         // Where the model is right, both forms agree.
-        assert!((found.robust_std[0] - found.std[0]).abs() < 1e-12);
+        assert!((found.robust_std[0] / found.std[0] - 1.0).abs() < 0.01);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use super::filtering::{FilterKind, FilterRequest};
 use super::problem::{PointRefusal, PredictionProblem};
 use crate::nonlinear::StateEstimates;
-use crate::scores::ScoreSeries;
+use crate::scores::{ExperimentScores, ScoreSeries};
 use crate::search::{Expansion, Objective, SearchOptions, SearchSpace, minimize};
 
 /// Differences are taken over this fraction of a value, or of its nominal value where that is larger by far.
@@ -174,7 +174,7 @@ impl<'p, 'a> FilterLikelihood<'p, 'a> {
         let mut gradient = vec![0.0; n];
         let mut information = Mat::<f64>::zeros(n, n);
         let n_experiments = self.problem.experiments.len();
-        let mut scores = ScoreSeries { n_unknown: n, experiments: vec![Vec::new(); n_experiments] };
+        let mut scores = ScoreSeries { n_unknown: n, experiments: vec![ExperimentScores::default(); n_experiments] };
         let mut n_counted = 0;
         for (at, sample) in runs[0].iter().enumerate() {
             let m = sample.errors.nrows();
@@ -184,7 +184,6 @@ impl<'p, 'a> FilterLikelihood<'p, 'a> {
             // Per unknown: S^-1 e_i and S^-1 S_i.
             let mut by_error = Vec::with_capacity(n);
             let mut by_covariance = Vec::with_capacity(n);
-            let mut slopes = Vec::with_capacity(n);
             for i in 0..n {
                 let (after, before) = (&runs[1 + 2 * i][at], &runs[2 + 2 * i][at]);
                 let width = points[1 + 2 * i][i] - points[2 + 2 * i][i];
@@ -194,11 +193,10 @@ impl<'p, 'a> FilterLikelihood<'p, 'a> {
                 let score = (pulled.transpose() * &error)[(0, 0)] + 0.5 * trace
                     - 0.5 * (sample.errors.transpose() * &covariance * &pulled)[(0, 0)];
                 gradient[i] += score;
-                slopes.push(score);
                 by_error.push(error);
                 by_covariance.push(covariance);
             }
-            scores.experiments[sample.experiment].extend(&slopes);
+            add_scores(&mut scores.experiments[sample.experiment], sample, &by_error, &by_covariance);
             for i in 0..n {
                 let weighted = by_error[i].transpose() * &inverse;
                 for j in 0..=i {
@@ -215,6 +213,40 @@ impl<'p, 'a> FilterLikelihood<'p, 'a> {
         }
         Ok(FilterExpansion { value, gradient, information, scores, n_counted })
     }
+}
+
+/// Scores of a sample, value by value. With S = L L', z = L^-1 e and W_i = L^-1 S_i L^-T the score of the log-likelihood is
+///
+/// ```text
+/// -z' L^-1 e_i + 1/2 sum over j, k of W_i,jk (z_j z_k - delta_jk)
+/// ```
+///
+/// in which z_j is multiplied by -(L^-1 e_i)_j and by W_i,jk z_k of the values k before it, and (z_j^2 - 1) / sqrt(2) by
+/// W_i,jj / sqrt(2). `by_error` are e_i, `by_covariance` S^-1 S_i.
+fn add_scores(to: &mut ExperimentScores, sample: &Sample, by_error: &[Mat<f64>], by_covariance: &[Mat<f64>]) {
+    let Ok(factor) = sample.covariance.llt(faer::Side::Lower) else { return };
+    let lower = factor.L().to_owned();
+    let solve = |right: &Mat<f64>| {
+        let mut solution = right.clone();
+        faer::linalg::triangular_solve::solve_lower_triangular_in_place(
+            lower.as_ref(),
+            solution.as_mut(),
+            faer::Par::Seq,
+        );
+        solution
+    };
+    let z = solve(&sample.errors);
+    let slopes: Vec<Mat<f64>> = by_error.iter().map(solve).collect();
+    // L' S^-1 S_i L^-T = W_i, whose transpose is L^-1 (S^-1 S_i)' L.
+    let spreads: Vec<Mat<f64>> = by_covariance.iter().map(|relative| solve(&(relative.transpose() * &lower))).collect();
+    for j in 0..z.nrows() {
+        to.errors.push(z[(j, 0)]);
+        for (slope, spread) in slopes.iter().zip(&spreads) {
+            to.by_error.push((0..j).map(|k| spread[(j, k)] * z[(k, 0)]).sum::<f64>() - slope[(j, 0)]);
+            to.by_square.push(spread[(j, j)] * std::f64::consts::FRAC_1_SQRT_2);
+        }
+    }
+    to.ends.push(to.errors.len());
 }
 
 /// The inverse of a covariance; zero where it is not definite.

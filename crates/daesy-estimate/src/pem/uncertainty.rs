@@ -27,8 +27,8 @@ use faer::linalg::solvers::SelfAdjointEigen;
 
 use super::problem::{PointRefusal, PredictionProblem};
 use crate::residual::{PredictedSize, residual_tests};
-use crate::scores::ScoreSeries;
-use crate::uncertainty::separate_directions;
+use crate::scores::{ExperimentScores, ScoreSeries};
+use crate::uncertainty::{CONTRADICTED, separate_directions};
 
 /// Where standard errors come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,8 +63,8 @@ pub struct PredictionUncertainty {
     pub kind: StandardErrorKind,
     /// Degrees of freedom of the errors that standard errors were taken from; infinite where their size is known.
     pub degrees: f64,
-    /// Values less unknowns: degrees of freedom of robust errors.
-    pub robust_degrees: f64,
+    /// Degrees of freedom of robust errors, by unknown.
+    pub robust_degrees: Vec<f64>,
 }
 
 /// Directions whose curvature is below this fraction of the largest count as flat.
@@ -144,8 +144,6 @@ impl PredictionUncertainty {
                 }
             }
         }
-        let scores = scores(problem, &errors, n, &sensitivity).at_truth(n_free);
-        let by_errors = scores.long_run_products(&vec![1.0; n]);
         let (spread, monte_carlo, kind) = if is_random {
             let n_rows = n_outputs * (1 + n);
             let mut functionals = vec![Vec::new(); 2 * n];
@@ -179,21 +177,19 @@ impl PredictionUncertainty {
             (Mat::zeros(n, n), Mat::zeros(n, n), StandardErrorKind::Errors)
         };
         let inverse = invert(&information, is_fixed);
+        // Errors of realizations are correlated, and of no promised size at a single sample.
+        let promised = |output: usize| if is_random { 1.0 } else { weights[output] * error_variances[output].sqrt() };
+        let influence = scores(problem, &errors, n, &sensitivity, &promised).influence(&inverse.matrix);
         let meat = &spread + &monte_carlo + &measurement;
-        let scaled = |meat: &Mat<f64>| {
-            let inner = &inverse.matrix * meat * &inverse.matrix;
-            Mat::from_fn(n, n, |i, j| inner[(i, j)] * nominal[i] * nominal[j])
-        };
+        let in_units = |inner: &Mat<f64>| Mat::from_fn(n, n, |i, j| inner[(i, j)] * nominal[i] * nominal[j]);
+        let scaled = |meat: &Mat<f64>| in_units(&(&inverse.matrix * meat * &inverse.matrix));
         let covariance = scaled(&meat);
-        let differs = |i: usize| {
-            let weights: Vec<f64> = (0..n).map(|j| inverse.matrix[(i, j)]).collect();
-            let promised = (&inverse.matrix * &meat * &inverse.matrix)[(i, i)];
-            scores.differs(promised, &weights, &vec![1.0; n])
-        };
-        let are_contradicted = !is_random && (0..n).any(|i| !is_fixed[i] && differs(i));
+        let level = CONTRADICTED / n_free as f64;
+        let differs = |i: usize| !is_fixed[i] && influence.variances[i].differs(level);
+        let are_contradicted = !is_random && (0..n).any(differs);
         let by_chance = scaled(&monte_carlo);
         let is_flat = |i: usize| inverse.flat_directions.iter().any(|direction| direction[i].abs() > 1e-3);
-        let robust_covariance = scaled(&(&by_errors + &monte_carlo));
+        let robust_covariance = in_units(&influence.covariance) + &by_chance;
         let deviations = |covariance: &Mat<f64>| -> Vec<f64> {
             (0..n)
                 .map(|i| {
@@ -220,7 +216,7 @@ impl PredictionUncertainty {
             are_contradicted,
             kind,
             degrees,
-            robust_degrees: n_more,
+            robust_degrees: influence.variances.iter().map(|variance| variance.degrees).collect(),
         })
     }
 }
@@ -285,21 +281,22 @@ fn pair_means(rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
     rows.iter().map(|row| row.chunks(2).map(|pair| pair.iter().sum::<f64>() / pair.len() as f64).collect()).collect()
 }
 
-/// Scores of the errors at hand: their products with the derivatives of the predictions.
+/// Scores of the errors at hand: their products with the derivatives of the predictions; `promised` are the sizes of
+/// weighted errors by output.
 fn scores(
     problem: &PredictionProblem<'_>,
     errors: &[Vec<f64>],
     n: usize,
     sensitivity: &dyn Fn(usize, usize, usize) -> f64,
+    promised: &dyn Fn(usize) -> f64,
 ) -> ScoreSeries {
     let n_outputs = problem.n_outputs();
-    let score = |experiment: usize, sample: usize, i: usize| -> f64 {
-        let entries = sample * n_outputs..(sample + 1) * n_outputs;
-        entries.map(|entry| sensitivity(i, experiment, entry) * errors[experiment][entry]).sum()
-    };
-    let of_experiment = |at: usize| -> Vec<f64> {
-        let samples = 0..errors[at].len() / n_outputs;
-        samples.flat_map(|sample| (0..n).map(move |i| (sample, i))).map(|(sample, i)| score(at, sample, i)).collect()
+    let of_experiment = |at: usize| ExperimentScores {
+        errors: errors[at].clone(),
+        sizes: (0..errors[at].len()).map(|entry| promised(entry % n_outputs)).collect(),
+        by_error: (0..errors[at].len()).flat_map(|entry| (0..n).map(move |i| sensitivity(i, at, entry))).collect(),
+        ends: (1..=errors[at].len() / n_outputs).map(|sample| sample * n_outputs).collect(),
+        ..ExperimentScores::default()
     };
     ScoreSeries { n_unknown: n, experiments: (0..errors.len()).map(of_experiment).collect() }
 }

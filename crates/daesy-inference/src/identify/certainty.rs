@@ -16,8 +16,9 @@ pub(super) struct Errors {
     pub(super) covariance: Mat<f64>,
     /// Why they are robust ones, if they are.
     pub(super) reason: Option<&'static str>,
-    /// Degrees of freedom of the errors that they were taken from; infinite where the size of errors is known.
-    pub(super) degrees: f64,
+    /// Degrees of freedom of the errors that they were taken from, by unknown; infinite where the size of errors is
+    /// known.
+    pub(super) degrees: Vec<f64>,
 }
 
 /// Both kinds of errors, and what speaks against those of the model.
@@ -30,13 +31,13 @@ pub(super) struct Choice<'a> {
     pub(super) contradiction: Option<&'static str>,
     /// Degrees of freedom of the errors of the model; infinite where the size of errors is known.
     pub(super) degrees: f64,
-    /// Values less unknowns: degrees of freedom of robust errors.
-    pub(super) robust_degrees: f64,
+    /// Degrees of freedom of robust errors, by unknown.
+    pub(super) robust_degrees: &'a [f64],
 }
 
 impl<'a> Choice<'a> {
-    /// Those of an estimate by likelihood from so many values.
-    pub(super) fn of(uncertainty: &'a Uncertainty, n_values: usize) -> Self {
+    /// Those of an estimate by likelihood.
+    pub(super) fn of(uncertainty: &'a Uncertainty) -> Self {
         let fails = uncertainty.fails_information_equality;
         Self {
             std: &uncertainty.std,
@@ -45,7 +46,7 @@ impl<'a> Choice<'a> {
             robust_covariance: &uncertainty.robust_covariance,
             contradiction: fails.then_some("products of scores differ from the information"),
             degrees: f64::INFINITY,
-            robust_degrees: n_values.saturating_sub(uncertainty.std.len()).max(1) as f64,
+            robust_degrees: &uncertainty.robust_degrees,
         }
     }
 
@@ -54,8 +55,8 @@ impl<'a> Choice<'a> {
         let by_size = residuals.iter().any(|residual| residual.size.is_doubtful());
         let reason = self.contradiction.or(by_size.then_some("the residuals are not as large as the model says"));
         let (std, covariance, degrees) = match reason {
-            Some(_) => (self.robust_std, self.robust_covariance, self.robust_degrees),
-            None => (self.std, self.covariance, self.degrees),
+            Some(_) => (self.robust_std, self.robust_covariance, self.robust_degrees.to_vec()),
+            None => (self.std, self.covariance, vec![self.degrees; self.std.len()]),
         };
         Errors { std: std.to_vec(), covariance: covariance.clone(), reason, degrees }
     }

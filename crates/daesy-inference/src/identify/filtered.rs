@@ -221,24 +221,24 @@ pub fn identify(
     refuse_idle(loaded, &study, &expansion.information)?;
     let sizes: Vec<f64> =
         best.theta.iter().zip(&study.space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
-    let scores = expansion.scores.clone().at_truth(best.at_bound.iter().filter(|bound| bound.is_none()).count());
+    let scores = &expansion.scores;
     let uncertainty = Uncertainty::new(&Certainty {
         information: &expansion.information,
-        scores: &scores,
+        scores,
         prior_precision: &precisions(&priors, &best.theta),
         sizes: &sizes,
         at_bound: &best.at_bound,
     });
     let by_data = Uncertainty::new(&Certainty {
         information: &expansion.information,
-        scores: &scores,
+        scores,
         prior_precision: &[],
         sizes: &sizes,
         at_bound: &best.at_bound,
     });
     let fits = fits(&study, &problem, &runs);
     let residuals = residuals(&study, &fits, PredictedSize::OfIndependent);
-    let errors = Choice::of(&uncertainty, expansion.n_counted).errors(&residuals);
+    let errors = Choice::of(&uncertainty).errors(&residuals);
     diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
     let parameters: Vec<ParameterEstimate> = study
         .unknowns
@@ -251,7 +251,7 @@ pub fn identify(
                 estimate: best.theta[at],
                 std_error: errors.std[at],
                 robust_std_error: uncertainty.robust_std[at],
-                ci95: confidence_interval(best.theta[at], errors.std[at], is_scale, errors.degrees),
+                ci95: confidence_interval(best.theta[at], errors.std[at], is_scale, errors.degrees[at]),
                 profile95: None,
                 start: unknown.start,
                 at_bound: best.at_bound[at],

@@ -9,7 +9,8 @@ use daesy_estimate::likelihood::Likelihood;
 use daesy_estimate::multi_start::{self, MultiStart, StartOutcome};
 use daesy_estimate::prior::{Prior, WithPriors, precisions};
 use daesy_estimate::profile::{ProfileQuestion, profile_interval};
-use daesy_estimate::residual::{PredictedSize, input_correlation, residual_tests};
+use daesy_estimate::residual::{PredictedSize, ResidualsWithInput, input_correlation, residual_tests};
+use daesy_estimate::scores::ScoreSeries;
 use daesy_estimate::search::{
     Expansion, Objective, RefusedPoint, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize,
 };
@@ -230,9 +231,9 @@ fn finish(
     let mut cost = -expansion.value.log_likelihood;
     let mut log_likelihood = expansion.value.log_likelihood;
     let mut n_parameters = study.unknowns.len() + n_estimated;
-    let residuals = residual_summaries(loaded, study, &innovations);
+    let mut residuals = residual_summaries(loaded, study, &innovations);
     let n_found = best.at_bound.iter().filter(|bound| bound.is_none()).count() + n_estimated;
-    let mut scores = expansion.scores.clone().at_truth(n_found);
+    let mut scores = expansion.scores.clone();
     let mut degrees = f64::INFINITY;
     if method == Method::OutputError {
         let (squares, logs) = weighted_squares(study, &innovations);
@@ -263,9 +264,18 @@ fn finish(
         sizes: &sizes,
         at_bound: &best.at_bound,
     });
+    let feedthrough = objective.inner.likelihood.feedthrough(theta).map_err(refused)?;
+    for (at, residual) in residuals.iter_mut().enumerate() {
+        let tested = study.inputs.iter().enumerate().map(|(input, signal)| {
+            let is_direct = input < feedthrough.ncols() && feedthrough[(at, input)] != 0.0;
+            let data = with_input(study, &innovations, &scores, at, input, is_direct);
+            (signal.name.clone(), input_correlation(&data, &uncertainty.covariance))
+        });
+        residual.input_correlation = tested.filter(|(_, p)| p.is_finite()).collect();
+    }
     // An output-error fit takes the size of errors that are not as said from the errors themselves.
     let sized = if method == Method::OutputError { &[] } else { &residuals[..] };
-    let choice = Choice { degrees, ..Choice::of(&uncertainty, n) };
+    let choice = Choice { degrees, ..Choice::of(&uncertainty) };
     let errors = choice.errors(sized);
     diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
     let are_noise_scales = study.noise_scales();
@@ -278,7 +288,7 @@ fn finish(
             estimate: theta[at],
             std_error: errors.std[at],
             robust_std_error: uncertainty.robust_std[at],
-            ci95: confidence_interval(theta[at], errors.std[at], are_noise_scales[at], errors.degrees),
+            ci95: confidence_interval(theta[at], errors.std[at], are_noise_scales[at], errors.degrees[at]),
             profile95: None,
             start: unknown.start,
             at_bound: best.at_bound[at],
@@ -456,16 +466,11 @@ fn residual_summaries(loaded: &Loaded, study: &LinearStudy, innovations: &[Innov
         .enumerate()
         .map(|(at, signal)| {
             let (mut plain, mut standardized) = (Vec::new(), Vec::new());
-            let mut inputs: Vec<Vec<f64>> = vec![Vec::new(); study.inputs.len()];
             for (data, found) in study.experiments().iter().zip(innovations) {
-                let width = (data.degree + 1) * data.n_inputs;
                 for sample in data.first_counted..data.times.len() {
                     let (e, s) = (found.innovations[sample * m + at], found.variances[sample * m + at]);
                     plain.push(e);
                     standardized.push(e / s.sqrt());
-                    for (column, list) in inputs.iter_mut().enumerate() {
-                        list.push(data.inputs[data.segment_of[sample] * width + column]);
-                    }
                 }
             }
             // An output-error fit weighs errors of unsaid size alike, which predicts nothing.
@@ -479,13 +484,6 @@ fn residual_summaries(loaded: &Loaded, study: &LinearStudy, innovations: &[Innov
                 PredictedSize::OfIndependent
             };
             let tests = residual_tests(&standardized, &plain, predicted);
-            let input_correlation = study
-                .inputs
-                .iter()
-                .zip(&inputs)
-                .map(|(input, values)| (input.name.clone(), input_correlation(&standardized, values)))
-                .filter(|(_, p)| p.is_finite())
-                .collect();
             ResidualSummary {
                 name: signal.name.clone(),
                 whiteness: tests.whiteness,
@@ -493,8 +491,51 @@ fn residual_summaries(loaded: &Loaded, study: &LinearStudy, innovations: &[Innov
                 mean: tests.mean,
                 std: tests.std,
                 size: tests.size,
-                input_correlation,
+                input_correlation: Vec::new(),
             }
         })
         .collect()
+}
+
+/// Residuals of a measurement beside an input, by experiment. Scores are those of the values that were counted, in their
+/// order.
+fn with_input(
+    study: &LinearStudy,
+    innovations: &[Innovations],
+    scores: &ScoreSeries,
+    measurement: usize,
+    input: usize,
+    is_direct: bool,
+) -> Vec<ResidualsWithInput> {
+    let (m, p) = (study.measured.len(), scores.n_unknown);
+    let mut all = Vec::new();
+    for ((data, found), scores) in study.experiments().iter().zip(innovations).zip(&scores.experiments) {
+        let q = scores.by_start.len() / scores.errors.len().max(1);
+        let samples = || data.first_counted..data.times.len();
+        let mut of = ResidualsWithInput {
+            before: samples().map(|sample| data.input_before(sample, input)).collect(),
+            at_once: samples().filter(|_| is_direct).map(|sample| data.input_at(sample, input)).collect(),
+            ..ResidualsWithInput::default()
+        };
+        let mut value = 0;
+        for sample in samples() {
+            let (mut residual, mut at) = (f64::NAN, None);
+            for other in 0..m {
+                if found.innovations[sample * m + other].is_finite() {
+                    if other == measurement {
+                        (residual, at) = (scores.errors[value], Some(value));
+                    }
+                    value += 1;
+                }
+            }
+            of.residuals.push(residual);
+            let row = |list: &[f64], width: usize| {
+                at.map_or_else(|| vec![0.0; width], |at| list[at * width..(at + 1) * width].to_vec())
+            };
+            of.by_unknown.extend(row(&scores.by_error, p));
+            of.by_start.extend(row(&scores.by_start, q));
+        }
+        all.push(of);
+    }
+    all
 }

@@ -374,7 +374,7 @@ fn finish(
     let mut errors = errors_of(&uncertainty);
     if let Some(n_sets) = loaded.study.as_ref().and_then(|study| study.identify.bootstrap) {
         let (std, covariance) = bootstrap(loaded, study, &mut problem, &theta, n_sets as usize, notebook, progress)?;
-        errors = Errors { std, covariance, reason: None, degrees: f64::INFINITY };
+        errors = Errors { std, covariance, reason: None, degrees: vec![f64::INFINITY; theta.len()] };
     }
     let mut robust_std = uncertainty.robust_std.clone();
     let priors: Vec<Option<Prior>> = study.unknowns.iter().map(|unknown| unknown.prior).collect();
@@ -425,7 +425,7 @@ fn finish(
                 estimate: theta[at],
                 std_error: std[at],
                 robust_std_error: robust_std[at],
-                ci95: confidence_interval(theta[at], std[at], is_scale, errors.degrees),
+                ci95: confidence_interval(theta[at], std[at], is_scale, errors.degrees[at]),
                 profile95: None,
                 start: unknown.start,
                 at_bound: best.result.at_bound[at],
@@ -661,7 +661,7 @@ fn errors_of(uncertainty: &PredictionUncertainty) -> Errors {
             }
         },
         degrees: uncertainty.degrees,
-        robust_degrees: uncertainty.robust_degrees,
+        robust_degrees: &uncertainty.robust_degrees,
     };
     choice.errors(&[])
 }
