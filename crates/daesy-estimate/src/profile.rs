@@ -8,10 +8,12 @@
 //! ```
 //!
 //! Its ends are found by going outwards until the excess is positive and then by bracketing. `l` is itself the result
-//! of a search, which may end in the wrong valley: it starts from what was best at both ends of the bracket and from
-//! the estimate, and, before a value is taken to be outside, from points spread over the bounds. Other minima are
-//! looked for as well, by searches for all variables from points spread over the bounds: where data are compatible with
-//! two separate ranges, the interval holds both.
+//! of a search, which may end in the wrong valley. Going outwards it starts from what was best before and from the
+//! estimate, and, before a value is taken to be outside, from points spread over the bounds. Within a bracket it starts
+//! in between what was best at both ends of it, which is near where the others move smoothly; the end that comes of
+//! this is asked once more from the estimate, and where that finds another valley all steps are done so.
+//! Other minima are looked for as well, by searches for all variables from points spread over the bounds, once for all
+//! profiles: where data are compatible with two separate ranges, the interval holds both.
 
 use crate::chi_square::CHI_SQUARE_95;
 use crate::search::{Objective, SearchOptions, SearchSpace, minimize};
@@ -59,6 +61,23 @@ const MINIMA: usize = 9;
 /// Steps outwards before an end counts as not found.
 const OUTWARDS: usize = 40;
 
+/// What searches for the others must still promise to go on, and what the excess at an end may be: of the 1.92 between
+/// the estimate and an end that is a millionth of the interval.
+const CONVERGED: f64 = 1e-9;
+const ON_THE_END: f64 = 1e-6;
+
+/// The same for searches that only tell whether there is another valley.
+const LOOSE: f64 = 1e-2;
+
+/// A point that fits the data as well as others do.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Minimum {
+    /// The variables.
+    pub theta: Vec<f64>,
+    /// The negative log-likelihood there.
+    pub value: f64,
+}
+
 struct Profile<'o, O: Objective> {
     objective: &'o mut O,
     at: usize,
@@ -68,13 +87,13 @@ struct Profile<'o, O: Objective> {
     minimum: f64,
     space: &'o SearchSpace,
     rest: SearchSpace,
-    options: &'o SearchOptions,
+    options: SearchOptions,
     minima: Vec<Tried>,
 }
 
 impl<O: Objective> Profile<'_, O> {
     /// The best of the others from some starts.
-    fn best(&mut self, value: f64, starts: &[Vec<f64>]) -> Tried {
+    fn best(&mut self, value: f64, starts: &[Vec<f64>], options: &SearchOptions) -> Tried {
         let target = self.minimum + 0.5 * CHI_SQUARE_95;
         let mut best = Tried { value, excess: f64::INFINITY, others: self.others.clone() };
         let mut held = Held { objective: &mut *self.objective, at: self.at, value };
@@ -82,7 +101,7 @@ impl<O: Objective> Profile<'_, O> {
             let found = if start.is_empty() {
                 held.value(&[]).ok().map(|found| (found, Vec::new()))
             } else {
-                let found = minimize(&mut held, &self.rest.clamp(start), &self.rest, self.options, &mut |_| {});
+                let found = minimize(&mut held, &self.rest.clamp(start), &self.rest, options, &mut |_| {});
                 found.ok().map(|found| (found.expansion.value, found.theta))
             };
             if let Some((found, others)) = found.filter(|(found, _)| found - target < best.excess) {
@@ -101,7 +120,14 @@ impl<O: Objective> Profile<'_, O> {
         if !starts.contains(&self.others) {
             starts.push(self.others.clone());
         }
-        self.best(value, &starts)
+        self.best(value, &starts, &self.options.clone())
+    }
+
+    /// From in between the best of two neighbours.
+    fn between(&mut self, inner: &Tried, outer: &Tried, part: f64) -> Tried {
+        let mix = |a: f64, b: f64| a + part * (b - a);
+        let start = inner.others.iter().zip(&outer.others).map(|(a, b)| mix(*a, *b)).collect();
+        self.best(mix(inner.value, outer.value), &[start], &self.options.clone())
     }
 
     /// The same, and from points spread over the bounds if that leaves it outside.
@@ -111,7 +137,12 @@ impl<O: Objective> Profile<'_, O> {
             return found;
         }
         let starts = self.rest.starts(&self.others, SPREAD, self.at as u64 + 1);
-        let other = self.best(value, &starts[1..]);
+        let loose = SearchOptions { absolute: LOOSE, ..self.options.clone() };
+        let other = self.best(value, &starts[1..], &loose);
+        if other.excess > found.excess + LOOSE {
+            return found;
+        }
+        let other = self.best(value, &[other.others], &self.options.clone());
         if other.excess < found.excess { other } else { found }
     }
 
@@ -142,17 +173,28 @@ impl<O: Objective> Profile<'_, O> {
     fn crossing(&mut self, mut inner: Tried, mut outer: Tried) -> (f64, ProfileEnd) {
         let half = 0.5 * CHI_SQUARE_95;
         let root = |excess: f64| (excess + half).max(0.0).sqrt();
+        let outermost = outer.clone();
+        let mut is_smooth = true;
         for step in 0..80 {
             let size = (outer.value - self.estimate).abs().max(1e-9 * self.space.nominal[self.at]);
             if (outer.value - inner.value).abs() <= 1e-6 * size {
                 break;
             }
             let part = (half.sqrt() - root(inner.excess)) / (root(outer.excess) - root(inner.excess));
-            let is_smooth = outer.excess.is_finite() && part.is_finite() && step % 2 == 0;
-            let part = if is_smooth { part.clamp(0.02, 0.98) } else { 0.5 };
-            let found = self.near(inner.value + part * (outer.value - inner.value), &[&inner, &outer]);
-            if found.excess.abs() < 1e-7 {
-                return (found.value, ProfileEnd::Crossing);
+            let is_quadratic = outer.excess.is_finite() && part.is_finite() && step % 2 == 0;
+            let part = if is_quadratic { part.clamp(0.02, 0.98) } else { 0.5 };
+            let value = inner.value + part * (outer.value - inner.value);
+            let mut found = match is_smooth {
+                true => self.between(&inner, &outer, part),
+                false => self.near(value, &[&inner, &outer]),
+            };
+            if found.excess.abs() < ON_THE_END {
+                let again = if is_smooth { self.near(value, &[&found]) } else { found.clone() };
+                if again.excess > -ON_THE_END {
+                    return (found.value, ProfileEnd::Crossing);
+                }
+                // There is another valley, which steps on the way may have missed.
+                (found, outer, is_smooth) = (again, outermost.clone(), false);
             }
             if found.excess < 0.0 {
                 inner = found;
@@ -169,22 +211,6 @@ impl<O: Objective> Profile<'_, O> {
         let distance = |tried: &Tried| direction * (tried.value - outside.value);
         let beyond = self.minima.iter().filter(|tried| distance(tried) > 0.0);
         beyond.max_by(|a, b| distance(a).total_cmp(&distance(b))).cloned()
-    }
-
-    /// Minima that searches for all variables find from points spread over the bounds, as far as they are compatible
-    /// with the data.
-    fn find_minima(&mut self, estimate: &[f64]) {
-        for start in self.space.starts(estimate, MINIMA, 7).iter().skip(1) {
-            let Ok(found) = minimize(&mut *self.objective, start, self.space, self.options, &mut |_| {}) else {
-                continue;
-            };
-            let excess = found.expansion.value - self.minimum - 0.5 * CHI_SQUARE_95;
-            if excess < 0.0 {
-                let mut others = found.theta;
-                let value = others.remove(self.at);
-                self.minima.push(Tried { value, excess, others });
-            }
-        }
     }
 
     /// One end.
@@ -216,6 +242,8 @@ pub struct ProfileQuestion<'a> {
     pub estimate: &'a [f64],
     /// The value there.
     pub minimum: f64,
+    /// Other points that are compatible with the data, see [`other_minima`].
+    pub minima: &'a [Minimum],
     /// Which variable.
     pub at: usize,
     /// Its standard deviation, as far as known.
@@ -226,17 +254,42 @@ pub struct ProfileQuestion<'a> {
     pub options: &'a SearchOptions,
 }
 
+/// Minima that searches for all variables find from points spread over the bounds, as far as they are compatible with the
+/// data.
+pub fn other_minima<O: Objective>(
+    objective: &mut O,
+    estimate: &[f64],
+    minimum: f64,
+    space: &SearchSpace,
+    options: &SearchOptions,
+) -> Vec<Minimum> {
+    let mut minima = Vec::new();
+    for start in space.starts(estimate, MINIMA, 7).iter().skip(1) {
+        if let Ok(found) = minimize(objective, start, space, options, &mut |_| {})
+            && found.expansion.value < minimum + 0.5 * CHI_SQUARE_95
+        {
+            minima.push(Minimum { theta: found.theta, value: found.expansion.value });
+        }
+    }
+    minima
+}
+
 /// The 95 % profile interval of one variable of a negative log-likelihood.
 pub fn profile_interval<O: Objective>(objective: &mut O, question: &ProfileQuestion<'_>) -> ProfileInterval {
-    let &ProfileQuestion { estimate, minimum, at, std, space, options } = question;
+    let &ProfileQuestion { estimate, minimum, minima, at, std, space, options } = question;
     let without =
         |list: &[f64]| -> Vec<f64> { list.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, x)| *x).collect() };
     let rest =
         SearchSpace { lower: without(&space.lower), upper: without(&space.upper), nominal: without(&space.nominal) };
     let others = without(estimate);
-    let minima = Vec::new();
+    let minima = minima.iter().map(|found| Tried {
+        value: found.theta[at],
+        excess: found.value - minimum - 0.5 * CHI_SQUARE_95,
+        others: without(&found.theta),
+    });
+    let minima = minima.collect();
+    let options = SearchOptions { absolute: options.absolute.max(CONVERGED), ..options.clone() };
     let mut profile = Profile { objective, at, estimate: estimate[at], others, minimum, space, rest, options, minima };
-    profile.find_minima(estimate);
     let first = if std.is_finite() && std > 0.0 { 1.96 * std } else { space.nominal[at] };
     let (low, low_kind, low_gap) = profile.end(-1.0, first);
     let (high, high_kind, high_gap) = profile.end(1.0, first);
@@ -277,8 +330,9 @@ mod tests {
         let space = SearchSpace { lower: vec![bounds[0]; 2], upper: vec![bounds[1]; 2], nominal: vec![1.0; 2] };
         let options = SearchOptions { absolute: 1e-12, ..SearchOptions::default() };
         let minimum = f(estimate[0], estimate[1]);
-        let question = ProfileQuestion { estimate: &estimate, minimum, at, std, space: &space, options: &options };
-        profile_interval(&mut Plain(f), &question)
+        let minima = other_minima(&mut Plain(f), &estimate, minimum, &space, &options);
+        let (estimate, minima, space, options) = (&estimate, &minima, &space, &options);
+        profile_interval(&mut Plain(f), &ProfileQuestion { estimate, minimum, minima, at, std, space, options })
     }
 
     #[test]

@@ -334,6 +334,7 @@ mod tests {
             let question = ProfileQuestion {
                 estimate: &[0.0, 0.0],
                 minimum: 0.0,
+                minima: &[],
                 at,
                 std: found.std[at],
                 space: &space,

@@ -8,7 +8,7 @@ use daesy_estimate::filter::{FilterOptions, Innovations};
 use daesy_estimate::likelihood::Likelihood;
 use daesy_estimate::multi_start::{self, MultiStart, StartOutcome};
 use daesy_estimate::prior::{Prior, WithPriors, precisions};
-use daesy_estimate::profile::{ProfileQuestion, profile_interval};
+use daesy_estimate::profile::{ProfileQuestion, other_minima, profile_interval};
 use daesy_estimate::residual::{PredictedSize, ResidualsWithInput, input_correlation, residual_tests};
 use daesy_estimate::scores::ScoreSeries;
 use daesy_estimate::search::{
@@ -297,11 +297,13 @@ fn finish(
         })
         .collect();
     if options.with_profiles && method == Method::MaximumLikelihood {
+        progress("other minima");
+        let (minimum, space) = (best.expansion.value, &study.space);
+        let minima = &other_minima(&mut objective, theta, minimum, space, search);
         for (at, parameter) in parameters.iter_mut().enumerate() {
             progress(&format!("profile of {}", parameter.name));
-            let minimum = best.expansion.value;
             let std = uncertainty.std[at];
-            let question = ProfileQuestion { estimate: theta, minimum, at, std, space: &study.space, options: search };
+            let question = ProfileQuestion { estimate: theta, minimum, minima, at, std, space, options: search };
             let interval = profile_interval(&mut objective, &question);
             parameter.profile95 = Some(interval.ends);
             let notes = caveats::of_profile(&parameter.name, study.unknowns[at].span, &interval);
