@@ -3,6 +3,7 @@
 use daesy_random::special_functions::student_quantile;
 use faer::Mat;
 
+use crate::likelihood::SemidefiniteInverse;
 use crate::scores::ScoreSeries;
 use crate::search::{Bound, Expansion, Objective};
 
@@ -161,6 +162,45 @@ impl Uncertainty {
             rank,
             flat_directions: separate_directions(kernel, sizes),
         }
+    }
+}
+
+/// How other unknowns make up for one that is held, see [`Compensation::of`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct Compensation {
+    /// Relative changes of the unknowns for a relative change of the one by 1; zero for those at a bound.
+    pub changes: Vec<f64>,
+    /// The share of the information about it that the others cannot make up for.
+    pub left: f64,
+}
+
+impl Compensation {
+    /// The changes of the others that cost the least likelihood when one unknown is moved. With the information J by the
+    /// logarithms of the unknowns, b the one and f the others that are free,
+    ///
+    /// ```text
+    /// changes = -J_ff^-1 J_fb,   left = 1 - J_bf J_ff^-1 J_fb / J_bb
+    /// ```
+    ///
+    /// If data see `a / b` only, nothing is left, and `a` changes as `b` does. `None` where the data do not see it, or
+    /// its value is zero.
+    #[must_use]
+    pub fn of(information: &Mat<f64>, theta: &[f64], at_bound: &[Option<Bound>], at: usize) -> Option<Self> {
+        let n = theta.len();
+        let others: Vec<usize> = (0..n).filter(|&i| i != at && at_bound[i].is_none() && theta[i] != 0.0).collect();
+        let by_logarithms = |i: usize, j: usize| information[(i, j)] * theta[i] * theta[j];
+        let own = by_logarithms(at, at);
+        if own.is_nan() || own <= 0.0 {
+            return None;
+        }
+        let inner = Mat::from_fn(others.len(), others.len(), |a, b| by_logarithms(others[a], others[b]));
+        let inverse = SemidefiniteInverse::new(&inner).matrix;
+        let mut changes = vec![0.0; n];
+        for (a, &i) in others.iter().enumerate() {
+            changes[i] = -others.iter().enumerate().map(|(b, &j)| inverse[(a, b)] * by_logarithms(j, at)).sum::<f64>();
+        }
+        let left = 1.0 + others.iter().map(|&i| by_logarithms(at, i) * changes[i]).sum::<f64>() / own;
+        Some(Self { changes, left: left.max(0.0) })
     }
 }
 
@@ -362,6 +402,22 @@ mod tests {
         // A variable at its bound has no deviation, the others are as if it were known.
         let found = certain(&h, &[1.0, 100.0], &[None, Some(Bound::Lower)]);
         assert!(found.std[1].is_nan() && (found.std[0] - 50f64.sqrt().recip()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_makes_up_for_a_held_unknown_is_found() {
+        // Data see a / b and c of log-likelihood -(ln(a / b))^2 500 - (ln c)^2 50, at a = 2, b = 5, c = 7; d is at its bound.
+        let theta = [2.0, 5.0, 7.0, 1.0];
+        let (ratio, alone) = ([1.0, -1.0, 0.0, 0.3], [0.0, 0.0, 1.0, 0.0]);
+        let information = Mat::from_fn(4, 4, |i, j| {
+            (1000.0 * ratio[i] * ratio[j] + 100.0 * alone[i] * alone[j]) / (theta[i] * theta[j])
+        });
+        let at_bound = [None, Some(Bound::Upper), None, Some(Bound::Lower)];
+        let found = Compensation::of(&information, &theta, &at_bound, 1).unwrap();
+        assert!(found.left < 1e-9 && (found.changes[0] - 1.0).abs() < 1e-9, "{found:?}");
+        assert!(found.changes[2].abs() < 1e-9 && found.changes[3] == 0.0, "{found:?}");
+        let found = Compensation::of(&information, &theta, &at_bound, 2).unwrap();
+        assert!((found.left - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -3,9 +3,11 @@
 use daesy_estimate::prior::Prior;
 use daesy_estimate::profile::{ProfileEnd, ProfileInterval};
 use daesy_estimate::residual::ResidualSize;
-use daesy_estimate::search::SearchSpace;
+use daesy_estimate::search::{Bound, SearchSpace};
+use daesy_estimate::uncertainty::Compensation;
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
+use daesy_pencil::Mat;
 
 use super::show::factor_words;
 use super::{Method, ParameterEstimate, ResidualSummary};
@@ -16,13 +18,22 @@ use daesy_study::study::{Measurement, Quantity, QuantityValue, Study};
 /// The code of warnings about the size of prediction errors.
 pub(super) const NOISE_SIZE: &str = "noise-size";
 
-/// A warning for every estimate at its bound; `places` are those of the unknowns in the study.
-pub(super) fn at_bounds(
-    parameters: &[ParameterEstimate],
-    places: impl Iterator<Item = Span>,
-) -> impl Iterator<Item = Finding> {
-    parameters.iter().zip(places).filter(|(parameter, _)| parameter.at_bound.is_some()).map(|(parameter, place)| {
-        let message = format!("`{}` is at its bound {}: its error is not known", parameter.name, parameter.estimate);
+/// A warning for every estimate at its bound; `places` are those of the unknowns in the study, `information` that of the
+/// data, where there is one.
+pub(super) fn at_bounds<'a>(
+    parameters: &'a [ParameterEstimate],
+    places: impl Iterator<Item = Span> + 'a,
+    information: Option<&'a Mat<f64>>,
+) -> impl Iterator<Item = Finding> + 'a {
+    let bounded = parameters.iter().zip(places).enumerate().filter(|(_, (parameter, _))| parameter.at_bound.is_some());
+    bounded.map(move |(at, (parameter, place))| {
+        let together = information.and_then(|information| told_together(parameters, information, at));
+        let message = format!(
+            "`{}` is at its bound {}: its error is not known{}",
+            parameter.name,
+            parameter.estimate,
+            together.map_or_else(String::new, |words| format!("; {words}"))
+        );
         let help = if parameter.estimate == 0.0 {
             "the data show nothing of it: take it as known, leave it out, or look whether another error, such as a `std` \
              that is too large, hides it"
@@ -31,6 +42,39 @@ pub(super) fn at_bounds(
         };
         Finding::warning("at-bound", place, message).with_names([&parameter.name]).with_help(help)
     })
+}
+
+/// An unknown for which others make up but for this share of its information is told only together with them.
+const TOGETHER: f64 = 0.05;
+
+/// Relative changes that are as near to 0 or 1 are that.
+const ROUGHLY: f64 = 0.1;
+
+/// Which combination with other unknowns the data determine, where they hardly tell one by itself.
+fn told_together(parameters: &[ParameterEstimate], information: &Mat<f64>, at: usize) -> Option<String> {
+    let theta: Vec<f64> = parameters.iter().map(|parameter| parameter.estimate).collect();
+    let bounds: Vec<Option<Bound>> = parameters.iter().map(|parameter| parameter.at_bound).collect();
+    let found = Compensation::of(information, &theta, &bounds, at).filter(|found| found.left < TOGETHER)?;
+    let name = &parameters[at].name;
+    let mut others: Vec<(&str, f64)> = parameters
+        .iter()
+        .zip(&found.changes)
+        .filter(|(_, change)| change.abs() > ROUGHLY)
+        .map(|(parameter, change)| (parameter.name.as_str(), *change))
+        .collect();
+    others.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    match &others[..] {
+        [] => None,
+        [(other, change)] if (change.abs() - 1.0).abs() < ROUGHLY => {
+            let sign = if *change > 0.0 { "/" } else { "*" };
+            Some(format!("the data hardly tell it by itself, but `{other}{sign}{name}`"))
+        }
+        _ => {
+            let list: Vec<String> =
+                others.iter().take(3).map(|(other, change)| format!("{} % of `{other}`", short(*change, 2))).collect();
+            Some(format!("the data hardly tell it by itself: {} make up for 1 % of it", list.join(", ")))
+        }
+    }
 }
 
 /// A warning where prediction errors of ensembles drove the size of a disturbance to zero.

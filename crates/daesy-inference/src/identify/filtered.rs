@@ -261,7 +261,10 @@ pub fn identify(
         })
         .collect();
     let places = || study.unknowns.iter().map(|unknown| unknown.span);
-    diagnostics.extend(caveats::at_bounds(&parameters, places()).map(|warning| resolve(loaded, &warning)));
+    diagnostics.extend(
+        caveats::at_bounds(&parameters, places(), Some(&expansion.information))
+            .map(|warning| resolve(loaded, &warning)),
+    );
     let flat_directions = caveats::named_directions(&parameters, &by_data.flat_directions);
     let warnings = caveats::flat(&flat_directions, &parameters);
     diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));

@@ -314,7 +314,8 @@ fn finish(
         }
     }
     let places = || study.unknowns.iter().map(|unknown| unknown.span);
-    diagnostics.extend(caveats::at_bounds(&parameters, places()).map(|warning| resolve(loaded, &warning)));
+    diagnostics
+        .extend(caveats::at_bounds(&parameters, places(), Some(&information)).map(|warning| resolve(loaded, &warning)));
     if !options.with_profiles {
         let notes = caveats::beyond_bounds(&parameters, places(), &study.space);
         diagnostics.extend(notes.map(|note| resolve(loaded, &note)));

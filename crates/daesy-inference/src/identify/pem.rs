@@ -436,7 +436,7 @@ fn finish(
         .collect::<Vec<_>>();
     let places = || study.unknowns.iter().map(|unknown| unknown.span);
     let vanished = vanished_noise(study, &parameters, method);
-    let warnings = caveats::at_bounds(&parameters, places());
+    let warnings = caveats::at_bounds(&parameters, places(), None);
     let others = warnings.filter(|warning| !warning.names.iter().any(|name| vanished.contains(&name.as_str())));
     diagnostics.extend(others.map(|warning| resolve(loaded, &warning)));
     diagnostics.extend(caveats::vanished(&vanished).map(|warning| resolve(loaded, &warning)));
