@@ -116,6 +116,14 @@ pub struct ParameterEstimate {
     pub moves_model: bool,
 }
 
+impl ParameterEstimate {
+    /// Whether two standard errors are as large as the estimate, so that neither its sign nor its size is known.
+    #[must_use]
+    pub fn is_vague(&self) -> bool {
+        self.std_error.is_finite() && 2.0 * self.std_error >= self.estimate.abs()
+    }
+}
+
 /// What data say about the unknowns together.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Identifiability {

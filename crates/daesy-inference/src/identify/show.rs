@@ -110,13 +110,26 @@ impl Identification {
         let at_bound: Vec<String> = (self.parameters.iter().filter(|parameter| parameter.at_bound.is_some()))
             .map(|parameter| format!("`{}`", parameter.name))
             .collect();
+        let mut vague: Vec<String> = (self.parameters.iter().filter(|parameter| parameter.is_vague()))
+            .map(|parameter| format!("`{}`", parameter.name))
+            .collect();
         if !at_bound.is_empty() {
             let verb = if at_bound.len() == 1 { "is at its bound" } else { "are at their bounds" };
             lines.push(format!("{} {verb}: the data give a limit, not a value.", at_bound.join(", ")));
         } else if !id.flat_directions.is_empty() {
             lines.push(format!("The data determine {} of {} directions.", id.rank, id.n_unknown));
+        } else if id.n_unknown > 0 && !vague.is_empty() {
+            let size = if vague.len() == 1 { "its own size" } else { "their own size" };
+            let all = all_unknowns(id.n_unknown);
+            lines.push(format!("The data determine {all}, but {} only to within {size}.", vague.join(", ")));
+            vague.clear();
         } else if id.n_unknown > 0 {
             lines.push(format!("The data determine {}.", all_unknowns(id.n_unknown)));
+        }
+        match &vague[..] {
+            [] => {}
+            [one] => lines.push(format!("{one} is known only to within its own size.")),
+            _ => lines.push(format!("{} are known only to within their own size.", vague.join(", "))),
         }
         for (name, percent) in &self.fit_percent {
             let residual = self.residuals.iter().find(|residual| residual.name == *name);
