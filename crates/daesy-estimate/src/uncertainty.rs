@@ -313,7 +313,8 @@ mod tests {
         let eigen = h.self_adjoint_eigen(faer::Side::Lower).unwrap();
         let slope = |at: usize, i: usize| eigen.U()[(i, at)] * (eigen.S().column_vector()[at].max(0.0) / 200.0).sqrt();
         let by_error = (0..400).flat_map(|at| [slope(at % 2, 0), slope(at % 2, 1)]).collect();
-        let errors = vec![1.0; 400];
+        let mut rng = fastrand::Rng::with_seed(1);
+        let errors = (0..400).map(|_| if rng.bool() { 1.0 } else { -1.0 }).collect();
         let scores = ExperimentScores { errors, by_error, ends: (1..=400).collect(), ..Default::default() };
         let scores = ScoreSeries { n_unknown: 2, experiments: vec![scores] };
         Uncertainty::new(&Certainty { information: h, scores: &scores, prior_precision: &[], sizes, at_bound })

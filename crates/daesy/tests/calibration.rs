@@ -368,3 +368,120 @@ fn a_likelihood_that_is_rough_is_judged_on_the_scale_of_what_data_tell() {
     assert!(found.converged && (parameter.estimate - 1.0).abs() < 4.0 * parameter.std_error, "{parameter:?}");
     assert!(found.diagnostics.iter().any(|finding| finding.code == "rough-likelihood"), "{:?}", found.diagnostics);
 }
+
+const ROOM: &str = "model Room
+  parameter Real C = 4, C_wall = 60, G = 2, G_out = 0.5;
+  input Real heating, outside, people;
+  Real T(start = 19), T_wall(start = 18);
+equation
+  C*der(T) = heating + people + G*(T_wall - T);
+  C_wall*der(T_wall) = G*(T - T_wall) + G_out*(outside - T_wall);
+end Room;";
+
+const ROOM_STUDY: &str = "
+[model]
+file = 'model.mo'
+[unknown]
+C = { start = 3, min = 0.1 }
+C_wall = { start = 50, min = 1 }
+G = { start = 3, min = 0.01 }
+G_out = { start = 0.7, min = 0.01 }
+sigma = { start = 0.5, min = 0 }
+[inputs]
+heating = { column = 'heating', hold = 'zoh' }
+outside = { column = 'outside', hold = 'foh' }
+[disturbances]
+people = { std = 'sigma', time_constant = 1.5 }
+[measurements]
+T = { column = 'T', std = 0.05 }
+[data]
+files = ['a.csv', 'b.csv']
+[initial]
+mode = 'estimate'
+";
+
+/// What records of the room are made of besides its equations.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Trouble {
+    None,
+    /// One error of measurement in fifty is ten times as large as the others.
+    Outliers,
+    /// Errors of measurement that decay over twenty samples.
+    SlowErrors,
+    /// Heating that arrives a sample later.
+    Delay,
+}
+
+/// A record of a room under a thermostat, of so many samples at intervals that may differ.
+fn room_data(noise: &mut Noise, n: usize, trouble: Trouble) -> Table {
+    let (mut air, mut wall, mut people) = (19.0 + noise.normal(), 17.0 + noise.normal(), 0.6 * noise.normal());
+    let (mut heating, mut before, mut time, mut slow) = (0.0, 0.0, 0.0, noise.normal());
+    let mut columns = vec![Vec::new(); 4];
+    let outside = |time: f64| 5.0 + 4.0 * (0.26 * time).sin();
+    for sample in 0..n {
+        slow = 0.95 * slow + (1.0f64 - 0.95 * 0.95).sqrt() * noise.normal();
+        let error = match trouble {
+            Trouble::Outliers => noise.normal() * if noise.0.f64() < 0.02 { 10.0 } else { 1.0 },
+            Trouble::SlowErrors => slow,
+            Trouble::None | Trouble::Delay => noise.normal(),
+        };
+        let measured = air + 0.05 * error;
+        if measured < 20.0 {
+            heating = 12.0;
+        } else if measured > 21.0 {
+            heating = 0.0;
+        }
+        for (column, value) in columns.iter_mut().zip([time, heating, outside(time), measured]) {
+            column.push(value);
+        }
+        let interval = if sample % 7 == 3 { 0.4 } else { 0.2 };
+        let power = if trouble == Trouble::Delay { before } else { heating };
+        let (first, last) = (outside(time), outside(time + interval));
+        let fine = 40;
+        let h = interval / f64::from(fine);
+        let small = (-h / 1.5).exp();
+        for at in 0..fine {
+            let next = small * people + 0.6 * (1.0 - small * small).sqrt() * noise.normal();
+            let cold = first + (last - first) * (f64::from(at) + 0.5) / f64::from(fine);
+            let rate = |air: f64, wall: f64| {
+                let flow = 2.0 * (wall - air);
+                [(power + 0.5 * (people + next) + flow) / 4.0, (0.5 * (cold - wall) - flow) / 60.0]
+            };
+            // The midpoint rule.
+            let [to_air, to_wall] = rate(air, wall);
+            let [to_air, to_wall] = rate(air + 0.5 * h * to_air, wall + 0.5 * h * to_wall);
+            air += h * to_air;
+            wall += h * to_wall;
+            people = next;
+        }
+        before = heating;
+        time += interval;
+    }
+    Table { names: ["t", "heating", "outside", "T"].map(str::to_owned).to_vec(), columns }
+}
+
+/// How many of so many fits have robust errors, and in how many the heating still explains residuals.
+fn room_doubts(n_sets: usize, trouble: Trouble) -> [usize; 2] {
+    let mut noise = Noise::new(33);
+    let study = Model::parse_study(ROOM_STUDY, ROOM).expect("a study");
+    let mut doubts = [0; 2];
+    for _ in 0..n_sets {
+        let records = vec![room_data(&mut noise, 150, trouble), room_data(&mut noise, 60, trouble)];
+        let found = study.with_data(records).expect("data").identify(&IdentifyOptions::default());
+        let found = found.unwrap_or_else(|failure| panic!("{failure:?}"));
+        let heated = found.residuals[0].input_correlation.iter().find(|(name, _)| name == "heating");
+        doubts[0] += usize::from(found.robust_reason.is_some());
+        doubts[1] += usize::from(heated.expect("a test").1 < 0.01);
+    }
+    doubts
+}
+
+#[test]
+fn right_models_of_closed_loops_with_estimated_starts_are_believed_and_wrong_ones_are_not() {
+    let [robust, correlated] = room_doubts(100, Trouble::None);
+    assert!(robust <= 1 && correlated <= 4, "{robust} and {correlated} of 100 right models");
+    for (trouble, place) in [(Trouble::Outliers, 0), (Trouble::SlowErrors, 0), (Trouble::Delay, 1)] {
+        let told = room_doubts(10, trouble)[place];
+        assert!(told >= 8, "{trouble:?}: {told} of 10");
+    }
+}
