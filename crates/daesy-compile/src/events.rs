@@ -651,12 +651,11 @@ impl<'m> Builder<'m> {
             }
             Node::Binary { op: BinaryOp::Quotient, lhs, rhs } if self.varies(graph, made) => {
                 let label = self.label(graph, original, span);
-                self.hold_quotient(graph, made, lhs, rhs, label)
+                self.hold_quotient(graph, lhs, rhs, label, span)
             }
             Node::Binary { op: BinaryOp::Remainder, lhs, rhs } if self.varies(graph, made) => {
                 let label = self.label(graph, original, span);
-                let quotient = graph.binary(BinaryOp::Quotient, lhs, rhs);
-                let whole = self.hold_quotient(graph, quotient, lhs, rhs, label);
+                let whole = self.hold_quotient(graph, lhs, rhs, label, span);
                 let taken = graph.mul(whole, rhs);
                 graph.sub(lhs, taken)
             }
@@ -764,28 +763,16 @@ impl<'m> Builder<'m> {
         mode
     }
 
-    /// `div(a, b)`: between the whole numbers next to it, away from zero and towards zero.
-    fn hold_quotient(
-        &mut self,
-        graph: &mut Graph,
-        value: ExprId,
-        lhs: ExprId,
-        rhs: ExprId,
-        label: EventLabel,
-    ) -> ExprId {
-        let var = self.fresh();
-        let (mode, zero, one) = (graph.var(var), graph.number(0.0), graph.number(1.0));
-        let exact = graph.div(lhs, rhs);
-        self.watch(graph, exact, Kind::Whole);
-        let is_not_positive = graph.less_equal(mode, zero);
-        let is_not_negative = graph.greater_equal(mode, zero);
-        let down = graph.select(is_not_positive, one, zero);
-        let up = graph.select(is_not_negative, one, zero);
-        let (lower, upper) = (graph.sub(mode, down), graph.add(mode, up));
-        let (above, below) = (graph.sub(exact, lower), graph.sub(upper, exact));
-        let change = Change::Roots(vec![(above, true), (below, false)]);
-        self.held.push(Held { value, var, change, label });
-        mode
+    /// `div(a, b)`, the quotient q truncated towards zero: max(floor(q), 0) - max(floor(-q), 0).
+    fn hold_quotient(&mut self, graph: &mut Graph, lhs: ExprId, rhs: ExprId, label: EventLabel, span: Span) -> ExprId {
+        let quotient = graph.div(lhs, rhs);
+        let quotient = self.in_time(graph, quotient, span);
+        let zero = graph.number(0.0);
+        let parts = [quotient, graph.neg(quotient)].map(|part| {
+            let floor = self.hold_floor(graph, part, label.clone());
+            graph.max(floor, zero)
+        });
+        graph.sub(parts[0], parts[1])
     }
 }
 
