@@ -2,11 +2,13 @@
 //!
 //! A variable assigned by an algorithm section gets the equation `v = value at the end of the section`. At the
 //! beginning it has its start value, or `pre(v)` when it is discrete [@modelica36, sec. 11.1.2]. When-statements become
-//! when-clauses.
+//! when-clauses. Several of them that act at one event act one after the other: each branch that assigns a variable that
+//! others assign too turns a hidden Boolean m over, so that after it the variable has the value
+//! `if m <> pre(m) then (what the branch gives) else (what it was before)`.
 
 use std::sync::Arc;
 
-use daesy_graph::flat::{Assertion, Equation, Origin, WhenAction, WhenBranch, WhenClause};
+use daesy_graph::flat::{Assertion, Equation, Origin, ValueType, WhenAction, WhenBranch, WhenClause};
 use daesy_graph::function::Statement as Step;
 use daesy_graph::{ExprId, Finding, Node, Span, VarId, VariableKind};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -42,6 +44,8 @@ pub(crate) struct Assigned {
     pub touched: FxHashSet<VarId>,
     /// Variables that are assigned in when-statements only.
     only_when: FxHashSet<PrimId>,
+    /// Those that several when-statements assign, each with the number of these that are still to come.
+    shared: FxHashMap<PrimId, usize>,
     /// Actions of the when-branch at hand that are not assignments.
     actions: Vec<WhenAction>,
     /// When-clauses met.
@@ -49,6 +53,11 @@ pub(crate) struct Assigned {
 }
 
 impl Assigned {
+    /// Whether several when-statements assign a variable.
+    fn is_shared(&self, prim: PrimId) -> bool {
+        self.shared.contains_key(&prim)
+    }
+
     /// The value of a variable so far.
     pub(crate) fn get(&self, prim: PrimId) -> Option<&Value> {
         self.values.get(&prim)
@@ -599,6 +608,8 @@ impl<'a> Flattener<'a> {
         let mut prims: Vec<(PrimId, bool)> = targets.into_iter().collect();
         prims.sort_unstable();
         let mut assigned = Assigned::default();
+        self.count_whens(statements, 1, ctx, &mut assigned.shared);
+        assigned.shared.retain(|_, n_whens| *n_whens > 1);
         for &(prim, only_when) in &prims {
             if self.prim(prim).first.is_none() || self.prim(prim).ty == Type::String {
                 continue;
@@ -643,9 +654,34 @@ impl<'a> Flattener<'a> {
                 }
             }
         }
-        let whens = self.separate_whens(assigned.whens)?;
+        let whens = Self::separate_whens(assigned.whens);
         self.out.when_clauses.extend(whens);
         Ok(())
+    }
+
+    /// How many when-statements assign each variable. One in a loop counts as more than can be met.
+    fn count_whens(&mut self, statements: &'a [Statement], n: usize, ctx: &Ctx, found: &mut FxHashMap<PrimId, usize>) {
+        for statement in statements {
+            match &statement.kind {
+                StatementKind::When(branches) => {
+                    let mut targets = FxHashMap::default();
+                    for branch in branches {
+                        self.targets(&branch.body, true, ctx, &mut targets);
+                    }
+                    for prim in targets.into_keys() {
+                        let count = found.entry(prim).or_default();
+                        *count = count.saturating_add(n);
+                    }
+                }
+                StatementKind::If { branches, otherwise } => {
+                    let bodies = branches.iter().map(|branch| branch.body.as_slice()).chain(otherwise.as_deref());
+                    bodies.for_each(|body| self.count_whens(body, n, ctx, found));
+                }
+                StatementKind::For { body, .. } => self.count_whens(body, usize::MAX, ctx, found),
+                StatementKind::While(branch) => self.count_whens(&branch.body, usize::MAX, ctx, found),
+                _ => {}
+            }
+        }
     }
 
     /// A when-statement.
@@ -658,6 +694,8 @@ impl<'a> Flattener<'a> {
             return Err(self.unsupported("when in if", span, "a when-statement under a condition that changes"));
         }
         let mut clause = WhenClause { branches: Vec::new(), component: self.component_path(ctx), span };
+        // Of variables that others assign too: where a branch acts, the values that it leaves.
+        let mut acted: Vec<(ExprId, Vec<(PrimId, Value)>)> = Vec::new();
         for branch in branches {
             let conditions = self.when_conditions(&branch.condition, ctx)?;
             let mut inner_targets: FxHashMap<PrimId, bool> = FxHashMap::default();
@@ -669,7 +707,7 @@ impl<'a> Flattener<'a> {
                 assigned.touched.clear();
                 assigned.actions.clear();
                 for &prim in &prims {
-                    if self.prim(prim).first.is_some() {
+                    if self.prim(prim).first.is_some() && !assigned.is_shared(prim) {
                         let value = self.own_value(prim, |this, var| this.graph.pre(var));
                         assigned.values.insert(prim, value);
                     }
@@ -696,17 +734,47 @@ impl<'a> Flattener<'a> {
                     }
                 }
             }
+            let shared = prims.iter().filter(|&&prim| after.is_shared(prim));
+            let left: Vec<(PrimId, Value)> =
+                shared.filter_map(|&prim| after.values.get(&prim).map(|value| (prim, value.clone()))).collect();
+            if !left.is_empty() {
+                let acts = self.turned_over(&mut actions, span);
+                acted.push((acts, left));
+            }
             actions.extend(after.actions);
             clause.branches.push(WhenBranch { conditions, actions });
+        }
+        self.keep_in_other_branches(&mut clause, ctx);
+        for (acts, left) in acted {
+            for (prim, value) in left {
+                let before = ctx.assigned.as_ref().and_then(|assigned| assigned.get(prim)).cloned();
+                let joined = before.and_then(|before| self.select_value(acts, &value, &before));
+                if let (Some(assigned), Some(joined)) = (ctx.assigned.as_mut(), joined) {
+                    assigned.values.insert(prim, joined);
+                }
+            }
         }
         // From here on a variable has the value that the clause has given it or left it.
         let is_given = |prim: &PrimId| ctx.assigned.as_ref().is_some_and(|assigned| assigned.only_when.contains(prim));
         let actions = clause.branches.iter().flat_map(|branch| &branch.actions);
         let given = actions.filter_map(|action| match action {
-            WhenAction::Assign { variable, .. } => Some(self.var_prims[variable.index()]),
+            WhenAction::Assign { variable, .. } if !self.variables[variable.index()].is_hidden() => {
+                Some(self.var_prims[variable.index()])
+            }
             _ => None,
         });
-        let given: FxHashSet<PrimId> = given.filter(is_given).collect();
+        let mut given: FxHashSet<PrimId> = given.filter(is_given).collect();
+        if let Some(assigned) = ctx.assigned.as_mut() {
+            // The last of several leaves the value that the variable has.
+            given.retain(|prim| match assigned.shared.get_mut(prim) {
+                Some(&mut usize::MAX) => false,
+                Some(left) => {
+                    *left -= 1;
+                    *left == 0
+                }
+                None => true,
+            });
+        }
         let values: Vec<(PrimId, Value)> =
             given.into_iter().map(|prim| (prim, self.own_value(prim, |this, var| this.graph.var(var)))).collect();
         if let Some(assigned) = ctx.assigned.as_mut() {
@@ -714,6 +782,51 @@ impl<'a> Flattener<'a> {
             assigned.whens.push(clause);
         }
         Ok(())
+    }
+
+    /// Turns a hidden Boolean over in a branch; the truth of its having done so at the event at hand.
+    fn turned_over(&mut self, actions: &mut Vec<WhenAction>, span: Span) -> ExprId {
+        let name = format!("@when{}", self.variables.len());
+        let variable = self.clock_variable(name, ValueType::Boolean, span);
+        let (now, before) = (self.graph.var(variable), self.graph.pre(variable));
+        let value = self.graph.not(before);
+        actions.push(WhenAction::Assign { variable, value, span });
+        self.graph.not_equal(now, before)
+    }
+
+    /// A branch that leaves a variable alone that others of its when-statement assign keeps what statements before it
+    /// have made of it.
+    fn keep_in_other_branches(&mut self, clause: &mut WhenClause, ctx: &Ctx) {
+        let Some(assigned) = ctx.assigned.as_ref() else { return };
+        if clause.branches.len() < 2 {
+            return;
+        }
+        let assigns = |branch: &WhenBranch, wanted: VarId| {
+            branch
+                .actions
+                .iter()
+                .any(|action| matches!(action, WhenAction::Assign { variable, .. } if *variable == wanted))
+        };
+        let mut kept: Vec<(VarId, ExprId)> = Vec::new();
+        for action in clause.branches.iter().flat_map(|branch| &branch.actions) {
+            let WhenAction::Assign { variable, .. } = action else { continue };
+            let prim = self.var_prims[variable.index()];
+            let first = self.prim(prim).first.map_or(0, VarId::index);
+            if assigned.is_shared(prim)
+                && !self.variables[variable.index()].is_hidden()
+                && let Some(Value::Scalars(scalars)) = assigned.get(prim)
+                && let Some(&value) = scalars.items.get(variable.index() - first)
+            {
+                kept.push((*variable, value));
+            }
+        }
+        for branch in &mut clause.branches {
+            for &(variable, value) in &kept {
+                if !assigns(branch, variable) {
+                    branch.actions.push(WhenAction::Assign { variable, value, span: clause.span });
+                }
+            }
+        }
     }
 
     /// A variable assigned in a when-clause changes at events only.
@@ -750,7 +863,7 @@ impl<'a> Flattener<'a> {
 
     /// Variables that several when-statements of one section assign get a clause of their own, in which later
     /// statements come first: they have the last word.
-    fn separate_whens(&mut self, mut whens: Vec<WhenClause>) -> Res<Vec<WhenClause>> {
+    fn separate_whens(mut whens: Vec<WhenClause>) -> Vec<WhenClause> {
         let mut users: FxHashMap<VarId, Vec<usize>> = FxHashMap::default();
         for (at, clause) in whens.iter().enumerate() {
             let mut seen = FxHashSet::default();
@@ -778,13 +891,7 @@ impl<'a> Flattener<'a> {
                         WhenAction::Assign { variable: one, value, span } if *one == variable => Some((*value, *span)),
                         _ => None,
                     });
-                    let Some((value, value_span)) = own else {
-                        if clause.branches.len() > 1 {
-                            let what = "a variable assigned in some branches of several when-statements";
-                            return Err(self.unsupported("when-statements", clause.span, what));
-                        }
-                        continue;
-                    };
+                    let Some((value, value_span)) = own else { continue };
                     branches.push(WhenBranch {
                         conditions: branch.conditions.clone(),
                         actions: vec![WhenAction::Assign { variable, value, span: value_span }],
@@ -802,7 +909,7 @@ impl<'a> Flattener<'a> {
         }
         whens.retain(|clause| clause.branches.iter().any(|branch| !branch.actions.is_empty()));
         whens.extend(added);
-        Ok(whens)
+        whens
     }
 }
 
