@@ -14,7 +14,8 @@
 //! and neither their sizes nor nominal values take part. Together with what is demanded they make a square system,
 //! which Newton's method solves (`newton`). The choice is made from structure, which is right at all points but special
 //! ones, and confirmed by numbers where the search begins; where these say that the square system is singular, a nearby
-//! point that satisfies the equations at a time nearby decides whether the place is special or the equations are.
+//! point that satisfies the equations at a time nearby decides whether the place is special or the equations are. At a
+//! special place more wishes may hold than elsewhere, and do if there is such a start.
 //!
 //! Wishes that are independent may still ask for what no solution has: x = 2 on the unit circle. Then the start with
 //! the least change is taken, and wishes are added to it as long as solutions exist, classes one after the other.
@@ -347,12 +348,29 @@ impl Search<'_, '_> {
         }
         self.evaluate_at_begin(&choice, &begin);
         if !self.is_regular(&choice) {
+            if let Some(started) = self.start_with_more(&choice, &begin, given) {
+                return Ok(started);
+            }
             self.evaluate_nearby(&begin);
             if !self.is_regular(&choice) {
                 return self.start_by_numbers(&begin, given);
             }
         }
         self.attempts(&choice, &begin, given)
+    }
+
+    /// At a special point a wish may hold whatever the others are, as y = 0 does with y = t x at t = 0, and take the
+    /// place of one that is free there only. The choice that numbers make at the point itself is taken if all that
+    /// structure has chosen holds with it as well.
+    fn start_with_more(&mut self, choice: &Choice, begin: &[f64], given: &[f64]) -> Option<Started> {
+        let more = choose_by_numbers(self.problem(), &self.jacobian)?;
+        if more.kept.len() > choice.kept.len() || more == *choice {
+            return None;
+        }
+        let started = self.attempt(&more, begin, given).ok()?;
+        self.evaluate(&started.z);
+        let has_all = choice.rows.iter().all(|&row| row < self.problem().n_demanded || self.holds(&started.z, row));
+        has_all.then_some(started)
     }
 
     /// Keeps states at their given values, where each of them has one and the rest follows.

@@ -504,3 +504,26 @@ fn the_guess_of_a_parameter_may_need_others() {
     );
     assert_eq!(value("der(x)"), -1.5);
 }
+
+/// y = t x says y(0) = 0 whatever x is: a start of y takes no other start away, in any order of declaration.
+#[test]
+fn a_start_that_holds_anyway_takes_no_other_away() {
+    let equations = "y = a*time*x; w = der(y) - a*x - a*time*der(x); der(x) = -x; v = der(w);";
+    for declared in ["Real y(start = 0), x(start = -2), w, v;", "Real x(start = -2), y(start = 0), v, w;"] {
+        for a in ["1", "2", "-0.5"] {
+            let model = format!("model M parameter Real a = {a}; {declared} equation {equations} end M;");
+            let run = Session::with_model(&model).run(&["simulate", "model.mo", "--json", "-o", "out.csv"]);
+            assert_eq!(run.status, 0, "{}", run.stderr);
+            assert_eq!(run.json()["initial"]["changed"], serde_json::json!({}), "{model}");
+            let table = Session::with_model(&model).run(&["simulate", "model.mo"]).table();
+            let (x, y) = (table.column("x"), table.column("y"));
+            let exact = -2.0 * (-1.0f64).exp();
+            let a: f64 = a.parse().unwrap();
+            assert!((x[x.len() - 1] - exact).abs() < 1e-5 && (y[y.len() - 1] - a * exact).abs() < 1e-5, "{model}");
+        }
+    }
+    // On a circle the first of two written values holds, not the one that numbers at the beginning would choose.
+    let circle = "model M Real x(start = 0.5), y(start = 0); equation x^2 + y^2 = 1; der(x) = -y; end M;";
+    let table = Session::with_model(circle).run(&["simulate", "model.mo"]).table();
+    assert_eq!(table.column("x")[0], 0.5);
+}
