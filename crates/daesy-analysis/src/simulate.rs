@@ -298,6 +298,15 @@ impl Simulator {
             diagnostics
                 .push(Diagnostic::error("singular-slope", message).with_level(Level::Note).at_place(&singular.place));
         }
+        if let Some(limit) = traced.simulation.limits.first() {
+            let n = traced.simulation.limits.len();
+            let others = if n > 1 { format!(" and at {} other times", n - 1) } else { String::new() };
+            let message = format!(
+                "at t = {}{others} the equations have no value ({}): the row holds the limit from both sides",
+                limit.time, limit.cause
+            );
+            diagnostics.push(Diagnostic::error("limit-value", message).with_level(Level::Note));
+        }
         if let Some(root) = &traced.simulation.multiple_root {
             let message = format!(
                 "at t = {} the equations do not determine `{}` to first order; of the solutions that may meet there, one \

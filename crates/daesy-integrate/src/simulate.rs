@@ -155,6 +155,8 @@ pub struct Simulation {
     pub singular_slope: Option<SingularSlope>,
     /// An unknown that was found at a root of higher order, where one was.
     pub multiple_root: Option<MultipleRoot>,
+    /// Rows at times at which the equations have no value, where the limit from both sides stands.
+    pub limits: Vec<LimitRow>,
     /// Assertions that only warn, each when it first did not hold.
     pub warnings: Vec<Warned>,
     /// What ended the simulation before its time.
@@ -182,6 +184,7 @@ impl Simulation {
             slides: Vec::new(),
             singular_slope: None,
             multiple_root: None,
+            limits: Vec::new(),
             warnings: Vec::new(),
             termination: None,
             end: None,
@@ -228,6 +231,16 @@ pub struct MultipleRoot {
     pub time: f64,
     /// The unknown.
     pub variable: String,
+}
+
+/// A row at a time at which the equations have no value although they have one on both sides, as (t - 1) x = t^2 - 1
+/// has at t = 1.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LimitRow {
+    /// When.
+    pub time: f64,
+    /// Why there is no value.
+    pub cause: IntegrateError,
 }
 
 /// An event that the model made.
@@ -848,13 +861,64 @@ impl Run<'_, '_> {
             let row = if time == reached || time <= self.options.start {
                 self.stepper.observe_here()
             } else {
-                let place = self.stepper.between(time)?;
-                self.stepper.observe(&place)
+                match self.row_within(time) {
+                    Ok(row) => row,
+                    Err(cause) => {
+                        let row = self.limit_row(time).ok_or_else(|| cause.clone())?;
+                        simulation.limits.push(LimitRow { time, cause });
+                        row
+                    }
+                }
             };
             self.push_row(simulation, time, row)?;
             self.next_output += 1;
         }
         Ok(())
+    }
+
+    /// The row at a time within the last step.
+    fn row_within(&mut self, time: f64) -> Result<Vec<f64>, IntegrateError> {
+        let place = self.stepper.between(time)?;
+        let row = self.stepper.observe(&place);
+        match row.iter().position(|value| !value.is_finite()) {
+            Some(at) => {
+                let variable = self.stepper.model.equations.system.description().observed[at].clone();
+                Err(IntegrateError::ObservedNotFinite { time, variable })
+            }
+            None => Ok(row),
+        }
+    }
+
+    /// The limit of rows from both sides of a time within the last step; None where there is none.
+    ///
+    /// With m(h) = (f(t - h) + f(t + h)) / 2 and d(h) = f(t + h) - f(t - h), the limit is (4 m(h) - m(2 h)) / 3 with an
+    /// error of fourth order in h where f is smooth there. Of a smooth f, d shrinks with h; of a jump it does not, and
+    /// at a pole it grows.
+    fn limit_row(&mut self, time: f64) -> Option<Vec<f64>> {
+        /// The distance as a fraction of what the step has on both sides.
+        const DISTANCE: f64 = 1e-3;
+        /// Differences below this fraction of the size are rounding errors of quotients that nearly have no value.
+        const ROUNDING: f64 = 1e-7;
+        let room = (time - self.stepper.step_start()).min(self.stepper.now.time - time);
+        let h = DISTANCE * room;
+        if h <= 1e-9 * time.abs() {
+            return None;
+        }
+        let mut rows = Vec::with_capacity(4);
+        for distance in [-2.0 * h, -h, h, 2.0 * h] {
+            rows.push(self.row_within(time + distance).ok()?);
+        }
+        let n = rows[0].len();
+        let limits = (0..n).map(|at| {
+            let [far_before, before, after, far_after] = [0, 1, 2, 3].map(|row| rows[row][at]);
+            let (near, far) = ((before + after) / 2.0, (far_before + far_after) / 2.0);
+            let size = rows.iter().fold(0.0f64, |size, row| size.max(row[at].abs()));
+            let (difference, wider) = ((after - before).abs(), (far_after - far_before).abs());
+            let is_smooth =
+                difference <= 0.75 * wider + ROUNDING * size && (near - far).abs() <= wider + ROUNDING * size;
+            is_smooth.then_some((4.0 * near - far) / 3.0)
+        });
+        limits.collect()
     }
 
     /// The row of the point from which no step led on, after a failure that left it as it was.

@@ -232,3 +232,37 @@ fn feedthrough_keeps_derivatives_of_inputs_and_sees_nonlinear_outputs() {
     assert_eq!(run.status, 1, "{}", run.stdout);
     finding(&run.json(), "feedthrough");
 }
+
+/// At t = 1 the equations of these models have no value, and a limit: rows exactly there hold it, and say so.
+#[test]
+fn a_row_where_equations_have_no_value_holds_the_limit() {
+    let span = "annotation(experiment(StopTime = 2, Interval = 0.25));";
+    let (cos, sinc) = (
+        f64::cos as fn(f64) -> f64,
+        (|t: f64| if t == 1.0 { 1.0 } else { (t - 1.0).sin() / (t - 1.0) }) as fn(f64) -> f64,
+    );
+    for (equation, exact) in [
+        ("(time - 1)*x = (time - 1)*cos(time)", cos),
+        ("(time - 1)^2*x = (time - 1)^2*cos(time)", cos),
+        ("x = sin(time - 1)/(time - 1)", sinc),
+    ] {
+        let model =
+            format!("model M Real x, y(start = 0, fixed = true); equation {equation}; der(y) = x; {span} end M;");
+        let session = Session::with_model(&model);
+        let run = session.run(&["simulate", "model.mo", "--json", "-o", "out.csv"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let document = run.json();
+        let limit = finding(&document, "limit-value");
+        assert!(limit["level"] == "note" && limit["message"].as_str().unwrap().contains("t = 1"), "{limit}");
+        let table = Table::parse(&std::fs::read_to_string(session.path("out.csv")).unwrap());
+        assert_eq!(table.column("t").len(), 9);
+        assert_column(&table, "x", exact, 1e-6);
+    }
+    // A pole and a jump have none.
+    for equation in ["(time - 1)*x = 1", "(time - 1)*x = abs(time - 1)"] {
+        let model =
+            format!("model M Real x, y(start = 0, fixed = true); equation {equation}; der(y) = time; {span} end M;");
+        let run = Session::with_model(&model).run(&["simulate", "model.mo"]);
+        assert_eq!(run.status, 3, "{equation}: {}{}", run.stdout, run.stderr);
+    }
+}
