@@ -89,7 +89,9 @@ impl Reader<'_> {
         let value = match (&variable.text, &variable.value_type, number) {
             (Some(text), _, _) => json!(text.as_ref()),
             (None, ValueType::Boolean, Some(number)) => json!(number != 0.0),
-            (None, ValueType::Integer, Some(number)) => json!(number as i64),
+            (None, ValueType::Integer, Some(number)) => {
+                json!(variable.wide_integer(&self.flat.graph).unwrap_or(number as i64))
+            }
             (None, _, number) => json!(number),
         };
         Entry {

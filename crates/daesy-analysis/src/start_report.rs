@@ -266,7 +266,7 @@ fn used_parameters(flat: &FlatDae, values: &[f64]) -> Vec<(String, Value)> {
             let shown = match variable.value_type {
                 ValueType::Boolean => json!(value != 0.0),
                 ValueType::String => json!(variable.text.as_deref()),
-                _ => json!(value),
+                _ => variable.wide_integer(&flat.graph).map_or_else(|| json!(value), |number| json!(number)),
             };
             (variable.name.clone(), shown)
         })

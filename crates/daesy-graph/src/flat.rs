@@ -142,6 +142,13 @@ impl Variable {
         self.name.starts_with('@')
     }
 
+    /// The value of an Integer constant or parameter that one double does not hold.
+    #[must_use]
+    pub fn wide_integer(&self, graph: &Graph) -> Option<i64> {
+        let number = graph.as_whole_number(self.binding?)?;
+        (self.value_type == ValueType::Integer && number.unsigned_abs() > LARGEST_INTEGER as u64).then_some(number)
+    }
+
     /// A variable of real values with nothing but a name.
     #[must_use]
     pub fn new(name: impl Into<String>, kind: VariableKind, span: Span) -> Self {

@@ -18,6 +18,7 @@ use crate::graph::Graph;
 use crate::node::ExprId;
 use crate::source::Span;
 use crate::table::{TableCurve, TableError, TableSurface, TimeTable};
+use crate::whole::Whole;
 
 /// What an intrinsic computes.
 #[derive(Clone, PartialEq, Debug)]
@@ -63,6 +64,8 @@ pub enum Intrinsic {
     },
     /// A function of a model that runs elsewhere.
     Foreign(Foreign),
+    /// An operation on Integers that one double does not hold; see [`crate::whole`].
+    Whole(Whole),
 }
 
 /// Generators of the xorshift family [@vigna2016].
@@ -196,6 +199,7 @@ impl Intrinsic {
             Self::Random(generator) => generator.n_state(),
             Self::Fourier { n } => *n,
             Self::Foreign(foreign) => foreign.n_all_inputs(),
+            Self::Whole(whole) => whole.n_inputs(),
         }
     }
 
@@ -206,6 +210,7 @@ impl Intrinsic {
             Self::Random(generator) => generator.n_state() + 1,
             Self::Fourier { n } => 2 * (*n / 2 + 1),
             Self::Foreign(foreign) => foreign.n_outputs,
+            Self::Whole(whole) => whole.n_outputs(),
             _ => 1,
         }
     }
@@ -221,6 +226,7 @@ impl Intrinsic {
             Self::Random(_) => "random",
             Self::Fourier { .. } => "fourier",
             Self::Foreign(foreign) => foreign.name,
+            Self::Whole(_) => "integer",
         }
     }
 
@@ -242,12 +248,13 @@ impl Intrinsic {
                 let evaluated = foreign.evaluate(inputs, outputs);
                 evaluated.map_err(|failure| TableError::Foreign { message: failure.message })?;
             }
+            Self::Whole(whole) => whole.evaluate(inputs, outputs).map_err(TableError::Whole)?,
         }
         Ok(())
     }
 
     /// The partial derivative by an input; `None` where it is zero wherever it exists, or is not known: that of random
-    /// numbers, and that of amplitudes and phases, which only ever change at events. Foreign functions have a tangent
+    /// numbers, of Integers, and of amplitudes and phases, which only ever change at events. Foreign functions have a tangent
     /// instead ([`Foreign::tangent`]).
     #[must_use]
     pub fn partial(&self, input: usize) -> Option<Self> {
@@ -300,6 +307,18 @@ impl Graph {
         match self.function(function).body.as_slice() {
             [Statement::Intrinsic { intrinsic, .. }] => match &**intrinsic {
                 Intrinsic::Foreign(foreign) => Some(foreign),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The operation on whole numbers that a function is.
+    #[must_use]
+    pub fn whole(&self, function: FunctionId) -> Option<Whole> {
+        match self.function(function).body.as_slice() {
+            [Statement::Intrinsic { intrinsic, .. }] => match &**intrinsic {
+                Intrinsic::Whole(whole) => Some(*whole),
                 _ => None,
             },
             _ => None,

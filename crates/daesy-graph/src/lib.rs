@@ -28,6 +28,7 @@ pub mod taylor;
 pub mod traverse;
 pub mod unit;
 pub mod unit_check;
+pub mod whole;
 
 pub use evaluate::{Environment, EvaluationError, Evaluator};
 pub use finding::{Finding, Label, Level};

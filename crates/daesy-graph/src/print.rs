@@ -8,7 +8,8 @@ use std::fmt::Write;
 
 use crate::flat::{Enumeration, Equation, FlatDae, ValueType, Variable};
 use crate::graph::Graph;
-use crate::node::{BinaryOp, ExprId, Node, UnaryOp, VarId};
+use crate::node::{ArgList, BinaryOp, ExprId, Node, UnaryOp, VarId};
+use crate::whole::Whole;
 
 const LOOSE: u8 = 0;
 const OR: u8 = 1;
@@ -329,10 +330,15 @@ impl<'model, 'names> Printer<'model, 'names> {
                     write_to(out, format_args!("{}.{literal}", quoted(&enumeration.name)));
                 } else if matches!(wanted, Wanted::Truth) {
                     out.push_str(if value != 0.0 { "true" } else { "false" });
-                } else if value.is_sign_negative() && level > SUM {
-                    write_to(out, format_args!("({})", number_text(value)));
                 } else {
-                    out.push_str(&number_text(value));
+                    // An Integer has no exponent.
+                    let is_whole = matches!(wanted, Wanted::Whole) && value.fract() == 0.0 && value.is_finite();
+                    let text = if is_whole { format!("{value:.0}") } else { number_text(value) };
+                    let is_apart = value.is_sign_negative() && level > SUM;
+                    write_to(
+                        out,
+                        format_args!("{}{text}{}", if is_apart { "(" } else { "" }, if is_apart { ")" } else { "" }),
+                    );
                 }
             }
             Node::Time => out.push_str("time"),
@@ -403,6 +409,10 @@ impl<'model, 'names> Printer<'model, 'names> {
                 tasks.push(Task::Text(" then "));
                 tasks.push(Task::Expr { expr: condition, level: OR, wanted: Wanted::Truth });
             }
+            Node::Call { function, output: 0, args } if self.graph.whole(function).is_some() => {
+                let Some(whole) = self.graph.whole(function) else { return };
+                self.write_whole(whole, level, args, out, tasks);
+            }
             Node::Call { function, output, args } => {
                 let called = self.graph.function(function);
                 match self.function {
@@ -421,6 +431,31 @@ impl<'model, 'names> Printer<'model, 'names> {
                 }
             }
         }
+    }
+
+    /// An operation on Integers as Modelica has it: rests are not shown, for values alone say it all.
+    fn write_whole<'t>(&self, whole: Whole, level: u8, args: ArgList, out: &mut String, tasks: &mut Vec<Task<'t>>) {
+        let values: Vec<ExprId> = self.graph.args(args).iter().step_by(2).copied().collect();
+        let form = match whole {
+            Whole::Constant(number) if number < 0 && level > SUM => return write_to(out, format_args!("({number})")),
+            Whole::Constant(number) => return write_to(out, format_args!("{number}")),
+            Whole::Narrow => return tasks.push(Task::Expr { expr: values[0], level, wanted: Wanted::Whole }),
+            Whole::Compare => {
+                out.push_str("sign(");
+                tasks.push(Task::Text(")"));
+                let difference = infix(LOOSE, " - ", SUM, PRODUCT);
+                return self.write_form(&difference, LOOSE, &values, Wanted::Whole, out, tasks);
+            }
+            Whole::Add => binary_form(BinaryOp::Add),
+            Whole::Subtract => binary_form(BinaryOp::Sub),
+            Whole::Multiply => binary_form(BinaryOp::Mul),
+            Whole::Quotient => binary_form(BinaryOp::Quotient),
+            Whole::Modulo => binary_form(BinaryOp::Modulo),
+            Whole::Remainder => binary_form(BinaryOp::Remainder),
+            Whole::Minimum => binary_form(BinaryOp::Min),
+            Whole::Maximum => binary_form(BinaryOp::Max),
+        };
+        self.write_form(&form, level, &values, Wanted::Whole, out, tasks);
     }
 
     fn write_form<'t>(

@@ -22,6 +22,7 @@ use crate::regular::{
 };
 use crate::source::{SourceMap, Span};
 use crate::unit::Unit;
+use crate::whole::Whole;
 
 /// First bytes of every stored regular model, the last of them the version of the form.
 const HEAD: &[u8; 8] = b"daesyr\0\x02";
@@ -103,6 +104,16 @@ impl Stored for u64 {
             }
         }
         reader.fail()
+    }
+}
+
+impl Stored for i64 {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        self.cast_unsigned().write(bytes);
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, NotStored> {
+        u64::read(reader).map(u64::cast_signed)
     }
 }
 
@@ -380,6 +391,11 @@ store_enum!(Intrinsic {
     4 => Random(generator),
     5 => Fourier { n },
     6 => Foreign(foreign),
+    7 => Whole(whole),
+});
+store_enum!(Whole {
+    0 => Constant(number), 1 => Add, 2 => Subtract, 3 => Multiply, 4 => Quotient, 5 => Modulo, 6 => Remainder,
+    7 => Minimum, 8 => Maximum, 9 => Compare, 10 => Narrow,
 });
 store_enum!(Statement {
     0 => Assign { local, value },

@@ -88,6 +88,9 @@ pub enum TableError {
         /// Why.
         message: String,
     },
+    /// An operation on Integers has no value.
+    #[error("{0}")]
+    Whole(crate::whole::WholeError),
     /// A value outside of a table that does not extrapolate.
     #[error("{value} is outside of the table, which ends at {limit} and is not to be extrapolated")]
     Outside {

@@ -214,13 +214,16 @@ fn division_by_zero_is_told() {
 }
 
 #[test]
-fn integers_that_would_be_rounded_are_refused() {
+fn integers_that_do_not_fit_are_refused() {
     for (declaration, line) in [
-        ("  parameter Integer n = 9007199254740993;", 2),
-        ("  constant Integer n = 9007199254740991 + 1;", 2),
+        ("  constant Integer n = 9223372036854775807 + 1;", 2),
         ("  constant Integer n = product(fill(100000, 4));", 2),
         ("  parameter Integer n = integer(1e300);", 2),
-        ("  constant Integer a[1, 1] = [100000000] * [100000000];", 2),
+        ("  parameter Integer n = -9223372036854775807 - 2;", 2),
+        ("  constant Integer a[1, 1] = [10000000000] * [10000000000];", 2),
+        ("  parameter Integer a = 4000000000;\n  parameter Integer b = a*a;", 3),
+        ("  parameter Integer a = 9223372036854775807;\n  Integer b = a + 1;", 3),
+        ("  Real y[3] = {i for i in 9007199254740993:9007199254740995};", 2),
     ] {
         refused_at(&format!("model M\n{declaration}\n  Real x = time;\nend M;"), "M", "integer-range", line);
     }

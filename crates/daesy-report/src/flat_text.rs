@@ -237,7 +237,11 @@ pub fn to_base_modelica(flat: &FlatDae) -> String {
         let literals = enumeration.literals.join(", ");
         let _ = writeln!(text, "type {} = enumeration({literals});", quoted(&enumeration.name));
     }
-    for function in flat.graph.functions() {
+    for (at, function) in flat.graph.functions().iter().enumerate() {
+        if flat.graph.whole(daesy_graph::FunctionId(at as u32)).is_some() {
+            // Operations on Integers are written as such.
+            continue;
+        }
         for output in 0..function.outputs.len() as u16 {
             writer.function(function, output, &mut text);
         }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use daesy_foreign::{ForeignError, Residence, Unit, Uses, described, flat_model, read_archive, read_description};
 use daesy_graph::finding::{Finding, Level, nearest};
-use daesy_graph::flat::{Equation, FlatDae, Origin, ValueType, Variable, VariableKind};
+use daesy_graph::flat::{Equation, FlatDae, LARGEST_INTEGER, Origin, ValueType, Variable, VariableKind};
+use daesy_graph::print::number_text;
 use daesy_graph::{ExprId, Graph, Leaf, Node, Reach, Span, VarId};
 use daesy_integrate::Method;
 use daesy_model::file::{MAX_TEXT_BYTES, read_text};
@@ -712,6 +713,11 @@ fn type_problem(variable: &Variable, value: f64) -> Option<String> {
     let is_whole = value.fract() == 0.0;
     match &variable.value_type {
         ValueType::Integer if !is_whole => Some(format!("`{name}` is an Integer and cannot be {value}")),
+        ValueType::Integer if value.abs() > LARGEST_INTEGER => Some(format!(
+            "`{name}` is an Integer and cannot be {}: it is set to at most {LARGEST_INTEGER} in magnitude, and larger \
+             ones are exact where the model gives them",
+            number_text(value)
+        )),
         ValueType::Boolean if value != 0.0 && value != 1.0 => {
             Some(format!("`{name}` is a Boolean and cannot be {value}: 0 is false, 1 is true"))
         }

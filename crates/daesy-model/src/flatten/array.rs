@@ -139,7 +139,11 @@ impl Flattener<'_> {
         }
         let op = if is_min { BinaryOp::Min } else { BinaryOp::Max };
         let ty = if left.ty == Type::Real { left.ty } else { right.ty };
-        Ok(Value::scalar(ty, self.graph.binary(op, a, b)))
+        let item = match ty {
+            Type::Integer => self.integer_binary(op, a, b, span)?,
+            _ => self.graph.binary(op, a, b),
+        };
+        Ok(Value::scalar(ty, item))
     }
 }
 

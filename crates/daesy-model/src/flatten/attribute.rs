@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
-use daesy_graph::flat::{Equation, Origin, StateSelect, ValueType};
+use daesy_graph::flat::{Equation, LARGEST_INTEGER, Origin, StateSelect, ValueType};
+use daesy_graph::print::number_text;
 use daesy_graph::substitute::Substitution;
 use daesy_graph::traverse::Leaf;
+use daesy_graph::whole::WholeError;
 use daesy_graph::{ExprId, Finding, Span, Unit, VarId, VariableKind};
 use smallvec::SmallVec;
 
@@ -217,10 +219,14 @@ impl<'a> Flattener<'a> {
                 let message = format!("the value of the constant `{name}` depends on a parameter or variable");
                 return Err(self.error("variability", value_span, message));
             }
-            let number = self.known_number(*item, value_span)?;
-            *item = self.graph.number(number);
+            *item = if scalars.ty == Type::Integer {
+                let number = self.known_integer(*item, value_span)?;
+                self.graph.whole_number(number)
+            } else {
+                let number = self.known_number(*item, value_span)?;
+                self.graph.number(number)
+            };
         }
-        self.check_integers(&scalars, value_span)?;
         Ok(Value::Scalars(scalars))
     }
 
@@ -268,6 +274,10 @@ impl<'a> Flattener<'a> {
         let scalars = self.scalars(value?, what, expr.span)?;
         let item = self.single(&scalars, expr.span)?;
         let value = self.known_number(item, expr.span)?;
+        if scalars.ty == Type::Integer && value.abs() > LARGEST_INTEGER {
+            let number = self.known_integer(item, expr.span)?;
+            return Err(self.no_integer(WholeError::TooWide, &number.to_string(), expr.span));
+        }
         Ok(Known { ty: scalars.ty, value })
     }
 
@@ -599,9 +609,18 @@ impl<'a> Flattener<'a> {
                 self.variables[first.index() + at].is_final = true;
             }
         }
+        let wide = match (&ty, variability) {
+            (Type::Integer, Variability::Parameter) => self.wide_parameter(id, span),
+            _ => None,
+        };
         // Constants are folded, parameters keep their expressions.
         let n_folded = self.folded_units.len();
-        let value = if variability == Variability::Constant || self.prim(id).is_structural {
+        let value = if let Some(wide) = wide {
+            for at in 0..count(&dims) {
+                self.variables[first.index() + at].is_structural = true;
+            }
+            wide
+        } else if variability == Variability::Constant || self.prim(id).is_structural {
             let known = self.known_value(id, span)?;
             if variability == Variability::Parameter {
                 // The expression is kept where it can be, the value was checked.
@@ -743,6 +762,11 @@ impl<'a> Flattener<'a> {
     fn wrong_value(&mut self, name: &str, value: f64) -> Refused {
         let ty = self.variables.iter().find(|variable| variable.name == name).map(|variable| &variable.value_type);
         let what = match ty {
+            Some(ValueType::Integer) if value.fract() == 0.0 => {
+                format!(
+                    "an Integer, which is set to at most {LARGEST_INTEGER} in magnitude; larger ones are exact where the model gives them"
+                )
+            }
             Some(ValueType::Integer) => "an Integer".to_owned(),
             Some(ValueType::Boolean) => "a Boolean: 0 or 1".to_owned(),
             Some(ValueType::Enumeration(enumeration)) => {
@@ -750,7 +774,7 @@ impl<'a> Flattener<'a> {
             }
             _ => "of another type".to_owned(),
         };
-        let message = format!("`{name}` cannot be {value}: it is {what}");
+        let message = format!("`{name}` cannot be {}: it is {what}", number_text(value));
         self.report(Finding::error("wrong-value", Span::NONE, message).with_names([name.to_owned()]))
     }
 

@@ -531,6 +531,10 @@ impl<'a> Flattener<'a> {
     /// A function of one number, element by element.
     pub(crate) fn unary_call(&mut self, name: &str, op: Unary, value: Value, span: Span) -> Res<Value> {
         let mut scalars = self.numeric(value, &format!("`{name}`"), span)?;
+        let is_integer = scalars.ty == Type::Integer;
+        if !matches!(name, "abs" | "integer") {
+            self.as_reals(&mut scalars);
+        }
         scalars.ty = match name {
             "abs" => scalars.ty,
             "sign" | "integer" => Type::Integer,
@@ -538,9 +542,13 @@ impl<'a> Flattener<'a> {
             _ => Type::Real,
         };
         for item in &mut scalars.items {
-            *item = self.graph.unary(op, *item);
+            *item = match (name, is_integer) {
+                ("abs", true) => self.integer_magnitude(*item, span)?,
+                ("integer", true) => *item,
+                _ => self.graph.unary(op, *item),
+            };
         }
-        self.check_integers(&scalars, span)?;
+        self.check_integers(&mut scalars, span)?;
         Ok(Value::Scalars(scalars))
     }
 
@@ -566,14 +574,15 @@ impl<'a> Flattener<'a> {
             let message = format!("{what} divides by zero: it has no value");
             return Err(self.error_help("evaluation", span, message, "the second argument must not be 0"));
         }
-        let n = count(&dims);
-        let items = (0..n)
-            .map(|at| {
-                let left = left.items[if left.dims.is_empty() { 0 } else { at }];
-                let right = right.items[if right.dims.is_empty() { 0 } else { at }];
-                self.graph.binary(op, left, right)
-            })
-            .collect();
+        let mut items = SmallVec::with_capacity(count(&dims));
+        for at in 0..count(&dims) {
+            let left = left.items[if left.dims.is_empty() { 0 } else { at }];
+            let right = right.items[if right.dims.is_empty() { 0 } else { at }];
+            items.push(match ty {
+                Type::Integer => self.integer_binary(op, left, right, span)?,
+                _ => self.graph.binary(op, left, right),
+            });
+        }
         Ok(Value::Scalars(Scalars { ty, dims, items }))
     }
 
@@ -596,13 +605,21 @@ impl<'a> Flattener<'a> {
         let mut items = scalars.items.iter();
         let Some(&start) = items.next() else {
             // The smallest of nothing is as large as can be [@modelica36, sec. 10.3.4].
+            let is_min = name == "min";
             let (smallest, largest) = bounds(&ty);
-            let number = self.graph.number(if name == "min" { largest } else { smallest });
+            let number = match ty {
+                Type::Integer => self.graph.whole_number(if is_min { i64::MAX } else { i64::MIN }),
+                _ => self.graph.number(if is_min { largest } else { smallest }),
+            };
             return Ok(Value::scalar(ty, number));
         };
         let mut result = start;
         for &item in items {
-            result = self.graph.binary(if name == "min" { Op::Min } else { Op::Max }, result, item);
+            let op = if name == "min" { Op::Min } else { Op::Max };
+            result = match ty {
+                Type::Integer => self.integer_binary(op, result, item, span)?,
+                _ => self.graph.binary(op, result, item),
+            };
         }
         Ok(Value::scalar(ty, result))
     }
@@ -684,14 +701,15 @@ impl<'a> Flattener<'a> {
                 for &item in &scalars.items {
                     result = Some(match result {
                         None => item,
+                        Some(so_far) if scalars.ty == Type::Integer => {
+                            self.integer_binary(if is_sum { Op::Add } else { Op::Mul }, so_far, item, span)?
+                        }
                         Some(so_far) if is_sum => self.graph.add(so_far, item),
                         Some(so_far) => self.graph.mul(so_far, item),
                     });
                 }
                 let item = result.unwrap_or_else(|| self.graph.number(if is_sum { 0.0 } else { 1.0 }));
-                let result = Scalars::scalar(scalars.ty, item);
-                self.check_integers(&result, span)?;
-                Ok(Value::Scalars(result))
+                Ok(Value::scalar(scalars.ty, item))
             }
             "transpose" => self.transpose(&values[0], span),
             "zeros" | "ones" | "fill" | "identity" | "linspace" => self.filled(name, values, span),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use daesy_graph::flat::{Assertion, LARGEST_INTEGER, ValueType};
+use daesy_graph::flat::{Assertion, ValueType};
 use daesy_graph::{BinaryOp, ExprId, Node, Span, UnaryOp, VariableKind};
 use smallvec::SmallVec;
 
@@ -148,12 +148,7 @@ impl<'a> Flattener<'a> {
         self.spend(1, span)?;
         match &expr.kind {
             ExprKind::Real(value) => Ok(Value::scalar(Type::Real, self.graph.number(*value))),
-            ExprKind::Integer(value) => {
-                if value.unsigned_abs() > LARGEST_INTEGER as u64 {
-                    return Err(self.integer_range(&value.to_string(), span));
-                }
-                Ok(Value::scalar(Type::Integer, self.graph.number(*value as f64)))
-            }
+            ExprKind::Integer(value) => Ok(Value::scalar(Type::Integer, self.graph.whole_number(*value))),
             ExprKind::Boolean(value) => Ok(Value::scalar(Type::Boolean, self.graph.truth(*value))),
             ExprKind::String(text) => {
                 Ok(Value::Texts { dims: Dims::new(), items: vec![Text { text: text.clone(), is_known: true }] })
@@ -462,8 +457,13 @@ impl<'a> Flattener<'a> {
         }
         for item in &mut scalars.items {
             if self.graph.as_number(*item).is_none() && self.variability_of(*item) <= Variability::Parameter {
-                let known = self.known_number(*item, span)?;
-                *item = self.graph.number(known);
+                *item = if scalars.ty == Type::Integer {
+                    let known = self.known_integer(*item, span)?;
+                    self.graph.whole_number(known)
+                } else {
+                    let known = self.known_number(*item, span)?;
+                    self.graph.number(known)
+                };
             }
         }
         Ok(Value::Scalars(scalars))

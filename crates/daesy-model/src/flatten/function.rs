@@ -504,7 +504,7 @@ impl<'a> Flattener<'a> {
     pub(crate) fn is_number(&self, value: &Value) -> bool {
         let mut items = Vec::new();
         value.flat_items(&mut items);
-        items.iter().all(|&item| self.graph.as_number(item).is_some())
+        items.iter().all(|&item| self.graph.as_number(item).is_some() || self.graph.as_whole_number(item).is_some())
     }
 
     fn match_arguments(

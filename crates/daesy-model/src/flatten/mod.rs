@@ -52,6 +52,7 @@ mod tick;
 mod value;
 mod vanish;
 mod variable;
+mod whole;
 
 use std::sync::Arc;
 
@@ -234,6 +235,7 @@ pub(crate) struct Flattener<'a> {
     marks: clock::Marks,
     delays: delay::Delays,
     impure: impure::Impure,
+    integers: whole::Integers,
 }
 
 impl<'a> Flattener<'a> {
@@ -297,6 +299,7 @@ impl<'a> Flattener<'a> {
             marks: clock::Marks::default(),
             delays: delay::Delays::default(),
             impure: impure::Impure::default(),
+            integers: whole::Integers::default(),
         };
         flattener.make_root();
         flattener

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use daesy_graph::flat::LARGEST_INTEGER;
 use daesy_graph::{BinaryOp as Op, ExprId, Span, UnaryOp as GraphUnary};
 use smallvec::SmallVec;
 
 use super::value::{Dims, Scalars, Text, Type, Value, count, dims_text};
-use super::{Flattener, Refused, Res};
+use super::{Flattener, Res};
 use crate::syntax::{BinaryOp, UnaryOp};
 
 /// Longer texts that are not known are not shown.
@@ -57,7 +56,10 @@ impl Flattener<'_> {
                 }
                 let mut scalars = self.numeric(value, "`-`", span)?;
                 for item in &mut scalars.items {
-                    *item = self.graph.neg(*item);
+                    *item = match scalars.ty {
+                        Type::Integer => self.integer_negated(*item, span)?,
+                        _ => self.graph.neg(*item),
+                    };
                 }
                 Ok(Value::Scalars(scalars))
             }
@@ -145,31 +147,15 @@ impl Flattener<'_> {
         span: Span,
     ) -> Res<Value> {
         let what = format!("`{symbol}`");
-        let left = self.numeric(left, &what, span)?;
-        let right = self.numeric(right, &what, span)?;
+        let mut left = self.numeric(left, &what, span)?;
+        let mut right = self.numeric(right, &what, span)?;
         let is_integer = left.ty == Type::Integer && right.ty == Type::Integer && !matches!(op, Op::Div | Op::Pow);
         let ty = if is_integer { Type::Integer } else { Type::Real };
-        let scalars = self.elementwise(op, left, right, ty, is_elementwise, &what, span)?;
-        self.check_integers(&scalars, span)?;
-        Ok(Value::Scalars(scalars))
-    }
-
-    /// Refuses numbers that an Integer cannot hold: they would be rounded.
-    pub(crate) fn check_integers(&mut self, scalars: &Scalars, span: Span) -> Res<()> {
-        if scalars.ty != Type::Integer {
-            return Ok(());
+        if !is_integer {
+            self.as_reals(&mut left);
+            self.as_reals(&mut right);
         }
-        let numbers = scalars.items.iter().filter_map(|&item| self.graph.as_number(item));
-        match numbers.into_iter().find(|number| number.abs() > LARGEST_INTEGER) {
-            Some(number) => Err(self.integer_range(&number.to_string(), span)),
-            None => Ok(()),
-        }
-    }
-
-    pub(crate) fn integer_range(&mut self, number: &str, span: Span) -> Refused {
-        let message =
-            format!("the Integer {number} is too large: Integers are exact up to 2^53 - 1 = {LARGEST_INTEGER} only");
-        self.error_help("integer-range", span, message, "use a Real if the number need not be exact")
+        self.elementwise(op, left, right, ty, is_elementwise, &what, span).map(Value::Scalars)
     }
 
     #[allow(clippy::too_many_arguments, reason = "an operator with its place and its name in findings")]
@@ -184,20 +170,24 @@ impl Flattener<'_> {
         span: Span,
     ) -> Res<Scalars> {
         self.spend(left.items.len().max(right.items.len()), span)?;
-        if left.dims == right.dims {
-            let items =
-                left.items.iter().zip(&right.items).map(|(&left, &right)| self.graph.binary(op, left, right)).collect();
-            return Ok(Scalars { ty, dims: left.dims, items });
-        }
-        if may_broadcast && right.dims.is_empty() {
-            let right = right.items[0];
-            let items = left.items.iter().map(|&left| self.graph.binary(op, left, right)).collect();
-            return Ok(Scalars { ty, dims: left.dims, items });
-        }
-        if may_broadcast && left.dims.is_empty() {
-            let left = left.items[0];
-            let items = right.items.iter().map(|&right| self.graph.binary(op, left, right)).collect();
-            return Ok(Scalars { ty, dims: right.dims, items });
+        let n = left.items.len().max(right.items.len());
+        let dims = if left.dims == right.dims || (may_broadcast && right.dims.is_empty()) {
+            Some(left.dims.clone())
+        } else {
+            (may_broadcast && left.dims.is_empty()).then(|| right.dims.clone())
+        };
+        if let Some(dims) = dims {
+            let n = if left.items.is_empty() || right.items.is_empty() { 0 } else { n };
+            let mut items = SmallVec::with_capacity(n);
+            for at in 0..n {
+                let left = left.items[if left.dims.is_empty() { 0 } else { at }];
+                let right = right.items[if right.dims.is_empty() { 0 } else { at }];
+                items.push(match ty {
+                    Type::Integer => self.integer_binary(op, left, right, span)?,
+                    _ => self.graph.binary(op, left, right),
+                });
+            }
+            return Ok(Scalars { ty, dims, items });
         }
         let message = format!("{what} cannot join sizes {} and {}", dims_text(&left.dims), dims_text(&right.dims));
         Err(self.error_help("wrong-size", span, message, "both sides need the same sizes"))
@@ -233,7 +223,11 @@ impl Flattener<'_> {
             let message = format!("{what} cannot compare {} with {}", left.ty.word(), right.ty.word());
             return Err(self.error("wrong-type", span, message));
         }
-        let item = self.graph.binary(op, left.items[0], right.items[0]);
+        let item = if left.ty == Type::Integer && right.ty == Type::Integer {
+            self.integer_binary(op, left.items[0], right.items[0], span)?
+        } else {
+            self.graph.binary(op, left.items[0], right.items[0])
+        };
         Ok(Value::scalar(Type::Boolean, item))
     }
 
@@ -245,6 +239,15 @@ impl Flattener<'_> {
             sum = Some(sum.map_or(product, |sum| self.graph.add(sum, product)));
         }
         sum.unwrap_or_else(|| self.graph.number(0.0))
+    }
+
+    fn integer_dot(&mut self, left: &[ExprId], right: &[ExprId], span: Span) -> Res<ExprId> {
+        let mut sum = self.graph.number(0.0);
+        for (&left, &right) in left.iter().zip(right) {
+            let product = self.integer_binary(Op::Mul, left, right, span)?;
+            sum = self.integer_binary(Op::Add, sum, product, span)?;
+        }
+        Ok(sum)
     }
 
     pub(crate) fn multiply(&mut self, left: Value, right: Value, span: Span) -> Res<Value> {
@@ -272,7 +275,10 @@ impl Flattener<'_> {
             for column in 0..n_columns {
                 let row = left.items[row * n_inner..(row + 1) * n_inner].to_vec();
                 let column: Vec<ExprId> = (0..n_inner).map(|at| right.items[at * n_columns + column]).collect();
-                items.push(self.dot(&row, column.into_iter()));
+                items.push(match ty {
+                    Type::Integer => self.integer_dot(&row, &column, span)?,
+                    _ => self.dot(&row, column.into_iter()),
+                });
             }
         }
         let mut dims = Dims::new();
@@ -282,9 +288,7 @@ impl Flattener<'_> {
         if right.dims.len() == 2 {
             dims.push(n_columns);
         }
-        let product = Scalars { ty, dims, items };
-        self.check_integers(&product, span)?;
-        Ok(Value::Scalars(product))
+        Ok(Value::Scalars(Scalars { ty, dims, items }))
     }
 
     fn power(&mut self, left: Value, right: Value, span: Span) -> Res<Value> {
@@ -410,6 +414,9 @@ impl Flattener<'_> {
         }
         Ok(match value {
             Value::Scalars(mut scalars) => {
+                if *ty == Type::Real {
+                    self.as_reals(&mut scalars);
+                }
                 scalars.ty = ty.clone();
                 Value::Scalars(scalars)
             }

@@ -39,7 +39,8 @@ impl<'a> Flattener<'a> {
         given: Vec<Option<Value>>,
         span: Span,
     ) -> Res<Value> {
-        let values: Vec<Value> = given.into_iter().flatten().collect();
+        let values: Res<Vec<Value>> = given.iter().flatten().map(|value| self.narrowed(value, span)).collect();
+        let values = values?;
         let key = (info.class, values.iter().map(shape).collect::<Vec<_>>().join(";"));
         let program = match self.functions.programs.get(&key) {
             Some(program) => program.clone(),
@@ -115,6 +116,7 @@ impl<'a> Flattener<'a> {
                 continue;
             }
             let value = self.new_locals(&mut writer, &initial);
+            let initial = self.narrowed(&initial, span)?;
             self.write_items(&mut body, &value, &initial);
             inner.locals[at].value = value;
         }
@@ -261,6 +263,7 @@ impl<'a> Flattener<'a> {
         for &(name, prim) in variables {
             let known = ctx.assigned.as_ref().and_then(|assigned| assigned.get(prim)).cloned();
             let initial = known.ok_or(Refused)?;
+            let initial = self.narrowed(&initial, statement.span)?;
             let value = self.new_locals(&mut writer, &initial);
             self.write_items(&mut body, &value, &initial);
             outputs.push(value.clone());
@@ -567,7 +570,7 @@ impl<'a> Flattener<'a> {
                 };
                 let Value::Scalars(scalars) = &place else { return Err(Refused) };
                 let new = self.coerce(value, &scalars.ty.clone(), &[], "the element", target.span)?;
-                let Value::Scalars(new) = new else { return Err(Refused) };
+                let Value::Scalars(new) = self.narrowed(&new, target.span)? else { return Err(Refused) };
                 let index = self.linear_index(&chosen, &dims);
                 body.push(Step::AssignAt { base, len, index, value: new.items[0] });
                 return Ok(());
@@ -580,6 +583,7 @@ impl<'a> Flattener<'a> {
             Value::Record(record) => self.typed_value(record.class, value, &dims, "the variable", target.span)?,
             _ => value,
         };
+        let value = self.narrowed(&value, target.span)?;
         let mut items = Vec::new();
         value.flat_items(&mut items);
         if items.len() > 1 {

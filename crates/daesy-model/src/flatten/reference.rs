@@ -440,6 +440,15 @@ impl<'a> Flattener<'a> {
             let dims: Dims = if offset.is_some() { Dims::new() } else { dims.iter().copied().collect() };
             return Ok(Value::Texts { dims, items: vec![text; n] });
         }
+        if ty == Type::Integer
+            && self.prim(id).variability == Variability::Parameter
+            && let Some(value) = self.wide_parameter(id, span)
+        {
+            return Ok(match offset {
+                Some(offset) => value.pick(&[offset], dims.len(), &[]),
+                None => value,
+            });
+        }
         if let Some(assigned) = &ctx.assigned
             && let Some(value) = assigned.get(id)
         {

@@ -81,18 +81,19 @@ impl Format {
     }
 
     /// The text of a number, or `None` if the conversion is not meant for it.
-    fn write(&self, value: f64, is_integer: bool) -> Option<String> {
-        let digits = match self.conversion {
-            'd' | 'i' | 'u' if is_integer => with_precision(&format!("{}", value.abs()), self.precision),
-            'o' if is_integer && value >= 0.0 => with_precision(&format!("{:o}", value as u64), self.precision),
-            'x' if is_integer && value >= 0.0 => with_precision(&format!("{:x}", value as u64), self.precision),
-            'X' if is_integer && value >= 0.0 => with_precision(&format!("{:X}", value as u64), self.precision),
-            'c' if is_integer => char::from_u32(value as u32)?.to_string(),
-            'f' | 'F' => format!("{:.*}", self.precision.unwrap_or(6), value.abs()),
-            'e' => scientific(value.abs(), self.precision.unwrap_or(6)),
-            'E' => scientific(value.abs(), self.precision.unwrap_or(6)).to_uppercase(),
-            'g' => general(value.abs(), self.precision.unwrap_or(6), self.is_alternate),
-            'G' => general(value.abs(), self.precision.unwrap_or(6), self.is_alternate).to_uppercase(),
+    /// `whole` is the number where it is an Integer.
+    fn write(&self, value: f64, whole: Option<i64>) -> Option<String> {
+        let digits = match (self.conversion, whole) {
+            ('d' | 'i' | 'u', Some(whole)) => with_precision(&whole.unsigned_abs().to_string(), self.precision),
+            ('o', Some(whole @ 0..)) => with_precision(&format!("{whole:o}"), self.precision),
+            ('x', Some(whole @ 0..)) => with_precision(&format!("{whole:x}"), self.precision),
+            ('X', Some(whole @ 0..)) => with_precision(&format!("{whole:X}"), self.precision),
+            ('c', Some(whole)) => char::from_u32(u32::try_from(whole).ok()?)?.to_string(),
+            ('f' | 'F', _) => format!("{:.*}", self.precision.unwrap_or(6), value.abs()),
+            ('e', _) => scientific(value.abs(), self.precision.unwrap_or(6)),
+            ('E', _) => scientific(value.abs(), self.precision.unwrap_or(6)).to_uppercase(),
+            ('g', _) => general(value.abs(), self.precision.unwrap_or(6), self.is_alternate),
+            ('G', _) => general(value.abs(), self.precision.unwrap_or(6), self.is_alternate).to_uppercase(),
             _ => return None,
         };
         let sign = match () {
@@ -189,12 +190,14 @@ impl<'a> Flattener<'a> {
         }
         let scalars = self.scalars(value, "`String`", span)?;
         let item = self.single(&scalars, span)?;
-        let (Some(number), Some(options)) = (self.graph.as_number(item), options) else {
+        let whole = self.graph.as_whole_number(item).filter(|_| ty == Type::Integer);
+        let number = self.graph.as_number(item).or(whole.map(|whole| whole as f64));
+        let (Some(number), Some(options)) = (number, options) else {
             let what = self.library.text(first.span);
             let text = Text { text: Arc::from(format!("<{what}>")), is_known: false };
             return Ok(Value::Texts { dims: Dims::new(), items: vec![text] });
         };
-        match formatted(number, &ty, &options) {
+        match formatted(number, whole, &ty, &options) {
             Ok(text) => Ok(Value::text(&text)),
             Err(format) => {
                 let message = format!("`{format}` is not a format for {}", ty.word());
@@ -266,10 +269,10 @@ impl<'a> Flattener<'a> {
 }
 
 /// A value as text; the format if it does not fit.
-fn formatted(number: f64, ty: &Type, options: &Options) -> Result<String, String> {
-    let is_integer = *ty == Type::Integer;
+fn formatted(number: f64, whole: Option<i64>, ty: &Type, options: &Options) -> Result<String, String> {
     if let Some(format) = &options.format {
-        return Format::parse(format).and_then(|parsed| parsed.write(number, is_integer)).ok_or_else(|| format.clone());
+        let written = Format::parse(format).and_then(|parsed| parsed.write(number, whole));
+        return written.ok_or_else(|| format.clone());
     }
     let text = match ty {
         Type::Boolean => (number != 0.0).to_string(),
@@ -280,7 +283,7 @@ fn formatted(number: f64, ty: &Type, options: &Options) -> Result<String, String
             let sign = if number < 0.0 { "-" } else { "" };
             format!("{sign}{}", general(number.abs(), options.significant_digits.unwrap_or(6), false))
         }
-        _ => number.to_string(),
+        _ => whole.map_or_else(|| number.to_string(), |whole| whole.to_string()),
     };
     let missing = options.minimum_length.unwrap_or(0).saturating_sub(text.chars().count());
     let blanks = " ".repeat(missing);
@@ -292,7 +295,8 @@ mod tests {
     use super::*;
 
     fn written(format: &str, value: f64) -> String {
-        Format::parse(format).and_then(|parsed| parsed.write(value, value.fract() == 0.0)).unwrap_or_default()
+        let whole = (value.fract() == 0.0).then_some(value as i64);
+        Format::parse(format).and_then(|parsed| parsed.write(value, whole)).unwrap_or_default()
     }
 
     #[test]

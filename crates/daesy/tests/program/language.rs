@@ -1,6 +1,6 @@
 //! Parts of the language through the program, against solutions worked out by hand.
 
-use crate::session::Session;
+use crate::session::{Session, Table};
 
 /// The last value of a column of a simulated model.
 fn last(model: &str, column: &str) -> f64 {
@@ -53,6 +53,82 @@ fn whole_numbers_of_time_change_at_events() {
 }
 
 #[test]
+fn quotients_below_zero_change_at_events() {
+    // Alone, and beside others that change at the same times.
+    let model = "model M Real d = div(-5*time, 2); Real r = rem(-5*time, 2); Real e = div(time, -0.3);
+           Real q = div(3*cos(4*time), 1); Real y(start = 0, fixed = true), z(start = 0, fixed = true);
+         equation der(y) = mod(-5*time, 2); der(z) = r; end M;";
+    let run = Session::with_model(model).run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    for (row, &t) in table.column("t").iter().enumerate() {
+        for (name, quotient) in [("d", -2.5 * t), ("e", t / -0.3), ("q", 3.0 * (4.0 * t).cos())] {
+            if (quotient - quotient.round()).abs() > 1e-6 {
+                assert_eq!(table.column(name)[row], quotient.trunc() + 0.0, "{name} at {t}");
+            }
+        }
+    }
+    // The integrals of both remainders, piece by piece: -5 t + 2 k with k = ceil(2.5 t) and k = floor(2.5 t).
+    let last = |name: &str| *table.column(name).last().unwrap();
+    let sum = |up: f64| (-2.5 + 2.0 * (0.0 * 0.4 + 1.0 * 0.4 + 2.0 * 0.2)) + up * 2.0;
+    assert!((last("z") - sum(0.0)).abs() < 1e-6 && (last("y") - sum(1.0)).abs() < 1e-6, "{} {}", last("z"), last("y"));
+}
+
+#[test]
+fn when_statements_of_a_section_act_one_after_the_other() {
+    let model = "model M
+           Integer k(start = 0, fixed = true), n(start = 0, fixed = true), p(start = 0, fixed = true),
+             q(start = 0, fixed = true), s(start = 0, fixed = true), u(start = 0, fixed = true),
+             v(start = 0, fixed = true), a[3](each start = 0, each fixed = true);
+           Boolean b(start = false, fixed = true), c(start = false, fixed = true);
+           Real x(start = 0, fixed = true), y;
+         equation der(x) = 1;
+         algorithm
+           when time > 0.5 then k := k + 1; end when;
+           when time > 0.5 then k := k*2 + 3; end when;
+           y := 10*k;
+         algorithm
+           when sample(0, 0.1) then n := n + 1; end when;
+           when sample(0, 0.3) then n := n + 100; end when;
+         algorithm
+           when x > 0.3 then p := p + 1; b := true; end when;
+           when b then p := 2*p; end when;
+         algorithm
+           when time > 0.3 then c := true; q := 5; end when;
+           when c then if q > 3 then q := q + 1; else q := 100; end if; end when;
+         algorithm
+           for i in 1:3 loop
+             when time > 0.2*i then s := s*10 + i; a[i] := s; end when;
+             when time > 0.2*i then s := s + 1; end when;
+           end for;
+         algorithm
+           when time > 0.5 then u := 7; end when;
+           when time > 0.5 then v := 1; elsewhen time > 0.7 then u := u + 1; end when;
+           when time > 0.7 then u := 2*u; end when;
+         end M;";
+    let run = Session::with_model(model).run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    // By hand, statement after statement: s = ((0*10 + 1) + 1)*10 + 2 + 1 = 23, and so on.
+    for (name, value) in [
+        ("k", 5.0),
+        ("y", 50.0),
+        ("n", 411.0),
+        ("p", 2.0),
+        ("q", 6.0),
+        ("s", 234.0),
+        ("a[1]", 1.0),
+        ("a[2]", 22.0),
+        ("a[3]", 233.0),
+        ("u", 16.0),
+        ("v", 1.0),
+    ] {
+        assert_eq!(table.column(name).last(), Some(&value), "{name}");
+    }
+    assert!(!table.names.iter().any(|name| name.contains('@')), "{:?}", table.names);
+}
+
+#[test]
 fn a_discrete_variable_does_not_follow_what_varies() {
     for equation in ["x = sin(time)", "x = noEvent(if time > 0.5 then 1 else 0)", "sin(time) = x", "x = y"] {
         let model = format!("model M discrete Real x; Real y = time; equation {equation}; end M;");
@@ -74,6 +150,93 @@ fn division_by_zero_ends_a_run() {
 }
 
 #[test]
+fn integers_have_64_bits() {
+    // The same by integers of 128 bits.
+    let (n, a, m) = (9_007_199_254_740_993_i128, 3_000_000_000_i128, 2_147_483_648_i128);
+    let expected = [
+        ("n - 9007199254740992", n - 9_007_199_254_740_992),
+        ("b - 9000000000000000000", a * a + 1 - 9_000_000_000_000_000_000),
+        ("mod(b, 1000) + rem(-b, 1000) + div(b, 3000000000)", 1 - 1 + a),
+        ("mod(n*1000 + 7, a)", (n * 1000 + 7) % a),
+        ("max(n, n + 1) - min(n, n + 1)", 1),
+        ("abs(-n) - n + 1", 1),
+        ("sum({n, -n, 5})", 5),
+        ("{n, n}*{3, -3}", 0),
+        ("(if time > -1 then n else 0) - (n - 2)", 2),
+        ("if n == 9007199254740992 then 1 else 0", 0),
+        ("if String(n) == \"9007199254740993\" then 1 else 0", 1),
+        ("f(n)", n % 97),
+        ("k", m - 1),
+        ("mod(1103515245*k + 12345, 2147483648)", (1_103_515_245 * (m - 1) + 12_345) % m),
+        ("mod(k*k + 1, 1000003)", ((m - 1) * (m - 1) + 1) % 1_000_003),
+        ("k*k + 1 - k*k", 1),
+        ("big + 2 - 3", (1 << 53) - 2),
+        ("mod(big + 2, 4)", ((1 << 53) + 1) % 4),
+        ("g(k, 3)", (m - 1) * (m - 1) * 3 % 1_000_003),
+    ];
+    let variables: Vec<String> =
+        expected.iter().enumerate().map(|(at, (text, _))| format!("Real x{at} = {text};")).collect();
+    let model = format!(
+        "model M
+           function f input Integer n; output Integer y; protected Integer i;
+           algorithm i := n; while i > 1000000 loop i := i - 97*div(i, 100); end while; y := mod(i, 97); end f;
+           function g input Integer k; input Integer n; output Integer y; protected Integer i;
+           algorithm y := 1; i := 0; while i < n loop i := i + 1; y := mod(if i == n then y*n else y*k, 1000003); end while;
+           end g;
+           parameter Integer n = 9007199254740993; parameter Integer a = 3000000000; parameter Integer b = a*a + 1;
+           parameter Integer big = 9007199254740991;
+           Integer k(start = 2147483647, fixed = true);
+           {}
+         equation when time > 2 then k = 0; end when; end M;",
+        variables.join("\n")
+    );
+    let session = Session::with_model(&model);
+    let run = session.run(&["simulate", "model.mo", "--json", "-o", "out.csv"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let values = &run.json()["parameters"];
+    assert_eq!(
+        (values["n"].as_i64(), values["b"].as_i64()),
+        (Some(9_007_199_254_740_993), Some(9_000_000_000_000_000_001))
+    );
+    let read = |name: &str| Table::parse(&std::fs::read_to_string(session.path(name)).unwrap());
+    let table = read("out.csv");
+    for (at, (text, value)) in expected.iter().enumerate() {
+        assert_eq!(table.column(&format!("x{at}")).last(), Some(&(*value as f64)), "{text}");
+    }
+    // The flat model, read again, gives the same table.
+    let flat = session.run(&["flatten", "model.mo"]);
+    assert_eq!(flat.status, 0, "{}", flat.stderr);
+    std::fs::write(session.path("flat.mo"), &flat.stdout).unwrap();
+    let again = session.run(&["simulate", "flat.mo", "-o", "again.csv"]);
+    assert_eq!(again.status, 0, "{}", again.stderr);
+    let again = read("again.csv");
+    for (at, (text, _)) in expected.iter().enumerate() {
+        let name = format!("x{at}");
+        assert_eq!(table.column(&name), again.column(&name), "{text}");
+    }
+}
+
+#[test]
+fn an_integer_that_does_not_fit_is_told_while_the_model_runs() {
+    let grows = "Integer k(start = 1, fixed = true); equation when sample(0.1, 0.1) then k = 1000*pre(k); end when;";
+    let large = "Integer k = if time > 0.5 then 3000000000 else 1; equation";
+    for (model, code, status) in [
+        // Held by a variable, in a Real, in a comparison, and in a loop of a function.
+        (format!("{grows} y = 1;"), "integer-range", 3),
+        (format!("{large} y = k*k*k - k*k*k + 1;"), "not-finite", 3),
+        (format!("{large} y = if k*k*k > k*k then 1 else 2;"), "assertion", 1),
+        ("Integer k = if time > 0.5 then 40 else 1; equation y = f(k);".to_owned(), "not-finite", 3),
+    ] {
+        let model = format!(
+            "model M function f input Integer n; output Integer y; algorithm y := 1;
+               for i in 1:n loop y := 3*y + 1; end for; end f; Real y; {model} end M;"
+        );
+        let found = codes(&model, &["simulate", "model.mo"], status);
+        assert!(found.contains(&code.to_owned()), "{found:?} for {model}");
+    }
+}
+
+#[test]
 fn an_integer_that_grows_too_large_ends_a_run() {
     let model = "model M Integer n(start = 1, fixed = true); equation when sample(0.01, 0.01) then n = 2*pre(n); end when; end M;";
     assert_eq!(codes(model, &["simulate", "model.mo"], 3), ["integer-range"]);
@@ -83,7 +246,7 @@ fn an_integer_that_grows_too_large_ends_a_run() {
 fn values_from_outside_must_fit_their_types() {
     let model = "model M type E = enumeration(one, two); parameter Integer n = 2; parameter E e = E.one; parameter Boolean b = true;
          Real x = n; Real y[n] = fill(time, n); end M;";
-    for set in ["n=2.5", "e=7", "e=0", "e=1.5", "b=2"] {
+    for set in ["n=2.5", "n=1e300", "n=9007199254740993", "e=7", "e=0", "e=1.5", "b=2"] {
         assert_eq!(codes(model, &["simulate", "model.mo", "--set", set], 2), ["set"], "{set}");
     }
     for set in ["n=3", "e=2", "b=0"] {
