@@ -22,8 +22,8 @@ use daesy_study::linear_study::posed;
 use daesy_study::linear_study::refusal::failure;
 use daesy_study::linear_study::{LinearStudy, SignalsWanted};
 use daesy_study::load::Loaded;
-use daesy_study::prediction_study::PredictionStudy;
 use daesy_study::prediction_study::filter_kind;
+use daesy_study::prediction_study::{PredictionStudy, STATIONARY_START};
 use daesy_study::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
 use daesy_study::study::{JointRandom, Named, Study, UnknownParameter};
 use spread::{Spread, SpreadPoints};
@@ -272,8 +272,14 @@ impl Estimator {
             uncertain: Vec::new(),
             predicted_from: Vec::new(),
             approximation: run.approximation,
-            diagnostics: note.into_iter().chain(left_out).collect(),
+            diagnostics: note.into_iter().chain(left_out).chain(self.start_note(study)).collect(),
         })
+    }
+
+    fn start_note(&self, study: &Study) -> Option<Diagnostic> {
+        let Self::Nonlinear { study: prediction, .. } = self else { return None };
+        let note = prediction.rewritten.iter().find(|finding| finding.code == STATIONARY_START)?;
+        Some(Diagnostic::resolve(note, &study.sources))
     }
 }
 

@@ -269,7 +269,8 @@ impl PredictionStudy {
         let accuracies = read_accuracies(&mut graph, variables, study).map_err(&resolve)?;
         refuse_unknown_inputs(loaded, study, problem).map_err(&resolve)?;
         refuse_unhonoured(study, &graph, &accuracies, &filter_exprs).map_err(&resolve)?;
-        let Prepared { system, parameters, rewritten, .. } = prepare(loaded, engine.purpose())?;
+        let Prepared { system, parameters, mut rewritten, .. } = prepare(loaded, engine.purpose())?;
+        rewritten.extend(stationary_start(study).filter(|_| engine == Engine::Lanes));
         let places = places(problem, &system).map_err(&resolve)?;
         let variances = accuracies_at(&graph, &accuracies, &system, &parameters, variables.len());
         let description = system.description();
@@ -782,6 +783,21 @@ fn read_filter(
             Ok(FilterMatrices { a, b, c: vec![c] })
         }
     }
+}
+
+/// The code of the note that a stationary start is one at rest.
+pub const STATIONARY_START: &str = "stationary-start";
+
+/// With disturbances, a start at rest is not one with the stationary covariance, which the likelihood of linear models
+/// alone has.
+fn stationary_start(study: &Study) -> Option<Finding> {
+    if study.initial.mode != InitialMode::Stationary || study.disturbances.is_empty() {
+        return None;
+    }
+    let message = "the model starts at rest under the disturbances of the first instant, not with its stationary covariance, \
+                   which only `ml` of models that are linear with constant coefficients has";
+    let help = "leave the first samples out, as long as the model remembers its start: `transient` in `[identify]`";
+    Some(Finding::note(STATIONARY_START, Span::NONE, message).with_help(help))
 }
 
 fn read_accuracies(graph: &mut Graph, variables: &[Variable], study: &Study) -> Result<Vec<Accuracy>, Vec<Finding>> {

@@ -19,8 +19,9 @@ use crate::noise::DiscreteProcess;
 
 pub use moments::{
     Carried, Crossed, MomentOptions, Moments, Spread, ahead_by_moments, cross_to_sample, filter_by_moments,
+    start_points,
 };
-pub use particle::{ParticleOptions, filter_by_particles};
+pub use particle::{ParticleOptions, drawn_starts, filter_by_particles};
 
 /// Which approximation a result rests on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,7 +56,8 @@ pub struct FilterProblem<'a> {
     pub inputs: &'a (dyn daesy_integrate::Inputs + Sync),
     /// Known inputs on the grid.
     pub table: &'a InputTable,
-    /// Parameters and start.
+    /// Parameters and start: one for all, or one for each of [`start_points`] or [`drawn_starts`] where disturbances take
+    /// part in it.
     pub point: &'a EnsemblePoint,
     /// Disturbances.
     pub process: &'a DiscreteProcess,

@@ -19,6 +19,7 @@ use faer::linalg::solvers::SelfAdjointEigen;
 use super::given::GivenNoise;
 use super::{Approximation, FilterProblem, StateEstimates};
 use crate::horizon::{Ahead, Beliefs, Horizon};
+use crate::noise::DiscreteProcess;
 use crate::online::Innovation;
 
 /// How moments pass through the model.
@@ -145,6 +146,17 @@ fn smoothing_inverse(predicted: &Moments, known: &Moments) -> Mat<f64> {
 fn reach(lane: usize, n_dimensions: usize) -> f64 {
     let size = (n_dimensions as f64).sqrt();
     if lane.is_multiple_of(2) { size } else { -size }
+}
+
+/// Components of the disturbances at points that stand for them at the start, two for each component.
+#[must_use]
+pub fn start_points(process: &DiscreteProcess) -> Vec<Vec<f64>> {
+    let n = process.n_components();
+    let point = |lane: usize| {
+        let drawn = process.drawn_start(&|component: usize| if component == lane / 2 { 1.0 } else { 0.0 });
+        drawn.into_iter().map(|value| reach(lane, n) * value).collect()
+    };
+    (0..2 * n).map(point).collect()
 }
 
 /// The model with its disturbances as a map of moments.
@@ -279,7 +291,8 @@ impl Passage<'_, '_> {
         (predicted, cross)
     }
 
-    /// Moments at the start: states as given, disturbances as they are at rest.
+    /// Moments at the start: disturbances as they are at rest, states as given, or as they follow from the disturbances
+    /// where these take part in the start.
     fn start(&mut self, options: &MomentOptions) -> Moments {
         let (n, n_states) = (self.n, self.n_states);
         let mut start = Moments {
@@ -291,6 +304,29 @@ impl Passage<'_, '_> {
         }
         let stationary = self.problem.process.start_covariance();
         start.covariance.get_mut(n_states.., n_states..).copy_from(&stationary);
+        let points = start_points(self.problem.process);
+        let lanes = self.problem.point.starts.first().map_or(&[][..], |start| &start.lanes);
+        if lanes.len() < 2 || lanes.len() != points.len() {
+            return start;
+        }
+        let states = &self.problem.program.layout().states;
+        let values: Vec<Vec<f64>> =
+            lanes.iter().map(|lane| states.iter().map(|&state| lane.states[state as usize]).collect()).collect();
+        let share = 1.0 / points.len() as f64;
+        for (i, mean) in start.mean[..n_states].iter_mut().enumerate() {
+            *mean = share * values.iter().map(|value| value[i]).sum::<f64>();
+        }
+        let off = |lane: usize, i: usize| match i.checked_sub(n_states) {
+            Some(component) => points[lane][component],
+            None => values[lane][i] - start.mean[i],
+        };
+        for i in 0..n_states {
+            for j in 0..n {
+                let product: f64 = (0..points.len()).map(|lane| off(lane, i) * off(lane, j)).sum();
+                start.covariance[(i, j)] = share * product;
+                start.covariance[(j, i)] = share * product;
+            }
+        }
         start
     }
 

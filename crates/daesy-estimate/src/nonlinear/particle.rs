@@ -8,6 +8,7 @@ use daesy_system::Watch;
 
 use super::given::GivenNoise;
 use super::{Approximation, FilterProblem, StateEstimates};
+use crate::noise::DiscreteProcess;
 use crate::noise::normal::{Draw, fill};
 use crate::noise::philox::{Purpose, experiment_and_pair, key, philox};
 
@@ -30,6 +31,13 @@ fn numbers(seed: u64, step: u32, purpose: Purpose, n_components: usize, n_lanes:
         |pair: usize| Draw { key: key(seed), step, pair: experiment_and_pair(0, pair as u32), purpose: purpose.word() };
     fill(draw, &lanes, &mut values);
     values
+}
+
+/// Components of the disturbances at the start of each particle.
+#[must_use]
+pub fn drawn_starts(process: &DiscreteProcess, seed: u64, n_particles: usize) -> Vec<Vec<f64>> {
+    let start = numbers(seed, 0, Purpose::Start, process.n_components(), n_particles);
+    (0..n_particles).map(|lane| process.drawn_start(&|component| start[component * n_particles + lane])).collect()
 }
 
 /// Which particles go on: systematic sampling with one uniform number.
@@ -60,10 +68,7 @@ pub fn filter_by_particles(
     problem.with_walk(n_lanes, |ensemble| {
         let wanted = Wanted::default();
         let mut noise = GivenNoise::new(problem.process, n_lanes, 0);
-        let n_components = problem.process.n_components();
-        let start = numbers(options.seed, 0, Purpose::Start, n_components, n_lanes);
-        for lane in 0..n_lanes {
-            let drawn = problem.process.drawn_start(&|component| start[component * n_lanes + lane]);
+        for (lane, drawn) in drawn_starts(problem.process, options.seed, n_lanes).into_iter().enumerate() {
             for (component, value) in drawn.into_iter().enumerate() {
                 noise.begin[component * n_lanes + lane] = value;
             }

@@ -1,13 +1,13 @@
 //! Filters of a prediction problem: its experiments one by one, at a point of unknowns.
 
-use daesy_integrate::ensemble::EnsemblePoint;
 use daesy_system::Watch;
 
-use super::problem::{Machine, PointRefusal, PredictionProblem, Prepared};
+use super::problem::{Machine, PointRefusal, PredictionProblem, Prepared, StartPlace};
 use crate::horizon::{Ahead, Horizon};
+use crate::noise::DiscreteProcess;
 use crate::nonlinear::{
     Approximation, FilterProblem, MomentOptions, ParticleOptions, Spread, StateEstimates, ahead_by_moments,
-    filter_by_moments, filter_by_particles, state_directions,
+    drawn_starts, filter_by_moments, filter_by_particles, start_points, state_directions,
 };
 
 /// A filter for nonlinear models.
@@ -52,7 +52,11 @@ impl PredictionProblem<'_> {
         if self.by_events || self.slots.is_empty() {
             return self.undisturbed(theta, request, kind, watch);
         }
-        self.with_filter(theta, request, kind, |problem| match kind {
+        let points = |process: &DiscreteProcess| match kind {
+            FilterKind::Particles { n_particles } => drawn_starts(process, self.settings.seed, *n_particles),
+            FilterKind::Extended | FilterKind::Unscented => start_points(process),
+        };
+        self.with_filter(theta, request, kind, &points, |problem| match kind {
             FilterKind::Extended | FilterKind::Unscented => {
                 filter_by_moments(problem, &moment_options(kind, request.smooths, watch))
             }
@@ -123,7 +127,7 @@ impl PredictionProblem<'_> {
         horizons: &[Horizon],
         watch: &Watch,
     ) -> Result<Vec<Ahead>, PointRefusal> {
-        self.with_filter(theta, request, kind, |problem| {
+        self.with_filter(theta, request, kind, &start_points, |problem| {
             ahead_by_moments(problem, &moment_options(kind, false, watch), horizons)
         })?
         .map_err(PointRefusal::from)
@@ -135,10 +139,14 @@ impl PredictionProblem<'_> {
         theta: &[f64],
         request: &FilterRequest<'_>,
         kind: &FilterKind,
+        points: &dyn Fn(&DiscreteProcess) -> Vec<Vec<f64>>,
         of: impl FnOnce(&FilterProblem<'_>) -> R,
     ) -> Result<R, PointRefusal> {
-        let mut prepared = self.prepare(theta, false, 1)?;
+        let mut prepared = self.prepare(theta, false, 0)?;
         let own = &self.experiments[request.experiment];
+        let from = StartPlace { experiment: request.experiment, time: own.grid.start, inputs: own.inputs };
+        let start = self.filter_start(&from, &prepared.point.parameters, &prepared.process, points)?;
+        prepared.point.starts = vec![start];
         for &time in &own.grid.samples {
             let position = (time - own.grid.start) / own.grid.step;
             if (position - position.round()).abs() > 1e-6 {
@@ -146,14 +154,12 @@ impl PredictionProblem<'_> {
             }
         }
         let machine = if *kind == FilterKind::Extended { self.extended_machine(&mut prepared)? } else { self.plain()? };
-        let starts = vec![prepared.point.starts[request.experiment].clone()];
-        let point = EnsemblePoint { starts, ..prepared.point };
         Ok(of(&FilterProblem {
             program: machine.program.as_ref(),
             grid: &own.grid,
             inputs: own.inputs,
             table: &machine.tables[request.experiment],
-            point: &point,
+            point: &prepared.point,
             process: &prepared.process,
             slots: &self.slots,
             measured: request.measured,

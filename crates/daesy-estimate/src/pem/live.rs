@@ -17,7 +17,7 @@ use super::filtering::FilterKind;
 use super::problem::{Machine, ParameterPoint, PointRefusal, PredictionProblem, Prepared, StartPlace};
 use crate::kernel::flat;
 use crate::noise::{DiscreteProcess, ShapingFilter};
-use crate::nonlinear::{Carried, Crossed, FilterProblem, Moments, Spread, cross_to_sample};
+use crate::nonlinear::{Carried, Crossed, FilterProblem, Moments, Spread, cross_to_sample, start_points};
 
 /// Grids of disturbances that are kept at most.
 const MAX_KEPT: usize = 16;
@@ -57,7 +57,7 @@ impl<'a> PredictionProblem<'a> {
     /// # Errors
     /// When the point means nothing.
     pub fn live<'p>(&'p self, theta: &[f64], kind: FilterKind) -> Result<LiveFilter<'p, 'a>, PointRefusal> {
-        let mut prepared = self.prepare(theta, false, 1)?;
+        let mut prepared = self.prepare(theta, false, 0)?;
         let ParameterPoint { filters, .. } = self.parameterization.at(theta, false)?;
         let is_extended = kind == FilterKind::Extended;
         let machine = if is_extended { self.extended_machine(&mut prepared)? } else { self.plain()? };
@@ -82,11 +82,13 @@ impl LiveFilter<'_, '_> {
     pub fn begin(&self, time: f64, inputs: &(dyn Inputs + Sync)) -> Result<LiveState, PointRefusal> {
         let EnsemblePoint { parameters, tangents, .. } = &self.prepared.point;
         let from = StartPlace { experiment: 0, time, inputs };
-        let mut starts = vec![self.problem.start_at(&from, parameters, &[], &self.prepared.process, 1)?];
         let mut parameters = parameters.clone();
         if !self.problem.system.description().free_parameters.is_empty() {
-            parameters = self.problem.parameters_of_starts(&starts)?.0;
+            let at_mean = self.problem.start_at(&from, &parameters, &[], &self.prepared.process, 0)?;
+            parameters = self.problem.parameters_of_starts(&[at_mean])?.0;
         }
+        let start = self.problem.filter_start(&from, &parameters, &self.prepared.process, &start_points)?;
+        let mut starts = vec![start];
         self.add_tangents(&mut starts);
         let point = EnsemblePoint { parameters, tangents: tangents.clone(), starts };
         Ok(LiveState { time, step: self.step, carried: None, point })

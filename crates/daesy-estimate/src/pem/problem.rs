@@ -493,7 +493,8 @@ impl<'a> PredictionProblem<'a> {
         Ok(Prepared { point: EnsemblePoint { parameters, tangents, starts }, process })
     }
 
-    /// The start of an experiment, in every realization where disturbances take part in it.
+    /// The start of an experiment, in every realization where disturbances take part in it; with none of them, where the
+    /// disturbances have their means.
     pub(super) fn start_at(
         &self,
         from: &StartPlace<'_>,
@@ -509,7 +510,7 @@ impl<'a> PredictionProblem<'a> {
         for &slot in &self.slots {
             inputs[slot] = 0.0;
         }
-        if !self.starts_depend_on_lanes {
+        if !self.starts_depend_on_lanes || n_realizations == 0 {
             let start = start_of(self.system, from.time, parameters, &inputs, tangents, &[])?;
             return Ok(EnsembleStart { lanes: vec![start] });
         }
@@ -528,6 +529,34 @@ impl<'a> PredictionProblem<'a> {
                     }
                 }
                 start_of(self.system, from.time, parameters, &inputs, tangents, &input_tangents)
+            })
+            .collect::<Result<Vec<_>, IntegrateError>>()?;
+        Ok(EnsembleStart { lanes })
+    }
+
+    /// The start of an experiment as a filter has it: where disturbances take part in it, one for each of some points of
+    /// their components.
+    pub(super) fn filter_start(
+        &self,
+        from: &StartPlace<'_>,
+        parameters: &[f64],
+        process: &Arc<DiscreteProcess>,
+        points: &dyn Fn(&DiscreteProcess) -> Vec<Vec<f64>>,
+    ) -> Result<EnsembleStart, PointRefusal> {
+        if !self.starts_depend_on_lanes {
+            return self.start_at(from, parameters, &[], process, 0);
+        }
+        let mut inputs = vec![0.0; self.system.description().n_inputs];
+        from.inputs.fill(from.time, true, &mut inputs);
+        let weights: Vec<Vec<f64>> = (0..self.slots.len()).map(|signal| process.weights(signal)).collect();
+        let lanes = points(process)
+            .par_iter()
+            .map(|components| {
+                let mut inputs = inputs.clone();
+                for (weights, &slot) in weights.iter().zip(&self.slots) {
+                    inputs[slot] = weights.iter().zip(components).map(|(weight, value)| weight * value).sum();
+                }
+                start_of(self.system, from.time, parameters, &inputs, &[], &[])
             })
             .collect::<Result<Vec<_>, IntegrateError>>()?;
         Ok(EnsembleStart { lanes })

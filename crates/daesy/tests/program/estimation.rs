@@ -786,3 +786,55 @@ fn rows_without_a_measurement_are_estimated() {
         }
     }
 }
+
+/// x = u + w at the start, w with a standard deviation of 0.3: after the first sample y = 0.5 with an error of 0.2,
+/// x has the mean 1 + g (0.5 - 1) and the variance (1 - g) 0.09, with g = 0.09 / (0.09 + 0.04). The model is linear but
+/// for a term that does not count, so that it takes the road of filters for nonlinear models.
+#[test]
+fn a_start_in_which_disturbances_take_part_is_spread_as_they_are() {
+    let gain = 0.09 / 0.13;
+    let (mean, std) = (1.0 - 0.5 * gain, ((1.0 - gain) * 0.09f64).sqrt());
+    let data = "t,u,y\n0,1,0.5\n0.1,1,0.3\n0.2,1,0.3\n0.3,1,0.2\n0.4,1,0.1\n0.5,1,0.3\n";
+    let study = |kind: &str, more: &str| {
+        format!(
+            "[model]\nfile = \"model.mo\"\n[inputs]\nu = {{ column = \"u\" }}\n[disturbances]\nw = {{ std = 0.3, time_constant = 0.7 }}\n\
+             [measurements]\nx = {{ column = \"y\", std = 0.2 }}\n[estimate]\nsignals = [\"x\", \"w\"]\nfilter = \"{kind}\"\n[data]\nfile = \"d.csv\"\n{more}"
+        )
+    };
+    let model = |small: &str, start: &str| {
+        format!(
+            "model M input Real u; input Real w; parameter Real k = 1; Real x(start = 0.3); {start}
+             equation der(x) = -k*x + u + w + {small}*x^3; end M;"
+        )
+    };
+    let rest = "initial equation der(x) = 0;";
+    let sum = "Real z = x + u + w; initial equation z = 2*u;";
+    for (start, more, expected) in [
+        (rest, "", [mean, std]),
+        ("", "[initial]\nmode = \"stationary\"\n", [mean, std]),
+        // x = u - w: the same variance.
+        (sum, "", [mean, std]),
+    ] {
+        for kind in ["unscented", "extended"] {
+            let session =
+                Session::with_model(&model("1e-12", start)).with("d.csv", data).with("s.toml", &study(kind, more));
+            let run = session.run(&["estimate", "s.toml", "--json", "-o", "out.csv"]);
+            assert_eq!(run.status, 0, "{}", run.stderr);
+            let table = Table::parse(&std::fs::read_to_string(session.path("out.csv")).unwrap());
+            let found = [table.column("x")[0], table.column("x.std")[0]];
+            for (found, expected) in found.iter().zip(expected) {
+                assert!((found - expected).abs() < 1e-6, "{kind} {start} {more}: {found} instead of {expected}");
+            }
+            // The linear model on its own road, later samples too.
+            if more.is_empty() {
+                let linear =
+                    Session::with_model(&model("0", start)).with("d.csv", data).with("s.toml", &study(kind, more));
+                let exact = linear.run(&["estimate", "s.toml", "--json"]).json()["log_likelihood"].as_f64().unwrap();
+                let found = run.json()["log_likelihood"].as_f64().unwrap();
+                assert!((found - exact).abs() < 2e-2, "{kind} {start}: {found} instead of {exact}");
+            } else {
+                finding(&run.json(), "stationary-start");
+            }
+        }
+    }
+}
