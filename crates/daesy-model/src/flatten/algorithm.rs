@@ -629,9 +629,11 @@ impl<'a> Flattener<'a> {
             }
         }
         ctx.assigned = Some(Box::new(assigned));
+        let n_variables = self.variables.len();
         let result = self.run(statements, ctx);
-        let Some(assigned) = ctx.assigned.take() else { return Err(Refused) };
+        let Some(mut assigned) = ctx.assigned.take() else { return Err(Refused) };
         result?;
+        self.drop_unread_turns(&mut assigned, n_variables);
         let component = self.component_path(ctx);
         for &(prim, only_when) in &prims {
             let Some(first) = self.prim(prim).first else { continue };
@@ -792,6 +794,47 @@ impl<'a> Flattener<'a> {
         let value = self.graph.not(before);
         actions.push(WhenAction::Assign { variable, value, span });
         self.graph.not_equal(now, before)
+    }
+
+    /// Takes the hidden Booleans of a section, which are the last variables, back if no value or condition reads them:
+    /// where nothing that a when-statement has assigned is used by a later one.
+    fn drop_unread_turns(&mut self, assigned: &mut Assigned, n_before: usize) {
+        let are_turns = self.variables[n_before..].iter().all(daesy_graph::Variable::is_hidden);
+        let is_turn = |variable: VarId| variable.index() >= n_before;
+        let mut read: Vec<ExprId> = Vec::new();
+        for branch in assigned.whens.iter().flat_map(|clause| &clause.branches) {
+            read.extend(&branch.conditions);
+            read.extend(branch.actions.iter().filter_map(|action| match action {
+                WhenAction::Assign { variable, .. } if is_turn(*variable) => None,
+                WhenAction::Assign { value, .. } | WhenAction::Reinit { value, .. } => Some(*value),
+                WhenAction::Assert(assertion) => Some(assertion.condition),
+                WhenAction::Terminate { .. } => None,
+            }));
+        }
+        for (prim, value) in &assigned.values {
+            if !assigned.only_when.contains(prim) {
+                value.flat_items(&mut read);
+            }
+        }
+        read.extend(self.out.assertions.iter().map(|assertion| assertion.condition));
+        let mut reach = std::mem::take(&mut self.reach);
+        let is_read = reach
+            .below(&self.graph, &read)
+            .iter()
+            .any(|&expr| matches!(self.graph.node(expr), Node::Var { var, .. } | Node::Pre(var) if is_turn(var)));
+        self.reach = reach;
+        if is_read || !are_turns {
+            return;
+        }
+        for branch in assigned.whens.iter_mut().flat_map(|clause| &mut clause.branches) {
+            branch
+                .actions
+                .retain(|action| !matches!(action, WhenAction::Assign { variable, .. } if is_turn(*variable)));
+        }
+        self.variables.truncate(n_before);
+        self.var_prims.truncate(n_before);
+        // Their numbers will be those of other variables.
+        self.variability.clear();
     }
 
     /// A branch that leaves a variable alone that others of its when-statement assign keeps what statements before it
