@@ -7,7 +7,7 @@ use daesy_graph::finding::{Finding, Level};
 use daesy_graph::flat::{Origin, Size};
 use daesy_graph::regular::RegularDae;
 use daesy_integrate::IntegrateError;
-use daesy_structure::arrays::ArrayInputs;
+use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs};
 use daesy_structure::words::{derivative_name, equation_text};
 use daesy_structure::{Verification, verify};
 use daesy_system::{DaeSystem, Input};
@@ -131,6 +131,8 @@ pub fn check(loaded: &Loaded) -> Check {
                 if !linear.is_regular {
                     // That no start was found is no wonder then.
                     judged.no_start.clear();
+                } else if !linear.agrees_with_structure {
+                    overrule(loaded, &prepared, time, &linear, &mut judged, &mut told);
                 }
                 told.extend_from_slice(&linear.findings);
                 check.linear = Some(linear);
@@ -306,6 +308,46 @@ fn input_facts(loaded: &Loaded, prepared: &Prepared, time: f64) -> Vec<InputFact
         },
     };
     prepared.system.description().inputs.iter().map(facts).collect()
+}
+
+/// Matrices that depend on time overrule structure: their index and number of free start values, and the names of these
+/// by the derivative array, at a point beside the start where the start is special.
+fn overrule(
+    loaded: &Loaded,
+    prepared: &Prepared,
+    time: f64,
+    linear: &LinearVerdict,
+    judged: &mut Judged,
+    told: &mut Vec<Finding>,
+) {
+    let regular = prepared.system.regular();
+    let claim = StructuralClaim {
+        index: regular.verdict.structural_index as usize,
+        degrees_of_freedom: regular.verdict.degrees_of_freedom,
+    };
+    let analysis = start_point(loaded, time)
+        .and_then(|start| analyze_at(&loaded.flat, Some(regular), &[start], ArrayInputs::Given).ok());
+    let fits = |analysis: &ArrayAnalysis| analysis.is_regular && analysis.form.d == linear.d;
+    let analysis = match analysis {
+        Some(analysis) if fits(&analysis) => Some(analysis),
+        other => beside_start(loaded, Some(regular), time, other.as_ref())
+            .and_then(|beside| beside.analyses.into_iter().find(fits)),
+    };
+    judged.no_start.clear();
+    let verdict = &mut judged.verdict;
+    verdict.hidden_constraints += claim.degrees_of_freedom.saturating_sub(linear.d);
+    verdict.degrees_of_freedom = linear.d;
+    verdict.following.clear();
+    if verdict.free.len() != linear.d || analysis.is_some() {
+        let free = analysis.map(|analysis| analysis.free_starts).unwrap_or_default();
+        verdict.free = free.iter().map(|&free| derivative_name(&loaded.flat, free)).collect();
+    }
+    if let Some(known) = &mut verdict.regularity {
+        known.agrees_with_structure = false;
+        known.is_singular = false;
+        known.differentiation_index = linear.differentiation_index.map_or(known.differentiation_index, |it| it as u32);
+    }
+    told.extend(array_verdict::misled(claim, linear));
 }
 
 /// A structural index that numbers do not contradict is compared with the derivative array for models up to this size.

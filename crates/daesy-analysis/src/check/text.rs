@@ -122,6 +122,10 @@ impl Verdict {
         }
         let is_confirmed =
             self.regularity.as_ref().is_none_or(|regularity| regularity.differentiation_index >= self.structural_index);
+        if self.differentiated.is_empty() && self.n_differentiated_equalities == 0 {
+            let hidden = plural(self.hidden_constraints, "hidden constraint follows", "hidden constraints follow");
+            return Some(format!("{hidden} from combinations of equations, which structure does not see."));
+        }
         let mut words = if is_confirmed {
             let hidden = plural(self.hidden_constraints, "hidden constraint comes", "hidden constraints come");
             let n_equations = self.differentiated.len() + self.n_differentiated_equalities;

@@ -352,3 +352,31 @@ fn derivatives_of_inputs_are_counted_by_numbers_and_smoothness_by_the_expression
     let run = Session::with_model(model).with("study.toml", study).run(&["check", "study.toml", "--json"]);
     assert_eq!(run.json()["inputs"]["u"]["derivatives_needed"], 0, "{}", run.stdout);
 }
+
+/// Linear models with coefficients that depend on time, made of z2 = g(t) and z1' = .. by combinations that depend on
+/// time: what is free and the index are known by hand. What `check` says of structure and of starts is what its ranks
+/// say.
+#[test]
+fn ranks_of_time_varying_matrices_overrule_structure() {
+    for (equations, index, free) in [
+        // The second less t times the first is x2 = t^2, so that x1 = 2 t.
+        ("der(x2) - x1 = 0; time*der(x2) - time*x1 + x2 = time^2;", 2, 0),
+        // The derivative of the second put into the first leaves x1.
+        ("(1 - time)*der(x1) - 3*x1 + der(x2) - time*x2 = 1; (1 - time)*x1 + x2 = time;", 2, 0),
+        // With y = x2 - t x1: y' = -y and, from the second, x1 = cos(t).
+        (
+            "der(x2) - x1 - time*der(x1) + x2 - time*x1 = 0;
+             2*(der(x2) - x1 - time*der(x1) + x2 - time*x1) + x1 = cos(time);",
+            1,
+            1,
+        ),
+    ] {
+        let document = Session::with_model(&format!("model M Real x1, x2; equation {equations} end M;")).check();
+        let (structure, regularity) = (&document["structure"], &document["regularity"]);
+        assert_eq!(regularity["d"], free, "{equations}: {document}");
+        assert_eq!(regularity["differentiation_index"], index, "{equations}: {document}");
+        assert_eq!(structure["degrees_of_freedom"], free, "{equations}: {document}");
+        assert_eq!(document["initial"]["free"].as_array().unwrap().len(), free, "{equations}: {document}");
+        assert!(index < 2 || structure["hidden_constraints"].as_u64() > Some(0), "{equations}: {document}");
+    }
+}
