@@ -376,3 +376,32 @@ fn flat_models_with_all_types_run_as_their_originals() {
     };
     assert_eq!(last_row("model.mo"), last_row("flat.mo"));
 }
+
+/// Valid models of a line each that were refused once, with a value at the end by hand.
+#[test]
+fn small_models_that_are_valid_run() {
+    for (model, name, value) in [
+        ("function f input Real x; output Real y = 3*x; end f; Real z = f(2*time);", "z", 6.0),
+        ("parameter Boolean more = false; Real x[1]; equation x[1] = time; if more then x[2] = 1; end if;", "x[1]", 1.0),
+        ("parameter Real a(fixed = false); parameter Real b = 6/a; Real x = b; initial equation a = 4;", "x", 1.5),
+        ("Real none[0], x; algorithm none := fill(2.0, 0); x := time + 1;", "x", 2.0),
+        ("Real x, y; equation when sample(0, 0.25) then y = 9 - 2*x + time; end when; x + y = 4;", "y", -2.0),
+        ("record R Real a; Real b; end R; R r[2] = R({1, 2}, {3, 4});", "r[2].a", 2.0),
+        ("discrete Real d(start = 1); initial equation pre(d) = 1;
+          equation when {initial(), sample(0.3, 0.3)} then d = pre(d) + 0.5; end when;", "d", 3.0),
+        ("Real x(start = 1, fixed = true); equation der(x) = 2; if initial() then end if;", "x", 3.0),
+        ("Integer i; Real y; equation i = if time > 0.5 then 3 else 1; y = i/2;", "y", 1.5),
+        ("function f input Real A[:, size(A, 1)]; output Real y; algorithm y := A[1, 2] + A[2, 2]; end f;
+          Real z = f([1, 2; 3, 4*time]);", "z", 6.0),
+        ("record S Real p; Real q; end S; function g input Real p; output Real y; protected S s(p = p, q = 1);
+          Real r = s.p + s.q; algorithm y := r; end g; Real z = g(2*time);", "z", 3.0),
+        ("partial model A parameter Real k = 5 \"one\"; end A; partial model B parameter Real k = 5 \"other\"; end B;
+          extends A; extends B; Real x = k;", "x", 5.0),
+        ("parameter Boolean b = true; parameter Real p = if b then q else 0; parameter Real q = if b then 4 else p;
+          Real x = p;", "x", 4.0),
+        ("Real x(start = 0, fixed = true), y; equation der(x) = 1; y = if terminal() then 8 else x;", "y", 8.0),
+    ] {
+        let found = last(&format!("model M {model} end M;"), name);
+        assert!((found - value).abs() < 1e-6, "{model}: {found} instead of {value}");
+    }
+}

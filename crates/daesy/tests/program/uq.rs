@@ -557,3 +557,18 @@ fn correlated_parameters_have_their_joint_distribution_by_every_method() {
     refused("[[1.0, 0.5], [0.0, 1.0]]");
     refused("[[1.0]]");
 }
+
+/// Rates of 1e300 leave nothing to compute: every method says so, and soon.
+#[test]
+fn numbers_beyond_all_scales_end_an_expansion_soon() {
+    let model = "model A parameter Real k = 1; Real x(start = 0, fixed = true); equation der(x) = 2 - k*x; end A;";
+    for method in ["galerkin", "collocation", "monte-carlo"] {
+        let study = format!(
+            "[model]\nfile = \"model.mo\"\n[random]\nk = {{ normal = {{ mean = 1e300, std = 1e300 }} }}\n[simulate]\n\
+             stop = 1\nstep = 0.1\n[uq]\nmethod = \"{method}\"\nsamples = 10\ndegree = 2\n"
+        );
+        let run = Session::with_model(model).with("study.toml", &study).run(&["uq", "study.toml", "--json"]);
+        assert!(run.status == 1 || run.status == 3, "{method}: {}", run.stdout);
+        assert!(!run.json()["findings"].as_array().unwrap().is_empty(), "{method}");
+    }
+}
