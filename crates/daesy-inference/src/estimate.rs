@@ -22,8 +22,8 @@ use daesy_study::linear_study::posed;
 use daesy_study::linear_study::refusal::failure;
 use daesy_study::linear_study::{LinearStudy, SignalsWanted};
 use daesy_study::load::Loaded;
+use daesy_study::prediction_study::PredictionStudy;
 use daesy_study::prediction_study::filter_kind;
-use daesy_study::prediction_study::{PredictionStudy, STATIONARY_START};
 use daesy_study::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
 use daesy_study::study::{JointRandom, Named, Study, UnknownParameter};
 use spread::{Spread, SpreadPoints};
@@ -278,8 +278,7 @@ impl Estimator {
 
     fn start_note(&self, study: &Study) -> Option<Diagnostic> {
         let Self::Nonlinear { study: prediction, .. } = self else { return None };
-        let note = prediction.rewritten.iter().find(|finding| finding.code == STATIONARY_START)?;
-        Some(Diagnostic::resolve(note, &study.sources))
+        prediction.start_note.as_ref().map(|note| Diagnostic::resolve(note, &study.sources))
     }
 }
 

@@ -83,6 +83,8 @@ pub struct PredictionStudy {
     pub settings: PredictionSettings,
     /// What was rewritten because structure misleads.
     pub rewritten: Vec<Finding>,
+    /// In what the start is another than the one that was asked for.
+    pub start_note: Option<Finding>,
     /// Names and places of the disturbances, in the order of the filters.
     pub disturbances: Vec<(String, Span)>,
     graph: Graph,
@@ -204,7 +206,8 @@ impl PredictionStudy {
     /// # Errors
     /// As [`PredictionStudy::new`].
     pub fn undisturbed(loaded: &Loaded, problem: &Problem, seed: u64) -> Result<Self, Failure> {
-        Self::with(loaded, problem, seed, true)
+        // Without disturbances there are none at the start either.
+        Ok(Self { start_note: None, ..Self::with(loaded, problem, seed, true)? })
     }
 
     /// The same with samples in the rows of the data that measure nothing, too: what is estimated there is what the
@@ -269,8 +272,7 @@ impl PredictionStudy {
         let accuracies = read_accuracies(&mut graph, variables, study).map_err(&resolve)?;
         refuse_unknown_inputs(loaded, study, problem).map_err(&resolve)?;
         refuse_unhonoured(study, &graph, &accuracies, &filter_exprs).map_err(&resolve)?;
-        let Prepared { system, parameters, mut rewritten, .. } = prepare(loaded, engine.purpose())?;
-        rewritten.extend(stationary_start(study).filter(|_| engine == Engine::Lanes));
+        let Prepared { system, parameters, rewritten, .. } = prepare(loaded, engine.purpose())?;
         let places = places(problem, &system).map_err(&resolve)?;
         let variances = accuracies_at(&graph, &accuracies, &system, &parameters, variables.len());
         let description = system.description();
@@ -362,6 +364,7 @@ impl PredictionStudy {
             experiments,
             settings,
             rewritten,
+            start_note: stationary_start(study).filter(|_| engine == Engine::Lanes),
             disturbances,
             graph,
             variables: system.regular().parameters.clone(),
@@ -785,9 +788,6 @@ fn read_filter(
     }
 }
 
-/// The code of the note that a stationary start is one at rest.
-pub const STATIONARY_START: &str = "stationary-start";
-
 /// With disturbances, a start at rest is not one with the stationary covariance, which the likelihood of linear models
 /// alone has.
 fn stationary_start(study: &Study) -> Option<Finding> {
@@ -797,7 +797,7 @@ fn stationary_start(study: &Study) -> Option<Finding> {
     let message = "the model starts at rest under the disturbances of the first instant, not with its stationary covariance, \
                    which only `ml` of models that are linear with constant coefficients has";
     let help = "leave the first samples out, as long as the model remembers its start: `transient` in `[identify]`";
-    Some(Finding::note(STATIONARY_START, Span::NONE, message).with_help(help))
+    Some(Finding::note("stationary-start", Span::NONE, message).with_help(help))
 }
 
 fn read_accuracies(graph: &mut Graph, variables: &[Variable], study: &Study) -> Result<Vec<Accuracy>, Vec<Finding>> {

@@ -31,7 +31,7 @@ use daesy_report::checkpoint::Checkpoint;
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
 use daesy_study::load::Loaded;
-use daesy_study::prediction_study::{PredictionStudy, STATIONARY_START};
+use daesy_study::prediction_study::PredictionStudy;
 use daesy_study::problem::Problem;
 
 /// Realizations for a first look at the start.
@@ -53,9 +53,14 @@ pub(super) fn refused(loaded: &Loaded, study: &PredictionStudy, refusal: &PointR
     }
 }
 
-/// What was rewritten because structure misleads.
+/// What was rewritten because structure misleads, and what is other about the start.
 pub(crate) fn rewritten(loaded: &Loaded, study: &PredictionStudy) -> Vec<Diagnostic> {
-    study.rewritten.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)).collect()
+    study
+        .rewritten
+        .iter()
+        .chain(&study.start_note)
+        .map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources))
+        .collect()
 }
 
 pub(super) fn resolve(loaded: &Loaded, finding: &Finding) -> Diagnostic {
@@ -161,8 +166,6 @@ pub fn identify(
     study.settings.options.n_threads = options.threads.unwrap_or(0);
     let start = study.start();
     let mut diagnostics = rewritten(loaded, &study);
-    // A fit without disturbances has none at its start either.
-    diagnostics.retain(|it| method != Method::OutputError || it.code != STATIONARY_START);
     let undisturbed = PredictionSettings { is_undisturbed: true, ..study.settings.clone() };
     let plain = study.problem(undisturbed, &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
     let n_starts = options.n_starts;
