@@ -394,7 +394,9 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
                     total.log_likelihood += unit.log_determinant;
                     sums.gradient.iter_mut().zip(&unit.derivatives).for_each(|(sum, slope)| *sum += slope);
                 }
-                let cross = sums.information.as_ref().submatrix(0, p, p, q).to_owned();
+                // The start has as many directions here as data determine of it.
+                let n_seen = sums.information.ncols() - p;
+                let cross = sums.information.as_ref().submatrix(0, p, p, n_seen).to_owned();
                 sums.scores = sums.scores.with_start_eliminated(&estimate.whitening, &cross);
                 sums
             };

@@ -501,7 +501,7 @@ fn residual_summaries(loaded: &Loaded, study: &LinearStudy, innovations: &[Innov
 }
 
 /// Residuals of a measurement beside an input, by experiment. Scores are those of the values that were counted, in their
-/// order.
+/// order; without unknowns there are none.
 fn with_input(
     study: &LinearStudy,
     innovations: &[Innovations],
@@ -524,9 +524,10 @@ fn with_input(
         for sample in samples() {
             let (mut residual, mut at) = (f64::NAN, None);
             for other in 0..m {
-                if found.innovations[sample * m + other].is_finite() {
+                let (e, s) = (found.innovations[sample * m + other], found.variances[sample * m + other]);
+                if e.is_finite() {
                     if other == measurement {
-                        (residual, at) = (scores.errors[value], Some(value));
+                        (residual, at) = (e / s.sqrt(), Some(value));
                     }
                     value += 1;
                 }
