@@ -334,6 +334,9 @@ fn reasoned_route(loaded: &Loaded, problem: &Problem, method: Option<&str>) -> R
 /// Refuses what was asked for and the method cannot do.
 fn refuse_options(route: &Route, options: &IdentifyOptions, study: &Study) -> Result<(), Failure> {
     let (words, lacks): (&str, &[&str]) = match route {
+        Route::Linear { method: Method::OutputError, .. } => {
+            ("an output-error fit of a linear model", &["--checkpoint", "--profile", "bootstrap"])
+        }
         Route::Linear { .. } => ("the likelihood of a linear model", &["--checkpoint", "bootstrap"]),
         Route::Ensembles(_) => ("a fit by simulated ensembles", &["--profile"]),
         Route::Filter => ("the likelihood of a nonlinear filter", &["--profile", "bootstrap"]),

@@ -80,13 +80,14 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
     }
 }
 
-/// Whether parameters in the equations get other values later.
+/// Whether parameters in the equations get other values later. Random ones of simulations do not count: `uq` looks
+/// whether values can be changed, and compiles the model anew where they cannot.
 fn has_varied_coefficients(road: &Road<'_>) -> bool {
     let flat = &road.loaded.flat;
     let all = (0..flat.variables.len() as u32).map(VarId);
     let parameters: Vec<VarId> =
         all.filter(|var| flat.variables[var.index()].kind == VariableKind::Parameter).collect();
-    let varied = varied_parameters(road.loaded, &parameters);
+    let varied = varied_parameters(road.loaded, &parameters, !road.purpose.keeps_past);
     let is_varied = |var: VarId| match road.purpose.varies_parameters {
         true => flat.variables[var.index()].kind == VariableKind::Parameter,
         false => varied.contains(&var),
@@ -121,7 +122,7 @@ pub fn structural_fault(loaded: &Loaded, prepared: &Prepared, time: f64) -> Opti
 /// Parameters that nobody varies, with their values.
 fn fixed_parameters(loaded: &Loaded, prepared: &Prepared) -> Vec<(VarId, f64)> {
     let parameters = &prepared.system.regular().parameters;
-    let is_varied = varied_parameters(loaded, parameters);
+    let is_varied = varied_parameters(loaded, parameters, true);
     let values = parameters.iter().copied().zip(prepared.parameters.iter().copied());
     values.filter(|(var, _)| !is_varied.contains(var)).collect()
 }
@@ -148,13 +149,15 @@ fn specialized(
     Some(Straight { prepared: Prepared { decisive, ..special }, findings: vec![finding] })
 }
 
-/// Parameters that a study varies or a start determines, with those that depend on them.
-fn varied_parameters(loaded: &Loaded, parameters: &[VarId]) -> FxHashSet<VarId> {
+/// Parameters that a study varies or a start determines, with those that depend on them; random ones if asked for.
+fn varied_parameters(loaded: &Loaded, parameters: &[VarId], with_random: bool) -> FxHashSet<VarId> {
     let mut names: FxHashSet<&str> = FxHashSet::default();
     if let Some(study) = &loaded.study {
         names.extend(study.unknown.iter().map(|named| named.name.as_str()));
-        names.extend(study.random.iter().map(|named| named.name.as_str()));
-        names.extend(study.joint.iter().flat_map(|joint| &joint.names).map(|named| named.name.as_str()));
+        if with_random {
+            names.extend(study.random.iter().map(|named| named.name.as_str()));
+            names.extend(study.joint.iter().flat_map(|joint| &joint.names).map(|named| named.name.as_str()));
+        }
     }
     let flat = &loaded.flat;
     let mut varied: FxHashSet<VarId> = FxHashSet::default();

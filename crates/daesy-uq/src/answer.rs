@@ -204,9 +204,12 @@ impl Uq {
                     index(self.index.original)
                 );
                 for condition in &self.index.conditions {
-                    let verdict = if condition.holds { "holds" } else { "is violated" };
-                    let witness = condition.witness.as_ref().map_or(String::new(), |witness| format!(": {witness}"));
-                    let _ = writeln!(text, "The condition of theorem {} {verdict}{witness}.", condition.theorem);
+                    let theorem = condition.theorem;
+                    let _ = match (condition.holds, &condition.witness) {
+                        (true, _) => writeln!(text, "The condition of theorem {theorem} holds."),
+                        (false, Some(why)) => writeln!(text, "Theorem {theorem} does not promise it: {why}."),
+                        (false, None) => writeln!(text, "The condition of theorem {theorem} is violated."),
+                    };
                 }
                 let _ = writeln!(
                     text,
@@ -226,8 +229,9 @@ impl Uq {
             let worst = error.relative.iter().copied().fold(0.0, f64::max);
             let _ = writeln!(
                 text,
-                "At {} held-out samples the series is off by at most {:.2e} of a standard deviation (root mean square).",
-                error.n_samples, worst
+                "At {} held-out samples the series is off by at most {} standard deviations (root mean square).",
+                error.n_samples,
+                short(worst)
             );
         }
         text

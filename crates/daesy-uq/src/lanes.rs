@@ -50,14 +50,16 @@ pub struct LaneTask<'a> {
 
 impl LaneRuns {
     /// Compiles the model and finds its steps by parameters that stand for all others; none where lanes do not serve: a
-    /// model that has no steps in lanes, a pilot that breaks down, or more work than `n_evaluations` of the adaptive
+    /// model that has no steps in lanes or assertions, which are checked all the time, a pilot that breaks down, or more
+    /// work than `n_evaluations` of the adaptive
     /// method, whose steps are of higher order.
     pub fn new(task: &LaneTask<'_>, pilots: &[Vec<f64>], n_evaluations: usize) -> Option<Self> {
         let options = task.options;
         let span = options.stop - options.start;
         let n_outputs = options.output_times.len().saturating_sub(1).max(1);
         let n_intervals = n_outputs * MIN_INTERVALS.div_ceil(n_outputs);
-        if span <= 0.0 {
+        let has_assertions = task.system.description().events.assertions.iter().any(|assertion| !assertion.is_warning);
+        if span <= 0.0 || has_assertions {
             return None;
         }
         let grid =
@@ -123,7 +125,10 @@ impl LaneRuns {
                 .collect()
         };
         let mut found = ensemble.sweep(&self.schedule, &members, watch).into_iter();
-        started.iter().map(|started| started.as_ref().and_then(|_| found.next().flatten()).map(in_columns)).collect()
+        // Alone, a value that is not finite is told with its place.
+        let is_finite = |outputs: &Vec<f64>| outputs.iter().all(|value| value.is_finite());
+        let found = started.iter().map(|started| started.as_ref().and_then(|_| found.next().flatten()));
+        found.map(|outputs| outputs.filter(is_finite).map(in_columns)).collect()
     }
 }
 

@@ -98,7 +98,16 @@ fn some_data(text: &str) -> Table {
 }
 
 /// What one method says of what another can do.
-const OF_METHODS: &[&str] = &["pole-excess", "noise-step", "weighting"];
+const OF_METHODS: &[&str] = &[
+    "pole-excess",
+    "noise-step",
+    "weighting",
+    "start-not-free",
+    "varying-accuracy",
+    "varying-disturbance",
+    "impulse-not-followed",
+    "input-not-smooth",
+];
 
 /// The codes of what is wrong with a study for a method, which is not let begin.
 fn refusals(text: &str, folder: &Path, method: &str) -> Vec<String> {

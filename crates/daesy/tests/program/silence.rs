@@ -376,3 +376,28 @@ fn what_is_left_out_or_held_is_said_whether_a_run_succeeds_or_fails() {
         assert!(found.iter().any(|known| known == "input-held"), "{verb}: {found:?}");
     }
 }
+
+/// x = t exceeds a before t = 1 for every a below 1: each method says so, whether points are computed alone or side by
+/// side.
+#[test]
+fn assertions_and_values_that_are_not_finite_are_told_by_every_method() {
+    let model = |what: &str| {
+        format!(
+            "model M parameter Real a = 1.5; Real x(start = 0, fixed = true); {what} \
+             annotation (experiment(StopTime = 1)); end M;"
+        )
+    };
+    for what in ["equation der(x) = 1; assert(x < a, \"too big\");", "Real y = sqrt(a - x); equation der(x) = 1;"] {
+        for method in ["monte-carlo", "quasi-monte-carlo", "collocation"] {
+            let study = format!(
+                "[model]\nfile = \"model.mo\"\n[random]\na = {{ uniform = {{ min = 0.5, max = 1.9 }} }}\n\
+                 [simulate]\nstep = 0.5\n[uq]\nmethod = \"{method}\"\nsamples = 40\n"
+            );
+            let run = Session::with_model(&model(what)).with("study.toml", &study).run(&["uq", "study.toml", "--json"]);
+            let document = run.json();
+            let findings = document["findings"].as_array().unwrap();
+            let is_told = findings.iter().any(|finding| finding["level"] != "note");
+            assert!(is_told, "{method}: exit {}, {document}", run.status);
+        }
+    }
+}
