@@ -66,23 +66,17 @@ pub struct Purpose {
     pub data: DataUse,
     /// Whether whoever asks writes the past that `delay` reads, or needs none of it.
     pub keeps_past: bool,
-    /// Whether any parameter may get another value later, as in a unit that was exported.
-    pub varies_parameters: bool,
 }
 
 impl Purpose {
     /// A verdict about the model as it was written.
-    pub const VERDICT: Self = Self { form: Form::Written, data: DataUse::Optional, ..Self::SIMULATION };
+    pub const VERDICT: Self =
+        Self { form: Form::Written, relations: Relations::Held, data: DataUse::Optional, keeps_past: true };
     /// A simulation.
     pub const SIMULATION: Self = Self { keeps_past: true, ..Self::TRAJECTORY };
     /// One trajectory at a time.
-    pub const TRAJECTORY: Self = Self {
-        form: Form::Solvable,
-        relations: Relations::Held,
-        data: DataUse::Needed,
-        keeps_past: false,
-        varies_parameters: false,
-    };
+    pub const TRAJECTORY: Self =
+        Self { form: Form::Solvable, relations: Relations::Held, data: DataUse::Needed, keeps_past: false };
     /// Many trajectories side by side.
     pub const LANES: Self = Self { relations: Relations::Evaluated, ..Self::TRAJECTORY };
 }

@@ -41,9 +41,7 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
     // Only trajectories are compared with what was written.
     let is_watched = road.purpose.relations == Relations::Held;
     let watched = |new: FlatDae| if is_watched { watch(&new, flat) } else { new };
-    // Its equations hold the values that coefficients have now.
-    let straightened = if has_varied_coefficients(road) { None } else { straighten_linear(flat) };
-    if let Some(straightened) = straightened {
+    if let Some(straightened) = straighten_linear(flat) {
         let prepared = road.compiled(&watched(straightened.flat))?;
         return Ok(Straight { prepared, findings: vec![straightened.finding] });
     }
@@ -80,25 +78,6 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
     }
 }
 
-/// Whether parameters in the equations get other values later. Random ones of simulations do not count: `uq` looks
-/// whether values can be changed, and compiles the model anew where they cannot.
-fn has_varied_coefficients(road: &Road<'_>) -> bool {
-    let flat = &road.loaded.flat;
-    let all = (0..flat.variables.len() as u32).map(VarId);
-    let parameters: Vec<VarId> =
-        all.filter(|var| flat.variables[var.index()].kind == VariableKind::Parameter).collect();
-    let varied = varied_parameters(road.loaded, &parameters, !road.purpose.keeps_past);
-    let is_varied = |var: VarId| match road.purpose.varies_parameters {
-        true => flat.variables[var.index()].kind == VariableKind::Parameter,
-        false => varied.contains(&var),
-    };
-    let mut reach = Reach::new();
-    flat.equations
-        .iter()
-        .flat_map(|equation| [equation.lhs, equation.rhs])
-        .any(|side| reach.depends_on(&flat.graph, side, |leaf| matches!(leaf, Leaf::Var { var, .. } if is_varied(var))))
-}
-
 /// That a reference is missing at the values of parameters that nobody varies: a source of heat whose flow does not
 /// depend on the temperature, since a coefficient is zero, is none. Nothing where the equations determine all unknowns
 /// at the start all the same.
@@ -122,7 +101,7 @@ pub fn structural_fault(loaded: &Loaded, prepared: &Prepared, time: f64) -> Opti
 /// Parameters that nobody varies, with their values.
 fn fixed_parameters(loaded: &Loaded, prepared: &Prepared) -> Vec<(VarId, f64)> {
     let parameters = &prepared.system.regular().parameters;
-    let is_varied = varied_parameters(loaded, parameters, true);
+    let is_varied = varied_parameters(loaded, parameters);
     let values = parameters.iter().copied().zip(prepared.parameters.iter().copied());
     values.filter(|(var, _)| !is_varied.contains(var)).collect()
 }
@@ -149,39 +128,33 @@ fn specialized(
     Some(Straight { prepared: Prepared { decisive, ..special }, findings: vec![finding] })
 }
 
-/// Parameters that a study varies or a start determines, with those that depend on them; random ones if asked for.
-fn varied_parameters(loaded: &Loaded, parameters: &[VarId], with_random: bool) -> FxHashSet<VarId> {
+/// Parameters that a study varies or a start determines, with those that depend on them.
+fn varied_parameters(loaded: &Loaded, parameters: &[VarId]) -> FxHashSet<VarId> {
     let mut names: FxHashSet<&str> = FxHashSet::default();
     if let Some(study) = &loaded.study {
         names.extend(study.unknown.iter().map(|named| named.name.as_str()));
-        if with_random {
-            names.extend(study.random.iter().map(|named| named.name.as_str()));
-            names.extend(study.joint.iter().flat_map(|joint| &joint.names).map(|named| named.name.as_str()));
-        }
+        names.extend(study.random.iter().map(|named| named.name.as_str()));
+        names.extend(study.joint.iter().flat_map(|joint| &joint.names).map(|named| named.name.as_str()));
     }
     let flat = &loaded.flat;
     let mut varied: FxHashSet<VarId> = FxHashSet::default();
     let mut reach = Reach::new();
-    loop {
-        let n_before = varied.len();
-        for &var in parameters {
-            let variable = &flat.variables[var.index()];
-            let is_varied = variable.fixed == Some(false)
-                || names.contains(variable.name.as_str())
-                || variable.binding.is_some_and(|binding| {
-                    reach.depends_on(&flat.graph, binding, |leaf| match leaf {
-                        Leaf::Var { var, .. } => varied.contains(&var),
-                        Leaf::Time => false,
-                    })
-                });
-            if is_varied {
-                varied.insert(var);
-            }
-        }
-        if varied.len() == n_before {
-            return varied;
+    // A parameter comes after those it depends on.
+    for &var in parameters {
+        let variable = &flat.variables[var.index()];
+        let is_varied = variable.fixed == Some(false)
+            || names.contains(variable.name.as_str())
+            || variable.binding.is_some_and(|binding| {
+                reach.depends_on(&flat.graph, binding, |leaf| match leaf {
+                    Leaf::Var { var, .. } => varied.contains(&var),
+                    Leaf::Time => false,
+                })
+            });
+        if is_varied {
+            varied.insert(var);
         }
     }
+    varied
 }
 
 /// Rewrites a model whose equations and unknowns fit by structure, if numbers at its start say otherwise.

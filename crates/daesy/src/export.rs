@@ -100,7 +100,7 @@ pub fn export(loaded: &Loaded, wanted: ExportOptions) -> Result<Exported, Failur
     let carried = carried(wanted.version)?;
     let mut loaded = loaded.clone();
     name_start_values(&mut loaded.flat);
-    let purpose = Purpose { data: DataUse::Optional, varies_parameters: true, ..Purpose::TRAJECTORY };
+    let purpose = Purpose { data: DataUse::Optional, ..Purpose::TRAJECTORY };
     let prepared = prepare(&loaded, purpose)?;
     // As simulations do, so that the same start is found.
     let prepared = prepared.condensed(&loaded, purpose)?.unwrap_or(prepared);
