@@ -23,7 +23,7 @@ use crate::failure::Failure;
 use crate::inputs::{ParameterValues, StudyInputs};
 use crate::limits;
 use crate::load::{Loaded, quantity_expression};
-use crate::prepare::{DataUse, Prepared, Purpose, prepare};
+use crate::prepare::{Changing, DataUse, Prepared, Purpose, prepare};
 use crate::problem::{Problem, Record, Unknown, study_of, varying_accuracy};
 use crate::study::{Disturbance, DisturbanceProcess, InitialMode, InputSource, Measurement, Named, Quantity, Study};
 
@@ -111,8 +111,8 @@ enum Engine {
 impl Engine {
     const fn purpose(self) -> Purpose {
         match self {
-            Self::Lanes => Purpose::LANES,
-            Self::Events => Purpose::TRAJECTORY,
+            Self::Lanes => Purpose { changing: Changing::Varied, ..Purpose::LANES },
+            Self::Events => Purpose { changing: Changing::Varied, ..Purpose::TRAJECTORY },
         }
     }
 }

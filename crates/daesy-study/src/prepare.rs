@@ -66,17 +66,40 @@ pub struct Purpose {
     pub data: DataUse,
     /// Whether whoever asks writes the past that `delay` reads, or needs none of it.
     pub keeps_past: bool,
+    /// Which parameters may change after the model was prepared.
+    pub changing: Changing,
+}
+
+/// Parameters that may change after a model was prepared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Changing {
+    /// None: it is prepared again.
+    Nothing,
+    /// Those that the study varies.
+    Varied,
+    /// All, as those of an exported model.
+    All,
 }
 
 impl Purpose {
     /// A verdict about the model as it was written.
-    pub const VERDICT: Self =
-        Self { form: Form::Written, relations: Relations::Held, data: DataUse::Optional, keeps_past: true };
+    pub const VERDICT: Self = Self {
+        form: Form::Written,
+        relations: Relations::Held,
+        data: DataUse::Optional,
+        keeps_past: true,
+        changing: Changing::Nothing,
+    };
     /// A simulation.
     pub const SIMULATION: Self = Self { keeps_past: true, ..Self::TRAJECTORY };
     /// One trajectory at a time.
-    pub const TRAJECTORY: Self =
-        Self { form: Form::Solvable, relations: Relations::Held, data: DataUse::Needed, keeps_past: false };
+    pub const TRAJECTORY: Self = Self {
+        form: Form::Solvable,
+        relations: Relations::Held,
+        data: DataUse::Needed,
+        keeps_past: false,
+        changing: Changing::Nothing,
+    };
     /// Many trajectories side by side.
     pub const LANES: Self = Self { relations: Relations::Evaluated, ..Self::TRAJECTORY };
 }

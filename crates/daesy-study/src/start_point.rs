@@ -1,5 +1,6 @@
 //! What is known of all variables at the start of a study before anything is solved.
 
+use daesy_graph::flat::FlatDae;
 use daesy_integrate::Inputs;
 use daesy_structure::array_verdict::{self, InputsAtStart, StartPoint};
 use daesy_system::{Description, Input};
@@ -11,7 +12,11 @@ use crate::prepare::DataUse;
 /// Gathers parameters, inputs and start values; None if one of them has no value.
 #[must_use]
 pub fn start_point(loaded: &Loaded, time: f64) -> Option<StartPoint> {
-    let flat = &loaded.flat;
+    start_point_of(loaded, &loaded.flat, time)
+}
+
+/// The same for a model with other values of parameters.
+pub(crate) fn start_point_of(loaded: &Loaded, flat: &FlatDae, time: f64) -> Option<StartPoint> {
     let data = if loaded.has_data() { loaded.experiment(0).ok() } else { None };
     array_verdict::start_point(flat, time, &mut |asked: &InputsAtStart<'_>| {
         let per_input = usize::from(asked.n_derivatives) + 1;

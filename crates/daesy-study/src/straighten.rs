@@ -2,9 +2,9 @@
 //! where the others say the same. How is in [`daesy_structure::straighten`]; here is decided whether.
 
 use daesy_graph::finding::Finding;
-use daesy_graph::flat::{FlatDae, VariableKind};
+use daesy_graph::flat::{FlatDae, ValueType, VariableKind};
 use daesy_graph::regular::RegularDae;
-use daesy_graph::{Leaf, Reach, VarId};
+use daesy_graph::{ExprId, Leaf, Reach, VarId};
 use daesy_integrate::{HybridStart, SimulateOptions, Simulation};
 use daesy_structure::array_verdict::{MAX_UNKNOWNS, analyze_aside, analyze_at};
 use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs};
@@ -20,8 +20,8 @@ use rustc_hash::FxHashSet;
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::load::Loaded;
-use crate::prepare::{NamedPoint, Prepared, Relations, Road, start_time, unregular};
-use crate::start_point::start_point;
+use crate::prepare::{Changing, NamedPoint, Prepared, Relations, Road, start_time, unregular};
+use crate::start_point::{start_point, start_point_of};
 use crate::study::QuantityValue;
 
 /// A model that can be solved.
@@ -41,9 +41,31 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
     // Only trajectories are compared with what was written.
     let is_watched = road.purpose.relations == Relations::Held;
     let watched = |new: FlatDae| if is_watched { watch(&new, flat) } else { new };
-    if let Some(straightened) = straighten_linear(flat) {
-        let prepared = road.compiled(&watched(straightened.flat))?;
-        return Ok(Straight { prepared, findings: vec![straightened.finding] });
+    // The values of coefficients are put into the equations, which is right as long as they stay.
+    let by_values = straighten_linear(flat);
+    let put_in = if by_values.is_some() { parameters_in_equations(flat) } else { FxHashSet::default() };
+    let by_values = by_values.map(|straightened| {
+        let mut new = watched(straightened.flat);
+        put_in.iter().for_each(|var| new.variables[var.index()].is_structural = true);
+        (new, straightened.finding)
+    });
+    let solved = |(new, finding): (FlatDae, Finding)| {
+        let mut decisive: Vec<VarId> = put_in.iter().copied().collect();
+        decisive.sort_unstable();
+        road.compiled(&new)
+            .map(|prepared| Straight { prepared: Prepared { decisive, ..prepared }, findings: vec![finding] })
+    };
+    let all: Vec<VarId> = (0..flat.variables.len() as u32).map(VarId).collect();
+    let may_change = match road.purpose.changing {
+        Changing::Nothing => false,
+        Changing::Varied => {
+            let varied = varied_parameters(road.loaded, &all);
+            put_in.iter().any(|var| varied.contains(var))
+        }
+        Changing::All => !put_in.is_empty(),
+    };
+    if !may_change && let Some(by_values) = by_values {
+        return solved(by_values);
     }
     let prepared = road.compiled(flat);
     let time = start_time(road.loaded, road.data.as_deref());
@@ -72,9 +94,10 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
         let flat = if findings.is_empty() { flat } else { watched(flat) };
         road.compiled(&flat).ok().map(|prepared| Straight { prepared, findings })
     });
-    match straight {
-        Some(straight) => Ok(straight),
-        None => Ok(Straight { prepared: prepared?, findings: Vec::new() }),
+    match (straight, by_values) {
+        (Some(straight), _) => Ok(straight),
+        (None, Some(by_values)) => solved(by_values),
+        (None, None) => Ok(Straight { prepared: prepared?, findings: Vec::new() }),
     }
 }
 
@@ -98,6 +121,26 @@ pub fn structural_fault(loaded: &Loaded, prepared: &Prepared, time: f64) -> Opti
     Some(fault)
 }
 
+/// Parameters that equations hold, and those that these depend on.
+fn parameters_in_equations(flat: &FlatDae) -> FxHashSet<VarId> {
+    let mut reach = Reach::new();
+    let mut found: FxHashSet<VarId> = FxHashSet::default();
+    let mut exprs: Vec<ExprId> = flat.equations.iter().flat_map(|equation| [equation.lhs, equation.rhs]).collect();
+    while !exprs.is_empty() {
+        let mut leaves = Vec::new();
+        reach.leaves(&flat.graph, &exprs, &mut leaves);
+        exprs.clear();
+        for leaf in leaves {
+            let Leaf::Var { var, .. } = leaf else { continue };
+            let variable = &flat.variables[var.index()];
+            if variable.kind == VariableKind::Parameter && found.insert(var) {
+                exprs.extend(variable.binding);
+            }
+        }
+    }
+    found
+}
+
 /// Parameters that nobody varies, with their values.
 fn fixed_parameters(loaded: &Loaded, prepared: &Prepared) -> Vec<(VarId, f64)> {
     let parameters = &prepared.system.regular().parameters;
@@ -118,8 +161,9 @@ fn specialized(
     time: f64,
     watched: &dyn Fn(FlatDae) -> FlatDae,
 ) -> Option<Straight> {
-    let Specialized { flat, decisive, finding } =
+    let Specialized { mut flat, decisive, finding } =
         specialize(&road.loaded.flat, &fixed_parameters(road.loaded, prepared))?;
+    decisive.iter().for_each(|var| flat.variables[var.index()].is_structural = true);
     let special = road.compiled(&watched(flat)).ok()?;
     let start = special.strict_start(time).ok()?;
     if !is_leading_regular(special.system.regular(), &special.point(time, &start)) {
@@ -139,22 +183,27 @@ fn varied_parameters(loaded: &Loaded, parameters: &[VarId]) -> FxHashSet<VarId> 
     let flat = &loaded.flat;
     let mut varied: FxHashSet<VarId> = FxHashSet::default();
     let mut reach = Reach::new();
-    // A parameter comes after those it depends on.
-    for &var in parameters {
-        let variable = &flat.variables[var.index()];
-        let is_varied = variable.fixed == Some(false)
-            || names.contains(variable.name.as_str())
-            || variable.binding.is_some_and(|binding| {
-                reach.depends_on(&flat.graph, binding, |leaf| match leaf {
-                    Leaf::Var { var, .. } => varied.contains(&var),
-                    Leaf::Time => false,
-                })
-            });
-        if is_varied {
-            varied.insert(var);
+    // A parameter may come before those it depends on.
+    loop {
+        let n_before = varied.len();
+        for &var in parameters {
+            let variable = &flat.variables[var.index()];
+            let is_varied = variable.kind == VariableKind::Parameter && variable.fixed == Some(false)
+                || names.contains(variable.name.as_str())
+                || variable.binding.is_some_and(|binding| {
+                    reach.depends_on(&flat.graph, binding, |leaf| match leaf {
+                        Leaf::Var { var, .. } => varied.contains(&var),
+                        Leaf::Time => false,
+                    })
+                });
+            if is_varied {
+                varied.insert(var);
+            }
+        }
+        if varied.len() == n_before {
+            return varied;
         }
     }
-    varied
 }
 
 /// Rewrites a model whose equations and unknowns fit by structure, if numbers at its start say otherwise.
@@ -233,6 +282,27 @@ fn limit_of(values: &[f64]) -> Option<f64> {
 /// out.
 const ASIDE: [f64; 4] = [0.0173, 0.2718, 0.6137, 0.9391];
 
+/// Relative changes of parameters that a study varies, at those times.
+const MOVED: [f64; 4] = [0.0313, -0.0517, 0.0719, -0.0911];
+
+/// The model with other values of the parameters that its study varies: a coefficient that vanishes where a search
+/// begins does not vanish for all of them. None if it varies none.
+fn with_other_values(loaded: &Loaded, change: f64) -> Option<FlatDae> {
+    let study = loaded.study.as_ref()?;
+    let names = study.unknown.iter().map(|named| &named.name).chain(study.random.iter().map(|named| &named.name));
+    let mut flat = None;
+    for var in names.filter_map(|name| loaded.flat.find(name)) {
+        let variable = &loaded.flat.variables[var.index()];
+        let Some(value) = variable.binding.and_then(|binding| loaded.flat.graph.as_number(binding)) else { continue };
+        if variable.value_type == ValueType::Real {
+            let new: &mut FlatDae = flat.get_or_insert_with(|| loaded.flat.clone());
+            let moved = new.graph.number(value + change * if value == 0.0 { 1.0 } else { value });
+            new.variables[var.index()].binding = Some(moved);
+        }
+    }
+    flat
+}
+
 /// What derivative arrays say at other times and values than those of the start.
 #[must_use]
 pub fn beside_start(
@@ -245,7 +315,9 @@ pub fn beside_start(
     let stop = study_stop_time(loaded, time);
     let mut points = Vec::new();
     for (seed, fraction) in ASIDE.into_iter().enumerate() {
-        let point = start_point(loaded, time + fraction * (stop - time))?;
+        let time = time + fraction * (stop - time);
+        let moved = with_other_values(loaded, MOVED[seed]).and_then(|flat| start_point_of(loaded, &flat, time));
+        let point = moved.or_else(|| start_point(loaded, time))?;
         points.push(point.aside(&loaded.flat, at_start, seed as u32 + 1));
     }
     generic_verdict(analyze_aside(&loaded.flat, regular, &points), structural)

@@ -23,7 +23,7 @@ use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::live::LivePlan;
 use crate::load::Loaded;
-use crate::prepare::{DataUse, Prepared, Purpose, prepare, start_time};
+use crate::prepare::{Changing, DataUse, Prepared, Purpose, prepare, start_time};
 use crate::problem::study_of;
 use crate::simulate::options;
 use crate::study::{Measurement, Named, Presampling, Study, StudyModel};
@@ -100,7 +100,7 @@ pub fn export(loaded: &Loaded, wanted: ExportOptions) -> Result<Exported, Failur
     let carried = carried(wanted.version)?;
     let mut loaded = loaded.clone();
     name_start_values(&mut loaded.flat);
-    let purpose = Purpose { data: DataUse::Optional, ..Purpose::TRAJECTORY };
+    let purpose = Purpose { data: DataUse::Optional, changing: Changing::All, ..Purpose::TRAJECTORY };
     let prepared = prepare(&loaded, purpose)?;
     // As simulations do, so that the same start is found.
     let prepared = prepared.condensed(&loaded, purpose)?.unwrap_or(prepared);
