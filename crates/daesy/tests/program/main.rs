@@ -32,6 +32,7 @@ mod study_files;
 mod terminal;
 mod tolerances;
 mod traps;
+mod twins;
 mod units;
 mod uq;
 mod validation;

@@ -1,0 +1,108 @@
+//! A linear model and its twin with a term of 1e-12 that makes it nonlinear: they go by different roads, and must give
+//! the same numbers, or the second must say by name what it cannot do.
+
+use serde_json::Value;
+
+use crate::session::{Run, Session, codes};
+
+const MODEL: &str = "model M
+  parameter Real k = 1.3;
+  parameter Real x0 = 0.4;
+  input Real u;
+  Real x(start = x0, fixed = true), y, v;
+equation
+  der(x) = -k*x + u + TERM;
+  y = 2*x + 0.1*u;
+  v + y = 3*u;
+
+end M;
+";
+
+/// Samples at steps of 0.1, the fourth and the last without a value, and a second record.
+fn data(shift: f64, has_gaps: bool) -> String {
+    let mut text = "t,u,y\n".to_owned();
+    for row in 0..=20u32 {
+        let t = 0.1 * f64::from(row);
+        let y = 0.9 * (1.0 - (-1.2 * t).exp()) + 0.01 * f64::from(row * 7 % 5) + shift;
+        let value = if has_gaps && (row == 4 || row == 20) { String::new() } else { y.to_string() };
+        text.push_str(&format!("{t},{},{value}\n", if row < 9 { 1.0 } else { 0.4 }));
+    }
+    text
+}
+
+/// What a study may hold beside the model, by section.
+struct Case {
+    input: &'static str,
+    measured: &'static str,
+    more: &'static str,
+    files: &'static str,
+    has_gaps: bool,
+}
+
+const PLAIN: Case = Case {
+    input: "{ column = \"u\" }",
+    measured: "{ std = 0.05 }",
+    more: "",
+    files: "file = \"a.csv\"",
+    has_gaps: false,
+};
+
+fn cases() -> Vec<(&'static str, Case)> {
+    vec![
+        ("plain", PLAIN),
+        ("gaps", Case { has_gaps: true, ..PLAIN }),
+        ("straight lines", Case { input: "{ column = \"u\", hold = \"foh\" }", ..PLAIN }),
+        ("a spline", Case { input: "{ column = \"u\", hold = \"cubic\" }", ..PLAIN }),
+        ("a break", Case { input: "{ expression = \"if time < 0.73 then 1 else 0.2\" }", ..PLAIN }),
+        ("impulses", Case { input: "{ impulses = [{ time = 0.55, area = 0.7 }] }", ..PLAIN }),
+        ("an unknown accuracy", Case { measured: "{ std = \"0.05*k\" }", ..PLAIN }),
+        ("an accuracy in time", Case { measured: "{ std = \"0.05 + 0.1*time\" }", ..PLAIN }),
+        ("a transient", Case { more: "[identify]\ntransient = 0.5\n", ..PLAIN }),
+        ("two records", Case { files: "files = [\"a.csv\", \"b.csv\"]", ..PLAIN }),
+        ("a start value", Case { more: "[initial]\nx = 0.1\n", ..PLAIN }),
+        ("rest", Case { more: "[initial]\nmode = \"stationary\"\n", ..PLAIN }),
+        ("zero", Case { more: "[initial]\nmode = \"zero\"\n", ..PLAIN }),
+        ("a free start", Case { more: "[initial]\nmode = \"estimate\"\n", ..PLAIN }),
+    ]
+}
+
+fn cost(term: &str, case: &Case, method: &str) -> Run {
+    let study = format!(
+        "[model]\nfile = \"model.mo\"\n[unknown]\nk = {{ start = 1.0, min = 0.2, max = 4 }}\n[inputs]\nu = {}\n[measurements]\n\
+         y = {}\n{}[data]\n{}\n",
+        case.input, case.measured, case.more, case.files
+    );
+    let session = Session::with_model(&MODEL.replace("TERM", term))
+        .with("study.toml", &study)
+        .with("a.csv", &data(0.0, case.has_gaps))
+        .with("b.csv", &data(0.02, case.has_gaps));
+    session.run(&["cost", "study.toml", "--json", "--method", method, "--grid", "k=0.8:1.6:3"])
+}
+
+/// The codes with which a road may refuse what the other one honours.
+const REFUSED_BY_NAME: [&str; 3] = ["impulse-not-followed", "varying-accuracy", "start-not-free"];
+
+#[test]
+fn a_linear_model_and_its_curved_twin_cost_the_same() {
+    let mut n_compared = 0;
+    for (name, case) in cases() {
+        for method in ["output-error", "ml"] {
+            let (linear, curved) = (cost("0", &case, method), cost("1e-12*x^3", &case, method));
+            let (straight, bent) = (linear.json(), curved.json());
+            if curved.status != 0 || linear.status != 0 {
+                let is_named = codes(&bent).iter().any(|code| REFUSED_BY_NAME.contains(code));
+                assert!(is_named, "{name} by {method}: {} {}", linear.stderr, curved.stderr);
+                continue;
+            }
+            let values = |document: &Value| -> Vec<f64> {
+                document["values"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
+            };
+            for (linear, curved) in values(&straight).iter().zip(values(&bent)) {
+                let is_same = (linear - curved).abs() <= 1e-4 * linear.abs().max(1e-2);
+                assert!(is_same, "{name} by {method}: {curved} instead of {linear}");
+                n_compared += 1;
+            }
+        }
+    }
+    assert!(n_compared >= 40, "{n_compared} compared");
+}
