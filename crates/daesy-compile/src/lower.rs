@@ -6,14 +6,14 @@
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 
-use daesy_graph::flat::{ValueType, VariableKind};
+use daesy_graph::flat::{StateSelect, ValueType, VariableKind};
 use daesy_graph::foreign::Foreign;
 use daesy_graph::function::Statement;
 use daesy_graph::regular::{Derivative, Rate as RegularRate, RegularDae, RegularEquation};
 use daesy_graph::{BinaryOp, Differentiator, ExprId, Graph, Leaf, Node, Reach, UnaryOp, VarId};
 use daesy_system::{
     Block, Description, DiscreteVariable, EquationLabel, EventLabel, Events, GivenParameter, GuessRule, Input,
-    ParameterError, Part, Pattern, Quantity, Rate, StartOrigin,
+    ParameterError, Part, Pattern, Persistence, Quantity, Rate, StartOrigin,
 };
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -909,6 +909,50 @@ fn guesses(regular: &RegularDae) -> Vec<GuessRule> {
     regular.guesses.iter().filter_map(place).collect()
 }
 
+/// How much states hold on to their values. A variable that a constraint defines as `y = expression` follows, and so do
+/// its derivatives and those that have no name, unless `stateSelect` says otherwise.
+fn persistence(regular: &RegularDae) -> impl Fn(&Derivative) -> Persistence {
+    let flat = &regular.flat;
+    let (mut other_names, mut named): (FxHashMap<VarId, Derivative>, FxHashMap<Derivative, StateSelect>) =
+        Default::default();
+    for eliminated in &regular.eliminated {
+        let node = match flat.graph.node(eliminated.value) {
+            Node::Unary { op: UnaryOp::Neg, arg } => flat.graph.node(arg),
+            node => node,
+        };
+        let Node::Var { var, order } = node else { continue };
+        other_names.insert(eliminated.var, Derivative { var, order });
+        let select = flat.variables[eliminated.var.index()].state_select;
+        let known = named.entry(Derivative { var, order }).or_insert(select);
+        *known = select.max(*known);
+    }
+    let mut is_defined = vec![false; flat.variables.len()];
+    for constraint in regular.constraints.iter().filter(|constraint| constraint.differentiated == 0) {
+        let equation = &flat.equations[constraint.source as usize];
+        let own = [equation.lhs, equation.rhs].into_iter().find_map(|side| match flat.graph.node(side) {
+            Node::Var { var, order: 0 } if flat.variables[var.index()].kind == VariableKind::Continuous => Some(var),
+            _ => None,
+        });
+        match own.map(|var| other_names.get(&var).copied().unwrap_or(Derivative { var, order: 0 })) {
+            Some(Derivative { var, order: 0 }) => is_defined[var.index()] = true,
+            _ => {}
+        }
+    }
+    let selects: Vec<StateSelect> = flat.variables.iter().map(|variable| variable.state_select).collect();
+    move |derivative: &Derivative| {
+        let name = named.get(derivative).copied();
+        let select = if derivative.order == 0 { Some(selects[derivative.var.index()]) } else { name };
+        match select {
+            Some(StateSelect::Never) => Persistence::Never,
+            Some(StateSelect::Avoid) => Persistence::Avoid,
+            Some(StateSelect::Prefer) => Persistence::Prefer,
+            Some(StateSelect::Always) => Persistence::Always,
+            Some(StateSelect::Default) if !is_defined[derivative.var.index()] => Persistence::Default,
+            Some(StateSelect::Default) | None => Persistence::Follows,
+        }
+    }
+}
+
 fn describe(
     regular: &RegularDae,
     parameters: &[f64],
@@ -954,6 +998,7 @@ fn describe(
             offer(of, Start { value: sign * value, origin: origin(variable.fixed) });
         }
     }
+    let persistence = persistence(regular);
     let mut quantity = |derivative: &Derivative| {
         let variable = &flat.variables[derivative.var.index()];
         let mut name = variable.name.clone();
@@ -971,6 +1016,7 @@ fn describe(
             start_origin: start.origin,
             min: number(variable.min).filter(|_| derivative.order == 0).unwrap_or(f64::NEG_INFINITY),
             max: number(variable.max).filter(|_| derivative.order == 0).unwrap_or(f64::INFINITY),
+            persistence: persistence(derivative),
         }
     };
     let states = regular.states.iter().map(&mut quantity).collect();

@@ -90,6 +90,11 @@ impl History {
         }
     }
 
+    /// Whether a function was no farther from zero since its last crossing than this.
+    pub(crate) fn is_within(&self, root: usize, noise: f64) -> bool {
+        self.peaks[root] <= noise
+    }
+
     /// Notes a crossing that made no difference to the rates, of a function known to within `noise`. True where the
     /// function is to be dulled.
     pub(crate) fn note_idle(&mut self, root: usize, noise: f64) -> bool {

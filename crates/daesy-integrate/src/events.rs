@@ -116,6 +116,8 @@ pub(crate) struct Reinit {
     pub(crate) states: Vec<f64>,
     pub(crate) unknowns: Vec<f64>,
     pub(crate) modes: Vec<f64>,
+    /// Which states kept their values, those that were given included.
+    pub(crate) kept: Vec<bool>,
 }
 
 /// What an event did.
@@ -916,13 +918,13 @@ impl<'s> EventLoop<'s> {
         reinit.states.clone_from(&stepper.now.states);
         reinit.unknowns.clone_from(&stepper.now.unknowns);
         reinit.modes.clone_from(&stepper.model.modes);
-        settled.reinits.push(reinit);
         for &(state, value) in &given {
             stepper.now.states[state] = value;
             settled.reinitialized.push(state as u32);
         }
         let states: Vec<usize> = given.iter().map(|&(state, _)| state).collect();
-        stepper.restart_keeping(&states).map_err(|error| self.in_mode(error, stepper))?;
+        reinit.kept = stepper.restart_keeping(&states).map_err(|error| self.in_mode(error, stepper))?;
+        settled.reinits.push(reinit);
         Ok(true)
     }
 

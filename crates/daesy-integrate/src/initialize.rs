@@ -26,6 +26,7 @@
 pub(crate) mod choice;
 pub(crate) mod newton;
 pub(crate) mod problem;
+mod silenced;
 
 use daesy_system::{DaeSystem, GuessRule, Part, StartClass, StartOrigin};
 

@@ -20,6 +20,7 @@ pub mod events;
 mod explicit;
 mod gauge;
 pub mod initialize;
+mod keep;
 pub mod linear;
 pub mod linearization;
 mod model;

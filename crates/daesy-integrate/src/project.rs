@@ -15,6 +15,7 @@ use daesy_system::{ConstraintStep, DaeSystem, Evaluator, Part, Pattern};
 use crate::culprit::{CONSTRAINTS, find_culprit};
 use crate::equations::Surroundings;
 use crate::error::IntegrateError;
+use crate::keep;
 use crate::linear::{LinearSolver, SingularMatrix};
 use crate::model::{Model, Moment};
 
@@ -29,6 +30,9 @@ const STALLED: f64 = 1e-9;
 
 /// Constraints that are off by less than this, relative to the sizes of their terms, are off by rounding.
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
+
+/// Constraints that are off by more than this, relative to nominal values, were broken by new values.
+const BROKEN: f64 = 1e-11;
 
 /// Newton steps before the projection gives up.
 const MAX_ITERATIONS: usize = 12;
@@ -169,6 +173,32 @@ impl<'s> Projector<'s> {
         for (scale, _) in self.scales.iter_mut().zip(held).filter(|(_, held)| **held) {
             *scale = 0.0;
         }
+    }
+
+    /// Which states keep their values where some are held: the others move by class, see [`crate::keep`].
+    pub(crate) fn kept(&mut self, model: &mut Model<'_, '_>, now: &Moment, is_held: &[bool]) -> Vec<bool> {
+        let around = Surroundings {
+            time: now.time,
+            parameters: &model.parameters,
+            inputs: &model.input_values,
+            modes: &model.modes,
+        };
+        let point = around.point(&now.states, &now.unknowns);
+        let evaluator = model.equations.evaluator();
+        evaluator.evaluate(Part::Constraint, &point, &mut self.residual);
+        evaluator.evaluate(Part::ConstraintByStates, &point, &mut self.jacobian);
+        let pattern = self.system.pattern(Part::ConstraintByStates);
+        let states = &self.system.description().states;
+        let is_broken = |row: usize| {
+            let sum = |size: &dyn Fn(usize) -> f64| -> f64 {
+                let entries = pattern.row(row);
+                entries.map(|entry| self.jacobian[entry].abs() * size(pattern.columns[entry] as usize)).sum()
+            };
+            let (nominal, terms) = (sum(&|at| states[at].nominal), sum(&|at| now.states[at].abs()));
+            self.residual[row].abs() > (BROKEN * nominal).max(ROUNDING * terms)
+        };
+        let is_broken = (0..pattern.n_rows).map(is_broken).collect();
+        keep::kept(pattern, &self.jacobian, is_broken, is_held, |state| states[state].persistence)
     }
 
     /// Keeps no state any more.

@@ -6,7 +6,7 @@
 
 use daesy_system::{
     Block, DaeSystem, Description, EquationLabel, Evaluator, GivenParameter, LaneEvaluator, LanePoint, ParameterError,
-    Part, Pattern, Point, Quantity, Rate, StartOrigin,
+    Part, Pattern, Persistence, Point, Quantity, Rate, StartOrigin,
 };
 
 use crate::{
@@ -147,6 +147,7 @@ impl<'f> ResidualSystem<'f> {
             start_origin,
             min: f64::NEG_INFINITY,
             max: f64::INFINITY,
+            persistence: Persistence::Default,
         };
         let (mut states, mut derivatives, mut algebraic, mut roles) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for at in 0..n {

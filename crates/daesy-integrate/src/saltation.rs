@@ -199,7 +199,11 @@ impl Verge {
         self.refuse_discrete(stepper, events)?;
         let system = stepper.model.equations.system;
         let after = stepper.rates_here();
-        let given: Vec<usize> = settled.reinitialized.iter().map(|&state| state as usize).collect();
+        let is_kept = |state: usize| {
+            let is_given = settled.reinitialized.contains(&(state as u32));
+            is_given || settled.reinits.iter().all(|reinit| reinit.kept[state])
+        };
+        let kept: Vec<bool> = (0..after.len()).map(is_kept).collect();
         let parts = [
             Part::ActionsByStates,
             Part::ActionsByUnknowns,
@@ -248,7 +252,7 @@ impl Verge {
                 }
             }
             add_scaled(-dt, &after, &mut tangent.states);
-            stepper.project_tangent_keeping(&given, &mut tangent.states, &tangent.parameters)?;
+            stepper.project_tangent_keeping(&kept, &mut tangent.states, &tangent.parameters)?;
         }
         Ok(())
     }

@@ -714,14 +714,18 @@ impl Run<'_, '_> {
         if let Some(course) = self.slide(crossing, &settled, &modes_before, &before, simulation)? {
             return Ok(course);
         }
-        self.judge(crossing, &settled, &rates);
+        self.judge(crossing, &settled, &rates, modes_before);
         self.finish_event(simulation, before, settled, false)
     }
 
     /// Dulls event functions that cross zero by noise alone, and sharpens those that have left it.
-    fn judge(&mut self, crossing: &RootCrossing, settled: &Settled, rates: &[f64]) {
-        let is_idle = settled.reinitialized.is_empty() && !settled.has_switched && !self.stepper.have_changed(rates);
-        let noise = if is_idle { self.events.noise(&self.stepper) } else { Vec::new() };
+    fn judge(&mut self, crossing: &RootCrossing, settled: &Settled, rates: &[f64], modes_before: Vec<f64>) {
+        let is_quiet = settled.reinitialized.is_empty() && !settled.has_switched;
+        let noise = if is_quiet { self.events.noise(&self.stepper) } else { Vec::new() };
+        let is_idle = is_quiet
+            && (!self.stepper.have_changed(rates)
+                || crossing.roots.iter().any(|&root| self.history.is_within(root, noise[root]))
+                    && self.rates_agree_with(modes_before));
         for &root in &crossing.roots {
             self.events.bands[root] = 0.0;
             if !is_idle {
@@ -730,6 +734,12 @@ impl Run<'_, '_> {
                 self.events.bands[root] = noise[root];
             }
         }
+    }
+
+    /// Whether the rates at the point reached are the same with the modes before the event. Those of the crossing itself
+    /// are from unknowns between two ends of a step, whose errors can be larger than what an event changes.
+    fn rates_agree_with(&mut self, modes_before: Vec<f64>) -> bool {
+        self.stepper.rates_with(modes_before).is_some_and(|rates| !self.stepper.have_changed(&rates))
     }
 
     /// Settles an event at the point reached and writes rows where something jumps.

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 
 use daesy_system::{
     DaeSystem, Description, EquationLabel, Evaluator, EventLabel, GivenParameter, LaneEvaluator, ParameterError, Part,
-    Pattern, Point, Quantity, Root, StartOrigin,
+    Pattern, Persistence, Point, Quantity, Root, StartOrigin,
 };
 
 /// A system on the surface of one of its relations.
@@ -103,6 +103,7 @@ impl<'s> SlidingSystem<'s> {
             start_origin: StartOrigin::Guess,
             min: 0.0,
             max: 1.0,
+            persistence: Persistence::Default,
         });
         let equation = |differentiated: u16| EquationLabel {
             text: format!("border of {}", label.text),

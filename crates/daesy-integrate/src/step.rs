@@ -548,34 +548,26 @@ impl<'s, 'i> Stepper<'s, 'i> {
     }
 
     /// Goes on from states of which some were given new values. Those are kept; what they are derivatives of is kept
-    /// too, since a force of any size changes no position at once; all others follow by the least change. Where the
-    /// constraints leave no other choice, only the given values are kept.
-    pub(crate) fn restart_keeping(&mut self, given: &[usize]) -> Result<(), IntegrateError> {
-        if self.projector.is_none() {
-            return self.restart();
-        }
+    /// too, since a force of any size changes no position at once; of the others those follow that the model wants as
+    /// states least ([`crate::keep`]), by the least change. Where the constraints leave no other choice, all others
+    /// follow, and at last only the given values are kept. Says which states were kept.
+    pub(crate) fn restart_keeping(&mut self, given: &[usize]) -> Result<Vec<bool>, IntegrateError> {
         let n_states = self.now.states.len();
-        let is_given: Vec<bool> = (0..n_states).map(|state| given.contains(&state)).collect();
-        let before = self.now.clone();
-        self.restart_holding(Some(&self.kept(given))).or_else(|_| {
-            self.now = before;
-            self.restart_holding(Some(&is_given))
-        })
-    }
-
-    /// States that are kept where some are given: those, and what they are derivatives of.
-    fn kept(&self, given: &[usize]) -> Vec<bool> {
-        let rates = &self.model.equations.system.description().rates;
-        let depth = |state: usize| {
-            let (mut at, mut depth) = (state, 1);
-            while let Rate::State(next) = rates[at] {
-                at = next as usize;
-                depth += 1;
-            }
-            depth
+        let Some(projector) = &mut self.projector else {
+            return self.restart().map(|()| vec![true; n_states]);
         };
-        let deepest = given.iter().map(|&state| depth(state)).max().unwrap_or(0);
-        (0..self.now.states.len()).map(|state| given.contains(&state) || depth(state) > deepest).collect()
+        let is_given: Vec<bool> = (0..n_states).map(|state| given.contains(&state)).collect();
+        let below = below(&self.model.equations.system.description().rates, given);
+        let persistent = projector.kept(&mut self.model, &self.now, &below);
+        let before = self.now.clone();
+        let mut result = self.restart_holding(Some(&persistent)).map(|()| persistent);
+        for held in [below, is_given] {
+            if result.is_err() {
+                self.now = before.clone();
+                result = self.restart_holding(Some(&held)).map(|()| held);
+            }
+        }
+        result
     }
 
     fn restart_holding(&mut self, held: Option<&[bool]>) -> Result<(), IntegrateError> {
@@ -896,17 +888,15 @@ impl<'s, 'i> Stepper<'s, 'i> {
         self.next_step = self.next_step.min(longest);
     }
 
-    /// Returns to the linearized constraints G ds + g_p dp = 0 by the least change, with given states and what they are
-    /// derivatives of kept as they are.
+    /// Returns to the linearized constraints G ds + g_p dp = 0 by the least change, with some states kept as they are.
     pub(crate) fn project_tangent_keeping(
         &mut self,
-        given: &[usize],
+        kept: &[bool],
         states: &mut [f64],
         parameters: &[f64],
     ) -> Result<(), IntegrateError> {
-        let kept = self.kept(given);
         if let Some(projector) = &mut self.projector {
-            projector.hold(&kept);
+            projector.hold(kept);
         }
         let result = self.project_tangent(states, parameters);
         if let Some(projector) = &mut self.projector {
@@ -953,6 +943,20 @@ fn mean_size(values: impl Iterator<Item = f64>, n: f64) -> f64 {
         largest = largest.max(value.abs());
     }
     if sum.is_infinite() { largest } else { (sum / n).sqrt() }
+}
+
+/// States that are given, and those that are derivatives of lower order than any given one.
+fn below(rates: &[Rate], given: &[usize]) -> Vec<bool> {
+    let depth = |state: usize| {
+        let (mut at, mut depth) = (state, 1);
+        while let Rate::State(next) = rates[at] {
+            at = next as usize;
+            depth += 1;
+        }
+        depth
+    };
+    let deepest = given.iter().map(|&state| depth(state)).max().unwrap_or(0);
+    (0..rates.len()).map(|state| given.contains(&state) || depth(state) > deepest).collect()
 }
 
 /// Moves a point onto the constraints where there are some.

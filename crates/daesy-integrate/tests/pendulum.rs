@@ -3,7 +3,7 @@
 use daesy_integrate::{Inputs, SimulateOptions, simulate};
 use daesy_system::{
     Block, DaeSystem, Description, EquationLabel, Evaluator, GivenParameter, LaneEvaluator, ParameterError, Part,
-    Pattern, Point, Quantity, Rate, StartOrigin,
+    Pattern, Persistence, Point, Quantity, Rate, StartOrigin,
 };
 
 const GRAVITY: f64 = 9.81;
@@ -32,6 +32,7 @@ impl Pendulum {
             start_origin,
             min: f64::NEG_INFINITY,
             max: f64::INFINITY,
+            persistence: Persistence::Default,
         };
         let label = |text: &str| EquationLabel { text: text.into(), place: String::new(), differentiated: 0 };
         let description = Description {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use daesy_integrate::{InitializeOptions, Initialized, initialize};
 use daesy_system::{
     Block, DaeSystem, Description, EquationLabel, Evaluator, GivenParameter, LaneEvaluator, ParameterError, Part,
-    Pattern, Point, Quantity, Rate, StartClass, StartCondition, StartOrigin,
+    Pattern, Persistence, Point, Quantity, Rate, StartClass, StartCondition, StartOrigin,
 };
 
 /// A row a . z + q (b . z)^2 - c.
@@ -247,6 +247,7 @@ impl<'m> System<'m> {
             start_origin: StartOrigin::Default,
             min: f64::NEG_INFINITY,
             max: f64::INFINITY,
+            persistence: Persistence::Default,
         };
         let label = EquationLabel { text: String::new(), place: String::new(), differentiated: 0 };
         let description = Description {

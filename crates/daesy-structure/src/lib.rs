@@ -14,6 +14,7 @@ mod definitions;
 pub mod discrete;
 pub mod dulmage_mendelsohn;
 mod explain;
+mod held_rates;
 pub mod incidence;
 pub mod linear_verdict;
 pub mod linearize;

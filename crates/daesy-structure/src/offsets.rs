@@ -122,11 +122,19 @@ pub enum OffsetsError {
 
 /// Structural analysis by the Sigma-method.
 pub fn sigma_analysis(incidence: &Incidence) -> Result<SigmaAnalysis, OffsetsError> {
+    sigma_analysis_from(incidence, &[])
+}
+
+/// The same with the smallest offsets that differentiate each variable up to a given order at least, d_j >= l_j; an
+/// empty list asks for nothing.
+pub fn sigma_analysis_from(incidence: &Incidence, least: &[u32]) -> Result<SigmaAnalysis, OffsetsError> {
     if !incidence.is_scattered() {
-        return analyse(incidence);
+        return analyse(incidence, least);
     }
     let Renumbered { incidence: local, order } = Renumbered::breadth_first(incidence);
-    match analyse(&local) {
+    let places = order.variables.iter().take(least.len());
+    let local_least: Vec<u32> = places.map(|&place| least[place as usize]).collect();
+    match analyse(&local, &local_least) {
         Ok(analysis) => Ok(analysis.in_original_numbers(&order)),
         Err(OffsetsError::StructurallySingular { n_equations, n_variables, matching }) => {
             let matching = matching.in_original_numbers(&order);
@@ -138,7 +146,7 @@ pub fn sigma_analysis(incidence: &Incidence) -> Result<SigmaAnalysis, OffsetsErr
     }
 }
 
-fn analyse(incidence: &Incidence) -> Result<SigmaAnalysis, OffsetsError> {
+fn analyse(incidence: &Incidence, least: &[u32]) -> Result<SigmaAnalysis, OffsetsError> {
     let matching = maximum_matching(incidence);
     if !matching.is_perfect() {
         let (n_equations, n_variables) = (incidence.n_equations(), incidence.n_variables());
@@ -151,7 +159,7 @@ fn analyse(incidence: &Incidence) -> Result<SigmaAnalysis, OffsetsError> {
         block_slots[partner as usize] == block_slots[equation]
     });
     let assignment = transversal::highest_value_transversal(&inner, &coarse_blocks);
-    let offsets = smallest_offsets(incidence, &coarse_blocks, &assignment)?;
+    let offsets = smallest_offsets(incidence, &coarse_blocks, &assignment, least)?;
     Ok(conclude(incidence, coarse_blocks, assignment.transversal, offsets))
 }
 
@@ -179,13 +187,18 @@ fn smallest_offsets(
     incidence: &Incidence,
     blocks: &BlockTriangularForm,
     assignment: &transversal::Assignment,
+    least: &[u32],
 ) -> Result<Offsets, OffsetsError> {
     let n = incidence.n_equations();
     let orders = transversal_orders(incidence, &assignment.transversal);
     let partner = assignment.transversal.equation_slots();
     let block_slots = blocks.block_slots();
-    // Demands of later blocks, then u + c0.
+    // What is asked for and demands of later blocks, then u + c0.
     let mut offset = vec![0i64; n];
+    for (&least, &equation) in least.iter().zip(partner) {
+        let equation = equation as usize;
+        offset[equation] = offset[equation].max(i64::from(least) - i64::from(orders[equation]));
+    }
     let mut is_settled = vec![false; n];
     let mut queue = LevelQueue::new();
 
@@ -370,6 +383,21 @@ mod tests {
         let analysis = sigma_analysis(&incidence).unwrap();
         assert_eq!(analysis.equation_offsets, [0, 0, 2, 0]);
         assert_eq!((analysis.structural_index, analysis.related_index), (3, 2));
+    }
+
+    #[test]
+    fn a_velocity_can_be_asked_for_as_a_state() {
+        // s1' = v1, s2' = v2, v1' = 0, v2' = 0, d = s2 - s1, v = d'.
+        let rows: [&[(u32, u8)]; 6] =
+            [&[(0, 1), (1, 0)], &[(2, 1), (3, 0)], &[(1, 1)], &[(3, 1)], &[(0, 0), (2, 0), (4, 0)], &[(4, 1), (5, 0)]];
+        let incidence = signature(6, &rows);
+        let plain = sigma_analysis(&incidence).unwrap();
+        assert_eq!(plain.equation_offsets, [0, 0, 0, 0, 1, 0]);
+        // With v' too, d'' and so s1'' and s2'' are needed.
+        let raised = sigma_analysis_from(&incidence, &[0, 0, 0, 0, 0, 1]).unwrap();
+        assert_eq!(raised.equation_offsets, [1, 1, 0, 0, 2, 1]);
+        assert_eq!(raised.variable_offsets, [2, 1, 2, 1, 2, 1]);
+        assert_eq!(raised.degrees_of_freedom, plain.degrees_of_freedom);
     }
 
     #[test]

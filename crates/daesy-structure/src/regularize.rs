@@ -19,6 +19,7 @@ use crate::bound::put_in_bound_parameters;
 use crate::definitions::{guesses, inline_definitions};
 use crate::discrete::{DiscreteSplit, split_discrete};
 use crate::explain;
+use crate::held_rates::analysis_with_held_rates;
 use crate::incidence::{Entry, Incidence, IncidenceBuilder, IncidenceError};
 use crate::matching::maximum_matching;
 use crate::offsets::{SigmaAnalysis, sigma_analysis};
@@ -136,7 +137,7 @@ fn regularize_in(mut flat: FlatDae, form: Form) -> Result<RegularDae, Regularize
         |at| discrete.is_continuous[at] && !elimination.is_used[at],
         |var| is_unknown(&flat, var) && elimination.standings[var.index()] == Standing::Remains,
     )?;
-    let analysis = match sigma_analysis(&remaining.incidence) {
+    let analysis = match analysis_with_held_rates(&flat, &reduced, &remaining, &elimination) {
         Ok(analysis) => analysis,
         Err(error) => {
             let explain::Explanation { findings, open_levels } =

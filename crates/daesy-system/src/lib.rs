@@ -256,6 +256,27 @@ pub struct Quantity {
     pub min: f64,
     /// Largest sensible value.
     pub max: f64,
+    /// How much it holds on to its value, of a state.
+    pub persistence: Persistence,
+}
+
+/// How much a state holds on to its value where an event gives new values to others: a class gives way only where the
+/// constraints cannot be satisfied by those below it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Persistence {
+    /// It should never be a state.
+    Never,
+    /// It should rather not be a state.
+    Avoid,
+    /// It was written as `y = expression` of other states, or has no name of its own.
+    Follows,
+    /// Nothing is known.
+    #[default]
+    Default,
+    /// It should rather be a state.
+    Prefer,
+    /// It should always be a state.
+    Always,
 }
 
 /// Where a start value comes from.

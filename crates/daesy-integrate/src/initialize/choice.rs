@@ -15,6 +15,7 @@
 use daesy_system::Pattern;
 
 use super::problem::Problem;
+use super::silenced::Silenced;
 
 /// Rows that determine the columns, as many as there are but for those that keep their guesses.
 #[derive(Clone, PartialEq, Debug)]
@@ -84,21 +85,21 @@ pub(crate) struct Square {
 }
 
 /// Rows matched to columns, one row after the other.
-struct GreedyMatching<'p> {
+pub(super) struct GreedyMatching<'p> {
     pattern: &'p Pattern,
     is_entry: &'p [bool],
-    row_of: Vec<usize>,
-    column_of: Vec<usize>,
+    pub(super) row_of: Vec<usize>,
+    pub(super) column_of: Vec<usize>,
     /// The row from which a column was met in the search at hand.
     met_from: Vec<usize>,
     /// Columns that searches met and could not leave.
     is_dead: Vec<bool>,
 }
 
-const NONE: usize = usize::MAX;
+pub(super) const NONE: usize = usize::MAX;
 
 impl<'p> GreedyMatching<'p> {
-    fn new(pattern: &'p Pattern, is_entry: &'p [bool]) -> Self {
+    pub(super) fn new(pattern: &'p Pattern, is_entry: &'p [bool]) -> Self {
         Self {
             pattern,
             is_entry,
@@ -110,7 +111,7 @@ impl<'p> GreedyMatching<'p> {
     }
 
     /// Matches one more row, if possible without leaving out one that is matched.
-    fn add(&mut self, row: usize) -> bool {
+    pub(super) fn add(&mut self, row: usize) -> bool {
         let mut queue = vec![row];
         let mut met: Vec<usize> = Vec::new();
         let mut next = 0;
@@ -158,15 +159,18 @@ impl<'p> GreedyMatching<'p> {
 /// The choice that structure makes, with entries that are not zero.
 pub(crate) fn choose_by_structure(problem: &Problem<'_>, is_entry: &[bool]) -> Choice {
     let mut matching = GreedyMatching::new(&problem.pattern, is_entry);
+    let silenced = Silenced::find(problem, is_entry);
+    silenced.columns.iter().for_each(|&column| matching.is_dead[column] = true);
     let mut rows = Vec::with_capacity(problem.n_cols());
-    for row in 0..problem.n_rows() {
-        if rows.len() == problem.n_cols() {
+    for row in silenced.order(problem) {
+        if rows.len() + silenced.columns.len() == problem.n_cols() {
             break;
         }
         if matching.add(row) {
             rows.push(row);
         }
     }
+    rows.sort_unstable();
     let kept = (0..problem.n_cols()).filter(|&column| matching.row_of[column] == NONE).collect();
     Choice::new(problem, rows, kept)
 }
@@ -180,6 +184,10 @@ const RANK_TOLERANCE: f64 = 1e-9;
 /// The choice that numbers make with a Jacobian; `None` where too much hangs together.
 pub(crate) fn choose_by_numbers(problem: &Problem<'_>, jacobian: &[f64]) -> Option<Choice> {
     let balanced = balance(&problem.pattern, jacobian);
+    let is_entry: Vec<bool> = jacobian.iter().map(|value| *value != 0.0).collect();
+    let silenced = Silenced::find(problem, &is_entry);
+    let mut rank = vec![0; problem.n_rows()];
+    silenced.order(problem).enumerate().for_each(|(at, row)| rank[row] = at);
     let mut rows = Vec::with_capacity(problem.n_cols());
     let mut kept = Vec::new();
     for component in components(&problem.pattern, &balanced) {
@@ -187,14 +195,26 @@ pub(crate) fn choose_by_numbers(problem: &Problem<'_>, jacobian: &[f64]) -> Opti
             return None;
         }
         let mut basis = Basis::new(&component.columns, problem.n_cols());
-        for &row in &component.rows {
-            if basis.vectors.len() == component.columns.len() {
-                break;
-            }
+        let mut ordered = component.rows;
+        ordered.sort_unstable_by_key(|&row| rank[row]);
+        let (demanded, wished) = ordered.split_at(ordered.partition_point(|&row| row < problem.n_demanded));
+        let mut add = |basis: &mut Basis, row: usize| {
             let entries = problem.pattern.row(row);
             if basis.add(entries.map(|entry| (problem.pattern.columns[entry] as usize, balanced[entry]))) {
                 rows.push(row);
             }
+        };
+        demanded.iter().for_each(|&row| add(&mut basis, row));
+        for &column in silenced.columns.iter().filter(|column| component.columns.binary_search(column).is_ok()) {
+            if basis.add(std::iter::once((column, 1.0))) {
+                kept.push(column);
+            }
+        }
+        for &row in wished {
+            if basis.vectors.len() == component.columns.len() {
+                break;
+            }
+            add(&mut basis, row);
         }
         kept.extend(basis.undetermined().into_iter().map(|at| component.columns[at]));
     }

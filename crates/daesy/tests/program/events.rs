@@ -1259,3 +1259,45 @@ fn a_border_that_an_event_stores_is_not_crossed_by_rounding() {
         assert_eq!(table.column("n").last(), Some(&0.0), "{factor}");
     }
 }
+
+/// `reinit(b, ..)` breaks `e = x + 2*b`. e was written as a consequence of the others and follows: x goes on with
+/// exp(-t), and j, whose derivative is that of e, with exp(-t) - 1.
+#[test]
+fn what_is_defined_by_states_follows_a_reinit_and_states_do_not() {
+    let table = Session::with_model(
+        "model M Real x(start=1, fixed=true); Real b(start=0, fixed=true); Real e; Real j(start=0, fixed=true);
+         equation der(x) = -x; der(b) = 0; e = x + 2*b; der(j) = der(e); when time >= 1 then reinit(b, 1); end when;
+         annotation(experiment(StopTime=2, Interval=1, Tolerance=1e-8)); end M;",
+    )
+    .run(&["simulate", "model.mo"])
+    .table();
+    let (after, last) = (table.rows.len() - 2, table.rows.len() - 1);
+    for (row, x) in [(after, (-1f64).exp()), (last, (-2f64).exp())] {
+        for (name, value) in [("x", x), ("b", 1.0), ("e", x + 2.0), ("j", x - 1.0)] {
+            let found = table.column(name)[row];
+            assert!((found - value).abs() < 1e-7, "{name} = {found}, not {value}");
+        }
+    }
+}
+
+/// Two free bodies with v1 = 1 and v2 = 3; the second stops. With nothing said, the velocity of the first stays. Where
+/// the model prefers relative coordinates as states, their velocity of 2 stays, and the first body goes on with -2.
+#[test]
+fn a_reinit_holds_what_the_model_prefers_as_states() {
+    for (select, v1, relative) in [("default", 1.0, -1.0), ("prefer", -2.0, 2.0)] {
+        let model = format!(
+            "model M Real s1(start=0, fixed=true); Real v1(start=1, fixed=true); Real s2(start=5, fixed=true);
+               Real v2(start=3, fixed=true); Real d(stateSelect=StateSelect.{select});
+               Real v(stateSelect=StateSelect.{select});
+             equation der(s1) = v1; der(s2) = v2; der(v1) = 0; der(v2) = 0; d = s2 - s1; v = der(d);
+               when time >= 1 then reinit(v2, 0); end when;
+             annotation(experiment(StopTime=2, Interval=2)); end M;"
+        );
+        let table = Session::with_model(&model).run(&["simulate", "model.mo"]).table();
+        let last = table.rows.len() - 1;
+        for (name, value) in [("v1", v1), ("v2", 0.0), ("v", relative), ("d", 7.0 + relative)] {
+            let found = table.column(name)[last];
+            assert!((found - value).abs() < 1e-9, "{select}: {name} = {found}, not {value}");
+        }
+    }
+}
