@@ -10,6 +10,7 @@
 //!
 //! with exact derivatives of any order.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::foreign::{Foreign, ForeignFailure, ForeignUnit};
@@ -133,20 +134,45 @@ impl Generator {
     }
 }
 
+/// A signal with its amplitudes and phases, and the roots of unity for its length.
+#[derive(Default)]
+struct Transformed {
+    signal: Vec<f64>,
+    roots: Vec<[f64; 2]>,
+    out: Vec<f64>,
+}
+
+thread_local! {
+    /// The last transform: what a when-clause assigns is evaluated at every event, also where it does not fire and its
+    /// signal has not changed.
+    static LAST: RefCell<Transformed> = RefCell::default();
+}
+
 /// Amplitudes and phases; see [`Intrinsic::Fourier`].
 fn fourier(signal: &[f64], out: &mut [f64]) {
-    let n = signal.len();
-    let roots: Vec<[f64; 2]> = (0..n)
-        .map(|k| {
-            let angle = -2.0 * std::f64::consts::PI * k as f64 / n as f64;
-            [libm::cos(angle), libm::sin(angle)]
-        })
-        .collect();
-    let spectrum = transform(signal, 0, 1, n, &roots);
-    let n_out = n / 2 + 1;
-    for (k, [re, im]) in spectrum.into_iter().take(n_out).enumerate() {
-        out[k] = libm::hypot(re, im) / n_out as f64;
-        out[n_out + k] = libm::atan2(im, re);
+    LAST.with_borrow_mut(|last| {
+        if last.signal != signal || last.out.len() != out.len() {
+            last.set(signal, out.len());
+        }
+        out.copy_from_slice(&last.out);
+    });
+}
+
+impl Transformed {
+    fn set(&mut self, signal: &[f64], n_values: usize) {
+        let n = signal.len();
+        if self.roots.len() != n {
+            let angle = |k: usize| -2.0 * std::f64::consts::PI * k as f64 / n as f64;
+            self.roots = (0..n).map(|k| [libm::cos(angle(k)), libm::sin(angle(k))]).collect();
+        }
+        let spectrum = transform(signal, 0, 1, n, &self.roots);
+        let n_out = n / 2 + 1;
+        self.out = vec![0.0; n_values];
+        for (k, [re, im]) in spectrum.into_iter().take(n_out).enumerate() {
+            self.out[k] = libm::hypot(re, im) / n_out as f64;
+            self.out[n_out + k] = libm::atan2(im, re);
+        }
+        self.signal = signal.to_vec();
     }
 }
 

@@ -37,6 +37,7 @@ use crate::error::{EquationOff, IntegrateError, TriedValue};
 use choice::{Choice, choose_by_numbers, choose_by_structure};
 use newton::{Found, Search, Way, scatter};
 use problem::{Problem, Values};
+use silenced::Silenced;
 
 /// How start values are searched.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -385,8 +386,24 @@ impl Search<'_, '_> {
         self.evaluate(&z);
         let demanded: Vec<bool> = (0..problem.n_rows()).map(|row| row < problem.n_demanded).collect();
         let residual = self.size(&self.residual, &demanded);
-        (residual <= self.options.tolerance && self.are_wishes_settled(&z))
-            .then_some(Started { z, found: Found { iterations: 0, residual } })
+        let is_start = residual <= self.options.tolerance && self.are_wishes_settled(&z);
+        (is_start && self.keeps_silenced(&z, given)).then_some(Started { z, found: Found { iterations: 0, residual } })
+    }
+
+    /// Whether columns that the modes at hand leave open have their given values. They are only where initial equations
+    /// are about more than single states.
+    fn keeps_silenced(&mut self, z: &[f64], given: &[f64]) -> bool {
+        let problem = self.problem();
+        let first_initial = problem.n_demanded - problem.system.pattern(Part::Initial).n_rows;
+        let is_of_state = |row: usize| problem.only_column(row).is_some_and(|column| column < problem.n_states);
+        if (first_initial..problem.n_demanded).all(is_of_state) {
+            return true;
+        }
+        let is_entry = self.entries(z);
+        let silenced = Silenced::find(problem, &is_entry);
+        self.evaluate(z);
+        silenced.columns.iter().all(|&column| z[column] == given[column])
+            && silenced.wishes.iter().all(|&row| self.holds(z, row))
     }
 
     /// Solves for the unknowns at the states of a point; false where that fails for some of them.

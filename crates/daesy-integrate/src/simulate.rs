@@ -711,27 +711,43 @@ impl Run<'_, '_> {
         let modes_before = self.stepper.model.modes.clone();
         self.events.mark_before(&mut self.stepper);
         let settled = self.events.settle(&mut self.stepper, false, &mut self.rules)?;
-        if let Some(course) = self.slide(crossing, &settled, &modes_before, &before, simulation)? {
+        let noise = self.idle_noise(crossing, &settled, &rates, &modes_before);
+        // Where both sides have the same rates, they do not both lead to the border, whatever rounding says.
+        if noise.is_none()
+            && let Some(course) = self.slide(crossing, &settled, &modes_before, &before, simulation)?
+        {
             return Ok(course);
         }
-        self.judge(crossing, &settled, &rates, modes_before);
+        self.judge(crossing, noise);
         self.finish_event(simulation, before, settled, false)
     }
 
+    /// How far event functions may be off, where a crossing made no difference to anything.
+    fn idle_noise(
+        &mut self,
+        crossing: &RootCrossing,
+        settled: &Settled,
+        rates: &[f64],
+        modes_before: &[f64],
+    ) -> Option<Vec<f64>> {
+        if !settled.reinitialized.is_empty() || settled.has_switched {
+            return None;
+        }
+        let noise = self.events.noise(&self.stepper);
+        let is_noisy = |&root: &usize| self.history.is_within(root, noise[root]);
+        let is_idle = !self.stepper.have_changed(rates)
+            || crossing.roots.iter().any(is_noisy) && self.rates_agree_with(modes_before.to_vec());
+        is_idle.then_some(noise)
+    }
+
     /// Dulls event functions that cross zero by noise alone, and sharpens those that have left it.
-    fn judge(&mut self, crossing: &RootCrossing, settled: &Settled, rates: &[f64], modes_before: Vec<f64>) {
-        let is_quiet = settled.reinitialized.is_empty() && !settled.has_switched;
-        let noise = if is_quiet { self.events.noise(&self.stepper) } else { Vec::new() };
-        let is_idle = is_quiet
-            && (!self.stepper.have_changed(rates)
-                || crossing.roots.iter().any(|&root| self.history.is_within(root, noise[root]))
-                    && self.rates_agree_with(modes_before));
+    fn judge(&mut self, crossing: &RootCrossing, idle_noise: Option<Vec<f64>>) {
         for &root in &crossing.roots {
             self.events.bands[root] = 0.0;
-            if !is_idle {
-                self.history.note_busy(root);
-            } else if self.history.note_idle(root, noise[root]) {
-                self.events.bands[root] = noise[root];
+            match &idle_noise {
+                None => self.history.note_busy(root),
+                Some(noise) if self.history.note_idle(root, noise[root]) => self.events.bands[root] = noise[root],
+                Some(_) => {}
             }
         }
     }

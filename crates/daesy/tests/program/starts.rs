@@ -534,12 +534,13 @@ fn a_start_that_holds_anyway_takes_no_other_away() {
 #[test]
 fn what_a_mode_leaves_open_is_the_variable_of_its_equation() {
     for (start, s) in [("", 0.0), ("(start=0.5)", 0.5)] {
-        let (value, _) = started(&format!(
+        let model = format!(
             "model M Real w(start=0); Real i(start=0); Real x(start=0); Real a; Real s{start}; Real tau; Boolean stuck;
              equation stuck = time < 0.5; der(w) = a; 4*a = 2*i - 3 - tau; der(i) = x - i; der(x) = -w;
                tau = if stuck then s else 1; a = if stuck then 0 else s - 1;
              initial equation w = 0; a = 0; der(i) = 0; end M;"
-        ));
+        );
+        let (value, _) = started(&model);
         for (name, expected) in [("tau", s), ("i", (3.0 + s) / 2.0), ("x", (3.0 + s) / 2.0), ("a", 0.0)] {
             assert!((value(name) - expected).abs() < 1e-12, "{name} = {}, not {expected}", value(name));
         }
