@@ -217,6 +217,13 @@ pub fn read_request(loaded: &Loaded, seed: u64) -> Result<Request, Vec<Diagnosti
         let finding = Finding::error("joint-samples", study.uq.span.unwrap_or(Span::NONE), message);
         findings.push(finding.with_help("take `method = \"monte-carlo\"`, which runs the model at the samples"));
     }
+    let starts_on_ramp = study.uq.initial.as_deref() == Some("ramp") || study.uq.ramp.is_some();
+    if starts_on_ramp && study.uq.method.as_deref() != Some("galerkin") {
+        let message = "a ramp at the start is for `method = \"galerkin\"`: the others run the model at values of the parameters \
+                       from the start on";
+        let finding = Finding::error("ramp", study.uq.span.unwrap_or(Span::NONE), message);
+        findings.push(finding.with_help("write `method = \"galerkin\"`, or leave `initial` and `ramp` out"));
+    }
     diagnostics.extend(findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)));
     if !diagnostics.is_empty() {
         return Err(diagnostics);

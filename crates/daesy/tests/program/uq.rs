@@ -512,6 +512,9 @@ fn bad_requests_are_refused_with_place_and_remedy() {
     refused("alpha = { uniform = { min = 1, max = 2 } }", "degree = 2\nvariables = [\"y\"]", &["no variable `y`"]);
     let uniform = "alpha = { uniform = { min = 1, max = 2 } }";
     refused(uniform, "method = \"galerkin\"\ndegree = 100000000", &["limit is 200"]);
+    for method in ["collocation", "monte-carlo", "quasi-monte-carlo", "auto"] {
+        refused(uniform, &format!("method = \"{method}\"\ninitial = \"ramp\""), &["error[ramp]", "galerkin"]);
+    }
     refused(uniform, "method = \"monte-carlo\"\nsamples = 100000000", &["would need", "a longer `step`"]);
     let run = Session::with_model(model).run(&["uq", "model.mo"]);
     assert_eq!(run.status, 1);
