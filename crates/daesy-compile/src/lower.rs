@@ -933,9 +933,9 @@ fn persistence(regular: &RegularDae) -> impl Fn(&Derivative) -> Persistence {
             Node::Var { var, order: 0 } if flat.variables[var.index()].kind == VariableKind::Continuous => Some(var),
             _ => None,
         });
-        match own.map(|var| other_names.get(&var).copied().unwrap_or(Derivative { var, order: 0 })) {
-            Some(Derivative { var, order: 0 }) => is_defined[var.index()] = true,
-            _ => {}
+        let own = own.map(|var| other_names.get(&var).copied().unwrap_or(Derivative { var, order: 0 }));
+        if let Some(Derivative { var, order: 0 }) = own {
+            is_defined[var.index()] = true;
         }
     }
     let selects: Vec<StateSelect> = flat.variables.iter().map(|variable| variable.state_select).collect();

@@ -284,11 +284,12 @@ impl Rewriter<'_> {
             rows.push(forms.iter().chain([own]).map(|other| self.inner_product(form, other)).collect());
         }
         for at in 0..n {
-            for below in at + 1..n {
-                let factor = self.graph.div(rows[below][at], rows[at][at]);
-                for column in at + 1..=n {
-                    let product = self.graph.mul(factor, rows[at][column]);
-                    rows[below][column] = self.graph.sub(rows[below][column], product);
+            let (above, below) = rows.split_at_mut(at + 1);
+            for row in below {
+                let factor = self.graph.div(row[at], above[at][at]);
+                for (value, &by) in row[at + 1..].iter_mut().zip(&above[at][at + 1..]) {
+                    let product = self.graph.mul(factor, by);
+                    *value = self.graph.sub(*value, product);
                 }
             }
         }

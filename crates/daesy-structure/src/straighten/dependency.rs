@@ -374,8 +374,8 @@ impl Elimination {
             by_safety.then_with(|| worst(*a).total_cmp(&worst(*b))).then_with(|| typical(*a).total_cmp(&typical(*b)))
         };
         let pivot = (0..self.n).max_by(compare).unwrap_or(0);
-        for at in 0..n_points {
-            self.is_live[at] = counting.contains(&at) && line.values[at][pivot].abs() > SINGULAR * left[at];
+        for (at, (is_live, left)) in self.is_live.iter_mut().zip(&left).enumerate() {
+            *is_live = counting.contains(&at) && line.values[at][pivot].abs() > SINGULAR * left;
         }
         self.rows.push(ReducedRow { row, pivot, line, multipliers });
         None

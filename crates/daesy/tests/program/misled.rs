@@ -329,7 +329,8 @@ fn a_state_that_the_value_of_a_parameter_makes_none() {
 /// are polynomials, also in these rows.
 #[test]
 fn multipliers_do_not_break_down_on_the_way() {
-    let cases: [(&str, [(&str, fn(f64) -> f64); 2]); 3] = [
+    type Solution = (&'static str, fn(f64) -> f64);
+    let cases: [(&str, [Solution; 2]); 3] = [
         (
             "Real p(start = 0, fixed = true), x1, x2; equation der(p) = 1; der(x2) - p*der(x1) - 2*x1 = 0;
              (p - 1)*der(x2) + (p - p^2)*der(x1) - (2*p - 2)*x1 + x2 - p*x1 = p^2;",
