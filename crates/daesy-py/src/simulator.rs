@@ -100,7 +100,10 @@ impl PySimulator {
                 loaded.use_data_files(&files).map_err(NoAnswer::Input)?;
             }
             let simulator = Simulator::new(&loaded)?;
-            Ok((simulator, loaded.flat.model, loaded.diagnostics))
+            let mut diagnostics = loaded.diagnostics.clone();
+            diagnostics.extend(loaded.open_inputs());
+            diagnostics.extend(loaded.held_disturbances());
+            Ok((simulator, loaded.flat.model, diagnostics))
         });
         let (simulator, model, diagnostics) = made.map_err(|wrong| Failure::new_err(failure(&wrong)))?;
         Ok(Self { simulator: Arc::new(simulator), findings: findings(&diagnostics), model })
