@@ -796,8 +796,8 @@ impl<'a> Flattener<'a> {
         self.graph.not_equal(now, before)
     }
 
-    /// Takes the hidden Booleans of a section, which are the last variables, back if no value or condition reads them:
-    /// where nothing that a when-statement has assigned is used by a later one.
+    /// Makes constants of the hidden Booleans of a section, which are the last variables, if no value or condition reads
+    /// them: where nothing that a when-statement has assigned is used by a later one.
     fn drop_unread_turns(&mut self, assigned: &mut Assigned, n_before: usize) {
         let are_turns = self.variables[n_before..].iter().all(daesy_graph::Variable::is_hidden);
         let is_turn = |variable: VarId| variable.index() >= n_before;
@@ -831,9 +831,12 @@ impl<'a> Flattener<'a> {
                 .actions
                 .retain(|action| !matches!(action, WhenAction::Assign { variable, .. } if is_turn(*variable)));
         }
-        self.variables.truncate(n_before);
-        self.var_prims.truncate(n_before);
-        // Their numbers will be those of other variables.
+        // Expressions that nobody needs any more still name them.
+        let never = self.graph.truth(false);
+        for variable in &mut self.variables[n_before..] {
+            variable.kind = VariableKind::Constant;
+            variable.binding = Some(never);
+        }
         self.variability.clear();
     }
 

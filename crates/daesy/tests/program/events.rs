@@ -1301,3 +1301,35 @@ fn a_reinit_holds_what_the_model_prefers_as_states() {
         }
     }
 }
+
+/// Two when-statements that assign k, of which nothing reads what the other has assigned, in a component that others
+/// come after.
+#[test]
+fn when_statements_of_a_component_leave_those_after_it_alone() {
+    let model = "model M
+  model Counter Integer k(start = 0, fixed = true);
+  algorithm
+    when time > 0.3 then k := 1; end when;
+    when time > 0.6 then k := 2; end when;
+  end Counter;
+  model Lag Real x(start = 0, fixed = true); Boolean b; Real y;
+  equation
+    b = x > 0.25;
+    der(x) = if b then 2 else 1;
+    when b then y = time; end when;
+  end Lag;
+  Counter a, c;
+  Lag l;
+  Counter d;
+  annotation (experiment(StopTime = 1, Interval = 0.5));
+end M;
+";
+    let run = Session::with_model(model).run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    for name in ["a.k", "c.k", "d.k"] {
+        assert_eq!((table.column(name)[0], *table.column(name).last().unwrap()), (0.0, 2.0), "{name}");
+    }
+    assert!((table.column("l.x").last().unwrap() - 1.75).abs() < 1e-9);
+    assert!((table.column("l.y").last().unwrap() - 0.25).abs() < 1e-9);
+}
