@@ -213,6 +213,11 @@ impl Writer<'_> {
     }
 }
 
+/// Whether a variable is more than a hidden constant, which nothing reads.
+fn is_meant(variable: &&Variable) -> bool {
+    variable.kind != VariableKind::Constant || !variable.is_hidden()
+}
+
 /// The flat model as Base Modelica text.
 #[must_use]
 pub fn to_base_modelica(flat: &FlatDae) -> String {
@@ -247,7 +252,7 @@ pub fn to_base_modelica(flat: &FlatDae) -> String {
         }
     }
     let _ = writeln!(text, "model {name}{description}");
-    for variable in &flat.variables {
+    for variable in flat.variables.iter().filter(is_meant) {
         let _ = writeln!(text, "{}", writer.declaration(variable));
     }
     let write_equations = |text: &mut String, head: &str, equations: &[daesy_graph::Equation]| {
@@ -346,6 +351,7 @@ pub fn to_json(flat: &FlatDae) -> Map<String, Value> {
     let variables: Vec<Value> = flat
         .variables
         .iter()
+        .filter(is_meant)
         .map(|variable| {
             json!({
                 "name": variable.name,

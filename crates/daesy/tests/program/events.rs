@@ -1332,4 +1332,6 @@ end M;
     }
     assert!((table.column("l.x").last().unwrap() - 1.75).abs() < 1e-9);
     assert!((table.column("l.y").last().unwrap() - 0.25).abs() < 1e-9);
+    let flat = Session::with_model(model).run(&["flatten", "model.mo"]).stdout;
+    assert!(!flat.contains('@'), "{flat}");
 }
