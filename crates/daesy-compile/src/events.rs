@@ -10,7 +10,7 @@
 //! `phase < width` follows before anything is solved in a mode that is over.
 //!
 //! `when c then x = e` becomes x = if (c and not pre(c)) then e else pre(x), with a mode for c [@modelica36, sec.
-//! 8.3.5.2].
+//! 8.3.5.2]. What only such an e needs is not followed between events.
 
 use std::borrow::Cow;
 
@@ -75,19 +75,15 @@ pub(crate) fn build(
     builder.hold_all(graph, &mut rows.residual, &spans(&regular.equations));
     builder.hold_all(graph, &mut rows.constraint, &spans(&regular.constraints));
 
-    let Clauses { condition_values, conditions, mut assigned, actions } = when_clauses(&mut builder, graph)?;
+    let mut clauses = when_clauses(&mut builder, graph)?;
+    let mut values = Vec::with_capacity(regular.discrete_equations.len());
     for equation in &regular.discrete_equations {
-        let value = builder.hold(graph, equation.value, equation.span);
-        assigned.insert(equation.variable, value);
+        values.push((equation.variable, builder.hold(graph, equation.value, equation.span)));
     }
+    let mut first_values = Vec::with_capacity(initial.values.len());
     for &(var, value) in &initial.values {
-        let value = builder.hold(graph, value, flat.variables[var.index()].span);
-        let otherwise = assigned.get(&var).copied().unwrap_or_else(|| builder.before(graph, var));
-        let is_initial = graph.var(builder.initial);
-        assigned.insert(var, graph.select(is_initial, value, otherwise));
+        first_values.push((var, builder.hold(graph, value, flat.variables[var.index()].span)));
     }
-    let discrete_values: Vec<ExprId> =
-        discrete.iter().map(|var| assigned.get(var).copied().unwrap_or_else(|| builder.before(graph, *var))).collect();
     let no_spans = vec![Span::NONE; rows.observed.len().max(rows.initial.len())];
     builder.hold_all(graph, &mut rows.observed, &no_spans);
     builder.hold_all(graph, &mut rows.initial, &no_spans);
@@ -106,6 +102,19 @@ pub(crate) fn build(
     }
 
     let described = values_before(&mut builder, graph, initial, rows)?;
+    let followed = [&rows.residual, &rows.constraint, &rows.observed, &rows.initial, &rows.modes_before];
+    let followed = followed.into_iter().flatten().copied();
+    let followed = followed.chain(values.iter().chain(&first_values).map(|&(_, value)| value)).collect();
+    builder.let_go(graph, followed, &mut clauses);
+    let Clauses { condition_values, conditions, mut assigned, actions } = clauses;
+    assigned.extend(values);
+    for (var, value) in first_values {
+        let otherwise = assigned.get(&var).copied().unwrap_or_else(|| builder.before(graph, var));
+        let is_initial = graph.var(builder.initial);
+        assigned.insert(var, graph.select(is_initial, value, otherwise));
+    }
+    let discrete_values: Vec<ExprId> =
+        discrete.iter().map(|var| assigned.get(var).copied().unwrap_or_else(|| builder.before(graph, *var))).collect();
     let mut events = Events {
         discrete: described,
         conditions,
@@ -528,6 +537,60 @@ impl<'m> Builder<'m> {
             self.images.insert(expr, image);
         }
         self.images.get(&root).copied().unwrap_or(root)
+    }
+
+    /// Takes back what was held for nobody but the actions of when-clauses. These run at events only, where a relation
+    /// and `floor` have the values that they have there [@modelica36, sec. 3.7.2]; following them in between would end
+    /// a step at each of their changes, for nothing. What another equation or a condition follows too keeps its mode,
+    /// so that both see the same value where it changes; so does what is scheduled, which costs nothing and is exact.
+    fn let_go(&mut self, graph: &mut Graph, mut followed: Vec<ExprId>, clauses: &mut Clauses) {
+        followed.extend(clauses.condition_values.iter().map(|&(value, ..)| value));
+        followed.extend(clauses.actions.iter().map(|&(_, _, acts, _)| acts));
+        let roots = |held: &Held| match &held.change {
+            Change::Roots(roots) => roots.iter().map(|&(root, _)| root).collect(),
+            Change::At(time) => vec![*time],
+        };
+        let is_free = |builder: &mut Self, held: &Held| {
+            roots(held).iter().all(|&root| !builder.varies_with_time_only(graph, root))
+        };
+        let held = std::mem::take(&mut self.held);
+        let mut is_kept: Vec<bool> = held.iter().map(|held| !is_free(self, held)).collect();
+        for (held, _) in held.iter().zip(&is_kept).filter(|(_, is_kept)| **is_kept) {
+            followed.push(held.value);
+            followed.extend(roots(held));
+        }
+        // Modes lead to other modes only through what they are made of.
+        loop {
+            let mut leaves = Vec::new();
+            self.reach.leaves(graph, &followed, &mut leaves);
+            let found: rustc_hash::FxHashSet<Leaf> = leaves.into_iter().collect();
+            followed.clear();
+            for (held, is_kept) in held.iter().zip(&mut is_kept) {
+                if !*is_kept && found.contains(&Leaf::var(held.var)) {
+                    *is_kept = true;
+                    followed.push(held.value);
+                    followed.extend(roots(held));
+                }
+            }
+            if followed.is_empty() {
+                break;
+            }
+        }
+        let mut substitution = Substitution::new();
+        for (held, is_kept) in held.into_iter().zip(is_kept) {
+            if is_kept {
+                self.held.push(held);
+            } else {
+                let value = substitution.apply(graph, held.value);
+                substitution.replace_leaf(graph, Leaf::var(held.var), value);
+            }
+        }
+        for value in clauses.assigned.values_mut() {
+            *value = substitution.apply(graph, *value);
+        }
+        for (_, _, _, value) in &mut clauses.actions {
+            *value = substitution.apply(graph, *value);
+        }
     }
 
     /// What is inside `noEvent` or `smooth`, with those parts held that the `noEvent` does not reach.

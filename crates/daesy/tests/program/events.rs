@@ -73,6 +73,42 @@ fn a_sampled_controller_acts_at_its_ticks() {
     }
 }
 
+/// x' = -0.1 x from 1: what a clock rounds and compares is looked at when it ticks, and nothing happens in between.
+#[test]
+fn what_a_clock_alone_reads_makes_no_events_of_its_own() {
+    let session = Session::with_model(
+        "model M Real x(start=1, fixed=true); discrete Real q(start=0, fixed=true), r(start=0, fixed=true);
+           discrete Boolean big(start=false, fixed=true);
+         equation der(x) = -0.1*x;
+           when sample(0, 0.25) then
+             q = floor(1000*x)/1000; r = mod(x, 0.01); big = x > 0.95;
+           end when;
+         annotation(experiment(StopTime=1.1, Interval=0.55, Tolerance=1e-9)); end M;",
+    );
+    let events = session.run(&["simulate", "model.mo", "--json"]).json()["events"].as_array().unwrap().clone();
+    let times: Vec<f64> = events.iter().map(|event| event["time"].as_f64().unwrap()).collect();
+    assert_eq!(times, [0.0, 0.25, 0.5, 0.75, 1.0]);
+    let run = session.run(&["simulate", "model.mo"]);
+    let table = run.table();
+    let x = (-0.1f64).exp();
+    assert_close(*table.column("q").last().unwrap(), (1000.0 * x).floor() / 1000.0, 1e-12, "rounded value");
+    assert_close(*table.column("r").last().unwrap(), x - (x / 0.01).floor() * 0.01, 1e-8, "rest");
+    assert_eq!(*table.column("big").last().unwrap(), 0.0);
+}
+
+/// A relation that starts a when-clause has one value there, in its condition and in what it does.
+#[test]
+fn a_relation_is_true_in_the_clause_that_it_starts() {
+    let run = Session::with_model(
+        "model M Real x(start=0, fixed=true); discrete Integer n(start=0, fixed=true);
+         equation der(x) = 1 + x;
+           when x > 0.3 then n = if x > 0.3 then 1 else 2; end when;
+         end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(*run.table().column("n").last().unwrap(), 1.0);
+}
+
 /// Every row keeps the ideal diode's law, and the capacitor is charged where the source is above it.
 #[test]
 fn an_ideal_diode_blocks_or_conducts() {
