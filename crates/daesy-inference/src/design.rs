@@ -39,7 +39,7 @@ use serde_json::{Map, Value, json};
 use daesy_study::prediction_study::filter_kind;
 
 use daesy_report::Page;
-use daesy_report::chart::{Chart, Mark, Series};
+use daesy_report::chart::{Chart, Mark, Series, TIME};
 use daesy_report::table::Table;
 use daesy_report::words::{all_unknowns, counted, short, text_table};
 use daesy_structure::linearize::parameter_values;
@@ -690,7 +690,7 @@ impl Design {
             let (label, words) = (page.glossary().label(name), page.glossary().words(name));
             let chart = Chart {
                 title: name.clone(),
-                x_label: "time in s".to_owned(),
+                x_label: TIME.to_owned(),
                 y_label: label,
                 series: all,
                 ..Chart::default()

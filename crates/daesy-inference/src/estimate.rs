@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::identify::Identification;
 use crate::watch::Prediction;
 use daesy_report::Page;
-use daesy_report::chart::{Chart, Mark, Series};
+use daesy_report::chart::{Chart, Mark, Series, TIME};
 use daesy_report::table::Table;
 use daesy_report::words::short;
 use daesy_study::diagnostic::Diagnostic;
@@ -460,7 +460,7 @@ impl Estimates {
                 };
                 let chart = Chart {
                     title: format!("{name}{place}"),
-                    x_label: "time in s".to_owned(),
+                    x_label: TIME.to_owned(),
                     y_label: label,
                     series: vec![
                         series("two standard deviations", edge(-1.0), Mark::BandTo(edge(1.0)), 0),

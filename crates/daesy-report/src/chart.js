@@ -58,6 +58,9 @@
     this.x = new Axis(svg.getAttribute('data-x'));
     this.y = new Axis(svg.getAttribute('data-y'));
     this.link = svg.getAttribute('data-link');
+    // The unit of a time in seconds, and its name.
+    var unit = (svg.getAttribute('data-unit') || '1 ').split(' ');
+    this.unit = Number(unit[0]); this.unitName = unit[1];
     this.zoom = svg.querySelector('.zoom');
     this.points = {};
     this.listen();
@@ -110,7 +113,8 @@
     var self = this;
     charts.forEach(function (other) {
       if (other !== self && !(self.link && other.link === self.link)) { return; }
-      other.x.low = x[0]; other.x.high = x[1];
+      var factor = self.unit / other.unit;
+      other.x.low = x[0] * factor; other.x.high = x[1] * factor;
       if (other === self) { other.y.low = y[0]; other.y.high = y[1]; }
       other.draw();
     });
@@ -175,7 +179,7 @@
       tip.textContent = '';
       var x = found.lines.length ? found.lines[0][2] : at[0];
       var row = document.createElement('div');
-      row.textContent = shown(self.x.value(self.innerX(x)), self.x.high - self.x.low);
+      row.textContent = shown(self.x.value(self.innerX(x)), self.x.high - self.x.low) + (self.unitName ? ' ' + self.unitName : '');
       tip.appendChild(row);
       found.lines.forEach(function (line) {
         var row = document.createElement('div');

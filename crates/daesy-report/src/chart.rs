@@ -5,6 +5,7 @@ mod axis;
 mod boxes;
 mod heat;
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::page::escape;
@@ -150,6 +151,13 @@ const CHARACTER: f64 = 7.0;
 const MAX_TITLE: usize = 90;
 const MAX_NAME: usize = 80;
 
+/// Under an abscissa that is the time in seconds, as models have it. Long times are shown in hours or days.
+pub const TIME: &str = "time in s";
+
+/// The longest times that are shown in seconds and in hours.
+const MAX_SECONDS: f64 = 7_200.0;
+const MAX_HOURS: f64 = 96.0 * 3600.0;
+
 impl Chart {
     /// The chart inside a page that has [`STYLE`].
     #[must_use]
@@ -173,7 +181,27 @@ impl Chart {
         if self.title.is_empty() { &self.y_label } else { &self.title }
     }
 
+    /// The chart with its time in a unit of a readable size, and that unit in seconds.
+    fn in_readable_time(&self) -> (Cow<'_, Self>, f64) {
+        let times = self.series.iter().flat_map(|series| series.x.iter().copied());
+        let last = times.map(f64::abs).filter(|time| time.is_finite()).fold(0.0, f64::max);
+        if self.x_label != TIME || last <= MAX_SECONDS {
+            return (Cow::Borrowed(self), 1.0);
+        }
+        let (unit, word) = if last <= MAX_HOURS { (3600.0, "time in h") } else { (86_400.0, "time in days") };
+        let mut chart = self.clone();
+        word.clone_into(&mut chart.x_label);
+        let times = chart.series.iter_mut().flat_map(|series| &mut series.x).chain(&mut chart.marked);
+        times.for_each(|time| *time /= unit);
+        (Cow::Owned(chart), unit)
+    }
+
     fn draw(&self) -> Drawn {
+        let (chart, time_unit) = self.in_readable_time();
+        chart.draw_as_is(time_unit)
+    }
+
+    fn draw_as_is(&self, time_unit: f64) -> Drawn {
         let legend: Vec<&Series> = self.series.iter().filter(|series| !series.name.is_empty()).collect();
         let rows = legend_rows(&legend);
         let top = 14.0 + if self.title.is_empty() { 0.0 } else { 22.0 } + 20.0 * rows.len() as f64;
@@ -264,7 +292,10 @@ impl Chart {
             String::new()
         } else {
             let (x, y) = (&frame.x, &frame.y);
-            let link = if self.x_label.starts_with("time") { " data-link=\"time\"" } else { "" };
+            let link = match self.x_label.strip_prefix("time in ") {
+                Some(word) => format!(" data-link=\"time\" data-unit=\"{time_unit} {word}\""),
+                None => String::new(),
+            };
             format!(
                 " data-frame=\"{left} {top:.1} {} {:.1}\" data-x=\"{}\" data-y=\"{}\"{link}",
                 WIDTH - RIGHT,
@@ -492,6 +523,20 @@ mod tests {
         for place in ["M68.00 ", "L385.00 ", "L702.00 "] {
             assert!(svg.contains(place), "{place} in {svg}");
         }
+    }
+
+    #[test]
+    fn long_times_are_shown_in_hours_and_days() {
+        let label = |last: f64, x_label: &str| {
+            let series = vec![Series::line("y", &[0.0, last], &[0.0, 1.0], 0)];
+            let chart = Chart { x_label: x_label.to_owned(), series, marked: vec![last / 2.0], ..Chart::default() };
+            let (chart, unit) = chart.in_readable_time();
+            (chart.x_label.clone(), chart.series[0].x[1] * unit, chart.marked[0] * unit)
+        };
+        assert_eq!(label(7200.0, TIME), ("time in s".to_owned(), 7200.0, 3600.0));
+        assert_eq!(label(86_400.0, TIME), ("time in h".to_owned(), 86_400.0, 43_200.0));
+        assert_eq!(label(604_800.0, TIME), ("time in days".to_owned(), 604_800.0, 302_400.0));
+        assert_eq!(label(604_800.0, "samples apart").0, "samples apart");
     }
 
     #[test]

@@ -14,6 +14,24 @@ pub fn short(value: f64, digits: usize) -> String {
     format!("{value:.decimals$}")
 }
 
+/// A value with its standard error, both to the second digit of the error: `4.21 ± 0.13`, `(1.01 ± 0.25)e7`.
+#[must_use]
+pub fn with_error(value: f64, error: f64) -> String {
+    if !(error.is_finite() && error > 0.0 && value.is_finite()) {
+        return short(value, 4);
+    }
+    let place: i32 = format!("{error:.1e}").split_once('e').and_then(|(_, power)| power.parse().ok()).unwrap_or(0) - 1;
+    let largest = value.abs().max(error);
+    let power = largest.log10().floor() as i32;
+    // Digits before the point that the error does not vouch for would be read as known.
+    if (-4..7).contains(&power) && place <= 0 {
+        let decimals = place.unsigned_abs() as usize;
+        return format!("{value:.decimals$} ± {error:.decimals$}");
+    }
+    let (unit, decimals) = (10f64.powi(power), (power - place).max(0) as usize);
+    format!("({:.decimals$} ± {:.decimals$})e{power}", value / unit, error / unit)
+}
+
 /// A share in percent as a cell; a dash if it is not finite.
 #[must_use]
 pub fn percent(value: f64) -> String {
@@ -56,4 +74,25 @@ pub fn text_table(rows: &[Vec<String>]) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_the_digits_that_their_errors_leave() {
+        for (value, error, text) in [
+            (4.2104, 0.1278, "4.21 ± 0.13"),
+            (1.00689e7, 2_517_192.0, "(1.01 ± 0.25)e7"),
+            (49_486.7, 11_026.0, "(4.9 ± 1.1)e4"),
+            (166.028, 8.31, "166.0 ± 8.3"),
+            (-63.65, 116.2, "(-0.6 ± 1.2)e2"),
+            (0.0123, 0.000_996, "0.0123 ± 0.0010"),
+            (3.2e-7, 1.5e-8, "(3.20 ± 0.15)e-7"),
+            (2.0, f64::NAN, "2.000"),
+        ] {
+            assert_eq!(with_error(value, error), text);
+        }
+    }
 }

@@ -6,14 +6,16 @@ use serde_json::{Map, Value, json};
 
 use crate::{Method, Uq};
 use daesy_report::Page;
-use daesy_report::chart::{Chart, Mark, Series as Curve};
+use daesy_report::chart::{Chart, Mark, Series as Curve, TIME};
+use daesy_report::glossary::with_unit;
 use daesy_report::table::Table;
+use daesy_study::load::Loaded;
 
 /// Variables shown in the text.
 const MAX_SHOWN: usize = 40;
 
 /// Variables with pictures.
-const MAX_PICTURED: usize = 24;
+const MAX_PICTURED: usize = 12;
 
 /// A share for people.
 fn share(value: f64) -> String {
@@ -237,29 +239,46 @@ impl Uq {
         text
     }
 
-    /// The page with pictures: mean with band and variance of every variable, Sobol indices, coefficient functions,
-    /// decay.
+    /// The page with pictures: mean with band of what matters, Sobol indices, values at the end; closed at first are
+    /// variances, coefficient functions and their decay.
     #[must_use]
-    pub fn page(&self) -> Page {
-        let mut page = Page::new(&format!("Random parameters of {}", self.model));
+    pub fn page(&self, loaded: &Loaded) -> Page {
+        let mut page = Page::new(&format!("Random parameters of {}", self.model)).about(loaded);
         for line in self.head().lines() {
             page.paragraph(line);
         }
         for diagnostic in &self.diagnostics {
             page.remark(diagnostic.level.word(), &diagnostic.message);
         }
-        let pictured: Vec<usize> = (0..self.variables.len())
-            .filter(|&at| !self.variables[at].starts_with("der("))
-            .take(MAX_PICTURED)
-            .collect();
+        let mut pictured: Vec<usize> = Vec::new();
+        for at in page.glossary().that_matter(&self.variables) {
+            if !pictured.iter().any(|&known| self.moments[known] == self.moments[at]) {
+                pictured.push(at);
+            }
+        }
+        // What has the same unit stands together, in the order in which units first appear.
+        let unit = |at: usize| page.glossary().unit(&self.variables[at]).to_owned();
+        let units: Vec<String> = pictured.iter().map(|&at| unit(at)).collect();
+        pictured.sort_by_key(|&at| units.iter().position(|known| *known == unit(at)));
+        let n_left = pictured.len().saturating_sub(MAX_PICTURED);
+        pictured.truncate(MAX_PICTURED);
         if self.times.len() > 1 {
-            self.add_expected(&mut page, &pictured);
             self.add_bands(&mut page, &pictured);
             self.add_sobol(&mut page, &pictured);
-            self.add_coefficients(&mut page, &pictured);
+            if n_left > 0 {
+                page.paragraph(&format!(
+                    "{n_left} more curves are in the table; `[report] signals` of the study chooses."
+                ));
+            }
         }
-        self.add_decay(&mut page, &pictured);
         self.add_final(&mut page);
+        page.fold("Variances and polynomials", |page| {
+            if self.times.len() > 1 {
+                self.add_expected(page, &pictured);
+                self.add_coefficients(page, &pictured);
+            }
+            self.add_decay(page, &pictured);
+        });
         page
     }
 
@@ -270,7 +289,11 @@ impl Uq {
     /// All expected values in one picture and all variances in another, as papers show them.
     fn add_expected(&self, page: &mut Page, pictured: &[usize]) {
         page.heading("Expected values and variances");
-        for chunk in pictured.chunks(8) {
+        let unit = |at: usize| page.glossary().unit(&self.variables[at]).to_owned();
+        let groups: Vec<&[usize]> =
+            pictured.chunk_by(|&a, &b| unit(a) == unit(b)).flat_map(|same| same.chunks(8)).collect();
+        for chunk in groups {
+            let unit = page.glossary().unit(&self.variables[chunk[0]]).to_owned();
             let names: Vec<&str> = chunk.iter().map(|&at| self.variables[at].as_str()).collect();
             let series = |value: &dyn Fn(usize) -> Vec<f64>| -> Vec<Curve> {
                 chunk
@@ -280,12 +303,12 @@ impl Uq {
                     .collect()
             };
             let chart = |y_label: &str, series: Vec<Curve>| Chart {
-                x_label: "time".to_owned(),
+                x_label: TIME.to_owned(),
                 y_label: y_label.to_owned(),
                 series,
                 ..Chart::default()
             };
-            let mean = chart("expected value", series(&|at| self.moments[at].mean.clone()));
+            let mean = chart(&with_unit("expected value", &unit), series(&|at| self.moments[at].mean.clone()));
             page.figure(&mean, &format!("Expected values of {}.", names.join(", ")));
             let variance = chart("variance", series(&|at| self.moments[at].std.iter().map(|std| std * std).collect()));
             page.figure(&variance, &format!("Variances of {}.", names.join(", ")));
@@ -304,8 +327,9 @@ impl Uq {
                 color: 0,
             };
             let series = vec![band, self.curve("mean", &self.moments[at].mean, 0)];
-            let chart = Chart { title: name.clone(), x_label: "time".to_owned(), series, ..Chart::default() };
-            page.figure(&chart, &format!("{name}: mean, and the band that holds 90 % of all cases."));
+            let (y_label, words) = (page.glossary().label(name), page.glossary().words(name));
+            let chart = Chart { title: name.clone(), x_label: TIME.to_owned(), y_label, series, ..Chart::default() };
+            page.figure(&chart, &format!("{words}: mean, and the band that holds 90 % of all cases."));
         }
     }
 
@@ -332,7 +356,7 @@ impl Uq {
                 .collect();
             let chart = Chart {
                 title: name.clone(),
-                x_label: "time".to_owned(),
+                x_label: TIME.to_owned(),
                 y_label: "total Sobol index".to_owned(),
                 series,
                 ..Chart::default()
@@ -364,7 +388,7 @@ impl Uq {
                         self.curve(&self.variables[at], &surrogate.series[at].coefficients[term], color)
                     })
                     .collect();
-                let chart = Chart { x_label: "time".to_owned(), series, ..Chart::default() };
+                let chart = Chart { x_label: TIME.to_owned(), series, ..Chart::default() };
                 page.figure(&chart, &format!("Coefficients of the polynomial of {}.", degrees.join(" and ")));
             }
         }
@@ -410,7 +434,7 @@ impl Uq {
     fn add_final(&self, page: &mut Page) {
         page.heading("At the end");
         let sobol = &self.sobol;
-        let mut head = vec!["variable", "mean", "std", "q05", "q95"];
+        let mut head = vec!["variable", "unit", "mean", "std", "q05", "q95"];
         let labels: Vec<String> = (self.parameters.iter().take(self.n_with_indices()))
             .flat_map(|name| [format!("first {name}"), format!("total {name}")])
             .collect();
@@ -426,6 +450,7 @@ impl Uq {
                 let last = |values: &[f64]| values.last().copied().map_or_else(String::new, short);
                 let mut row = vec![
                     name.clone(),
+                    page.glossary().unit(name).to_owned(),
                     last(&self.moments[at].mean),
                     last(&self.moments[at].std),
                     last(&self.bands[at].low),

@@ -70,7 +70,7 @@ pub struct Band {
 }
 
 /// Mean and standard deviation over time.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Moments {
     /// Mean.
     pub mean: Vec<f64>,

@@ -14,7 +14,7 @@ use crate::identify::{IdentifyOptions, identify};
 use crate::load::{LoadOptions, load};
 use crate::program::add_check;
 use crate::report::Page;
-use crate::report::chart::{Chart, Mark, Series};
+use crate::report::chart::{Chart, Mark, Series, TIME};
 use crate::simulate::simulate;
 
 /// What the demo has to tell.
@@ -71,7 +71,7 @@ pub fn run(folder: &Path) -> Result<Told, Vec<Diagnostic>> {
             .collect();
         let chart = Chart {
             title: (*title).to_owned(),
-            x_label: "time in s".to_owned(),
+            x_label: TIME.to_owned(),
             y_label: (*unit).to_owned(),
             series,
             ..Chart::default()

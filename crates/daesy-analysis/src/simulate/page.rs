@@ -1,10 +1,11 @@
 //! The page of a simulation: what happened in three sentences, the curves that matter, then the tables.
 
-use daesy_graph::flat::{FlatDae, VariableKind};
+use daesy_graph::flat::FlatDae;
 
 use crate::simulate::Trajectory;
 use daesy_report::Page;
-use daesy_report::chart::{Chart, Mark, Series};
+use daesy_report::chart::{Chart, Mark, Series, TIME};
+use daesy_report::glossary::Glossary;
 use daesy_report::words::short;
 use daesy_study::data::Data;
 use daesy_study::study::Study;
@@ -45,8 +46,10 @@ impl SimulationPage<'_> {
         for diagnostic in &self.trajectory.diagnostics {
             page.remark(diagnostic.level.word(), &diagnostic.message);
         }
-        self.add_charts(&mut page);
-        self.add_values(&mut page);
+        let glossary = Glossary::new(self.flat, self.study);
+        let curves = self.chosen(&glossary);
+        self.add_charts(&mut page, &glossary, &curves);
+        self.add_values(&mut page, &curves);
         self.add_start(&mut page);
         self.add_events(&mut page);
         page
@@ -77,49 +80,22 @@ impl SimulationPage<'_> {
         (1..names.len()).filter(|&at| names.contains(&format!("der({})", names[at]))).collect()
     }
 
-    fn find(&self, name: &str) -> Option<usize> {
-        self.trajectory.table.names.iter().position(|known| known == name)
-    }
-
-    fn curve(&self, column: usize) -> Curve {
-        let name = self.trajectory.table.names[column].clone();
-        let variable = self.flat.find(&name).map(|var| &self.flat.variables[var.index()]);
-        let unit =
-            variable.and_then(|variable| variable.unit.as_ref()).map_or_else(String::new, |unit| unit.text.to_string());
-        let description =
-            variable.and_then(|variable| variable.description.as_ref()).map_or_else(String::new, ToString::to_string);
-        Curve { column, name, unit, description }
-    }
-
-    /// The curves that matter, each once: what the study asks for; else what is measured, estimated, an output or a
-    /// state; else all.
-    fn chosen(&self) -> Vec<Curve> {
+    /// The curves that matter, each once.
+    fn chosen(&self, glossary: &Glossary) -> Vec<Curve> {
         let table = &self.trajectory.table;
-        let mut columns: Vec<usize> = Vec::new();
-        if let Some(signals) = self.study.and_then(|study| study.report_signals.as_ref()) {
-            columns.extend(signals.iter().filter_map(|signal| self.find(&signal.name)));
-            return columns.into_iter().map(|column| self.curve(column)).collect();
-        }
-        if let Some(study) = self.study {
-            columns.extend(study.measurements.iter().filter_map(|signal| self.find(&signal.name)));
-            columns.extend(study.signals.iter().filter_map(|signal| self.find(&signal.name)));
-        }
-        let outputs = self.flat.variables.iter().filter(|variable| {
-            variable.is_output && matches!(variable.kind, VariableKind::Continuous | VariableKind::Discrete)
-        });
-        columns.extend(outputs.filter_map(|variable| self.find(&variable.name)));
-        columns.extend(self.states());
-        if columns.is_empty() {
-            columns = (1..table.names.len()).filter(|&at| !table.names[at].starts_with("der(")).collect();
-        }
         let mut distinct: Vec<usize> = Vec::new();
-        for column in columns {
-            // Two names for the same thing are one curve.
-            if !distinct.iter().any(|&known| table.columns[known] == table.columns[column]) {
+        for column in glossary.that_matter(&table.names[1..]).into_iter().map(|at| at + 1) {
+            // Two names for the same thing are one curve, but for a reader who asks for both.
+            if glossary.is_asked() || !distinct.iter().any(|&known| table.columns[known] == table.columns[column]) {
                 distinct.push(column);
             }
         }
-        distinct.into_iter().map(|column| self.curve(column)).collect()
+        let curve = |column: usize| {
+            let name = table.names[column].clone();
+            let (unit, description) = (glossary.unit(&name).to_owned(), glossary.description(&name).to_owned());
+            Curve { column, name, unit, description }
+        };
+        distinct.into_iter().map(curve).collect()
     }
 
     /// The measured values of a variable.
@@ -130,15 +106,14 @@ impl SimulationPage<'_> {
         Some(Series::line(&format!("{name} measured"), &data.times, values, 0).with_mark(Mark::Dots))
     }
 
-    fn add_charts(&self, page: &mut Page) {
-        let mut curves = self.chosen();
-        let is_asked = self.study.is_some_and(|study| study.report_signals.is_some());
-        if !is_asked {
+    fn add_charts(&self, page: &mut Page, glossary: &Glossary, curves: &[Curve]) {
+        let mut curves: Vec<&Curve> = curves.iter().collect();
+        if !glossary.is_asked() {
             // What has the same unit stands together, in the order in which units first appear.
-            let units: Vec<String> = curves.iter().map(|curve| curve.unit.clone()).collect();
+            let units: Vec<&str> = curves.iter().map(|curve| curve.unit.as_str()).collect();
             curves.sort_by_key(|curve| units.iter().position(|unit| *unit == curve.unit));
         }
-        let groups: Vec<&[Curve]> =
+        let groups: Vec<&[&Curve]> =
             curves.chunk_by(|a, b| a.unit == b.unit).flat_map(|same| same.chunks(PER_CHART)).collect();
         for group in groups.iter().take(MAX_CHARTS) {
             self.add_chart(page, group);
@@ -149,7 +124,7 @@ impl SimulationPage<'_> {
         }
     }
 
-    fn add_chart(&self, page: &mut Page, group: &[Curve]) {
+    fn add_chart(&self, page: &mut Page, group: &[&Curve]) {
         let table = &self.trajectory.table;
         let mut series = Vec::new();
         for (color, curve) in group.iter().enumerate() {
@@ -159,13 +134,13 @@ impl SimulationPage<'_> {
         let events: Vec<f64> = self.trajectory.events.iter().take(MAX_ROWS).map(|event| event.time).collect();
         let unit = &group[0].unit;
         let chart = Chart {
-            x_label: "time in s".to_owned(),
+            x_label: TIME.to_owned(),
             y_label: if unit.is_empty() { String::new() } else { format!("in {unit}") },
             series,
             marked: if self.trajectory.events.len() > MAX_ROWS { Vec::new() } else { events },
             ..Chart::default()
         };
-        let words = |curve: &Curve| match curve.description.as_str() {
+        let words = |curve: &&Curve| match curve.description.as_str() {
             "" => curve.name.clone(),
             description => format!("{} ({description})", curve.name),
         };
@@ -174,10 +149,9 @@ impl SimulationPage<'_> {
     }
 
     /// First, last, least and largest value of every curve shown.
-    fn add_values(&self, page: &mut Page) {
+    fn add_values(&self, page: &mut Page, curves: &[Curve]) {
         let table = &self.trajectory.table;
-        let rows: Vec<Vec<String>> = self
-            .chosen()
+        let rows: Vec<Vec<String>> = curves
             .iter()
             .take(MAX_ROWS)
             .map(|curve| {

@@ -2,9 +2,9 @@
 
 use super::{ASKED, Fit, Identification, LINEAR, Method, ParameterEstimate, ResidualSummary, validation};
 use daesy_report::Page;
-use daesy_report::chart::{Chart, HeatMap, Mark, Series};
-use daesy_report::glossary::with_unit;
-use daesy_report::words::{all_unknowns, counted, short, text_table};
+use daesy_report::chart::{Chart, HeatMap, Mark, Series, TIME};
+use daesy_report::glossary::{Glossary, with_unit};
+use daesy_report::words::{all_unknowns, counted, short, text_table, with_error};
 
 /// A factor in words.
 pub(super) fn factor_words(factor: f64) -> String {
@@ -229,7 +229,8 @@ impl Identification {
 
     /// The result as a part of a page: what was found in a few sentences, pictures, then tables.
     pub fn add_to(&self, page: &mut Page) {
-        for line in self.summary().into_iter().take(1).chain(self.judgement()) {
+        let found = self.found(page.glossary());
+        for line in self.summary().into_iter().take(1).chain(found).chain(self.judgement()) {
             page.paragraph(&line);
         }
         for diagnostic in &self.diagnostics {
@@ -255,6 +256,22 @@ impl Identification {
                 page.paragraph(&format!("Estimated start of experiment {}: {}.", experiment + 1, list.join(", ")));
             }
         });
+    }
+
+    /// What was found, in one sentence.
+    fn found(&self, glossary: &Glossary) -> Option<String> {
+        const MOST: usize = 12;
+        let said = |parameter: &ParameterEstimate| {
+            let value = with_error(parameter.estimate, parameter.std_error);
+            let bound = if parameter.at_bound.is_some() { " (at its bound)" } else { "" };
+            let unit = glossary.unit(&parameter.name);
+            format!("`{}` = {value}{}{unit}{bound}", parameter.name, if unit.is_empty() { "" } else { " " })
+        };
+        let mut list: Vec<String> = self.parameters.iter().take(MOST).map(said).collect();
+        if self.parameters.len() > MOST {
+            list.push(format!("and {} more", self.parameters.len() - MOST));
+        }
+        (!list.is_empty()).then(|| format!("Found, with standard errors: {}.", list.join(", ")))
     }
 
     /// Data with predictions, and what residuals look like.
@@ -429,9 +446,6 @@ fn residual_chart(fit: &Fit, label: &str, place: &str) -> Chart {
         ..Chart::default()
     }
 }
-
-/// Under the axis of time.
-const TIME: &str = "time in s";
 
 /// Fewer residuals make no picture of their distribution.
 const FEW: usize = 10;

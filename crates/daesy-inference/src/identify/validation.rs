@@ -16,7 +16,7 @@ use super::pem::{refused, resolve, study_for};
 use super::{Fit, Form, Identification, IdentifyOptions, Method, ProgressLine, number};
 use crate::estimate::spread::Spread;
 use daesy_report::Page;
-use daesy_report::chart::{Chart, Mark, Series};
+use daesy_report::chart::{Chart, Mark, Series, TIME};
 use daesy_report::words::{percent, short};
 use daesy_study::data::is_same_file;
 use daesy_study::failure::Failure;
@@ -415,7 +415,7 @@ pub(super) fn add_to_page(list: &[Validated], heading: &str, page: &mut Page) {
         };
         let chart = Chart {
             title: format!("{} in {}, {}", fit.name, one.file, one.horizon_words()),
-            x_label: "time".to_owned(),
+            x_label: TIME.to_owned(),
             y_label: fit.name.clone(),
             series: vec![
                 series("two standard deviations", edge(-1.0), Mark::BandTo(edge(1.0)), 0),

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::file::write_whole;
 use crate::load::Loaded;
 use crate::report::Page;
-use crate::report::chart::{Chart, Series};
+use crate::report::chart::{Chart, Series, TIME};
 use crate::simulate::page::SimulationPage;
 use crate::simulate::{self, Broken, Trajectory};
 use crate::table::{Table, TableKind, to_bytes};
@@ -328,7 +328,7 @@ fn add_sweep_charts(page: &mut Page, names: &[&str], table: &Table, answer: &Ans
             Series::line(&label.join(", "), &table.columns[0][first..last], &column[first..last], color)
         };
         let series = runs.iter().step_by(stride).enumerate().map(line).collect();
-        let chart = Chart { title: name.clone(), x_label: "time in s".to_owned(), series, ..Chart::default() };
+        let chart = Chart { title: name.clone(), x_label: TIME.to_owned(), series, ..Chart::default() };
         page.figure(&chart, &format!("{name} over time."));
     }
 }

@@ -159,6 +159,8 @@ fn parameters_are_found_with_their_uncertainty() {
             assert!((normal - profile).abs() < 0.15 * error * 3.9, "{found}");
         }
     }
+    let page = std::fs::read_to_string(session.path("report.html")).unwrap();
+    assert!(page.contains("Found, with standard errors: <code>a</code> = "), "no sentence of what was found");
     let n = document["n_samples"].as_f64().unwrap();
     let likelihood = document["log_likelihood"].as_f64().unwrap();
     assert!((document["aic"].as_f64().unwrap() - (4.0 - 2.0 * likelihood)).abs() < 1e-9);

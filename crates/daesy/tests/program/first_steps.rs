@@ -246,6 +246,30 @@ end Bounce;
     assert!(page.find("<svg").unwrap() < page.find("<table").unwrap());
 }
 
+/// What matters comes first, with the units that the model has, and time in hours where it is long.
+#[test]
+fn a_page_of_random_parameters_begins_with_bands_of_what_matters() {
+    let model = "model Room
+  parameter Real tau(unit = \"s\") = 20000;
+  Real T(start = 10, fixed = true, unit = \"degC\") \"Air\";
+  Real hidden = 2*T;
+equation
+  tau*der(T) = 20 - T;
+end Room;
+";
+    let study = "[model]\nfile = \"model.mo\"\n[random]\ntau = { normal = { mean = 20000, std = 1000 } }\n\
+                 [simulate]\nstop = 40000\nstep = 4000\n[uq]\nmethod = \"collocation\"\ndegree = 2\n";
+    let session = Session::with_model(model).with("study.toml", study);
+    let run = session.run(&["uq", "study.toml", "--report", "page.html"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let page = std::fs::read_to_string(session.path("page.html")).unwrap();
+    let place = |words: &str| page.find(words).unwrap_or_else(|| panic!("no `{words}`"));
+    assert!(place("T (Air): mean, and the band") < place("Variances and polynomials"));
+    assert!(place("Variances and polynomials") < place("Expected values of T"));
+    assert!(page.contains("T in \u{b0}C") && page.contains("time in h") && page.contains("data-unit=\"3600 h\""));
+    assert!(!page.contains("hidden: mean"));
+}
+
 #[test]
 fn a_page_of_two_million_rows_is_small_and_keeps_its_peak() {
     let model = "model Long
