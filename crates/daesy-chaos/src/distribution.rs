@@ -13,7 +13,6 @@ use daesy_random::special_functions::{
 
 /// A distribution of a random parameter.
 #[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
 pub enum Distribution {
     /// Uniform on an interval; germ uniform on [-1, 1].
     Uniform {

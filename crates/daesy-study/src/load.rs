@@ -136,9 +136,7 @@ pub fn load_source(source: &Source, options: &LoadOptions) -> Result<Loaded, Vec
         Place::Study { name, text, folder, models } => load_study(name, text, folder, models, options)?,
     };
     loaded.data.clone_from(&source.data);
-    presampling::insert(&mut loaded)?;
-    loaded.close_modes();
-    Ok(loaded)
+    loaded.finished()
 }
 
 /// Reads a Modelica file or a study.
@@ -146,10 +144,7 @@ pub fn load_source(source: &Source, options: &LoadOptions) -> Result<Loaded, Vec
 /// # Errors
 /// All diagnostics, when something is wrong.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Loaded, Vec<Diagnostic>> {
-    let mut loaded = load_file(path, options)?;
-    presampling::insert(&mut loaded)?;
-    loaded.close_modes();
-    Ok(loaded)
+    load_file(path, options)?.finished()
 }
 
 fn load_file(path: &Path, options: &LoadOptions) -> Result<Loaded, Vec<Diagnostic>> {
@@ -195,9 +190,7 @@ pub fn load_study_text(
     folder: &Path,
     options: &LoadOptions,
 ) -> Result<Loaded, Vec<Diagnostic>> {
-    let mut loaded = load_study(shown, text, folder, &[], options)?;
-    presampling::insert(&mut loaded)?;
-    Ok(loaded)
+    load_study(shown, text, folder, &[], options)?.finished()
 }
 
 fn load_model(library: &Library, folder: PathBuf, options: &LoadOptions) -> Result<Loaded, Vec<Diagnostic>> {
@@ -401,13 +394,25 @@ fn place_in_study(errors: &mut [Diagnostic], study: &Study) {
 }
 
 impl Loaded {
-    /// Gives values to what nothing determines in some modes, and says so.
-    fn close_modes(&mut self) {
+    /// What every model gets at the end, wherever it came from: filters before samples, and values for what nothing
+    /// determines in some modes, which is said.
+    fn finished(mut self) -> Result<Self, Vec<Diagnostic>> {
+        presampling::insert(&mut self)?;
         if let Some(closed) = close_modes(&self.flat) {
             let resolved = closed.findings.iter().map(|finding| Diagnostic::resolve(finding, &self.flat.sources));
             self.diagnostics.extend(resolved.collect::<Vec<_>>());
             self.flat = closed.flat;
         }
+        Ok(self)
+    }
+
+    /// Whether the study gives a parameter a distribution.
+    #[must_use]
+    pub fn is_random(&self, name: &str) -> bool {
+        self.study.as_ref().is_some_and(|study| {
+            let joint = study.joint.iter().flat_map(|joint| joint.names.iter().map(|of| &of.name));
+            study.random.iter().map(|of| &of.name).chain(joint).any(|known| known == name)
+        })
     }
 
     /// A finding about the study, with its place there.
@@ -457,9 +462,7 @@ impl Loaded {
         let mut flat = flat_model(&unit, &values_of(&study, &options.set))
             .map_err(|failure| vec![Diagnostic::error(failure.code, failure.message)])?;
         apply_all(&mut flat, &mut study, true, &options, &mut told)?;
-        let mut loaded = Self { unit: Some(unit), ..Self::new(flat, Some(study), PathBuf::new(), told) };
-        presampling::insert(&mut loaded)?;
-        Ok(loaded)
+        Self { unit: Some(unit), ..Self::new(flat, Some(study), PathBuf::new(), told) }.finished()
     }
 
     /// A model that was loaded for a study, with the text of that study, as they were.

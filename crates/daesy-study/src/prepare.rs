@@ -425,8 +425,10 @@ impl Prepared {
             _ => None,
         };
         let (code, place, help) = match error {
-            IntegrateError::NoConsistentStart { place, .. } => {
-                let help = if let Some(asked) = self.excess_of_start_conditions() {
+            IntegrateError::NoConsistentStart { place, equation, also, .. } => {
+                let off: Vec<&str> =
+                    std::iter::once(equation).chain(also.iter().map(|of| &of.equation)).map(String::as_str).collect();
+                let help = if let Some(asked) = self.excess_of_start_conditions(&off) {
                     is_of_model = true;
                     asked
                 } else {
@@ -581,15 +583,19 @@ impl Prepared {
         Some(EventLabel { text: flat.equation_text(equation), place })
     }
 
-    /// What to say when more is asked of the start than is free.
-    fn excess_of_start_conditions(&self) -> Option<String> {
+    /// What to say when more is asked of the start than is free. Where the search ends nearest to all of it, what does
+    /// not hold contradicts each other; the other conditions have no part in it.
+    fn excess_of_start_conditions(&self, off: &[&str]) -> Option<String> {
         let description = self.system.description();
         let n_asked = description.initial.len();
         let n_free = self.system.regular().verdict.degrees_of_freedom + description.free_parameters.len();
         if n_asked <= n_free {
             return None;
         }
-        let asked: Vec<&str> = description.initial.iter().map(|label| label.text.as_str()).collect();
+        let mut asked: Vec<&str> = description.initial.iter().map(|label| label.text.as_str()).collect();
+        if asked.iter().any(|text| off.contains(text)) {
+            asked.retain(|text| off.contains(text));
+        }
         Some(format!(
             "{n_asked} conditions are set for the start, but only {n_free} can be: take back `fixed = true` or an initial \
              equation among {}",

@@ -336,7 +336,7 @@ fn prior_of(family: &str, numbers: &[(&str, f64)]) -> Option<Prior> {
             .map(|(shape, scale)| Prior::Gamma { shape, scale }),
         "uniform" => {
             let by_mean = given(["mean", "relative"]).map(|(mean, relative)| {
-                let half = (mean * relative).abs();
+                let half = mean.abs() * relative;
                 (mean - half, mean + half)
             });
             let (min, max) = given(["min", "max"]).or(by_mean).filter(|(min, max)| min < max)?;

@@ -61,7 +61,6 @@ fn distribution_json(distribution: &Distribution) -> Value {
             object("triangular", &[("min", *min), ("mode", *mode), ("max", *max)])
         }
         Distribution::Samples(values) => json!({ "family": "samples", "values": numbers(values) }),
-        _ => Value::Null,
     }
 }
 

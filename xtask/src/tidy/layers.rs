@@ -18,12 +18,9 @@ const LAYERS: &[Layer] = &[
     Layer { name: "daesy-structure", may_use: &["daesy-graph", "daesy-pencil"] },
     Layer { name: "daesy-system", may_use: &[] },
     Layer { name: "daesy-compile", may_use: &["daesy-graph", "daesy-system"] },
-    Layer { name: "daesy-integrate", may_use: &["daesy-system", "daesy-pencil"] },
+    Layer { name: "daesy-integrate", may_use: &["daesy-system"] },
     Layer { name: "daesy-estimate", may_use: &["daesy-system", "daesy-integrate", "daesy-pencil", "daesy-random"] },
-    Layer {
-        name: "daesy-chaos",
-        may_use: &["daesy-graph", "daesy-pencil", "daesy-structure", "daesy-system", "daesy-integrate", "daesy-random"],
-    },
+    Layer { name: "daesy-chaos", may_use: &["daesy-graph", "daesy-pencil", "daesy-structure", "daesy-random"] },
     Layer {
         name: "daesy-transfer",
         may_use: &[
@@ -92,7 +89,6 @@ const LAYERS: &[Layer] = &[
             "daesy-system",
             "daesy-compile",
             "daesy-integrate",
-            "daesy-pencil",
             "daesy-chaos",
             "daesy-study",
             "daesy-report",
