@@ -187,7 +187,11 @@ fn combination_factor(set: &IndexSet, index: &[u16]) -> f64 {
 /// # Errors
 /// When there would be too many points.
 pub fn sparse_projection(basis: &Basis, family: RuleFamily) -> Result<Projection, ChaosError> {
-    let mut rules = Rules::new(basis, family);
+    sparse_projection_by(basis, &mut Rules::new(basis, family))
+}
+
+/// The same by given rules, which may be those of a larger basis.
+fn sparse_projection_by(basis: &Basis, rules: &mut Rules<'_>) -> Result<Projection, ChaosError> {
     let mut list = PointList::default();
     let mut weights = vec![Vec::new(); basis.len()];
     for index in basis.indices.indices() {
@@ -195,7 +199,7 @@ pub fn sparse_projection(basis: &Basis, family: RuleFamily) -> Result<Projection
         if factor == 0.0 {
             continue;
         }
-        let grid = tensor(&mut rules, index, &mut list);
+        let grid = tensor(rules, index, &mut list);
         if list.points.len() as f64 > MAX_POINTS {
             return Err(ChaosError::TooManyPoints {
                 n_parameters: basis.n_parameters(),
@@ -227,7 +231,8 @@ pub type PointValues = std::sync::Arc<Vec<f64>>;
 
 /// Grows a basis and its sparse grid together where the coefficients decay slowest ([@gerstner2003] for the growth,
 /// [@conrad2013] for the projection), from the index set of `start`: interactions of parameters that show in no
-/// smaller part must be in it to be seen. `evaluate` gives the values at points; a point is asked for once.
+/// smaller part must be in it to be seen. `evaluate` gives the values at points; a point is asked for once. Gives the
+/// values at the points of the projection too.
 ///
 /// # Errors
 /// What `evaluate` says, or that the polynomials do not exist.
@@ -236,7 +241,7 @@ pub fn adaptive_projection<E: From<ChaosError>>(
     options: &AdaptiveOptions,
     n_rows: usize,
     mut evaluate: impl FnMut(&[Vec<f64>]) -> Result<Vec<PointValues>, E>,
-) -> Result<Projection, E> {
+) -> Result<(Projection, Vec<PointValues>), E> {
     let n_parameters = start.n_parameters();
     let largest: Vec<u16> = start
         .parameters
@@ -245,6 +250,15 @@ pub fn adaptive_projection<E: From<ChaosError>>(
             parameter.distribution.max_degree().map_or(options.max_degree, |most| most.min(options.max_degree)) as u16
         })
         .collect();
+    // Rules depend on how far polynomials are known, and points that were asked for must stay points: all rules are
+    // those of the largest basis.
+    let axes = (0..n_parameters).map(|at| {
+        let mut index: MultiIndex = vec![0; n_parameters];
+        index[at] = largest[at].max(start.indices.max_degrees()[at] as u16);
+        index
+    });
+    let widest = start.with_indices(IndexSet::from_indices(axes.collect()))?;
+    let mut rules = Rules::new(&widest, options.family);
     // Everything in the basis, and what of it may still grow.
     let mut inside = IndexSet::from_indices(Vec::new());
     let mut active: Vec<(MultiIndex, f64)> = Vec::new();
@@ -262,7 +276,6 @@ pub fn adaptive_projection<E: From<ChaosError>>(
             // Only polynomials below the new index get anything from it.
             let below = inside.indices().iter().filter(|other| other.iter().zip(&index).all(|(a, b)| a <= b));
             let basis = start.with_indices(IndexSet::from_indices(below.cloned().collect()))?;
-            let mut rules = Rules::new(&basis, options.family);
             let mut weights = vec![Vec::new(); basis.len()];
             let known = list.points.len();
             let mut grids = Vec::new();
@@ -307,8 +320,12 @@ pub fn adaptive_projection<E: From<ChaosError>>(
         }
     }
     let basis = start.with_indices(inside)?;
-    let projection = sparse_projection(&basis, options.family)?;
-    Ok(projection)
+    let projection = sparse_projection_by(&basis, &mut rules)?;
+    let known = list.points.len();
+    let places: Vec<usize> = projection.points.iter().map(|point| list.position(point)).collect();
+    values.extend(evaluate(&list.points[known..])?);
+    let values = places.into_iter().map(|place| values[place].clone()).collect();
+    Ok((projection, values))
 }
 
 /// The corners index - z, z in {0, 1}^n, with the sign (-1)^|z|.
@@ -428,12 +445,18 @@ mod tests {
 
     #[test]
     fn adaptive_grids_grow_where_the_function_is_rough() {
+        for family in [RuleFamily::Gauss, RuleFamily::Nested] {
+            grows_where_the_function_is_rough(family);
+        }
+    }
+
+    fn grows_where_the_function_is_rough(family: RuleFamily) {
         // Strong in the first parameter, weak in the second, absent in the third.
         let start = basis(3, 2);
-        let options = AdaptiveOptions { tolerance: 1e-6, max_points: 400, max_degree: 14, family: RuleFamily::Gauss };
+        let options = AdaptiveOptions { tolerance: 1e-6, max_points: 400, max_degree: 14, family };
         let function = |point: &[f64]| (2.0 * point[0]).exp() + 0.1 * point[1] * point[0];
         let mut n_evaluated = 0;
-        let projection = adaptive_projection::<ChaosError>(&start, &options, 1, |points| {
+        let (projection, values) = adaptive_projection::<ChaosError>(&start, &options, 1, |points| {
             n_evaluated += points.len();
             Ok(points.iter().map(|point| Arc::new(vec![function(point)])).collect())
         })
@@ -441,6 +464,9 @@ mod tests {
         let degrees = projection.basis.indices.max_degrees();
         assert!(degrees[0] >= 6 && degrees[1] <= 5 && degrees[2] <= 4, "{degrees:?}");
         assert!(n_evaluated >= projection.points.len());
+        for (point, value) in projection.points.iter().zip(&values) {
+            assert_eq!(value[0], function(point));
+        }
         let coefficients: Vec<f64> = projection
             .weights
             .iter()

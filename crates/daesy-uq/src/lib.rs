@@ -449,22 +449,19 @@ fn collocation(
             max_degree: request.max_degree,
             family: RuleFamily::Nested,
         };
-        let mut known: std::collections::HashMap<Vec<u64>, PointValues> = std::collections::HashMap::new();
-        let bits = |germ: &[f64]| -> Vec<u64> { germ.iter().map(|value| (value + 0.0).to_bits()).collect() };
         let mut times = Vec::new();
-        projection = adaptive_projection::<Failure>(basis, &options, ensemble.n_rows(), |germs| {
+        let mut n_simulations = 0;
+        let (grown, points) = adaptive_projection::<Failure>(basis, &options, ensemble.n_rows(), |germs| {
             let points: Vec<Vec<f64>> = germs.iter().map(|germ| basis.parameter_values(germ)).collect();
             let found = ensemble.run_all(&points, checkpoint)?;
-            for (germ, values) in germs.iter().zip(&found.points) {
-                known.insert(bits(germ), values.clone());
-            }
             if !germs.is_empty() {
                 times = found.times;
             }
+            n_simulations += germs.len();
             Ok(found.points)
         })?;
-        answer.n_simulations = known.len();
-        let points = projection.points.iter().filter_map(|germ| known.get(&bits(germ)).cloned()).collect();
+        answer.n_simulations = n_simulations;
+        projection = grown;
         values = Values { points, times };
     } else {
         projection = grid(request, basis)?;

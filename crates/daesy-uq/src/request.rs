@@ -299,8 +299,17 @@ fn distribution(loaded: &Loaded, given: &Named<StudyRandom>) -> Result<Distribut
     for argument in &given.item.arguments {
         let mut graph = Graph::default();
         match quantity_expression(&mut graph, &loaded.flat.variables, &argument.item) {
-            Ok(expr) => match known_number(&loaded.flat, &graph, expr) {
-                Ok(value) if value.is_finite() => numbers.push((argument.name.as_str(), value)),
+            Ok(expr) => match (random_in(loaded, &graph, expr), known_number(&loaded.flat, &graph, expr)) {
+                (Some(other), _) => findings.push(
+                    Finding::error(
+                        "distribution",
+                        argument.span,
+                        format!("`{}` of `{}` depends on `{other}`, which is random itself", argument.name, given.name),
+                    )
+                    .with_names([&given.name, &other])
+                    .with_help("write a number; parameters that depend on each other stand in `[random.joint]`"),
+                ),
+                (None, Ok(value)) if value.is_finite() => numbers.push((argument.name.as_str(), value)),
                 _ => findings.push(Finding::error(
                     "not-finite",
                     argument.span,
@@ -323,8 +332,7 @@ fn distribution(loaded: &Loaded, given: &Named<StudyRandom>) -> Result<Distribut
     Ok(match family {
         "uniform" => match (get("mean"), get("relative"), get("min"), get("max")) {
             (Some(mean), Some(relative), None, None) => {
-                let half = (mean * relative).abs();
-                let half = if relative < 0.0 { -half } else { half };
+                let half = mean.abs() * relative;
                 Distribution::Uniform { min: mean - half, max: mean + half }
             }
             (None, None, Some(min), Some(max)) => Distribution::Uniform { min, max },
@@ -357,11 +365,27 @@ fn distribution(loaded: &Loaded, given: &Named<StudyRandom>) -> Result<Distribut
             let names = "`shape` and `scale`";
             Distribution::Gamma { shape: need("shape", names)?, scale: need("scale", names)? }
         }
-        _ => {
+        "triangular" => {
             let names = "`min`, `mode` and `max`";
             Distribution::Triangular { min: need("min", names)?, mode: need("mode", names)?, max: need("max", names)? }
         }
+        _ => {
+            let message = format!("`{}` has no distribution that is known here: `{family}`", given.name);
+            return Err(Wrong::Findings(vec![Finding::error("distribution", given.span, message)]));
+        }
     })
+}
+
+/// A random parameter of the study that an expression depends on.
+fn random_in(loaded: &Loaded, graph: &Graph, expr: daesy_graph::ExprId) -> Option<String> {
+    let mut leaves = Vec::new();
+    daesy_graph::Reach::new().leaves(graph, &[expr], &mut leaves);
+    let study = loaded.study.as_ref()?;
+    let joint = study.joint.iter().flat_map(|joint| joint.names.iter().map(|name| &name.name));
+    let mut names = study.random.iter().map(|random| &random.name).chain(joint);
+    let is_in =
+        |name: &&String| loaded.flat.find(name).is_some_and(|var| leaves.contains(&daesy_graph::Leaf::var(var)));
+    names.find(is_in).cloned()
 }
 
 /// The value of an expression in parameters.

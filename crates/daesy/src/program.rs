@@ -1119,6 +1119,11 @@ fn uq_verb(args: &UqArgs) -> Answer {
     };
     answer.model = Some(loaded.flat.model.clone());
     answer.diagnostics = loaded.diagnostics.clone();
+    if let Some(name) = args.file.set.iter().map(|setting| &setting.name).find(|name| loaded.is_random(name)) {
+        let message = format!("`{name}` is random in this study: `--set` gives it no other value");
+        let help = "change its distribution below `[random]`, or take it out of there";
+        return answer.fail(Status::Usage, vec![Diagnostic::error("random-parameter", message).with_help(help)]);
+    }
     let settings = UqSettings {
         seed: args.file.common.seed,
         threads: args.file.common.threads,

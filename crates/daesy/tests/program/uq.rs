@@ -575,3 +575,50 @@ fn numbers_beyond_all_scales_end_an_expansion_soon() {
         assert!(!run.json()["findings"].as_array().unwrap().is_empty(), "{method}");
     }
 }
+
+/// x' = -a x from b, with normal a and b: the mean is E b exp(-m t + s^2 t^2 / 2). What grows an expansion must end where
+/// a fixed one does, also in parameters that have no part.
+#[test]
+fn an_expansion_that_grows_has_the_moments_of_the_solution() {
+    let model = "model A parameter Real a = 1, b = 1, c = 0, d = 1; Real x(start = b, fixed = true); Real y = d*x;
+                 equation der(x) = -a*x + c; end A;";
+    let normal = |mean: f64, std: f64| format!("{{ normal = {{ mean = {mean}, std = {std} }} }}");
+    let two = format!("a = {}\nb = {}\n", normal(1.0, 0.1), normal(2.0, 0.2));
+    let four = format!("{two}c = {{ uniform = {{ min = -0.1, max = 0.1 }} }}\nd = {}\n", normal(1.0, 0.05));
+    for random in [two, four] {
+        let study = format!(
+            "[model]\nfile = \"model.mo\"\n[random]\n{random}[simulate]\nstop = 2\nstep = 1\nrtol = 1e-9\n[uq]\n\
+             method = \"collocation\"\nbasis = \"adaptive\"\n"
+        );
+        let session = Session::with_model(model).with("study.toml", &study);
+        let run = session.run(&["uq", "study.toml", "-o", "o.csv"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let table = Table::parse(&std::fs::read_to_string(session.path("o.csv")).unwrap());
+        let (mean, std) = (table.column("x.mean"), table.column("x.std"));
+        for (t, mean) in [0.0f64, 1.0, 2.0].into_iter().zip(mean) {
+            let expected = 2.0 * (-t + 0.005 * t * t).exp();
+            assert!((mean - expected).abs() < 1e-4 * expected, "E x({t}) = {mean} for {expected}");
+        }
+        assert!((std[0] - 0.2).abs() < 1e-6, "std of x(0) = {}", std[0]);
+    }
+}
+
+/// What would be ignored is refused: a value for what is random, and a distribution that depends on what is random.
+#[test]
+fn values_beside_distributions_are_refused() {
+    let model = "model A parameter Real a = 1, b = 1; Real x(start = a*b, fixed = true); equation der(x) = -x; end A;";
+    let study = |mean: &str| {
+        format!(
+            "[model]\nfile = \"model.mo\"\n[random]\nb = {{ normal = {{ mean = 3, std = 0.1 }} }}\n\
+             a = {{ normal = {{ mean = {mean}, std = 0.1 }} }}\n[simulate]\nstop = 1\nstep = 1\n"
+        )
+    };
+    let session = Session::with_model(model).with("study.toml", &study("1")).with("other.toml", &study("\"2*b\""));
+    let run = session.run(&["uq", "study.toml", "--set", "a=7"]);
+    assert_eq!(run.status, 2, "{}", run.stdout);
+    assert!(run.stderr.contains("`a` is random in this study"), "{}", run.stderr);
+    let run = session.run(&["uq", "other.toml"]);
+    assert_eq!(run.status, 1, "{}", run.stdout);
+    assert!(run.stderr.contains("`mean` of `a` depends on `b`, which is random itself"), "{}", run.stderr);
+    assert!(run.stderr.contains("other.toml:5"), "{}", run.stderr);
+}
