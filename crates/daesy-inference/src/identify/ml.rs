@@ -60,9 +60,27 @@ fn priors(study: &LinearStudy) -> Vec<Option<Prior>> {
     study.unknowns.iter().map(|unknown| unknown.prior).collect()
 }
 
-/// What a log-likelihood is multiplied by in the objective: one, or for output errors, whose size is what it turns out
-/// to be, the mean of their squares at the best fit without priors, in units of the given variances.
-fn prior_factor(study: &LinearStudy, watched: &Watched<'_>, priors: &[Option<Prior>]) -> Result<f64, EstimateError> {
+/// Start values that are estimated beside the unknowns.
+fn n_estimated(study: &LinearStudy, start: &[Vec<f64>]) -> usize {
+    if study.layout().start == StartMode::Estimated { start.iter().map(Vec::len).sum() } else { 0 }
+}
+
+/// Whether errors are as large as the study says, by what residuals show. What disturbances do is in them too.
+fn are_sized(study: &LinearStudy, residuals: &[ResidualSummary]) -> bool {
+    let is_sized =
+        |residual: &ResidualSummary| residual.size.normalized_variance.is_finite() && !residual.size.is_doubtful();
+    !study.has_disturbances && residuals.iter().all(is_sized)
+}
+
+/// What the logarithm of priors is multiplied by in the objective: one, or for output errors that are not of the size
+/// that the study says, the mean of their squares at the best fit without priors, in units of the given variances. So
+/// priors are weighed against the covariance that the estimate is given.
+fn prior_factor(
+    loaded: &Loaded,
+    study: &LinearStudy,
+    watched: &Watched<'_>,
+    priors: &[Option<Prior>],
+) -> Result<f64, EstimateError> {
     if !study.is_noise_free() || priors.iter().all(Option::is_none) {
         return Ok(1.0);
     }
@@ -71,9 +89,13 @@ fn prior_factor(study: &LinearStudy, watched: &Watched<'_>, priors: &[Option<Pri
     let mut plain = Watched { likelihood, watch: watched.watch.clone() };
     let found = minimize(&mut plain, &start, &study.space, &search_options(), &mut |_| {})?;
     let innovations = plain.likelihood.innovations(&found.theta)?;
-    let n = plain.likelihood.evaluate(&found.theta)?.n_counted;
+    if are_sized(study, &residual_summaries(loaded, study, &innovations)) {
+        return Ok(1.0);
+    }
+    let value = plain.likelihood.evaluate(&found.theta)?;
+    let n_found = found.at_bound.iter().filter(|bound| bound.is_none()).count() + n_estimated(study, &value.start);
     let (squares, _) = weighted_squares(study, &innovations);
-    Ok((squares / n as f64).max(f64::MIN_POSITIVE))
+    Ok((squares / (value.n_counted as f64 - n_found as f64).max(1.0)).max(f64::MIN_POSITIVE))
 }
 
 /// When a search ends.
@@ -91,7 +113,8 @@ pub fn evaluate_at(loaded: &Loaded, study: &LinearStudy, points: &[Vec<f64>]) ->
         .map_err(|error| failure(loaded, study, &start, &error))?;
     let priors = priors(study);
     let watched = Watched { likelihood, watch: loaded.watch.clone() };
-    let factor = prior_factor(study, &watched, &priors).map_err(|error| failure(loaded, study, &start, &error))?;
+    let factor =
+        prior_factor(loaded, study, &watched, &priors).map_err(|error| failure(loaded, study, &start, &error))?;
     let mut objective = WithPriors { inner: watched, priors: &priors, factor };
     let found = points.iter().map(|point| {
         let from = point.get(1..).unwrap_or_default();
@@ -126,7 +149,8 @@ pub fn identify(
         .map_err(|error| failure(loaded, &study, &start, &error))?;
     let priors = priors(&study);
     let watched = Watched { likelihood, watch: loaded.watch.clone() };
-    let factor = prior_factor(&study, &watched, &priors).map_err(|error| failure(loaded, &study, &start, &error))?;
+    let factor =
+        prior_factor(loaded, &study, &watched, &priors).map_err(|error| failure(loaded, &study, &start, &error))?;
     let mut objective = WithPriors { inner: watched, priors: &priors, factor };
     let search = search_options();
     let space = study.space.clone();
@@ -222,8 +246,7 @@ fn finish(
     let expansion = objective.inner.likelihood.expand(theta).map_err(refused)?;
     let innovations = objective.inner.likelihood.innovations(theta).map_err(refused)?;
     let n = expansion.value.n_counted;
-    let n_free_start: usize = expansion.value.start.iter().map(Vec::len).sum();
-    let n_estimated = if study.layout().start == StartMode::Estimated { n_free_start } else { 0 };
+    let n_estimated = n_estimated(study, &expansion.value.start);
     let sizes: Vec<f64> =
         theta.iter().zip(&study.space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
     let mut information = expansion.information.clone();
@@ -238,9 +261,7 @@ fn finish(
     if method == Method::OutputError {
         let (squares, logs) = weighted_squares(study, &innovations);
         let factor = squares / n as f64;
-        let is_sized =
-            |residual: &ResidualSummary| residual.size.normalized_variance.is_finite() && !residual.size.is_doubtful();
-        if study.has_disturbances || !residuals.iter().all(is_sized) {
+        if !are_sized(study, &residuals) {
             // Errors are as large as they turn out to be: one factor for all of them, estimated beside.
             degrees = (n as f64 - n_found as f64).max(1.0);
             information = &information * faer::Scale(degrees / squares);

@@ -330,6 +330,17 @@ impl<'a> Builder<'a> {
 
         let (mut timeline, inputs) = self.timeline(read, &varying);
         let experiments = self.experiments(&mut timeline);
+        if let Some(time) = timeline.too_rough {
+            let message = format!(
+                "at t = {} an input or a function of time in the equations is too rough to be followed by polynomials",
+                daesy_structure::words::short(time)
+            );
+            let finding = Finding::error("rough-input", Span::NONE, message).with_help(
+                "it may oscillate very fast, or have no finite value there; `method = \"pem\"` of `identify` integrates it \
+                 step by step",
+            );
+            return Err(Refusal { findings: vec![finding] });
+        }
         let study = LinearStudy {
             layout: ModelLayout {
                 n_unknown: self.problem.unknowns.len(),
@@ -791,6 +802,11 @@ impl<'a> Builder<'a> {
     fn timeline(&mut self, read: &Read, forcing: &[(usize, ExprId)]) -> (Timeline, Vec<KnownInput>) {
         let problem = self.problem;
         let times: Vec<Vec<f64>> = problem.records.iter().map(|record| record.data.times.clone()).collect();
+        let since_start = |record: &Record| {
+            let start = Some(record.start).filter(|start| record.data.times.first().is_some_and(|first| start < first));
+            start.into_iter().chain(record.data.times.iter().copied()).collect()
+        };
+        let looked: Vec<Vec<f64>> = problem.records.iter().map(since_start).collect();
         let mut signals = Vec::new();
         let mut known = Vec::new();
         let mut breaks = Vec::new();
@@ -818,7 +834,7 @@ impl<'a> Builder<'a> {
                     }
                     let mut graph = self.symbols.graph.clone();
                     find_breaks(&mut graph, *value, &parameter_of, &mut breaks);
-                    find_breaks_between(&mut graph, *value, &parameter_of, &times, &mut breaks);
+                    find_breaks_between(&mut graph, *value, &parameter_of, &looked, &mut breaks);
                     let value = self.symbols.resolve(*value);
                     let n_rates = if self.symbols.is_varying(value) && !self.is_steps(value) { N_RATES - 1 } else { 0 };
                     self.path(value, n_rates)
@@ -858,7 +874,7 @@ impl<'a> Builder<'a> {
                 parameters[var.index()] = value;
             }
             find_breaks(&mut graph, value, &parameters, &mut breaks);
-            find_breaks_between(&mut graph, value, &parameters, &times, &mut breaks);
+            find_breaks_between(&mut graph, value, &parameters, &looked, &mut breaks);
             let n_rates = if self.is_steps(value) { 0 } else { N_RATES - 1 };
             signals.push(self.path(value, n_rates));
         }

@@ -66,8 +66,30 @@ impl Signal {
 
 /// Interpolation error of a function of time, relative to its size, above which a segment is halved.
 const INTERPOLATION: f64 = 1e-10;
-/// Halvings of a segment at most.
-const MAX_HALVINGS: usize = 12;
+/// From so many halvings on a segment is so short that its error counts by its share of the whole.
+const MANY_HALVINGS: usize = 12;
+/// Halvings of a segment at most, and segments that a stretch between two points is divided into.
+const MAX_HALVINGS: usize = 48;
+const MAX_SEGMENTS: usize = 4096;
+/// Where an interpolation is compared with its function, as shares of a segment.
+const COMPARED: [f64; 3] = [0.07, 0.5, 0.81];
+
+/// How functions of time become a polynomial on a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum By {
+    /// From values and derivatives at both ends.
+    Ends,
+    /// From values inside: at an end a derivative may be infinite, as that of a root is.
+    Values,
+}
+
+/// A stretch of time on which all inputs are polynomials.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    from: f64,
+    to: f64,
+    by: By,
+}
 
 /// The inputs of all experiments.
 #[derive(Clone, Debug)]
@@ -76,9 +98,11 @@ pub(crate) struct Timeline {
     /// Times at which functions of time break, ascending.
     pub breaks: Vec<f64>,
     degree: usize,
-    /// By experiment, the beginning of every segment and its end.
-    spans: Vec<Vec<(f64, f64)>>,
+    /// By experiment.
+    spans: Vec<Vec<Stretch>>,
     times: Vec<Vec<f64>>,
+    /// A time at which a function of time is too rough to be followed.
+    pub too_rough: Option<f64>,
 }
 
 /// The inverse of the matrix that gives the upper half of a polynomial's coefficients from the values at the end.
@@ -98,7 +122,7 @@ impl Timeline {
         breaks.retain(|time| time.is_finite());
         breaks.sort_by(f64::total_cmp);
         breaks.dedup();
-        Self { signals, breaks, degree, spans: Vec::new(), times: Vec::new() }
+        Self { signals, breaks, degree, spans: Vec::new(), times: Vec::new(), too_rough: None }
     }
 
     /// The same inputs with other samples of the columns, one experiment, and impulses after a time only.
@@ -116,6 +140,7 @@ impl Timeline {
             degree: self.degree,
             spans: Vec::new(),
             times: Vec::new(),
+            too_rough: self.too_rough,
         }
     }
 
@@ -147,19 +172,23 @@ impl Timeline {
         points.extend(self.breaks.iter().copied().filter(|&time| time > start && time < last));
         points.sort_by(f64::total_cmp);
         points.dedup();
-        let mut spans: Vec<(f64, f64)> = Vec::new();
+        let mut spans: Vec<Stretch> = Vec::new();
+        let empty = |time: f64| Stretch { from: time, to: time, by: By::Ends };
         // An impulse right at the start acts before everything else.
         if kicks.iter().any(|kick| kick.0 == start) {
-            spans.push((start, start));
+            spans.push(empty(start));
         }
         for pair in points.windows(2) {
-            self.divide(symbols, theta, pair[0], pair[1], 0, &mut spans);
+            let whole = Whole::new(self, symbols, theta, pair[0], pair[1]);
+            if let Err(time) = whole.divide(pair[0], pair[1], 0, spans.len() + MAX_SEGMENTS, &mut spans) {
+                self.too_rough.get_or_insert(time);
+            }
         }
-        spans.push((last, last));
+        spans.push(empty(last));
         let n_inputs = self.signals.len();
         let segments: Vec<Segment> = spans
             .iter()
-            .map(|&(from, to)| {
+            .map(|&Stretch { from, to, .. }| {
                 let mut kick = Vec::new();
                 for &(time, input, area) in kicks.iter().filter(|kick| kick.0 == to && (to > from || to == start)) {
                     debug_assert!(time == to);
@@ -173,9 +202,9 @@ impl Timeline {
         let segment_of = times
             .iter()
             .map(|&time| {
-                let first = spans.partition_point(|span| span.0 < time);
-                let is_kick = time == start && time != last && spans.get(first).is_some_and(|span| span.1 == time);
-                let is_last = time == last && spans[first].1 == time && first + 1 < spans.len();
+                let first = spans.partition_point(|span| span.from < time);
+                let is_kick = time == start && time != last && spans.get(first).is_some_and(|span| span.to == time);
+                let is_last = time == last && spans[first].to == time && first + 1 < spans.len();
                 first + usize::from(is_kick || is_last)
             })
             .collect();
@@ -196,31 +225,6 @@ impl Timeline {
         experiment
     }
 
-    /// Halves a span until functions of time are well interpolated on it.
-    fn divide(&self, symbols: &Symbols, theta: &[f64], from: f64, to: f64, depth: usize, spans: &mut Vec<(f64, f64)>) {
-        let is_good = depth == MAX_HALVINGS
-            || self.signals.iter().all(|signal| match signal {
-                Signal::Path { rates, is_varying: true, .. } => {
-                    let middle = 0.5 * (to - from);
-                    let c = self.path_polynomial(symbols, rates, theta, from, to);
-                    let exact = symbols.evaluate(rates[0], theta, from + middle);
-                    let size = exact.abs().max(c[0].abs()) + f64::MIN_POSITIVE;
-                    {
-                        let error = (horner(&c, middle) - exact).abs();
-                        error <= INTERPOLATION * size || error.is_nan()
-                    }
-                }
-                Signal::Path { .. } | Signal::Column { .. } | Signal::Impulses(_) => true,
-            });
-        if is_good {
-            spans.push((from, to));
-        } else {
-            let middle = 0.5 * (from + to);
-            self.divide(symbols, theta, from, middle, depth + 1, spans);
-            self.divide(symbols, theta, middle, to, depth + 1, spans);
-        }
-    }
-
     /// Times at breaks are read a little inside of the segment.
     fn read_time(&self, time: f64, is_from: bool) -> f64 {
         let nudge = 1e-12 * time.abs().max(1e-3);
@@ -232,26 +236,55 @@ impl Timeline {
         }
     }
 
-    /// The polynomial with the same derivatives at both ends; for an empty span the derivatives themselves.
-    fn path_polynomial(&self, symbols: &Symbols, rates: &[ExprId], theta: &[f64], from: f64, to: f64) -> Vec<f64> {
-        let n = rates.len();
+    /// The polynomial of a function of time on a stretch; for an empty one the derivatives themselves.
+    fn path_polynomial(&self, symbols: &Symbols, rates: &[ExprId], theta: &[f64], stretch: Stretch) -> Vec<f64> {
+        let Stretch { from, to, by } = stretch;
+        let (n, h) = (rates.len(), to - from);
         let at = |time: f64| -> Vec<f64> { rates.iter().map(|&rate| symbols.evaluate(rate, theta, time)).collect() };
-        let mut c = at(self.read_time(from, true));
-        let h = to - from;
-        c.resize(2 * n, 0.0);
-        if h > 0.0 {
-            let end = at(self.read_time(to, false));
-            let factorial = |k: usize| (1..=k).map(|i| i as f64).product::<f64>();
-            let scaled: Vec<f64> = (0..n).map(|j| c[j] * h.powi(j as i32)).collect();
-            let rest: Vec<f64> = (0..n)
-                .map(|i| end[i] * h.powi(i as i32) - (i..n).map(|j| scaled[j] / factorial(j - i)).sum::<f64>())
-                .collect();
-            for (j, row) in hermite(n).iter().enumerate() {
-                let value: f64 = row.iter().zip(&rest).map(|(a, b)| a * b).sum();
-                c[n + j] = value / h.powi((n + j) as i32);
+        if h == 0.0 {
+            let mut c = at(self.read_time(from, true));
+            // Where a derivative is infinite, the function has a value all the same.
+            c[1..].iter_mut().filter(|rate| !rate.is_finite()).for_each(|rate| *rate = 0.0);
+            return c;
+        }
+        let factorial = |k: usize| (1..=k).map(|i| i as f64).product::<f64>();
+        match by {
+            By::Ends => {
+                let mut c = at(self.read_time(from, true));
+                let end = at(self.read_time(to, false));
+                let scaled: Vec<f64> = (0..n).map(|j| c[j] * h.powi(j as i32)).collect();
+                let rest: Vec<f64> = (0..n)
+                    .map(|i| end[i] * h.powi(i as i32) - (i..n).map(|j| scaled[j] / factorial(j - i)).sum::<f64>())
+                    .collect();
+                for (j, row) in hermite(n).iter().enumerate() {
+                    let value: f64 = row.iter().zip(&rest).map(|(a, b)| a * b).sum();
+                    c.push(value / h.powi((n + j) as i32));
+                }
+                c
+            }
+            By::Values => {
+                // Divided differences at the roots of a Chebyshev polynomial, all of them inside.
+                let m = 2 * n;
+                let share = |j: usize| 0.5 - 0.5 * ((2 * j + 1) as f64 * std::f64::consts::PI / (2 * m) as f64).cos();
+                let nodes: Vec<f64> = (0..m).map(share).collect();
+                let mut divided: Vec<f64> =
+                    nodes.iter().map(|node| symbols.evaluate(rates[0], theta, from + node * h)).collect();
+                for order in 1..m {
+                    for j in (order..m).rev() {
+                        divided[j] = (divided[j] - divided[j - 1]) / (nodes[j] - nodes[j - order]);
+                    }
+                }
+                // From Newton's form to powers of the share of the segment.
+                let mut powers = vec![0.0; m];
+                for j in (0..m).rev() {
+                    for k in (1..m).rev() {
+                        powers[k] = powers[k - 1] - nodes[j] * powers[k];
+                    }
+                    powers[0] = divided[j] - nodes[j] * powers[0];
+                }
+                powers.iter().enumerate().map(|(j, value)| value * factorial(j) / h.powi(j as i32)).collect()
             }
         }
-        c
     }
 
     /// `[segment][power][input]` of one experiment, or its derivative with respect to an unknown.
@@ -261,18 +294,18 @@ impl Timeline {
         let spans = &self.spans[experiment];
         let mut all = vec![0.0; spans.len() * width];
         for (input, signal) in self.signals.iter().enumerate() {
-            for (segment, &(from, to)) in spans.iter().enumerate() {
+            for (segment, &stretch) in spans.iter().enumerate() {
                 let c = match (signal, unknown) {
                     (Signal::Column { hold, samples, curvatures }, None) => {
                         let curvatures = curvatures.get(experiment).map_or(&[][..], |list| &list[..]);
-                        held(*hold, &self.times[experiment], &samples[experiment], curvatures, from, to)
+                        held(*hold, &self.times[experiment], &samples[experiment], curvatures, stretch.from, stretch.to)
                     }
                     (Signal::Path { rates, is_varying, .. }, None) => {
-                        self.path(symbols, rates, *is_varying, theta, from, to)
+                        self.path(symbols, rates, *is_varying, theta, stretch)
                     }
                     (Signal::Path { partials, is_varying, .. }, Some(unknown)) => {
                         match partials.iter().find(|entry| entry.0 == unknown) {
-                            Some((_, rates)) => self.path(symbols, rates, *is_varying, theta, from, to),
+                            Some((_, rates)) => self.path(symbols, rates, *is_varying, theta, stretch),
                             None => continue,
                         }
                     }
@@ -286,20 +319,15 @@ impl Timeline {
         all
     }
 
-    fn path(
-        &self,
-        symbols: &Symbols,
-        rates: &[ExprId],
-        is_varying: bool,
-        theta: &[f64],
-        from: f64,
-        to: f64,
-    ) -> Vec<f64> {
+    fn path(&self, symbols: &Symbols, rates: &[ExprId], is_varying: bool, theta: &[f64], stretch: Stretch) -> Vec<f64> {
         if is_varying {
-            self.path_polynomial(symbols, rates, theta, from, to)
-        } else {
-            vec![symbols.evaluate(rates[0], theta, self.read_time(from, true))]
+            return self.path_polynomial(symbols, rates, theta, stretch);
         }
+        // What is constant between breaks is read between them: at their ends it may have a value of its own, as
+        // `sign` has.
+        let Stretch { from, to, .. } = stretch;
+        let time = if to > from { 0.5 * (from + to) } else { self.read_time(from, true) };
+        vec![symbols.evaluate(rates[0], theta, time)]
     }
 
     /// Inputs at other values of the unknowns, where they depend on them.
@@ -320,6 +348,66 @@ impl Timeline {
         self.signals.iter().any(
             |signal| matches!(signal, Signal::Path { partials, .. } if partials.iter().any(|entry| entry.0 == unknown)),
         )
+    }
+}
+
+/// Functions of time between two points at which nothing breaks.
+struct Whole<'a> {
+    timeline: &'a Timeline,
+    symbols: &'a Symbols,
+    theta: &'a [f64],
+    length: f64,
+    /// By signal, its size there.
+    sizes: Vec<f64>,
+}
+
+impl<'a> Whole<'a> {
+    fn new(timeline: &'a Timeline, symbols: &'a Symbols, theta: &'a [f64], from: f64, to: f64) -> Self {
+        let size = |signal: &Signal| match signal {
+            Signal::Path { rates, is_varying: true, .. } => {
+                let value = |share: &f64| symbols.evaluate(rates[0], theta, from + share * (to - from)).abs();
+                COMPARED.iter().map(value).fold(f64::MIN_POSITIVE, f64::max)
+            }
+            Signal::Path { .. } | Signal::Column { .. } | Signal::Impulses(_) => 0.0,
+        };
+        Self { timeline, symbols, theta, length: to - from, sizes: timeline.signals.iter().map(size).collect() }
+    }
+
+    /// Halves a stretch until functions of time are well interpolated on it; else a time at which they are not.
+    ///
+    /// A polynomial from both ends is best for smooth functions. Towards a root, whose derivatives are infinite, values
+    /// inside are all there is: their error falls with the square root of the length only, but what an input does is
+    /// its integral, so that from some length on the error may be larger by as much as the stretch is shorter.
+    fn divide(&self, from: f64, to: f64, depth: usize, most: usize, spans: &mut Vec<Stretch>) -> Result<(), f64> {
+        let good =
+            [By::Ends, By::Values].into_iter().map(|by| Stretch { from, to, by }).find(|of| self.is_good(*of, depth));
+        if let Some(stretch) = good {
+            spans.push(stretch);
+            return Ok(());
+        }
+        let middle = 0.5 * (from + to);
+        if depth == MAX_HALVINGS || spans.len() >= most || middle <= from || middle >= to {
+            spans.push(Stretch { from, to, by: By::Values });
+            return Err(middle);
+        }
+        let first = self.divide(from, middle, depth + 1, most, spans);
+        first.and(self.divide(middle, to, depth + 1, most, spans))
+    }
+
+    fn is_good(&self, stretch: Stretch, depth: usize) -> bool {
+        let share = if depth < MANY_HALVINGS { 1.0 } else { (stretch.to - stretch.from) / self.length };
+        self.timeline.signals.iter().zip(&self.sizes).all(|(signal, &whole)| match signal {
+            Signal::Path { rates, is_varying: true, .. } => {
+                let c = self.timeline.path_polynomial(self.symbols, rates, self.theta, stretch);
+                COMPARED.iter().all(|at| {
+                    let inside = at * (stretch.to - stretch.from);
+                    let exact = self.symbols.evaluate(rates[0], self.theta, stretch.from + inside);
+                    let size = if depth < MANY_HALVINGS { exact.abs().max(c[0].abs()) } else { whole };
+                    (horner(&c, inside) - exact).abs() * share <= INTERPOLATION * size + f64::MIN_POSITIVE
+                })
+            }
+            Signal::Path { .. } | Signal::Column { .. } | Signal::Impulses(_) => true,
+        })
     }
 }
 

@@ -840,3 +840,75 @@ fn a_start_in_which_disturbances_take_part_is_spread_as_they_are() {
         }
     }
 }
+
+/// Forcings with roots, jumps and corners: what a simulation gives as exact data, every method explains with the
+/// parameter that made them.
+#[test]
+fn forcings_that_are_not_smooth_are_followed_by_linear_methods() {
+    for forcing in [
+        "sqrt(abs(time - 1.3))",
+        "sign(sin(20*time))",
+        "(if time > 1.3 then sqrt(time - 1.3) else 0)",
+        "sqrt(time)",
+        "time^1.5",
+        "exp(sqrt(time))",
+        "sqrt(sin(3*time)^2)",
+        "exp(-((time - 3.3)/0.2)^2)",
+    ] {
+        let model = format!(
+            "model M parameter Real p = 1; Real x(start = 0, fixed = true); equation der(x) = p*{forcing} - x; end M;"
+        );
+        let simulation = "[model]\nfile = \"model.mo\"\n[simulate]\nstop = 5\nstep = 1\nrtol = 1e-11\natol = 1e-13\n";
+        let study = "[model]\nfile = \"model.mo\"\n[unknown]\np = { start = 0.7, min = 0.1, max = 3 }\n\
+                     [measurements]\nx = { column = \"x\", std = 0.01 }\n[data]\nfile = \"d.csv\"\n";
+        let session = Session::with_model(&model).with("simulation.toml", simulation).with("study.toml", study);
+        let table = session.run(&["simulate", "simulation.toml", "--max-step", "0.05"]).table();
+        let rows = table.column("t").into_iter().zip(table.column("x"));
+        let rows = rows.filter(|(t, _)| (t - t.round()).abs() < 1e-12);
+        let mut rows: Vec<String> = rows.map(|(t, x)| format!("{t},{x}")).collect();
+        rows.dedup();
+        let session = session.with("d.csv", &format!("t,x\n{}\n", rows.join("\n")));
+        for method in ["ml", "output-error"] {
+            let run = session.run(&["identify", "study.toml", "--json", "--method", method]);
+            assert_eq!(run.status, 0, "{forcing} {method}: {}", run.stdout);
+            let estimate = parameter(&run.json(), "p")["estimate"].as_f64().unwrap();
+            assert!((estimate - 1.0).abs() < 1e-6, "{forcing} {method}: p = {estimate}");
+        }
+    }
+}
+
+/// y = a u + b with errors of known size: the posterior is normal, and least squares with priors are its maximum.
+#[test]
+fn an_output_error_fit_weighs_priors_against_the_accuracy_that_is_given() {
+    let model = "model M parameter Real a = 1, b = 0; input Real u; output Real y = a*u + b; end M;";
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\n\
+                 a = { start = 1, min = -10, max = 10, prior = { normal = { mean = 1.6, std = 0.1 } } }\n\
+                 b = { start = 0, min = -10, max = 10, prior = { normal = { mean = -0.35, std = 0.05 } } }\n\
+                 [inputs]\nu = { column = \"u\" }\n[measurements]\ny = { column = \"y\", std = 0.2 }\n\
+                 [data]\nfile = \"d.csv\"\n";
+    let rows: Vec<(f64, f64)> = (0..24)
+        .map(|k| {
+            let u = (0.7 * f64::from(k)).sin();
+            // Errors of the size 0.2, but not exactly.
+            (u, 1.7 * u - 0.4 + 0.24 * (2.3 * f64::from(k) + 0.5).cos())
+        })
+        .collect();
+    let text: Vec<String> = rows.iter().enumerate().map(|(k, (u, y))| format!("{k},{u},{y}")).collect();
+    // Normal equations of the posterior.
+    let (w, pa, pb) = (1.0 / 0.04, 1.0 / 0.01, 1.0 / 0.0025);
+    let sum = |f: &dyn Fn(f64, f64) -> f64| rows.iter().map(|&(u, y)| f(u, y)).sum::<f64>() * w;
+    let (uu, u1, n) = (sum(&|u, _| u * u) + pa, sum(&|u, _| u), sum(&|_, _| 1.0) + pb);
+    let (uy, y1) = (sum(&|u, y| u * y) + pa * 1.6, sum(&|_, y| y) - pb * 0.35);
+    let det = uu * n - u1 * u1;
+    let expected = [(n * uy - u1 * y1) / det, (uu * y1 - u1 * uy) / det];
+    let session =
+        Session::with_model(model).with("study.toml", study).with("d.csv", &format!("t,u,y\n{}\n", text.join("\n")));
+    for method in ["ml", "output-error"] {
+        let run = session.run(&["identify", "study.toml", "--json", "--method", method]);
+        assert_eq!(run.status, 0, "{}", run.stdout);
+        for (name, expected) in ["a", "b"].into_iter().zip(expected) {
+            let found = parameter(&run.json(), name)["estimate"].as_f64().unwrap();
+            assert!((found - expected).abs() < 1e-7, "{method}: {name} = {found} for {expected}");
+        }
+    }
+}
