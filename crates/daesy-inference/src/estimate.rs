@@ -50,35 +50,56 @@ pub struct Estimates {
 }
 
 /// Estimates the signals of a study, at the given parameters or at the start values of the unknowns. What
-/// `[random.joint]` says of known parameters is part of the standard deviations.
+/// `[random.joint]` says of parameters is part of the standard deviations.
 ///
 /// # Errors
 /// Diagnostics, when the study is at fault: signals of infinite variance are refused by name.
 pub fn estimate(loaded: &Loaded, theta: Option<&[f64]>, seed: u64) -> Result<Estimates, Failure> {
-    require_signals(loaded)?;
-    let Uncertain { loaded: wider, joint, spread, n_unknown } = Uncertain::of(loaded)?;
-    let estimator = Estimator::new(&wider, seed)?;
-    let mut chosen = estimator.start();
-    if let Some(theta) = theta {
-        chosen[..n_unknown].copy_from_slice(theta);
-    }
-    let mut found = estimator.estimates(&wider, &chosen)?;
+    let (mut found, chosen, n_unknown) = estimated(loaded, theta, None, seed)?;
     if n_unknown > 0 && theta.is_none() {
         found.diagnostics.push(unknowns_at_start(loaded, &chosen));
     }
-    if let Some(joint) = &joint {
-        found.widen(&wider, &estimator, &chosen, spread.as_ref());
-        found.diagnostics.extend(other_means(loaded, joint, &chosen[n_unknown..]));
-    }
     Ok(found)
+}
+
+/// Estimates the signals of a study with the unknowns that were identified, whose uncertainty is part of the standard
+/// deviations, beside what `[random.joint]` says of other parameters.
+///
+/// # Errors
+/// As [`estimate`].
+pub fn estimate_identified(loaded: &Loaded, identified: &Identification, seed: u64) -> Result<Estimates, Failure> {
+    let theta: Vec<f64> = identified.parameters.iter().map(|parameter| parameter.estimate).collect();
+    Ok(estimated(loaded, Some(&theta), Some(identified), seed)?.0)
+}
+
+/// Estimates, the values of the unknowns and of uncertain parameters after them, and how many the first are.
+fn estimated(
+    loaded: &Loaded,
+    theta: Option<&[f64]>,
+    identified: Option<&Identification>,
+    seed: u64,
+) -> Result<(Estimates, Vec<f64>, usize), Failure> {
+    require_signals(loaded)?;
+    let uncertain = Uncertain::of(loaded, identified)?;
+    let estimator = Estimator::new(&uncertain.loaded, seed)?;
+    let mut chosen = estimator.start();
+    if let Some(theta) = theta {
+        chosen[..uncertain.n_unknown].copy_from_slice(theta);
+    }
+    let mut found = estimator.estimates(&uncertain.loaded, &chosen)?;
+    found.widen(&uncertain.loaded, &estimator, &chosen, uncertain.spread.as_ref());
+    found.diagnostics.extend(uncertain.other_means(&chosen));
+    Ok((found, chosen, uncertain.n_unknown))
 }
 
 /// A study whose uncertain parameters can be chosen like unknowns.
 pub(crate) struct Uncertain {
     /// The study with them among its unknowns, after the others.
     pub(crate) loaded: Loaded,
-    /// What is known of them.
+    /// What `[random.joint]` says of them.
     joint: Option<JointRandom>,
+    /// Where those of `[random.joint]` are among the unknowns.
+    positions: Vec<usize>,
     /// Points around their values.
     pub(crate) spread: Option<Spread>,
     /// Unknowns of the study itself.
@@ -89,42 +110,53 @@ pub(crate) struct Uncertain {
 const MOST_DRAWS: usize = 100;
 
 impl Uncertain {
-    /// What `[random.joint]` says of known parameters.
-    pub(crate) fn of(loaded: &Loaded) -> Result<Self, Failure> {
+    /// What `[random.joint]` says of parameters, but for those that were identified: there the data say it.
+    pub(crate) fn of(loaded: &Loaded, identified: Option<&Identification>) -> Result<Self, Failure> {
         let study = study_of(loaded)?;
         let n_unknown = study.unknown.len();
-        let joint = uncertain_parameters(study);
+        let own: Vec<String> = study.unknown.iter().map(|unknown| unknown.name.clone()).collect();
+        let joint = uncertain_parameters(study, identified.is_none());
         let mut wider = loaded.clone();
+        let mut positions = Vec::new();
         if let (Some(study), Some(joint)) = (&mut wider.study, &joint) {
-            let chosen = joint.names.iter().map(|name| Named {
-                name: name.name.clone(),
-                span: name.span,
-                item: UnknownParameter { start: None, min: None, max: None, nominal: None, prior: None },
-            });
-            study.unknown.extend(chosen);
+            for name in &joint.names {
+                let unknown = own.iter().position(|own| *own == name.name);
+                positions.push(unknown.unwrap_or(study.unknown.len()));
+                if unknown.is_none() {
+                    let item = UnknownParameter { start: None, min: None, max: None, nominal: None, prior: None };
+                    study.unknown.push(Named { name: name.name.clone(), span: name.span, item });
+                }
+            }
         }
-        let spread = joint.as_ref().and_then(|joint| {
-            let positions = (n_unknown..n_unknown + joint.names.len()).collect();
-            let spread = Spread::new(positions, &joint.covariance)?;
+        let of_joint = joint.as_ref().and_then(|joint| {
+            let spread = Spread::new(positions.clone(), &joint.covariance)?;
             let draws = joint.spread_rows(MOST_DRAWS).unwrap_or_default();
             Some(spread.with_draws(draws.into_iter().map(<[f64]>::to_vec).collect()))
         });
-        Ok(Self { loaded: wider, joint, spread, n_unknown })
+        let spread = match (identified.and_then(Identification::spread), of_joint) {
+            (Some(found), Some(said)) => Some(found.beside(said)),
+            (found, said) => found.or(said),
+        };
+        Ok(Self { loaded: wider, joint, positions, spread, n_unknown })
     }
-}
 
-/// Estimates the signals of a study with the unknowns that were identified, whose uncertainty is part of the standard
-/// deviations.
-///
-/// # Errors
-/// As [`estimate`].
-pub fn estimate_identified(loaded: &Loaded, identified: &Identification, seed: u64) -> Result<Estimates, Failure> {
-    require_signals(loaded)?;
-    let theta: Vec<f64> = identified.parameters.iter().map(|parameter| parameter.estimate).collect();
-    let estimator = Estimator::new(loaded, seed)?;
-    let mut found = estimator.estimates(loaded, &theta)?;
-    found.widen(loaded, &estimator, &theta, identified.spread().as_ref());
-    Ok(found)
+    /// Parameters that are taken elsewhere than at the mean of their distribution.
+    fn other_means(&self, chosen: &[f64]) -> Option<Diagnostic> {
+        let joint = self.joint.as_ref()?;
+        let off = |at: &usize| (chosen[self.positions[*at]] - joint.mean[*at]).abs() > 1e-9 * joint.mean[*at].abs();
+        let names: Vec<&String> = (0..joint.names.len()).filter(off).map(|at| &joint.names[at].name).collect();
+        if names.is_empty() {
+            return None;
+        }
+        let listed: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let message = format!(
+            "{} has another value than the mean in `[random.joint]`: estimates are made at the value, with the \
+             covariance around it",
+            listed.join(", ")
+        );
+        let note = Finding::note("joint-mean", joint.span, message).with_names(names);
+        Some(Diagnostic::resolve(&note, &self.loaded.study.as_ref()?.sources))
+    }
 }
 
 fn require_signals(loaded: &Loaded) -> Result<(), Failure> {
@@ -137,11 +169,11 @@ fn require_signals(loaded: &Loaded) -> Result<(), Failure> {
     Err(Failure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]))
 }
 
-/// What `[random.joint]` says of parameters that are not unknown.
-fn uncertain_parameters(study: &Study) -> Option<JointRandom> {
+/// What `[random.joint]` says of parameters, with those that are unknown or without them.
+fn uncertain_parameters(study: &Study, with_unknown: bool) -> Option<JointRandom> {
     let mut joint = study.joint.clone()?;
-    let is_known = |name: &Named<()>| !study.unknown.iter().any(|unknown| unknown.name == name.name);
-    let kept: Vec<usize> = (0..joint.names.len()).filter(|&at| is_known(&joint.names[at])).collect();
+    let is_kept = |name: &Named<()>| with_unknown || !study.unknown.iter().any(|unknown| unknown.name == name.name);
+    let kept: Vec<usize> = (0..joint.names.len()).filter(|&at| is_kept(&joint.names[at])).collect();
     let rows = kept.iter().map(|&i| kept.iter().map(|&j| joint.covariance[i][j]).collect()).collect();
     joint.names = kept.iter().map(|&at| joint.names[at].clone()).collect();
     joint.mean = kept.iter().map(|&at| joint.mean[at]).collect();
@@ -150,23 +182,6 @@ fn uncertain_parameters(study: &Study) -> Option<JointRandom> {
         *row = kept.iter().map(|&at| row[at]).collect();
     }
     (!joint.names.is_empty()).then_some(joint)
-}
-
-/// Parameters that are taken elsewhere than at the mean of their distribution.
-fn other_means(loaded: &Loaded, joint: &JointRandom, values: &[f64]) -> Option<Diagnostic> {
-    let off = |at: &usize| (values[*at] - joint.mean[*at]).abs() > 1e-9 * joint.mean[*at].abs();
-    let names: Vec<&String> = (0..values.len()).filter(off).map(|at| &joint.names[at].name).collect();
-    if names.is_empty() {
-        return None;
-    }
-    let listed: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    let message = format!(
-        "{} has another value than the mean in `[random.joint]`: estimates are made at the value, with the covariance \
-         around it",
-        listed.join(", ")
-    );
-    let note = Finding::note("joint-mean", joint.span, message).with_names(names);
-    Some(Diagnostic::resolve(&note, &loaded.study.as_ref()?.sources))
 }
 
 fn unknowns_at_start(loaded: &Loaded, start: &[f64]) -> Diagnostic {

@@ -416,7 +416,30 @@ pub fn identify(
     });
     refuse_stopped(loaded, &problem, &found, options)?;
     validation::add_to(&mut found, loaded, &problem, form, options, progress)?;
+    found.diagnostics.extend(joint_not_used(study));
     Ok(found)
+}
+
+/// What of `[random.joint]` has no part in the estimates and their standard errors.
+fn joint_not_used(study: &Study) -> Option<Diagnostic> {
+    let joint = study.joint.as_ref().filter(|_| !study.unknown.is_empty())?;
+    let is_unknown = |name: &&String| study.unknown.iter().any(|unknown| unknown.name == **name);
+    let names = || joint.names.iter().map(|name| &name.name);
+    let listed = |names: &[&String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let (unknown, held): (Vec<&String>, Vec<&String>) = names().partition(is_unknown);
+    let mut said = Vec::new();
+    if !held.is_empty() {
+        let held = listed(&held);
+        said.push(format!("{held} is held at its value, and standard errors do not include its uncertainty"));
+    }
+    if !unknown.is_empty() {
+        said.push(format!("{} is identified from the data alone", listed(&unknown)));
+    }
+    let message = format!("`[random.joint]` has no part in what is identified: {}", said.join("; "));
+    let note = Finding::note("joint-not-used", joint.span, message)
+        .with_names(names())
+        .with_help("to let the data and a distribution decide together, give the unknown a `prior` in `[unknown]`");
+    Some(Diagnostic::resolve(&note, &study.sources))
 }
 
 /// The estimate by the method that suits, without what is said of other records.

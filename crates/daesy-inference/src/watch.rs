@@ -59,20 +59,21 @@ pub struct Watched {
     names: LiveNames,
     theta: Option<Vec<f64>>,
     spread: Option<Spread>,
+    /// Whether unknowns of the study have no better values than those that a search starts from.
+    is_at_start: bool,
     /// The usual distance of samples, where study or data say it.
     step: Option<f64>,
     model: Option<LiveModel>,
 }
 
 impl Watched {
-    /// Reads a study for watching, at the start of the unknowns; what `[random.joint]` says of known parameters is part
-    /// of the standard deviations.
+    /// Reads a study for watching, at the start of the unknowns; what `[random.joint]` says of parameters is part of
+    /// the standard deviations.
     ///
     /// # Errors
     /// Diagnostics, when the study is at fault.
     pub fn new(loaded: &Loaded, settings: WatchSettings) -> Result<Self, Failure> {
-        let Uncertain { loaded, spread, .. } = Uncertain::of(loaded)?;
-        Self::build_for(loaded, settings, None, spread.map(Spread::without_draws))
+        Self::build_for(Uncertain::of(loaded, None)?, settings, None)
     }
 
     /// Reads a study for watching with the unknowns that were identified, which are uncertain themselves.
@@ -81,20 +82,17 @@ impl Watched {
     /// As [`Watched::new`].
     pub fn identified(loaded: &Loaded, settings: WatchSettings, found: &Identification) -> Result<Self, Failure> {
         let theta = found.parameters.iter().map(|parameter| parameter.estimate).collect();
-        Self::build_for(loaded.clone(), settings, Some(theta), found.spread())
+        Self::build_for(Uncertain::of(loaded, Some(found))?, settings, Some(theta))
     }
 
-    fn build_for(
-        loaded: Loaded,
-        settings: WatchSettings,
-        theta: Option<Vec<f64>>,
-        spread: Option<Spread>,
-    ) -> Result<Self, Failure> {
+    fn build_for(uncertain: Uncertain, settings: WatchSettings, theta: Option<Vec<f64>>) -> Result<Self, Failure> {
+        let Uncertain { loaded, spread, n_unknown, .. } = uncertain;
+        let (spread, is_at_start) = (spread.map(Spread::without_draws), n_unknown > 0 && theta.is_none());
         let study = study_of(&loaded)?;
         refuse_unsaid_accuracy(study)?;
         let names = LiveNames::of(&loaded)?;
         let mut step = settings.step.or(study.watch.step);
-        let mut watched = Self { settings, names, theta, spread, step, model: None, loaded };
+        let mut watched = Self { settings, names, theta, spread, is_at_start, step, model: None, loaded };
         let loaded = &watched.loaded;
         let zeros = vec![0.0; watched.names.inputs.len()];
         let stand_in = watched.names.stand_in(start_time(loaded, None), step.unwrap_or(1.0), 1, &zeros);
@@ -124,16 +122,17 @@ impl Watched {
     #[must_use]
     pub fn notes(&self) -> Vec<Diagnostic> {
         let mut notes = self.loaded.open_inputs();
-        let unknowns = self.loaded.study.iter().flat_map(|study| &study.unknown).count();
-        let n_uncertain = self.spread.as_ref().map_or(0, |spread| spread.positions.len());
-        if unknowns > n_uncertain && self.theta.is_none() {
+        if self.is_at_start {
             notes.push(unknowns_at_start());
         }
         notes
     }
 
     fn build(&self, problem: &Problem) -> Result<LiveModel, Failure> {
-        let theta = self.theta.clone().unwrap_or_else(|| problem.start());
+        let mut theta = problem.start();
+        if let Some(found) = &self.theta {
+            theta[..found.len()].copy_from_slice(found);
+        }
         LiveModel::build(&self.loaded, self.names.clone(), problem, theta, self.settings.seed)
     }
 

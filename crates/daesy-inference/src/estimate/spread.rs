@@ -72,6 +72,16 @@ impl Spread {
         self.with_draws(Vec::new())
     }
 
+    /// These parameters and others that are independent of them, by their covariances alone.
+    #[must_use]
+    pub fn beside(self, other: Self) -> Self {
+        let (n, n_other) = (self.positions.len(), other.positions.len());
+        let above = self.columns.into_iter().map(|column| [column, vec![0.0; n_other]].concat());
+        let below = other.columns.into_iter().map(|column| [vec![0.0; n], column].concat());
+        let columns = above.chain(below).collect();
+        Self { positions: [self.positions, other.positions].concat(), columns, draws: Vec::new() }
+    }
+
     /// Points around a mean, samples or the widest first.
     pub fn points(&self, mean: &[f64]) -> impl Iterator<Item = SpreadPoints> {
         let widest = (self.columns.len() as f64).sqrt();

@@ -463,3 +463,42 @@ fn uncertain_parameters_are_counted_live_and_ahead() {
     let whole = session.run_with(&["watch", "study.toml", "--quiet"], record);
     assert_eq!(first.stdout + &rest.stdout, whole.stdout);
 }
+
+/// y = g b t: what `[random.joint]` says of g counts beside what the data say of b, and what it says of b while b is not
+/// identified.
+#[test]
+fn uncertain_parameters_count_beside_unknowns() {
+    let model = "model Ramp parameter Real b = 2; parameter Real g = 3; Real x(start = 0, fixed = true); Real y;
+        equation der(x) = b; y = g*x; end Ramp;";
+    let study = |names: &str| {
+        format!(
+            "[model]\nfile = \"model.mo\"\n[unknown]\nb = {{ start = 2.0 }}\n[measurements]\nx = {{ std = 0.1 }}\n\
+             [estimate]\nsignals = [\"y\"]\n[random.joint]\nnames = [{names}]\n[data]\nfile = \"record.csv\"\n\
+             [simulate]\nstart = 0\n"
+        )
+    };
+    let record = "t,x\n1,2.1\n2,4.2\n3,5.9\n";
+    // Least squares of x = b t: the mean and the variance of b.
+    let (b, variance) = ((2.1 + 8.4 + 17.7) / 14.0, 0.01 / 14.0);
+    let of_g = study("\"g\"").replace("\"g\"]", "\"g\"]\nmean = [3.0]\ncovariance = [[0.04]]");
+    let of_both =
+        study("\"g\", \"b\"").replace("\"b\"]", "\"b\"]\nmean = [3.0, 2.0]\ncovariance = [[0.04, 0.02], [0.02, 0.09]]");
+    let cases: [(&str, &[&str], f64); 3] = [
+        (&of_g, &["--identify"], b * b * 0.04 + 9.0 * variance),
+        (&of_both, &["--identify"], b * b * 0.04 + 9.0 * variance),
+        (&of_both, &[], 4.0 * 0.04 + 9.0 * 0.09 + 2.0 * 6.0 * 0.02),
+    ];
+    for (text, options, of_product) in cases {
+        let session = Session::with_model(model).with("record.csv", record).with("study.toml", text);
+        let arguments = ["estimate", "study.toml", "--horizon", "2", "-o", "out.csv", "--json"];
+        let run = session.run(&[&arguments, options].concat());
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let table = Table::parse(&std::fs::read_to_string(session.path("out.csv")).unwrap());
+        for (time, std) in table.column("t").into_iter().zip(table.column("y.std")) {
+            // The product of both moves is of second order.
+            assert!((std / (time * of_product.sqrt()) - 1.0).abs() < 2e-3, "{time} {std} {options:?}");
+        }
+        let is_told = run.json()["findings"].as_array().unwrap().iter().any(|told| told["code"] == "joint-not-used");
+        assert_eq!(is_told, !options.is_empty());
+    }
+}
