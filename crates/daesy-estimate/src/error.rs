@@ -74,6 +74,14 @@ pub enum EstimateError {
         /// By how much, in units of the condition.
         residual: f64,
     },
+    /// White noise sets the start.
+    #[error("start condition {condition} has white noise {noise} in it: the start would have infinite variance")]
+    WhiteStart {
+        /// Which condition.
+        condition: usize,
+        /// Which white noise.
+        noise: usize,
+    },
     /// The prediction is not finite.
     #[error("the prediction overflows at time {time}: the model is unstable, or far too fast")]
     Overflow {

@@ -23,7 +23,7 @@
 use daesy_pencil::{DescriptorSystem, FiniteInfiniteSplit, Pencil, PencilOptions, StandardForm, standard_form};
 use faer::{Mat, MatRef};
 
-use crate::descriptor::{Coefficients, SignalRows};
+use crate::descriptor::{Coefficients, SignalRows, StartRows};
 use crate::error::{EstimateError, SignalRole, StructureChange};
 
 /// `signal = state x + sum over k of inputs[k] u^(k)`.
@@ -126,6 +126,9 @@ pub fn state_space(value: &Coefficients, derivatives: &[Coefficients]) -> Result
             }
         }
     }
+    for term in &form.variables.disturbance_terms {
+        refuse_white_start(&value.insisted, term)?;
+    }
     let structure = Structure {
         degrees_of_freedom: form.split.n_finite,
         index: form.split.index,
@@ -159,6 +162,19 @@ pub fn state_space(value: &Coefficients, derivatives: &[Coefficients]) -> Result
         derivatives.iter().map(|direction| factors.derivative(value, direction, &state_space)).collect()
     };
     Ok(StateSpaceJet { value: state_space, derivatives, structure })
+}
+
+/// Fails when a condition on the start that is insisted on has white noise in it, which `term` is in the variables.
+fn refuse_white_start(insisted: &StartRows, term: &Mat<f64>) -> Result<(), EstimateError> {
+    let rows = &insisted.variables;
+    for (condition, noise) in (0..rows.nrows()).flat_map(|row| (0..term.ncols()).map(move |noise| (row, noise))) {
+        let parts = || (0..rows.ncols()).map(|at| rows[(condition, at)] * term[(at, noise)]);
+        // What cancels is rounding.
+        if parts().sum::<f64>().abs() > 1e-9 * parts().map(f64::abs).sum::<f64>() {
+            return Err(EstimateError::WhiteStart { condition, noise });
+        }
+    }
+    Ok(())
 }
 
 /// Columns times weights.

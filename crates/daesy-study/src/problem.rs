@@ -546,7 +546,7 @@ fn nonlinear_start(flat: &FlatDae, unknowns: &[VarId], model: &LinearModel) -> O
         }
     }
     let is_variable = |leaf: Leaf| match leaf {
-        Leaf::Var { var, .. } => bound.variables[var.index()].kind == VariableKind::Continuous,
+        Leaf::Var { var, .. } => is_input(var) || bound.variables[var.index()].kind == VariableKind::Continuous,
         Leaf::Time => false,
     };
     let leaves: Vec<Leaf> = (0..bound.variables.len() as u32)
@@ -580,3 +580,6 @@ fn has_default_start(flat: &FlatDae) -> bool {
         Leaf::Time => false,
     })
 }
+    let is_input = |var: VarId| bound.variables[var.index()].kind == VariableKind::Input;
+        // Derivatives of inputs are no part of the linear form.
+        .filter(|leaf| !matches!(leaf, Leaf::Var { var, order: 1 } if is_input(*var)))

@@ -212,6 +212,17 @@ fn idle_unknowns(study: &LinearStudy) -> Vec<Finding> {
     .collect()
 }
 
+/// The finding for a start of infinite variance.
+pub(super) fn white_start(condition: &str, disturbance: &str) -> Finding {
+    let message = format!(
+        "{condition} sets the start by the disturbance `{disturbance}`, which is white noise there: the start would have \
+         infinite variance"
+    );
+    Finding::error("ill-posed", Span::NONE, message).with_names([disturbance]).with_help(
+        "give the disturbance a spectrum that falls off (a shaping filter), or take it out of the initial equation",
+    )
+}
+
 /// E x' = F x + G u + J v of the model and its shaping filters.
 struct Assembled {
     e: ParametricMatrix,
@@ -292,7 +303,7 @@ impl<'a> Builder<'a> {
         }
         let (variances, varying_variances) = self.variances(read)?;
 
-        let start = self.start_conditions(read, n, n_inputs)?;
+        let start = self.start_conditions(read, &processes, n, n_inputs)?;
         let problem = EliminationProblem {
             e: &e,
             f: &f,
@@ -641,7 +652,13 @@ impl<'a> Builder<'a> {
     }
 
     /// What is known about the start.
-    fn start_conditions(&mut self, read: &Read, n: usize, n_inputs: usize) -> Result<StartConditions, Refusal> {
+    fn start_conditions(
+        &mut self,
+        read: &Read,
+        processes: &[Process],
+        n: usize,
+        n_inputs: usize,
+    ) -> Result<StartConditions, Refusal> {
         let flat = self.flat;
         let mode = self.study.initial.mode;
         let one = self.n_known;
@@ -684,7 +701,7 @@ impl<'a> Builder<'a> {
         wished.sort_by_key(|entry| entry.0);
         let mut rows = Vec::new();
         if mode == InitialMode::Model {
-            rows = self.initial_equations();
+            rows = self.initial_equations(processes)?;
         }
         let n_fixed = insisted.len();
         let n_insisted = n_fixed + rows.len();
@@ -708,6 +725,8 @@ impl<'a> Builder<'a> {
                     Target::Variable => made.insisted.variables.add(row, column, term),
                     Target::Derivative => made.insisted.derivatives.add(row, column, term),
                     Target::Input => made.insisted.inputs.add(row, column, term),
+                    // Replaced by the states of its filter.
+                    Target::Disturbance => {}
                 }
             }
             let remainder = self.at_start(equation.remainder)?;
@@ -746,8 +765,8 @@ impl<'a> Builder<'a> {
         Ok(self.symbols.term(at_start))
     }
 
-    /// Initial equations that are linear.
-    fn initial_equations(&mut self) -> Vec<InitialEquation> {
+    /// Initial equations that are linear, with disturbances w = C x_w where their inputs enter.
+    fn initial_equations(&mut self, processes: &[Process]) -> Result<Vec<InitialEquation>, Refusal> {
         let flat = self.flat;
         let mut leaves = Vec::new();
         let mut targets = Vec::new();
@@ -767,14 +786,18 @@ impl<'a> Builder<'a> {
                 }
                 VariableKind::Input => {
                     let column = self.model.inputs.iter().position(|name| *name == variable.name);
-                    if let Some(column) = column.and_then(|column| self.known_column[column]) {
-                        leaves.push(Leaf::var(var));
-                        targets.push((Target::Input, column));
-                    }
+                    let Some(column) = column else { continue };
+                    leaves.push(Leaf::var(var));
+                    targets.push(match self.known_column[column] {
+                        Some(column) => (Target::Input, column),
+                        None => (Target::Disturbance, column),
+                    });
                 }
                 VariableKind::Constant | VariableKind::Parameter | VariableKind::Discrete => {}
             }
         }
+        let shaped: Vec<Option<Vec<(usize, ExprId)>>> =
+            (0..self.model.inputs.len()).map(|input| self.filter_states(processes, input)).collect();
         let graph = &mut self.symbols.graph;
         let mut extractor = LinearExtractor::new(graph, &leaves);
         let mut found = Vec::new();
@@ -784,18 +807,38 @@ impl<'a> Builder<'a> {
             if form.coefficients.is_empty() {
                 continue;
             }
-            let entries = form
-                .coefficients
-                .iter()
-                .map(|entry| {
-                    let (target, column) = targets[entry.column as usize];
-                    (target, column, entry.value)
-                })
-                .collect();
             let text = format!("initial equation {}", row + 1);
+            let mut entries = Vec::new();
+            for entry in &form.coefficients {
+                match targets[entry.column as usize] {
+                    (Target::Disturbance, input) => {
+                        let states = shaped[input].as_ref();
+                        for &(state, c) in states.ok_or_else(|| white_start(&text, &self.model.inputs[input]))? {
+                            let value = graph.mul(entry.value, c);
+                            entries.push((Target::Variable, state, value));
+                        }
+                    }
+                    (target, column) => entries.push((target, column, entry.value)),
+                }
+            }
             found.push(InitialEquation { entries, remainder: form.remainder, text });
         }
-        found
+        Ok(found)
+    }
+
+    /// A disturbance as a combination of the states of its shaping filter; nothing where white noise is part of it.
+    fn filter_states(&self, processes: &[Process], input: usize) -> Option<Vec<(usize, ExprId)>> {
+        let mut state = self.model.n_variables();
+        for (process, disturbance) in processes.iter().zip(&self.study.disturbances) {
+            if let Some(row) = disturbance.item.signals.iter().position(|name| *name == self.model.inputs[input]) {
+                let is_zero = |&value: &ExprId| self.symbols.graph.as_number(value) == Some(0.0);
+                let combined = process.c.get(row).into_iter().flatten().enumerate();
+                let combined = combined.map(|(at, &c)| (state + at, c)).collect();
+                return process.d.iter().all(is_zero).then_some(combined);
+            }
+            state += process.a.len();
+        }
+        Some(Vec::new())
     }
 
     /// Inputs over time.
@@ -924,6 +967,8 @@ enum Target {
     Variable,
     Derivative,
     Input,
+    /// To the states of the shaping filter of an input of the model.
+    Disturbance,
 }
 
 struct InitialEquation {

@@ -7,6 +7,7 @@ use daesy_graph::finding::Finding;
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::linear_study::LinearStudy;
+use crate::linear_study::build::white_start;
 use crate::load::Loaded;
 
 /// Parameter values in words.
@@ -77,6 +78,10 @@ pub fn finding(study: &LinearStudy, theta: &[f64], error: &EstimateError) -> Fin
             let message = format!("{what} contradicts the other start conditions by {residual:e}{here}");
             Finding::error("inconsistent-start", Span::NONE, message)
                 .with_help("take back a `fixed = true`, or estimate the start with `[initial] mode = \"estimate\"`")
+        }
+        EstimateError::WhiteStart { condition, noise } => {
+            let what = study.insisted_names.get(*condition).map_or("a start condition", String::as_str);
+            white_start(what, &study.noises[*noise])
         }
         EstimateError::NotStable { what } => {
             let message = format!("{what} cannot start in its stationary distribution: it is not stable{here}");

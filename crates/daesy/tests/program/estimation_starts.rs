@@ -322,3 +322,39 @@ fn likelihoods_read_initial_equations_where_experiments_begin() {
         }
     }
 }
+
+/// x(0) = 2 + 3 v with v stationary of variance 1/8: samples y = exp(-t) x(0) + e have a covariance of rank one and a
+/// diagonal, whose density is known. White noise in the start is refused, named directly or through a variable; and an
+/// initial equation that is not linear in an input counts.
+#[test]
+fn disturbances_and_inputs_in_initial_equations_count() {
+    let model = "model M input Real v; input Real u(start = 2); Real w, x; initial equation START
+        equation w = v; der(x) = -x; end M;";
+    let study = "[model]\nfile = \"model.mo\"\n[disturbances]\nv = { A = [[-1]], B = [[1]], C = [[0.5]] }\n\
+                 [measurements]\nx = { std = 0.01 }\n[estimate]\nsignals = [\"x\"]\n[data]\nfile = \"record.csv\"\n";
+    let times: Vec<f64> = (0..21).map(|k| 0.1 * f64::from(k)).collect();
+    let mut record = "t,x\n".to_owned();
+    times.iter().for_each(|t| writeln!(record, "{t},{}", (-t).exp()).unwrap());
+    let asked = |start: &str, study: &str| {
+        let session = Session::with_model(&model.replace("START", start)).with("record.csv", &record);
+        session.with("study.toml", study).run(&["estimate", "study.toml", "--json"])
+    };
+    let square: f64 = times.iter().map(|t| (-2.0 * t).exp()).sum();
+    let (n, own, spread) = (21.0, 1e-4, 9.0 / 8.0);
+    // Residuals are -exp(-t); by the formula of Sherman and Morrison:
+    let quadratic = square / own - spread * square * square / (own * (own + spread * square));
+    let determinant = n * f64::ln(own) + (1.0 + spread * square / own).ln();
+    let expected = -0.5 * (n * (2.0 * std::f64::consts::PI).ln() + determinant + quadratic);
+    for start in ["x = 2 + 3*v;", "x = 2 + 3*w;"] {
+        let run = asked(start, study);
+        let found = run.json()["log_likelihood"].as_f64().unwrap();
+        assert!((found - expected).abs() < 1e-7, "{start}: {found} instead of {expected}");
+        let run = asked(start, &study.replace("{ A = [[-1]], B = [[1]], C = [[0.5]] }", "{ white = 0.1 }"));
+        assert_eq!(run.status, 1);
+        assert!(finding(&run.json(), "ill-posed")["message"].as_str().unwrap().contains("initial equation 1"));
+    }
+    // x(0) = 4: residuals 3 exp(-t).
+    let found = asked("x = u^2;", study).json()["log_likelihood"].as_f64().unwrap();
+    let expected = -0.5 * (n * (2.0 * std::f64::consts::PI * own).ln() + 9.0 * square / own);
+    assert!((found / expected - 1.0).abs() < 1e-6, "{found} instead of {expected}");
+}
