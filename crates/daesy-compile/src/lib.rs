@@ -28,7 +28,7 @@ pub use interpret::{Backend, ExecutionError, Executor, Interpreter};
 pub use lower::{CompileError, CompiledSystem, compile, compile_with_events};
 pub use memory::LaneMemory;
 pub use operation::{Binary, Opcode, Ternary, Unary};
-pub use switches::breaks_in_time;
+pub use switches::{breaks_in_time, switching_functions};
 pub use tape::{
     Call, FunctionId, Instruction, LaneFunction, Operand, PerLane, Source, SplitTape, Tape, TapeBuilder, TapeError,
     TapeOptions, Value,

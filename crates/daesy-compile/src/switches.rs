@@ -242,6 +242,13 @@ pub fn breaks_in_time(
     breaks
 }
 
+/// The functions whose signs or whole parts decide where an expression jumps or bends.
+pub fn switching_functions(graph: &mut Graph, exprs: &[ExprId]) -> Vec<ExprId> {
+    let below: Vec<ExprId> = Reach::new().below(graph, exprs).to_vec();
+    let found: Vec<Piece> = below.into_iter().flat_map(|expr| pieces(graph.node(expr))).collect();
+    found.iter().map(|piece| piece.function(graph)).collect()
+}
+
 /// A function that an operation watches.
 enum Piece {
     Difference { lhs: ExprId, rhs: ExprId, is_zero_above: bool },

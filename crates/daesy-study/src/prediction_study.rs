@@ -24,8 +24,8 @@ use crate::inputs::{ParameterValues, StudyInputs};
 use crate::limits;
 use crate::load::{Loaded, quantity_expression};
 use crate::prepare::{Changing, DataUse, Prepared, Purpose, prepare};
-use crate::problem::{Problem, Record, Unknown, study_of, varying_accuracy};
-use crate::study::{Disturbance, DisturbanceProcess, InitialMode, InputSource, Measurement, Named, Quantity, Study};
+use crate::problem::{Problem, Record, Unknown, reached, study_of, varying_accuracy};
+use crate::study::{Disturbance, DisturbanceProcess, InitialMode, Measurement, Named, Quantity, Study};
 
 /// A number of a filter as a function of the parameters, with its derivatives.
 struct Entry {
@@ -900,14 +900,14 @@ fn places(problem: &Problem, system: &CompiledSystem) -> Result<Vec<u32>, Vec<Fi
 fn refuse_unknown_inputs(loaded: &Loaded, study: &Study, problem: &Problem) -> Result<(), Vec<Finding>> {
     let mut findings = Vec::new();
     for input in &study.inputs {
-        let InputSource::Expression { expression, .. } = &input.item else { continue };
-        let mut graph = Graph::default();
-        let expr = quantity_expression(&mut graph, &loaded.flat.variables, expression)?;
-        let mut leaves = Vec::new();
-        Reach::new().leaves(&graph, &[expr], &mut leaves);
-        for leaf in leaves {
-            let Leaf::Var { var, .. } = leaf else { continue };
-            if let Some(unknown) = problem.unknowns.iter().find(|unknown| unknown.var == var) {
+        let (mut graph, mut exprs, mut leaves) = (Graph::default(), Vec::new(), Vec::new());
+        for part in input.item.quantities() {
+            exprs.push(quantity_expression(&mut graph, &loaded.flat.variables, part)?);
+        }
+        Reach::new().leaves(&graph, &exprs, &mut leaves);
+        for unknown in &problem.unknowns {
+            let is_reached = reached(&loaded.flat, std::iter::once(unknown.var));
+            if leaves.iter().any(|leaf| matches!(leaf, Leaf::Var { var, .. } if is_reached[var.index()])) {
                 findings.push(
                     Finding::error(
                         "unknown-input",

@@ -3,6 +3,7 @@
 //! It is read once, whatever method is asked for; the linear, the filter and the ensemble formulations are made from
 //! it, so that they search the same space, use the same samples and refuse the same mistakes.
 
+use daesy_compile::switching_functions;
 use daesy_estimate::prior::Prior;
 use daesy_estimate::search::SearchSpace;
 use daesy_graph::finding::{Finding, nearest};
@@ -127,8 +128,12 @@ impl Problem {
         let records = records(loaded, study, &measured)?;
         let vars: Vec<VarId> = unknowns.iter().map(|unknown| unknown.var).collect();
         let linearity = match linearity(&loaded.flat, &vars, &measured) {
-            Linearity::Constant(model) if study.initial.mode == InitialMode::Model => {
-                match nonlinear_start(&loaded.flat, &vars, &model) {
+            Linearity::Constant(model) => {
+                let start = || match study.initial.mode {
+                    InitialMode::Model => nonlinear_start(&loaded.flat, &vars, &model),
+                    _ => None,
+                };
+                match moving_break(loaded, study, &unknowns).or_else(start) {
                     Some(finding) => Linearity::Nonlinear(Box::new(finding)),
                     None => Linearity::Constant(model),
                 }
@@ -183,11 +188,10 @@ impl Problem {
     }
 }
 
-/// Whether equations, start values or known inputs depend on a parameter, directly or through other parameters.
-fn moves(loaded: &Loaded, var: VarId) -> bool {
-    let flat = &loaded.flat;
+/// Which variables are one of these parameters or bound to them.
+pub(crate) fn reached(flat: &FlatDae, vars: impl Iterator<Item = VarId>) -> Vec<bool> {
     let mut is_reached = vec![false; flat.variables.len()];
-    is_reached[var.index()] = true;
+    vars.for_each(|var| is_reached[var.index()] = true);
     let mut reach = Reach::new();
     loop {
         let follows = |at: &usize| !is_reached[*at] && flat.variables[*at].binding.is_some();
@@ -197,9 +201,57 @@ fn moves(loaded: &Loaded, var: VarId) -> bool {
         });
         match next {
             Some(at) => is_reached[at] = true,
-            None => break,
+            None => return is_reached,
         }
     }
+}
+
+/// What happens at a time that depends on an unknown. A linear model is discretized between times that stay where they
+/// are, so that it is none for such an unknown.
+fn moving_break(loaded: &Loaded, study: &Study, unknowns: &[Unknown]) -> Option<Finding> {
+    if unknowns.is_empty() {
+        return None;
+    }
+    let flat = &loaded.flat;
+    let is_reached = reached(flat, unknowns.iter().map(|unknown| unknown.var));
+    let is_unknown = |leaf: Leaf| matches!(leaf, Leaf::Var { var, .. } if is_reached[var.index()]);
+    let mut reach = Reach::new();
+    let mut moves = |graph: &mut Graph, exprs: &[ExprId]| {
+        switching_functions(graph, exprs).into_iter().any(|function| {
+            reach.depends_on(graph, function, |leaf| leaf == Leaf::Time)
+                && reach.depends_on(graph, function, is_unknown)
+        })
+    };
+    let mut graph = flat.graph.clone();
+    if let Some(equation) = flat.equations.iter().find(|equation| moves(&mut graph, &[equation.lhs, equation.rhs])) {
+        let message = format!("the equation {} switches at a time that is unknown", flat.equation_text(equation));
+        return Some(Finding::error("nonlinear", equation.span, message));
+    }
+    let mut graph = Graph::default();
+    let read = |graph: &mut Graph, quantity: &Quantity| quantity_expression(graph, &flat.variables, quantity).ok();
+    let moved = study.inputs.iter().find(|input| match &input.item {
+        InputSource::Column { .. } => false,
+        InputSource::Expression { expression, breaks } => {
+            let value = read(&mut graph, expression);
+            let breaks: Vec<ExprId> = breaks.iter().filter_map(|time| read(&mut graph, time)).collect();
+            value.is_some_and(|value| moves(&mut graph, &[value]))
+                || breaks.into_iter().any(|time| Reach::new().depends_on(&graph, time, is_unknown))
+        }
+        InputSource::Impulses(list) => {
+            let parts = list.iter().flat_map(|impulse| [&impulse.time, &impulse.area]);
+            let parts: Vec<ExprId> = parts.filter_map(|part| read(&mut graph, part)).collect();
+            parts.into_iter().any(|part| Reach::new().depends_on(&graph, part, is_unknown))
+        }
+    })?;
+    let message = format!("the input `{}` changes at a time, or by an impulse, that is unknown", moved.name);
+    Some(Finding::error("nonlinear", Span::NONE, message).with_names([&moved.name]))
+}
+
+/// Whether equations, start values or known inputs depend on a parameter, directly or through other parameters.
+fn moves(loaded: &Loaded, var: VarId) -> bool {
+    let flat = &loaded.flat;
+    let is_reached = reached(flat, std::iter::once(var));
+    let mut reach = Reach::new();
     let is_meant = |leaf: Leaf| matches!(leaf, Leaf::Var { var, .. } if is_reached[var.index()]);
     let equations = flat.equations.iter().chain(&flat.initial_equations);
     let mut exprs: Vec<ExprId> = equations.flat_map(|equation| [equation.lhs, equation.rhs]).collect();
@@ -545,6 +597,7 @@ fn nonlinear_start(flat: &FlatDae, unknowns: &[VarId], model: &LinearModel) -> O
             return Some(Finding::error("nonlinear", variable.span, message).with_names([&variable.name]));
         }
     }
+    let is_input = |var: VarId| bound.variables[var.index()].kind == VariableKind::Input;
     let is_variable = |leaf: Leaf| match leaf {
         Leaf::Var { var, .. } => is_input(var) || bound.variables[var.index()].kind == VariableKind::Continuous,
         Leaf::Time => false,
@@ -554,6 +607,8 @@ fn nonlinear_start(flat: &FlatDae, unknowns: &[VarId], model: &LinearModel) -> O
         .filter(|var| !is_computed(&bound.variables[var.index()].name))
         .flat_map(|var| [Leaf::var(var), Leaf::der(var, 1)])
         .filter(|&leaf| is_variable(leaf))
+        // Derivatives of inputs are no part of the linear form.
+        .filter(|leaf| !matches!(leaf, Leaf::Var { var, order: 1 } if is_input(*var)))
         .collect();
     let mut graph = bound.graph.clone();
     let mut extractor = LinearExtractor::new(&mut graph, &leaves);
@@ -580,6 +635,3 @@ fn has_default_start(flat: &FlatDae) -> bool {
         Leaf::Time => false,
     })
 }
-    let is_input = |var: VarId| bound.variables[var.index()].kind == VariableKind::Input;
-        // Derivatives of inputs are no part of the linear form.
-        .filter(|leaf| !matches!(leaf, Leaf::Var { var, order: 1 } if is_input(*var)))

@@ -153,6 +153,18 @@ pub enum InputSource {
     Impulses(Vec<Impulse>),
 }
 
+impl InputSource {
+    /// Its numbers.
+    #[must_use]
+    pub fn quantities(&self) -> Vec<&Quantity> {
+        match self {
+            Self::Column { .. } => Vec::new(),
+            Self::Expression { expression, breaks } => std::iter::once(expression).chain(breaks).collect(),
+            Self::Impulses(list) => list.iter().flat_map(|impulse| [&impulse.time, &impulse.area]).collect(),
+        }
+    }
+}
+
 /// One impulse of an input.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Impulse {
@@ -568,10 +580,7 @@ impl Study {
     /// Whether an expression of the study's inputs, disturbances, accuracies or parameters holds this name.
     #[must_use]
     pub fn mentions(&self, name: &str) -> bool {
-        let of_inputs = self.inputs.iter().filter_map(|input| match &input.item {
-            InputSource::Expression { expression, .. } => Some(expression),
-            InputSource::Column { .. } | InputSource::Impulses(_) => None,
-        });
+        let of_inputs = self.inputs.iter().flat_map(|input| input.item.quantities());
         let of_disturbances = self.disturbances.iter().flat_map(|disturbance| match &disturbance.item.process {
             DisturbanceProcess::Filter { a, b, c } => [a, b, c].into_iter().flatten().flatten().collect(),
             DisturbanceProcess::White(intensity) => vec![intensity],

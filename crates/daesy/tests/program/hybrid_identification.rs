@@ -289,3 +289,38 @@ fn jumps_in_time_lead_every_method_to_the_truth() {
         }
     }
 }
+
+/// x' = s - b x with s = 1 from T on, measured without error at b = 1: linear in x, but not in T. An input of the study
+/// with an unknown time is refused by name.
+#[test]
+fn an_unknown_time_of_switching_is_found_by_every_method() {
+    let switched = 1.23;
+    let mut record = "t,x\n".to_owned();
+    for k in 0..31 {
+        let t = 0.1 * f64::from(k);
+        writeln!(record, "{t},{}", 1.0 - (-(t - switched).max(0.0)).exp()).unwrap();
+    }
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\nT = { start = 1.0, min = 0.1, max = 3.0 }\n\
+                 [measurements]\nx = { std = 0.01 }\n[data]\nfile = \"record.csv\"\n";
+    let models = [
+        "model M parameter Real T = 1; Real x(start = 0, fixed = true);
+            equation der(x) = (if time > T then 1 else 0) - x; end M;",
+        "model M parameter Real T = 1; parameter Real half = T/2; Real x(start = 0, fixed = true); Real s;
+            equation s = if time > 2*half then 1 else 0; der(x) = s - x*T/1.23; end M;",
+    ];
+    for (model, method) in models.iter().flat_map(|model| ["auto", "ml", "output-error", "pem"].map(|it| (model, it))) {
+        let session = Session::with_model(model).with("record.csv", &record).with("study.toml", study);
+        let run = session.run(&["identify", "study.toml", "--json", "--method", method]);
+        assert_eq!(run.status, 0, "{method}: {}", run.stderr);
+        let found = run.json()["parameters"][0]["estimate"].as_f64().unwrap();
+        assert!((found - switched).abs() < 1e-6, "{method}: {found}");
+    }
+    let model = "model M input Real u; Real x(start = 0, fixed = true); equation der(x) = u - x; end M;";
+    for input in ["{ expression = \"if time > T then 1 else 0\" }", "{ impulses = [{ time = \"T\", area = 1 }] }"] {
+        let study = format!("{study}[inputs]\nu = {input}\n");
+        let session = Session::with_model(model).with("record.csv", &record).with("study.toml", &study);
+        let run = session.run(&["identify", "study.toml", "--json"]);
+        assert_eq!(run.status, 1, "{}", run.stdout);
+        finding(&run.json(), "unknown-input");
+    }
+}
