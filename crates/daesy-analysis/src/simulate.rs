@@ -1,5 +1,6 @@
 //! `daesy simulate`: trajectories of a model.
 
+pub mod asserted;
 pub mod page;
 
 use std::sync::Arc;

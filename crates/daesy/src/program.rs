@@ -36,6 +36,7 @@ use crate::reduced::regularize_model;
 use crate::regularize::RegularizeOptions;
 use crate::report::Page;
 use crate::report::provenance::{Provenance, files_read};
+use crate::simulate::asserted::failing_assertions;
 use crate::source::Source;
 use crate::start_report::{StartReport, changed_to_json};
 use crate::table::{Table, TableKind, to_bytes};
@@ -874,6 +875,13 @@ impl Answer {
         if !self.keys.contains_key("initial") {
             self.keys.insert("initial".into(), json!({ "changed": changed_to_json(&report.changed) }));
         }
+    }
+
+    /// Tells which assertions of the model do not hold along the records, at other values of some parameters.
+    fn tell_assertions(&mut self, loaded: &Loaded, values: &[(&str, f64)]) {
+        let given: Vec<(VarId, f64)> =
+            values.iter().filter_map(|&(name, value)| Some((loaded.flat.find(name)?, value))).collect();
+        self.diagnostics.extend(failing_assertions(loaded, &given));
     }
 
     /// Gives columns that would be found under the name of another one names of their own, and says so.

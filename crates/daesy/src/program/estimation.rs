@@ -302,6 +302,7 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
     let estimates: Vec<(&str, f64)> =
         found.parameters.iter().map(|parameter| (parameter.name.as_str(), parameter.estimate)).collect();
     answer.tell_start(&loaded, &estimates);
+    answer.tell_assertions(&loaded, &estimates);
     let mut page = Page::new(&format!("Identification of {}", found.model)).about(&loaded);
     found.add_to(&mut page);
     let mut files: Vec<(&Path, Vec<u8>)> = Vec::new();
@@ -407,6 +408,7 @@ pub(super) fn estimate_verb(args: &EstimateArgs) -> Answer {
         .map(|parameter| (parameter.name.as_str(), parameter.estimate))
         .collect();
     answer.tell_start(&loaded, &values);
+    answer.tell_assertions(&loaded, &values);
     let mut page = Page::new(&format!("Estimates of {}", found.model)).about(&loaded);
     found.add_to(&mut page);
     let mut table = found.table();
@@ -438,7 +440,9 @@ pub(super) fn cost_verb(args: &CostArgs) -> Answer {
     answer.diagnostics.extend(loaded.open_inputs());
     answer.diagnostics.extend(found.diagnostics.iter().cloned());
     let first = found.axes.iter().filter_map(|axis| Some((axis.name.as_str(), *axis.values.first()?)));
-    answer.tell_start(&loaded, &first.collect::<Vec<_>>());
+    let first: Vec<(&str, f64)> = first.collect();
+    answer.tell_start(&loaded, &first);
+    answer.tell_assertions(&loaded, &first);
     let mut page = Page::new(&format!("Cost of {}", found.model)).about(&loaded);
     found.add_to(&mut page);
     answer.write_outputs(&args.file, kind, found.table(), &page)

@@ -401,3 +401,35 @@ fn assertions_and_values_that_are_not_finite_are_told_by_every_method() {
         }
     }
 }
+
+/// x = exp(-t) falls below 1/2 at ln 2: every verb that has an answer says what the model says of itself.
+#[test]
+fn failing_assertions_are_told_by_every_verb() {
+    let mut record = "t,x\n".to_owned();
+    (0..21).map(|k| 0.1 * f64::from(k)).for_each(|t| record.push_str(&format!("{t},{}\n", (-t).exp())));
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 0.9, min = 0.1 }\n[measurements]\n\
+                 x = { std = 0.01 }\n[estimate]\nsignals = [\"x\"]\n[data]\nfile = \"record.csv\"\n";
+    for rate in ["-k*x", "-k*x*(1 + (x - exp(-time)))"] {
+        for level in ["", ", AssertionLevel.warning"] {
+            let model = format!(
+                "model M parameter Real k = 1; Real x(start = 1, fixed = true);
+                 equation der(x) = {rate}; assert(x > 0.5, \"x is small\"{level}); end M;"
+            );
+            let session = Session::with_model(&model).with("record.csv", &record).with("study.toml", study);
+            for arguments in [
+                &["identify", "study.toml", "--method", "ml"][..],
+                &["identify", "study.toml", "--method", "pem"],
+                &["identify", "study.toml", "--method", "output-error"],
+                &["estimate", "study.toml"],
+                &["cost", "study.toml", "--grid", "k=0.8:1.2:3"],
+            ] {
+                let run = session.run(&[arguments, &["--json"]].concat());
+                assert_eq!(run.status, 0, "{arguments:?}: {}", run.stderr);
+                let document = run.json();
+                let told = finding(&document, "assertion");
+                assert!(told["message"].as_str().unwrap().contains("x is small") && told["line"] == 2, "{told}");
+                assert_eq!(told["level"], "warning");
+            }
+        }
+    }
+}
