@@ -749,7 +749,8 @@ impl<'m> Builder<'m> {
         Some(Affine { slope, remainder: form.remainder })
     }
 
-    /// A relation that changes at a known time. Exactly then, and not at the start, it has its value just after.
+    /// A relation that changes at a known time. Exactly then it has its value just after, but at the start and at the
+    /// end, where there is no before or after, the value there.
     fn hold_timed_relation(
         &mut self,
         graph: &mut Graph,
@@ -773,16 +774,24 @@ impl<'m> Builder<'m> {
         let tolerance = graph.number(SAME_TIME);
         let tolerance = graph.mul(tolerance, size);
         let is_near = graph.less_equal(distance, tolerance);
-        let value = self.unless_initial(graph, is_near, after, relation);
+        let there = graph.truth(matches!(op, BinaryOp::GreaterEqual | BinaryOp::LessEqual));
+        let value = self.at_change(graph, is_near, [after, there], relation);
         self.push(graph, value, Change::At(at), label)
     }
 
-    /// `then` where the condition holds and this is not the start.
-    fn unless_initial(&self, graph: &mut Graph, condition: ExprId, then: ExprId, otherwise: ExprId) -> ExprId {
-        let is_initial = graph.var(self.initial);
+    /// Where the condition holds and this is not the start, the first value, at the end the second.
+    fn at_change(
+        &self,
+        graph: &mut Graph,
+        condition: ExprId,
+        [after, there]: [ExprId; 2],
+        otherwise: ExprId,
+    ) -> ExprId {
+        let (is_initial, is_terminal) = (graph.var(self.initial), graph.var(self.terminal));
         let is_running = graph.not(is_initial);
         let condition = graph.and(condition, is_running);
-        graph.select(condition, then, otherwise)
+        let changed = graph.select(is_terminal, there, after);
+        graph.select(condition, changed, otherwise)
     }
 
     fn hold_floor(&mut self, graph: &mut Graph, arg: ExprId, label: EventLabel) -> ExprId {
@@ -800,7 +809,7 @@ impl<'m> Builder<'m> {
                 let level = graph.select(is_rising, next, mode);
                 let distance = graph.sub(level, remainder);
                 let at = graph.div(distance, slope);
-                // At a whole number the value just after counts.
+                // At a whole number the value just after counts, but at the end.
                 let half = graph.number(0.5);
                 let shifted = graph.add(arg, half);
                 let nearest = graph.unary(UnaryOp::Floor, shifted);
@@ -813,7 +822,7 @@ impl<'m> Builder<'m> {
                 let tolerance = graph.number(SAME_NUMBER);
                 let tolerance = graph.mul(tolerance, size);
                 let is_near = graph.less_equal(off, tolerance);
-                let value = self.unless_initial(graph, is_near, after, floor);
+                let value = self.at_change(graph, is_near, [after, nearest], floor);
                 self.held.push(Held { value, var, change: Change::At(at), label });
             }
             None => {

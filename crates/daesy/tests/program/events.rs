@@ -1371,3 +1371,23 @@ end M;
     let flat = Session::with_model(model).run(&["flatten", "model.mo"]).stdout;
     assert!(!flat.contains('@'), "{flat}");
 }
+
+/// What changes right after the end of a run does not change within it; what changes at the end does, also where the
+/// times agree only to rounding.
+#[test]
+fn at_the_end_relations_have_their_values_there() {
+    for stop in ["1", "3*0.1", "1e5/3"] {
+        let model = format!(
+            "model M parameter Real T = {stop}; Real x(start = 0, fixed = true); Real c, f, s;
+             Integer n(start = 0, fixed = true), m(start = 0, fixed = true);
+             equation der(x) = 1; s = if time > T then 5 else 2; c = ceil(time/T); f = floor(time/T);
+             when time > T then n = pre(n) + 1; end when; when time >= T then m = pre(m) + 1; end when; end M;"
+        );
+        let study = format!("[model]\nfile = \"model.mo\"\n[simulate]\nstop = \"{stop}\"\nstep = \"({stop})/2\"\n");
+        let run = Session::with_model(&model).with("study.toml", &study).run(&["simulate", "study.toml"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let table = run.table();
+        let last = ["n", "m", "s", "c", "f"].map(|name| *table.column(name).last().unwrap());
+        assert_eq!(last, [0.0, 1.0, 2.0, 1.0, 1.0], "{stop}");
+    }
+}
