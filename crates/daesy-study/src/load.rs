@@ -194,7 +194,8 @@ pub fn load_study_text(
 }
 
 fn load_model(library: &Library, folder: PathBuf, options: &LoadOptions) -> Result<Loaded, Vec<Diagnostic>> {
-    let flat = flatten_class(library, options.class.as_deref(), &options.set).map_err(|error| resolve_all(&error))?;
+    let flat =
+        flatten_class(library, options.class.as_deref(), &options.set, &[]).map_err(|error| resolve_all(&error))?;
     check_set(&flat, &options.set)?;
     Ok(Loaded::new(flat, None, folder, Vec::new()))
 }
@@ -239,7 +240,8 @@ fn load_study(
             } else {
                 let class = source.class.as_deref().or(is_class.then_some(class_name.as_str()));
                 library_of_study(source, &file, given).and_then(|library| {
-                    let flat = flatten_class(&library, class, &values).or_else(|error| {
+                    let moved = moved_of(&study);
+                    let flat = flatten_class(&library, class, &values, &moved).or_else(|error| {
                         // Free symbols have no place in the model: they are given their values below.
                         let is_symbol = |name: &String| {
                             study.unknown.iter().any(|unknown| unknown.name == *name) || study.mentions(name)
@@ -249,7 +251,7 @@ fn load_study(
                             return Err(error);
                         }
                         values.retain(|(name, _)| !refused.contains(name));
-                        flatten_class(&library, class, &values)
+                        flatten_class(&library, class, &values, &moved)
                     });
                     flat.map_err(|error| resolve_all(&error))
                 })
@@ -698,9 +700,14 @@ fn library_of_study(source: &ModelSource, path: &Path, given: Option<&ModelText>
     }
 }
 
-fn flatten_class(library: &Library, class: Option<&str>, values: &[(String, f64)]) -> Result<FlatDae, FlattenError> {
+fn flatten_class(
+    library: &Library,
+    class: Option<&str>,
+    values: &[(String, f64)],
+    moved: &[String],
+) -> Result<FlatDae, FlattenError> {
     let mut options = FlattenOptions::default();
-    options.values = values.iter().cloned().collect();
+    (options.values, options.moved) = (values.iter().cloned().collect(), moved.to_vec());
     flatten_library(library, class, &options)
 }
 

@@ -289,7 +289,9 @@ const MOVED: [f64; 4] = [0.0313, -0.0517, 0.0719, -0.0911];
 /// begins does not vanish for all of them. None if it varies none.
 fn with_other_values(loaded: &Loaded, change: f64) -> Option<FlatDae> {
     let study = loaded.study.as_ref()?;
-    let names = study.unknown.iter().map(|named| &named.name).chain(study.random.iter().map(|named| &named.name));
+    let joint = study.joint.iter().flat_map(|joint| &joint.names).map(|named| &named.name);
+    let random = study.random.iter().map(|named| &named.name);
+    let names = study.unknown.iter().map(|named| &named.name).chain(random).chain(joint);
     let mut flat = None;
     for var in names.filter_map(|name| loaded.flat.find(name)) {
         let variable = &loaded.flat.variables[var.index()];

@@ -118,6 +118,8 @@ pub struct FlattenOptions {
     pub max_text: usize,
     /// Values that replace those of parameters, by dotted name.
     pub values: FxHashMap<String, f64>,
+    /// Parameters that will have other values, by dotted name: that one is zero now says nothing of the model.
+    pub moved: Vec<String>,
 }
 
 impl Default for FlattenOptions {
@@ -130,6 +132,7 @@ impl Default for FlattenOptions {
             max_memory: 1_500_000_000,
             max_text: 1_000_000,
             values: FxHashMap::default(),
+            moved: Vec::new(),
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! In `i = C*der(v)` with `C = 0` the voltage is no state and its derivative is nothing's business: the structure of
 //! the model hangs on the value of `C`. Where the factor of a derivative is zero because parameters are, it is written
-//! as zero, and these parameters are structural: another value needs a new flattening.
+//! as zero, and these parameters are structural: another value needs a new flattening. Parameters that will have other
+//! values are left alone.
 
 use daesy_graph::substitute::Substitution;
 use daesy_graph::{BinaryOp, ExprId, Node, UnaryOp, VarId, VariableKind};
@@ -111,7 +112,8 @@ impl Flattener<'_> {
     fn parameter_value(&self, var: VarId) -> Option<ExprId> {
         let variable = &self.variables[var.index()];
         // A value from outside is in the binding already where there is one.
-        if variable.fixed == Some(false) { None } else { variable.binding }
+        let is_open = variable.fixed == Some(false) || self.options.moved.contains(&variable.name);
+        if is_open { None } else { variable.binding }
     }
 
     /// The parameters that make an expression zero.

@@ -622,3 +622,36 @@ fn values_beside_distributions_are_refused() {
     assert!(run.stderr.contains("`mean` of `a` depends on `b`, which is random itself"), "{}", run.stderr);
     assert!(run.stderr.contains("other.toml:5"), "{}", run.stderr);
 }
+/// (1 + 2 k) x' = -x with k uniform in [0.1, 0.5] and 0 in the model: x(1) = exp(-1/(1 + 2 k)). A factor of a derivative
+/// that is zero in the model does not shape the equations of a study that varies it; so for unknowns.
+#[test]
+fn a_factor_of_a_derivative_that_is_zero_in_the_model_may_vary() {
+    let model = "model M parameter Real k = 0; Real x(start = 1, fixed = true), y; equation der(x) + k*der(y) = -x;
+        y = 2*x; end M;";
+    let exact = |k: f64| (-1.0 / (1.0 + 2.0 * k)).exp();
+    let n = 2000;
+    let mean = (0..n).map(|at| exact(0.1 + 0.4 * (f64::from(at) + 0.5) / f64::from(n))).sum::<f64>() / f64::from(n);
+    for method in ["collocation", "galerkin"] {
+        let study = format!(
+            "[model]\nfile = \"model.mo\"\n[random]\nk = {{ uniform = {{ min = 0.1, max = 0.5 }} }}\n\
+             [simulate]\nstop = 1\nstep = 0.5\n[uq]\nmethod = \"{method}\"\ndegree = 5\n"
+        );
+        let session = Session::with_model(model).with("study.toml", &study);
+        let run = session.run(&["uq", "study.toml", "-o", "out.csv"]);
+        assert_eq!(run.status, 0, "{method}: {}", run.stderr);
+        let table = Table::parse_sparse(&std::fs::read_to_string(session.path("out.csv")).unwrap());
+        let found = *table.column("x.mean").last().unwrap();
+        assert!((found - mean).abs() < 1e-5, "{method}: {found} instead of {mean}");
+    }
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 0.1, min = 0.0 }\n[measurements]\n\
+                 x = { std = 0.01 }\n[data]\nfile = \"record.csv\"\n";
+    let mut record = "t,x\n".to_owned();
+    (0..11).map(|at| 0.1 * f64::from(at)).for_each(|t| record.push_str(&format!("{t},{}\n", (-t / 1.6).exp())));
+    let session = Session::with_model(model).with("study.toml", study).with("record.csv", &record);
+    for method in ["ml", "output-error", "pem"] {
+        let run = session.run(&["identify", "study.toml", "--json", "--method", method]);
+        assert_eq!(run.status, 0, "{method}: {}", run.stderr);
+        let found = run.json()["parameters"][0]["estimate"].as_f64().unwrap();
+        assert!((found - 0.3).abs() < 1e-5, "{method}: {found}");
+    }
+}
