@@ -41,7 +41,7 @@ use daesy_graph::flat::{Equation, FlatDae, Origin, StateSelect, Variable, Variab
 use daesy_graph::regular::RegularDae;
 use daesy_graph::substitute::Substitution;
 use daesy_graph::traverse::Leaf;
-use daesy_graph::{ExprId, Graph, Span, VarId};
+use daesy_graph::{Evaluator, ExprId, Graph, Reach, Span, VarId};
 use thiserror::Error;
 
 use crate::arrays::JetPoint;
@@ -179,6 +179,9 @@ struct Rewriter<'a> {
     points: Vec<JetPoint>,
 }
 
+/// What is left of a slope, relative to what it was, that is rounding.
+const CANCELLED: f64 = 1e-11;
+
 /// Most equations that one is combined with by normal equations, whose expressions grow with their number.
 const MAX_NORMAL: usize = 4;
 
@@ -211,14 +214,50 @@ impl Rewriter<'_> {
                 unknown.order.checked_sub(lowest).map(|order| Leaf::der(unknown.var, order))
             })
             .collect();
-        let new = self
-            .combination(dependency, residual, &others, &leading)
-            .unwrap_or_else(|| self.augmentation(dependency, residual, &others, &leading));
+        let new = match self.combination(dependency, residual, &others, &leading) {
+            Some(new) => self.without_cancelled_inputs(new, residual),
+            None => self.augmentation(dependency, residual, &others, &leading),
+        };
         let source = target.source as usize;
         let zero = self.graph.number(0.0);
         self.flat.equations[source].lhs = new;
         self.flat.equations[source].rhs = zero;
         self.flat.equations[source].origin = Origin::Equation;
+    }
+
+    /// Takes inputs out of a new equation that cancelled when it was made of `old` and others. Structure sees them all
+    /// the same, and asks for derivatives of them where the equation is differentiated. That nothing is left of one is
+    /// decided by the slope at all points, with other values of the inputs there.
+    fn without_cancelled_inputs(&mut self, new: ExprId, old: ExprId) -> ExprId {
+        let mut leaves = Vec::new();
+        Reach::new().leaves(&self.graph, &[new], &mut leaves);
+        let is_input = |leaf: &Leaf| match *leaf {
+            Leaf::Var { var, .. } => self.flat.variables[var.index()].kind == VariableKind::Input,
+            Leaf::Time => false,
+        };
+        leaves.retain(is_input);
+        let mut points = self.points.clone();
+        for point in &mut points {
+            for (at, leaf) in leaves.iter().enumerate() {
+                if let Leaf::Var { var, order } = *leaf {
+                    // No value that an equation is likely to single out.
+                    let value = 1.137 * point.derivative(var, usize::from(order)) + 0.6173 / (at + 2) as f64;
+                    point.set(var, usize::from(order), value);
+                }
+            }
+        }
+        let (zero, mut substitution, mut evaluator) = (self.graph.number(0.0), Substitution::new(), Evaluator::new());
+        for leaf in leaves {
+            let slopes = [new, old].map(|expr| self.graph.partial(expr, leaf));
+            let mut is_cancelled = |point: &JetPoint| {
+                let [left, before] = slopes.map(|slope| evaluator.evaluate_one(&self.graph, slope, point));
+                left.abs() <= CANCELLED * before.abs()
+            };
+            if points.iter().all(&mut is_cancelled) {
+                substitution.replace_leaf(&mut self.graph, leaf, zero);
+            }
+        }
+        substitution.apply(&mut self.graph, new)
     }
 
     /// A derivative of an equation of the regular form.
