@@ -26,6 +26,7 @@ use rustc_hash::FxHashMap;
 
 use crate::least_squares::least_squares;
 use crate::simulate::{Event, EventKind, ImpulseAt, ImpulseOf};
+use daesy_structure::straighten::watched_equation;
 use daesy_structure::words::{Term, combination_text};
 
 /// Gauss-Newton steps.
@@ -93,6 +94,13 @@ fn is_asked_for(system: &CompiledSystem, impulses: &[ImpulseAt]) -> bool {
     let regular = system.regular();
     let is_plain = regular.constraints.is_empty() && regular.inputs.iter().all(|input| input.derivatives_needed == 0);
     !(is_plain && impulses.is_empty() || regular.unknowns.len() > DENSE)
+}
+
+/// Whether a leaf is the residual of an equation as it was written.
+fn is_watched(system: &CompiledSystem, leaf: Leaf) -> bool {
+    let variables = &system.regular().flat.variables;
+    let name = |var: VarId| variables.get(var.index()).map(|variable| variable.name.as_str());
+    matches!(leaf, Leaf::Var { var, .. } if name(var).is_some_and(|name| watched_equation(name).is_some()))
 }
 
 /// Balances that are made when they are first needed; nothing in place of those that cannot be made.
@@ -213,8 +221,15 @@ impl<'a> BalanceTransfer<'a> {
                 let row = regular.constraints.iter().position(is_it)?;
                 system.constraint_rows()[row]
             };
-            let gradient = differentiator.gradient(&mut graph, residual);
+            let offset = i32::from(equation.differentiated);
             let (mut terms, mut input_terms) = (Vec::new(), Vec::new());
+            reach.leaves(&graph, &[residual], &mut below);
+            // The residuals that a run is compared by say nothing of its own.
+            if below.iter().any(|leaf| is_watched(system, *leaf)) {
+                balances.push(Balance { offset, terms, input_terms, sources: Vec::new(), block: block_of[at] });
+                continue;
+            }
+            let gradient = differentiator.gradient(&mut graph, residual);
             for entry in gradient {
                 let Leaf::Var { var, order } = leaves[entry.column as usize] else { continue };
                 let (order, coefficient) = (i32::from(order), entry.value);
@@ -224,10 +239,8 @@ impl<'a> BalanceTransfer<'a> {
                     input_terms.push(BalanceTerm { variable, order, coefficient });
                 }
             }
-            reach.leaves(&graph, &[residual], &mut below);
             let is_source = |leaf: &&Leaf| matches!(leaf, Leaf::Var { var, .. } if !position.contains_key(var));
             let sources = below.iter().filter(is_source).copied().collect();
-            let offset = i32::from(equation.differentiated);
             balances.push(Balance { offset, terms, input_terms, sources, block: block_of[at] });
         }
         Some(Self {
