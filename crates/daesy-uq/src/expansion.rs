@@ -180,7 +180,7 @@ impl Galerkin<'_> {
             );
             diagnostics.push(Diagnostic::note("ramp-start", message));
         }
-        let surrogate = self.read_series(&solution.names, &solution.times, &solution.rows);
+        let surrogate = self.read_series(&solution.names, &solution.times, &solution.rows)?;
         Ok(Solved {
             surrogate,
             kind: solution.kind,
@@ -380,36 +380,38 @@ impl Galerkin<'_> {
     }
 
     /// The series of the model's variables from the expanded model's.
-    fn read_series(&self, names: &[String], times: &[f64], rows: &[Vec<f64>]) -> Surrogate {
+    fn read_series(&self, names: &[String], times: &[f64], rows: &[Vec<f64>]) -> Result<Surrogate, Failure> {
         let place: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
         let n_terms = self.basis.len();
-        let series = self
-            .ensemble
-            .variables()
-            .into_iter()
-            .map(|name| {
-                // A derivative that the expanded equations do not hold has variables of its own.
-                let column = |term: usize| {
-                    let names = [term_name(&name, term), format!("{name}#{term}")];
-                    names.iter().find_map(|name| place.get(name.as_str()).copied())
-                };
-                let coefficients = (0..n_terms)
-                    .map(|term| {
-                        // What is no series, such as an input, is its own mean.
-                        let plain = if term == 0 { place.get(name.as_str()).copied() } else { None };
-                        match column(term).or(plain) {
-                            Some(at) => rows.iter().map(|row| row[at]).collect(),
-                            None => vec![0.0; rows.len()],
-                        }
-                    })
-                    .collect();
-                let mut series = Series { name, coefficients };
-                remove_rounding(&mut series);
-                series
-            })
-            .collect();
-        Surrogate { basis: self.basis.clone(), times: times.to_vec(), series }
+        let read = |name: String| {
+            // A derivative that the expanded equations do not hold has variables of its own.
+            let column = |term: usize| {
+                let names = [term_name(&name, term), format!("{name}#{term}")];
+                names.iter().find_map(|name| place.get(name.as_str()).copied())
+            };
+            let columns: Option<Vec<Option<usize>>> = match (column(0), place.get(name.as_str())) {
+                (None, None) => None,
+                // What is no series, such as an input, is its own mean.
+                (None, Some(&plain)) => Some((0..n_terms).map(|term| (term == 0).then_some(plain)).collect()),
+                (Some(_), _) => (0..n_terms).map(|term| column(term).map(Some)).collect(),
+            };
+            let columns = columns.ok_or_else(|| unread(&name))?;
+            let values = |at: Option<usize>| rows.iter().map(|row| at.map_or(0.0, |at| row[at])).collect();
+            let mut series = Series { coefficients: columns.into_iter().map(values).collect(), name };
+            remove_rounding(&mut series);
+            Ok(series)
+        };
+        let series = self.ensemble.variables().into_iter().map(read).collect::<Result<_, Failure>>()?;
+        Ok(Surrogate { basis: self.basis.clone(), times: times.to_vec(), series })
     }
+}
+
+/// A variable whose series the expanded model does not have.
+fn unread(name: &str) -> Failure {
+    let message = format!("the expanded model has no series of `{name}`");
+    let help = "take `method = \"collocation\"`, which needs no expanded model";
+    let diagnostic = Diagnostic::error("no-series", message).with_help(help);
+    Failure::Method(vec![Diagnostic { names: vec![name.to_owned()], ..diagnostic }])
 }
 
 /// A warning where the expanded model is another kind of problem than the model at the means: every one of its
