@@ -10,7 +10,7 @@ use daesy_foreign::description::Kind;
 use daesy_graph::finding::Level;
 use daesy_graph::flat::FlatDae;
 use daesy_graph::{Span, VarId};
-use daesy_integrate::{IntegrateError, SimulateOptions, Simulation, Slide};
+use daesy_integrate::{Displaced, IntegrateError, SimulateOptions, Simulation, Slide};
 use daesy_structure::straighten::ADDED;
 use daesy_study::decimal::Grid;
 use daesy_study::limits;
@@ -290,6 +290,7 @@ impl Simulator {
             let message = format!("assertion at t = {}: {}", warned.time, warned.message);
             Diagnostic::error("assertion", message).with_level(Level::Warning).at_place(&warned.place)
         }));
+        diagnostics.extend(displaced(&traced.simulation.displaced));
         diagnostics.extend(slides(&traced.simulation.slides));
         if let Some(singular) = &traced.simulation.singular_slope {
             let message = format!(
@@ -373,6 +374,32 @@ fn run_prepared(
     }
     compared.map_err(|diagnostic| Attempt::Failed(Failure::Method(vec![diagnostic])))?;
     Ok(traced)
+}
+
+/// One warning for each `reinit` that moved more than it had to.
+fn displaced(all: &[Displaced]) -> Vec<Diagnostic> {
+    let mut told: Vec<&Displaced> = Vec::new();
+    for displaced in all {
+        if !told.iter().any(|known| known.place == displaced.place) {
+            told.push(displaced);
+        }
+    }
+    let listed = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let warn = |first: &&Displaced| {
+        let n = all.iter().filter(|other| other.place == first.place).count();
+        let others = if n > 1 { format!(" and at {} other times", n - 1) } else { String::new() };
+        let message = format!(
+            "at t = {}{others} the constraints allow the new values of {} only where {} move, which ought to have kept \
+             their values: the nearest were taken",
+            first.time,
+            listed(&first.given),
+            listed(&first.moved)
+        );
+        let help = "`reinit` fewer variables, or to values that fit the others";
+        let warning = Diagnostic::error("reinit-displaces", message).with_level(Level::Warning).with_help(help);
+        Diagnostic { names: first.moved.clone(), ..warning.at_place(&first.place) }
+    };
+    told.iter().map(warn).collect()
 }
 
 /// Intervals of sliding that are told one by one.

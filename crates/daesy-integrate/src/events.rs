@@ -14,7 +14,7 @@ use crate::error::IntegrateError;
 use crate::initialize::{InitializeOptions, Initialized, initialize_from};
 use crate::linear::LinearSolver;
 use crate::simulate::Rules;
-use crate::step::Stepper;
+use crate::step::{KeptStates, Stepper};
 use crate::transfer::{Crossing, Transfer};
 
 /// Rounds of the outer iteration before an event counts as unsettled.
@@ -118,6 +118,8 @@ pub(crate) struct Reinit {
     pub(crate) modes: Vec<f64>,
     /// Which states kept their values, those that were given included.
     pub(crate) kept: Vec<bool>,
+    /// Which moved though others ought to have.
+    pub(crate) displaced: Vec<usize>,
 }
 
 /// What an event did.
@@ -923,7 +925,9 @@ impl<'s> EventLoop<'s> {
             settled.reinitialized.push(state as u32);
         }
         let states: Vec<usize> = given.iter().map(|&(state, _)| state).collect();
-        reinit.kept = stepper.restart_keeping(&states).map_err(|error| self.in_mode(error, stepper))?;
+        let KeptStates { kept, displaced } =
+            stepper.restart_keeping(&states).map_err(|error| self.in_mode(error, stepper))?;
+        (reinit.kept, reinit.displaced) = (kept, displaced);
         settled.reinits.push(reinit);
         Ok(true)
     }

@@ -47,8 +47,8 @@ pub use linearization::{Linearization, linearize};
 pub use sensitivity::{SensitiveSimulation, sampled_sensitivities, simulate_with_sensitivities};
 pub use simulate::exchange::{Advanced, Exchange, Happened, Seed, SettableInputs, Snapshot, Tangent};
 pub use simulate::{
-    AsFarAsPossible, EndPoint, Inputs, Method, MultipleRoot, Rules, SimulateOptions, Simulation, SingularSlope, Slide,
-    StateEvent, Termination, Warned, simulate, simulate_as_far_as_possible, simulate_with,
+    AsFarAsPossible, Displaced, EndPoint, Inputs, Method, MultipleRoot, Rules, SimulateOptions, Simulation,
+    SingularSlope, Slide, StateEvent, Termination, Warned, simulate, simulate_as_far_as_possible, simulate_with,
 };
 pub use start_tangents::{Direction, StartTangent, parameter_direction, start_tangents};
 pub use transfer::{Crossed, Crossing, Transfer, TransferError};

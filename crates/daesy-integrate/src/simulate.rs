@@ -159,6 +159,8 @@ pub struct Simulation {
     pub limits: Vec<LimitRow>,
     /// Assertions that only warn, each when it first did not hold.
     pub warnings: Vec<Warned>,
+    /// States that `reinit` moved beside those it names, though they ought to have kept their values.
+    pub displaced: Vec<Displaced>,
     /// What ended the simulation before its time.
     pub termination: Option<Termination>,
     /// Where it ended.
@@ -182,6 +184,7 @@ impl Simulation {
             constraint_residual_max: 0.0,
             events: Vec::new(),
             slides: Vec::new(),
+            displaced: Vec::new(),
             singular_slope: None,
             multiple_root: None,
             limits: Vec::new(),
@@ -279,6 +282,19 @@ pub struct Warned {
     /// What it says.
     pub message: String,
     /// Where it was written.
+    pub place: String,
+}
+
+/// States that moved where `reinit` gave new values to others with which they cannot keep theirs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Displaced {
+    /// When.
+    pub time: f64,
+    /// Those that moved.
+    pub moved: Vec<String>,
+    /// Those that were given values.
+    pub given: Vec<String>,
+    /// Where that was written.
     pub place: String,
 }
 
@@ -779,6 +795,13 @@ impl Run<'_, '_> {
         is_scheduled: bool,
     ) -> Result<Course, IntegrateError> {
         let time = self.stepper.now.time;
+        let states = &self.stepper.model.equations.system.description().states;
+        for reinit in settled.reinits.iter().filter(|reinit| !reinit.displaced.is_empty()) {
+            let given = settled.reinitialized.iter().map(|&state| states[state as usize].name.clone()).collect();
+            let moved = reinit.displaced.iter().map(|&state| states[state].name.clone()).collect();
+            let place = reinit.actions.first().map(|&action| self.events.events.actions[action].label.place.clone());
+            simulation.displaced.push(Displaced { time, moved, given, place: place.unwrap_or_default() });
+        }
         if settled.has_changed {
             self.pasts.iter().for_each(|past| past.note_event());
             let after = self.stepper.observe_here();

@@ -119,6 +119,14 @@ pub(crate) struct Stepper<'s, 'i> {
     pub(crate) constraint_residual_max: f64,
 }
 
+/// What became of the states where some were given new values.
+pub(crate) struct KeptStates {
+    /// Which kept their values, those that were given included.
+    pub(crate) kept: Vec<bool>,
+    /// Which moved though others ought to have: the constraints have no solution else.
+    pub(crate) displaced: Vec<usize>,
+}
+
 impl<'s, 'i> Stepper<'s, 'i> {
     /// Begins at a consistent point.
     pub(crate) fn new(
@@ -550,24 +558,29 @@ impl<'s, 'i> Stepper<'s, 'i> {
     /// Goes on from states of which some were given new values. Those are kept; what they are derivatives of is kept
     /// too, since a force of any size changes no position at once; of the others those follow that the model wants as
     /// states least ([`crate::keep`]), by the least change. Where the constraints leave no other choice, all others
-    /// follow, and at last only the given values are kept. Says which states were kept.
-    pub(crate) fn restart_keeping(&mut self, given: &[usize]) -> Result<Vec<bool>, IntegrateError> {
+    /// follow, and at last only the given values are kept.
+    pub(crate) fn restart_keeping(&mut self, given: &[usize]) -> Result<KeptStates, IntegrateError> {
         let n_states = self.now.states.len();
         let Some(projector) = &mut self.projector else {
-            return self.restart().map(|()| vec![true; n_states]);
+            return self.restart().map(|()| KeptStates { kept: vec![true; n_states], displaced: Vec::new() });
         };
         let is_given: Vec<bool> = (0..n_states).map(|state| given.contains(&state)).collect();
         let below = below(&self.model.equations.system.description().rates, given);
         let persistent = projector.kept(&mut self.model, &self.now, &below);
         let before = self.now.clone();
-        let mut result = self.restart_holding(Some(&persistent)).map(|()| persistent);
+        let mut result = self.restart_holding(Some(&persistent)).map(|()| persistent.clone());
         for held in [below, is_given] {
             if result.is_err() {
                 self.now = before.clone();
                 result = self.restart_holding(Some(&held)).map(|()| held);
             }
         }
-        result
+        let kept = result?;
+        let has_moved = |&state: &usize| {
+            let (now, then, weight) = (self.now.states[state], before.states[state], self.model.state_weights[state]);
+            persistent[state] && !kept[state] && (now - then).abs() > weight
+        };
+        Ok(KeptStates { displaced: (0..n_states).filter(has_moved).collect(), kept })
     }
 
     fn restart_holding(&mut self, held: Option<&[bool]>) -> Result<(), IntegrateError> {

@@ -1391,3 +1391,25 @@ fn at_the_end_relations_have_their_values_there() {
         assert_eq!(last, [0.0, 1.0, 2.0, 1.0, 1.0], "{stop}");
     }
 }
+
+/// Both velocities of a pendulum cannot be given at a place where x v + y w is not zero: that it moves is told. With one
+/// given, the other follows and the place stays, which is as it should be.
+#[test]
+fn what_reinit_displaces_is_told() {
+    let model = |given: &str| {
+        format!(
+            "model M Real x(start = 1), y(start = 0), v, w, L; equation x^2 + y^2 = 1; der(x) = v; der(y) = w;
+             der(v) = -L*x; der(w) = -L*y - 9.81; when time >= 0.2 then {given} end when; end M;"
+        )
+    };
+    let run = Session::with_model(&model("reinit(v, 1); reinit(w, 1);")).run(&["simulate", "model.mo", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    let told = finding(&document, "reinit-displaces");
+    assert_eq!((&told["level"], &told["names"]), (&"warning".into(), &serde_json::json!(["x", "y"])), "{told}");
+    assert!(document["events"][0]["jumps"]["x"].is_array());
+    let run = Session::with_model(&model("reinit(v, 1);")).run(&["simulate", "model.mo", "--json"]);
+    let document = run.json();
+    assert!(!document["findings"].to_string().contains("reinit-displaces"), "{}", document["findings"]);
+    assert!(document["events"][0]["jumps"]["x"].is_null() && document["events"][0]["jumps"]["w"].is_array());
+}
