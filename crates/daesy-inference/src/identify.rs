@@ -43,7 +43,7 @@ use daesy_study::prediction_study::{has_discrete, sample_off_grid};
 use daesy_study::problem::{
     Linearity, Problem, refuse_unsaid_accuracy, says_accuracy, study_of, unknown_accuracy, varying_accuracy,
 };
-use daesy_study::study::Study;
+use daesy_study::study::{Measurement, Named, Quantity, QuantityValue, Study};
 
 /// How parameters are found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -358,6 +358,30 @@ fn refuse_options(route: &Route, options: &IdentifyOptions, study: &Study) -> Re
     if diagnostics.is_empty() { Ok(()) } else { Err(Failure::Usage(diagnostics)) }
 }
 
+/// Refuses measurements without error by methods for which errors of measurement are all there is.
+fn refuse_exact(route: &Route, study: &Study) -> Result<(), Failure> {
+    if !matches!(route, Route::Linear { method: Method::OutputError, .. } | Route::Ensembles(Method::OutputError)) {
+        return Ok(());
+    }
+    let is_zero = |quantity: &Option<Quantity>| {
+        quantity.as_ref().is_some_and(|quantity| quantity.value == QuantityValue::Number(0.0))
+    };
+    let exact = study.measurements.iter().filter(|signal| is_zero(&signal.item.std) || is_zero(&signal.item.variance));
+    let refuse = |signal: &Named<Measurement>| {
+        let message = format!(
+            "`{}` is said to be measured without error, which leaves least squares of output errors no size to weigh its \
+             errors by",
+            signal.name
+        );
+        let finding = Finding::error("exact-measurement", signal.span, message).with_names([&signal.name]).with_help(
+            "give the accuracy of the sensor as `std`, or leave `std` out, if errors are to be weighed alike",
+        );
+        Diagnostic::resolve(&finding, &study.sources)
+    };
+    let diagnostics: Vec<Diagnostic> = exact.map(refuse).collect();
+    if diagnostics.is_empty() { Ok(()) } else { Err(Failure::Input(diagnostics)) }
+}
+
 /// What is said of the keys of `[identify]` that the method has no use for: refused where the study itself chooses the
 /// method, a note where that was left to daesy or said elsewhere, for they may be meant for another one.
 fn unused_keys(route: &Route, options: &IdentifyOptions, study: &Study) -> Result<Vec<Diagnostic>, Failure> {
@@ -452,6 +476,7 @@ fn found(
 ) -> Result<(Identification, Form), Failure> {
     let (route, reason) = reasoned_route(loaded, problem, options.method.as_deref())?;
     refuse_options(&route, options, study)?;
+    refuse_exact(&route, study)?;
     let unused = unused_keys(&route, options, study)?;
     let method = match route {
         Route::Linear { study, method } => {
