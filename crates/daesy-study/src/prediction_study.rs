@@ -582,6 +582,9 @@ impl PredictionStudy {
             ),
             PointRefusal::Ensemble(error) => Finding::error("ensemble", Span::NONE, error.to_string())
                 .with_help("`daesy simulate` shows a single trajectory; tighten rtol, or take `solver = \"implicit\"`"),
+            PointRefusal::OffGrid { .. } => Finding::error("sample-between", Span::NONE, refusal.to_string()).with_help(
+                "give a `noise_step` in `[identify]` of which all distances of samples are multiples; `method = \"pem\"` needs none",
+            ),
             other => Finding::error("no-prediction", Span::NONE, other.to_string()),
         }
     }

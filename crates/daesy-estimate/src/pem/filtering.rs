@@ -150,7 +150,7 @@ impl PredictionProblem<'_> {
         for &time in &own.grid.samples {
             let position = (time - own.grid.start) / own.grid.step;
             if (position - position.round()).abs() > 1e-6 {
-                return Err(PointRefusal::OffGrid { time });
+                return Err(PointRefusal::OffGrid { time, step: own.grid.step });
             }
         }
         let machine = if *kind == FilterKind::Extended { self.extended_machine(&mut prepared)? } else { self.plain()? };

@@ -76,10 +76,15 @@ pub enum PointRefusal {
         other: f64,
     },
     /// A filter needs samples on grid points.
-    #[error("the sample at t = {time} is not on the grid of the disturbances")]
+    #[error(
+        "the filter steps along points {step} apart, and the sample at t = {time} is between two of them: the samples are not \
+         evenly spaced, or not by a multiple of that"
+    )]
     OffGrid {
         /// The sample's time.
         time: f64,
+        /// The distance of grid points.
+        step: f64,
     },
 }
 

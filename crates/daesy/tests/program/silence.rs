@@ -449,3 +449,19 @@ fn output_errors_of_an_exact_measurement_are_refused() {
         assert_eq!((run.status, codes(&run)), (1, vec!["exact-measurement".to_owned()]), "{}", run.stderr);
     }
 }
+
+/// The filter of a nonlinear model steps along a grid; the refusal says so, with its step and the sample.
+#[test]
+fn samples_between_the_steps_of_a_filter_are_refused_by_that_cause() {
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 0.9, min = 0.1 }\n[measurements]\n\
+                 x = { std = 0.1 }\n[data]\nfile = \"record.csv\"\n[identify]\nnoise_step = 0.1\n\
+                 [disturbances]\nw = { A = [[-1]], B = [[1]], C = [[0.1]] }\n";
+    let model = "model M parameter Real k = 1; input Real w; Real x(start = 1, fixed = true);
+        equation der(x) = -k*x^2 + w; end M;";
+    let session = Session::with_model(model).with("study.toml", study);
+    let run = session.with("record.csv", "t,x\n0,1\n0.1,0.9\n0.25,0.78\n0.5,0.6\n");
+    let run = run.run(&["identify", "study.toml", "--json", "--method", "ml"]);
+    assert_eq!(run.status, 1, "{}", run.stderr);
+    let told = finding(&run.json(), "sample-between")["message"].as_str().unwrap().to_owned();
+    assert!(told.contains("t = 0.25") && told.contains("0.1 apart"), "{told}");
+}
