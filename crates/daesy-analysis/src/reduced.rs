@@ -158,6 +158,8 @@ fn reduced_form(loaded: &Loaded, options: &RegularizeOptions) -> Result<Reduced,
         finding.level = Level::Note;
         diagnostics.push(Diagnostic::resolve(&finding, &flat.sources));
     }
+    let changing = changing_ranks(loaded, time, &analysis, role);
+    diagnostics.extend(changing.map(|finding| Diagnostic::resolve(&finding, &flat.sources)));
     let columns: Vec<Derivative> = (0..model.n_columns())
         .map(|column| {
             let (var, order) = model.column(column);
@@ -210,6 +212,34 @@ fn reduced_form(loaded: &Loaded, options: &RegularizeOptions) -> Result<Reduced,
         smallest_gap: form.rank_decisions.iter().map(|decision| decision.gap).fold(f64::INFINITY, f64::min),
         diagnostics,
     })
+}
+
+/// Points beside the one at hand at which ranks are compared.
+const N_BESIDE: u32 = 3;
+
+/// The warning that ranks are others at all points that were looked at just beside the time and its values.
+fn changing_ranks(loaded: &Loaded, time: f64, analysis: &ArrayAnalysis, role: ArrayInputs) -> Option<Finding> {
+    let beside = start_point(loaded, time + 7.31e-4 * time.abs().max(1.0))?;
+    let sizes = |analysis: &ArrayAnalysis| {
+        let form = &analysis.form;
+        (form.mu, form.d, form.a, form.v)
+    };
+    let found: Vec<ArrayAnalysis> = (1..=N_BESIDE)
+        .filter_map(|seed| look(loaded, &beside.aside(&loaded.flat, None, seed), role).ok())
+        .map(|looked| looked.analysis)
+        .filter(|analysis| !analysis.is_doubtful)
+        .collect();
+    let (mu, d, a, v) = sizes(found.first()?);
+    let is_other = found.len() > 1 && found.iter().all(|other| sizes(other) == (mu, d, a, v));
+    if !is_other || (mu, d, a, v) == sizes(analysis) {
+        return None;
+    }
+    let message = format!(
+        "ranks change near t = {time}: beside the values there, there are {d} differential, {a} algebraic and {v} redundant \
+         equations with strangeness index {mu}, so that the form given here holds at this point alone"
+    );
+    let help = "give `start` values at which no equation is special, or choose another --time";
+    Some(Finding::warning("ranks-change", Span::NONE, message).with_help(help))
 }
 
 struct Looked {

@@ -465,3 +465,14 @@ fn samples_between_the_steps_of_a_filter_are_refused_by_that_cause() {
     let told = finding(&run.json(), "sample-between")["message"].as_str().unwrap().to_owned();
     assert!(told.contains("t = 0.25") && told.contains("0.1 apart"), "{told}");
 }
+
+/// x x' = y says nothing of x' at x = 0, where y = time is 0 too: a form that holds there alone is told as such.
+#[test]
+fn a_nonlinear_form_that_holds_at_one_point_alone_is_told() {
+    let special = "model M Real x(start = 0), y; equation x*der(x) = y; y = time; end M;";
+    let run = Session::with_model(special).run(&["regularize", "model.mo", "--json"]);
+    assert_eq!((run.status, finding(&run.json(), "ranks-change")["level"].clone()), (0, "warning".into()));
+    let plain = special.replace("start = 0", "start = 2, fixed = true").replace("y = time", "y = 1 + time");
+    let run = Session::with_model(&plain).run(&["regularize", "model.mo", "--json"]);
+    assert!(run.status == 0 && !codes(&run).contains(&"ranks-change".to_owned()), "{:?}", codes(&run));
+}
