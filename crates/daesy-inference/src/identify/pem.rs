@@ -28,6 +28,7 @@ use super::{
 };
 use super::{caveats, far};
 use daesy_report::checkpoint::Checkpoint;
+use daesy_report::words::short;
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
 use daesy_study::load::Loaded;
@@ -323,6 +324,80 @@ pub(crate) fn note_interpolation(
     diagnostics.push(resolve(loaded, &finding));
 }
 
+/// How far from an estimate, in standard errors, the cost may have its minimum by its values one standard error away.
+const NEAR_ENOUGH: f64 = 0.35;
+
+/// A warning where the cost is rough on the scale of a standard error.
+///
+/// Along C e_i / s_i, with the covariance C and the standard errors s, unknown i moves by its standard error and the
+/// others follow as the data say. The parabola through the costs at both ends and between them has its vertex at
+///
+/// ```text
+/// (c_- - c_+) / (2 (c_- - 2 c_0 + c_+))
+/// ```
+///
+/// standard errors, which is 0 where the cost is what its derivatives at the estimate say.
+fn rough_cost(
+    loaded: &Loaded,
+    study: &PredictionStudy,
+    problem: &PredictionProblem<'_>,
+    theta: &[f64],
+    errors: &Errors,
+    here: f64,
+) -> Option<Finding> {
+    let n = theta.len();
+    let is_within =
+        |point: &[f64]| (0..n).all(|at| point[at] >= study.space.lower[at] && point[at] <= study.space.upper[at]);
+    let mut looked = Vec::new();
+    let mut points = Vec::new();
+    for at in 0..n {
+        let size = errors.std[at];
+        // What is known to rounding has no scale to look at.
+        if !size.is_finite() || size <= 1e-9 * theta[at].abs().max(study.space.nominal[at]) {
+            continue;
+        }
+        // What is at a bound stays there.
+        let step = |other: usize| Some(errors.covariance[(at, other)] / size).filter(|step| step.is_finite());
+        let moved =
+            |sign: f64| -> Vec<f64> { (0..n).map(|other| theta[other] + sign * step(other).unwrap_or(0.0)).collect() };
+        let pair = [moved(-1.0), moved(1.0)];
+        if pair.iter().all(|point| is_within(point)) {
+            looked.push(at);
+            points.extend(pair);
+        }
+    }
+    if points.is_empty() {
+        return None;
+    }
+    let n_realizations = problem.settings().n_realizations;
+    let found = problem.predict(&points, n_realizations, &loaded.watch).ok()?;
+    let costs: Vec<f64> = found.iter().map(|prediction| problem.cost(prediction)).collect();
+    let vertex = |pair: &[f64]| {
+        let bend = pair[0] - 2.0 * here + pair[1];
+        if bend > 0.0 { 0.5 * (pair[0] - pair[1]) / bend } else { f64::INFINITY }
+    };
+    let (at, away) = looked
+        .iter()
+        .zip(costs.chunks(2))
+        .map(|(&at, pair)| (at, vertex(pair).abs()))
+        .filter(|(_, away)| *away > NEAR_ENOUGH)
+        .max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let unknown = &study.unknowns[at];
+    let what = if away.is_finite() {
+        format!("by its values one standard error away it has its minimum {} standard errors off", short(away, 2))
+    } else {
+        "one standard error away it is no larger".to_owned()
+    };
+    let message = format!(
+        "the cost is rough in `{}` on the scale of its standard error: {what}. Standard errors, which rest on derivatives at \
+         the estimate, may be far too small",
+        unknown.name
+    );
+    let help = "take more `realizations`, look from more starts (`--starts 20`), and let `bootstrap = 50` in `[identify]` say \
+                how far estimates scatter";
+    Some(Finding::warning("rough-cost", unknown.span, message).with_names([&unknown.name]).with_help(help))
+}
+
 /// An unknown that changes no prediction cannot be found.
 fn refuse_idle_unknowns(
     loaded: &Loaded,
@@ -407,6 +482,11 @@ fn finish(
         }
     }
     diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
+    if priors.iter().all(Option::is_none) {
+        let here = problem.cost(&prediction);
+        let rough = rough_cost(loaded, study, &problem, &theta, &errors, here);
+        diagnostics.extend(rough.map(|warning| resolve(loaded, &warning)));
+    }
     let std = &errors.std;
     for failure in prediction.failures.iter().take(5) {
         let message = format!(

@@ -476,3 +476,22 @@ fn a_nonlinear_form_that_holds_at_one_point_alone_is_told() {
     let run = Session::with_model(&plain).run(&["regularize", "model.mo", "--json"]);
     assert!(run.status == 0 && !codes(&run).contains(&"ranks-change".to_owned()), "{:?}", codes(&run));
 }
+
+/// y = a - s below an edge and a + s above it, where s is two standard errors: the estimate is at the edge's upper side,
+/// where derivatives say nothing of it, and values one standard error away do.
+#[test]
+fn a_cost_that_is_rough_on_the_scale_of_a_standard_error_is_told() {
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\na = { start = 0.98 }\n[measurements]\ny = { std = 0.05 }\n\
+                 [data]\nfile = \"record.csv\"\n";
+    let mut record = "t,y\n".to_owned();
+    (0..26).for_each(|k| record.push_str(&format!("{k},{}\n", if k % 2 == 0 { 1.05 } else { 0.95 })));
+    for (shift, is_rough) in [("(if a < 0.975 then -0.02 else 0.02)", true), ("0.02", false)] {
+        let model = format!("model M parameter Real a = 1; Real y; equation y = a + noEvent({shift}); end M;");
+        let session = Session::with_model(&model).with("study.toml", study).with("record.csv", &record);
+        let run = session.run(&["identify", "study.toml", "--json", "--method", "pem"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let found = run.json()["parameters"][0]["estimate"].as_f64().unwrap();
+        assert!((found - 0.98).abs() < 1e-6, "{found}");
+        assert_eq!(codes(&run).contains(&"rough-cost".to_owned()), is_rough, "{shift}: {:?}", codes(&run));
+    }
+}
