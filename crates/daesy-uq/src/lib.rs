@@ -11,6 +11,7 @@ mod request;
 mod surrogate_file;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use daesy_chaos::{
     AdaptiveOptions, Basis, ChaosError, PointValues, Projection, Purpose, RuleFamily, Series, SobolIndices,
@@ -607,6 +608,7 @@ fn monte_carlo(
         })
         .collect();
     (answer.moments, answer.bands) = statistics.into_iter().unzip();
+    answer.diagnostics.extend(heavy_tails(answer, &values.points, n_rows));
     // A series fitted to the samples gives Sobol indices; it needs independent parameters and clearly more samples than
     // coefficients.
     if !request.joint_rows.is_empty() {
@@ -628,6 +630,37 @@ fn monte_carlo(
         answer.diagnostics.push(Diagnostic::note("few-samples", message));
     }
     Ok(())
+}
+
+/// Relative standard errors of a variance above this are told.
+const UNSURE: f64 = 0.15;
+
+/// A warning where few samples make the variance: with the fourth moment m_4, the variance s^2 of n samples has the
+/// standard error sqrt((m_4 / s^4 - 1) / n) s^2, and shares of it are no better.
+fn heavy_tails(answer: &Uq, points: &[Arc<Vec<f64>>], n_rows: usize) -> Option<Diagnostic> {
+    let (n, last) = (points.len() as f64, n_rows.checked_sub(1)?);
+    let unsure = |variable: usize| {
+        let (mean, std) = (answer.moments[variable].mean[last], answer.moments[variable].std[last]);
+        let away = |point: &Arc<Vec<f64>>| ((point[variable * n_rows + last] - mean) / std).powi(4);
+        let fourth = points.iter().map(away).sum::<f64>() / n;
+        ((fourth - 1.0) / n).sqrt()
+    };
+    let of_normal = (2.0 / n).sqrt();
+    let (worst, share) = (0..answer.variables.len())
+        .filter(|&at| !answer.variables[at].starts_with("der("))
+        .map(|at| (at, unsure(at)))
+        // Few samples are few whatever the tails.
+        .filter(|(_, share)| *share > UNSURE && *share > 2.0 * of_normal)
+        .max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let name = &answer.variables[worst];
+    let message = format!(
+        "`{name}` has heavy tails: its variance rests on few samples and is known to about {:.0} %, and no better are its \
+         standard deviation and its Sobol indices",
+        100.0 * share
+    );
+    let help = "take more `samples`, a bounded distribution, or `method = \"collocation\"`, whose rules know the tails";
+    let warning = Diagnostic::new(Level::Warning, "heavy-tails", message).with_help(help);
+    Some(Diagnostic { names: vec![name.clone()], ..warning })
 }
 
 /// Sobol indices by variable, parameter and row.

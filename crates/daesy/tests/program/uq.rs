@@ -655,3 +655,23 @@ fn a_factor_of_a_derivative_that_is_zero_in_the_model_may_vary() {
         assert!((found - 0.3).abs() < 1e-5, "{method}: {found}");
     }
 }
+
+/// a b with lognormal a: the variance rests on few samples, and so do shares of it. Uniform parameters have no tails.
+#[test]
+fn heavy_tails_of_samples_are_told() {
+    let model = "model M parameter Real a = 1, b = 1; Real x; equation x = a*b; end M;";
+    for (distribution, is_heavy) in
+        [("lognormal = { mean = 1, std = 3 }", true), ("uniform = { min = 0.5, max = 1.5 }", false)]
+    {
+        let study = format!(
+            "[model]\nfile = \"model.mo\"\n[random]\na = {{ {distribution} }}\nb = {{ uniform = {{ min = 1, max = 2 }} }}\n\
+             [simulate]\nstop = 1\nstep = 1\n[uq]\nmethod = \"quasi-monte-carlo\"\nsamples = 512\n"
+        );
+        let run = Session::with_model(model).with("study.toml", &study).run(&["uq", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let document = run.json();
+        let told = document["findings"].as_array().unwrap().iter().find(|told| told["code"] == "heavy-tails").cloned();
+        assert_eq!(told.is_some(), is_heavy, "{}", document["findings"]);
+        assert!(told.is_none_or(|told| told["level"] == "warning" && told["names"][0] == "x"));
+    }
+}
