@@ -147,17 +147,32 @@ struct Finish {
     table: PathBuf,
 }
 
-/// Simulates an example with the tolerance of its reference times a factor.
-fn simulate(case: &Case, factor: f64, options: &Options, program: &Path, folder: &Path) -> Result<Finish, String> {
+/// How a run of an example deviates from the settings of its reference.
+#[derive(Clone, Copy)]
+struct Deviation<'f> {
+    /// The tolerance, as a multiple of the reference's.
+    tolerance: f64,
+    /// A folder of libraries that is looked in before all others.
+    first: Option<&'f Path>,
+}
+
+/// Simulates an example.
+fn simulate(
+    case: &Case,
+    deviation: Deviation<'_>,
+    options: &Options,
+    program: &Path,
+    folder: &Path,
+) -> Result<Finish, String> {
     let (study, table) = (folder.join("study.toml"), folder.join("table.mat"));
     let top = case.name.split('.').next().unwrap_or_default();
-    write(&study, &case.study(&options.library.join(top), factor))?;
+    write(&study, &case.study(&options.library.join(top), deviation.tolerance))?;
     let _ = std::fs::remove_file(&table);
     // The limit is on processor time: how busy the machine is decides nothing.
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -t $0; exec \"$@\"", &options.limit.as_secs().to_string()]).arg(program);
     command.arg("simulate").arg(&study).arg("-o").arg(&table).args(["--quiet", "--json"]);
-    let folders = options.first.iter().chain([&options.library]);
+    let folders = deviation.first.into_iter().chain([options.library.as_path()]);
     let search = std::env::join_paths(folders).map_err(|e| format!("a folder cannot be searched: {e}"))?;
     command.env("MODELICAPATH", search).env("NO_COLOR", "1");
     let (before, began) = (children_seconds(), Instant::now());
@@ -172,7 +187,8 @@ fn simulate(case: &Case, factor: f64, options: &Options, program: &Path, folder:
 /// Simulates an example and compares its signals.
 fn example(case: &Case, program: &Path, options: &Options, workspace: &Workspace) -> Result<Outcome, String> {
     let folder = workspace.target.join("conformance/run");
-    let Finish { finished, seconds, table } = simulate(case, 1.0, options, program, &folder)?;
+    let as_given = Deviation { tolerance: 1.0, first: options.first.as_deref() };
+    let Finish { finished, seconds, table } = simulate(case, as_given, options, program, &folder)?;
     let make = |verdict: Verdict, reason: String| Outcome { name: case.name.clone(), verdict, seconds, reason };
     if finished.is_timed_out || (finished.status.is_none() && seconds >= 0.8 * options.limit.as_secs_f64()) {
         return Ok(make(Verdict::TooSlow, format!("more than {} s", options.limit.as_secs())));
@@ -184,8 +200,12 @@ fn example(case: &Case, program: &Path, options: &Options, workspace: &Workspace
             let judged = judge(case, &ours, &finished.stdout)?;
             match judged.spread_to_explain {
                 Some(worst) => {
-                    let run = |factor: f64| simulate(case, factor, options, program, &folder);
-                    match spread(case, &ours, worst, run)? {
+                    let services = other_rounding(options, &folder)?;
+                    let again = |deviation: Deviation<'_>| -> Result<Option<Columns>, String> {
+                        let Finish { finished, table, .. } = simulate(case, deviation, options, program, &folder)?;
+                        (finished.status == Some(0)).then(|| read_table(case, &table)).transpose()
+                    };
+                    match explanation(case, &ours, worst, options.first.as_deref(), services.as_deref(), again)? {
                         Some(more) => make(Verdict::Sensitive, format!("{}; {more}", judged.reason)),
                         None => make(Verdict::Differs, judged.reason),
                     }
@@ -215,33 +235,70 @@ fn signal<'c>(columns: &'c Columns, name: &str) -> Option<Signal<'c>> {
 /// Our solution is settled where a tolerance a hundred times tighter moves it by no more than this, in tubes.
 const SETTLED: f64 = 0.2;
 
-/// A reference may be this much farther off than our solution with ten times its tolerance.
+/// A reference may be this much farther off than our solution is moved by what may explain it.
 const COMPARABLE: f64 = 5.0;
 
-/// Whether errors of the size of the reference's tolerance explain that it is off by `worst` tubes: what they do is
-/// shown by a run with ten times that tolerance, against one with a hundredth of it, on which ours has settled.
-fn spread(
+/// What explains that the reference is off by `worst` tubes, if something does that is no property of the model: errors
+/// of the size of the reference's tolerance, or the rounding unit of the tool that the library asks for. What errors of
+/// that size do is shown by a run with ten times the tolerance, against one with a hundredth of it, on which ours has
+/// settled; what the unit does, by a run with another one.
+fn explanation(
     case: &Case,
     ours: &Columns,
     worst: f64,
-    run: impl Fn(f64) -> Result<Finish, String>,
+    first: Option<&Path>,
+    services: Option<&Path>,
+    again: impl Fn(Deviation<'_>) -> Result<Option<Columns>, String>,
 ) -> Result<Option<String>, String> {
-    let again = |factor: f64| -> Result<Option<Columns>, String> {
-        let Finish { finished, table, .. } = run(factor)?;
-        (finished.status == Some(0)).then(|| read_table(case, &table)).transpose()
-    };
-    let (Some(tight), Some(loose)) = (again(0.01)?, again(10.0)?) else { return Ok(None) };
-    let largest = |other: &Columns| {
-        case.signals.iter().fold(0.0f64, |largest, name| {
-            let (Some(other), Some(tight)) = (signal(other, name), signal(&tight, name)) else { return largest };
-            largest.max(tube::distance(other, tight).worst)
-        })
-    };
-    let (settled, scattered) = (largest(ours), largest(&loose));
-    let is_explained = settled <= SETTLED && scattered >= 1.0 && worst <= COMPARABLE * scattered;
-    Ok(is_explained.then(|| {
-        format!("{settled:.2} tubes with a hundredth of the tolerance, {scattered:.2} with ten times the tolerance")
+    let Some(tight) = again(Deviation { tolerance: 0.01, first })? else { return Ok(None) };
+    let settled = moved(&case.signals, ours, &tight).max(moved(&case.signals, &tight, ours));
+    if settled > SETTLED {
+        return Ok(None);
+    }
+    let explains = |moved: f64| moved >= 1.0 && worst <= COMPARABLE * moved;
+    if let Some(loose) = again(Deviation { tolerance: 10.0, first })? {
+        let scattered = moved(&case.signals, &tight, &loose);
+        if explains(scattered) {
+            return Ok(Some(format!(
+                "a hundredth of the tolerance moves ours by {settled:.2} tubes, ten times the tolerance by {scattered:.2}"
+            )));
+        }
+    }
+    let Some(services) = services else { return Ok(None) };
+    let Some(other) = again(Deviation { tolerance: 1.0, first: Some(services) })? else { return Ok(None) };
+    let scattered = moved(&case.signals, ours, &other);
+    Ok(explains(scattered).then(|| {
+        format!(
+            "a hundredth of the tolerance moves ours by {settled:.2} tubes, {ROUNDING} times `Machine.eps` by {scattered:.2}"
+        )
     }))
+}
+
+/// The largest distance in tubes of a run from another that takes the place of the reference: a tube is wide where its
+/// middle is steep, so who has which part decides.
+fn moved(signals: &[String], run: &Columns, reference: &Columns) -> f64 {
+    signals.iter().fold(0.0, |largest: f64, name| match (signal(run, name), signal(reference, name)) {
+        (Some(run), Some(reference)) => largest.max(tube::distance(run, reference).worst),
+        _ => largest,
+    })
+}
+
+/// The factor between the rounding unit of a library and another that a tool may have.
+const ROUNDING: f64 = 4.0;
+
+/// A folder with the library's `ModelicaServices`, in which the rounding unit of the tool is another one.
+fn other_rounding(options: &Options, folder: &Path) -> Result<Option<PathBuf>, String> {
+    let place = "ModelicaServices/package.mo";
+    let files = options.first.iter().chain([&options.library]).map(|folder| folder.join(place));
+    let Some(text) = files.into_iter().find(|file| file.is_file()).map(|file| read(&file)).transpose()? else {
+        return Ok(None);
+    };
+    let Some((eps, value)) = machine_eps(&text).and_then(|eps| Some((eps, eps.parse::<f64>().ok()?))) else {
+        return Ok(None);
+    };
+    let services = folder.join("services");
+    write(&services.join(place), &text.replacen(eps, &format!("{:e}", ROUNDING * value), 1))?;
+    Ok(Some(services))
 }
 
 /// The first error among the findings: `[code] message`.
@@ -317,13 +374,19 @@ fn book_page(outcomes: &[Outcome], n_without: usize, options: &Options) -> Strin
         outcomes.first().map_or("", |one| one.name.split('.').next().unwrap_or_default()),
         version(&options.library, outcomes).unwrap_or_else(|| "unknown".to_owned()),
     );
-    if let Some(eps) = options.first.as_deref().and_then(machine_eps) {
+    let services = options.first.as_deref().and_then(|folder| read(&folder.join("ModelicaServices/package.mo")).ok());
+    if let Some(eps) = services.as_deref().and_then(machine_eps) {
         text.push_str(&format!(
             "The results here were made with a `ModelicaServices` in front of the library's whose `Machine.eps` is {eps}, as the\n\
              tool of the references seems to have.\n\n"
         ));
     }
     text.push_str(&outcome::table(outcomes));
+    text.push_str(
+        "\nAn example is *sensitive*, and not counted as agreeing, if a signal is outside of the tube, a hundredth of the\n\
+         tolerance does not move our solution, and ten times the tolerance of the reference, or another rounding unit\n\
+         of the tool (`Machine.eps`), moves it by a fifth of the difference or more: there the comparison decides nothing.\n",
+    );
     let n_agree = outcomes.iter().filter(|one| one.verdict == Verdict::Agrees).count();
     text.push_str(&format!(
         "\n{n_agree} of {} examples agree; {n_without} more have no stored table. All took {:.0} s of processor time.\n",
@@ -334,9 +397,9 @@ fn book_page(outcomes: &[Outcome], n_without: usize, options: &Options) -> Strin
     text.push_str("\n## Those that do not agree\n\n");
     for one in outcomes.iter().filter(|one| one.verdict != Verdict::Agrees) {
         text.push_str(&format!("- `{}`: {}\n", one.name, one.verdict.word()));
-        let reason: String = one.reason.chars().take(110).collect();
-        if !reason.is_empty() {
-            let cut = if reason.len() < one.reason.len() { " .." } else { "" };
+        for part in one.reason.split("; ").filter(|part| !part.is_empty()) {
+            let reason: String = part.chars().take(110).collect();
+            let cut = if reason.len() < part.len() { " .." } else { "" };
             // A cut may fall into a quotation.
             let close = if reason.matches('`').count() % 2 == 1 { "`" } else { "" };
             text.push_str(&format!("  {reason}{cut}{close}\n"));
@@ -345,11 +408,10 @@ fn book_page(outcomes: &[Outcome], n_without: usize, options: &Options) -> Strin
     text
 }
 
-/// The rounding unit in a `ModelicaServices` of a tool.
-fn machine_eps(folder: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(folder.join("ModelicaServices/package.mo")).ok()?;
+/// The rounding unit in the text of a `ModelicaServices`.
+fn machine_eps(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("Real eps=")?;
-    rest.split_whitespace().next().map(str::to_owned)
+    rest.split([' ', ';', '\n']).next()
 }
 
 /// The version that the annotation of the package says.
@@ -391,4 +453,50 @@ fn slowest(outcomes: &[Outcome]) -> String {
         text.push_str(&format!("- {:.1} s `{}` ({})\n", one.seconds, one.name, one.verdict.word()));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(name: &str) -> Case {
+        Case::named(name, &["x"])
+    }
+
+    fn columns(values: impl Fn(f64) -> f64) -> Columns {
+        let times: Vec<f64> = (0..=1000).map(|k| f64::from(k) / 1000.0).collect();
+        let x = times.iter().map(|&t| values(t)).collect();
+        Columns::from([("t".to_owned(), times), ("x".to_owned(), x)])
+    }
+
+    /// x ends steeply: seen from the loose run the tight one is far off, seen from the tight one the loose one is near.
+    #[test]
+    fn a_deviation_is_measured_in_the_tube_of_what_stands_for_the_reference() {
+        let end =
+            |x: f64| columns(move |t| if t > 0.998 { 0.002 + (x - 0.002) * (t - 0.998) / 0.002 } else { 1.0 - t });
+        let (tight, loose) = (end(-0.02), end(0.0));
+        let signals = ["x".to_owned()];
+        let (near, far) = (moved(&signals, &loose, &tight), moved(&signals, &tight, &loose));
+        assert!(near < 1.0 && far > 5.0, "{near} {far}");
+        let again = |deviation: Deviation<'_>| Ok(Some(if deviation.tolerance > 1.0 { end(0.0) } else { end(-0.02) }));
+        let found = explanation(&case("L.X"), &tight, 2.0 * far, None, None, again).unwrap();
+        assert!(found.is_some_and(|text| text.contains("ten times the tolerance")));
+        let none = explanation(&case("L.X"), &tight, 6.0 * far, None, None, again).unwrap();
+        assert_eq!(none, None, "the reference is much farther off");
+        let unsettled = explanation(&case("L.X"), &end(-0.05), 1.0, None, None, again).unwrap();
+        assert_eq!(unsettled, None, "ours is not settled");
+    }
+
+    #[test]
+    fn a_quotient_by_the_rounding_unit_is_sensitive_to_it() {
+        let with = |eps: f64| columns(move |t| if (t - 0.5).abs() < 1e-3 { 1.0 / eps } else { 1.0 });
+        let again = |deviation: Deviation<'_>| Ok(Some(with(if deviation.first.is_some() { 4e-6 } else { 1e-6 })));
+        let services = Path::new("services");
+        let found = explanation(&case("L.X"), &with(1e-6), 1000.0, None, Some(services), again).unwrap();
+        assert!(found.is_some_and(|text| text.contains("Machine.eps")));
+        let steady = |_: Deviation<'_>| Ok(Some(with(1e-6)));
+        let none = explanation(&case("L.X"), &with(1e-6), 1000.0, None, Some(services), steady).unwrap();
+        assert_eq!(none, None);
+        assert_eq!(machine_eps("final constant Real eps=2.2e-016 \"unit\""), Some("2.2e-016"));
+    }
 }

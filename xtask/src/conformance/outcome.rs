@@ -15,8 +15,9 @@ pub enum Verdict {
     Failed,
     /// It ran, and a signal is outside of the tube or missing.
     Differs,
-    /// A signal is outside of the tube, but errors of the size of the reference's tolerance lead as far, and the solution
-    /// does not depend on the tolerance of the program: the comparison decides nothing.
+    /// A signal is outside of the tube, but errors of the size of the reference's tolerance, or another rounding unit of
+    /// the tool, lead as far, and the solution does not depend on the tolerance of the program: the comparison decides
+    /// nothing.
     Sensitive,
     /// All signals are in the tube.
     Agrees,

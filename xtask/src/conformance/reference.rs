@@ -88,6 +88,14 @@ fn setting(text: &str, key: &str) -> Option<f64> {
 }
 
 impl Case {
+    /// An example without a table.
+    #[cfg(test)]
+    pub fn named(name: &str, signals: &[&str]) -> Self {
+        let signals = signals.iter().map(|&signal| signal.to_owned()).collect();
+        let (start, stop, step, tolerance) = (0.0, None, None, 1e-6);
+        Self { name: name.to_owned(), table: PathBuf::new(), signals, start, stop, step, tolerance }
+    }
+
     /// The stored table.
     pub fn table(&self) -> Result<Columns, String> {
         let bytes = std::fs::read(&self.table).map_err(|e| format!("cannot read {}: {e}", self.table.display()))?;
