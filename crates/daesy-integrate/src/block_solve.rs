@@ -40,7 +40,8 @@ const WAKING_MOVES: [f64; 6] = [1.0, -1.0, 1e-3, -1e-3, 100.0, -100.0];
 ///
 /// Of several solutions the one near the given values is meant: where the matrix of a nonlinear block is nearly
 /// singular, Newton's step leads far away. Unknowns of such blocks at most double, or move by their nominal value, in
-/// one step, and go wherever the step leads only if that finds nothing.
+/// one step, and go wherever the step leads only if that finds nothing. What Newton's steps do not find from afar is
+/// followed from equations that the given values satisfy ([`deform`]).
 pub(crate) fn solve_by_blocks(
     system: &dyn DaeSystem,
     around: &Surroundings<'_>,
@@ -58,8 +59,45 @@ pub(crate) fn solve_by_blocks(
         unknowns.copy_from_slice(&far);
         return true;
     }
+    if search.end == End::Lost && deform(system, around, states, unknowns) {
+        return true;
+    }
     if search.end == End::Partial {
         unknowns.copy_from_slice(&near);
+    }
+    false
+}
+
+/// Strides of a deformation.
+const MAX_DEFORMATIONS: usize = 60;
+
+/// Follows the solution of
+///
+///     F(t, s, v) = (1 - r) F(t, s, v0)
+///
+/// from r = 0, where it is the guess v0, to r = 1, in strides that are halved where Newton's method does not converge and
+/// doubled where it does. [@allgower2003, ch. 1]
+fn deform(system: &dyn DaeSystem, around: &Surroundings<'_>, states: &[f64], unknowns: &mut [f64]) -> bool {
+    let mut newton = BlockNewton::new(system);
+    let mut first = vec![0.0; newton.residual.len()];
+    newton.evaluator.evaluate(Part::Residual, &around.point(states, unknowns), &mut first);
+    if first.iter().any(|residual| !residual.is_finite()) {
+        return false;
+    }
+    let (mut done, mut stride) = (0.0, 0.1);
+    let mut reached = unknowns.to_vec();
+    for _ in 0..MAX_DEFORMATIONS {
+        let next = f64::min(done + stride, 1.0);
+        newton.left = first.iter().map(|residual| (1.0 - next) * residual).collect();
+        let mut trial = reached.clone();
+        if settle_blocks(&mut newton, around, states, &mut trial, Stride::Free, &mut 0) != End::Found {
+            stride *= 0.5;
+        } else if next < 1.0 {
+            (done, reached, stride) = (next, trial, 2.0 * stride);
+        } else {
+            unknowns.copy_from_slice(&trial);
+            return true;
+        }
     }
     false
 }
@@ -146,8 +184,11 @@ fn settle_patiently(
         if !size.is_finite() {
             return Settled::Nowhere;
         }
+        // Steps that are short far away and shrink fast at the end lead to a simple root.
         if size > 0.3 * last_size {
             slow = Some(largest);
+        } else if size > GOAL {
+            slow = None;
         }
         if size <= GOAL || slow.is_some() && newton.is_at_rounding(around, states, unknowns) {
             return Settled::At(slow);
@@ -190,20 +231,20 @@ fn search_by_blocks(
     stride: Stride,
 ) -> Search {
     let mut n_limited = 0;
-    let end = settle_blocks(system, around, states, unknowns, stride, &mut n_limited);
+    let end = settle_blocks(&mut BlockNewton::new(system), around, states, unknowns, stride, &mut n_limited);
     Search { end, was_limited: n_limited > 0 }
 }
 
 fn settle_blocks(
-    system: &dyn DaeSystem,
+    newton: &mut BlockNewton<'_>,
     around: &Surroundings<'_>,
     states: &[f64],
     unknowns: &mut [f64],
     stride: Stride,
     n_limited: &mut usize,
 ) -> End {
+    let system = newton.system;
     let description = system.description();
-    let mut newton = BlockNewton::new(system);
     let (mut last_size, mut n_slow) = (f64::INFINITY, 0);
     let (mut n_steps, mut n_wakings, mut n_probes) = (0, 0, 0);
     while n_steps < MAX_STEPS {
@@ -298,6 +339,8 @@ struct BlockNewton<'s> {
     system: &'s dyn DaeSystem,
     evaluator: Box<dyn Evaluator + 's>,
     residual: Vec<f64>,
+    /// What residuals are to be instead of zero, where not empty.
+    left: Vec<f64>,
     jacobian: Vec<f64>,
     step: Vec<f64>,
     is_waiting: Vec<bool>,
@@ -316,6 +359,7 @@ impl<'s> BlockNewton<'s> {
             system,
             evaluator: system.evaluator(),
             residual: vec![0.0; pattern.n_rows],
+            left: Vec::new(),
             jacobian: vec![0.0; pattern.n_entries()],
             step: vec![0.0; description.unknowns.len()],
             is_waiting: vec![false; description.unknowns.len()],
@@ -331,6 +375,7 @@ impl<'s> BlockNewton<'s> {
         let pattern = self.system.pattern(Part::ResidualByUnknowns);
         let point = around.point(states, unknowns);
         self.evaluator.evaluate(Part::Residual, &point, &mut self.residual);
+        self.residual.iter_mut().zip(&self.left).for_each(|(residual, left)| *residual -= left);
         self.evaluator.evaluate(Part::ResidualByUnknowns, &point, &mut self.jacobian);
         let (residual, jacobian, step) = (&self.residual, &self.jacobian, &mut self.step);
         (self.has_waiting, self.asleep) = (false, Vec::new());

@@ -364,13 +364,19 @@ impl<'s> Explicit<'s> {
         let step = new.time - old.time;
         if !self.has_continuous {
             self.rates_of_mut(STAGES).copy_from_slice(&new.rates);
-            let mut unknowns = new.unknowns.clone();
             model.set_scales(step);
             for stage in STAGES + 1..EXTENDED {
                 self.set_stage(&old.states, step, stage);
                 let time = old.time + C[stage] * step;
                 model.fill_inputs(time, true);
-                model.solve_unknowns(time, &self.states, &mut unknowns, Care::Quick)?;
+                let ends = old.unknowns.iter().zip(&new.unknowns);
+                let guess: Vec<f64> = ends.map(|(old, new)| old + C[stage] * (new - old)).collect();
+                let mut unknowns = guess.clone();
+                if model.solve_unknowns(time, &self.states, &mut unknowns, Care::Quick).is_err() {
+                    // Within a long step unknowns may be far from the line between its ends.
+                    unknowns = guess;
+                    model.search_unknowns(time, &self.states, &mut unknowns)?;
+                }
                 let rates = &mut self.rates[stage * self.n_states..][..self.n_states];
                 model.equations.rates(&self.states, &unknowns, rates);
             }
