@@ -1,5 +1,6 @@
 //! `daesy describe`: what is in a model, with values, units, bounds and descriptions.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use daesy_graph::flat::{FlatDae, ValueType, Variable, VariableKind};
@@ -154,15 +155,18 @@ impl Description {
         keys
     }
 
-    /// The lists for a person.
+    /// The lists for a person, in which every name occurs once.
     #[must_use]
     pub fn to_text(&self, model: &str) -> String {
         let mut text = format!("{model}\n");
+        let outputs: BTreeSet<&str> = self.outputs.iter().map(|output| output.name.as_str()).collect();
+        let is_other = |entry: &&Entry| !outputs.contains(entry.name.as_str());
+        let others: Vec<Entry> = self.variables.iter().filter(is_other).cloned().collect();
         let groups = [
             ("Parameters", &self.parameters),
             ("Inputs", &self.inputs),
             ("Outputs", &self.outputs),
-            ("Variables", &self.variables),
+            (if self.outputs.is_empty() { "Variables" } else { "Other variables" }, &others),
         ];
         for (title, entries) in groups.into_iter().filter(|(_, entries)| !entries.is_empty()) {
             let _ = writeln!(text, "\n{title} ({})", entries.len());

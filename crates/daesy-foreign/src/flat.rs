@@ -5,10 +5,10 @@
 //! initial equation  x = start(time, u, p)
 //! ```
 //!
-//! and for units with events, with z = indicators(time, mode, x, u, p),
+//! and for units with events, with z = indicators(time, pre(mode), x, u, p),
 //!
 //! ```text
-//! when z > 0, z <= 0, time >= pre(next), or a discrete input changes
+//! when not z > 0, time >= pre(next), or a discrete input changes
 //!   (mode, next, over, x) = event(time, pre(mode), x, u, p)
 //! ```
 //!
@@ -349,12 +349,14 @@ impl<'d> Builder<'d> {
         let [mode, next, over] = accounts;
         let graph = &mut self.flat.graph;
         let (time, zero) = (calls.point[0], graph.number(0.0));
+        let mut point = calls.point.clone();
+        point[1] = graph.pre(mode);
         let mut conditions = Vec::new();
         for at in 0..self.description.n_indicators {
             let n = self.description.n_indicators;
-            let indicator = calls.call(graph, function::INDICATORS, "indicators", n, at);
-            let is_above = graph.greater(indicator, zero);
-            conditions.extend([is_above, graph.not(is_above)]);
+            let indicator = calls.call_at(graph, function::INDICATORS, "indicators", n, at, &point);
+            let is_inside = graph.greater(indicator, zero);
+            conditions.push(graph.not(is_inside));
         }
         let due = graph.pre(next);
         conditions.push(graph.greater_equal(time, due));
@@ -363,8 +365,6 @@ impl<'d> Builder<'d> {
             let (now, before) = (graph.var(var), graph.pre(var));
             conditions.push(graph.not_equal(now, before));
         }
-        let mut point = calls.point.clone();
-        point[1] = graph.pre(mode);
         let n_facts = 3 + self.description.states.len();
         let span = Span::NONE;
         let mut actions = Vec::new();

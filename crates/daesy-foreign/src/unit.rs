@@ -13,6 +13,9 @@
 //! anew and going through the events again. Mode 0 is the start at the values of the description. The same arguments
 //! give the same number, so that whoever asks twice gets the same answer.
 //!
+//! Event indicators are given relative to the event before: positive where they were after it, and no longer so where
+//! they left that domain, z > 0 or z <= 0. An event may turn their signs; that is no other event [@fmi2, sec. 3.1].
+//!
 //! Instances live in worker processes, one for each thread that evaluates, several instances in each. A crash, a hang
 //! or an error is an evaluation without a value, as of a division by zero: a step is taken again with another length,
 //! a point of an ensemble is left out, and whoever gives up says what the unit said.
@@ -55,8 +58,11 @@ const RESTORING: &str = "setting a saved state";
 const DIFFERENTIATING: &str = "differentiating";
 /// A mode of no instance: whoever asks for it begins anew.
 const FRESH: u64 = u64::MAX;
-/// Results that are remembered.
-const MOST_REMEMBERED: usize = 8;
+/// Results that are remembered: at least those at the stages of a step.
+const MOST_REMEMBERED: usize = 32;
+/// Numbers in columns of Jacobians that are remembered, and columns at points that are in any case.
+const MOST_NUMBERS: usize = 1 << 20;
+const LEAST_REMEMBERED: usize = 8;
 /// Questions in one message.
 const MOST_AT_ONCE: usize = 256;
 
@@ -114,6 +120,8 @@ struct Mode {
     time: f64,
     states: Vec<f64>,
     inputs: Vec<f64>,
+    /// Whether each indicator was positive afterwards.
+    is_positive: Vec<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -178,8 +186,17 @@ struct Columns {
     /// The argument of each.
     by: Vec<usize>,
     values: Vec<Option<Vec<f64>>>,
-    /// Whether they were asked for along with others, and nobody used them yet.
-    is_fetched: bool,
+    /// What they were asked for along with, if nobody used them yet.
+    fetched_with: Option<Company>,
+}
+
+/// What columns were fetched along with.
+#[derive(Clone, Copy, Debug)]
+enum Company {
+    /// Columns of the partner.
+    Columns,
+    /// The function itself.
+    Function,
 }
 
 /// Something that was evaluated.
@@ -192,21 +209,28 @@ struct Remembered {
     is_fetched: bool,
 }
 
-/// Whether two functions are asked at the same points, so that one message serves both: found out as it goes. Every pair
-/// that is seen is good for some more; a value that was fetched for nobody counts against it.
-#[derive(Debug, Default)]
-struct Pairing(AtomicU32);
+/// Whether two things are asked at the same points, so that one message serves both: found out as it goes. Every pair
+/// that is seen is good for some more; what was fetched for nobody counts against it.
+#[derive(Debug)]
+struct Pairing {
+    left: AtomicU32,
+    each: u32,
+    most: u32,
+}
 
 impl Pairing {
-    /// Fetched so often without use, nothing more is.
-    const GOOD_FOR: u32 = 8;
+    /// Pairs that are cheap to fetch: worth it if one of several is used.
+    const CHEAP: Self = Self { left: AtomicU32::new(0), each: 8, most: 8 };
+    /// Pairs that are dear: worth it if every second one is used, after a step at the latest.
+    const DEAR: Self = Self { left: AtomicU32::new(0), each: 2, most: 64 };
 
     fn is_seen(&self) {
-        self.0.store(Self::GOOD_FOR, Ordering::Relaxed);
+        let more = |left: u32| Some((left + self.each).min(self.most));
+        let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 
     fn fetches(&self) -> bool {
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 }
 
@@ -262,8 +286,10 @@ pub struct Unit {
     trouble: Mutex<Trouble>,
     remembered: Mutex<Vec<Remembered>>,
     columns: Mutex<Vec<Columns>>,
+    /// Derivatives and values; their columns; derivatives and their columns.
     pairs: Pairing,
     pairs_of_columns: Pairing,
+    pairs_with_columns: Pairing,
     residence: Residence,
     /// Removed last, after the workers.
     _folder: PrivateFolder,
@@ -467,8 +493,9 @@ impl Unit {
             trouble: Mutex::default(),
             remembered: Mutex::default(),
             columns: Mutex::default(),
-            pairs: Pairing::default(),
-            pairs_of_columns: Pairing::default(),
+            pairs: Pairing::CHEAP,
+            pairs_of_columns: Pairing::CHEAP,
+            pairs_with_columns: Pairing::DEAR,
             residence,
             description,
             _folder: folder,
@@ -811,13 +838,29 @@ impl Unit {
             let point = self.arguments.point(first.arguments());
             let told = self.at(&point, |unit, worker, at| unit.ask_together(worker, at, rest));
             match told {
-                Ok(told) => answers.extend(told.into_iter().map(|one| one.map_err(|error| self.note(&error)))),
+                Ok(told) => answers.extend(told.into_iter().zip(rest).map(|(one, question)| {
+                    one.map(|values| self.since_event(question, values)).map_err(|error| self.note(&error))
+                })),
                 // Which of them took the worker down shows when they are asked one by one.
                 Err(_) if rest.len() > 1 => most = 1,
                 Err(failure) => answers.push(Err(failure)),
             }
         }
         answers
+    }
+
+    /// Indicators relative to what they were after the event that led to the mode; other values as they are.
+    fn since_event(&self, question: &Question, mut values: Vec<f64>) -> Vec<f64> {
+        if let Question::Evaluate { part: part::INDICATORS, arguments } = question {
+            let modes = lock(&self.modes);
+            let mode = (self.arguments.point(arguments).mode as usize).checked_sub(1).and_then(|at| modes.list.get(at));
+            let domains = mode.map_or(&[][..], |mode| &mode.is_positive);
+            for (value, _) in values.iter_mut().zip(domains).filter(|(_, is_positive)| !**is_positive) {
+                // Zero belongs to the domain of negative ones.
+                *value = if *value == 0.0 { f64::MIN_POSITIVE } else { -*value };
+            }
+        }
+        values
     }
 
     /// Asks the first questions for which the worker has instances, that of the first being known.
@@ -884,15 +927,16 @@ impl Unit {
     /// The mode that begins here, its next event, whether the run is over, and the states.
     pub(crate) fn start(&self, time: f64, inputs: &[f64], parameters: &[f64]) -> Result<Vec<f64>, ForeignFailure> {
         let key: Vec<u64> = std::iter::once(&time).chain(inputs).chain(parameters).map(|one| one.to_bits()).collect();
-        self.recorded(key, Mode { before: FRESH, time, states: Vec::new(), inputs: inputs.to_vec() }, parameters)
+        let (states, is_positive) = (Vec::new(), Vec::new());
+        self.recorded(key, Mode { before: FRESH, time, states, inputs: inputs.to_vec(), is_positive }, parameters)
     }
 
     /// The mode after an event, with the same facts.
     fn event(&self, point: &Point<'_>) -> Result<Vec<f64>, ForeignFailure> {
         let numbers = [point.time].into_iter().chain([point.states, point.inputs, point.parameters].concat());
         let key: Vec<u64> = std::iter::once(point.mode).chain(numbers.map(f64::to_bits)).collect();
-        let mode =
-            Mode { before: point.mode, time: point.time, states: point.states.to_vec(), inputs: point.inputs.to_vec() };
+        let (states, inputs) = (point.states.to_vec(), point.inputs.to_vec());
+        let mode = Mode { before: point.mode, time: point.time, states, inputs, is_positive: Vec::new() };
         self.recorded(key, mode, point.parameters)
     }
 
@@ -905,7 +949,7 @@ impl Unit {
             Point { time: mode.time, mode: mode.before, states: &mode.states, inputs: &mode.inputs, parameters };
         let is_start = mode.before == FRESH;
         let facts = self.at(&point, |unit, worker, at| {
-            let outcome = if is_start {
+            let mut outcome = if is_start {
                 unit.begin(worker, at, mode.time, &mode.inputs, &point)?
             } else {
                 unit.save(worker, at, &point)?;
@@ -913,8 +957,10 @@ impl Unit {
                 let frame = unit.request(verb::EVENT, slot, None, mode.time, &mode.states, &mode.inputs);
                 unit.asked(worker, &frame, "an event", &point)?
             };
+            let indicators = outcome.split_off(outcome.len().min(2 + unit.arguments.n_states));
+            let is_positive = indicators.iter().map(|&indicator| indicator > 0.0).collect();
             let mut modes = lock(&unit.modes);
-            modes.list.push(mode.clone());
+            modes.list.push(Mode { is_positive, ..mode.clone() });
             let number = modes.list.len() as u64;
             let mut facts = vec![number as f64];
             facts.extend(outcome);
@@ -1046,7 +1092,15 @@ impl Unit {
     /// The values of sums, each of a function, by as few messages as possible; NaN where there is none.
     fn sums(&self, sums: &[(u32, Sum)]) -> Vec<Vec<f64>> {
         let questions = sums.iter().flat_map(|(_, sum)| sum).map(|(question, _)| question.clone());
-        let mut answers = self.answers(&questions.collect::<Vec<Question>>()).into_iter();
+        self.totals(sums, &mut self.answers(&questions.collect::<Vec<Question>>()).into_iter())
+    }
+
+    /// The values of sums from the answers to all their questions, one after the other.
+    fn totals(
+        &self,
+        sums: &[(u32, Sum)],
+        answers: &mut dyn Iterator<Item = Result<Vec<f64>, ForeignFailure>>,
+    ) -> Vec<Vec<f64>> {
         let mut values = Vec::with_capacity(sums.len());
         for (function, sum) in sums {
             let n_outputs = self.n_outputs(*function);
@@ -1130,8 +1184,10 @@ impl Unit {
             let mut columns = lock(&self.columns);
             let is_here = |one: &Columns| one.by.contains(&at) && one.arguments == inputs;
             if let Some(known) = columns.iter_mut().find(|one| one.function == function && is_here(one)) {
-                if std::mem::take(&mut known.is_fetched) {
-                    self.pairs_of_columns.is_seen();
+                match known.fetched_with.take() {
+                    Some(Company::Columns) => self.pairs_of_columns.is_seen(),
+                    Some(Company::Function) => self.pairs_with_columns.is_seen(),
+                    None => {}
                 }
                 let place = known.by.iter().position(|&by| by == at)?;
                 return known.values[place].clone();
@@ -1140,29 +1196,52 @@ impl Unit {
                 self.pairs_of_columns.is_seen();
             }
         }
+        if function == function::DERIVATIVES
+            && lock(&self.remembered).iter().any(|one| one.function == function && one.arguments == inputs)
+        {
+            self.pairs_with_columns.is_seen();
+        }
         let fetched = partner.filter(|_| self.pairs_of_columns.fetches());
         let functions: Vec<u32> = std::iter::once(function).chain(fetched).collect();
         let by = self.columns_with(at);
-        let direction = |&by: &usize| (0..inputs.len()).map(|at| f64::from(u8::from(at == by))).collect();
-        let directions: Vec<Vec<f64>> = by.iter().map(direction).collect();
+        let directions: Vec<Vec<f64>> = by.iter().map(|&by| unit_direction(inputs.len(), by)).collect();
         let points: Vec<(&[f64], &[f64])> = directions.iter().map(|direction| (inputs, direction.as_slice())).collect();
         let found = self.derivatives_of(&functions, &points);
         let place = by.iter().position(|&by| by == at)?;
         let sound = |values: Vec<f64>| (!values.iter().any(|value| value.is_nan())).then_some(values);
         let mut wanted = None;
-        let mut columns = lock(&self.columns);
         for (of, values) in functions.into_iter().zip(found) {
             let values: Vec<Option<Vec<f64>>> = values.into_iter().map(sound).collect();
             if of == function {
                 wanted.clone_from(&values[place]);
             }
-            if columns.len() == MOST_REMEMBERED {
-                columns.remove(0);
-            }
-            let is_fetched = of != function;
-            columns.push(Columns { function: of, arguments: inputs.to_vec(), by: by.clone(), values, is_fetched });
+            let fetched_with = (of != function).then_some(Company::Columns);
+            let arguments = inputs.to_vec();
+            self.remember_columns(Columns { function: of, arguments, by: by.clone(), values, fetched_with });
         }
         wanted
+    }
+
+    fn remember_columns(&self, one: Columns) {
+        let n_numbers = one.by.len() * self.n_outputs(one.function);
+        let most = (MOST_NUMBERS / n_numbers.max(1)).clamp(LEAST_REMEMBERED, 2 * MOST_REMEMBERED);
+        let mut columns = lock(&self.columns);
+        if columns.len() >= most {
+            columns.remove(0);
+        }
+        columns.push(one);
+    }
+
+    /// The questions whose answers are the columns of the derivatives at a point: by the states, and by the parameters
+    /// that move.
+    fn all_columns(&self, inputs: &[f64]) -> Vec<(Vec<usize>, Vec<(u32, Sum)>)> {
+        let function = function::DERIVATIVES;
+        let sum = |&by: &usize| (function, self.derivative(function, inputs, &unit_direction(inputs.len(), by)));
+        let Arguments { n_states, n_inputs, .. } = self.arguments;
+        let parameters = self.moved.iter().map(|parameter| 2 + n_states + n_inputs + parameter).collect();
+        let kinds: [Vec<usize>; 2] = [(2..2 + n_states).collect(), parameters];
+        let kinds = kinds.into_iter().filter(|by| !by.is_empty());
+        kinds.map(|by| (by.clone(), by.iter().map(sum).collect())).collect()
     }
 
     /// What the unit said last, for a derivative without a value.
@@ -1267,11 +1346,26 @@ impl ForeignUnit for Unit {
                 let fetched = partner.filter(|_| self.pairs.fetches());
                 let question =
                     |function: u32| Question::Evaluate { part: part_of(function), arguments: inputs.to_vec() };
-                let questions: Vec<Question> = std::iter::once(function).chain(fetched).map(question).collect();
+                let mut questions: Vec<Question> = std::iter::once(function).chain(fetched).map(question).collect();
+                let has_columns = function == function::DERIVATIVES && self.pairs_with_columns.fetches();
+                let columns = if has_columns { self.all_columns(inputs) } else { Vec::new() };
+                let sums = columns.iter().flat_map(|(_, sums)| sums).flat_map(|(_, sum)| sum);
+                questions.extend(sums.map(|(question, _)| question.clone()));
                 let mut answers = self.answers(&questions).into_iter();
                 let values = answers.next().unwrap_or_else(|| Err(self.note(&garbled())))?;
-                if let (Some(function), Some(Ok(values))) = (fetched, answers.next()) {
+                if let Some(function) = fetched
+                    && let Some(Ok(values)) = answers.next()
+                {
                     self.remember(Remembered { function, arguments: inputs.to_vec(), values, is_fetched: true });
+                }
+                for (by, sums) in columns {
+                    let values = self.totals(&sums, &mut answers);
+                    // What failed is asked again, in other ways.
+                    if values.iter().flatten().all(|value| !value.is_nan()) {
+                        let (arguments, fetched_with) = (inputs.to_vec(), Some(Company::Function));
+                        let values = values.into_iter().map(Some).collect();
+                        self.remember_columns(Columns { function, arguments, by, values, fetched_with });
+                    }
                 }
                 values
             }
@@ -1379,6 +1473,11 @@ impl ForeignUnit for Unit {
     fn failure(&self) -> Option<ForeignFailure> {
         lock(&self.trouble).last.clone()
     }
+}
+
+/// The direction along one argument.
+fn unit_direction(n: usize, along: usize) -> Vec<f64> {
+    (0..n).map(|at| f64::from(u8::from(at == along))).collect()
 }
 
 /// What a worker is asked for the values of a function of a point.

@@ -246,9 +246,9 @@ impl Worker {
         let answer = if opening.binary.kind == crate::description::Kind::ModelExchange {
             let discrete = settle(&mut *made.instance)?;
             made.instance.states(&mut made.states)?;
-            outcome(discrete, &made.states)
+            outcome(discrete, &mut made, opening)?
         } else {
-            outcome(Discrete::default(), &[])
+            facts(Discrete::default())
         };
         self.slots.insert(slot, made);
         Ok(answer)
@@ -307,7 +307,7 @@ impl Worker {
         if discrete.states_changed {
             slot.instance.states(&mut slot.states)?;
         }
-        Ok(outcome(discrete, &slot.states))
+        outcome(discrete, slot, opening)
     }
 
     fn save(&mut self, slot: u64, key: u64) -> Done<Vec<f64>> {
@@ -392,10 +392,20 @@ fn settle(instance: &mut dyn Instance) -> Done<Discrete> {
     }))
 }
 
-/// Next time, whether it is over, states.
-fn outcome(discrete: Discrete, states: &[f64]) -> Vec<f64> {
+/// Next time and whether it is over.
+fn facts(discrete: Discrete) -> Vec<f64> {
     let next = discrete.next_time.filter(|time| *time < NEVER).unwrap_or(NEVER);
-    let mut all = vec![next, f64::from(u8::from(discrete.is_over))];
-    all.extend(states);
-    all
+    vec![next, f64::from(u8::from(discrete.is_over))]
+}
+
+/// What an event leaves: next time, whether it is over, states, and indicators.
+fn outcome(discrete: Discrete, slot: &mut Slot<'_>, opening: &Opening) -> Done<Vec<f64>> {
+    let mut all = facts(discrete);
+    all.extend(&slot.states);
+    if opening.n_indicators > 0 {
+        let mut indicators = vec![0.0; opening.n_indicators];
+        slot.instance.indicators(&mut indicators)?;
+        all.extend(indicators);
+    }
+    Ok(all)
 }

@@ -140,7 +140,13 @@ pub fn prepare(loaded: &Loaded, purpose: Purpose) -> Result<Prepared, Failure> {
         Form::Written => road.compiled(&loaded.flat),
         Form::Solvable => {
             let Straight { prepared, findings } = straighten(&road)?;
-            Ok(Prepared { rewritten: findings, ..prepared })
+            let prepared = Prepared { rewritten: findings, ..prepared };
+            if !loaded.flat.graph.calls_foreign() {
+                return Ok(prepared);
+            }
+            // What a unit only shows is read where it is shown, not at every evaluation of its equations.
+            let condensed = prepared.condensed(loaded, purpose)?;
+            Ok(condensed.unwrap_or(prepared))
         }
     }
 }
@@ -156,11 +162,14 @@ impl Road<'_> {
     /// Regularizes and compiles equations.
     pub(crate) fn compiled(&self, flat: &FlatDae) -> Result<Prepared, Failure> {
         let regular: RegularDae = regularize(flat.clone()).map_err(|error| unregular(flat, &error))?;
-        let compile = match self.purpose.relations {
-            Relations::Held => compile_with_events,
-            Relations::Evaluated => compile,
-        };
-        self.with_inputs(compile(regular).map_err(|error| uncompiled(flat, &error))?)
+        self.with_inputs(self.compile(regular).map_err(|error| uncompiled(flat, &error))?)
+    }
+
+    fn compile(&self, regular: RegularDae) -> Result<CompiledSystem, CompileError> {
+        match self.purpose.relations {
+            Relations::Held => compile_with_events(regular),
+            Relations::Evaluated => compile(regular),
+        }
     }
 
     fn with_inputs(&self, system: CompiledSystem) -> Result<Prepared, Failure> {
@@ -204,8 +213,8 @@ impl Prepared {
         if regular.eliminated.len() == self.system.regular().eliminated.len() {
             return Ok(None);
         }
-        let Ok(system) = compile_with_events(regular) else { return Ok(None) };
         let road = Road { loaded, purpose, data: self.data.clone() };
+        let Ok(system) = road.compile(regular) else { return Ok(None) };
         road.with_inputs(system).map(|prepared| {
             Some(Self { rewritten: self.rewritten.clone(), decisive: self.decisive.clone(), ..prepared })
         })

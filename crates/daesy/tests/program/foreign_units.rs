@@ -113,6 +113,27 @@ fn events_of_a_unit_happen_when_those_of_its_model_do() {
     }
 }
 
+/// A relation that an event of the unit turns back is no other event.
+#[test]
+fn an_event_that_turns_its_own_indicator_settles() {
+    let wheel = "model Wheel \"Ticks twice a turn; a sampled controller holds its speed\"
+      Real phi(start=0.3, fixed=true); Real w(start=2, fixed=true); output Real angle;
+      discrete Real offset(start=0, fixed=true); discrete Real torque(start=0, fixed=true); Integer ticks(start=0, fixed=true);
+    equation
+      der(phi) = w; der(w) = torque - 0.3*w; angle = phi - offset;
+      when phi - pre(offset) >= 3 then offset = pre(offset) + 3; ticks = pre(ticks) + 1; end when;
+      when sample(0, 0.05) then torque = 2*(5 - w); end when;
+      annotation(experiment(StopTime=3, Interval=0.01));
+    end Wheel;";
+    for version in ["2", "3"] {
+        let session = exported(wheel, &["--fmi", version, "--kind", "me"]);
+        let (model, unit) = (simulated(&session, "model.mo", &[]), simulated(&session, "unit.fmu", &[]));
+        let worst = difference(&model, &unit, &["phi", "w", "angle", "torque", "ticks"]);
+        assert!(worst < 1e-7, "FMI {version}: {worst}");
+        assert_eq!(unit.column("ticks").last(), Some(&4.0));
+    }
+}
+
 #[test]
 fn identification_uq_and_cost_of_a_unit_are_those_of_its_model() {
     let session = exported(PENDULUM, &[]);
@@ -171,6 +192,9 @@ fn a_unit_is_described_without_being_run_and_refused_by_name() {
         .map(|entry| entry["name"].as_str().unwrap().to_owned())
         .collect();
     assert!(names.iter().any(|name| name == "k"), "{names:?}");
+    let text = session.run(&["describe", "unit.fmu"]).stdout;
+    let n_shown = |name: &str| text.lines().filter(|line| line.split_whitespace().next() == Some(name)).count();
+    assert_eq!((n_shown("angle"), n_shown("lambda")), (1, 1), "{text}");
     let code = |arguments: &[&str]| {
         let run = session.run(&[arguments, &["--json"]].concat());
         (run.status, run.json()["findings"][0]["code"].as_str().unwrap_or_default().to_owned())
