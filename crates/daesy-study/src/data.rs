@@ -56,6 +56,17 @@ pub struct Format {
     pub origin: Option<Origin>,
 }
 
+impl Format {
+    /// Whether a number stands for a missing value, however it is written.
+    pub(crate) fn is_missing(&self, value: f64) -> bool {
+        let word = |word: &String| match self.decimal {
+            Some(',') => word.replace(',', ".").parse(),
+            _ => word.parse::<f64>(),
+        };
+        self.missing.iter().filter_map(|missing| word(missing).ok()).any(|missing| missing == value)
+    }
+}
+
 /// Which of the rows with the same time is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Repeated {
@@ -176,10 +187,11 @@ impl Data {
             return parquet::read(&bytes, shown, reading);
         }
         if ends_in(&["xlsx", "xlsm"]) {
-            let text = workbook::text(&bytes, reading.format.sheet.as_deref()).map_err(|wrong| {
-                let message = format!("the data file `{shown}` cannot be read: {}", wrong.message);
-                vec![Diagnostic::about_file("data-file", shown, message).with_help(wrong.help)]
-            })?;
+            let text =
+                workbook::text(&bytes, reading.format.sheet.as_deref(), reading.format.decimal).map_err(|wrong| {
+                    let message = format!("the data file `{shown}` cannot be read: {}", wrong.message);
+                    vec![Diagnostic::about_file("data-file", shown, message).with_help(wrong.help)]
+                })?;
             // Numbers of a workbook have no decimal mark of their own.
             let format = Format { decimal: None, separator: Some('\t'), ..reading.format.clone() };
             return sheet::parse(&text, shown, &Reading { format: &format, ..*reading });
@@ -200,7 +212,7 @@ impl Data {
         let bytes = read_bytes(path, MAX_DATA_BYTES).ok().filter(|_| !ends_in(&["parquet", "pq"]))?;
         if ends_in(&["xlsx", "xlsm"]) {
             let format = Format { decimal: None, separator: Some('\t'), ..format.clone() };
-            return Head::of(&workbook::text(&bytes, format.sheet.as_deref()).ok()?, &format);
+            return Head::of(&workbook::text(&bytes, format.sheet.as_deref(), format.decimal).ok()?, &format);
         }
         Head::of(&encoding::decode(bytes, format.encoding).ok()?, format)
     }

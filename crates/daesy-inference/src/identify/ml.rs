@@ -260,15 +260,15 @@ fn finish(
     let mut degrees = f64::INFINITY;
     if method == Method::OutputError {
         let (squares, logs) = weighted_squares(study, &innovations);
-        let factor = squares / n as f64;
         if !are_sized(study, &residuals) {
             // Errors are as large as they turn out to be: one factor for all of them, estimated beside.
             degrees = (n as f64 - n_found as f64).max(1.0);
             information = &information * faer::Scale(degrees / squares);
             scores = scores.scaled(degrees / squares);
+            let factor = squares / n as f64;
+            log_likelihood = -0.5 * (n as f64 * ((2.0 * std::f64::consts::PI * factor).ln() + 1.0) + logs);
+            n_parameters += 1;
         }
-        log_likelihood = -0.5 * (n as f64 * ((2.0 * std::f64::consts::PI * factor).ln() + 1.0) + logs);
-        n_parameters += 1;
         cost = mean_squares(&fits);
     }
     let uncertainty = Uncertainty::new(&Certainty {

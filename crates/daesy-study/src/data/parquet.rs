@@ -72,26 +72,35 @@ struct Column {
     name: String,
     kind: i64,
     is_optional: bool,
-    /// Ticks in one second, where the column has points of time.
-    per_second: Option<i128>,
+    meaning: Meaning,
+}
+
+/// What whole numbers stand for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Meaning {
+    /// Themselves.
+    Number,
+    /// So many digits after the point.
+    Decimal(i32),
+    /// Points of time, so many ticks apart.
+    Times(i128),
 }
 
 impl Column {
     /// Numbers as doubles, times as seconds from the origin.
     fn values(&self, numbers: Numbers, is_time: bool, reading: &Reading<'_>) -> Result<Vec<f64>, Refusal> {
         let origin = reading.format.origin.filter(|_| is_time);
-        let ticks = match (numbers, self.per_second) {
-            (Numbers::Doubles(values), _) => return shifted(values, origin),
-            (Numbers::Whole(values), None) => {
-                return shifted(
-                    values.iter().map(|value| value.map_or(f64::NAN, |value| value as f64)).collect(),
-                    origin,
-                );
+        let known = |value: f64| if reading.format.is_missing(value) { f64::NAN } else { value };
+        let ticks = match (numbers, self.meaning) {
+            (Numbers::Doubles(values), _) => return shifted(values.into_iter().map(known).collect(), origin),
+            (Numbers::Whole(values), Meaning::Times(each)) => {
+                values.into_iter().map(|value| value.map(|value| i128::from(value) * each)).collect::<Vec<_>>()
             }
-            (Numbers::Whole(values), Some(per_second)) => values
-                .into_iter()
-                .map(|value| value.map(|value| i128::from(value) * (TICKS / per_second)))
-                .collect::<Vec<Option<i128>>>(),
+            (Numbers::Whole(values), Meaning::Number | Meaning::Decimal(_)) => {
+                let unit = if let Meaning::Decimal(digits) = self.meaning { 10f64.powi(digits) } else { 1.0 };
+                let number = |value: &Option<i64>| value.map_or(f64::NAN, |value| known(value as f64 / unit));
+                return shifted(values.iter().map(number).collect(), origin);
+            }
         };
         if is_time && reading.has_time_unit {
             return Err(Refusal {
@@ -151,7 +160,10 @@ impl Description {
         let Some(start) = (n - 8).checked_sub(length) else { return broken() };
         let mut reader = Thrift { bytes: &bytes[start..n - 8], at: 0 };
         let Some(file) = reader.structure(0) else { return broken() };
-        let columns = columns(file.list(2))?;
+        let mut columns = columns(file.list(2))?;
+        for (name, each) in durations(file.list(5)) {
+            columns.iter_mut().filter(|column| column.name == name).for_each(|of| of.meaning = Meaning::Times(each));
+        }
         let n_rows = file.integer(3).unwrap_or(0).max(0) as f64;
         limits::fits("the data file", 16.0 * n_rows * columns.len() as f64, "split it")
             .map_err(|refusal| Refusal { message: refusal.message, help: "split the file" })?;
@@ -214,7 +226,7 @@ fn columns(schema: &[Value<'_>]) -> Result<Vec<Column>, Refusal> {
                 name: name.to_owned(),
                 kind: element.integer(1).unwrap_or(-1),
                 is_optional: element.integer(3) == Some(1),
-                per_second: ticks_per_second(element),
+                meaning: meaning(element),
             });
         }
         while n_inside > 0 && at < schema.len() {
@@ -225,16 +237,43 @@ fn columns(schema: &[Value<'_>]) -> Result<Vec<Column>, Refusal> {
     Ok(columns)
 }
 
-fn ticks_per_second(element: &Value<'_>) -> Option<i128> {
-    if let Some(unit) = element.field(10).and_then(|logical| logical.field(8)).and_then(|stamp| stamp.field(2)) {
-        let units = [(1, 1_000), (2, 1_000_000), (3, 1_000_000_000)];
-        return units.into_iter().find(|(number, _)| unit.field(*number).is_some()).map(|(_, ticks)| ticks);
+fn meaning(element: &Value<'_>) -> Meaning {
+    let per_second = |number: i64| TICKS / number as i128;
+    if let Some(logical) = element.field(10) {
+        if let Some(decimal) = logical.field(5) {
+            return Meaning::Decimal(decimal.integer(1).unwrap_or(0) as i32);
+        }
+        if logical.field(6).is_some() {
+            return Meaning::Times(TICKS * 86_400);
+        }
+        // Times of a day and of a date.
+        if let Some(unit) = [7, 8].iter().find_map(|kind| logical.field(*kind)).and_then(|stamp| stamp.field(2)) {
+            let units = [(1, 1_000), (2, 1_000_000), (3, 1_000_000_000)];
+            let found = units.into_iter().find(|(number, _)| unit.field(*number).is_some());
+            return found.map_or(Meaning::Number, |(_, ticks)| Meaning::Times(per_second(ticks)));
+        }
     }
     match element.integer(6) {
-        Some(9) => Some(1_000),
-        Some(10) => Some(1_000_000),
-        _ => None,
+        Some(5) => Meaning::Decimal(element.integer(7).unwrap_or(0) as i32),
+        Some(6) => Meaning::Times(TICKS * 86_400),
+        Some(7 | 9) => Meaning::Times(per_second(1_000)),
+        Some(8 | 10) => Meaning::Times(per_second(1_000_000)),
+        _ => Meaning::Number,
     }
+}
+
+/// Columns of durations with their ticks, which the format itself has no word for: pandas tells them beside.
+fn durations(metadata: &[Value<'_>]) -> Vec<(String, i128)> {
+    let is_pandas = |entry: &&Value<'_>| entry.field(1).and_then(Value::text) == Some("pandas");
+    let text = metadata.iter().find(is_pandas).and_then(|entry| entry.field(2)).and_then(Value::text);
+    let told: serde_json::Value = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let column = |column: &serde_json::Value| {
+        let name = column.get("field_name").or_else(|| column.get("name"))?.as_str()?.to_owned();
+        let unit = column.get("numpy_type")?.as_str()?.strip_prefix("timedelta64[")?.strip_suffix(']')?;
+        let units = [("s", 1), ("ms", 1_000), ("us", 1_000_000), ("ns", 1_000_000_000)];
+        Some((name, units.into_iter().find(|(word, _)| *word == unit).map(|(_, per_second)| TICKS / per_second)?))
+    };
+    told.get("columns").and_then(|list| list.as_array()).into_iter().flatten().filter_map(column).collect()
 }
 
 /// The pages of a column, one after the other.
@@ -589,6 +628,25 @@ mod tests {
         assert_eq!(hybrid(&[5 << 1, 3, 1 << 1 | 1, 0xe4, 0xe4], 2, 9).unwrap(), [3, 3, 3, 3, 3, 0, 1, 2, 3]);
         assert_eq!(hybrid(&[5 << 1], 2, 9), None);
         assert_eq!(hybrid(&[0, 0], 2, 1), None);
+    }
+
+    #[test]
+    fn dates_times_and_decimals_are_told_from_numbers() {
+        let structure = |fields: Vec<(i64, Value<'static>)>| Value::Structure(fields);
+        let micros = || structure(vec![(2, structure(vec![(2, structure(Vec::new()))]))]);
+        let logical = |kind: i64, inner: Value<'static>| structure(vec![(10, structure(vec![(kind, inner)]))]);
+        assert_eq!(meaning(&structure(vec![(1, Value::Integer(INT64))])), Meaning::Number);
+        assert_eq!(meaning(&logical(6, structure(Vec::new()))), Meaning::Times(TICKS * 86_400));
+        for kind in [7, 8] {
+            assert_eq!(meaning(&logical(kind, micros())), Meaning::Times(TICKS / 1_000_000));
+        }
+        assert_eq!(meaning(&logical(5, structure(vec![(1, Value::Integer(3))]))), Meaning::Decimal(3));
+        assert_eq!(meaning(&structure(vec![(6, Value::Integer(6))])), Meaning::Times(TICKS * 86_400));
+        assert_eq!(meaning(&structure(vec![(6, Value::Integer(5)), (7, Value::Integer(2))])), Meaning::Decimal(2));
+        let pandas = r#"{"columns": [{"field_name": "t", "numpy_type": "timedelta64[ms]"}, {"name": "x"}]}"#;
+        let entry = structure(vec![(1, Value::Bytes(b"pandas")), (2, Value::Bytes(pandas.as_bytes()))]);
+        assert_eq!(durations(&[entry]), [("t".to_owned(), TICKS / 1_000)]);
+        assert!(durations(&[]).is_empty());
     }
 
     #[test]

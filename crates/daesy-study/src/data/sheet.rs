@@ -345,7 +345,7 @@ impl Word {
             _ => text.parse::<f64>(),
         };
         match parsed {
-            Ok(value) if value.is_nan() => Self::Missing,
+            Ok(value) if value.is_nan() || format.is_missing(value) => Self::Missing,
             Ok(value) if value.is_infinite() => Self::Infinite,
             Ok(value) => Self::Number(value),
             Err(_) => Self::Other,

@@ -253,7 +253,9 @@ impl SampleReader {
         for (column, name) in self.wanted.iter().enumerate() {
             let value = match object.get(name) {
                 None | Some(Value::Null) => f64::NAN,
-                Some(Value::Number(number)) => number.as_f64().unwrap_or(f64::NAN),
+                Some(Value::Number(number)) => {
+                    number.as_f64().filter(|value| !self.format.is_missing(*value)).unwrap_or(f64::NAN)
+                }
                 Some(Value::String(text)) if self.format.missing.contains(text) => f64::NAN,
                 Some(other) => {
                     let help = "write numbers without quotes, and null for a missing value".to_owned();

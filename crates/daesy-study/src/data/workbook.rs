@@ -21,10 +21,11 @@ impl WrongBook {
     }
 }
 
-/// The cells of a sheet, the first when none is named, as lines with tabs between the cells.
-pub(super) fn text(bytes: &[u8], sheet: Option<&str>) -> Result<String, WrongBook> {
+/// The cells of a sheet, the first when none is named, as lines with tabs between the cells. Numbers have points, also
+/// those that were written as text with another decimal mark.
+pub(super) fn text(bytes: &[u8], sheet: Option<&str>, decimal: Option<char>) -> Result<String, WrongBook> {
     // The library reads files of strangers; whatever it stumbles over is a file that cannot be read.
-    let read = catch_unwind(AssertUnwindSafe(|| lines(bytes, sheet)));
+    let read = catch_unwind(AssertUnwindSafe(|| lines(bytes, sheet, decimal)));
     read.unwrap_or_else(|_| Err(damaged("its content makes no sense")))
 }
 
@@ -32,7 +33,7 @@ fn damaged(what: impl std::fmt::Display) -> WrongBook {
     WrongBook::new(format!("it is no readable workbook: {what}"), "save its sheet as CSV (UTF-8), and name that file")
 }
 
-fn lines(bytes: &[u8], sheet: Option<&str>) -> Result<String, WrongBook> {
+fn lines(bytes: &[u8], sheet: Option<&str>, decimal: Option<char>) -> Result<String, WrongBook> {
     let mut book: Xlsx<_> = Xlsx::new(Cursor::new(bytes)).map_err(damaged)?;
     let sheets = book.sheet_names();
     let name = match sheet {
@@ -48,7 +49,7 @@ fn lines(bytes: &[u8], sheet: Option<&str>) -> Result<String, WrongBook> {
     let (mut width, too_large) = (0, "keep the columns that are used, or save it as Parquet");
     while let Some(cell) = cells.next_cell().map_err(damaged)? {
         let (row, column) = cell.get_position();
-        let words = words(cell.get_value());
+        let words = words(cell.get_value(), decimal);
         if words.is_empty() {
             continue;
         }
@@ -71,8 +72,12 @@ fn lines(bytes: &[u8], sheet: Option<&str>) -> Result<String, WrongBook> {
 }
 
 /// A cell as it would stand in a text file.
-fn words(value: &DataRef<'_>) -> String {
-    let plain = |text: &str| text.replace(['\t', '\n', '\r', '"'], " ").trim().to_owned();
+fn words(value: &DataRef<'_>, decimal: Option<char>) -> String {
+    let plain = |text: &str| {
+        let text = text.replace(['\t', '\n', '\r', '"'], " ").trim().to_owned();
+        let number = decimal.map(|mark| text.replace(mark, ".")).filter(|number| number.parse::<f64>().is_ok());
+        number.unwrap_or(text)
+    };
     match value {
         DataRef::Int(number) => number.to_string(),
         DataRef::Float(number) => number.to_string(),

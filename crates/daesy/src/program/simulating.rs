@@ -184,8 +184,10 @@ fn sweep(args: &SimulateArgs, kind: TableKind, mut answer: Answer) -> Answer {
         return answer.fail(Status::Usage, vec![usage(refusal.message).with_help(refusal.help)]);
     }
     let names: Vec<&str> = ranges.iter().map(|range| range.name.as_str()).collect();
-    if let Some((at, name)) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
-        return answer.fail(Status::Usage, vec![usage(format!("--set {name}: it has two ranges ({at})"))]);
+    let count = |name: &str| args.file.set.iter().filter(|setting| setting.name == name).count();
+    if let Some(name) = names.iter().find(|name| count(name) > 1) {
+        return answer
+            .fail(Status::Usage, vec![usage(format!("--set {name}: it has a range and other values beside it"))]);
     }
     // What is wrong with every point is told once, by the first one.
     let first = run_at(args, &ranges, 0);
@@ -274,6 +276,11 @@ fn append(table: &mut Table, names: &[&str], run: &Run, rows: &Table) {
         table.names = std::iter::once("t".to_owned()).chain(swept).chain(rows.names[1..].iter().cloned()).collect();
         table.columns = vec![Vec::new(); table.names.len()];
     }
+    // A structural parameter may bring variables that earlier runs do not have.
+    let known: std::collections::HashSet<&str> = table.names.iter().map(String::as_str).collect();
+    let new: Vec<String> = rows.names[1..].iter().filter(|name| !known.contains(name.as_str())).cloned().collect();
+    table.columns.resize(table.names.len() + new.len(), vec![f64::NAN; table.n_rows()]);
+    table.names.extend(new);
     let n_rows = rows.n_rows();
     for (name, column) in table.names.iter().zip(&mut table.columns) {
         let swept = names.iter().position(|swept| swept == name);

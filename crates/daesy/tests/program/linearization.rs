@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::session::Session;
+use crate::session::{Session, Table};
 
 fn matrix(document: &Value, key: &str) -> Vec<Vec<f64>> {
     let rows = document[key].as_array().unwrap_or_else(|| panic!("{key}: {document}"));
@@ -248,4 +248,22 @@ fn the_method_and_the_longest_step_are_as_asked() {
     let wrong = session.run(&["simulate", "wrong.toml"]);
     assert_eq!(wrong.status, 1);
     assert!(wrong.stderr.contains("one of: auto, explicit, rosenbrock, radau"), "{}", wrong.stderr);
+}
+
+/// A structural parameter takes variables away and brings others: the table of a sweep has all of them.
+#[test]
+fn a_sweep_has_the_variables_of_all_its_runs() {
+    let session = Session::with_model(
+        "model M parameter Integer n = 1; Real x[n] = {10*i*time for i in 1:n}; Real w = 5*time; end M;",
+    );
+    let run = session.run(&["simulate", "model.mo", "--set", "n=1:2:2", "-o", "o.csv"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = Table::parse_sparse(&std::fs::read_to_string(session.path("o.csv")).unwrap());
+    let (t, n, x, w) = (table.column("t"), table.column("n"), table.column("x[2]"), table.column("w"));
+    for row in 0..t.len() {
+        assert_eq!(w[row], 5.0 * t[row]);
+        if n[row] == 1.0 { assert!(x[row].is_nan()) } else { assert_eq!(x[row], 20.0 * t[row]) }
+    }
+    let run = session.run(&["simulate", "model.mo", "--set", "n=1:2:2", "--set", "n=3"]);
+    assert_eq!(run.status, 2, "{}", run.stderr);
 }

@@ -440,9 +440,8 @@ fn output_errors_of_an_exact_measurement_are_refused() {
     let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 0.9, min = 0.1 }\n[measurements]\n\
                  x = { std = 0 }\n[data]\nfile = \"record.csv\"\n";
     for rate in ["-k*x", "-k*x^2"] {
-        let model = format!(
-            "model M parameter Real k = 1; Real x(start = 1, fixed = true); equation der(x) = {rate}; end M;"
-        );
+        let model =
+            format!("model M parameter Real k = 1; Real x(start = 1, fixed = true); equation der(x) = {rate}; end M;");
         let session = Session::with_model(&model).with("study.toml", study);
         let run = session.with("record.csv", "t,x\n0,1\n0.1,0.9\n0.25,0.78\n0.5,0.6\n");
         let run = run.run(&["identify", "study.toml", "--json", "--method", "output-error"]);
