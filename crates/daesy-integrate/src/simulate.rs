@@ -25,6 +25,12 @@ pub trait Inputs {
 
     /// Times at which an input or a needed derivative jumps, ascending.
     fn breaks(&self) -> &[f64];
+
+    /// Whether all inputs are known to be polynomials of degree three at most between breaks, which Simpson's rule
+    /// integrates exactly.
+    fn is_cubic(&self) -> bool {
+        false
+    }
 }
 
 /// The method that takes the steps.

@@ -414,6 +414,11 @@ impl Inputs for StudyInputs {
     fn breaks(&self) -> &[f64] {
         &self.breaks
     }
+
+    fn is_cubic(&self) -> bool {
+        // Samples are joined by constants, straight lines or cubic polynomials, and breaks are at all of them.
+        !self.signals.iter().any(|(_, _, signal)| matches!(signal, Signal::Expression(_)))
+    }
 }
 
 /// A sampled input and its derivatives; beyond the samples the first and last value hold.

@@ -38,8 +38,6 @@ pub struct MomentOptions {
     pub spread: Spread,
     /// Whether signals are wanted, filtered and smoothed; innovations come in any case.
     pub smooths: bool,
-    /// Covariance of the carried states at the start; zero if none.
-    pub start_covariance: Option<Mat<f64>>,
     /// Stops the filter.
     pub watch: Watch,
 }
@@ -64,20 +62,27 @@ struct Passed {
 /// deviations. So it does not depend on units, and what is small beside others is as accurate as these.
 fn root(matrix: &Mat<f64>) -> Mat<f64> {
     let n = matrix.nrows();
-    if n == 0 {
-        return Mat::zeros(0, 0);
-    }
     let size: Vec<f64> = (0..n).map(|i| matrix[(i, i)].max(0.0).sqrt()).collect();
-    let correlation = Mat::from_fn(n, n, |i, j| {
-        let product = size[i] * size[j];
-        if product > 0.0 { 0.5 * (matrix[(i, j)] + matrix[(j, i)]) / product } else { 0.0 }
+    // What is known exactly takes no part, as most states at the start.
+    let spread: Vec<usize> = (0..n).filter(|&i| size[i] > 0.0).collect();
+    let mut root = Mat::zeros(n, n);
+    if spread.is_empty() {
+        return root;
+    }
+    let correlation = Mat::from_fn(spread.len(), spread.len(), |a, b| {
+        let (i, j) = (spread[a], spread[b]);
+        0.5 * (matrix[(i, j)] + matrix[(j, i)]) / (size[i] * size[j])
     });
-    let Ok(eigen) = SelfAdjointEigen::new(correlation.as_ref(), faer::Side::Lower) else { return Mat::zeros(n, n) };
+    let Ok(eigen) = SelfAdjointEigen::new(correlation.as_ref(), faer::Side::Lower) else { return root };
     let values = eigen.S().column_vector();
     let vectors = eigen.U();
-    Mat::from_fn(n, n, |i, j| {
-        size[i] * (0..n).map(|k| vectors[(i, k)] * values[k].max(0.0).sqrt() * vectors[(j, k)]).sum::<f64>()
-    })
+    for (a, &i) in spread.iter().enumerate() {
+        for (b, &j) in spread.iter().enumerate() {
+            let terms = (0..spread.len()).map(|k| vectors[(a, k)] * values[k].max(0.0).sqrt() * vectors[(b, k)]);
+            root[(i, j)] = size[i] * terms.sum::<f64>();
+        }
+    }
+    root
 }
 
 /// Inverse on the part above rounding, rows and columns scaled alike.
@@ -165,6 +170,8 @@ struct Passage<'f, 'e> {
     walk: Walk<'e>,
     noise: GivenNoise<'f>,
     spread: Spread,
+    /// Whether the mean is all there is: nothing disturbs the model, whose start is known.
+    is_certain: bool,
     n_states: usize,
     n: usize,
     n_lanes: usize,
@@ -173,8 +180,7 @@ struct Passage<'f, 'e> {
 impl Passage<'_, '_> {
     /// Points that stand for moments among `n_dimensions` in all: `[lane][component]`.
     fn points(&self, moments: &Moments, n_dimensions: usize) -> Vec<Vec<f64>> {
-        // Nothing spreads in a model without states and disturbances: its mean is all there is.
-        if self.spread == Spread::Derivatives || self.n == 0 {
+        if self.spread == Spread::Derivatives || self.is_certain {
             return vec![moments.mean.clone()];
         }
         let root = root(&moments.covariance);
@@ -250,7 +256,7 @@ impl Passage<'_, '_> {
         let n_dimensions = self.n + n_components;
         let mut points = self.points(from, n_dimensions);
         let n_spread = points.len();
-        if self.spread == Spread::Points && n_dimensions > 0 {
+        if self.spread == Spread::Points && !self.is_certain {
             points.resize(2 * n_dimensions, from.mean.clone());
         }
         // What follows depends on the moments here alone, as where samples come one by one.
@@ -293,15 +299,12 @@ impl Passage<'_, '_> {
 
     /// Moments at the start: disturbances as they are at rest, states as given, or as they follow from the disturbances
     /// where these take part in the start.
-    fn start(&mut self, options: &MomentOptions) -> Moments {
+    fn start(&mut self) -> Moments {
         let (n, n_states) = (self.n, self.n_states);
         let mut start = Moments {
             mean: (0..n).map(|i| if i < n_states { self.walk.state(0, i, 0) } else { 0.0 }).collect(),
             covariance: Mat::zeros(n, n),
         };
-        if let Some(covariance) = &options.start_covariance {
-            start.covariance.get_mut(..n_states, ..n_states).copy_from(covariance);
-        }
         let stationary = self.problem.process.start_covariance();
         start.covariance.get_mut(n_states.., n_states..).copy_from(&stationary);
         let points = start_points(self.problem.process);
@@ -375,12 +378,13 @@ fn with_passage<R>(problem: &FilterProblem<'_>, spread: Spread, of: impl FnOnce(
     let n_states = problem.program.layout().states.len();
     let n_components = problem.process.n_components();
     let n = n_states + n_components;
-    let n_lanes = if spread == Spread::Points { (2 * (n + n_components)).max(1) } else { 1 };
+    let is_certain = n_components == 0;
+    let n_lanes = if spread == Spread::Points && !is_certain { 2 * (n + n_components) } else { 1 };
     problem.with_walk(n_lanes, |ensemble| {
         let wanted = Wanted::default();
         let mut noise = GivenNoise::new(problem.process, n_lanes, n_states);
         let walk = Walk::new(ensemble, 0, problem.point, problem.slots, &wanted, &mut noise);
-        of(&mut Passage { problem, walk, noise, spread, n_states, n, n_lanes })
+        of(&mut Passage { problem, walk, noise, spread, is_certain, n_states, n, n_lanes })
     })
 }
 
@@ -407,7 +411,7 @@ pub fn ahead_by_moments(
     with_passage(problem, options.spread, |passage| {
         let n_measured = problem.n_measured();
         let mut found = vec![Ahead::default(); horizons.len()];
-        let mut beliefs = Beliefs::new(passage.start(options), horizons);
+        let mut beliefs = Beliefs::new(passage.start(), horizons);
         for (point, sample) in problem.sample_at().into_iter().enumerate() {
             if options.watch.is_stopped() {
                 break;
@@ -457,7 +461,7 @@ fn run(
             Spread::Derivatives => Approximation::Extended,
         },
     };
-    let mut now = passage.start(options);
+    let mut now = passage.start();
     let sample_at = problem.sample_at();
     let mut passed: Vec<Passed> = Vec::new();
     for (point, &sample) in sample_at.iter().enumerate() {
@@ -561,13 +565,12 @@ pub fn cross_to_sample(
     measured: &[f64],
 ) -> Crossed {
     with_passage(problem, spread, |passage| {
-        let options = MomentOptions { spread, smooths: false, start_covariance: None, watch: Watch::default() };
         let mut now = match from {
             Some(carried) => {
                 passage.walk.set_carried(&carried.lanes);
                 carried.moments.clone()
             }
-            None => passage.start(&options),
+            None => passage.start(),
         };
         let n_intervals = problem.grid.n_intervals();
         for interval in 0..n_intervals {

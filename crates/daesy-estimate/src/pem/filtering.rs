@@ -191,5 +191,5 @@ impl PredictionProblem<'_> {
 
 fn moment_options(kind: &FilterKind, smooths: bool, watch: &Watch) -> MomentOptions {
     let spread = if *kind == FilterKind::Extended { Spread::Derivatives } else { Spread::Points };
-    MomentOptions { spread, smooths, start_covariance: None, watch: watch.clone() }
+    MomentOptions { spread, smooths, watch: watch.clone() }
 }

@@ -205,7 +205,7 @@ impl InputTable {
 /// How often the steps of an interval are halved until the rule that all methods share where rates depend on inputs
 /// alone, Simpson's, gives the integrals of the inputs as well as one of higher order.
 fn least_level(grid: &Grid, inputs: &dyn Inputs, n_inputs: usize, interval: usize, stops: &Stops) -> u8 {
-    if n_inputs == 0 {
+    if n_inputs == 0 || inputs.is_cubic() {
         return 0;
     }
     let mut from = 0.0;

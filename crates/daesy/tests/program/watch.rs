@@ -113,6 +113,21 @@ fn a_stream_gives_what_estimate_gives() {
     compare(&tanks(), "study.toml", "record.csv", &["h1", "q"]);
 }
 
+/// Nothing is uncertain there, and samples are as far apart as they like.
+#[test]
+fn a_model_without_disturbances_is_watched_as_it_is_estimated() {
+    let tanks = tanks();
+    let study = std::fs::read_to_string(tanks.path("study.toml")).unwrap();
+    let study = study.replace("[disturbances]\nw = { std = 0.05, time_constant = 2.0 }\n", "");
+    let mut record = "t,u,level\n".to_owned();
+    let mut time = 0.0;
+    for at in 0..60 {
+        record.push_str(&format!("{time},{},0.9\n", if at / 20 % 2 == 0 { 0.3 } else { 0.5 }));
+        time += [0.1, 0.13, 0.07, 1.7][at % 4];
+    }
+    compare(&tanks.with("study.toml", &study).with("record.csv", &record), "study.toml", "record.csv", &["h1", "q"]);
+}
+
 #[test]
 fn an_index_3_pendulum_is_watched_as_it_is_estimated() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems/pendulum");
