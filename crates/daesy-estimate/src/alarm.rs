@@ -1,10 +1,12 @@
 //! Alarms on the innovations of a filter, at a stated rate of false ones.
 //!
-//! Normalized innovations `z` of a right model are independent and of unit variance. Two tests look at them:
+//! Normalized innovations `z` of a right model are independent and of unit variance. Two tests look at them; a third
+//! compares the model with one that has a fault:
 //!
 //! ```text
 //! chi-square   |z|^2 over the values of a sample  >  the quantile of chi-square with as many degrees of freedom
 //! CUSUM        up <- max(0, up + z - k),  down <- max(0, down - z - k);  alarm where one exceeds h, which goes back to 0
+//! fault        sum <- max(0, sum + ln p_fault(y) - ln p(y));  alarm where it exceeds ln(1 / rate), and goes back to 0
 //! ```
 //!
 //! The first finds outliers and jumps at once, the second shifts that last, down to a part of a standard deviation
@@ -19,6 +21,11 @@
 //! [@brook1972; solved here by Gauss-Legendre quadrature], and since a side begins anew at 0 after each alarm, its
 //! alarms come at the rate `1 / L(0)`, and those of `m` signals with two sides each at `2 m / L(0)`, whether they
 //! depend on each other or not.
+//!
+//! The third test sums logarithms of what a sample is worth under a fault and without, each given all samples before. For
+//! a right model `R <- (1 + R) p_fault / p` has the mean number of samples since it was zero, and `exp(sum) <= R`: the
+//! mean number of samples between false alarms is `1 / rate` at least, however samples depend on each other
+//! [@lorden1971]. A fault is found after about `ln(1 / rate)` over the mean of a sample's term under it.
 
 use std::f64::consts::PI;
 
@@ -143,6 +150,15 @@ pub enum Alarm {
         /// What it should not exceed.
         threshold: f64,
     },
+    /// Samples are more likely under a fault, and have been for some time.
+    Fault {
+        /// Which fault.
+        fault: usize,
+        /// By how much, as a difference of log-likelihoods.
+        value: f64,
+        /// What it should not exceed.
+        threshold: f64,
+    },
     /// A signal has been off to one side for some time.
     Cusum {
         /// Which signal.
@@ -156,19 +172,22 @@ pub enum Alarm {
     },
 }
 
-/// Both tests, sample after sample.
+/// All tests, sample after sample.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AlarmTests {
     thresholds: Thresholds,
     /// `[signal][up, down]`.
     sums: Vec<[f64; 2]>,
+    /// By fault.
+    faults: Vec<f64>,
 }
 
 impl AlarmTests {
-    /// Tests of some signals at rest.
+    /// Tests of some signals and for some faults, at rest.
     #[must_use]
-    pub fn new(rate: f64, n_signals: usize) -> Self {
-        Self { thresholds: Thresholds::new(rate, n_signals), sums: vec![[0.0; 2]; n_signals] }
+    pub fn new(rate: f64, n_signals: usize, n_faults: usize) -> Self {
+        let (thresholds, sums) = (Thresholds::new(rate, n_signals), vec![[0.0; 2]; n_signals]);
+        Self { thresholds, sums, faults: vec![0.0; n_faults] }
     }
 
     /// What the tests compare with.
@@ -177,17 +196,34 @@ impl AlarmTests {
         &self.thresholds
     }
 
-    /// The sums that are carried on, `[signal][up, down]` in a row.
+    /// The sums that are carried on, `[signal][up, down]` in a row, then those of faults.
     #[must_use]
     pub fn sums(&self) -> Vec<f64> {
-        self.sums.iter().flatten().copied().collect()
+        self.sums.iter().flatten().chain(&self.faults).copied().collect()
     }
 
     /// Goes on from sums that were carried; nothing happens where they are not as many.
     pub fn set_sums(&mut self, sums: &[f64]) {
-        if sums.len() == 2 * self.sums.len() {
-            self.sums = sums.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
+        let n = 2 * self.sums.len();
+        if sums.len() == n + self.faults.len() {
+            self.sums = sums[..n].chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
+            self.faults = sums[n..].to_vec();
         }
+    }
+
+    /// Takes, for each fault, by how much the log-density of a sample is larger under it. All faults together give as
+    /// many false alarms as another test does at most.
+    pub fn take_faults(&mut self, ratios: &[f64]) -> Vec<Alarm> {
+        let threshold = (self.faults.len() as f64 / self.thresholds.rate).ln();
+        let mut alarms = Vec::new();
+        for (fault, (sum, ratio)) in self.faults.iter_mut().zip(ratios).enumerate() {
+            *sum = (*sum + ratio).max(0.0);
+            if *sum > threshold {
+                alarms.push(Alarm::Fault { fault, value: *sum, threshold });
+                *sum = 0.0;
+            }
+        }
+        alarms
     }
 
     /// Takes the normalized innovations of a sample, NaN where there is none.
@@ -232,21 +268,23 @@ mod tests {
         assert!((run_length(cusum_threshold(1e-5)) * 1e-5 - 1.0).abs() < 1e-9);
     }
 
-    /// Over 400 000 samples of two signals both tests give as many alarms as they say, within four standard deviations
-    /// of a Poisson number.
+    /// Over 400 000 samples of two signals all tests give as many alarms as they say, within four standard deviations of
+    /// a Poisson number; those for faults, here shifts of the first signal, not more.
     #[test]
     fn false_alarms_come_at_the_stated_rate() {
         let (rate, n_samples) = (2e-3, 400_000u32);
-        let mut tests = AlarmTests::new(rate, 2);
+        let mut tests = AlarmTests::new(rate, 2, 2);
         let uniform = |word: u64| (word as f64 + 0.5) / 4_294_967_296.0;
-        let (mut n_jumps, mut n_shifts) = (0u32, 0u32);
+        let (mut n_jumps, mut n_shifts, mut n_faults) = (0u32, 0u32, 0u32);
         for at in 0..n_samples {
             let words = philox_words([at, 0, 0, 7], [24, 0]);
             let z = [normal_quantile(uniform(words[0])), normal_quantile(uniform(words[1]))];
-            for alarm in tests.take(&z) {
+            let by_faults = tests.take_faults(&[0.5 * z[0] - 0.125, -0.5 * z[0] - 0.125]);
+            for alarm in tests.take(&z).into_iter().chain(by_faults) {
                 match alarm {
                     Alarm::ChiSquare { .. } => n_jumps += 1,
                     Alarm::Cusum { .. } => n_shifts += 1,
+                    Alarm::Fault { .. } => n_faults += 1,
                 }
             }
         }
@@ -254,11 +292,12 @@ mod tests {
         for found in [n_jumps, n_shifts] {
             assert!((f64::from(found) - expected).abs() < 4.0 * expected.sqrt(), "{found} of {expected}");
         }
+        assert!(n_faults > 0 && f64::from(n_faults) < expected + 4.0 * expected.sqrt(), "{n_faults} of {expected}");
     }
 
     #[test]
     fn a_shift_of_one_standard_deviation_is_found_soon() {
-        let mut tests = AlarmTests::new(1e-4, 1);
+        let mut tests = AlarmTests::new(1e-4, 1, 0);
         let found = (0..100)
             .position(|_| tests.take(&[1.0]).iter().any(|alarm| matches!(alarm, Alarm::Cusum { is_up: true, .. })));
         assert!(found.is_some_and(|at| at < 30), "{found:?}");

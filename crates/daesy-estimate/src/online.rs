@@ -29,11 +29,20 @@ pub struct Innovation {
     /// The part that the measurements before it in the same sample do not explain, over its standard deviation: for a
     /// right model independent and of unit variance. NaN where that is not known yet.
     pub normalized: f64,
+    /// That standard deviation.
+    pub std: f64,
 }
 
 impl Innovation {
     /// Nothing was measured.
-    pub const MISSING: Self = Self { value: f64::NAN, normalized: f64::NAN };
+    pub const MISSING: Self = Self { value: f64::NAN, normalized: f64::NAN, std: f64::NAN };
+
+    /// Its log-density, without the constant of 2 pi; `None` where it is not known.
+    #[must_use]
+    pub fn log_density(&self) -> Option<f64> {
+        let Self { normalized, std, .. } = self;
+        Some(-0.5 * normalized * normalized - std.ln()).filter(|density| density.is_finite())
+    }
 }
 
 /// A value with its standard deviation; both NaN where data do not determine it yet.
@@ -109,6 +118,8 @@ pub struct Taken {
     pub start_effect: Vec<f64>,
     /// See [`Innovation::normalized`].
     pub normalized: f64,
+    /// See [`Innovation::std`].
+    pub std: f64,
 }
 
 /// A stretch of time, discretized.
@@ -301,7 +312,7 @@ impl LinearFilter {
         }
         // Only the unknown start shows in it: it is measured, as good as exactly.
         let variance = if is_certain { SHARP * start_seen } else { variance };
-        let normalized = normalized(normal_matrix, normal_vector, &start_effect, innovation, variance);
+        let (normalized, std) = normalized(normal_matrix, normal_vector, &start_effect, innovation, variance);
         let gain: Vec<f64> = times(factor, &f).iter().map(|x| x / variance).collect();
         for a in 0..q {
             for b in 0..q {
@@ -321,7 +332,7 @@ impl LinearFilter {
                 factor[(i, k)] -= shrinkage * gain[i] * f[k];
             }
         }
-        Ok(Some(Taken { measurement, innovation, variance, gain, start_effect, normalized }))
+        Ok(Some(Taken { measurement, innovation, variance, gain, start_effect, normalized, std }))
     }
 
     /// The signals to estimate, under inputs and their derivatives now (`[order][input]`).
@@ -347,19 +358,19 @@ impl LinearFilter {
     }
 }
 
-/// An innovation with the start at its present estimate, over its standard deviation; NaN where that start is not
-/// determined yet.
-fn normalized(normal: &Mat<f64>, vector: &[f64], effect: &[f64], innovation: f64, variance: f64) -> f64 {
+/// An innovation with the start at its present estimate over its standard deviation, and that; both NaN where that start
+/// is not determined yet.
+fn normalized(normal: &Mat<f64>, vector: &[f64], effect: &[f64], innovation: f64, variance: f64) -> (f64, f64) {
     if effect.is_empty() {
-        return innovation / variance.sqrt();
+        return (innovation / variance.sqrt(), variance.sqrt());
     }
     let known = SemidefiniteInverse::new(normal);
     if !is_seen(&known, normal, effect) {
-        return f64::NAN;
+        return (f64::NAN, f64::NAN);
     }
     let delta = times(&known.matrix, vector);
-    let added = dot(effect, &times(&known.matrix, effect));
-    (innovation - dot(effect, &delta)) / (variance + added).sqrt()
+    let std = (variance + dot(effect, &times(&known.matrix, effect))).sqrt();
+    ((innovation - dot(effect, &delta)) / std, std)
 }
 
 /// Whether a combination of the unknown start is determined by the data: it has no part in the kernel of their normal

@@ -4,13 +4,16 @@
 //! alarms, and what is wrong with the sample. What a sample that cannot be used does is always the same: nothing, and
 //! its line says so.
 //!
+//! Where parameters may jump (`faults` of `[watch]`), a filter runs at each value that they may jump to, and a test
+//! compares what samples are worth to it with what they are worth to the first.
+//!
 //! Where parameters are uncertain (`[random.joint]`, or what was identified), filters run at points around their values
 //! too, and standard deviations hold what these differ by (`estimate/spread`).
 
 use std::path::Path;
 
 use daesy_estimate::alarm::{Alarm, AlarmTests};
-use daesy_estimate::online::Estimate;
+use daesy_estimate::online::{Estimate, Innovation};
 use daesy_graph::SourceMap;
 use daesy_graph::finding::Level;
 use serde_json::{Map, Value, json};
@@ -29,6 +32,7 @@ use daesy_study::live::{
 use daesy_study::load::Loaded;
 use daesy_study::prepare::start_time;
 use daesy_study::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
+use daesy_study::study::{Named, UnknownParameter};
 
 /// False alarms of each test per sample when nobody says.
 pub const FALSE_ALARM_RATE: f64 = 1e-4;
@@ -59,11 +63,38 @@ pub struct Watched {
     names: LiveNames,
     theta: Option<Vec<f64>>,
     spread: Option<Spread>,
+    faults: Vec<Fault>,
     /// Whether unknowns of the study have no better values than those that a search starts from.
     is_at_start: bool,
     /// The usual distance of samples, where study or data say it.
     step: Option<f64>,
     model: Option<LiveModel>,
+}
+
+/// A parameter at another value.
+#[derive(Clone, PartialEq, Debug)]
+struct Fault {
+    name: String,
+    /// Among the unknowns.
+    position: usize,
+    value: f64,
+}
+
+/// The faults of a study, whose parameters can then be chosen like unknowns.
+fn choose_faults(loaded: &mut Loaded) -> Vec<Fault> {
+    let Some(study) = &mut loaded.study else { return Vec::new() };
+    let mut faults = Vec::new();
+    for parameter in study.watch.faults.clone() {
+        let known = study.unknown.iter().position(|unknown| unknown.name == parameter.name);
+        let position = known.unwrap_or(study.unknown.len());
+        if known.is_none() {
+            let item = UnknownParameter { start: None, min: None, max: None, nominal: None, prior: None };
+            study.unknown.push(Named { name: parameter.name.clone(), span: parameter.span, item });
+        }
+        let at = |value: f64| Fault { name: parameter.name.clone(), position, value };
+        faults.extend(parameter.item.iter().copied().map(at));
+    }
+    faults
 }
 
 impl Watched {
@@ -86,13 +117,13 @@ impl Watched {
     }
 
     fn build_for(uncertain: Uncertain, settings: WatchSettings, theta: Option<Vec<f64>>) -> Result<Self, Failure> {
-        let Uncertain { loaded, spread, n_unknown, .. } = uncertain;
+        let Uncertain { mut loaded, spread, n_unknown, .. } = uncertain;
         let (spread, is_at_start) = (spread.map(Spread::without_draws), n_unknown > 0 && theta.is_none());
-        let study = study_of(&loaded)?;
-        refuse_unsaid_accuracy(study)?;
+        refuse_unsaid_accuracy(study_of(&loaded)?)?;
+        let faults = choose_faults(&mut loaded);
         let names = LiveNames::of(&loaded)?;
-        let mut step = settings.step.or(study.watch.step);
-        let mut watched = Self { settings, names, theta, spread, is_at_start, step, model: None, loaded };
+        let mut step = settings.step.or(study_of(&loaded)?.watch.step);
+        let mut watched = Self { settings, names, theta, spread, faults, is_at_start, step, model: None, loaded };
         let loaded = &watched.loaded;
         let zeros = vec![0.0; watched.names.inputs.len()];
         let stand_in = watched.names.stand_in(start_time(loaded, None), step.unwrap_or(1.0), 1, &zeros);
@@ -207,12 +238,11 @@ impl Watched {
         let rate = rate.or(self.loaded.study.as_ref().and_then(|study| study.watch.false_alarm_rate));
         let n_measured = self.names.measurements.len();
         let (names, usual, stop) = (self.names.clone(), self.step, self.loaded.watch.clone());
-        let (spread, sources) = (self.spread.clone(), self.sources());
+        let (spread, faults, sources) = (self.spread.clone(), self.faults.clone(), self.sources());
         let model = self.model(&first)?;
-        let run = with_filters(model, spread.as_ref(), |lives, around| -> Result<(), Failure> {
-            let tests = AlarmTests::new(rate.unwrap_or(FALSE_ALARM_RATE), n_measured);
-            let mut watcher =
-                Watcher { filters: Filters { lives, around }, names: &names, tests, settings: &settings, usual };
+        let run = with_filters(model, &faults, spread.as_ref(), |filters| -> Result<(), Failure> {
+            let tests = AlarmTests::new(rate.unwrap_or(FALSE_ALARM_RATE), n_measured, faults.len());
+            let mut watcher = Watcher { filters, names: &names, faults: &faults, tests, settings: &settings, usual };
             watcher.resume(&kept, &mut summary)?;
             let mut next = Some(first);
             loop {
@@ -277,24 +307,44 @@ pub fn unknowns_at_start() -> Diagnostic {
     note.with_help("give values with `--set name=value`, or save them with `identify --save`")
 }
 
-/// Lends out the filter of a model, and those at points around uncertain parameters: the widest that can begin.
+/// Lends out the filter of a model, those under faults, and those at points around uncertain parameters: the widest that
+/// can begin.
 fn with_filters<R>(
     model: &LiveModel,
+    faults: &[Fault],
     spread: Option<&Spread>,
-    of: impl FnOnce(&mut [Live<'_>], Option<SpreadPoints>) -> R,
+    of: impl FnOnce(Filters<'_, '_>) -> R,
 ) -> Result<R, LiveError> {
     let theta = &model.theta;
     let can_begin = |around: &SpreadPoints| model.with_filters(&around.points, |_| ()).is_ok();
     let around = spread.and_then(|spread| spread.points(theta).find(can_begin));
     let points = around.iter().flat_map(|around| around.points.iter().cloned());
-    let thetas: Vec<Vec<f64>> = std::iter::once(theta.clone()).chain(points).collect();
-    model.with_filters(&thetas, |lives| of(lives, around))
+    let under = |fault: &Fault| {
+        let mut theta = theta.clone();
+        theta[fault.position] = fault.value;
+        theta
+    };
+    let thetas: Vec<Vec<f64>> = std::iter::once(theta.clone()).chain(faults.iter().map(under)).chain(points).collect();
+    model.with_filters(&thetas, |lives| of(Filters { lives, n_faults: faults.len(), around }))
 }
 
-/// The filter at the values of the parameters, and those around them.
+/// What filters make of a sample.
+struct Update {
+    /// At the values of the parameters, as uncertain as these are.
+    first: LiveUpdate,
+    /// By fault: how much larger the log-density of the sample is under it; zero where that is not known.
+    ratios: Vec<f64>,
+    /// Why uncertain parameters are no longer counted.
+    no_longer: Option<LiveError>,
+    /// Faults whose filter cannot take the sample.
+    not_looked_for: Vec<(usize, LiveError)>,
+}
+
+/// The filter at the values of the parameters, those under faults, and those around the values.
 struct Filters<'w, 'p> {
-    /// The first is at the values.
+    /// The first is at the values; faults follow.
     lives: &'w mut [Live<'p>],
+    n_faults: usize,
     /// What the others are; nothing if there are none, or one of them broke.
     around: Option<SpreadPoints>,
 }
@@ -304,27 +354,40 @@ impl<'p> Filters<'_, 'p> {
         &self.lives[0]
     }
 
-    /// Takes a sample; says why uncertain parameters are no longer counted if one of their filters breaks.
-    fn update(&mut self, sample: &LiveSample<'_>) -> Result<(LiveUpdate, Option<LiveError>), LiveError> {
+    /// Takes a sample. Only the filter at the values of the parameters must be able to.
+    fn update(&mut self, sample: &LiveSample<'_>) -> Result<Update, LiveError> {
         let (first, others) = self.lives.split_at_mut(1);
-        let mut update = first[0].update(sample)?;
-        let Some(around) = &self.around else { return Ok((update, None)) };
+        let (faults, others) = others.split_at_mut(self.n_faults);
+        let first = first[0].update(sample)?;
+        let mut update = Update { first, ratios: Vec::new(), no_longer: None, not_looked_for: Vec::new() };
+        for (at, fault) in faults.iter_mut().enumerate() {
+            let ratio = match fault.update(sample) {
+                Ok(found) => log_ratio(&found.innovations, &update.first.innovations),
+                Err(error) => {
+                    update.not_looked_for.push((at, error));
+                    0.0
+                }
+            };
+            update.ratios.push(ratio);
+        }
+        let Some(around) = &self.around else { return Ok(update) };
         let others: Result<Vec<LiveUpdate>, LiveError> = others.iter_mut().map(|live| live.update(sample)).collect();
         match others {
             Ok(others) => {
                 let rows: Vec<&Vec<Estimate>> = others.iter().map(|other| &other.estimates).collect();
-                widen(around, &mut update.estimates, &rows);
-                Ok((update, None))
+                widen(around, &mut update.first.estimates, &rows);
             }
             Err(error) => {
                 self.around = None;
-                Ok((update, Some(error)))
+                update.no_longer = Some(error);
             }
         }
+        Ok(update)
     }
 
     fn predict(&mut self, times: &[f64], inputs: &[Vec<f64>]) -> Result<Vec<Vec<Estimate>>, LiveError> {
         let (first, others) = self.lives.split_at_mut(1);
+        let others = &mut others[self.n_faults..];
         let mut found = first[0].predict(times, inputs)?;
         if let Some(around) = &self.around {
             let others: Vec<Vec<Vec<Estimate>>> =
@@ -339,7 +402,7 @@ impl<'p> Filters<'_, 'p> {
 
     /// All numbers that are carried on; empty before the first sample.
     fn numbers(&self) -> Vec<Vec<f64>> {
-        let n = if self.around.is_some() { self.lives.len() } else { 1 };
+        let n = if self.around.is_some() { self.lives.len() } else { 1 + self.n_faults };
         let mut lists: Vec<Vec<f64>> = self.lives[..n].iter().flat_map(Live::numbers).collect();
         if !lists.is_empty() {
             lists.push(vec![n as f64]);
@@ -350,7 +413,7 @@ impl<'p> Filters<'_, 'p> {
     /// Goes on from numbers that were kept; `false` where they do not fit.
     fn restore(&mut self, mut lists: Vec<Vec<f64>>) -> Result<bool, LiveError> {
         let Some(n) = lists.pop().and_then(|list| list.first().map(|n| *n as usize)) else { return Ok(false) };
-        if n == 0 || n > self.lives.len() || !lists.len().is_multiple_of(n) {
+        if n <= self.n_faults || n > self.lives.len() || !lists.len().is_multiple_of(n) {
             return Ok(false);
         }
         self.around = self.around.take().filter(|_| n == self.lives.len());
@@ -361,6 +424,13 @@ impl<'p> Filters<'_, 'p> {
         }
         Ok(true)
     }
+}
+
+/// By how much the log-density of a sample is larger under a fault; zero where one of them is not known.
+fn log_ratio(under: &[Innovation], without: &[Innovation]) -> f64 {
+    let pairs = under.iter().zip(without);
+    let difference = |(under, without): (&Innovation, &Innovation)| Some(under.log_density()? - without.log_density()?);
+    pairs.filter(|(_, without)| !without.value.is_nan()).map(difference).sum::<Option<f64>>().unwrap_or(0.0)
 }
 
 /// Adds what estimates at points around uncertain parameters differ by.
@@ -465,6 +535,7 @@ fn object(
 struct Watcher<'w, 'p> {
     filters: Filters<'w, 'p>,
     names: &'w LiveNames,
+    faults: &'w [Fault],
     tests: AlarmTests,
     settings: &'w WatchSettings,
     usual: Option<f64>,
@@ -553,20 +624,26 @@ impl Watcher<'_, '_> {
         }
         let live_sample = LiveSample { time: *time, inputs: &inputs, measurements: &values[n_inputs..] };
         let update = match self.filters.update(&live_sample) {
-            Ok((update, None)) => update,
-            Ok((update, Some(error))) => {
-                let message = format!("{error}: the uncertainty of parameters is no longer counted");
-                findings.push(note(Level::Warning, "parameter-uncertainty", message));
-                update
-            }
+            Ok(update) => update,
             Err(error) => {
                 let message = format!("{error}: the sample is left out, and the filter stays where it was");
                 findings.push(note(Level::Error, "filter-broke", message));
                 return summary.leave_out(tell, Some(*time), findings);
             }
         };
+        let Update { first: update, ratios, no_longer, not_looked_for } = update;
+        if let Some(error) = no_longer {
+            let message = format!("{error}: the uncertainty of parameters is no longer counted");
+            findings.push(note(Level::Warning, "parameter-uncertainty", message));
+        }
+        for (at, error) in not_looked_for {
+            let Fault { name, value, .. } = &self.faults[at];
+            let message = format!("{error} if `{name}` is {value}: this fault is not looked for in the sample");
+            findings.push(note(Level::Warning, "fault-filter", message));
+        }
         let normalized: Vec<f64> = update.innovations.iter().map(|innovation| innovation.normalized).collect();
-        let alarms = self.tests.take(&normalized);
+        let mut alarms = self.tests.take(&normalized);
+        alarms.extend(self.tests.take_faults(&ratios));
         summary.n_samples += 1;
         summary.n_alarms += alarms.len();
         let estimates = self.named(&update.estimates);
@@ -591,6 +668,12 @@ impl Watcher<'_, '_> {
             Alarm::ChiSquare { value, threshold } => {
                 let names: Vec<&String> = self.names.measurements.iter().map(|signal| &signal.name).collect();
                 json!({ "test": "chi-square", "names": names, "value": value, "threshold": threshold })
+            }
+            Alarm::Fault { fault, value, threshold } => {
+                let Fault { name, value: assumed, .. } = &self.faults[fault];
+                json!({
+                    "test": "fault", "names": [name], "assumed": assumed, "value": value, "threshold": threshold,
+                })
             }
             Alarm::Cusum { signal, is_up, value, threshold } => json!({
                 "test": "cusum", "names": [self.names.measurements[signal].name],
@@ -715,8 +798,7 @@ pub fn predict_beyond(loaded: &Loaded, mut watched: Watched) -> Result<Vec<Predi
         let first = ReadSample { time: data.times[0], values: row(0), problems: Vec::new() };
         let usual = shortest_distance(&data.times);
         let model = watched.model(&first)?;
-        let found = with_filters(model, spread.as_ref(), |lives, around| -> Result<Prediction, LiveError> {
-            let mut filters = Filters { lives, around };
+        let found = with_filters(model, &[], spread.as_ref(), |mut filters| -> Result<Prediction, LiveError> {
             for (at, &time) in data.times.iter().enumerate() {
                 let values = row(at);
                 let (inputs, measurements) = values.split_at(names.inputs.len());

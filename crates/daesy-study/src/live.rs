@@ -675,7 +675,8 @@ fn update_linear(
     let taken = filter.correct(sample.time, sample.measurements, variances.as_deref(), inputs_of(here))?;
     let mut innovations = vec![Innovation::MISSING; sample.measurements.len()];
     for taken in taken {
-        innovations[taken.measurement] = Innovation { value: taken.innovation, normalized: taken.normalized };
+        innovations[taken.measurement] =
+            Innovation { value: taken.innovation, normalized: taken.normalized, std: taken.std };
     }
     let estimates = filter.estimates(inputs_of(here));
     if !filter.state().mean.iter().all(|value| value.is_finite()) {

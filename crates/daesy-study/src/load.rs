@@ -308,15 +308,17 @@ fn starts_of(study: &Study) -> Vec<String> {
     study.initial.values.iter().map(|value| value.name.clone()).collect()
 }
 
-/// Parameters that a study does not hold at a number: unknown, random, disturbed, or computed from others.
+/// Parameters that a study does not hold at a number: unknown, random, disturbed, computed from others, or such that may
+/// jump.
 fn moved_of(study: &Study) -> Vec<String> {
     let is_computed = |parameter: &&Named<Quantity>| matches!(parameter.item.value, QuantityValue::Expression(_));
     let computed = study.parameters.iter().filter(is_computed).map(|parameter| &parameter.name);
     let disturbed = study.disturbances.iter().flat_map(|disturbance| &disturbance.item.signals);
     let random = study.random.iter().map(|parameter| &parameter.name);
     let joint = study.joint.iter().flat_map(|joint| &joint.names).map(|parameter| &parameter.name);
+    let faults = study.watch.faults.iter().map(|parameter| &parameter.name);
     let unknown = study.unknown.iter().map(|unknown| &unknown.name);
-    unknown.chain(random).chain(joint).chain(disturbed).chain(computed).cloned().collect()
+    unknown.chain(faults).chain(random).chain(joint).chain(disturbed).chain(computed).cloned().collect()
 }
 
 fn is_unit(path: &Path) -> bool {
@@ -966,15 +968,18 @@ fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadOptions) -> 
         }
     }
     let joined = study.joint.iter().flat_map(|joint| joint.names.iter().map(|name| (&name.name, name.span)));
-    for (name, span) in study.random.iter().map(|random| (&random.name, random.span)).chain(joined) {
+    let is_symbol = |name: &str| study.unknown.iter().any(|unknown| unknown.name == name);
+    let faults = study.watch.faults.iter().filter(|fault| !is_symbol(&fault.name));
+    let faults = faults.map(|fault| (&fault.name, fault.span));
+    for (name, span) in study.random.iter().map(|random| (&random.name, random.span)).chain(joined).chain(faults) {
         match flat.find(name) {
             Some(var) if is_computed_at_start(flat, var) || flat.variables[var.index()].is_final => {
                 let message = format!(
-                    "the model determines `{name}` (`final`, or `fixed = false` with an initial equation): it cannot be random"
+                    "the model determines `{name}` (`final`, or `fixed = false` with an initial equation): it cannot be random, \
+                     nor jump"
                 );
                 let finding = Finding::error("computed-parameter", span, message).with_names([name]);
-                findings
-                    .push(finding.with_help("make what determines it random, or take back `final` or `fixed = false`"));
+                findings.push(finding.with_help("name what determines it, or take back `final` or `fixed = false`"));
             }
             Some(var) if flat.variables[var.index()].kind == VariableKind::Parameter => {}
             Some(_) => findings.push(not_a(flat, name, span, "parameter")),

@@ -514,6 +514,8 @@ pub struct WatchOptions {
     pub step: Option<f64>,
     /// False alarms of each test per sample.
     pub false_alarm_rate: Option<f64>,
+    /// Parameters that may jump, with the values that they may jump to.
+    pub faults: Vec<Named<Vec<f64>>>,
 }
 
 /// Where the equations come from.

@@ -580,9 +580,8 @@ pub fn cross_to_sample(
         let mut innovations = vec![Innovation::MISSING; measured.len()];
         if !present.is_empty() {
             let Correction { covariance, errors, .. } = passage.correct(&mut now, n_intervals, measured, &present);
-            let normalized = whitened(&covariance, &errors);
-            for (i, &output) in present.iter().enumerate() {
-                innovations[output] = Innovation { value: errors[(i, 0)], normalized: normalized[i] };
+            for (i, (&output, (normalized, std))) in present.iter().zip(whitened(&covariance, &errors)).enumerate() {
+                innovations[output] = Innovation { value: errors[(i, 0)], normalized, std };
             }
         }
         let (observed, _) = passage.observe(&now, n_intervals);
@@ -594,12 +593,12 @@ pub fn cross_to_sample(
     })
 }
 
-/// `L^-1 e` with `covariance = L L^T`: each error less what those before it say about it, over its standard deviation;
-/// NaN where that is zero.
-fn whitened(covariance: &Mat<f64>, errors: &Mat<f64>) -> Vec<f64> {
+/// `L^-1 e` with `covariance = L L^T`: each error less what those before it say about it, over its standard deviation,
+/// and that; NaN where it is zero.
+fn whitened(covariance: &Mat<f64>, errors: &Mat<f64>) -> Vec<(f64, f64)> {
     let m = errors.nrows();
     let mut factor = Mat::<f64>::zeros(m, m);
-    let mut white = vec![f64::NAN; m];
+    let mut white = vec![(f64::NAN, f64::NAN); m];
     for i in 0..m {
         let mut error = errors[(i, 0)];
         for j in 0..=i {
@@ -607,10 +606,10 @@ fn whitened(covariance: &Mat<f64>, errors: &Mat<f64>) -> Vec<f64> {
             let left = covariance[(i, j)] - known;
             if j < i {
                 factor[(i, j)] = if factor[(j, j)] > 0.0 { left / factor[(j, j)] } else { 0.0 };
-                error -= if factor[(j, j)] > 0.0 { factor[(i, j)] * white[j] } else { 0.0 };
+                error -= if factor[(j, j)] > 0.0 { factor[(i, j)] * white[j].0 } else { 0.0 };
             } else if left > 1e-14 * covariance[(i, i)] {
                 factor[(i, i)] = left.sqrt();
-                white[i] = error / factor[(i, i)];
+                white[i] = (error / factor[(i, i)], factor[(i, i)]);
             }
         }
     }

@@ -1085,6 +1085,13 @@ fn read_watch(reader: &mut Reader, root: &mut Section<'_, '_>) -> WatchOptions {
     };
     let step = section.take("step").and_then(|value| reader.positive("step", value));
     let rate = section.take("false_alarm_rate");
+    let faults = read_named(reader, &mut section, "faults", "a table by parameter name", |reader, name, value| {
+        if value.get_ref().as_array().is_none() {
+            return Some(vec![reader.number(name, value)?]);
+        }
+        let items = reader.list(name, value, "a number or a list of numbers")?;
+        items.into_iter().map(|item| reader.number(name, item)).collect()
+    });
     section.finish(reader);
     let false_alarm_rate = rate.and_then(|value| {
         let rate = reader.number("false_alarm_rate", value)?;
@@ -1097,7 +1104,7 @@ fn read_watch(reader: &mut Reader, root: &mut Section<'_, '_>) -> WatchOptions {
         reader.findings.push(Finding::error("out-of-range", span, message).with_help("false alarms per sample"));
         None
     });
-    WatchOptions { step, false_alarm_rate }
+    WatchOptions { step, false_alarm_rate, faults }
 }
 
 /// `[design]`

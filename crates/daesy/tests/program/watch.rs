@@ -517,3 +517,101 @@ fn uncertain_parameters_count_beside_unknowns() {
         assert_eq!(is_told, !options.is_empty());
     }
 }
+/// A carriage under a square wave, whose friction is twice as large as the model says from some sample on.
+fn carriage(jumps_at: usize) -> Session {
+    let model = "model Carriage parameter Real d = 1; input Real u, w; Real v(start = 0, fixed = true);
+equation der(v) = u + w - d*v; end Carriage;";
+    let mut record = "t,u,v\n".to_owned();
+    let mut speed = 0.0;
+    for at in 0..1200 {
+        let u = if at / 200 % 2 == 0 { 1.0 } else { -1.0 };
+        record.push_str(&format!("{},{u},{}\n", at as f64 * 0.01, speed + 0.014 * noise(at)));
+        let d = if at >= jumps_at { 2.0 } else { 1.0 };
+        speed = u / d + (speed - u / d) * f64::exp(-0.01 * d);
+    }
+    let study = r#"
+[model]
+file = "model.mo"
+[inputs]
+u = { column = "u" }
+[disturbances]
+w = { std = 0.3, time_constant = 0.5 }
+[measurements]
+v = { std = 0.02 }
+[estimate]
+signals = ["v"]
+[watch]
+false_alarm_rate = 1e-5
+faults = { d = [0.5, 2.0] }
+"#;
+    Session::with_model(model).with("record.csv", &record).with("study.toml", study)
+}
+
+fn faults(objects: &[Value]) -> Vec<&Value> {
+    let alarms = objects.iter().flat_map(|object| object["alarms"].as_array().unwrap());
+    alarms.filter(|alarm| alarm["test"] == "fault").collect()
+}
+
+/// The tests on innovations alone find nothing: a disturbance of usual size explains the friction as well.
+#[test]
+fn a_parameter_that_jumps_is_found_by_the_value_that_it_may_jump_to() {
+    let objects = watched(&carriage(400), "record.csv");
+    let found = faults(&objects);
+    assert!(found.iter().all(|alarm| alarm["names"][0] == "d" && alarm["assumed"] == 2.0), "{found:?}");
+    let first = objects.iter().find(|object| object["alarms"] != serde_json::json!([])).unwrap();
+    assert_eq!(first["alarms"][0]["test"], "fault");
+    let time = first["t"].as_f64().unwrap();
+    assert!((5.0..12.0).contains(&time), "{time}");
+    assert!(faults(&watched(&carriage(usize::MAX), "record.csv")).is_empty());
+}
+
+/// The sum of a fault that is there from the beginning is the difference of two log-likelihoods, as `estimate` has them.
+#[test]
+fn a_fault_is_told_by_the_ratio_of_likelihoods() {
+    let session = carriage(0);
+    let study = std::fs::read_to_string(session.path("study.toml")).unwrap();
+    let session = session.with("study.toml", &study.replace("std = 0.3", "std = 0.01"));
+    let record = std::fs::read_to_string(session.path("record.csv")).unwrap();
+    let objects = watched(&session, "record.csv");
+    let at = objects.iter().position(|object| !faults(std::slice::from_ref(object)).is_empty()).unwrap();
+    let value = faults(&objects[at..=at])[0]["value"].as_f64().unwrap();
+    // From where the sum was zero last: the largest difference to a sample before.
+    let ratio = |n_rows: usize| {
+        let text: String = record.lines().take(n_rows + 1).map(|line| format!("{line}\n")).collect();
+        std::fs::write(session.path("part.csv"), text).unwrap();
+        let of = |set: &str| {
+            let run = session.run(&["estimate", "study.toml", "--data", "part.csv", "--set", set, "--json"]);
+            run.json()["log_likelihood"].as_f64().unwrap()
+        };
+        of("d=2") - of("d=1")
+    };
+    let begin = (1..at).map(ratio).fold(0.0f64, f64::min);
+    assert!((ratio(at + 1) - begin - value).abs() < 1e-6, "{} {begin} {value}", ratio(at + 1));
+}
+
+#[test]
+fn a_fault_of_what_is_no_parameter_is_told() {
+    let session = carriage(0);
+    let study = std::fs::read_to_string(session.path("study.toml")).unwrap();
+    for (faults, code) in
+        [("{ v = 2.0 }", "wrong-kind"), ("{ x = 2.0 }", "unknown-name"), ("{ d = \"much\" }", "wrong-type")]
+    {
+        let session = carriage(0).with("study.toml", &study.replace("{ d = [0.5, 2.0] }", faults));
+        let run = session.run_with(&["watch", "study.toml", "--json"], "t,u,v\n0,0,0\n");
+        assert_eq!(run.status, 1, "{}", run.stdout);
+        finding(&run.json(), code);
+    }
+}
+
+/// Filters under faults are kept too.
+#[test]
+fn sums_of_faults_are_resumed_to_the_same_bytes() {
+    let session = carriage(100);
+    let record = std::fs::read_to_string(session.path("record.csv")).unwrap();
+    let part: String = record.lines().take(500).map(|line| format!("{line}\n")).collect();
+    let whole = session.run_with(&["watch", "study.toml", "--quiet"], &record).stdout;
+    let kept = ["watch", "study.toml", "--quiet", "--state", "s.state"];
+    let first = session.run_with(&kept, &part).stdout;
+    let rest = session.run_with(&kept, &record).stdout;
+    assert!(first + &rest == whole);
+}
