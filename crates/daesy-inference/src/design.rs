@@ -48,7 +48,7 @@ use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
 use daesy_study::linear_study::SignalsWanted;
 use daesy_study::linear_study::posed;
-use daesy_study::live::LiveNames;
+use daesy_study::live::{LiveColumn, LiveNames};
 use daesy_study::load::Loaded;
 use daesy_study::prediction_study::PredictionStudy;
 use daesy_study::prepare::{start_time, study_number};
@@ -226,7 +226,7 @@ impl<'a> Designer<'a> {
 
     fn design(&self) -> Result<Design, Failure> {
         let mut diagnostics = Vec::new();
-        let plan = self.plain()?;
+        let plan = self.plain(&mut diagnostics)?;
         let all: Vec<bool> = self.names.measurements.iter().map(|signal| self.is_candidate(&signal.name)).collect();
         let sensors = self.choose_sensors(&plan, &all)?;
         let identifiable = self.determined(&plan, &sensors, &mut diagnostics)?;
@@ -276,14 +276,22 @@ impl<'a> Designer<'a> {
     }
 
     /// The experiment as planned: the record of the study, or one by `[design]` and `[simulate]` with plain steps.
-    fn plain(&self) -> Result<Plan, Failure> {
+    fn plain(&self, diagnostics: &mut Vec<Diagnostic>) -> Result<Plan, Failure> {
         let has_times = self.options.duration.is_some() || self.options.step.is_some();
-        if self.loaded.has_data() && !has_times && self.options.inputs.is_empty() {
-            let data = self.loaded.experiment(0)?;
+        let record = if self.loaded.has_data() { Some(self.loaded.experiment(0)?) } else { None };
+        if let Some(data) = record.as_ref().filter(|_| !has_times && self.options.inputs.is_empty()) {
+            let n_records = self.loaded.n_experiments();
+            if n_records > 1 {
+                let message = format!("the first of {n_records} records is judged, not all of them together");
+                let note = Finding::warning("design-record", Span::NONE, message);
+                let note = note.with_help("`identify` says what all of them tell; or name one `file` in `[data]`");
+                diagnostics.push(Diagnostic::resolve(&note, &self.study.sources));
+            }
             let column =
                 |column: &String| data.column(column).map_or_else(|| vec![0.0; data.times.len()], <[f64]>::to_vec);
             let inputs = self.names.inputs.iter().map(|input| column(&input.column)).collect();
-            return Ok(Plan { inputs, is_sampled: self.sampling(data.times.len()), times: data.times });
+            let is_sampled = self.sampling(data.times.len());
+            return Ok(Plan { inputs, is_sampled, times: data.times.clone() });
         }
         let start = start_time(self.loaded, None);
         let simulate = &self.study.simulate;
@@ -300,16 +308,49 @@ impl<'a> Designer<'a> {
         };
         let n = (duration / step).round().clamp(1.0, MAX_SAMPLES) as usize;
         let times: Vec<f64> = (0..=n).map(|k| start + k as f64 * step).collect();
-        let inputs = self
-            .names
-            .inputs
-            .iter()
-            .map(|input| match self.options.inputs.iter().find(|given| given.name == input.name) {
+        let mut inputs = Vec::with_capacity(self.names.inputs.len());
+        for input in &self.names.inputs {
+            inputs.push(match self.options.inputs.iter().find(|given| given.name == input.name) {
                 Some(given) => search::steps(&times, &given.item),
-                None => vec![0.0; times.len()],
-            })
-            .collect();
+                None => self.recorded(input, record.as_ref(), &times, diagnostics),
+            });
+        }
         Ok(Plan { is_sampled: self.sampling(times.len()), times, inputs })
+    }
+
+    /// An input that nobody designs: as it was in the record as far as that goes, else zero, which is said.
+    fn recorded(
+        &self,
+        input: &LiveColumn,
+        record: Option<&Data>,
+        times: &[f64],
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Vec<f64> {
+        let known = record.and_then(|data| Some((&data.times, data.column(&input.column)?)));
+        let value = |time: &f64| {
+            let (known_at, values) = known?;
+            let until = *known_at.last()?;
+            let after = known_at.partition_point(|known| *known <= time + 1e-9 * time.abs());
+            (after > 0 && *time <= until + 1e-9 * until.abs()).then(|| values[after - 1])
+        };
+        let found: Vec<Option<f64>> = times.iter().map(value).collect();
+        let missing = found.iter().filter(|value| value.is_none()).count();
+        if missing > 0 {
+            let message = format!(
+                "`{}` has no values at {} of {} planned times: it is zero there",
+                input.name,
+                missing,
+                times.len()
+            );
+            let warning = Finding::warning("design-input", Span::NONE, message).with_names([&input.name]);
+            let warning = warning.with_help(format!(
+                "say in `[design]` what it may be, such as `inputs = {{ {} = {{ min = 0, max = 1 }} }}`, or give it an \
+                 `expression` in `[inputs]`",
+                input.name
+            ));
+            diagnostics.push(Diagnostic::resolve(&warning, &self.study.sources));
+        }
+        found.into_iter().map(|value| value.unwrap_or(0.0)).collect()
     }
 
     /// Where samples are taken when nobody has thought about it: as many as there may be, evenly spread.
@@ -335,7 +376,7 @@ impl<'a> Designer<'a> {
     /// The information of a plan, averaged over artificial records; where these are none, of the expected record (linear
     /// models), or of one artificial record (others).
     fn information(&self, plan: &Plan, sensors: &[bool], theta: &[f64], n_sets: usize) -> Result<Mat<f64>, Failure> {
-        let problem = Problem::for_stream(self.loaded, &self.data(plan))?;
+        let problem = Problem::for_record(self.loaded, &self.data(plan))?;
         let masked = |mut values: Vec<f64>| -> Vec<f64> {
             for (at, value) in values.iter_mut().enumerate() {
                 if !sensors[at % sensors.len()] || !plan.is_sampled[at / sensors.len()] {

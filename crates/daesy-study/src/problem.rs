@@ -111,6 +111,20 @@ impl Problem {
         })
     }
 
+    /// The problem of a study with a record in the place of its data, of which `transient` leaves out what it would of
+    /// data.
+    ///
+    /// # Errors
+    /// As [`Problem::for_stream`].
+    pub fn for_record(loaded: &Loaded, record: &Data) -> Result<Self, Failure> {
+        let mut problem = Self::for_stream(loaded, record)?;
+        let transient = study_of(loaded)?.identify.transient;
+        for record in &mut problem.records {
+            record.first_counted = first_counted(&record.data, record.start, transient);
+        }
+        Ok(problem)
+    }
+
     fn with_records(
         loaded: &Loaded,
         records: impl FnOnce(&Loaded, &Study, &[MeasuredSignal]) -> Result<Vec<Record>, Failure>,
@@ -491,15 +505,20 @@ fn records(loaded: &Loaded, study: &Study, measured: &[MeasuredSignal]) -> Resul
             }
             Ok(values) => {
                 let start = start_time(loaded, Some(&data));
-                let counted_from = start + study.identify.transient.unwrap_or(0.0);
-                let slack = SAME_TIME * counted_from.abs();
-                let first_counted = data.times.partition_point(|&time| time < counted_from - slack);
+                let first_counted = first_counted(&data, start, study.identify.transient);
                 diagnostics.extend(empty(&data, measured, &values, first_counted));
                 records.push(Record { data, start, measured: values, first_counted });
             }
         }
     }
     if diagnostics.is_empty() { Ok(records) } else { Err(Failure::Input(diagnostics)) }
+}
+
+/// The first row at or after `start + transient`.
+fn first_counted(data: &Data, start: f64, transient: Option<f64>) -> usize {
+    let counted_from = start + transient.unwrap_or(0.0);
+    let slack = SAME_TIME * counted_from.abs();
+    data.times.partition_point(|&time| time < counted_from - slack)
 }
 
 /// The measured columns of an experiment, row by row.

@@ -377,3 +377,46 @@ fn samples_are_taken_where_they_tell_most_also_on_average_over_a_prior() {
     let expected = 1.0 / (0.5 * 1f64.cosh());
     assert!((time - expected).abs() <= 0.051 && points == 2, "{time} for {expected}, {points}");
 }
+
+/// T' = (u - k T)/10 under the recorded u = 3: the sum of squares of dT/dk by central differences of the exact solution
+/// is the information, with or without a plan of its own, and without what a transient leaves out.
+#[test]
+fn a_plan_has_the_inputs_of_the_record_and_counts_what_identification_counts() {
+    let model = "model M parameter Real k = 1.2; input Real u; Real T(start = 0, fixed = true);
+                 equation der(T) = (u - k*T)*0.1; end M;";
+    let study = |data: &str, more: &str| {
+        format!(
+            "[model]\nfile = \"model.mo\"\n[unknown]\nk = {{ start = 1.2, min = 0.1, max = 5 }}\n[inputs]\n\
+             u = {{ column = \"u\" }}\n[measurements]\nT = {{ column = \"y\", std = 0.05 }}\n[data]\n{data}\n{more}"
+        )
+    };
+    let rows: Vec<String> = (0..25).map(|k| format!("{},3,0", 2 * k)).collect();
+    let record = format!("t,u,y\n{}\n", rows.join("\n"));
+    let expected = |from: f64, until: f64| {
+        let solution = |k: f64, t: f64| 3.0 / k * (1.0 - (-0.1 * k * t).exp());
+        let slope = |t: f64| (solution(1.2 + 1e-5, t) - solution(1.2 - 1e-5, t)) / 2e-5 / 0.05;
+        let times = (0..25).map(|k| 2.0 * f64::from(k)).filter(|t| *t >= from && *t <= until);
+        times.map(|t| slope(t) * slope(t)).sum::<f64>().powf(-0.5)
+    };
+    let one = "file = \"d.csv\"";
+    for (data, more, error, code) in [
+        (one, "", expected(0.0, 48.0), None),
+        (one, "[identify]\ntransient = 20\n", expected(20.0, 48.0), None),
+        (one, "[design]\nduration = 40\nstep = 2\n", expected(0.0, 40.0), None),
+        ("files = [\"d.csv\", \"d.csv\"]", "", expected(0.0, 48.0), Some("design-record")),
+    ] {
+        let session = Session::with_model(model).with("d.csv", &record).with("study.toml", &study(data, more));
+        let run = session.run(&["design", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let document = run.json();
+        let found = document["planned"]["std_errors"]["k"].as_f64().unwrap_or_else(|| panic!("{document}"));
+        assert!((found / error - 1.0).abs() < 1e-4, "{more}: {found} for {error}");
+        let told =
+            document["findings"].as_array().unwrap().iter().any(|told| Some(told["code"].as_str().unwrap()) == code);
+        assert_eq!(told, code.is_some(), "{}", document["findings"]);
+    }
+    let long = Session::with_model(model).with("d.csv", &record);
+    let long = long.with("study.toml", &study(one, "[design]\nduration = 80\nstep = 2\n"));
+    let run = long.run(&["design", "study.toml", "--json"]);
+    finding(&run.json(), "design-input");
+}
