@@ -55,11 +55,7 @@ pub struct Estimates {
 /// # Errors
 /// Diagnostics, when the study is at fault: signals of infinite variance are refused by name.
 pub fn estimate(loaded: &Loaded, theta: Option<&[f64]>, seed: u64) -> Result<Estimates, Failure> {
-    let (mut found, chosen, n_unknown) = estimated(loaded, theta, None, seed)?;
-    if n_unknown > 0 && theta.is_none() {
-        found.diagnostics.push(unknowns_at_start(loaded, &chosen));
-    }
-    Ok(found)
+    estimated(loaded, theta, None, seed)
 }
 
 /// Estimates the signals of a study with the unknowns that were identified, whose uncertainty is part of the standard
@@ -69,16 +65,15 @@ pub fn estimate(loaded: &Loaded, theta: Option<&[f64]>, seed: u64) -> Result<Est
 /// As [`estimate`].
 pub fn estimate_identified(loaded: &Loaded, identified: &Identification, seed: u64) -> Result<Estimates, Failure> {
     let theta: Vec<f64> = identified.parameters.iter().map(|parameter| parameter.estimate).collect();
-    Ok(estimated(loaded, Some(&theta), Some(identified), seed)?.0)
+    estimated(loaded, Some(&theta), Some(identified), seed)
 }
 
-/// Estimates, the values of the unknowns and of uncertain parameters after them, and how many the first are.
 fn estimated(
     loaded: &Loaded,
     theta: Option<&[f64]>,
     identified: Option<&Identification>,
     seed: u64,
-) -> Result<(Estimates, Vec<f64>, usize), Failure> {
+) -> Result<Estimates, Failure> {
     require_signals(loaded)?;
     let uncertain = Uncertain::of(loaded, identified)?;
     let estimator = Estimator::new(&uncertain.loaded, seed)?;
@@ -87,9 +82,12 @@ fn estimated(
         chosen[..uncertain.n_unknown].copy_from_slice(theta);
     }
     let mut found = estimator.estimates(&uncertain.loaded, &chosen)?;
+    if uncertain.n_unknown > 0 && theta.is_none() {
+        found.diagnostics.push(unknowns_at_start(loaded, &chosen));
+    }
     found.widen(&uncertain.loaded, &estimator, &chosen, uncertain.spread.as_ref());
     found.diagnostics.extend(uncertain.other_means(&chosen));
-    Ok((found, chosen, uncertain.n_unknown))
+    Ok(found)
 }
 
 /// A study whose uncertain parameters can be chosen like unknowns.
