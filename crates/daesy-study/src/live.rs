@@ -156,6 +156,18 @@ pub enum LiveError {
         /// When.
         time: f64,
     },
+    /// A time that is too far from the last sample to go there step by step.
+    #[error(
+        "t = {time} is {n_steps:.3e} steps of the filter after t = {last}, and it goes {MAX_STEPS_TO_SAMPLE:.0e} at most"
+    )]
+    TooFar {
+        /// When.
+        time: f64,
+        /// The sample before it.
+        last: f64,
+        /// Steps of the filter in between.
+        n_steps: f64,
+    },
     /// A sample that is not later than the one before it.
     #[error("the sample at t = {time} is not later than the one at t = {last}")]
     NotLater {
@@ -165,6 +177,9 @@ pub enum LiveError {
         last: f64,
     },
 }
+
+/// Most steps of a nonlinear filter from one sample to the next.
+const MAX_STEPS_TO_SAMPLE: f64 = 1e5;
 
 /// The model of a study, in the form that its filter needs.
 pub enum LiveForm {
@@ -711,6 +726,10 @@ fn update_nonlinear(
             state.insert(Box::new(filter.begin(model.start(sample.time), inputs)?))
         }
     };
+    let n_steps = filter.n_steps(state, sample.time);
+    if n_steps > MAX_STEPS_TO_SAMPLE {
+        return Err(LiveError::TooFar { time: sample.time, last: state.time, n_steps });
+    }
     let Crossed { innovations, mean, std, is_whole, .. } =
         filter.cross(state, sample.time, inputs, sample.measurements)?;
     if !is_whole {

@@ -102,6 +102,12 @@ impl LiveFilter<'_, '_> {
         }
     }
 
+    /// Steps from a state to a time.
+    #[must_use]
+    pub fn n_steps(&self, state: &LiveState, time: f64) -> f64 {
+        (time - state.time) / self.step
+    }
+
     /// Goes to a sample, not earlier than the state, under inputs that are known from the state's time to the sample's,
     /// and takes its measurements, NaN where one is missing.
     ///

@@ -289,7 +289,13 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
         loaded.watch = interruptible();
     }
     let mut line = Line::new(&args.file);
-    let found = identify(&loaded, &args.options(), &mut |text| line.show(text));
+    let mut options = args.options();
+    let is_open = |study: &crate::study::Study| study.identify.method.as_deref().is_none_or(|method| method == "auto");
+    if args.posterior.is_some() && options.method.is_none() && loaded.study.as_ref().is_some_and(is_open) {
+        // A posterior needs a likelihood.
+        options.method = Some("ml".to_owned());
+    }
+    let found = identify(&loaded, &options, &mut |text| line.show(text));
     drop(line);
     let found = match found {
         Ok(found) => found,

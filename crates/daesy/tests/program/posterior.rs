@@ -98,6 +98,22 @@ fn bounds_cut_the_posterior() {
     agrees(&run.json()["posterior"], mean, (sums[2] / sums[0] - mean * mean).sqrt());
 }
 
+/// Where nobody names a method, one is taken that has what was asked for: also for a model that is not linear.
+#[test]
+fn a_posterior_is_drawn_by_a_method_that_has_a_likelihood() {
+    let model = "model M parameter Real a = 0.5; Real x(start = 1, fixed = true); equation der(x) = -a*x*x; end M;";
+    let rows: Vec<String> =
+        (0..15).map(|k| 0.2 * f64::from(k)).map(|t| format!("{t},{}", 1.0 / (1.0 + 0.6 * t))).collect();
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\na = { start = 0.5, min = 0.1, max = 3 }\n[measurements]\n\
+                 x = { column = \"x\", std = 0.01 }\n[data]\nfile = \"d.csv\"\n";
+    let session = Session::with_model(model).with("study.toml", study);
+    let session = session.with("d.csv", &format!("t,x\n{}\n", rows.join("\n")));
+    let run = session.run(&["identify", "study.toml", "--posterior", "100", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let posterior = &run.json()["posterior"];
+    assert!((number(posterior, "mean", "a") - 0.6).abs() < 0.02, "{posterior}");
+}
+
 #[test]
 fn what_has_no_posterior_is_refused() {
     let flat = session("b = { start = 1 }\nc = { start = 0 }");

@@ -615,3 +615,24 @@ fn sums_of_faults_are_resumed_to_the_same_bytes() {
     let rest = session.run_with(&kept, &record).stdout;
     assert!(first + &rest == whole);
 }
+
+/// A clock that jumps by years: the sample is left out, with a word, and the stream goes on.
+#[test]
+fn a_sample_that_is_too_far_away_is_left_out() {
+    let model = "model M parameter Real a = 1; input Real u, w; Real x(start = 0, fixed = true);
+                 equation der(x) = -a*x^3 + u + w; end M;";
+    let study = "[model]\nfile = \"model.mo\"\n[inputs]\nu = { column = \"u\", hold = \"zoh\" }\n[disturbances]\n\
+                 w = { std = 0.5, time_constant = 1.0 }\n[measurements]\nx = { column = \"y\", std = 0.05 }\n\
+                 [estimate]\nsignals = [\"x\"]\n[watch]\nstep = 0.1\n";
+    let session = Session::with_model(model).with("study.toml", study);
+    let samples = "t,u,y\n0,1,0\n0.1,1,0.1\n1000000000,1,1.0\n0.2,1,0.2\n";
+    let run = session.run_with(&["watch", "study.toml"], samples);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert!(
+        lines[2].contains("filter-broke") && lines[2].contains("steps of the filter after t = 0.1"),
+        "{}",
+        lines[2]
+    );
+    assert!(lines[3].starts_with("{\"t\":0.2,\"estimates\":{\"x\":[0.19"), "{}", lines[3]);
+}
