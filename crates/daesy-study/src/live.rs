@@ -227,7 +227,7 @@ impl LiveModel {
                     return Err(Failure::Input(vec![finding.with_help(help)]));
                 }
                 let with_record = loaded.with_record(&problem.records[0].data);
-                let study = PredictionStudy::new(&with_record, problem, seed)?;
+                let study = PredictionStudy::live(&with_record, problem, seed)?;
                 LiveForm::Nonlinear(Box::new(study), kind)
             }
         };

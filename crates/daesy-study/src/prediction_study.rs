@@ -210,6 +210,23 @@ impl PredictionStudy {
         Ok(Self { start_note: None, ..Self::with(loaded, problem, seed, true)? })
     }
 
+    /// Builds the problem of a filter that takes samples as they come: relations are evaluated where they stand, and
+    /// nothing may jump.
+    ///
+    /// # Errors
+    /// As [`PredictionStudy::new`], and where the model has events.
+    pub fn live(loaded: &Loaded, problem: &Problem, seed: u64) -> Result<Self, Failure> {
+        refuse_disturbed_events(loaded)?;
+        if has_discrete(&loaded.flat) {
+            let message = "the model has discrete variables or when-clauses, and a filter that takes samples as they come \
+                           follows no events";
+            let diagnostic = Diagnostic::error("live-events", message);
+            let help = "`estimate` follows them through a record; or model the switching by smooth functions";
+            return Err(Failure::Input(vec![diagnostic.with_help(help)]));
+        }
+        Self::build(loaded, problem, seed, Engine::Lanes)
+    }
+
     /// The same with samples in the rows of the data that measure nothing, too: what is estimated there is what the
     /// others say. Rows between the points of the disturbances' grid are left out; gives their number.
     #[must_use]

@@ -636,3 +636,28 @@ fn a_sample_that_is_too_far_away_is_left_out() {
     );
     assert!(lines[3].starts_with("{\"t\":0.2,\"estimates\":{\"x\":[0.19"), "{}", lines[3]);
 }
+
+/// y' = -y^2 (1 or 2, by y): a relation without an event of its own is watched as it is estimated; events are refused by
+/// name.
+#[test]
+fn relations_are_watched_and_events_are_refused() {
+    let record: Vec<String> = (0..=10).map(|k| format!("{},0.5", f64::from(k) / 10.0)).collect();
+    let record = format!("t,y\n{}\n", record.join("\n"));
+    let study = "[model]\nfile = \"model.mo\"\n[measurements]\ny = { column = \"y\", std = 0.1 }\n[estimate]\n\
+                 signals = [\"y\"]\n[data]\nfile = \"d.csv\"\n";
+    let model = "model M Real y(start = 1, fixed = true); equation der(y) = -y*y*(if y > 0.6 then 1 else 2); end M;";
+    let session = Session::with_model(model).with("study.toml", study).with("d.csv", &record);
+    let run = session.run_with(&["watch", "study.toml"], &record);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let last: Value = serde_json::from_str(run.stdout.lines().last().unwrap()).unwrap();
+    // 1/y = 1 + t until y = 0.6, at t = 2/3, and grows twice as fast from there.
+    let expected = 1.0 / (1.0 / 0.6 + 2.0 / 3.0);
+    let found = last["estimates"]["y"][0].as_f64().unwrap();
+    assert!((found - expected).abs() < 2e-3, "{found} for {expected}");
+    let model = "model M Real y(start = 1, fixed = true); discrete Real k(start = 1, fixed = true);
+                 equation der(y) = -k*y*y; when y < 0.6 then k = 2; end when; end M;";
+    let session = Session::with_model(model).with("study.toml", study).with("d.csv", &record);
+    let run = session.run_with(&["watch", "study.toml"], &record);
+    assert_eq!(run.status, 1, "{}", run.stdout);
+    assert!(run.stderr.contains("live-events"), "{}", run.stderr);
+}
