@@ -6,7 +6,7 @@ model Carriage "The carriage of the positioning axis (EMPS) under its measured c
   parameter SI.Force offset = -3 "Friction that does not change its sign";
   parameter Real gain(unit="N/V") = 35.15065188 "Force per command";
   input SI.Voltage vir "Measured command";
-  input Real way "Sense of the wanted motion: -1, 0 or 1";
+  input Real way "Sense of the measured motion: -1, 0 or 1";
   input SI.Force missing "What the model leaves out";
   SI.Position q(start=0) "Position";
   SI.Velocity v(start=0) "Speed";

@@ -17,17 +17,19 @@ use study::{Record, column, estimates, figure, number_at, read_table};
 /// Rows of the axis between two of its positions that are used.
 const EVERY: usize = 50;
 
+/// The axis rests when it moves by less than this in ten milliseconds, in metres.
+const REST: f64 = 2e-5;
+
 /// Intervals of a curve.
 const N_BINS: usize = 24;
 
-/// The record of the axis with the sense of its wanted motion, and its position now and then.
+/// The record of the axis with the sense of its motion, which friction opposes, and its position now and then.
 fn axis_record(data: &Table) -> String {
-    let (t, wanted, position, command) =
-        (column(data, "t"), column(data, "qg"), column(data, "qm"), column(data, "vir"));
+    let (t, position, command) = (column(data, "t"), column(data, "qm"), column(data, "vir"));
     let mut text = "t,vir,way,qm\n".to_owned();
     for at in 0..t.len() {
-        let change = wanted[(at + 10).min(t.len() - 1)] - wanted[at.saturating_sub(10)];
-        let way = if change.abs() < 1e-5 { 0.0 } else { change.signum() };
+        let change = position[(at + 5).min(t.len() - 1)] - position[at.saturating_sub(5)];
+        let way = if change.abs() < REST { 0.0 } else { change.signum() };
         let seen = if at % EVERY == 0 { position[at].to_string() } else { String::new() };
         let _ = writeln!(text, "{},{},{way},{seen}", t[at], command[at]);
     }
