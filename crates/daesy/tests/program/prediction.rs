@@ -549,3 +549,47 @@ fn the_default_for_disturbed_nonlinear_models_finds_the_truth_and_its_saved_stud
     assert_eq!(document["method"], "ml");
     assert!(document["method_reason"].as_str().unwrap().contains("accuracy of `h`"));
 }
+
+/// Two tanks with a disturbed inflow: the size of the disturbance is unknown too, and the opening is found within its
+/// error. Errors that leave the disturbance out would be a tenth of that.
+#[test]
+fn an_opening_is_found_beside_a_disturbance_of_unknown_size() {
+    let mut state = 12_345u64;
+    let mut normal = || {
+        let uniform = (0..12).map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        });
+        uniform.sum::<f64>() - 6.0
+    };
+    let (opening, size, area) = (1.3e-4, 2e-5, 0.0154);
+    let (mut upper, mut lower, mut wave) = (0.2f64, 0.15f64, 0.0f64);
+    let mut record = "t,q,h2\n".to_owned();
+    for k in 0..300 {
+        let inflow = if (k / 60) % 2 == 0 { 6e-5 } else { 9e-5 };
+        record.push_str(&format!("{k},{inflow},{}\n", lower + 0.001 * normal()));
+        for _ in 0..20 {
+            let step = 0.05;
+            wave += -wave / 20.0 * step + (0.1 * step).sqrt() * normal();
+            let (between, out) = (opening * (19.62 * upper).sqrt(), 1.1e-4 * (19.62 * lower).sqrt());
+            upper += step / area * (inflow + size * wave - between);
+            lower += step / area * (between - out);
+        }
+    }
+    let model = "model Tanks parameter Real a1 = 1e-4; parameter Real a2 = 1.1e-4; parameter Real A = 0.0154;
+        input Real q, w; Real h1(start = 0.2, fixed = true), h2(start = 0.15, fixed = true);
+        equation A*der(h1) = q + w - a1*sqrt(19.62*h1); A*der(h2) = a1*sqrt(19.62*h1) - a2*sqrt(19.62*h2); end Tanks;";
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\na1 = { start = 1.1e-4, min = 1e-5 }\n\
+                 sigma = { start = 1e-5, min = 0.0 }\n[inputs]\nq = { column = \"q\", hold = \"zoh\" }\n[disturbances]\n\
+                 w = { A = [[-0.05]], B = [[0.31622776601683794]], C = [[\"sigma\"]] }\n[measurements]\n\
+                 h2 = { column = \"h2\", std = 0.001 }\n[data]\nfile = \"record.csv\"\n";
+    let session = Session::with_model(model).with("study.toml", study).with("record.csv", &record);
+    let run = session.run(&["identify", "study.toml", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    for (at, truth, largest) in [(0, opening, 3e-6), (1, size, 6e-6)] {
+        let [found, error] =
+            ["estimate", "std_error"].map(|key| document["parameters"][at][key].as_f64().unwrap_or(f64::NAN));
+        assert!((found - truth).abs() < 3.0 * error && error < largest, "{found} +- {error} at {truth}");
+    }
+}
