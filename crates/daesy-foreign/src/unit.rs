@@ -178,6 +178,9 @@ impl Question {
 /// A derivative as a sum of answers, each with its weight.
 type Sum = Vec<(Question, f64)>;
 
+/// Arguments, and for each of them what the derivative of a function by it is made of.
+type AskedColumns = (Vec<usize>, Vec<(u32, Sum)>);
+
 /// Columns of a Jacobian at a point: derivatives by the states, or by the parameters that move.
 #[derive(Debug)]
 struct Columns {
@@ -220,9 +223,14 @@ struct Pairing {
 
 impl Pairing {
     /// Pairs that are cheap to fetch: worth it if one of several is used.
-    const CHEAP: Self = Self { left: AtomicU32::new(0), each: 8, most: 8 };
+    const fn cheap() -> Self {
+        Self { left: AtomicU32::new(0), each: 8, most: 8 }
+    }
+
     /// Pairs that are dear: worth it if every second one is used, after a step at the latest.
-    const DEAR: Self = Self { left: AtomicU32::new(0), each: 2, most: 64 };
+    const fn dear() -> Self {
+        Self { left: AtomicU32::new(0), each: 2, most: 64 }
+    }
 
     fn is_seen(&self) {
         let more = |left: u32| Some((left + self.each).min(self.most));
@@ -493,9 +501,9 @@ impl Unit {
             trouble: Mutex::default(),
             remembered: Mutex::default(),
             columns: Mutex::default(),
-            pairs: Pairing::CHEAP,
-            pairs_of_columns: Pairing::CHEAP,
-            pairs_with_columns: Pairing::DEAR,
+            pairs: Pairing::cheap(),
+            pairs_of_columns: Pairing::cheap(),
+            pairs_with_columns: Pairing::dear(),
             residence,
             description,
             _folder: folder,
@@ -1234,7 +1242,7 @@ impl Unit {
 
     /// The questions whose answers are the columns of the derivatives at a point: by the states, and by the parameters
     /// that move.
-    fn all_columns(&self, inputs: &[f64]) -> Vec<(Vec<usize>, Vec<(u32, Sum)>)> {
+    fn all_columns(&self, inputs: &[f64]) -> Vec<AskedColumns> {
         let function = function::DERIVATIVES;
         let sum = |&by: &usize| (function, self.derivative(function, inputs, &unit_direction(inputs.len(), by)));
         let Arguments { n_states, n_inputs, .. } = self.arguments;

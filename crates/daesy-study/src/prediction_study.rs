@@ -97,6 +97,8 @@ pub struct PredictionStudy {
     accuracies: Vec<Accuracy>,
     noise_scales: Vec<bool>,
     engine: Engine,
+    /// Whether there are relations, or the like, that are evaluated where they stand.
+    has_open_relations: bool,
 }
 
 /// How trajectories are made.
@@ -393,6 +395,7 @@ impl PredictionStudy {
             accuracies,
             noise_scales: problem.motion_depends_on(loaded).iter().map(|moves| !moves).collect(),
             engine,
+            has_open_relations: engine == Engine::Lanes && may_have_events(&loaded.flat),
             system,
         })
     }
@@ -400,6 +403,13 @@ impl PredictionStudy {
     fn given(&self, theta: &[f64]) -> Vec<GivenParameter> {
         let given = |(&parameter, &value): (&u32, &f64)| GivenParameter { parameter, value };
         self.places.iter().zip(theta).map(given).collect()
+    }
+
+    /// Whether an unknown that trajectories have no derivative by may move them all the same: through a relation that is
+    /// evaluated where it stands.
+    #[must_use]
+    pub fn may_act_through_a_relation(&self, unknown: usize) -> bool {
+        self.has_open_relations && !self.noise_scales.get(unknown).copied().unwrap_or(true)
     }
 
     /// The starting point of a search.

@@ -411,12 +411,21 @@ fn refuse_idle_unknowns(
         .differentiate(&best.result.theta, FIRST_LOOK, &loaded.watch)
         .map_err(|refusal| refused(loaded, study, &refusal))?;
     let mut wrong = Vec::new();
-    for (unknown, tangent) in study.unknowns.iter().zip(&prediction.tangents) {
+    for (at, (unknown, tangent)) in study.unknowns.iter().zip(&prediction.tangents).enumerate() {
         if tangent.iter().flatten().any(|value| *value != 0.0) {
             continue;
         }
         let names = [&unknown.name];
-        if method == Method::OutputError {
+        if study.may_act_through_a_relation(at) {
+            let message = format!(
+                "trajectories have no derivative by `{}`: it acts through a relation along whose border the model slides, or \
+                 not at all",
+                unknown.name
+            );
+            let finding = Finding::error("idle-unknown", unknown.span, message).with_names(names);
+            wrong
+                .push(resolve(loaded, &finding.with_help("take `method = \"ml\"`, whose filter needs no derivatives")));
+        } else if method == Method::OutputError {
             let message = format!("an output-error fit has no use for `{}`: it stays at its start", unknown.name);
             diagnostics.push(resolve(loaded, &Finding::note("idle-unknown", unknown.span, message).with_names(names)));
         } else {

@@ -324,3 +324,27 @@ fn an_unknown_time_of_switching_is_found_by_every_method() {
         finding(&run.json(), "unknown-input");
     }
 }
+
+/// x rises at the rate 1 to the border a and stays: the data determine a, a fit by derivatives of trajectories in lanes
+/// does not see it and says so, and its remedy works.
+#[test]
+fn a_border_that_the_model_slides_along_is_found_by_the_filter_and_refused_by_derivatives() {
+    let model = "model M parameter Real a = 0.7; Real x(start = 0, fixed = true);
+                 equation der(x) = if x > a then -1 else 1; end M;";
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\na = { start = 0.6, min = 0.1, max = 1 }\n[measurements]\n\
+                 x = { column = \"z\", std = 0.01 }\n[data]\nfile = \"d.csv\"\n";
+    let rows: Vec<String> = (0..=20).map(|k| 0.1 * f64::from(k)).map(|t| format!("{t},{}", t.min(0.7))).collect();
+    let session = Session::with_model(model).with("study.toml", study);
+    let session = session.with("d.csv", &format!("t,z\n{}\n", rows.join("\n")));
+    for method in ["auto", "output-error", "pem"] {
+        let run = session.run(&["identify", "study.toml", "--json", "--method", method]);
+        assert_eq!(run.status, 1, "{method}: {}", run.stdout);
+        let document = run.json();
+        let told = finding(&document, "idle-unknown");
+        assert!(told["help"].as_str().unwrap().contains("method = \"ml\""), "{told}");
+    }
+    let run = session.run(&["identify", "study.toml", "--json", "--method", "ml"]);
+    assert_eq!(run.status, 0, "{}", run.stdout);
+    let found = run.json()["parameters"][0]["estimate"].as_f64().unwrap();
+    assert!((found - 0.7).abs() < 5e-3, "{found}");
+}
