@@ -350,8 +350,7 @@ fn rough_cost(
         |point: &[f64]| (0..n).all(|at| point[at] >= study.space.lower[at] && point[at] <= study.space.upper[at]);
     let mut looked = Vec::new();
     let mut points = Vec::new();
-    for at in 0..n {
-        let size = errors.std[at];
+    for (at, &size) in errors.std.iter().enumerate() {
         // What is known to rounding has no scale to look at.
         if !size.is_finite() || size <= 1e-9 * theta[at].abs().max(study.space.nominal[at]) {
             continue;
