@@ -182,9 +182,6 @@ struct Rewriter<'a> {
 /// What is left of a slope, relative to what it was, that is rounding.
 const CANCELLED: f64 = 1e-11;
 
-/// What two forms of one expression may differ by, relative to their terms.
-const SAME: f64 = 1e-9;
-
 /// Most equations that one is combined with by normal equations, whose expressions grow with their number.
 const MAX_NORMAL: usize = 4;
 
@@ -218,7 +215,7 @@ impl Rewriter<'_> {
             })
             .collect();
         let new = match self.combination(dependency, residual, &others, &leading) {
-            Some(new) => self.without_cancelled(new, residual),
+            Some(new) => self.without_cancelled_inputs(new, residual),
             None => self.augmentation(dependency, residual, &others, &leading),
         };
         let source = target.source as usize;
@@ -228,59 +225,39 @@ impl Rewriter<'_> {
         self.flat.equations[source].origin = Origin::Equation;
     }
 
-    /// Takes variables out of a new equation that cancelled when it was made of `old` and others. Structure sees them all
-    /// the same, and asks for derivatives of inputs where the equation is differentiated. That nothing is left of one is
-    /// decided by slopes at all points, with values of all variables that no equation singles out.
-    fn without_cancelled(&mut self, new: ExprId, old: ExprId) -> ExprId {
+    /// Takes inputs out of a new equation that cancelled when it was made of `old` and others. Structure sees them all
+    /// the same, and asks for derivatives of them where the equation is differentiated. That nothing is left of one is
+    /// decided by the slope at all points, with other values of the inputs there.
+    fn without_cancelled_inputs(&mut self, new: ExprId, old: ExprId) -> ExprId {
         let mut leaves = Vec::new();
         Reach::new().leaves(&self.graph, &[new], &mut leaves);
-        let variables = &self.flat.variables;
-        leaves.retain(|leaf| match *leaf {
-            Leaf::Var { var, .. } => {
-                matches!(variables[var.index()].kind, VariableKind::Input | VariableKind::Continuous)
-            }
+        let is_input = |leaf: &Leaf| match *leaf {
+            Leaf::Var { var, .. } => self.flat.variables[var.index()].kind == VariableKind::Input,
             Leaf::Time => false,
-        });
+        };
+        leaves.retain(is_input);
         let mut points = self.points.clone();
         for point in &mut points {
             for (at, leaf) in leaves.iter().enumerate() {
                 if let Leaf::Var { var, order } = *leaf {
+                    // No value that an equation is likely to single out.
                     let value = 1.137 * point.derivative(var, usize::from(order)) + 0.6173 / (at + 2) as f64;
                     point.set(var, usize::from(order), value);
                 }
             }
         }
-        let zero = self.graph.number(0.0);
-        let mut slopes = vec![[zero; 2]; leaves.len()];
-        for (side, expr) in [new, old].into_iter().enumerate() {
-            for entry in self.graph.gradient(expr, &leaves) {
-                slopes[entry.column as usize][side] = entry.value;
-            }
-        }
-        let (mut substitution, mut evaluator) = (Substitution::new(), Evaluator::new());
-        for (leaf, slopes) in leaves.iter().zip(&slopes) {
+        let (zero, mut substitution, mut evaluator) = (self.graph.number(0.0), Substitution::new(), Evaluator::new());
+        for leaf in leaves {
+            let slopes = [new, old].map(|expr| self.graph.partial(expr, leaf));
             let mut is_cancelled = |point: &JetPoint| {
                 let [left, before] = slopes.map(|slope| evaluator.evaluate_one(&self.graph, slope, point));
                 left.abs() <= CANCELLED * before.abs()
             };
             if points.iter().all(&mut is_cancelled) {
-                substitution.replace_leaf(&mut self.graph, *leaf, zero);
+                substitution.replace_leaf(&mut self.graph, leaf, zero);
             }
         }
-        let without = substitution.apply(&mut self.graph, new);
-        // What cancelled may still be divided by.
-        let mut is_same = |point: &JetPoint| {
-            let [with, without] = [new, without].map(|expr| evaluator.evaluate_one(&self.graph, expr, point));
-            let size: f64 = (leaves.iter().zip(&slopes))
-                .map(|(leaf, slopes)| {
-                    let Leaf::Var { var, order } = *leaf else { return 0.0 };
-                    let slope = evaluator.evaluate_one(&self.graph, slopes[1], point);
-                    (slope * point.derivative(var, usize::from(order))).abs()
-                })
-                .sum();
-            (with - without).abs() <= SAME * (size + with.abs())
-        };
-        if points.iter().all(&mut is_same) { without } else { new }
+        substitution.apply(&mut self.graph, new)
     }
 
     /// A derivative of an equation of the regular form.
