@@ -22,7 +22,7 @@ use daesy_structure::array_verdict::{self, MAX_UNKNOWNS, StartPoint};
 use daesy_structure::linearize::LinearModel;
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::load::Loaded;
-use daesy_study::prepare::start_time;
+use daesy_study::prepare::{past_needed, start_time};
 use daesy_study::start_point::start_point;
 
 /// The strangeness-free form of a nonlinear model.
@@ -74,6 +74,9 @@ pub enum RegularForm {
 /// # Errors
 /// Diagnostics: no consistent point, ranks that do not settle, contradicting equations, a wish that cannot be met.
 pub fn regularize_model(loaded: &Loaded, options: &RegularizeOptions) -> Result<RegularForm, Vec<Diagnostic>> {
+    if let Some(refusal) = past_needed(loaded) {
+        return Err(vec![refusal]);
+    }
     let size = loaded.flat.size();
     match LinearModel::new(&loaded.flat) {
         // What is computed nonlinearly from the rest hides how many variables are free.

@@ -379,7 +379,10 @@ impl<'model, 'names> Printer<'model, 'names> {
             Node::Binary { op, lhs, rhs } => {
                 let wanted = match op {
                     BinaryOp::And | BinaryOp::Or => Wanted::Truth,
-                    _ if op.is_relation() => self.kind_of_both(lhs, rhs),
+                    _ if op.is_relation() => match (self.kind(lhs), self.kind(rhs)) {
+                        (Some(Wanted::Whole), Some(Wanted::Number)) => Wanted::Number,
+                        _ => self.kind_of_both(lhs, rhs),
+                    },
                     BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max
                         if matches!(wanted, Wanted::Whole) =>
                     {
@@ -415,6 +418,11 @@ impl<'model, 'names> Printer<'model, 'names> {
             }
             Node::Call { function, output, args } => {
                 let called = self.graph.function(function);
+                // A function that is kept as a program has results of type Real.
+                let is_whole = matches!(wanted, Wanted::Whole);
+                if is_whole {
+                    out.push_str("integer(");
+                }
                 match self.function {
                     Some(function) => out.push_str(&function(&called.name, output)),
                     // Modelica has no expression for a further output of a function; it is shown by its number.
@@ -422,7 +430,7 @@ impl<'model, 'names> Printer<'model, 'names> {
                     None => out.push_str(&called.name),
                 }
                 out.push('(');
-                tasks.push(Task::Text(")"));
+                tasks.push(Task::Text(if is_whole { "))" } else { ")" }));
                 for (at, &arg) in self.graph.args(args).iter().enumerate().rev() {
                     tasks.push(Task::Expr { expr: arg, level: LOOSE, wanted: Wanted::Number });
                     if at > 0 {
@@ -637,7 +645,21 @@ mod tests {
         let (n, x) = (g.var(VarId(0)), g.var(VarId(1)));
         let whole = g.unary(UnaryOp::Floor, x);
         let negative = g.neg(whole);
+        let f = g.add_function(Function {
+            name: "f".into(),
+            n_inputs: 1,
+            outputs: vec![0],
+            n_locals: 1,
+            body: vec![],
+            span: Span::NONE,
+        });
+        let call = g.call(f, 0, &[x]);
+        let equal = g.binary(BinaryOp::Equal, n, call);
         let printer = Printer::new(&g, &name).with_types(&variables);
+        assert_eq!(printer.texts_alike(n, call), ["n", "integer(f(x))"]);
+        assert_eq!(printer.texts_alike(x, call), ["x", "f(x)"]);
+        // What is compared may have a fraction.
+        assert_eq!(printer.text(equal), "if n == f(x) then 1 else 0");
         assert_eq!(printer.texts_alike(n, negative), ["n", "-integer(x)"]);
         assert_eq!(printer.texts_alike(x, negative), ["x", "-floor(x)"]);
         assert_eq!(printer.text_as(whole, &ValueType::Integer), "integer(x)");

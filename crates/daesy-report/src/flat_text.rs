@@ -318,6 +318,42 @@ pub fn to_base_modelica(flat: &FlatDae) -> String {
     text
 }
 
+/// What of a flat model its text only names, so that it cannot be read again: operations that Modelica has no text for, and
+/// expressions beyond [`LONGEST_EXPRESSION`].
+#[must_use]
+pub fn not_spelled_out(flat: &FlatDae, text: &str) -> Vec<String> {
+    fn named<'f>(body: &'f [Statement], names: &mut Vec<&'f str>) {
+        for statement in body {
+            match statement {
+                Statement::Intrinsic { intrinsic, .. } => names.push(intrinsic.name()),
+                Statement::If { then, otherwise, .. } => {
+                    [then, otherwise].into_iter().for_each(|body| named(body, names))
+                }
+                Statement::While { body, .. } => named(body, names),
+                _ => {}
+            }
+        }
+    }
+    let mut names = Vec::new();
+    for (at, function) in flat.graph.functions().iter().enumerate() {
+        let is_written = match &function.body[..] {
+            [Statement::Intrinsic { intrinsic, .. }] => intrinsic.modelica_text().is_some(),
+            _ => flat.graph.whole(daesy_graph::FunctionId(at as u32)).is_some(),
+        };
+        if !is_written {
+            named(&function.body, &mut names);
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    let mut parts: Vec<String> =
+        names.into_iter().map(|name| format!("`{name}`, which Modelica has no text for")).collect();
+    if text.lines().any(|line| line.len() > LONGEST_EXPRESSION && line.contains("...")) {
+        parts.push(format!("an expression of more than {LONGEST_EXPRESSION} characters, which ends with `...`"));
+    }
+    parts
+}
+
 fn action_text(writer: &Writer<'_>, action: &WhenAction) -> String {
     let name = |var: &VarId| quoted(&writer.flat.variables[var.index()].name);
     match action {

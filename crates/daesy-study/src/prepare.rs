@@ -122,16 +122,27 @@ pub struct Prepared {
     pub start_time: f64,
 }
 
+/// The refusal of a model that reads the past of a signal, by those that have none.
+#[must_use]
+pub fn past_needed(loaded: &Loaded) -> Option<Diagnostic> {
+    if loaded.flat.graph.histories().is_empty() {
+        return None;
+    }
+    let message = "`delay` of a signal that varies continuously needs the past of a trajectory, which only `simulate`, \
+                   and `uq` by separate runs, keep";
+    let help = "simulate the model, or replace the delay, for instance by a chain of first-order lags";
+    Some(Diagnostic::error("past-needed", message).with_help(help))
+}
+
 /// Takes a model to a compiled system.
 ///
 /// # Errors
 /// Diagnostics in the model's words.
 pub fn prepare(loaded: &Loaded, purpose: Purpose) -> Result<Prepared, Failure> {
-    if !purpose.keeps_past && !loaded.flat.graph.histories().is_empty() {
-        let message = "`delay` of a signal that varies continuously needs the past of a trajectory, which only \
-                       `simulate` keeps";
-        let help = "simulate the model, or replace the delay, for instance by a chain of first-order lags";
-        return Err(Failure::Input(vec![Diagnostic::error("past-needed", message).with_help(help)]));
+    if !purpose.keeps_past
+        && let Some(refusal) = past_needed(loaded)
+    {
+        return Err(Failure::Input(vec![refusal]));
     }
     let is_asked = purpose.data == DataUse::Needed && loaded.n_experiments() > 0;
     let data = if is_asked || loaded.has_data() { Some(Arc::new(loaded.experiment(0)?)) } else { None };

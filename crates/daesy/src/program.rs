@@ -1051,12 +1051,19 @@ fn flatten_verb(args: &FileArgs) -> Answer {
     match load_for(args, "flatten") {
         Ok(loaded) => {
             answer.model = Some(loaded.flat.model.clone());
+            answer.diagnostics = loaded.diagnostics;
             if args.common.json {
                 answer.keys = flat_text::to_json(&loaded.flat);
             } else {
                 answer.text = flat_text::to_base_modelica(&loaded.flat);
+                let parts = flat_text::not_spelled_out(&loaded.flat, &answer.text);
+                if !parts.is_empty() {
+                    let message = format!("the text cannot be read again: it has {}", parts.join(", and "));
+                    let help = "`--json` says what the variables and equations are; other verbs take the model itself";
+                    let warning = Diagnostic::new(Level::Warning, "not-spelled-out", message).with_help(help);
+                    answer.diagnostics.push(warning);
+                }
             }
-            answer.diagnostics = loaded.diagnostics;
             answer
         }
         Err(failure) => answer.refused(failure),

@@ -1073,9 +1073,26 @@ fn jumps_of_a_varying_signal_arrive_late() {
 /// Other verbs have no past to read.
 #[test]
 fn only_a_simulation_keeps_the_past() {
-    let model = "model M Real x(start=1, fixed=true); equation der(x) = -delay(x, 1); end M;";
-    let run = Session::with_model(model).run(&["linearize", "model.mo", "--json"]);
-    assert_eq!((run.status, run.json()["findings"][0]["code"].as_str()), (1, Some("past-needed")));
+    let model = "model M Real x(start=1, fixed=true); parameter Real k = 1; equation der(x) = -k*delay(x, 1); end M;";
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 1, min = 0, max = 2 }\n
+                 [measurements]\nx = { column = \"x\", std = 0.1 }\n[estimate]\nsignals = [\"x\"]\n
+                 [data]\nfile = \"data.csv\"\ntime = \"t\"\n";
+    let session = Session::with_model(model).with("study.toml", study).with("data.csv", "t,x\n0,1\n0.5,0.5\n1,0\n");
+    for (verb, file) in
+        [("linearize", "model.mo"), ("regularize", "model.mo"), ("identify", "study.toml"), ("estimate", "study.toml")]
+    {
+        let run = session.run(&[verb, file, "--json"]);
+        let code = run.json()["findings"][0]["code"].as_str().map(str::to_owned);
+        assert_eq!((run.status, code.as_deref()), (1, Some("past-needed")), "{verb}");
+    }
+    // x = 1 - k t until t = 1, so that its mean and spread at 1 are those of 1 - k.
+    let random = "[model]\nfile = \"model.mo\"\n[random]\nk = { normal = { mean = 0.5, std = 0.1 } }\n
+                  [simulate]\nstop = 1.0\nstep = 1.0\n[uq]\ndegree = 2\n";
+    let run = session.with("random.toml", random).run(&["uq", "random.toml", "-o", "out.csv", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let last = &run.json()["final"]["x"];
+    assert_close(last["mean"].as_f64().unwrap(), 0.5, 1e-6, "mean");
+    assert_close(last["std"].as_f64().unwrap(), 0.1, 1e-6, "spread");
 }
 
 /// x slides at 0, whatever chain of Boolean and Integer variables holds the relation.

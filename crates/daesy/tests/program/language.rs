@@ -326,6 +326,38 @@ fn flat_twice(session: &Session, arguments: &[&str]) -> [String; 2] {
     [bare(&run.stdout), bare(&again.stdout).replace(&format!("{package}."), "")]
 }
 
+/// A function that is kept as a program has results of type Real in the flat text; where an Integer gets one it says so.
+#[test]
+fn integers_from_kept_functions_are_read_again() {
+    let model = "model M function first input Boolean b[3]; output Integer k;
+           algorithm k := 0; for i in 1:3 loop if b[i] then k := i; return; end if; end for; end first;
+         Integer n = first({time > 0.7, time > 0.4, time > 0.2}); Real x(start=0, fixed=true);
+         equation der(x) = n; annotation(experiment(StopTime=1, Interval=0.5)); end M;";
+    let session = Session::with_model(model);
+    let flat = session.run(&["flatten", "model.mo"]);
+    assert!(flat.stdout.contains("integer('M.first'("), "{}", flat.stdout);
+    let again = Session::with_model(&flat.stdout).run(&["simulate", "model.mo"]).table();
+    let first = session.run(&["simulate", "model.mo"]).table();
+    assert_eq!(again.rows, first.rows);
+    // 0.2 of three, 0.3 of two, 0.3 of one.
+    assert!((first.column("x").last().unwrap() - 1.5).abs() < 1e-9);
+}
+
+/// Random numbers are named in the text, not spelled out; a table is.
+#[test]
+fn a_flat_text_that_cannot_be_read_again_says_so() {
+    let random = "model M
+         function step input Integer s[33]; output Real r; output Integer t[33];
+           external \"C\" ModelicaRandom_xorshift1024star(s, t, r); end step;
+         discrete Real d(start=0); Integer s[33](each start=7, each fixed=true);
+         equation when time > 0.5 then (d, s) = step(pre(s)); end when; end M;";
+    let run = Session::with_model(random).run(&["flatten", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("warning[not-spelled-out]") && run.stderr.contains("`random`"), "{}", run.stderr);
+    let plain = Session::with_model("model M Real x = sin(time); end M;").run(&["flatten", "model.mo"]);
+    assert!(!plain.stderr.contains("not-spelled-out"), "{}", plain.stderr);
+}
+
 #[test]
 fn flat_models_are_read_again() {
     let problems = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
