@@ -383,7 +383,14 @@ impl<'model, 'names> Printer<'model, 'names> {
                         (Some(Wanted::Whole), Some(Wanted::Number)) => Wanted::Number,
                         _ => self.kind_of_both(lhs, rhs),
                     },
-                    BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max
+                    BinaryOp::Add
+                    | BinaryOp::Sub
+                    | BinaryOp::Mul
+                    | BinaryOp::Min
+                    | BinaryOp::Max
+                    | BinaryOp::Quotient
+                    | BinaryOp::Modulo
+                    | BinaryOp::Remainder
                         if matches!(wanted, Wanted::Whole) =>
                     {
                         Wanted::Whole
@@ -655,7 +662,10 @@ mod tests {
         });
         let call = g.call(f, 0, &[x]);
         let equal = g.binary(BinaryOp::Equal, n, call);
+        let two = g.number(2.0);
+        let half = g.binary(BinaryOp::Quotient, whole, two);
         let printer = Printer::new(&g, &name).with_types(&variables);
+        assert_eq!(printer.texts_alike(n, half), ["n", "div(integer(x), 2)"]);
         assert_eq!(printer.texts_alike(n, call), ["n", "integer(f(x))"]);
         assert_eq!(printer.texts_alike(x, call), ["x", "f(x)"]);
         // What is compared may have a fraction.
