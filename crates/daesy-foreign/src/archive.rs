@@ -20,7 +20,8 @@ pub struct Limits {
     pub entries: usize,
     /// Bytes of all entries.
     pub unpacked: u64,
-    /// Bytes of all entries for each byte of the archive, where they are more than `small`.
+    /// Bytes of an entry for each byte that it has in the archive, and of all entries for each byte of the archive,
+    /// where they are more than `small`.
     pub ratio: u64,
     /// What is small whatever its ratio.
     pub small: u64,
@@ -188,14 +189,21 @@ impl Archive {
         if total > limits.unpacked {
             return Err(harmful(format!("it holds {total} bytes, and {} are the limit", limits.unpacked)));
         }
-        if total > limits.small && total / limits.ratio > self.bytes.len() as u64 {
-            let ratio = total / (self.bytes.len() as u64).max(1);
-            return Err(harmful(format!(
-                "it grows {ratio} times when it is unpacked, and {} times is the limit",
-                limits.ratio
-            )));
+        let growth = |unpacked: u64, packed: u64| {
+            let is_too_much = unpacked > limits.small && unpacked / limits.ratio > packed;
+            is_too_much.then(|| unpacked / packed.max(1))
+        };
+        let refused = |what: &str, ratio: u64| {
+            let limit = limits.ratio;
+            harmful(format!("{what} grows {ratio} times when it is unpacked, and {limit} times is the limit"))
+        };
+        // A large library beside it hides no bomb.
+        for entry in &self.entries {
+            if let Some(ratio) = growth(entry.unpacked as u64, entry.packed as u64) {
+                return Err(refused(&format!("`{}` in it", entry.path.display()), ratio));
+            }
         }
-        Ok(())
+        growth(total, self.bytes.len() as u64).map_or(Ok(()), |ratio| Err(refused("it", ratio)))
     }
 
     /// The content of a file.
@@ -358,6 +366,14 @@ mod tests {
         let method = size - 14;
         bomb[method..method + 2].copy_from_slice(&8u16.to_le_bytes());
         assert_eq!(code(bomb), "fmu-unsafe");
+        // So does one beside a large file, which makes up for it in the sum.
+        let mut hidden = archive(&[("b", &[0; 100_000], 0o100_644), ("a", &[0; 10], 0o100_644)]);
+        let size = hidden.len() - END - 47 + 24;
+        hidden[size..size + 4].copy_from_slice(&10_000u32.to_le_bytes());
+        hidden[size - 14..size - 12].copy_from_slice(&8u16.to_le_bytes());
+        let limits = Limits { small: 100, ratio: 2, ..Limits::default() };
+        let error = Archive::new(hidden, limits).expect_err("grows too much");
+        assert!(error.to_string().contains("`a` in it grows 1000 times"), "{error}");
     }
 
     #[test]

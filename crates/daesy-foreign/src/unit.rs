@@ -1359,7 +1359,7 @@ impl ForeignUnit for Unit {
                 let columns = if has_columns { self.all_columns(inputs) } else { Vec::new() };
                 let sums = columns.iter().flat_map(|(_, sums)| sums).flat_map(|(_, sum)| sum);
                 questions.extend(sums.map(|(question, _)| question.clone()));
-                let mut answers = self.answers(&questions).into_iter();
+                let mut answers = self.answers_of_different(&questions).into_iter();
                 let values = answers.next().unwrap_or_else(|| Err(self.note(&garbled())))?;
                 if let Some(function) = fetched
                     && let Some(Ok(values)) = answers.next()

@@ -367,7 +367,15 @@ impl<'s> Follower<'s> {
 
     /// Goes on to the end of the last step.
     fn follow(&mut self, stepper: &mut Stepper<'_, '_>) -> Result<ChangeError, IntegrateError> {
-        if stepper.last_kind() == Kind::Implicit {
+        let is_implicit = stepper.last_kind() == Kind::Implicit;
+        if self.tangents.is_empty() {
+            // A trajectory alone: nothing is linearized.
+            if !is_implicit {
+                stepper.press(false);
+            }
+            return Ok(ChangeError { size: 0.0, order: ERROR_ORDER });
+        }
+        if is_implicit {
             let error = self.follow_implicit(stepper)?;
             self.settle(stepper)?;
             return Ok(error);
@@ -605,6 +613,9 @@ impl<'s> Follower<'s> {
 
     /// Returns to the linearized constraints and solves the unknowns at the point reached.
     fn settle(&mut self, stepper: &mut Stepper<'_, '_>) -> Result<(), IntegrateError> {
+        if self.tangents.is_empty() {
+            return Ok(());
+        }
         let mut tangents = std::mem::take(&mut self.tangents);
         for tangent in &mut tangents {
             stepper.project_tangent(&mut tangent.states, &tangent.parameters)?;
@@ -622,6 +633,9 @@ impl<'s> Follower<'s> {
 
     /// The changes of observed quantities, direction by direction.
     fn observe(&mut self, stepper: &mut Stepper<'_, '_>) -> Vec<Vec<f64>> {
+        if self.tangents.is_empty() {
+            return Vec::new();
+        }
         let model = &mut stepper.model;
         let around = Surroundings {
             time: stepper.now.time,

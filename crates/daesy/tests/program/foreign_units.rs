@@ -299,20 +299,27 @@ const CRASHING_DESCRIPTION: &str = r#"<?xml version="1.0"?>
   <ModelStructure><Derivatives><Unknown index="2"/></Derivatives></ModelStructure>
 </fmiModelDescription>"#;
 
-#[test]
-fn a_unit_that_crashes_or_hangs_takes_nobody_down() {
-    let session = Session::new().with("unit.c", CRASHING);
+/// The unit, packed; none where there is no C compiler.
+fn crashing(session: &Session, source: &str) -> Option<()> {
+    std::fs::write(session.path("unit.c"), source).unwrap();
     let library = session.path("Crashing.so");
     let compiled =
         Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(session.path("unit.c")).status();
     if !compiled.is_ok_and(|status| status.success()) || std::env::consts::OS != "linux" {
         eprintln!("there is no C compiler: not tried");
-        return;
+        return None;
     }
     let file = |path: &str, bytes: Vec<u8>| Entry { path: path.to_owned(), bytes, is_executable: false };
     let library = file("binaries/linux64/Crashing.so", std::fs::read(&library).unwrap());
     let description = file("modelDescription.xml", CRASHING_DESCRIPTION.as_bytes().to_vec());
-    write(&session, "unit.fmu", &[description, library]);
+    write(session, "unit.fmu", &[description, library]);
+    Some(())
+}
+
+#[test]
+fn a_unit_that_crashes_or_hangs_takes_nobody_down() {
+    let session = Session::new();
+    let Some(()) = crashing(&session, CRASHING) else { return };
     let (status, code, message, n_left) = alone(&session, &["simulate", "unit.fmu"], "20");
     assert_eq!((status, code.as_str(), n_left), (0, "", 0), "{message}");
     let (status, code, message, n_left) = alone(&session, &["simulate", "unit.fmu", "--set", "k=2"], "20");
@@ -321,4 +328,25 @@ fn a_unit_that_crashes_or_hangs_takes_nobody_down() {
     let (status, code, message, n_left) = alone(&session, &["simulate", "unit.fmu", "--set", "k=3"], "1");
     assert_eq!((status, code.as_str(), n_left), (3, "fmu-timeout", 0), "{message}");
     assert!(message.contains("within 1 s") && message.contains("k = 3"), "{message}");
+}
+
+/// Derivatives would ask the unit at other values of its parameter, where it aborts.
+#[test]
+fn a_cost_asks_for_no_derivatives() {
+    let session = Session::new();
+    let source = CRASHING.replace("of->x < 0.5 && of->k == 2", "of->k != 1 && of->k != 4");
+    let Some(()) = crashing(&session, &source) else { return };
+    let rows: Vec<String> =
+        (0..=10).map(|k| format!("{},{}", 0.1 * f64::from(k), (-0.1 * f64::from(k)).exp())).collect();
+    std::fs::write(session.path("data.csv"), format!("t,x\n{}\n", rows.join("\n"))).unwrap();
+    let study = "[model]\nfile = \"unit.fmu\"\n[unknown]\nk = { start = 1, min = 0.5, max = 5 }\n\
+                 [measurements]\nx = { column = \"x\", std = 0.1 }\n[data]\nfile = \"data.csv\"\n\
+                 [identify]\nmethod = \"output-error\"\n";
+    std::fs::write(session.path("study.toml"), study).unwrap();
+    let run = session.run(&["cost", "study.toml", "--grid", "k=1:4:2", "--json", "--quiet"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let values = run.json()["values"].clone();
+    let exact: f64 = (0..=10).map(|k| 0.1 * f64::from(k)).map(|t: f64| ((-4.0 * t).exp() - (-t).exp()).powi(2)).sum();
+    let (first, last) = (values[0].as_f64().unwrap(), values[1].as_f64().unwrap());
+    assert!(first < 1e-12 && (last / (exact / 11.0) - 1.0).abs() < 1e-4, "{values} {exact}");
 }
