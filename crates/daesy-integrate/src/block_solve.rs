@@ -71,12 +71,8 @@ pub(crate) fn solve_by_blocks(
 /// Strides of a deformation.
 const MAX_DEFORMATIONS: usize = 60;
 
-/// Follows the solution of
-///
-///     F(t, s, v) = (1 - r) F(t, s, v0)
-///
-/// from r = 0, where it is the guess v0, to r = 1, in strides that are halved where Newton's method does not converge and
-/// doubled where it does. [@allgower2003, ch. 1]
+/// Follows the solution of F(t, s, v) = (1 - r) F(t, s, v0) from r = 0, where it is the guess v0, to r = 1, in strides
+/// that are halved where Newton's method does not converge and doubled where it does. [@allgower2003, ch. 1]
 fn deform(system: &dyn DaeSystem, around: &Surroundings<'_>, states: &[f64], unknowns: &mut [f64]) -> bool {
     let mut newton = BlockNewton::new(system);
     let mut first = vec![0.0; newton.residual.len()];
