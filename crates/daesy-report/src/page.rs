@@ -6,6 +6,8 @@ use crate::chart::{Chart, HeatMap};
 use crate::glossary::Glossary;
 use crate::provenance::Provenance;
 
+use daesy_graph::finding::Level;
+use daesy_study::diagnostic::Diagnostic;
 use daesy_study::load::Loaded;
 
 /// A page that is filled section by section.
@@ -16,6 +18,8 @@ pub struct Page {
     n_figures: usize,
     provenance: Option<Provenance>,
     glossary: Glossary,
+    /// What was odd about model, data or run.
+    warnings: Vec<String>,
 }
 
 impl Page {
@@ -28,6 +32,7 @@ impl Page {
             n_figures: 0,
             provenance: None,
             glossary: Glossary::default(),
+            warnings: Vec::new(),
         }
     }
 
@@ -48,6 +53,24 @@ impl Page {
     pub fn about(mut self, loaded: &Loaded) -> Self {
         self.glossary = Glossary::of(loaded);
         self
+    }
+
+    /// Says what a run warns of, each once: after the first sentences, before the first picture or part.
+    #[must_use]
+    pub fn warning(mut self, told: &[Diagnostic]) -> Self {
+        let warnings = told.iter().filter(|told| told.level == Level::Warning);
+        self.warnings = warnings.map(|told| told.message.clone()).collect();
+        self
+    }
+
+    fn with_warnings(&self) -> String {
+        let place = ["<figure", "<h2", "<details"].iter().filter_map(|part| self.body.find(part)).min();
+        let (head, rest) = self.body.split_at(place.unwrap_or(self.body.len()));
+        let mut page = Self::new("");
+        for warning in self.warnings.iter().filter(|warning| !head.contains(&inline(warning))) {
+            page.remark(Level::Warning.word(), warning);
+        }
+        format!("{head}{}{rest}", page.body)
     }
 
     /// What is known about names.
@@ -155,7 +178,7 @@ impl Page {
             title = escape(&self.title),
             style = STYLE,
             chart_style = crate::chart::STYLE,
-            body = self.body,
+            body = self.with_warnings(),
             origin = self.origin(),
             script = self.scripts(),
             version = env!("CARGO_PKG_VERSION"),

@@ -195,6 +195,9 @@ const INPUT_WORDS: [&str; 17] = [
     "stellwert",
 ];
 
+/// Rows from which on a column that only grows is no accident.
+const FEW_ROWS: usize = 4;
+
 /// Units of time, with their seconds.
 const TIME_UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("min", 60.0), ("h", 3600.0), ("d", 86400.0)];
 
@@ -249,11 +252,17 @@ impl Record {
             true => plain.names.clone(),
             false => head.iter().map(|column| column.header.clone()).collect(),
         };
+        let is_input = |name: &str| INPUT_WORDS.iter().any(|word| first_word(name) == *word);
         let is_time = |name: &&String| TIME_WORDS.iter().any(|word| first_word(name) == *word);
         let mut left_out = Vec::new();
-        let timed = headers.iter().filter(is_time).find_map(|header| {
-            let of_head = head.iter().find(|column| column.header == *header);
-            read_times(read, &format, header, of_head).map_err(|wrong| left_out.extend(wrong)).ok()
+        let of_head = |header: &String| head.iter().find(|column| column.header == *header);
+        let named = headers.iter().filter(is_time).find_map(|header| {
+            read_times(read, &format, header, of_head(header)).map_err(|wrong| left_out.extend(wrong)).ok()
+        });
+        // Whatever its name: a first column of dates, or of numbers that only grow, is the time.
+        let timed = named.or_else(|| {
+            let first = headers.first().filter(|header| !header.is_empty() && !is_input(header))?;
+            read_times(read, &format, first, of_head(first)).ok().filter(|timed| timed.data.times.len() >= FEW_ROWS)
         });
         let (axis, data, seconds, time_unit, other_time_format) = match timed {
             Some(timed) => {
@@ -288,7 +297,13 @@ impl Record {
             Column { unit: unit_of(&header), name, header, values }
         });
         let (mut inputs, mut measured): (Vec<Column>, Vec<Column>) =
-            columns.partition(|column| INPUT_WORDS.iter().any(|word| first_word(&column.header) == *word));
+            columns.partition(|column| is_input(&column.header));
+        if let TimeAxis::Step(step) = axis {
+            let message = format!("no column holds the time: rows are taken {step} s apart");
+            let wrong = Diagnostic::about_file("data-time", &data.file, message);
+            let help = "put the right `step` into `[data]` of the study, or name the column with `time = \"..\"`";
+            left_out.push(Diagnostic { level: Level::Warning, ..wrong.with_help(help) });
+        }
         if measured.is_empty() && !inputs.is_empty() {
             measured.push(inputs.remove(inputs.len() - 1));
         }
@@ -441,6 +456,8 @@ impl Record {
             let std = accuracy(&column.values);
             let _ = writeln!(text, "{} = {{ column = {}, std = {std:?} }}", column.name, quoted(&column.header));
         }
+        text.push_str("\n# The first sample is as inaccurate as the others: where the model starts is estimated.\n");
+        text.push_str("[initial]\nmode = \"estimate\"\n");
         let _ = writeln!(text, "\n[data]\nfile = {}", quoted(data));
         match &self.axis {
             TimeAxis::Column(column) => {

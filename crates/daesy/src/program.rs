@@ -1161,7 +1161,10 @@ fn uq_verb(args: &UqArgs) -> Answer {
         files.push((path, to_bytes(&table, kind)));
     }
     if let Some(path) = &args.file.report {
-        files.push((path, found.page(&loaded).from_run(args.file.provenance()).to_html().into_bytes()));
+        files.push((
+            path,
+            found.page(&loaded).warning(&answer.diagnostics).from_run(args.file.provenance()).to_html().into_bytes(),
+        ));
     }
     if let Some(path) = &args.surrogate {
         let Some(surrogate) = found.surrogate else {

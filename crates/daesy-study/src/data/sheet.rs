@@ -383,6 +383,8 @@ struct Rows<'a> {
     columns: Vec<Vec<f64>>,
     lines: Vec<u32>,
     wrong_cells: Vec<Problems>,
+    /// Words in wanted columns that are no numbers, as many as a help can name.
+    words: Vec<String>,
     wrong_rows: Problems,
     wrong_times: Problems,
     times: Times<'a>,
@@ -400,6 +402,7 @@ impl<'a> Rows<'a> {
             columns: vec![Vec::new(); n_columns],
             lines: Vec::new(),
             wrong_cells: std::iter::repeat_with(Problems::default).take(n_columns).collect(),
+            words: Vec::new(),
             wrong_rows: Problems::default(),
             wrong_times: Problems::default(),
             times: Times { reading, state: TimeState::default() },
@@ -469,7 +472,7 @@ impl<'a> Rows<'a> {
                 infinite(name, &format!("line {}", line.number)),
                 format!(
                     "leave the cell empty if there is no value, or say `missing = [\"{}\"]` in `[data]`",
-                    cell.text.escape_default()
+                    toml_text(&cell.text)
                 ),
             ),
             Word::Other => (
@@ -477,6 +480,10 @@ impl<'a> Rows<'a> {
                 cell_help(&cell.text, self.reading.format),
             ),
         };
+        let is_new = !self.words.contains(&cell.text) && decimal_help(&cell.text, self.reading.format).is_none();
+        if is_new && self.words.len() < MOST_WORDS && self.reading.wants(name) {
+            self.words.push(cell.text.clone());
+        }
         let shown = self.shown;
         self.wrong_cells[column]
             .add(|| problem(shown, line.number, cell.start + 1, "data-number", message).with_help(help));
@@ -517,6 +524,13 @@ impl<'a> Rows<'a> {
             }
         }
         if !diagnostics.is_empty() {
+            // All words at once: whoever lists one would only hear of the next.
+            let listed: Vec<String> = self.words.iter().map(|word| format!("\"{}\"", toml_text(word))).collect();
+            let all = format!("if these stand for missing values, say `missing = [{}]` in `[data]`", listed.join(", "));
+            let of_word = |one: &&mut Diagnostic| one.help.as_ref().is_some_and(|help| help.contains("`missing = ["));
+            if listed.len() > 1 {
+                diagnostics.iter_mut().filter(of_word).for_each(|one| one.help = Some(all.clone()));
+            }
             return Err(with_different_remedies(diagnostics));
         }
         if self.n_rows == 0 {
@@ -543,6 +557,9 @@ fn with_different_remedies(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     kept
 }
 
+/// Words that one help names.
+const MOST_WORDS: usize = 6;
+
 /// How to read a row of another length.
 fn row_help(n_cells: usize, n_names: usize, separator: char, format: &Format) -> String {
     if separator == ',' && format.decimal != Some('.') && n_cells > n_names {
@@ -551,6 +568,11 @@ fn row_help(n_cells: usize, n_names: usize, separator: char, format: &Format) ->
             .to_owned();
     }
     let sign = if separator == '\t' { "tab".to_owned() } else { separator.to_string() };
+    if n_cells < n_names && n_cells > 1 {
+        return format!(
+            "a cell without a value still needs its separator: end the row with `{sign}`, or remove the row"
+        );
+    }
     format!(
         "cells are separated by `{sign}`; if that is wrong, say `separator = ..` in `[data]`; lines before the header \
          are left out with `skip = ..`"
@@ -567,12 +589,22 @@ fn decimal_help(text: &str, format: &Format) -> Option<&'static str> {
         .then_some("`[data]` says `decimal = \",\"`, but this number has a point; marks between thousands are not read")
 }
 
+/// What stands between quotes in TOML.
+fn toml_text(text: &str) -> String {
+    let escaped = |it: char| match it {
+        '"' | '\\' => format!("\\{it}"),
+        it if it.is_control() => format!("\\u{:04x}", u32::from(it)),
+        it => it.to_string(),
+    };
+    text.chars().map(escaped).collect()
+}
+
 /// How to read a cell that is no number.
 pub(super) fn cell_help(text: &str, format: &Format) -> String {
     if let Some(help) = decimal_help(text, format) {
         return help.to_owned();
     }
-    format!("if it stands for a missing value, say `missing = [\"{}\"]` in `[data]`", text.escape_default())
+    format!("if it stands for a missing value, say `missing = [\"{}\"]` in `[data]`", toml_text(text))
 }
 
 pub(super) struct WrongTime {
@@ -810,6 +842,18 @@ mod tests {
         let spaced = Format { separator: Some(' '), ..Format::default() };
         assert_eq!(read(" t   u\n 0   1\n 1  -2\n", &spaced).unwrap().columns[0], [1.0, -2.0]);
         assert!(refused("t   u\n0   1\n", &Format::default()).help.unwrap().contains("separator = \" \""));
+    }
+
+    #[test]
+    fn all_words_that_are_no_numbers_are_named_at_once() {
+        let axis = TimeAxis::Column("t".to_owned());
+        let help = |text: &str| parse(text, "d.csv", &Reading::plain(&axis)).unwrap_err()[0].help.clone().unwrap();
+        let all = help("t,y,z\n0,NA,1\n1,2,bad\n2,x,3\n");
+        assert!(all.contains("missing = [\"NA\", \"bad\", \"x\"]"), "{all}");
+        assert!(help("t,y\n0,D\u{e9}faut\n").contains("missing = [\"D\u{e9}faut\"]"));
+        assert!(help("t,y\n0,NA\n").contains("missing = [\"NA\"]"));
+        assert!(help("t,y,z\n0,1,2\n1,2\n").contains("end the row with `,`"));
+        assert!(help("t,y\n01.02.24 10:00,1\n").contains("time_format = \"%d.%m.%y %H:%M\""));
     }
 
     #[test]

@@ -193,6 +193,11 @@ pub fn guess(text: &str) -> Vec<String> {
     ] {
         for time in ["", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p"] {
             let pattern = format!("{date}{time}");
+            // A year of two digits is none of the first century.
+            let has_year = text.split(|it: char| !it.is_ascii_digit()).any(|digits| digits.len() == 4);
+            if pattern.contains("%Y") && !has_year {
+                continue;
+            }
             if Stamp::parse_as(text, &pattern).is_some() {
                 found.push(pattern);
             }

@@ -189,7 +189,10 @@ impl Answer {
             files.push((path, to_bytes(&table, kind)));
         }
         if let Some(path) = &args.report {
-            files.push((path, page.clone().from_run(args.provenance()).to_html().into_bytes()));
+            files.push((
+                path,
+                page.clone().warning(&self.diagnostics).from_run(args.provenance()).to_html().into_bytes(),
+            ));
         }
         for (path, bytes) in files {
             if let Err(error) = write_whole(path, &bytes) {

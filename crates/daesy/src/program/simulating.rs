@@ -77,7 +77,7 @@ fn simulate_one(args: &SimulateArgs, kind: TableKind, mut answer: Answer) -> Ans
             data: data.as_ref(),
             trajectory: &trajectory,
         };
-        if let Err(diagnostic) = write_report(args, path, about.page()) {
+        if let Err(diagnostic) = write_report(args, path, about.page().warning(&answer.diagnostics)) {
             return answer.fail(Status::Fault, vec![*diagnostic]);
         }
         answer.text.push_str(&format!("Wrote {}.\n", path.display()));

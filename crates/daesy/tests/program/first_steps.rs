@@ -128,9 +128,11 @@ fn a_new_study_reads_the_night_in_which_clocks_are_set_back() {
         assert!(study.contains(key), "{key} in {study}");
     }
     for verb in ["check", "simulate", "identify"] {
-        let run = session.run(&[verb, "strasse/strasse.toml"]);
+        let run = session.run(&[verb, "strasse/strasse.toml", "--report", "page.html"]);
         assert_eq!(run.status, 0, "{}", run.stderr);
         assert!(run.stderr.contains("logger.csv:15:1: warning[data-break]"), "{verb}: {}", run.stderr);
+        let page = std::fs::read_to_string(session.path("page.html")).unwrap();
+        assert!(verb == "check" || page.matches("there are no rows between").count() == 1, "{verb}: not on its page");
     }
     // The table of a simulation has the times of the data, and an hour that comes twice lasts two.
     let run = session.run(&["simulate", "strasse/strasse.toml", "-o", "table.csv"]);
@@ -300,4 +302,27 @@ fn the_book_lists_every_option_as_the_program_has_it() {
     for option in ["--posterior-file OUT", "-o OUT", "--max-step H", "--false-alarm-rate RATE", "--future FILE"] {
         assert!(made.contains(option), "{option}");
     }
+}
+
+/// A logger in another language: the first column is the time whatever its name, and the study estimates the start.
+#[test]
+fn a_record_with_a_time_of_any_name_becomes_a_study() {
+    let row = |t: f64| 20.0 + 5.0 * (1.0 - (-t / 30.0).exp()) + 0.05 * (7.0 * t).sin();
+    let times = (0..60).map(|k| 2.0 * f64::from(k));
+    let rows: Vec<String> = times.map(|t| format!("{t},{}", row(t))).collect();
+    let session = Session::new().with("journal.csv", &format!("Temps (s),cuve\n{}\n", rows.join("\n")));
+    let run = session.run(&["new", "plant", "--data", "journal.csv"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let folder = session.path("plant");
+    let study = std::fs::read_to_string(folder.join("plant.toml")).unwrap();
+    assert!(study.contains("time = \"Temps (s)\"") && study.contains("[initial]\nmode = \"estimate\""), "{study}");
+    let run = session.run(&["identify", "plant/plant.toml", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    let lag = document["parameters"].as_array().unwrap().iter().find(|it| it["name"] == "T_cuve").cloned().unwrap();
+    let (found, error) = (lag["estimate"].as_f64().unwrap(), lag["std_error"].as_f64().unwrap());
+    assert!((found - 30.0).abs() < 4.0 * error.max(0.3), "{lag}");
+    let session = Session::new().with("plain.csv", "a,b\n3,1\n1,2\n2,3\n5,4\n4,5\n");
+    let run = session.run(&["new", "plant", "--data", "plain.csv"]);
+    assert!(run.stderr.contains("no column holds the time"), "{}", run.stderr);
 }
