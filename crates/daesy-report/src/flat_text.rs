@@ -319,7 +319,7 @@ pub fn to_base_modelica(flat: &FlatDae) -> String {
 }
 
 /// What of a flat model its text only names, so that it cannot be read again: operations that Modelica has no text for, and
-/// expressions beyond [`LONGEST_EXPRESSION`].
+/// expressions that are too long to be printed.
 #[must_use]
 pub fn not_spelled_out(flat: &FlatDae, text: &str) -> Vec<String> {
     fn named<'f>(body: &'f [Statement], names: &mut Vec<&'f str>) {
