@@ -120,6 +120,7 @@ pub(super) fn add_to(
         progress("validation");
         if held_out.n_experiments() > 0 {
             found.validation = question.predict(&held_out, &Problem::read(&held_out)?)?;
+            question.notes.extend(found.validation.iter().filter_map(far_start));
         }
     }
     if !asked.is_empty() {
@@ -147,6 +148,30 @@ fn leave_out_used(held_out: &mut Loaded, problem: &Problem) -> Option<Finding> {
     }
     let message = format!("{} of `validation` is left out there: it is the data themselves", left_out.join(", "));
     Some(Finding::note("validation-used", Span::NONE, message))
+}
+
+/// A first sample so many standard deviations off has another start than the model.
+const FAR: f64 = 8.0;
+
+/// A record whose free run begins far from where the model starts: all that follows is off, whatever the model is worth.
+fn far_start(of: &Validated) -> Option<Finding> {
+    let Validated { file, horizon: Horizon::Free, fit } = of else { return None };
+    let first = fit.measured.iter().position(|value| value.is_finite())?;
+    let (measured, predicted, std) = (fit.measured[first], fit.predicted[first], fit.std[first]);
+    let off = (measured - predicted).abs() / std;
+    if !(off.is_finite() && off > FAR) {
+        return None;
+    }
+    let message = format!(
+        "`{file}` begins with `{}` = {}, but the model starts at {}, {off:.0} standard deviations away: its free run is \
+         off from there on",
+        fit.name,
+        short(measured, 4),
+        short(predicted, 4),
+    );
+    let help = "a start that is `fixed = true`, or an unknown, is that of the fit: say `mode = \"estimate\"` below \
+                `[initial]`, so that every record has its own, or apply a saved study to the record with its start";
+    Some(Finding::warning("validation-start", Span::NONE, message).with_names([&fit.name]).with_help(help))
 }
 
 /// What is to be predicted, and how.

@@ -265,7 +265,7 @@ fn tell_sweep(args: &SimulateArgs, kind: TableKind, names: &[&str], runs: Vec<Ru
     answer.keys.insert("rejected".into(), json!(rejected));
     answer.distinct(&mut table);
     answer.text = format!("{} simulations, {} rows, {} columns.\n", runs.len(), table.n_rows(), table.names.len());
-    write_sweep(&args.file, kind, names, &table, answer);
+    write_sweep(args, kind, names, &table, answer);
     answer.table = Some(table);
 }
 
@@ -294,7 +294,8 @@ fn append(table: &mut Table, names: &[&str], run: &Run, rows: &Table) {
 }
 
 /// Writes the table and the page of a sweep.
-fn write_sweep(args: &FileArgs, kind: TableKind, names: &[&str], table: &Table, answer: &mut Answer) {
+fn write_sweep(whole: &SimulateArgs, kind: TableKind, names: &[&str], table: &Table, answer: &mut Answer) {
+    let args = &whole.file;
     let mut wrong = Vec::new();
     if let Some(path) = &args.output {
         match write_whole(path, &to_bytes(table, kind)) {
@@ -305,10 +306,15 @@ fn write_sweep(args: &FileArgs, kind: TableKind, names: &[&str], table: &Table, 
         answer.text = table.to_csv();
     }
     if let Some(path) = &args.report {
-        let mut page = Page::new("Sweep");
+        let ranges: Vec<&Setting> = args.set.iter().filter(|setting| setting.is_range).collect();
+        let first = load(&args_at(whole, &ranges, &point_of(&ranges, 0)));
+        let mut page = match &first {
+            Ok(loaded) => Page::new(&format!("Sweep of {}", loaded.flat.model)).about(loaded),
+            Err(_) => Page::new("Sweep"),
+        };
         page.paragraph(&format!("Simulations for all combinations of {}.", names.join(", ")));
         add_sweep_charts(&mut page, names, table, answer);
-        match write_report(args, path, page) {
+        match write_report(args, path, page.warning(&answer.diagnostics)) {
             Ok(()) => answer.text.push_str(&format!("Wrote {}.\n", path.display())),
             Err(diagnostic) => wrong.push(*diagnostic),
         }
@@ -319,15 +325,20 @@ fn write_sweep(args: &FileArgs, kind: TableKind, names: &[&str], table: &Table, 
     }
 }
 
-/// One picture per variable with a line for each run, as many as can be told apart.
+/// One picture per variable that matters with a line for each run, as many as can be told apart.
 fn add_sweep_charts(page: &mut Page, names: &[&str], table: &Table, answer: &Answer) {
     const MOST_LINES: usize = 8;
     const MOST_CHARTS: usize = 40;
     let runs = answer.keys.get("sweep").and_then(|sweep| sweep["runs"].as_array()).cloned().unwrap_or_default();
     let stride = runs.len().div_ceil(MOST_LINES).max(1);
-    let is_shown = |name: &&String| !name.starts_with("der(") && !names.contains(&name.as_str()) && *name != "t";
-    for name in table.names.iter().filter(is_shown).take(MOST_CHARTS) {
-        let Some(column) = table.column(name) else { continue };
+    let mut chosen: Vec<usize> = Vec::new();
+    for at in page.glossary().that_matter(&table.names[1..]).into_iter().map(|at| at + 1) {
+        if !chosen.contains(&at) && !names.contains(&table.names[at].as_str()) {
+            chosen.push(at);
+        }
+    }
+    for at in chosen.into_iter().take(MOST_CHARTS) {
+        let (name, column) = (&table.names[at], &table.columns[at]);
         let line = |(color, run): (usize, &Value)| {
             let first = run["first_row"].as_u64().unwrap_or(0) as usize;
             let last = first + run["rows"].as_u64().unwrap_or(0) as usize;
@@ -335,7 +346,8 @@ fn add_sweep_charts(page: &mut Page, names: &[&str], table: &Table, answer: &Ans
             Series::line(&label.join(", "), &table.columns[0][first..last], &column[first..last], color)
         };
         let series = runs.iter().step_by(stride).enumerate().map(line).collect();
-        let chart = Chart { title: name.clone(), x_label: TIME.to_owned(), series, ..Chart::default() };
-        page.figure(&chart, &format!("{name} over time."));
+        let (y_label, words) = (page.glossary().label(name), page.glossary().words(name));
+        let chart = Chart { title: name.clone(), x_label: TIME.to_owned(), y_label, series, ..Chart::default() };
+        page.figure(&chart, &format!("{words} over time."));
     }
 }

@@ -267,3 +267,21 @@ fn a_sweep_has_the_variables_of_all_its_runs() {
     let run = session.run(&["simulate", "model.mo", "--set", "n=1:2:2", "--set", "n=3"]);
     assert_eq!(run.status, 2, "{}", run.stderr);
 }
+
+/// The page of a sweep shows what the study asks for, with units and the model's name.
+#[test]
+fn the_page_of_a_sweep_shows_what_the_study_asks_for() {
+    let model =
+        "model Tank parameter Real k = 1; Real h(start = 1, fixed = true, unit = \"m\") \"Level\"; Real v = 2*h;
+                 equation der(h) = -k*h; end Tank;";
+    let study = "[model]\nfile = \"model.mo\"\n[simulate]\nstop = 1\nstep = 0.1\n[report]\nsignals = [\"v\"]\n";
+    let session = Session::with_model(model).with("study.toml", study);
+    for (file, is_asked) in [("model.mo", false), ("study.toml", true)] {
+        let run = session.run(&["simulate", file, "--set", "k=1:2:2", "--report", "page.html"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let page = std::fs::read_to_string(session.path("page.html")).unwrap();
+        assert!(page.contains("Sweep of Tank"));
+        assert_eq!(page.contains("h (Level) over time."), !is_asked);
+        assert_eq!(page.contains("v over time."), is_asked);
+    }
+}

@@ -250,3 +250,34 @@ fn bands_of_estimates_include_the_uncertainty_of_parameters() {
         }
     }
 }
+
+/// A decay whose second record begins elsewhere: the model that starts where the first does is not to blame, and the
+/// remedy predicts the whole record.
+#[test]
+fn a_record_that_begins_far_from_the_start_is_told() {
+    let model = "model M parameter Real a = 1; Real x(start = 1, fixed = true); equation der(x) = -a*x; end M;";
+    let record = |from: f64| {
+        let rows = (0..20).map(|k| 0.1 * f64::from(k)).map(|t| {
+            let error = 0.01 * (40.0 * t).sin();
+            format!("{t},{}", from * (-0.8 * t).exp() + error)
+        });
+        format!("t,x\n{}\n", rows.collect::<Vec<_>>().join("\n"))
+    };
+    let study = |more: &str| {
+        format!(
+            "[model]\nfile = \"model.mo\"\n[unknown]\na = {{ start = 1, min = 0.1, max = 5 }}\n[measurements]\n\
+             x = {{ column = \"x\", std = 0.01 }}\n{more}[data]\nfile = \"one.csv\"\nvalidation = [\"two.csv\"]\n"
+        )
+    };
+    let session = Session::with_model(model).with("one.csv", &record(1.0)).with("two.csv", &record(3.0));
+    let session = session.with("fixed.toml", &study("")).with("free.toml", &study("[initial]\nmode = \"estimate\"\n"));
+    let run = session.run(&["identify", "fixed.toml", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    let told = finding(&document, "validation-start");
+    assert!(told["message"].as_str().unwrap().contains("`two.csv` begins with `x` = 3.0"), "{told}");
+    let run = session.run(&["identify", "free.toml", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let codes = crate::session::codes(&run.json()).join(" ");
+    assert!(!codes.contains("validation-start"), "{codes}");
+}
