@@ -83,6 +83,8 @@ pub struct Stopped {
     pub failure: Failure,
     /// The trajectory up to there, where there is more of it than its start.
     pub part: Option<Box<Transferred>>,
+    /// Whether the model itself says that it does not hold there.
+    pub is_asserted: bool,
 }
 
 /// Whether a run ends because it was asked to.
@@ -222,8 +224,11 @@ impl Simulator {
             result = run(prepared);
         }
         result.map_err(|failure| match failure {
-            Attempt::Integration { error, part } => Stopped { failure: prepared.failure(&error), part },
-            Attempt::Failed(failure) => Stopped { failure, part: None },
+            Attempt::Integration { error, part } => {
+                let is_asserted = matches!(error, IntegrateError::Assertion { .. });
+                Stopped { failure: prepared.failure(&error), part, is_asserted }
+            }
+            Attempt::Failed(failure) => Stopped { failure, part: None, is_asserted: false },
         })
     }
 

@@ -25,7 +25,7 @@ use daesy_study::load::Loaded;
 use daesy_study::prediction_study::PredictionStudy;
 use daesy_study::prediction_study::filter_kind;
 use daesy_study::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
-use daesy_study::study::{JointRandom, Named, Study, UnknownParameter};
+use daesy_study::study::{JointRandom, Named, Study};
 use spread::{Spread, SpreadPoints};
 
 /// Estimated signals.
@@ -112,19 +112,11 @@ impl Uncertain {
     pub(crate) fn of(loaded: &Loaded, identified: Option<&Identification>) -> Result<Self, Failure> {
         let study = study_of(loaded)?;
         let n_unknown = study.unknown.len();
-        let own: Vec<String> = study.unknown.iter().map(|unknown| unknown.name.clone()).collect();
         let joint = uncertain_parameters(study, identified.is_none());
         let mut wider = loaded.clone();
         let mut positions = Vec::new();
         if let (Some(study), Some(joint)) = (&mut wider.study, &joint) {
-            for name in &joint.names {
-                let unknown = own.iter().position(|own| *own == name.name);
-                positions.push(unknown.unwrap_or(study.unknown.len()));
-                if unknown.is_none() {
-                    let item = UnknownParameter { start: None, min: None, max: None, nominal: None, prior: None };
-                    study.unknown.push(Named { name: name.name.clone(), span: name.span, item });
-                }
-            }
+            positions.extend(joint.names.iter().map(|name| study.choose(&name.name, name.span)));
         }
         let of_joint = joint.as_ref().and_then(|joint| {
             let spread = Spread::new(positions.clone(), &joint.covariance)?;

@@ -32,7 +32,6 @@ use daesy_study::live::{
 use daesy_study::load::Loaded;
 use daesy_study::prepare::start_time;
 use daesy_study::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
-use daesy_study::study::{Named, UnknownParameter};
 
 /// False alarms of each test per sample when nobody says.
 pub const FALSE_ALARM_RATE: f64 = 1e-4;
@@ -85,12 +84,7 @@ fn choose_faults(loaded: &mut Loaded) -> Vec<Fault> {
     let Some(study) = &mut loaded.study else { return Vec::new() };
     let mut faults = Vec::new();
     for parameter in study.watch.faults.clone() {
-        let known = study.unknown.iter().position(|unknown| unknown.name == parameter.name);
-        let position = known.unwrap_or(study.unknown.len());
-        if known.is_none() {
-            let item = UnknownParameter { start: None, min: None, max: None, nominal: None, prior: None };
-            study.unknown.push(Named { name: parameter.name.clone(), span: parameter.span, item });
-        }
+        let position = study.choose(&parameter.name, parameter.span);
         let at = |value: f64| Fault { name: parameter.name.clone(), position, value };
         faults.extend(parameter.item.iter().copied().map(at));
     }

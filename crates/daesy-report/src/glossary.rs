@@ -1,6 +1,6 @@
 //! What a page says of the names it shows: unit and description from the model, and what experiments are called.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use daesy_graph::flat::{FlatDae, Variable, VariableKind};
 use daesy_study::load::Loaded;
@@ -62,16 +62,15 @@ impl Glossary {
     /// which is what a derivative is there of; else all but derivatives. A name may come twice.
     #[must_use]
     pub fn that_matter(&self, names: &[String]) -> Vec<usize> {
-        let place = |name: &String| names.iter().position(|known| known == name);
+        let places: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+        let place = |name: &str| places.get(name).copied();
         if let Some(asked) = &self.asked {
-            return asked.iter().filter_map(place).collect();
+            return asked.iter().filter_map(|name| place(name)).collect();
         }
-        let is_derivative = |name: &str| name.starts_with("der(");
-        let states = names.iter().filter_map(|name| name.strip_prefix("der(")?.strip_suffix(')'));
-        let states = states.filter_map(|name| names.iter().position(|known| known == name));
-        let mut chosen: Vec<usize> = self.important.iter().filter_map(place).chain(states).collect();
+        let states = names.iter().filter_map(|name| place(name.strip_prefix("der(")?.strip_suffix(')')?));
+        let mut chosen: Vec<usize> = self.important.iter().filter_map(|name| place(name)).chain(states).collect();
         if chosen.is_empty() {
-            chosen = (0..names.len()).filter(|&at| !is_derivative(&names[at])).collect();
+            chosen = (0..names.len()).filter(|&at| !names[at].starts_with("der(")).collect();
         }
         chosen
     }

@@ -211,8 +211,8 @@ impl Data {
         };
         let bytes = read_bytes(path, MAX_DATA_BYTES).ok().filter(|_| !ends_in(&["parquet", "pq"]))?;
         if ends_in(&["xlsx", "xlsm"]) {
-            let format = Format { decimal: None, separator: Some('\t'), ..format.clone() };
-            return Head::of(&workbook::text(&bytes, format.sheet.as_deref(), format.decimal).ok()?, &format);
+            let text = workbook::text(&bytes, format.sheet.as_deref(), format.decimal).ok()?;
+            return Head::of(&text, &Format { decimal: None, separator: Some('\t'), ..format.clone() });
         }
         Head::of(&encoding::decode(bytes, format.encoding).ok()?, format)
     }

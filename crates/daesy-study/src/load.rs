@@ -413,10 +413,7 @@ impl Loaded {
     /// Whether the study gives a parameter a distribution.
     #[must_use]
     pub fn is_random(&self, name: &str) -> bool {
-        self.study.as_ref().is_some_and(|study| {
-            let joint = study.joint.iter().flat_map(|joint| joint.names.iter().map(|of| &of.name));
-            study.random.iter().map(|of| &of.name).chain(joint).any(|known| known == name)
-        })
+        self.study.as_ref().is_some_and(|study| study.random_names().any(|known| known == name))
     }
 
     /// A finding about the study, with its place there.

@@ -573,6 +573,22 @@ pub struct Study {
 }
 
 impl Study {
+    /// Parameters that have a distribution, by themselves or together with others.
+    pub fn random_names(&self) -> impl Iterator<Item = &String> {
+        let joint = self.joint.iter().flat_map(|joint| joint.names.iter().map(|of| &of.name));
+        self.random.iter().map(|of| &of.name).chain(joint)
+    }
+
+    /// Lets the value of a parameter be chosen like that of an unknown; gives its place among them.
+    pub fn choose(&mut self, name: &str, span: Span) -> usize {
+        let known = self.unknown.iter().position(|unknown| unknown.name == name);
+        known.unwrap_or_else(|| {
+            let item = UnknownParameter { start: None, min: None, max: None, nominal: None, prior: None };
+            self.unknown.push(Named { name: name.to_owned(), span, item });
+            self.unknown.len() - 1
+        })
+    }
+
     /// How an input is given, if it is.
     #[must_use]
     pub fn input(&self, name: &str) -> Option<&InputSource> {

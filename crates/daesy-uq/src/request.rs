@@ -380,12 +380,9 @@ fn distribution(loaded: &Loaded, given: &Named<StudyRandom>) -> Result<Distribut
 fn random_in(loaded: &Loaded, graph: &Graph, expr: daesy_graph::ExprId) -> Option<String> {
     let mut leaves = Vec::new();
     daesy_graph::Reach::new().leaves(graph, &[expr], &mut leaves);
-    let study = loaded.study.as_ref()?;
-    let joint = study.joint.iter().flat_map(|joint| joint.names.iter().map(|name| &name.name));
-    let mut names = study.random.iter().map(|random| &random.name).chain(joint);
     let is_in =
         |name: &&String| loaded.flat.find(name).is_some_and(|var| leaves.contains(&daesy_graph::Leaf::var(var)));
-    names.find(is_in).cloned()
+    loaded.study.as_ref()?.random_names().find(is_in).cloned()
 }
 
 /// The value of an expression in parameters.

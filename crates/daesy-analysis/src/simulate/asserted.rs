@@ -64,19 +64,13 @@ fn look_along(loaded: &Loaded) -> Result<Vec<Diagnostic>, Failure> {
     let mut told = Vec::new();
     for record in 0..loaded.n_experiments() {
         let options = simulator.over_record(loaded, record)?;
-        match simulator.trace(&options) {
+        match simulator.try_trace(&options) {
             Ok(traced) => told.extend(traced.simulation.warnings.iter().map(|warned| {
                 Diagnostic::error("assertion", format!("assertion at t = {}: {}", warned.time, warned.message))
                     .at_place(&warned.place)
             })),
-            Err(failure) => {
-                let (asserted, others): (Vec<_>, Vec<_>) =
-                    failure.diagnostics().iter().cloned().partition(|diagnostic| diagnostic.code == "assertion");
-                if asserted.is_empty() {
-                    return Err(Failure::Method(others));
-                }
-                told.extend(asserted);
-            }
+            Err(stopped) if stopped.is_asserted => told.extend(stopped.failure.diagnostics().iter().cloned()),
+            Err(stopped) => return Err(stopped.failure),
         }
     }
     let is_disturbed = loaded.study.as_ref().is_some_and(|study| !study.disturbances.is_empty());

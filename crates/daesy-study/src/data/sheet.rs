@@ -385,6 +385,8 @@ struct Rows<'a> {
     wrong_cells: Vec<Problems>,
     /// Words in wanted columns that are no numbers, as many as a help can name.
     words: Vec<String>,
+    /// By column: whether a word is the first that is wrong with it.
+    begins_with_word: Vec<bool>,
     wrong_rows: Problems,
     wrong_times: Problems,
     times: Times<'a>,
@@ -403,6 +405,7 @@ impl<'a> Rows<'a> {
             lines: Vec::new(),
             wrong_cells: std::iter::repeat_with(Problems::default).take(n_columns).collect(),
             words: Vec::new(),
+            begins_with_word: vec![false; n_columns],
             wrong_rows: Problems::default(),
             wrong_times: Problems::default(),
             times: Times { reading, state: TimeState::default() },
@@ -480,9 +483,11 @@ impl<'a> Rows<'a> {
                 cell_help(&cell.text, self.reading.format),
             ),
         };
-        let is_new = !self.words.contains(&cell.text) && decimal_help(&cell.text, self.reading.format).is_none();
-        if is_new && self.words.len() < MOST_WORDS && self.reading.wants(name) {
-            self.words.push(cell.text.clone());
+        if decimal_help(&cell.text, self.reading.format).is_none() {
+            self.begins_with_word[column] |= self.wrong_cells[column].count == 0;
+            if self.words.len() < MOST_WORDS && !self.words.contains(&cell.text) && self.reading.wants(name) {
+                self.words.push(cell.text.clone());
+            }
         }
         let shown = self.shown;
         self.wrong_cells[column]
@@ -507,6 +512,10 @@ impl<'a> Rows<'a> {
         let mut diagnostics: Vec<Diagnostic> = Vec::new();
         diagnostics.extend(self.wrong_rows.told("such rows"));
         diagnostics.extend(self.wrong_times.told("such times"));
+        // All words at once: whoever lists one would only hear of the next.
+        let listed: Vec<String> = self.words.iter().map(|word| format!("\"{}\"", toml_text(word))).collect();
+        let all_words = (listed.len() > 1)
+            .then(|| format!("if these stand for missing values, say `missing = [{}]` in `[data]`", listed.join(", ")));
         let mut names = Vec::new();
         let mut columns = Vec::new();
         let mut units = Vec::new();
@@ -520,17 +529,15 @@ impl<'a> Rows<'a> {
                 names.push(name.clone());
                 columns.push(values);
             } else if self.reading.wants(name) {
-                diagnostics.extend(wrong.told("such cells in this column"));
+                let help = all_words.as_ref().filter(|_| self.begins_with_word[at]);
+                let told = wrong.told("such cells in this column");
+                diagnostics.extend(told.map(|told| match help {
+                    Some(help) => told.with_help(help.clone()),
+                    None => told,
+                }));
             }
         }
         if !diagnostics.is_empty() {
-            // All words at once: whoever lists one would only hear of the next.
-            let listed: Vec<String> = self.words.iter().map(|word| format!("\"{}\"", toml_text(word))).collect();
-            let all = format!("if these stand for missing values, say `missing = [{}]` in `[data]`", listed.join(", "));
-            let of_word = |one: &&mut Diagnostic| one.help.as_ref().is_some_and(|help| help.contains("`missing = ["));
-            if listed.len() > 1 {
-                diagnostics.iter_mut().filter(of_word).for_each(|one| one.help = Some(all.clone()));
-            }
             return Err(with_different_remedies(diagnostics));
         }
         if self.n_rows == 0 {

@@ -187,18 +187,16 @@ const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "au
 #[must_use]
 pub fn guess(text: &str) -> Vec<String> {
     let mut found = Vec::new();
+    // A year of two digits is none of the first century.
+    let has_year = text.split(|it: char| !it.is_ascii_digit()).any(|digits| digits.len() == 4);
     for date in [
         "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%d-%b-%Y", "%b %d %Y", "%d %b %Y", "%Y/%m/%d", "%Y.%m.%d",
         "%d.%m.%y", "%d/%m/%y", "%m/%d/%y",
     ] {
         for time in ["", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p"] {
             let pattern = format!("{date}{time}");
-            // A year of two digits is none of the first century.
-            let has_year = text.split(|it: char| !it.is_ascii_digit()).any(|digits| digits.len() == 4);
-            if pattern.contains("%Y") && !has_year {
-                continue;
-            }
-            if Stamp::parse_as(text, &pattern).is_some() {
+            let may_be = has_year || !pattern.contains("%Y");
+            if may_be && Stamp::parse_as(text, &pattern).is_some() {
                 found.push(pattern);
             }
         }
