@@ -366,8 +366,11 @@ fn judge_by_arrays(
     let regular = prepared.system.regular();
     let verdict = &mut judged.verdict;
     let known = verdict.regularity.as_ref();
-    // A free start value holds. If it had to change, the ranks at the start were decided by rounding errors.
-    let is_refuted = verdict.changed.iter().any(|changed| verdict.free.contains(&changed.name));
+    // A free start value holds. If it had to change, or if the start is where nobody looked for it, the ranks at the
+    // start were decided by rounding errors.
+    let start = prepared.start(time).ok();
+    let ran_off = start.as_ref().is_some_and(|start| prepared.ran_off(start, 1e6).is_some());
+    let is_refuted = ran_off || verdict.changed.iter().any(|changed| verdict.free.contains(&changed.name));
     let is_plain =
         known.is_some_and(|it| it.is_linear || it.agrees_with_structure && verdict.structural_index < 2 && !is_refuted);
     if is_plain || loaded.flat.size().unknowns > array_verdict::MAX_UNKNOWNS + regular.eliminated.len() {
@@ -378,7 +381,7 @@ fn judge_by_arrays(
         return None;
     }
     let mut starts = vec![start_point(loaded, time)?];
-    if let Ok(start) = prepared.start(time) {
+    if let Some(start) = start.filter(|_| !ran_off) {
         let found = starts[0].with_values(regular, &prepared.point(time, &start));
         starts.insert(usize::from(!is_confirmed), found);
     }
@@ -397,12 +400,16 @@ fn judge_by_arrays(
         }
     };
     // What holds at the start alone is no verdict about the model.
-    let beside = if analysis.is_regular { None } else { beside_start(loaded, Some(regular), time, Some(&analysis)) };
+    let is_sure = analysis.is_regular && !analysis.is_rough();
+    let known_start = Some(&analysis).filter(|analysis| !analysis.is_rough());
+    let beside = if is_sure { None } else { beside_start(loaded, Some(regular), time, known_start) };
     let regular_beside =
         beside.filter(|beside| !beside.is_contradicted && beside.analyses.first().is_some_and(|it| it.is_regular));
     let analysis = match regular_beside {
         Some(mut beside) => {
-            told.push(special_start(&loaded.flat, time));
+            if !analysis.is_regular {
+                told.push(special_start(&loaded.flat, time));
+            }
             beside.analyses.swap_remove(0)
         }
         None => analysis,

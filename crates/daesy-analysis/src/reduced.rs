@@ -24,6 +24,7 @@ use daesy_study::diagnostic::Diagnostic;
 use daesy_study::load::Loaded;
 use daesy_study::prepare::{past_needed, start_time};
 use daesy_study::start_point::start_point;
+use daesy_study::straighten::beside_start;
 
 /// The strangeness-free form of a nonlinear model.
 #[derive(Clone, Debug)]
@@ -187,7 +188,9 @@ fn reduced_form(loaded: &Loaded, options: &RegularizeOptions) -> Result<Reduced,
         choose_roles(&analysis, options, &shown)?
     };
     let feedback = if options.feedback { Some(feedback_law(&analysis, &columns, &names)?) } else { None };
-    let reduction = reduce(&Written::new(&loaded.flat, &start, &analysis), &analysis, &columns, role);
+    let generic = beside_start(loaded, None, time, Some(&analysis).filter(|_| role == ArrayInputs::Given));
+    let written = Written::new(&loaded.flat, &start, &analysis, generic.as_ref());
+    let reduction = reduce(&written, &analysis, &columns, role);
     if reduction.n_linearized > 0 {
         let message = format!(
             "{} of the algebraic equations could not be written in closed form; their linearization at t = {time} is given",

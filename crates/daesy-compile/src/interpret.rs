@@ -15,6 +15,7 @@ mod step;
 use crate::memory::{Exchange, LaneMemory};
 use crate::tape::Tape;
 use std::cell::RefCell;
+use std::ops::Range;
 #[cfg(all(target_arch = "x86_64", unix))]
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -173,6 +174,8 @@ struct Steps {
     single: OnceLock<Box<[SingleStep]>>,
     /// For several lanes.
     lanes: OnceLock<Box<[Step]>>,
+    /// Stretches of inputs that the program reads.
+    read_inputs: OnceLock<Box<[Range<usize>]>>,
 }
 
 /// Distances between rows for which there is machine code: multiples of eight up to this many.
@@ -312,6 +315,23 @@ impl Interpreter {
         self.steps.single.get_or_init(|| step::for_one_lane(&fuse::fuse(&self.tape), self.tape.n_slots()))
     }
 
+    /// Stretches of inputs that hold all that the program reads, in order. Inputs that nothing reads, such as the
+    /// entries of a long table, need no copy; shorter gaps than a few cache lines are copied along.
+    fn read_inputs(&self) -> &[Range<usize>] {
+        const LONGEST_GAP: usize = 64;
+        self.steps.read_inputs.get_or_init(|| {
+            let is_read = self.tape.read_slots();
+            let mut stretches: Vec<Range<usize>> = Vec::new();
+            for at in (0..self.tape.n_inputs()).filter(|&at| is_read[at]) {
+                match stretches.last_mut().filter(|last| at - last.end <= LONGEST_GAP) {
+                    Some(last) => last.end = at + 1,
+                    None => stretches.push(at..at + 1),
+                }
+            }
+            stretches.into()
+        })
+    }
+
     fn lane_steps(&self) -> &[Step] {
         self.steps.lanes.get_or_init(|| step::for_lanes(&fuse::fuse(&self.tape), self.backend))
     }
@@ -391,11 +411,17 @@ impl Interpreter {
         if found != expected {
             return Err(ExecutionError::WrongInputs { expected, found });
         }
-        let mut inputs = memory.inputs_mut();
+        let inputs = memory.inputs_mut();
+        let mut first = 0;
         for group in groups {
-            let (these, rest) = inputs.split_at_mut(group.len());
-            these.copy_from_slice(group);
-            inputs = rest;
+            let end = first + group.len();
+            for stretch in self.read_inputs() {
+                let here = stretch.start.max(first)..stretch.end.min(end);
+                if !here.is_empty() {
+                    inputs[here.clone()].copy_from_slice(&group[here.start - first..here.end - first]);
+                }
+            }
+            first = end;
         }
         self.interpret(memory);
         outputs.copy_from_slice(&memory.outputs()[..outputs.len()]);

@@ -17,10 +17,11 @@ pub(crate) struct Timed {
 
 impl Timed {
     /// Finds the definitions among rows that are zero. Nothing is searched in a model without relations and whole
-    /// numbers.
+    /// numbers, neither in its rows nor in its discrete part.
     pub(crate) fn find(regular: &RegularDae, graph: &mut Graph, rows: impl Iterator<Item = ExprId>) -> Self {
         let rows: Vec<ExprId> = rows.collect();
-        if rows.iter().any(|&row| graph.may_make_events(row)) {
+        let is_discrete = !regular.discrete.is_empty() || !regular.flat.when_clauses.is_empty();
+        if is_discrete || rows.iter().any(|&row| graph.may_make_events(row)) {
             Self::of(regular, graph, &rows)
         } else {
             Self::default()

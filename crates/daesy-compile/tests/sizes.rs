@@ -399,3 +399,23 @@ fn requests_for_what_does_not_exist_are_refused() {
         assert!(step_program(&system, &directions, &observed).is_err(), "{directions:?} {observed:?}");
     }
 }
+
+#[test]
+fn inputs_that_nothing_reads_are_passed_over_in_any_grouping() {
+    let mut b = TapeBuilder::new(1000, TapeOptions::default());
+    let (x, y, z) = (b.input(3), b.input(500), b.input(999));
+    let product = b.mul(x, y);
+    let sum = b.add(product, z);
+    let tape = Arc::new(b.finish(&[sum]).unwrap());
+    for backend in backends() {
+        let interpreter = Interpreter::with_backend(tape.clone(), backend).unwrap();
+        let mut memory = interpreter.memory(1);
+        for run in 0..N_RUNS {
+            let inputs: Vec<f64> = (0..1000).map(|at| (at + run) as f64).collect();
+            let cut = (13 * run) % 1000;
+            let (mut found, (head, tail)) = ([0.0], inputs.split_at(cut));
+            interpreter.execute_one(&mut memory, &[head, &[], tail], &mut found).unwrap();
+            assert_eq!(found, [inputs[3] * inputs[500] + inputs[999]], "cut at {cut}");
+        }
+    }
+}

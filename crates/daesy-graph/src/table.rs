@@ -744,12 +744,16 @@ impl TimeTable {
         let slack = 8.0 * f64::EPSILON * (t.abs() + self.last().abs() + shift.abs());
         let local = t - shift + slack;
         match self.period() {
-            None => self.events.iter().find(|&&event| event > local).map_or(NEVER, |event| event + shift),
+            None => {
+                let passed = self.events.partition_point(|&event| event <= local);
+                self.events.get(passed).map_or(NEVER, |event| event + shift)
+            }
             Some(period) => {
                 let turns = ((local - self.first()) / period).floor();
                 let offset = turns * period;
-                let found = self.events[1..].iter().find(|&&event| event + offset > local);
-                found.map_or(self.events[1] + offset + period, |event| event + offset) + shift
+                let later = &self.events[1..];
+                let found = later.get(later.partition_point(|&event| event + offset <= local));
+                found.map_or(later[0] + offset + period, |event| event + offset) + shift
             }
         }
     }

@@ -232,20 +232,26 @@ impl LinearModel {
         }
     }
 
-    /// Reads the coefficients of a flat model.
+    /// Reads the coefficients of a flat model, whose index they keep: an equation that is linear only with the
+    /// derivative of a variable that is a function of time put in counts as nonlinear.
     ///
     /// # Errors
     /// A finding with code `nonlinear` that names what is not linear and where.
     pub fn new(flat: &FlatDae) -> Result<Self, Box<Finding>> {
-        Self::with_unknowns(flat, &[])
+        Self::read(flat, &[], Rates::Kept)
     }
 
     /// Reads the coefficients of a flat model, as expressions in the unknown parameters and all that depends on them:
-    /// these are never replaced by their values.
+    /// these are never replaced by their values. The solutions are those of the model; the index may be smaller, where
+    /// derivatives of functions of time were put in.
     ///
     /// # Errors
     /// As [`LinearModel::new`].
     pub fn with_unknowns(flat: &FlatDae, unknowns: &[VarId]) -> Result<Self, Box<Finding>> {
+        Self::read(flat, unknowns, Rates::PutIn)
+    }
+
+    fn read(flat: &FlatDae, unknowns: &[VarId], rates: Rates) -> Result<Self, Box<Finding>> {
         refuse_events(flat)?;
         let parameter_of = parameter_values(flat)?;
         let layout = Layout::new(flat)?;
@@ -264,7 +270,11 @@ impl LinearModel {
             let residual = graph.sub(equation.rhs, equation.lhs);
             let extracted = match extractor.extract(&mut graph, residual) {
                 Ok(form) => Ok(form),
-                Err(nonlinear) => known.extract(&mut graph, &mut extractor, row, residual).ok_or(nonlinear),
+                Err(nonlinear) => {
+                    let mut extract = |rates| known.extract(&mut graph, &mut extractor, (row, residual), rates);
+                    let form = extract(Rates::Kept);
+                    form.or_else(|| (rates == Rates::PutIn).then(|| extract(rates))?).ok_or(nonlinear)
+                }
             };
             match extracted {
                 Ok(form) => forms.push(form),
@@ -642,6 +652,16 @@ fn computed_variables(flat: &FlatDae, culprits: &[Culprit]) -> Result<Vec<Comput
         .collect())
 }
 
+/// What becomes of derivatives of known variables.
+///
+/// To put a known variable in is to add multiples of its own equation, which changes nothing in the derivative array; to
+/// put its derivative in uses that equation differentiated, and hides from the array that it was.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rates {
+    Kept,
+    PutIn,
+}
+
 /// Known variables and the values of parameters: with these put in, an equation that looks nonlinear may be linear.
 struct Known<'a> {
     flat: &'a FlatDae,
@@ -652,11 +672,20 @@ struct Known<'a> {
     values: Option<HashMap<VarId, KnownVariable>>,
     residuals: Vec<ExprId>,
     reach: Reach,
+    rates: Rates,
 }
 
 impl<'a> Known<'a> {
     fn new(flat: &'a FlatDae, parameter_of: &'a [f64], is_free: &'a [bool]) -> Self {
-        Self { flat, parameter_of, is_free, values: None, residuals: Vec::new(), reach: Reach::new() }
+        Self {
+            flat,
+            parameter_of,
+            is_free,
+            values: None,
+            residuals: Vec::new(),
+            reach: Reach::new(),
+            rates: Rates::Kept,
+        }
     }
 
     /// The linear form of a residual with known variables and parameters put in, if it has one.
@@ -664,8 +693,8 @@ impl<'a> Known<'a> {
         &mut self,
         graph: &mut Graph,
         extractor: &mut LinearExtractor,
-        row: usize,
-        residual: ExprId,
+        (row, residual): (usize, ExprId),
+        rates: Rates,
     ) -> Option<LinearForm> {
         let values = match self.values.take() {
             Some(values) => values,
@@ -676,6 +705,7 @@ impl<'a> Known<'a> {
                 known_variables(graph, &self.flat.variables, &residuals, self)
             }
         };
+        self.rates = rates;
         let replaced = self.replace(graph, row, residual, &values);
         self.values = Some(values);
         extractor.extract(graph, replaced).ok()
@@ -718,6 +748,7 @@ impl<'a> Known<'a> {
         }
         match self.flat.variables[var.index()].kind {
             VariableKind::Parameter | VariableKind::Constant => Some(graph.number(self.parameter_of[var.index()])),
+            _ if order > 0 && self.rates == Rates::Kept => None,
             _ => {
                 let known = known.get(&var).filter(|known| known.row != row)?;
                 Some((0..order).fold(known.value, |value, _| graph.partial(value, Leaf::Time)))

@@ -13,13 +13,13 @@ use std::collections::VecDeque;
 use daesy_graph::flat::{FlatDae, VariableKind};
 use daesy_graph::regular::Derivative;
 use daesy_graph::substitute::Substitution;
-use daesy_graph::{Environment, Evaluator, ExprId, Leaf, Reach, VarId};
+use daesy_graph::{BinaryOp, Environment, Evaluator, ExprId, Graph, Leaf, Node, Reach, UnaryOp, VarId};
 use daesy_pencil::{Mat, Vectors, svd};
 use rustc_hash::FxHashMap;
 
 use crate::array_verdict::{self, StartPoint};
 use crate::arrays::{ArrayAnalysis, ArrayInputs, JetPoint};
-use crate::straighten::{ADDED, straighten};
+use crate::straighten::{ADDED, GenericVerdict, straighten};
 use crate::words::{Term, combination_text, derivative_name, equation_text};
 
 /// The equations of the reduced system.
@@ -62,6 +62,7 @@ const NOT_SOLVABLE: f64 = 1e-9;
 struct Reducer<'a> {
     flat: FlatDae,
     point: &'a JetPoint,
+    beside: &'a [JetPoint],
     columns: &'a [Derivative],
     role: ArrayInputs,
     rules: Vec<Rule>,
@@ -77,12 +78,15 @@ struct Reducer<'a> {
 pub struct Written {
     flat: FlatDae,
     point: JetPoint,
+    /// Other points of solutions with the same ranks: what is written must hold there too.
+    beside: Vec<JetPoint>,
 }
 
 impl Written {
-    /// What is written of a model whose derivative array was analysed at a point.
+    /// What is written of a model whose derivative array was analysed at a point; `generic` says what it is beside it.
+    /// What vanishes at the point alone is no reason to leave anything out.
     #[must_use]
-    pub fn new(flat: &FlatDae, start: &StartPoint, analysis: &ArrayAnalysis) -> Self {
+    pub fn new(flat: &FlatDae, start: &StartPoint, analysis: &ArrayAnalysis, generic: Option<&GenericVerdict>) -> Self {
         let mut flat = flat.clone();
         for &at in analysis.left_out.iter().rev() {
             flat.equations.remove(at);
@@ -94,16 +98,27 @@ impl Written {
                 point.coefficients[var.index()].clone_from(&start.point.coefficients[var.index()]);
             }
         }
+        let given = array_verdict::analyze_at(&flat, None, std::slice::from_ref(start), ArrayInputs::Given).ok();
+        let sizes = |analysis: &ArrayAnalysis| (analysis.form.mu, analysis.form.d, analysis.form.a);
+        let beside: Vec<JetPoint> = generic
+            .into_iter()
+            .flat_map(|generic| &generic.analyses)
+            .filter(|other| given.as_ref().is_some_and(|given| sizes(given) == sizes(other)))
+            .map(|other| other.point.clone())
+            .collect();
         let straight = crate::regularize(flat.clone())
             .ok()
-            .filter(|regular| !crate::verify::is_leading_regular(regular, &point))
-            .and_then(|_| array_verdict::analyze_at(&flat, None, std::slice::from_ref(start), ArrayInputs::Given).ok())
-            .and_then(|given| straighten(&flat, &[given.point], given.form.d).ok());
+            .filter(|regular| !beside.is_empty() && !crate::verify::is_leading_regular(regular, &point))
+            .zip(given)
+            .and_then(|(_, given)| {
+                let points: Vec<JetPoint> = std::iter::once(&given.point).chain(&beside).cloned().collect();
+                straighten(&flat, &points, given.form.d).ok()
+            });
         match straight {
             Some(straight) if !straight.flat.variables.iter().any(|variable| variable.name.starts_with(ADDED)) => {
-                Self { flat: straight.flat, point }
+                Self { flat: straight.flat, point, beside }
             }
-            _ => Self { flat, point },
+            _ => Self { flat, point, beside },
         }
     }
 }
@@ -115,6 +130,7 @@ pub fn reduce(written: &Written, analysis: &ArrayAnalysis, columns: &[Derivative
     let mut reducer = Reducer {
         flat: written.flat.clone(),
         point: &written.point,
+        beside: &written.beside,
         columns,
         role,
         rules: Vec::new(),
@@ -215,7 +231,7 @@ impl Reducer<'_> {
                 }
                 continue;
             }
-            if leaves.len() > 1 && is_eager {
+            if is_eager && (leaves.len() > 1 || self.vanishes_here(&work, leaves[0])) {
                 coupled.push(work);
                 continue;
             }
@@ -223,16 +239,36 @@ impl Reducer<'_> {
         }
     }
 
+    /// Whether an equation holds at the other points of solutions, within the accuracy of these.
+    fn holds_beside(&self, residual: ExprId) -> bool {
+        /// Residuals of a point are below a thousandth of this, in units of the terms of the equation.
+        const ACCURACY: f64 = 1e-6;
+        let graph = &self.flat.graph;
+        let terms = terms(graph, residual);
+        let mut evaluator = Evaluator::new();
+        self.beside.iter().all(|point| {
+            let mut value = |expr: ExprId| evaluator.evaluate_one(graph, expr, point).abs();
+            let size = terms.iter().fold(1.0f64, |size, &term| size.max(value(term)));
+            value(residual) <= ACCURACY * size
+        })
+    }
+
     fn add_constraint(&mut self, work: Work, queue: &mut VecDeque<Work>) {
-        if self.is_independent(work.residual) {
+        if self.holds_beside(work.residual) && self.is_independent(work.residual) {
             let residual = self.total_derivative(work.residual);
             queue.push_back(Work { residual, source: work.source, differentiated: work.differentiated + 1 });
             self.constraints.push(work);
         }
     }
 
+    /// Whether the coefficient of a derivative is zero at the point: another equation may give it.
+    fn vanishes_here(&mut self, work: &Work, leaf: Leaf) -> bool {
+        let form = self.flat.graph.linear_coefficients(work.residual, &[leaf]);
+        form.is_ok_and(|form| form.coefficients.iter().all(|entry| self.value(entry.value).abs() <= NOT_SOLVABLE))
+    }
+
     /// Solves for the derivative with the largest coefficient; where all vanish, the equation is a constraint after
-    /// all.
+    /// all, if it holds without them beside the point too.
     fn add_rule(&mut self, work: Work, leaves: &[Leaf], queue: &mut VecDeque<Work>) {
         let Ok(form) = self.flat.graph.linear_coefficients(work.residual, leaves) else { return };
         let best = form
@@ -423,6 +459,19 @@ impl Reducer<'_> {
 
 fn is_zero(flat: &FlatDae, at: usize) -> bool {
     flat.graph.as_number(flat.equations[at].rhs) == Some(0.0) && flat.equations[at].span == daesy_graph::Span::NONE
+}
+
+/// The terms of a sum.
+fn terms(graph: &Graph, expr: ExprId) -> Vec<ExprId> {
+    let (mut found, mut stack) = (Vec::new(), vec![expr]);
+    while let Some(expr) = stack.pop() {
+        match graph.node(expr) {
+            Node::Binary { op: BinaryOp::Add | BinaryOp::Sub, lhs, rhs } => stack.extend([lhs, rhs]),
+            Node::Unary { op: UnaryOp::Neg, arg } => stack.push(arg),
+            _ => found.push(expr),
+        }
+    }
+    found
 }
 
 fn norm(vector: &[f64]) -> f64 {

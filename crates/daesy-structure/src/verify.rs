@@ -66,6 +66,11 @@ pub fn is_leading_regular(regular: &RegularDae, point: &dyn Environment) -> bool
     verify_blocks(regular, point).are_regular
 }
 
+/// The blocks of the system Jacobian that are singular at a point, in words.
+pub fn singular_blocks(regular: &RegularDae, point: &dyn Environment) -> Vec<Finding> {
+    verify_blocks(regular, point).findings
+}
+
 /// Verifies the structural verdict where `point` gives the values of all leaves.
 pub fn verify(regular: &RegularDae, point: &dyn Environment) -> Verification {
     let blocks = verify_blocks(regular, point);

@@ -351,6 +351,26 @@ impl Prepared {
         self.start_with(time, &InitializeOptions { slack: 1.0, ..InitializeOptions::default() })
     }
 
+    /// The variable that is farthest from where the search for a start began, with its value, if it is more than
+    /// `distance` times the value there, or the nominal value, away. Newton's method may have run off along equations that
+    /// only rounding satisfies there: what is regular at such a point says nothing about the model.
+    #[must_use]
+    pub fn ran_off(&self, start: &HybridStart, distance: f64) -> Option<(&str, f64)> {
+        let (regular, description) = (self.system.regular(), self.system.description());
+        let derivatives = regular.states.iter().chain(&regular.unknowns);
+        let quantities = description.states.iter().chain(&description.unknowns);
+        let values = start.initialized.states.iter().chain(&start.initialized.unknowns);
+        let mut farthest = None;
+        for ((derivative, quantity), &value) in derivatives.zip(quantities).zip(values) {
+            let off = (value - quantity.start).abs() / quantity.start.abs().max(quantity.nominal);
+            if derivative.order == 0 && off > distance && farthest.is_none_or(|(most, _, _)| off > most) {
+                farthest = Some((off, quantity.name.as_str(), value));
+            }
+        }
+        let (_, name, value) = farthest?;
+        Some((name, value))
+    }
+
     fn start_with(&self, time: f64, options: &InitializeOptions) -> Result<HybridStart, IntegrateError> {
         let description = self.system.description();
         let mut inputs = vec![0.0; description.n_inputs];

@@ -86,7 +86,7 @@ pub fn judge(loaded: &Loaded) -> StochasticCheck {
 }
 
 fn try_judge(loaded: &Loaded, study: &Study) -> Result<StochasticCheck, Vec<Finding>> {
-    let model = match LinearModel::new(&loaded.flat) {
+    let model = match LinearModel::with_unknowns(&loaded.flat, &[]) {
         Ok(model) => model,
         Err(finding) => {
             let message =

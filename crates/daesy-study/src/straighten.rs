@@ -4,7 +4,7 @@
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, ValueType, VariableKind};
 use daesy_graph::regular::RegularDae;
-use daesy_graph::{ExprId, Leaf, Reach, VarId};
+use daesy_graph::{ExprId, Leaf, Reach, Span, VarId};
 use daesy_integrate::{HybridStart, SimulateOptions, Simulation};
 use daesy_structure::array_verdict::{MAX_UNKNOWNS, analyze_aside, analyze_at};
 use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs};
@@ -12,7 +12,7 @@ use daesy_structure::straighten::{
     GenericVerdict, Rewritten, Specialized, allowed_residual, generic_verdict, rewrite, special_start, specialize,
     straighten_linear, watch, watched_equation,
 };
-use daesy_structure::verify::is_leading_regular;
+use daesy_structure::verify::{is_leading_regular, singular_blocks};
 use daesy_structure::{RegularizeError, regularize};
 use daesy_system::DaeSystem as _;
 use rustc_hash::FxHashSet;
@@ -69,14 +69,18 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
     }
     let prepared = road.compiled(flat);
     let time = start_time(road.loaded, road.data.as_deref());
+    let mut untold = Vec::new();
     let rewritten = match &prepared {
-        Ok(prepared) if is_too_large(road.loaded, prepared) => None,
+        Ok(prepared) if is_too_large(road.loaded, prepared) => {
+            untold = not_rewritten(prepared, time);
+            None
+        }
         Ok(prepared) => {
             let regular = prepared.system.regular();
             let is_right = |start: &HybridStart| is_leading_regular(regular, &prepared.point(time, start));
             let strict = prepared.strict_start(time).ok();
-            if strict.as_ref().is_some_and(is_right) {
-                None
+            if let Some(start) = strict.as_ref().filter(|start| is_right(start)) {
+                judge_far_start(road.loaded, prepared, time, start)?
             } else if let Some(straight) = specialized(road, prepared, time, &watched) {
                 return Ok(straight);
             } else if let Some(fault) = structural_fault(road.loaded, prepared, time) {
@@ -84,8 +88,12 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
             } else {
                 let start = strict.or_else(|| prepared.start(time).ok());
                 let is_wrong = start.as_ref().is_none_or(|start| !is_right(start));
-                let point = start.map(|start| prepared.point(time, &start));
-                is_wrong.then(|| rewrite_prepared(road.loaded, prepared, time, point)).flatten()
+                let point = start.as_ref().map(|start| prepared.point(time, start));
+                let rewritten = is_wrong.then(|| rewrite_prepared(road.loaded, prepared, time, point)).flatten();
+                match (rewritten, &start) {
+                    (None, Some(start)) => judge_far_start(road.loaded, prepared, time, start)?,
+                    (rewritten, _) => rewritten,
+                }
             }
         }
         Err(_) => rewrite_unbalanced(road.loaded, time),
@@ -97,8 +105,63 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
     match (straight, by_values) {
         (Some(straight), _) => Ok(straight),
         (None, Some(by_values)) => solved(by_values),
-        (None, None) => Ok(Straight { prepared: prepared?, findings: Vec::new() }),
+        (None, None) => Ok(Straight { prepared: prepared?, findings: untold }),
     }
+}
+
+/// Distances of a start from where the search for it began: from the first on it is looked at, from the second on it is
+/// refused unless what is beside the start that was written bears structure out.
+const FAR: [f64; 2] = [1e6, 1e12];
+
+/// What is to be done about a start that is far away: nothing if it is near, or the model's own; the model rewritten, if
+/// the derivative array beside the start that was written says that structure misleads.
+fn judge_far_start(
+    loaded: &Loaded,
+    prepared: &Prepared,
+    time: f64,
+    start: &HybridStart,
+) -> Result<Option<Rewritten>, Failure> {
+    if prepared.ran_off(start, FAR[0]).is_none() {
+        return Ok(None);
+    }
+    let regular = prepared.system.regular();
+    let structural = regular.verdict.degrees_of_freedom;
+    let written = start_point(loaded, time);
+    let at_start = written.and_then(|start| analyze_at(&loaded.flat, Some(regular), &[start], ArrayInputs::Given).ok());
+    let at_start = at_start.filter(|analysis| !analysis.is_rough());
+    let generic = beside_start(loaded, Some(regular), time, at_start.as_ref());
+    if generic.as_ref().is_some_and(|generic| generic.confirms(structural)) {
+        return Ok(None);
+    }
+    let rewritten = generic.and_then(|generic| rewrite(&loaded.flat, at_start.as_ref(), &generic, Some(structural)));
+    if let Some(rewritten) = rewritten.filter(|rewritten| !rewritten.findings.is_empty()) {
+        return Ok(Some(rewritten));
+    }
+    let Some((name, value)) = prepared.ran_off(start, FAR[1]) else { return Ok(None) };
+    let message = format!(
+        "no consistent start values found at t = {time}: the search ran off to {name} = {value:.3e}, where rounding hides whether \
+         the equations hold"
+    );
+    let place = loaded.flat.find(name).map_or(Span::NONE, |var| loaded.flat.variables[var.index()].span);
+    let finding = Finding::error("no-consistent-start", place, message).with_names([name]).with_help(
+        "give `start` values near a solution; if the value is meant to be as large, give it a `nominal` of that size",
+    );
+    Err(Failure::Input(vec![Diagnostic::resolve(&finding, &loaded.flat.sources)]))
+}
+
+/// What the equations of a model that is too large to be rewritten do not determine at the start.
+fn not_rewritten(prepared: &Prepared, time: f64) -> Vec<Finding> {
+    let Ok(start) = prepared.start(time) else { return Vec::new() };
+    let findings = singular_blocks(prepared.system.regular(), &prepared.point(time, &start));
+    let told = |finding: Finding| {
+        let message = format!(
+            "{}; the model has too many unknowns (the limit is {MAX_UNKNOWNS}) to find out by derivative arrays what does, so that \
+             what follows may be wrong",
+            finding.message
+        );
+        Finding { message, ..finding }
+    };
+    findings.into_iter().map(told).collect()
 }
 
 /// That a reference is missing at the values of parameters that nobody varies: a source of heat whose flow does not
@@ -214,6 +277,7 @@ fn rewrite_prepared(loaded: &Loaded, prepared: &Prepared, time: f64, start: Opti
     let is_started = starts.len() > 1;
     let structural = regular.verdict.degrees_of_freedom;
     let at_start = analyze_at(&loaded.flat, Some(regular), &starts, ArrayInputs::Given).ok();
+    let at_start = at_start.filter(|analysis| !analysis.is_rough());
     let generic = beside_start(loaded, Some(regular), time, at_start.as_ref())?;
     let mut rewritten = rewrite(&loaded.flat, at_start.as_ref(), &generic, Some(structural))?;
     // Without anything rewritten only the start is new, which is of use where none was found or where it is special.

@@ -51,6 +51,8 @@ pub struct ArrayAnalysis {
     pub form: StrangenessFree,
     /// The point.
     pub point: JetPoint,
+    /// The largest scaled residual of the equations and their derivatives there.
+    pub residual: f64,
     /// Equations of the flat model that take part in redundant combinations.
     pub redundant: Vec<usize>,
     /// Of these, as many as are redundant, which the others imply.
@@ -78,6 +80,13 @@ pub struct ArrayAnalysis {
 }
 
 impl ArrayAnalysis {
+    /// Whether the point was hardly reached. Newton's method reaches a point of solutions to rounding errors, but creeps
+    /// where it has to run off, or where there is none; residuals then are larger than what decides ranks.
+    #[must_use]
+    pub fn is_rough(&self) -> bool {
+        self.residual > 1e-12
+    }
+
     /// Differentiations that make an ordinary differential equation; `None` for singular models.
     #[must_use]
     pub fn differentiation_index(&self) -> Option<usize> {
@@ -108,24 +117,30 @@ pub fn analyze(model: &mut ArrayModel, start: &JetPoint, options: &ArrayOptions)
         for (at, held) in stages.iter().enumerate() {
             let request = PointRequest { level, held, ease: &ease, with_initial, is_patient: at == 2 };
             found = model.consistent(&point, &request);
-            if found.is_ok() {
+            if model.is_near(&point, &found) {
                 break;
             }
         }
-        if found.is_err() && (with_initial || stages[2].contains(&true)) {
+        if !model.is_near(&point, &found) && (with_initial || stages[2].contains(&true)) {
             // What is asked of the start may be too much; the index does not depend on it.
-            with_initial = false;
             let held = vec![false; model.variables.len()];
-            let request = PointRequest { level, held: &held, ease: &ease, with_initial, is_patient: true };
-            found = model.consistent(&point, &request);
+            let request = PointRequest { level, held: &held, ease: &ease, with_initial: false, is_patient: true };
+            let freed = model.consistent(&point, &request);
+            if found.is_err() || model.is_near(&point, &freed) {
+                (found, with_initial) = (freed, false);
+            }
         }
-        match found {
-            Ok(found) => point = found,
+        let residual = match found {
+            Ok(found) => {
+                point = found.point;
+                found.residual
+            }
             // A point was found with fewer differentiations already, and the form there settled.
             Err(error) => return settled.ok_or(error),
-        }
+        };
         match ranks(model, &point, level, options) {
-            Ok(analysis) => {
+            Ok(mut analysis) => {
+                analysis.residual = residual;
                 // One more differentiation must not change the answer.
                 let form = &analysis.form;
                 let is_same = settled.as_ref().is_some_and(|before: &ArrayAnalysis| {
@@ -203,6 +218,7 @@ fn ranks(
         is_doubtful: form.rank_decisions.iter().any(|decision| decision.is_doubtful),
         is_constant: model.is_constant,
         point: point.clone(),
+        residual: 0.0,
         redundant,
         left_out,
         free,

@@ -42,6 +42,13 @@ pub(super) struct PointRequest<'a> {
     pub(super) is_patient: bool,
 }
 
+/// A point of an array.
+pub(super) struct ArrayPoint {
+    pub(super) point: JetPoint,
+    /// Largest scaled residual.
+    pub(super) residual: f64,
+}
+
 /// A linearized array.
 struct Linearized {
     /// Rows scaled to unit length, columns in their units.
@@ -58,8 +65,25 @@ struct Unknown {
 }
 
 impl ArrayModel {
+    /// Whether a point was found that is near another one. Far away, terms may be so large that their rounding errors
+    /// hide all others, and anything satisfies the equations.
+    pub(super) fn is_near(&self, start: &JetPoint, found: &Result<ArrayPoint, ArrayError>) -> bool {
+        /// Distances in units of the value there, or of the nominal value.
+        const FAR: f64 = 1e6;
+        found.as_ref().is_ok_and(|found| {
+            self.variables.iter().zip(&self.nominal).all(|(&var, nominal)| {
+                let (here, there) = (start.derivative(var, 0), found.point.derivative(var, 0));
+                (there - here).abs() <= FAR * here.abs().max(*nominal)
+            })
+        })
+    }
+
     /// The nearest point of the array with `level` differentiations.
-    pub(super) fn consistent(&mut self, start: &JetPoint, request: &PointRequest<'_>) -> Result<JetPoint, ArrayError> {
+    pub(super) fn consistent(
+        &mut self,
+        start: &JetPoint,
+        request: &PointRequest<'_>,
+    ) -> Result<ArrayPoint, ArrayError> {
         let mut point = start.clone();
         let unknowns = self.unknowns(&mut point, request);
         let mut current = self.linearize(&point, &unknowns, request)?;
@@ -85,7 +109,7 @@ impl ArrayModel {
             let equation = current.sources.get(at).copied().unwrap_or(0);
             return Err(ArrayError::NoPoint { level: request.level, residual: worst, equation });
         }
-        Ok(point)
+        Ok(ArrayPoint { point, residual: worst })
     }
 
     fn unknowns(&mut self, point: &mut JetPoint, request: &PointRequest<'_>) -> Vec<Unknown> {

@@ -34,9 +34,12 @@ pub fn generic_verdict(
 ) -> Option<GenericVerdict> {
     let n = found.len();
     let is_contradicted = found.iter().any(|result| matches!(result, Err(ArrayError::NoPoint { .. })));
-    // A point that was hardly reached says little.
-    let (doubtful, sure): (Vec<ArrayAnalysis>, Vec<ArrayAnalysis>) =
-        found.into_iter().filter_map(Result::ok).partition(|analysis| analysis.is_doubtful);
+    // A point that was hardly reached says nothing, and one with small gaps little.
+    let (doubtful, sure): (Vec<ArrayAnalysis>, Vec<ArrayAnalysis>) = found
+        .into_iter()
+        .filter_map(Result::ok)
+        .filter(|analysis| !analysis.is_rough())
+        .partition(|analysis| analysis.is_doubtful);
     let analyses = if sure.is_empty() { doubtful } else { sure };
     let n = n.min(analyses.len());
     let weight = |analysis: &ArrayAnalysis| {

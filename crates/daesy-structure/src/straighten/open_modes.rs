@@ -40,6 +40,14 @@ enum Switch {
     Zero(VarId),
 }
 
+/// What sides depend on.
+struct Switches {
+    /// What turns parts of them on or off.
+    all: Vec<Switch>,
+    /// The variables by way of which it does, with their values.
+    carriers: Vec<(VarId, ExprId)>,
+}
+
 /// An equation with the choices of its switches at which it says nothing.
 struct Open {
     equation: usize,
@@ -54,10 +62,10 @@ pub fn close_modes(flat: &FlatDae) -> Option<ClosedModes> {
     let defining: FxHashSet<usize> = modal.values().map(|definition| definition.equation).collect();
     let switched = |at: usize| {
         let sides = [flat.equations[at].lhs, flat.equations[at].rhs];
-        let switches = switches_of(flat, &modal, &sides).filter(|switches| !switches.is_empty())?;
+        let switches = switches_of(flat, &modal, &sides).filter(|switches| !switches.all.is_empty())?;
         (!defining.contains(&at) && has_modal_factor(flat, &modal, &sides)).then_some((at, switches))
     };
-    let candidates: Vec<(usize, Vec<Switch>)> = (0..flat.equations.len()).filter_map(switched).collect();
+    let candidates: Vec<(usize, Switches)> = (0..flat.equations.len()).filter_map(switched).collect();
     if candidates.is_empty() {
         return None;
     }
@@ -65,11 +73,11 @@ pub fn close_modes(flat: &FlatDae) -> Option<ClosedModes> {
     let mut open: Vec<Open> = Vec::new();
     for (equation, switches) in candidates {
         let sides = [flat.equations[equation].lhs, flat.equations[equation].rhs];
-        let n_choices = 1usize << switches.len();
-        let says_nothing = |choice: &usize| is_empty_at(&mut graph, &modal, &switches, *choice, sides);
+        let n_choices = 1usize << switches.all.len();
+        let says_nothing = |choice: &usize| is_empty_at(&mut graph, &switches, *choice, sides);
         let choices: Vec<usize> = (0..n_choices).filter(says_nothing).collect();
         if !choices.is_empty() && choices.len() < n_choices {
-            open.push(Open { equation, switches, choices });
+            open.push(Open { equation, switches: switches.all, choices });
         }
     }
     if open.is_empty() {
@@ -167,30 +175,33 @@ fn is_modal(flat: &FlatDae, modal: &FxHashMap<VarId, Definition>, root: ExprId) 
 
 /// The relations and discrete variables that sides depend on, also by way of modal variables; None where there are too
 /// many.
-fn switches_of(flat: &FlatDae, modal: &FxHashMap<VarId, Definition>, sides: &[ExprId]) -> Option<Vec<Switch>> {
+fn switches_of(flat: &FlatDae, modal: &FxHashMap<VarId, Definition>, sides: &[ExprId]) -> Option<Switches> {
     let mut stack = sides.to_vec();
     let mut seen = FxHashSet::default();
-    let mut switches = Vec::new();
+    let (mut all, mut carriers) = (Vec::new(), Vec::new());
     while let Some(expr) = stack.pop() {
         if !seen.insert(expr) {
             continue;
         }
         match flat.graph.node(expr) {
-            Node::Binary { op, .. } if op.is_relation() => switches.push(Switch::Relation(expr)),
+            Node::Binary { op, .. } if op.is_relation() => all.push(Switch::Relation(expr)),
             Node::Var { var, order: 0 } => match modal.get(&var) {
-                Some(definition) => stack.push(definition.value),
+                Some(definition) => {
+                    carriers.push((var, definition.value));
+                    stack.push(definition.value);
+                }
                 None if flat.variables[var.index()].kind == VariableKind::Discrete => {
-                    switches.push(Switch::Zero(var));
+                    all.push(Switch::Zero(var));
                 }
                 None => {}
             },
             _ => flat.graph.for_each_child(expr, |child| stack.push(child)),
         }
-        if switches.len() > MAX_SWITCHES {
+        if all.len() > MAX_SWITCHES {
             return None;
         }
     }
-    Some(switches)
+    Some(Switches { all, carriers })
 }
 
 /// Whether a product has a factor that is a function of relations or discrete, or a choice is made: only then a mode may
@@ -220,16 +231,10 @@ fn has_modal_factor(flat: &FlatDae, modal: &FxHashMap<VarId, Definition>, sides:
 }
 
 /// Whether both sides are the same at a choice of the switches.
-fn is_empty_at(
-    graph: &mut Graph,
-    modal: &FxHashMap<VarId, Definition>,
-    switches: &[Switch],
-    choice: usize,
-    sides: [ExprId; 2],
-) -> bool {
+fn is_empty_at(graph: &mut Graph, switches: &Switches, choice: usize, sides: [ExprId; 2]) -> bool {
     let mut known: FxHashMap<VarId, f64> = FxHashMap::default();
     let mut images: FxHashMap<ExprId, ExprId> = FxHashMap::default();
-    for (at, switch) in switches.iter().enumerate() {
+    for (at, switch) in switches.all.iter().enumerate() {
         let holds = choice >> at & 1 == 1;
         match *switch {
             Switch::Relation(relation) => {
@@ -245,8 +250,8 @@ fn is_empty_at(
     for _ in 0..MAX_ROUNDS {
         let mut insertion = Insertion { known: &known, images: images.clone() };
         let mut found: Vec<(VarId, f64)> = Vec::new();
-        for (&var, definition) in modal.iter().filter(|(var, _)| !known.contains_key(var)) {
-            let value = insertion.apply(graph, definition.value);
+        for &(var, value) in switches.carriers.iter().filter(|(var, _)| !known.contains_key(var)) {
+            let value = insertion.apply(graph, value);
             found.extend(graph.as_number(value).map(|value| (var, value)));
         }
         if found.is_empty() {

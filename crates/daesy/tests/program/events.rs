@@ -1466,3 +1466,27 @@ fn unknowns_that_bend_within_long_steps_are_found() {
         assert_close(y, t * t, 1e-9, "y");
     }
 }
+
+/// sin(1000 t) is above c = 0.99999 for 2 acos(c)/1000 around each of its 159 peaks up to t = 1, much shorter than any step.
+#[test]
+fn relations_of_time_by_way_of_a_variable_are_scheduled_wherever_they_stand() {
+    let session = Session::with_model(
+        "model Pulses
+  Real s = sin(1000*time), x(start=0, fixed=true);
+  Boolean b = s > 0.99999;
+  Integer n(start=0, fixed=true);
+equation
+  der(x) = if b then 1000 else 0;
+  when s > 0.99999 then
+    n = pre(n) + 1;
+  end when;
+end Pulses;
+",
+    );
+    let run = session.run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let (x, n) = (run.table().column("x").to_vec(), run.table().column("n").to_vec());
+    let expected = 159.0 * 2.0 * 0.99999f64.acos();
+    assert!((x[x.len() - 1] - expected).abs() < 1e-6 * expected, "{}", x[x.len() - 1]);
+    assert_eq!(n[n.len() - 1], 159.0);
+}

@@ -467,3 +467,118 @@ fn inputs_may_jump_in_nonlinear_models_that_were_rewritten() {
     assert!((before - 0.5f64.sqrt()).abs() < 1e-5 && (after - before + 0.2).abs() < 1e-8, "{jumps}");
     assert!((jumps["y"][1].as_f64().unwrap() - 0.2).abs() < 1e-9);
 }
+
+/// With r1 = der(y1) - y2 and r2 = y1 - sin(time), the equations are E1 = r1 + m r2 and r2 + n E1, for factors m and n of
+/// the variables: the same as r1 = r2 = 0, whatever the factors are. From a start beside y1 = sin(time) Newton's method
+/// runs off to where rounding hides r2.
+#[test]
+fn a_start_that_ran_off_confirms_nothing() {
+    let session = Session::with_model(
+        "model Factors
+  Real y1(start=0.03), y2(start=1.1);
+equation
+  der(y1) - y2 + (y2 + 2 + time)*(y1 - sin(time)) = 0;
+  y1 - sin(time) + (3 + cos(y2))*(der(y1) - y2 + (y2 + 2 + time)*(y1 - sin(time))) = 0;
+end Factors;
+",
+    );
+    let document = session.check();
+    assert_eq!(document["regularity"]["differentiation_index"], 2, "{document}");
+    assert_eq!(document["structure"]["degrees_of_freedom"], 0);
+    assert_near(last(&session, "y1"), 1f64.sin(), 1e-6, "y1");
+    assert_near(last(&session, "y2"), 1f64.cos(), 1e-6, "y2");
+}
+
+/// r1 = der(y1) - y2, r2 = der(y2) - y3, r3 = y1 - sin(time) - 1, mixed by factors that depend on y3. No start is given.
+#[test]
+fn a_search_that_runs_off_and_finds_no_other_way_is_refused() {
+    let session = Session::with_model(
+        "model Runaway
+  Real y1, y2, y3;
+equation
+  der(y2) - y3 = 0;
+  y1 - sin(time) - 1 - 1.9*(der(y1) - y2) = 0;
+  der(y1) - y2 + (exp(-y3/3) + y3)*(y1 - sin(time) - 1 - 1.9*(der(y1) - y2)) = 0;
+end Runaway;
+",
+    );
+    let run = session.run(&["simulate", "model.mo", "--json"]);
+    if run.status == 0 {
+        assert_near(last(&session, "y2"), 1f64.cos(), 1e-5, "y2");
+    } else {
+        assert!(codes(&run.json()).contains(&"no-consistent-start"), "{}", run.stdout);
+    }
+}
+
+/// Index 2: y3 needs the derivative of y1 = cos(time), whatever known function of time it is multiplied by.
+#[test]
+fn a_known_factor_hides_no_differentiation() {
+    let session = Session::with_model(
+        "model Product
+  Real y1, y2, y3;
+equation
+  der(y1) = y3*y2;
+  y1 = cos(time);
+  y2 = 2 + sin(time);
+end Product;
+",
+    );
+    let document = session.check();
+    assert_eq!(document["regularity"]["differentiation_index"], 2, "{document}");
+    let run = session.run(&["regularize", "model.mo", "--json"]);
+    assert_eq!(run.json()["mu"], 1, "{}", run.stdout);
+    assert_near(last(&session, "y3"), -1f64.sin() / (2.0 + 1f64.sin()), 1e-6, "y3");
+}
+
+/// What `time` multiplies vanishes at t = 0 alone: it is no reason to leave it out of equations that hold elsewhere too.
+#[test]
+fn terms_that_vanish_at_the_start_stay_in_the_strangeness_free_form() {
+    let session = Session::with_model(
+        "model Vanishing
+  Real y1, y2(start=1, fixed=true);
+equation
+  y1 - 1 + time*(der(y2) + y2^3) = 0;
+  der(y2) + y2^3 = 0;
+end Vanishing;
+",
+    );
+    let document = session.run(&["regularize", "model.mo", "--json"]).json();
+    assert_eq!(texts(&document["algebraic"]), ["0 = y1 - 1"]);
+    let session = Session::with_model(
+        "model Vanishing
+  Real y1, y2, y3;
+equation
+  der(y1) = y3^3 + y3;
+  y1 - cos(time) + time*y2 = 0;
+  y2 - 2 - sin(time) + time*(der(y1) - y3^3 - y3) = 0;
+end Vanishing;
+",
+    );
+    let document = session.run(&["regularize", "model.mo", "--json"]).json();
+    assert_eq!(texts(&document["algebraic"])[0], "y1 - cos(time) + time*y2 = 0");
+    // At t = 0 y1' = -y2 = -2, so that y3^3 + y3 = -2; y3 = -1 there, and nothing is written that says otherwise.
+    assert!(texts(&document["algebraic"]).contains(&"0 = y3 + 1"), "{document}");
+    finding(&document, "linearized");
+}
+
+/// The derivative array is not looked at in a model of so many unknowns: what its first equation leaves open is told.
+#[test]
+fn a_model_that_is_too_large_to_be_rewritten_says_so() {
+    let session = Session::with_model(
+        "model Large
+  Real y1, y2, y3, q[300](each start=1, each fixed=true);
+equation
+  y1 - cos(time) + 0.5*y2 + y3^2*(y2 - 2 - sin(time)) = 0;
+  der(y1) = y3*y2;
+  y2 = 2 + sin(time);
+  for i in 1:300 loop
+    der(q[i]) = -i/300*q[i];
+  end for;
+end Large;
+",
+    );
+    let run = session.run(&["simulate", "model.mo", "--json"]);
+    let document = run.json();
+    let told = finding(&document, "numerically-singular");
+    assert!(told["message"].as_str().unwrap().contains("too many unknowns"), "{told}");
+}
