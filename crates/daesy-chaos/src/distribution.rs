@@ -88,6 +88,10 @@ fn wrong(what: impl Into<String>) -> ChaosError {
 /// beyond this they are normal distributions to more than nine digits.
 const MAX_SHAPE: f64 = 1e10;
 
+/// Below this shape, half of all values of a gamma or beta distribution are within 1e-300 of a border: rules and
+/// quantiles no longer tell them from it.
+const MIN_SHAPE: f64 = 1e-3;
+
 impl Distribution {
     /// Checks that there are values and that every number makes sense.
     ///
@@ -108,6 +112,11 @@ impl Distribution {
         };
         let shaped = |name: &str, value: f64| {
             positive(name, value)?;
+            if value < MIN_SHAPE {
+                return Err(wrong(format!(
+                    "`{name}` = {value:e} is less than {MIN_SHAPE:e}: nearly all values are at the border of the support"
+                )));
+            }
             if value <= MAX_SHAPE {
                 return Ok(());
             }

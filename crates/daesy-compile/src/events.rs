@@ -24,7 +24,7 @@ use rustc_hash::FxHashMap;
 use crate::discrete_start::DiscreteInitial;
 use crate::lower::{CompileError, PartRows, evaluate_parameters};
 use crate::switches::{Kind, Switch};
-use crate::timed::Timed;
+use crate::timed::{Timed, is_elsewhere};
 
 /// Scheduled times closer than this, relative to their size, are one event.
 const SAME_TIME: f64 = 1e-13;
@@ -634,6 +634,9 @@ impl<'m> Builder<'m> {
 
     /// The expression with variables that are functions of time replaced by them, where nothing else varies in it.
     fn in_time(&mut self, graph: &mut Graph, expr: ExprId, span: Span) -> ExprId {
+        if is_elsewhere(graph, &mut self.reach, expr) {
+            return expr;
+        }
         let mut leaves = Vec::new();
         self.reach.leaves(graph, &[expr], &mut leaves);
         let variables = &self.regular.flat.variables;

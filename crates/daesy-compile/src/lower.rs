@@ -188,10 +188,22 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
             observed_names.push(variable.name.clone());
         }
     }
+    let (mut reach, mut leaves) = (Reach::new(), Vec::new());
     for &var in regular.differentiated.iter().filter(|var| !variables[var.index()].is_hidden()) {
         let value = value_of(&mut graph, var);
-        observed.push(graph.total_time_derivative(value, &|var| variables[var.index()].kind));
-        observed_names.push(format!("der({})", variables[var.index()].name));
+        let derivative = graph.total_time_derivative(value, &|var| variables[var.index()].kind);
+        // In `a = b`, `der(a) - der(b) = ..` the derivatives cancel: nothing needs them, and nothing determines them.
+        reach.leaves(&graph, &[derivative], &mut leaves);
+        let is_open = |leaf: &Leaf| match *leaf {
+            Leaf::Var { var, order } => {
+                variables[var.index()].kind == VariableKind::Continuous && !places.of_leaf.contains_key(&(var, order))
+            }
+            Leaf::Time => false,
+        };
+        if !leaves.iter().any(is_open) {
+            observed.push(derivative);
+            observed_names.push(format!("der({})", variables[var.index()].name));
+        }
     }
     let discrete_initial = match relations {
         Relations::Held => Some(crate::discrete_start::split_initial(&regular, &mut graph)?),

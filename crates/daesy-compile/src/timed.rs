@@ -6,8 +6,18 @@
 
 use daesy_graph::flat::VariableKind;
 use daesy_graph::regular::RegularDae;
-use daesy_graph::{ExprId, Graph, Leaf, Reach, VarId};
+use daesy_graph::{ExprId, Graph, Leaf, Node, Reach, VarId};
 use rustc_hash::FxHashMap;
+
+/// Whether an expression reads the past of a signal, or a unit that runs elsewhere: what it gives is no function of time
+/// that could be asked ahead of it.
+pub(crate) fn is_elsewhere(graph: &Graph, reach: &mut Reach, expr: ExprId) -> bool {
+    let is_foreign = |expr: &ExprId| match graph.node(*expr) {
+        Node::Call { function, .. } => graph.foreign(function).is_some(),
+        _ => false,
+    };
+    graph.has_calls(expr) && reach.below(graph, &[expr]).iter().any(is_foreign)
+}
 
 /// The definitions; each goes back to time and to earlier ones.
 #[derive(Default)]
@@ -48,6 +58,10 @@ impl Timed {
             found.clear();
             reach.leaves(graph, &[row], &mut found);
             found.retain(varies);
+            if is_elsewhere(graph, &mut reach, row) {
+                open.push(Vec::new());
+                continue;
+            }
             if found.len() == 1 {
                 ready.push(at);
             }

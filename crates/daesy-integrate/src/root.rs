@@ -31,6 +31,9 @@ const FAR: f64 = 0.3;
 /// Steps of the location.
 const MAX_STEPS: usize = 120;
 
+/// Halvings of the time in which an assertion that only warns ceased to hold.
+const MAX_HALVINGS: usize = 30;
+
 /// A crossing.
 pub(crate) struct Crossing {
     /// The first point beyond it.
@@ -222,6 +225,39 @@ fn at_or_near(stepper: &mut Stepper<'_, '_>, time: f64) -> Place {
         Ok(place) => place,
         Err(_) => stepper.roughly(time),
     }
+}
+
+/// When each of some assertions first does not hold within the last step, as far as points that are a small part of the
+/// span apart show it.
+pub(crate) fn broken_within(stepper: &mut Stepper<'_, '_>, assertions: &[usize]) -> Vec<(usize, f64)> {
+    let (start, end, span) = (stepper.step_start(), stepper.now.time, stepper.span());
+    let n_parts = (PARTS_OF_SPAN * (end - start) / span).ceil().max(LEAST_PARTS) as usize;
+    let mut truths = |time: f64| {
+        let place = at_or_near(stepper, time);
+        stepper.evaluate_at(Part::Assertions, &place)
+    };
+    let mut open = assertions.to_vec();
+    let mut found = Vec::new();
+    let mut before = start;
+    for part in 1..=n_parts {
+        let time = if part == n_parts { end } else { start + (end - start) * part as f64 / n_parts as f64 };
+        let here = truths(time);
+        let broken: Vec<usize> = open.iter().copied().filter(|&at| here[at] == 0.0).collect();
+        open.retain(|at| !broken.contains(at));
+        for at in broken {
+            let (mut early, mut late) = (before, time);
+            for _ in 0..MAX_HALVINGS {
+                let middle = 0.5 * (early + late);
+                if truths(middle)[at] == 0.0 { late = middle } else { early = middle }
+            }
+            found.push((at, late));
+        }
+        if open.is_empty() {
+            break;
+        }
+        before = time;
+    }
+    found
 }
 
 /// A fraction of the step by which something has crossed.

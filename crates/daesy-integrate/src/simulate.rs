@@ -14,7 +14,7 @@ use crate::chatter::History;
 use crate::error::IntegrateError;
 use crate::events::{EventLoop, HybridStart, SAME_TIME, Settled, initialize_with_events};
 use crate::initialize::{InitializeOptions, Initialized};
-use crate::root::{Crossing as RootCrossing, crossed_roots, locate};
+use crate::root::{Crossing as RootCrossing, broken_within, crossed_roots, locate};
 use crate::step::{Place, Stepper};
 use crate::transfer::{Crossed, Crossing, Transfer};
 
@@ -885,27 +885,29 @@ impl Run<'_, '_> {
         if let Some(broken) = self.events.broken_assertions(&self.stepper, &mut warned) {
             return Err(self.events.assertion_error(self.stepper.now.time, broken));
         }
-        for assertion in warned {
-            if !std::mem::replace(&mut self.has_warned[assertion], true) {
-                let assertion = &self.events.events.assertions[assertion];
-                simulation.warnings.push(Warned {
-                    time: self.stepper.now.time,
-                    message: assertion.message.clone(),
-                    place: assertion.label.place.clone(),
-                });
-            }
-        }
+        let time = self.stepper.now.time;
+        warned.into_iter().for_each(|at| self.warn(simulation, at, time));
         Ok(())
     }
 
-    /// Assertions that only warn are looked at after every step, others where they break within it.
+    /// Assertions that only warn are looked at within every step until they do; others end the step in which they break.
     fn note_warnings(&mut self, simulation: &mut Simulation) {
-        let assertions = &self.events.events.assertions;
-        let is_open =
-            |(at, assertion): (usize, &daesy_system::AssertionLabel)| assertion.is_warning && !self.has_warned[at];
-        if assertions.iter().enumerate().any(is_open) {
-            // Those that are no warnings hold: their breaking ends the step.
-            let _ = self.check_assertions(simulation);
+        let assertions = self.events.events.assertions.iter().enumerate();
+        let open: Vec<usize> =
+            assertions.filter(|(at, it)| it.is_warning && !self.has_warned[*at]).map(|(at, _)| at).collect();
+        if open.is_empty() {
+            return;
+        }
+        for (at, time) in broken_within(&mut self.stepper, &open) {
+            self.warn(simulation, at, time);
+        }
+    }
+
+    fn warn(&mut self, simulation: &mut Simulation, at: usize, time: f64) {
+        if !std::mem::replace(&mut self.has_warned[at], true) {
+            let assertion = &self.events.events.assertions[at];
+            let (message, place) = (assertion.message.clone(), assertion.label.place.clone());
+            simulation.warnings.push(Warned { time, message, place });
         }
     }
 

@@ -471,8 +471,36 @@ fn collocation(
         values = ensemble.run_all(&points, checkpoint)?;
         answer.n_simulations = points.len();
     }
+    answer.diagnostics.extend(missed_tails(&projection)?);
     answer.set_surrogate(project(&projection, &values, &answer.variables));
     Ok(())
+}
+
+/// A warning where a rule does not even integrate a parameter: the points w_k, p_k of its weights give
+/// sum_k w_k p_k instead of the mean, because what makes the mean lies beyond them.
+fn missed_tails(projection: &Projection) -> Result<Option<Diagnostic>, Failure> {
+    /// Relative errors of a mean above this are told.
+    const MISSED: f64 = 0.02;
+    let basis = &projection.basis;
+    let points: Vec<Vec<f64>> = projection.points.iter().map(|germ| basis.parameter_values(germ)).collect();
+    let weights = &projection.weights[0];
+    for (at, (mean, parameter)) in basis.means()?.into_iter().zip(&basis.parameters).enumerate() {
+        let found: f64 = weights.iter().zip(&points).map(|(weight, point)| weight * point[at]).sum();
+        let variance: f64 =
+            weights.iter().zip(&points).map(|(weight, point)| weight * (point[at] - found).powi(2)).sum();
+        if (found - mean).abs() <= MISSED * (mean.abs() + variance.abs().sqrt()) {
+            continue;
+        }
+        let name = &parameter.name;
+        let message = format!(
+            "the points of the rule do not reach the tails of `{name}`: they give it the mean {found:.4e}, and it is {mean:.4e}; \
+             what follows from it is no better"
+        );
+        let help = "take a higher `degree`, `method = \"monte-carlo\"`, or a distribution with bounds";
+        let warning = Diagnostic::new(Level::Warning, "heavy-tails", message).with_help(help);
+        return Ok(Some(Diagnostic { names: vec![name.clone()], ..warning }));
+    }
+    Ok(None)
 }
 
 /// The series that weights make of values at points.

@@ -1,7 +1,8 @@
 //! What must be said of estimates: that they are at a bound, or that the data do not determine them.
 
+use daesy_estimate::chi_square::CHI_SQUARE_95;
 use daesy_estimate::prior::Prior;
-use daesy_estimate::profile::{ProfileEnd, ProfileInterval};
+use daesy_estimate::profile::{Minimum, ProfileEnd, ProfileInterval};
 use daesy_estimate::residual::ResidualSize;
 use daesy_estimate::search::{Bound, SearchSpace};
 use daesy_estimate::uncertainty::Compensation;
@@ -112,6 +113,29 @@ pub(super) fn beyond_bounds(
     )
 }
 
+/// The warning that the likelihood is higher elsewhere by more than what an interval of 95 % allows.
+pub(super) fn better_optimum(
+    parameters: &[ParameterEstimate],
+    mut places: impl Iterator<Item = Span>,
+    minimum: f64,
+    minima: &[Minimum],
+) -> Option<Finding> {
+    let best = minima.iter().min_by(|a, b| a.value.total_cmp(&b.value))?;
+    if best.value > minimum - 0.5 * CHI_SQUARE_95 {
+        return None;
+    }
+    let named = parameters.iter().zip(&best.theta);
+    let there: Vec<String> = named.map(|(parameter, value)| format!("{} = {value:.6}", parameter.name)).collect();
+    let message = format!(
+        "the estimate is a local optimum: the log-likelihood is higher by {:.1} at {}",
+        minimum - best.value,
+        there.join(", ")
+    );
+    let finding = Finding::warning("local-optimum", places.next().unwrap_or(Span::NONE), message);
+    let finding = finding.with_names(parameters.iter().map(|parameter| parameter.name.as_str()));
+    Some(finding.with_help("give these values as `start`, or search from several points with `starts` in `[identify]`"))
+}
+
 /// Notes on a profile: ends that are not where the likelihood has dropped, and gaps.
 pub(super) fn of_profile(name: &str, place: Span, profile: &ProfileInterval) -> impl Iterator<Item = Finding> {
     let sides = ["lower", "upper"];
@@ -130,7 +154,8 @@ pub(super) fn of_profile(name: &str, place: Span, profile: &ProfileInterval) -> 
         );
     }
     if profile.has_gap {
-        let message = format!("the profile interval of `{name}` joins separate ranges that fit the data equally well");
+        let message =
+            format!("the profile interval of `{name}` joins separate ranges that are compatible with the data");
         notes.push(
             Finding::note("profile-gap", place, message).with_names([name]).with_help(
                 "bound the unknowns so that one of the ranges is left, as where two of them may be exchanged",

@@ -321,6 +321,8 @@ fn finish(
         progress("other minima");
         let (minimum, space) = (best.expansion.value, &study.space);
         let minima = &other_minima(&mut objective, theta, minimum, space, search);
+        let warning = caveats::better_optimum(&parameters, study.unknowns.iter().map(|it| it.span), minimum, minima);
+        diagnostics.extend(warning.map(|warning| resolve(loaded, &warning)));
         for (at, parameter) in parameters.iter_mut().enumerate() {
             progress(&format!("profile of {}", parameter.name));
             let std = uncertainty.std[at];

@@ -1490,3 +1490,21 @@ end Pulses;
     assert!((x[x.len() - 1] - expected).abs() < 1e-6 * expected, "{}", x[x.len() - 1]);
     assert_eq!(n[n.len() - 1], 159.0);
 }
+
+#[test]
+fn an_assertion_that_only_warns_tells_when_it_first_did_not_hold() {
+    let session = Session::with_model(
+        "model Warns
+  Real x(start=0, fixed=true);
+equation
+  der(x) = 1;
+  assert(abs(x - 0.5) > 0.1, \"near the middle\", AssertionLevel.warning);
+end Warns;
+",
+    );
+    let run = session.run(&["simulate", "model.mo", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let told = run.json()["findings"][0].clone();
+    assert_eq!(told["code"], "assertion", "{told}");
+    assert!(told["message"].as_str().unwrap().contains("t = 0.4"), "{told}");
+}

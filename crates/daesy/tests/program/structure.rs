@@ -380,3 +380,25 @@ fn ranks_of_time_varying_matrices_overrule_structure() {
         assert!(index < 2 || structure["hidden_constraints"].as_u64() > Some(0), "{equations}: {document}");
     }
 }
+
+/// With a = b the second equation is c = sin(time), so that a = b = c + der(c) = sin(time) + cos(time).
+#[test]
+fn derivatives_of_aliases_that_cancel_are_no_fault_of_the_model() {
+    let session = Session::with_model(
+        "model Aliases
+  Real a, b, c;
+equation
+  der(c) = -c + a;
+  der(a) - der(b) = -c + sin(time);
+  a - b = 0;
+end Aliases;
+",
+    );
+    let document = session.check();
+    assert_eq!(document["structure"]["degrees_of_freedom"], 0, "{document}");
+    let run = session.run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    let b = table.column("b");
+    assert!((b[b.len() - 1] - (1f64.sin() + 1f64.cos())).abs() < 1e-6, "{}", b[b.len() - 1]);
+}

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::session::{Run, Session, Table};
+use crate::session::{Run, Session, Table, codes};
 
 /// Runs a study of the repository's problems.
 fn problem(name: &str, study: &str, arguments: &[&str]) -> Run {
@@ -673,5 +673,31 @@ fn heavy_tails_of_samples_are_told() {
         let told = document["findings"].as_array().unwrap().iter().find(|told| told["code"] == "heavy-tails").cloned();
         assert_eq!(told.is_some(), is_heavy, "{}", document["findings"]);
         assert!(told.is_none_or(|told| told["level"] == "warning" && told["names"][0] == "x"));
+    }
+}
+
+/// The mean of a lognormal distribution with a standard deviation of a thousand means lies far beyond the points of a small
+/// rule; shapes next to zero leave nothing but a border.
+#[test]
+fn tails_that_a_rule_does_not_reach_and_shapes_without_a_middle_are_told() {
+    let plain = || Session::with_model("model Plain\n  parameter Real a = 1;\n  Real y = a;\nend Plain;\n");
+    let study = |distribution: &str| {
+        format!(
+            "[model]\nfile = \"model.mo\"\n[random]\na = {distribution}\n[uq]\nmethod = \"collocation\"\ndegree = 2\n"
+        )
+    };
+    let session = plain().with("study.toml", &study("{ lognormal = { mean = 1, std = 1000 } }"));
+    let document = session.run(&["uq", "study.toml", "--json"]).json();
+    assert!(codes(&document).contains(&"heavy-tails"), "{document}");
+    let session = plain().with("study.toml", &study("{ lognormal = { mean = 1, std = 0.3 } }"));
+    let document = session.run(&["uq", "study.toml", "--json"]).json();
+    assert!(!codes(&document).contains(&"heavy-tails"), "{document}");
+    for tiny in
+        ["{ gamma = { shape = 1e-300, scale = 1 } }", "{ beta = { alpha = 0.5, beta = 1e-300, min = 0, max = 1 } }"]
+    {
+        let session = plain().with("study.toml", &study(tiny));
+        let run = session.run(&["uq", "study.toml"]);
+        assert_eq!(run.status, 1, "{tiny}: {}", run.stderr);
+        assert!(run.stderr.contains("is less than 1e-3"), "{tiny}: {}", run.stderr);
     }
 }
