@@ -106,6 +106,14 @@ impl DaeSystem for CompiledSystem {
         switches.next(&leaves, point.time, until).map_or(f64::INFINITY, |change| change.after)
     }
 
+    fn is_elsewhere(&self) -> bool {
+        self.graph.has_elsewhere()
+    }
+
+    fn noise(&self) -> f64 {
+        self.graph.noise()
+    }
+
     fn pasts(&self) -> Vec<Box<dyn Past + '_>> {
         let observed = &self.description.observed;
         let place = |name: &str| observed.iter().position(|known| known == name);

@@ -199,6 +199,14 @@ impl DaeSystem for SlidingSystem<'_> {
         self.base.lane_evaluator(n_lanes)
     }
 
+    fn is_elsewhere(&self) -> bool {
+        self.base.is_elsewhere()
+    }
+
+    fn noise(&self) -> f64 {
+        self.base.noise()
+    }
+
     fn next_switch(&self, point: &Point<'_>, until: f64) -> f64 {
         let unknowns = point.unknowns.split_last().map_or(point.unknowns, |(_, unknowns)| unknowns);
         self.base.next_switch(&Point { unknowns, ..*point }, until)

@@ -477,6 +477,16 @@ pub trait DaeSystem: Send + Sync {
         Offer::Never
     }
 
+    /// Whether it is a model that runs elsewhere, whose evaluations cost much and tell by themselves why they fail.
+    fn is_elsewhere(&self) -> bool {
+        false
+    }
+
+    /// How much its equations are off by noise, relative to their size; zero where that is rounding.
+    fn noise(&self) -> f64 {
+        0.0
+    }
+
     /// Signals whose past the system reads.
     fn pasts(&self) -> Vec<Box<dyn Past + '_>> {
         Vec::new()
