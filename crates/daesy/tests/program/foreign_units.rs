@@ -542,3 +542,34 @@ fn dependencies_that_a_unit_leaves_out_are_found_and_not_believed() {
         assert!((error(other) / error(&model) - 1.0).abs() < 1e-3, "{} {}", error(other), error(&model));
     }
 }
+
+/// Samples of a Boolean or an Integer input that are none: a unit rounded them, a model took them as they are.
+#[test]
+fn samples_that_the_type_of_an_input_does_not_have_are_refused() {
+    let model = "model Gate
+      input Boolean open; input Integer n; Real x(start=1, fixed=true);
+    equation der(x) = if open then n else -x;
+    end Gate;";
+    let session = exported(model, &[]);
+    let run = |rows: &str, file: &str, hold: &str| {
+        std::fs::write(session.path("data.csv"), format!("t,open,n\n{rows}")).unwrap();
+        let study = format!(
+            "[model]\nfile = \"{file}\"\n[inputs]\nopen = {{ column = \"open\", hold = \"{hold}\" }}\n\
+             n = {{ column = \"n\", hold = \"zoh\" }}\n[data]\nfile = \"data.csv\"\n[simulate]\nstop = 2\nstep = 1\n"
+        );
+        std::fs::write(session.path("study.toml"), study).unwrap();
+        findings(&session, &["simulate", "study.toml", "-o", "table.csv"])
+    };
+    for file in ["model.mo", "unit.fmu"] {
+        assert_eq!(run("0,0,2\n1,1,3\n2,1,3\n", file, "zoh").0, 0);
+        for (rows, hold, words) in [
+            ("0,0,2\n1,0.4,3\n2,1,3\n", "zoh", "cannot be 0.4"),
+            ("0,0,2\n1,1,2.6\n2,1,3\n", "zoh", "cannot be 2.6"),
+            ("0,0,2\n1,1,3\n2,1,3\n", "foh", "must be held"),
+        ] {
+            let (status, told) = run(rows, file, hold);
+            let is_told = told.iter().any(|(code, message)| code == "wrong-type" && message.contains(words));
+            assert!(status == 1 && is_told, "{file} {words}: {status} {told:?}");
+        }
+    }
+}
