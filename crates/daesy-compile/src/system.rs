@@ -110,6 +110,12 @@ impl DaeSystem for CompiledSystem {
         self.graph.has_elsewhere()
     }
 
+    fn whole_observed(&self) -> Vec<usize> {
+        let whole = self.graph.whole_variables();
+        let observed = self.description.observed.iter().enumerate();
+        observed.filter(|(_, name)| whole.contains(&name.as_str())).map(|(at, _)| at).collect()
+    }
+
     fn noise(&self) -> f64 {
         self.graph.noise()
     }

@@ -1563,6 +1563,11 @@ impl ForeignUnit for Unit {
         }
     }
 
+    fn whole_variables(&self) -> Vec<&str> {
+        let scalars = self.values.iter().map(|&at| &self.description.scalars[at]);
+        scalars.filter(|scalar| !scalar.block.scalar_type.is_real()).map(|scalar| scalar.name.as_str()).collect()
+    }
+
     fn noise(&self) -> f64 {
         self.probed().map_or(0.0, |probed| probed.noise)
     }

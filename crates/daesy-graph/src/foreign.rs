@@ -81,6 +81,11 @@ pub trait ForeignUnit: Send + Sync + fmt::Debug {
         0.0
     }
 
+    /// Names of variables of the unit that have values of no Real type.
+    fn whole_variables(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
     /// The history that the unit is, where it is one.
     fn history(&self) -> Option<&History> {
         None

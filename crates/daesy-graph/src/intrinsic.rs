@@ -399,6 +399,14 @@ impl Graph {
         functions.filter_map(|function| self.foreign(function)).map(|one| one.unit.noise()).fold(0.0, f64::max)
     }
 
+    /// Names of variables of models that run elsewhere that have values of no Real type.
+    #[must_use]
+    pub fn whole_variables(&self) -> Vec<&str> {
+        let mut functions = (0..self.functions().len() as u32).map(FunctionId);
+        let foreign = functions.find(|&function| self.is_elsewhere(function)).and_then(|one| self.foreign(one));
+        foreign.map_or_else(Vec::new, |foreign| foreign.unit.whole_variables())
+    }
+
     /// Whether there are such functions.
     #[must_use]
     pub fn has_elsewhere(&self) -> bool {

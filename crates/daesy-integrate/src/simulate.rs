@@ -456,6 +456,14 @@ struct Run<'s, 'i> {
     pasts: Vec<Box<dyn Past + 's>>,
     /// A time passed, with the steps taken up to it.
     pace: Pace,
+    /// The last crossing of a model that runs elsewhere.
+    turn: Option<Turn>,
+}
+
+/// A crossing that changed no state.
+struct Turn {
+    root: usize,
+    modes_before: Vec<f64>,
 }
 
 /// Whether a simulation goes on.
@@ -495,6 +503,7 @@ impl<'s, 'i> Run<'s, 'i> {
             observed_before: None,
             pasts: system.pasts(),
             pace: Pace::new(options.start),
+            turn: None,
         }
     }
 }
@@ -732,8 +741,14 @@ impl Run<'_, '_> {
         let rates = self.stepper.rates_here();
         let before = self.stepper.observe_here();
         let modes_before = self.stepper.model.modes.clone();
+        let states_before = self.stepper.now.states.clone();
         self.events.mark_before(&mut self.stepper);
         let settled = self.events.settle(&mut self.stepper, false, &mut self.rules)?;
+        if let Some(course) =
+            self.slide_elsewhere(crossing, &settled, modes_before.clone(), &states_before, &before, simulation)?
+        {
+            return Ok(course);
+        }
         let noise = self.idle_noise(crossing, &settled, &rates, &modes_before);
         // Where both sides have the same rates, they do not both lead to the border, whatever rounding says.
         if noise.is_none()

@@ -482,6 +482,11 @@ pub trait DaeSystem: Send + Sync {
         false
     }
 
+    /// Observed quantities that are not of a Real type, beside the discrete variables.
+    fn whole_observed(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
     /// How much its equations are off by noise, relative to their size; zero where that is rounding.
     fn noise(&self) -> f64 {
         0.0

@@ -573,3 +573,41 @@ fn samples_that_the_type_of_an_input_does_not_have_are_refused() {
         }
     }
 }
+
+/// Coulomb friction: the disk sticks, breaks loose and sticks again. A unit slides along the border as its model does,
+/// also where something else happens meanwhile, and not where it counts the crossings.
+#[test]
+fn a_unit_slides_along_its_relations_as_its_model_does() {
+    let disk = "model Disk
+      parameter Real F = 1.5; Real x(start=0, fixed=true); Real v(start=1, fixed=true); output Real f; Boolean forward;
+      Integer late(start=0, fixed=true);
+    equation
+      forward = v > 0; f = if v > 0 then 1 else -1;
+      der(x) = v; der(v) = F*sin(0.3*time) - f + (if late > 0 then 0.05 else 0);
+      when time > 1.8 then late = pre(late) + 1; end when;
+      annotation(experiment(StopTime=20, Interval=0.5, Tolerance=1e-8));
+    end Disk;";
+    for version in ["2", "3"] {
+        let session = exported(disk, &["--fmi", version]);
+        let (model, unit) = (simulated(&session, "model.mo", &[]), simulated(&session, "unit.fmu", &[]));
+        let worst = difference(&model, &unit, &["x", "v", "f", "late"]);
+        assert!(worst < 1e-6, "FMI {version}: {worst}");
+        assert!(unit.column("forward").iter().all(|value| *value == 0.0 || *value == 1.0));
+        let (status, told) = findings(&session, &["simulate", "unit.fmu", "-o", "table.csv"]);
+        assert!(status == 0 && told.iter().any(|(code, _)| code == "sliding"), "{told:?}");
+    }
+    let counting = disk.replace("when time > 1.8", "when forward");
+    // At two borders at once, one event may turn both relations.
+    let two = "model Two
+      Real x(start=1, fixed=true); Real y(start=2, fixed=true); Real z(start=0, fixed=true);
+    equation
+      der(x) = if x > 0 then -1 else 2; der(y) = if y > 0.5 then -1 + 0.1*x else 1;
+      der(z) = (if x > 0 then 1 else 0) + (if y > 0.5 then 10 else 0);
+      annotation(experiment(StopTime=5, Interval=0.5));
+    end Two;";
+    for model in [&counting, two] {
+        let session = exported(model, &[]);
+        let (status, told) = findings(&session, &["simulate", "unit.fmu", "-o", "table.csv"]);
+        assert!(status == 3 && told.iter().any(|(code, _)| code == "chattering"), "{status} {told:?}");
+    }
+}
