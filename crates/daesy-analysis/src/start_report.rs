@@ -117,7 +117,7 @@ impl StartReport {
         let mut report = Self { parameters: used, ..Self::default() };
         report.changed = changed_parameters(flat, prepared, parameters);
         let mut values = names.iter().zip(row);
-        let is_foreign = flat.graph.has_foreign();
+        let is_foreign = flat.graph.has_elsewhere();
         for (at, variable) in flat.variables.iter().enumerate() {
             if variable.kind != VariableKind::Continuous || variable.is_hidden() {
                 continue;
@@ -142,8 +142,9 @@ impl StartReport {
             };
             list.push(StartValue { name: name.clone(), value });
             // What a type says, such as 288.15 K of a temperature, is a guess that nobody made for this variable.
-            // A unit of another tool computes its start: what its description says is a guess too.
-            let is_told = !is_foreign && (!variable.is_start_of_type || differentiated.contains(&var));
+            // A unit of another tool computes its start: what its description says is a guess too, and what a study says
+            // is not.
+            let is_told = !variable.is_start_of_type || !is_foreign && differentiated.contains(&var);
             if let Some(given) = start.filter(|&given| is_told && !is_same(given)) {
                 let kind = if differentiated.contains(&var) { ChangedKind::Differential } else { ChangedKind::Other };
                 report.changed.push(ChangedStart { name: name.clone(), given, used: value, kind });

@@ -106,6 +106,20 @@ impl DaeSystem for CompiledSystem {
         switches.next(&leaves, point.time, until).map_or(f64::INFINITY, |change| change.after)
     }
 
+    fn is_elsewhere(&self) -> bool {
+        self.graph.has_elsewhere()
+    }
+
+    fn whole_observed(&self) -> Vec<usize> {
+        let whole = self.graph.whole_variables();
+        let observed = self.description.observed.iter().enumerate();
+        observed.filter(|(_, name)| whole.contains(&name.as_str())).map(|(at, _)| at).collect()
+    }
+
+    fn noise(&self) -> f64 {
+        self.graph.noise()
+    }
+
     fn pasts(&self) -> Vec<Box<dyn Past + '_>> {
         let observed = &self.description.observed;
         let place = |name: &str| observed.iter().position(|known| known == name);

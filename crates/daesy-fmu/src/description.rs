@@ -445,9 +445,11 @@ impl Writer<'_> {
                 if is_state && self.may_reinitialize() { attributes.text("reinit", "true") } else { attributes }
             }
             ValueType::Integer => {
+                // A bound beyond what a type holds is none.
+                let is_bound = |bound: &f64| self.version == Version::Three || bound.abs() <= f64::from(i32::MAX);
                 let bounds = attributes
-                    .maybe("min", variable.min.map(whole).as_deref())
-                    .maybe("max", variable.max.map(whole).as_deref());
+                    .maybe("min", variable.min.filter(is_bound).map(whole).as_deref())
+                    .maybe("max", variable.max.filter(is_bound).map(whole).as_deref());
                 bounds.maybe("start", variable.start.map(whole).as_deref())
             }
             ValueType::Boolean => {

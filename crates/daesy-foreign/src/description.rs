@@ -9,6 +9,8 @@ mod element;
 
 use std::sync::Arc;
 
+use daesy_graph::flat::LARGEST_INTEGER;
+
 use crate::error::ForeignError;
 
 /// Largest description.
@@ -117,6 +119,28 @@ impl ScalarType {
     #[must_use]
     pub const fn is_number(self) -> bool {
         (self as u8) < Self::String as u8
+    }
+
+    /// The least and the largest value of a type of whole numbers.
+    #[must_use]
+    pub const fn range(self) -> Option<(f64, f64)> {
+        Some(match self {
+            Self::Int8 => (i8::MIN as f64, i8::MAX as f64),
+            Self::UInt8 => (0.0, u8::MAX as f64),
+            Self::Int16 => (i16::MIN as f64, i16::MAX as f64),
+            Self::UInt16 => (0.0, u16::MAX as f64),
+            Self::Int32 | Self::Enumeration => (i32::MIN as f64, i32::MAX as f64),
+            Self::UInt32 => (0.0, u32::MAX as f64),
+            Self::Int64 => (-LARGEST_INTEGER, LARGEST_INTEGER),
+            Self::UInt64 => (0.0, LARGEST_INTEGER),
+            _ => return None,
+        })
+    }
+
+    /// Whether a number is, after rounding, a value of the type.
+    #[must_use]
+    pub fn holds(self, value: f64) -> bool {
+        self.range().is_none_or(|(least, most)| (least..=most).contains(&value.round()))
     }
 
     /// Whether its values are real numbers.
@@ -311,6 +335,21 @@ impl UnitDescription {
                 what: "a unit with neither Model Exchange nor Co-Simulation".to_owned(),
             }),
         }
+    }
+
+    /// Why a variable cannot have a value: its type has no such value.
+    #[must_use]
+    pub fn value_problem(&self, name: &str, value: f64) -> Option<String> {
+        let scalar = self.scalars.iter().find(|scalar| scalar.name == name)?;
+        let scalar_type = scalar.block.scalar_type;
+        if scalar_type == ScalarType::Boolean {
+            let is_value = value == 0.0 || value == 1.0;
+            return (!is_value).then(|| format!("`{name}` is a Boolean and cannot be {value}: 0 is false, 1 is true"));
+        }
+        let (least, most) = scalar_type.range()?;
+        let is_value = value.fract() == 0.0 && scalar_type.holds(value);
+        (!is_value)
+            .then(|| format!("`{name}` is an Integer of the unit that holds {least} to {most}, and cannot be {value}"))
     }
 
     /// How an interface is called in documents.

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 /// What is wrong with a unit.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, PartialEq, Debug, Error)]
 #[non_exhaustive]
 pub enum ForeignError {
     /// The file cannot be read.
@@ -76,6 +76,18 @@ pub enum ForeignError {
         /// What the unit said.
         log: String,
     },
+    /// A variable cannot have a value.
+    #[error("a variable of the unit cannot be {value}: it holds whole numbers from {least} to {most}{place}")]
+    Range {
+        /// The value.
+        value: f64,
+        /// What it may be at least.
+        least: f64,
+        /// What it may be at most.
+        most: f64,
+        /// Where in the run.
+        place: String,
+    },
     /// The unit took its process down.
     #[error("the unit crashed ({how}) while {doing}{place}")]
     Crashed {
@@ -126,7 +138,7 @@ impl ForeignError {
             Self::Platform { .. } => "fmu-platform",
             Self::Library { .. } | Self::Missing { .. } => "fmu-library",
             Self::NoInstance { .. } => "fmu-instance",
-            Self::Status { .. } | Self::Changed { .. } => "fmu-status",
+            Self::Status { .. } | Self::Range { .. } | Self::Changed { .. } => "fmu-status",
             Self::Crashed { .. } => "fmu-crash",
             Self::Hung { .. } => "fmu-timeout",
             Self::NoWorker { .. } => "fmu-worker",
@@ -149,6 +161,7 @@ impl ForeignError {
             Self::NoInstance { .. } => {
                 "the token in modelDescription.xml must be that of the binary, and a licence of the exporting tool may be needed"
             }
+            Self::Range { .. } => "give a value that its type has, or export the unit with a wider type (FMI 3.0)",
             Self::Status { .. } => "look at the unit's own message, and at the values that it was given",
             Self::Changed { .. } => "report this with the unit",
             Self::Crashed { .. } => "the run itself goes on being safe; try other values, or ask the maker of the unit",

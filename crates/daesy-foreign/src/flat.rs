@@ -29,7 +29,7 @@ use daesy_graph::{ExprId, Graph, Leaf, Node, SourceMap, Span, Unit as PhysicalUn
 use rustc_hash::FxHashMap;
 
 use crate::description::{Causality, Kind, Scalar, ScalarType, UnitDescription, Variability};
-use crate::unit::{Unit, count_values, function, is_settable};
+use crate::unit::{Unit, count_values, function, is_settable, start_name};
 use crate::worker::NEVER;
 
 /// Names of what the importer keeps account with; they are not shown.
@@ -59,8 +59,8 @@ pub fn flat_model(unit: &Arc<Unit>, values: &[(String, f64)]) -> Result<FlatDae,
         return Ok(builder.flat);
     }
     let mut parameters = unit.default_parameters();
-    for (parameter, &at) in parameters.iter_mut().zip(&unit.parameters) {
-        if let Some((_, value)) = values.iter().rev().find(|(name, _)| *name == description.scalars[at].name) {
+    for (parameter, own) in parameters.iter_mut().zip(unit.parameter_names()) {
+        if let Some((_, value)) = values.iter().rev().find(|(name, _)| name == own) {
             *parameter = *value;
         }
     }
@@ -69,6 +69,8 @@ pub fn flat_model(unit: &Arc<Unit>, values: &[(String, f64)]) -> Result<FlatDae,
     let has_discrete_inputs = (0..unit.inputs.len()).any(|at| unit.is_discrete_input(at));
     let is_smooth = description.n_indicators == 0 && !has_discrete_inputs && begun[1] >= NEVER && begun[2] == 0.0;
     let is_smooth = *unit.is_smooth.get_or_init(|| is_smooth);
+    let mode = if is_smooth { 0.0 } else { begun[0] };
+    unit.look_around(&[&[time, mode], &begun[3..], &unit.default_inputs(), &parameters].concat());
     builder.equations(unit, is_smooth, &begun[3..]);
     Ok(builder.flat)
 }
@@ -173,9 +175,12 @@ impl<'d> Builder<'d> {
         }
     }
 
-    /// Makes a parameter of every start value that can be set.
+    /// Makes a parameter of every start value that is given.
     fn declare_starts(&mut self, unit: &Unit) {
-        for (name, &at) in unit.parameter_names().zip(&unit.parameters).filter(|(name, _)| name.starts_with('@')) {
+        let set = unit.parameter_names().zip(&unit.parameters).filter(|(name, _)| name.starts_with('@'));
+        let set = set.map(|(name, &at)| (name.to_owned(), at));
+        let imposed = unit.imposed.iter().map(|&at| (start_name(&self.description.scalars[at].name), at));
+        for (name, at) in set.chain(imposed).collect::<Vec<_>>() {
             let binding = number(&mut self.flat.graph, self.description.scalars[at].start);
             let variable = Variable::new(name, VariableKind::Parameter, Span::NONE);
             self.flat.variables.push(Variable { binding, is_protected: true, ..variable });
@@ -196,6 +201,8 @@ impl<'d> Builder<'d> {
             binding: if is_constant { number(graph, own) } else { None },
             text: scalar.text.clone(),
             start: if is_constant { None } else { number(graph, scalar.start) },
+            // What a description says is a guess that nobody made for this run.
+            is_start_of_type: true,
             min: number(graph, scalar.min),
             max: number(graph, scalar.max),
             nominal: number(graph, scalar.nominal.filter(|nominal| *nominal != 0.0).map(f64::abs)),
@@ -263,7 +270,7 @@ impl<'d> Builder<'d> {
             self.equation(lhs, rhs);
         }
         self.values(unit, &calls);
-        self.starts(&calls, accounts, begun);
+        self.starts(unit, &calls, accounts, begun);
         if let Some(accounts) = accounts {
             self.events(unit, &calls, accounts);
         }
@@ -315,8 +322,9 @@ impl<'d> Builder<'d> {
     }
 
     /// What holds at the start: what the unit itself makes of its parameters and inputs.
-    fn starts(&mut self, calls: &Calls, accounts: Option<[VarId; 3]>, begun: &[f64]) {
-        let n_states = self.description.states.len();
+    fn starts(&mut self, unit: &Unit, calls: &Calls, accounts: Option<[VarId; 3]>, begun: &[f64]) {
+        let states: Vec<usize> = self.description.states.iter().map(|state| state.state).collect();
+        let n_states = states.len();
         let arguments: Vec<ExprId> = calls
             .point
             .iter()
@@ -326,21 +334,36 @@ impl<'d> Builder<'d> {
             .map(|(_, argument)| argument)
             .collect();
         let n_facts = 3 + n_states;
+        let call =
+            |graph: &mut Graph, at: usize| calls.call_at(graph, function::START, "start", n_facts, at, &arguments);
+        let mut facts: Vec<ExprId> = (0..n_facts).map(|at| call(&mut self.flat.graph, at)).collect();
+        let mut has_imposed = false;
+        for (at, &state) in states.iter().enumerate().filter(|(_, state)| unit.imposed.contains(state)) {
+            let name = start_name(&self.description.scalars[state].name);
+            if let Some(var) = self.flat.find(&name) {
+                facts[3 + at] = self.flat.graph.var(var);
+                has_imposed = true;
+            }
+        }
+        if has_imposed && accounts.is_some() {
+            // The relations of the unit are those at the states that are given.
+            let mut point = calls.point.clone();
+            point[1] = facts[0];
+            point[2..2 + n_states].copy_from_slice(&facts[3..]);
+            let graph = &mut self.flat.graph;
+            let call = |at: usize| calls.call_at(graph, function::EVENT, "event", n_facts, at, &point);
+            facts = (0..n_facts).map(call).collect();
+        }
         for (at, state) in self.description.states.iter().enumerate() {
             let Some(var) = self.of_scalar[state.state] else { continue };
             let guess = number(&mut self.flat.graph, Some(begun[at]));
             self.flat.variables[var.index()].start = guess;
-            self.flat.variables[var.index()].is_start_of_type = true;
-            let graph = &mut self.flat.graph;
-            let rhs = calls.call_at(graph, function::START, "start", n_facts, 3 + at, &arguments);
-            let lhs = graph.var(var);
-            self.flat.initial_equations.push(plain(lhs, rhs));
+            let lhs = self.flat.graph.var(var);
+            self.flat.initial_equations.push(plain(lhs, facts[3 + at]));
         }
         for (at, var) in accounts.into_iter().flatten().enumerate() {
-            let graph = &mut self.flat.graph;
-            let rhs = calls.call_at(graph, function::START, "start", n_facts, at, &arguments);
-            let lhs = graph.var(var);
-            self.flat.initial_equations.push(plain(lhs, rhs));
+            let lhs = self.flat.graph.var(var);
+            self.flat.initial_equations.push(plain(lhs, facts[at]));
         }
     }
 

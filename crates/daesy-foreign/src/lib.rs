@@ -14,10 +14,12 @@ pub mod flat;
 mod folder;
 mod message;
 mod native;
+mod probe;
 pub mod process;
 pub mod unit;
 pub mod worker;
 
 pub use error::ForeignError;
 pub use flat::{described, flat_model};
+pub use probe::Remark;
 pub use unit::{Residence, Unit, Uses, read_archive, read_description};

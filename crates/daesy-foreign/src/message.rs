@@ -287,6 +287,9 @@ impl Answer {
                     ForeignError::Status { function, status, log, .. } => {
                         (5, function.clone(), status.clone(), log.clone())
                     }
+                    ForeignError::Range { value, least, most, .. } => {
+                        (7, value.to_string(), least.to_string(), most.to_string())
+                    }
                     other => (2, other.to_string(), String::new(), String::new()),
                 };
                 frame.byte(tag).text(&first).text(&second).text(&third)
@@ -312,6 +315,12 @@ impl Answer {
             3 => ForeignError::Missing { function: first },
             4 => ForeignError::NoInstance { log: first },
             5 => ForeignError::Status { function: first, status: second, place: String::new(), log },
+            7 => ForeignError::Range {
+                value: first.parse().ok()?,
+                least: second.parse().ok()?,
+                most: log.parse().ok()?,
+                place: String::new(),
+            },
             _ => return None,
         }))
     }
@@ -351,6 +360,7 @@ mod tests {
             Answer::Discard("no".to_owned()),
             Answer::Many(vec![Answer::Numbers(vec![2.0]), Answer::Discard("no".to_owned()), Answer::Many(Vec::new())]),
             Answer::Error(ForeignError::Missing { function: "f".to_owned() }),
+            Answer::Error(ForeignError::Range { value: 3e9, least: -7.0, most: 9.0, place: String::new() }),
         ] {
             let mut bytes = Vec::new();
             answer.frame().send(&mut bytes).expect("memory takes all");

@@ -34,6 +34,7 @@ use crate::error::ForeignError;
 use crate::folder::PrivateFolder;
 use crate::message::{Answer, Frame, Opening, part, verb};
 use crate::native::Binary;
+use crate::probe::Probed;
 use crate::process::{Answering, Process};
 use crate::worker::{Inside, n_values};
 
@@ -141,7 +142,7 @@ struct Trouble {
 
 /// A question about one point.
 #[derive(Clone, PartialEq, Debug)]
-enum Question {
+pub(crate) enum Question {
     /// Derivatives, indicators or values.
     Evaluate { part: u8, arguments: Vec<f64> },
     /// The derivatives along a direction in variables.
@@ -263,7 +264,8 @@ pub enum Residence {
 /// What a unit will be used for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Uses<'a> {
-    /// Unknowns whose start values are set like parameters, where the unit allows it.
+    /// Unknowns whose start values are given. They are set like parameters where the unit allows it; else states are set
+    /// after the unit has initialized itself.
     pub starts: &'a [String],
     /// Parameters that anything is differentiated by; any of them when left out.
     pub moved: Option<&'a [String]>,
@@ -289,6 +291,11 @@ pub struct Unit {
     has_directional: AtomicBool,
     /// Whether no events are expected.
     pub(crate) is_smooth: OnceLock<bool>,
+    /// States that are set after the unit has initialized itself.
+    pub(crate) imposed: Vec<usize>,
+    /// Whether anything is differentiated by parameters.
+    has_moved: bool,
+    probed: OnceLock<Probed>,
     idle: Mutex<Vec<Worker>>,
     modes: Mutex<Modes>,
     trouble: Mutex<Trouble>,
@@ -388,6 +395,12 @@ fn blocks_of(description: &UnitDescription, scalars: &[usize]) -> Vec<Block> {
     scalars.iter().map(of).filter(|scalar| scalar.offset == 0).map(|scalar| scalar.block).collect()
 }
 
+/// The name of the parameter that holds the start value of an unknown.
+#[must_use]
+pub fn start_name(of: &str) -> String {
+    format!("@start({of})")
+}
+
 /// Whether a study may set a parameter.
 pub(crate) fn is_settable(scalar: &Scalar) -> bool {
     scalar.causality == Causality::Parameter
@@ -436,9 +449,14 @@ impl Unit {
         let parameters = select(&|scalar| is_settable(scalar) || is_start(scalar));
         let name_of = |&at: &usize| {
             let scalar = &description.scalars[at];
-            if is_settable(scalar) { scalar.name.clone() } else { format!("@start({})", scalar.name) }
+            if is_settable(scalar) { scalar.name.clone() } else { start_name(&scalar.name) }
         };
         let parameter_names: Vec<String> = parameters.iter().map(name_of).collect();
+        let is_imposed = |state: &&crate::description::State| {
+            let scalar = &description.scalars[state.state];
+            starts.contains(&scalar.name) && !has_settable_start(scalar)
+        };
+        let imposed = description.states.iter().filter(is_imposed).map(|state| state.state).collect();
         let is_moved =
             |name: &String| uses.moved.is_none_or(|moved| moved.contains(name)) || name.starts_with("@start(");
         let moved = (0..parameter_names.len()).filter(|&at| is_moved(&parameter_names[at])).collect();
@@ -496,6 +514,9 @@ impl Unit {
             has_saved_states: AtomicBool::new(interface.has_saved_states),
             has_directional: AtomicBool::new(interface.has_directional_derivatives && !has_arrays),
             is_smooth: OnceLock::new(),
+            imposed,
+            has_moved: uses.moved.is_some_and(|moved| !moved.is_empty()),
+            probed: OnceLock::new(),
             idle: Mutex::default(),
             modes: Mutex::default(),
             trouble: Mutex::default(),
@@ -537,6 +558,29 @@ impl Unit {
     #[must_use]
     pub fn default_inputs(&self) -> Vec<f64> {
         self.inputs.iter().map(|&at| self.description.scalars[at].start.unwrap_or(0.0)).collect()
+    }
+
+    /// Whether an argument is an input that may change at events only.
+    pub(crate) fn is_discrete_argument(&self, at: usize) -> bool {
+        let input = at.checked_sub(2 + self.arguments.n_states);
+        input.is_some_and(|input| input < self.inputs.len() && self.is_discrete_input(input))
+    }
+
+    /// Looks at the functions near a point, where they will be differentiated. What fails there is no trouble yet.
+    pub(crate) fn look_around(&self, arguments: &[f64]) {
+        if self.has_moved && self.probed.get().is_none() {
+            let probed = self.probe(arguments);
+            let _ = self.probed.set(probed);
+            let mut trouble = lock(&self.trouble);
+            if !trouble.is_final {
+                *trouble = Trouble::default();
+            }
+        }
+    }
+
+    /// What was found about noise and dependencies.
+    pub(crate) fn probed(&self) -> Option<&Probed> {
+        self.probed.get()
     }
 
     fn start_time(&self) -> f64 {
@@ -608,7 +652,7 @@ impl Unit {
             if is_dead {
                 return result;
             }
-            if let Err(error @ ForeignError::Status { .. }) = &result {
+            if let Err(error @ (ForeignError::Status { .. } | ForeignError::Range { .. })) = &result {
                 self.leave_broken(&mut worker, &Err(error.clone()), point);
             }
             lock(&self.idle).push(worker);
@@ -691,7 +735,7 @@ impl Unit {
         match oldest {
             Some(at) if !has_room => (at, 0),
             _ => {
-                let number = worker.slots.len() as u64;
+                let number = free_number(&worker.slots);
                 let slot = Slot { number, parameters: Vec::new(), mode: FRESH, saved: Vec::new(), last_use: 0 };
                 worker.slots.push(slot);
                 (worker.slots.len() - 1, 0)
@@ -803,6 +847,9 @@ impl Unit {
             Answer::Error(ForeignError::Status { function, status, log, .. }) => {
                 Err(ForeignError::Status { function, status, place: self.place(point), log })
             }
+            Answer::Error(ForeignError::Range { value, least, most, .. }) => {
+                Err(ForeignError::Range { value, least, most, place: self.place(point) })
+            }
             Answer::Error(error) => Err(error),
             Answer::Many(_) => Err(garbled()),
         }
@@ -817,7 +864,7 @@ impl Unit {
     }
 
     /// Answers to questions, each asked once: lanes that are there to fill up vectors ask what others ask.
-    fn answers(&self, questions: &[Question]) -> Vec<Result<Vec<f64>, ForeignFailure>> {
+    pub(crate) fn answers(&self, questions: &[Question]) -> Vec<Result<Vec<f64>, ForeignFailure>> {
         if let [one] = questions {
             return self.answers_of_different(std::slice::from_ref(one));
         }
@@ -927,7 +974,7 @@ impl Unit {
 
     /// What an instance is after an error nobody knows.
     fn leave_broken(&self, worker: &mut Worker, answer: &Result<Vec<f64>, ForeignError>, point: &Point<'_>) {
-        if matches!(answer, Err(ForeignError::Status { .. })) {
+        if matches!(answer, Err(ForeignError::Status { .. } | ForeignError::Range { .. })) {
             worker.slots.retain(|slot| slot.parameters != point.parameters || slot.mode != point.mode);
         }
     }
@@ -1000,7 +1047,7 @@ impl Unit {
     }
 
     /// Typical sizes of the arguments, for differences.
-    fn scale(&self, function: u32, at: usize, value: f64) -> f64 {
+    pub(crate) fn scale(&self, function: u32, at: usize, value: f64) -> f64 {
         let Arguments { n_states, n_inputs, .. } = self.arguments;
         let offset = if function == function::START { n_states + 1 } else { 0 };
         let scalars = &self.description.scalars;
@@ -1064,7 +1111,7 @@ impl Unit {
     }
 
     /// Central differences along a direction: the largest move in units of typical sizes is the cube root of the
-    /// rounding unit.
+    /// rounding unit, or of the noise of the unit if that is more.
     fn differences(&self, function: u32, inputs: &[f64], direction: &[f64], sum: &mut Sum) {
         let moves = inputs.iter().zip(direction).enumerate().filter(|(_, (_, change))| **change != 0.0);
         let largest =
@@ -1072,7 +1119,7 @@ impl Unit {
         if largest == 0.0 {
             return;
         }
-        let step = f64::EPSILON.cbrt() / largest;
+        let step = self.noise().max(f64::EPSILON).cbrt() / largest;
         let part = part_of(function);
         for sign in [1.0, -1.0] {
             let arguments = inputs.iter().zip(direction).map(|(at, change)| at + sign * step * change).collect();
@@ -1158,7 +1205,7 @@ impl Unit {
     }
 
     /// Number of results of a function of a point.
-    fn n_outputs(&self, function: u32) -> usize {
+    pub(crate) fn n_outputs(&self, function: u32) -> usize {
         match function {
             function::DERIVATIVES => self.arguments.n_states,
             function::INDICATORS => self.opening.n_indicators,
@@ -1259,6 +1306,48 @@ impl Unit {
             message: "the unit has no derivative here".to_owned(),
             help: String::new(),
         })
+    }
+
+    /// What the description says that an unknown depends on; `None`: on everything.
+    fn said_dependencies(&self, function: u32, output: usize) -> Option<&Vec<usize>> {
+        if function == function::DERIVATIVES {
+            return self.description.states[output].derivative.dependencies.as_ref();
+        }
+        let scalar = self.values[output];
+        self.description.outputs.iter().find(|unknown| unknown.scalar == scalar)?.dependencies.as_ref()
+    }
+
+    /// The same, unless the unit was found to leave some out.
+    fn believed_dependencies(&self, function: u32, output: usize) -> Option<&Vec<usize>> {
+        let is_wrong = self.probed().is_some_and(|probed| probed.hidden_dependency.is_some());
+        self.said_dependencies(function, output).filter(|_| !is_wrong)
+    }
+
+    /// Whether the description says that some unknown does not depend on everything.
+    pub(crate) fn declares_dependencies(&self, function: u32) -> bool {
+        (0..self.n_outputs(function)).any(|output| self.said_dependencies(function, output).is_some())
+    }
+
+    /// Whether the description lets an unknown depend on an argument.
+    pub(crate) fn is_said_to_depend(&self, function: u32, output: usize, argument: usize) -> bool {
+        self.depends_on(self.said_dependencies(function, output), argument)
+    }
+
+    /// The name of an unknown.
+    pub(crate) fn unknown_name(&self, function: u32, output: usize) -> String {
+        let scalars = &self.description.scalars;
+        match function {
+            function::DERIVATIVES => format!("der({})", scalars[self.description.states[output].state].name),
+            _ => scalars[self.values[output]].name.clone(),
+        }
+    }
+
+    /// The name of a state or input among the arguments.
+    pub(crate) fn argument_name(&self, at: usize) -> String {
+        let place = at - 2;
+        let states = self.description.states.iter().map(|state| state.state);
+        let scalar = states.chain(self.inputs.iter().copied()).nth(place);
+        scalar.map_or_else(String::new, |scalar| self.description.scalars[scalar].name.clone())
     }
 
     /// Whether an unknown of the model structure depends on an argument of the functions of a point.
@@ -1460,15 +1549,11 @@ impl ForeignUnit for Unit {
 
     fn depends(&self, function: u32, output: usize, input: usize) -> bool {
         match function {
-            function::DERIVATIVES => {
-                self.depends_on(self.description.states[output].derivative.dependencies.as_ref(), input)
-            }
+            function::DERIVATIVES => self.depends_on(self.believed_dependencies(function, output), input),
             function::INDICATORS => input != 1 && self.depends_on(None, input),
             function::VALUES => {
-                let scalar = self.values[output];
-                let unknown = self.description.outputs.iter().find(|unknown| unknown.scalar == scalar);
-                self.description.scalars[scalar].variability == Variability::Continuous
-                    && self.depends_on(unknown.and_then(|unknown| unknown.dependencies.as_ref()), input)
+                self.description.scalars[self.values[output]].variability == Variability::Continuous
+                    && self.depends_on(self.believed_dependencies(function, output), input)
             }
             // Time, inputs and parameters, no mode and no states.
             function::START => {
@@ -1478,9 +1563,24 @@ impl ForeignUnit for Unit {
         }
     }
 
+    fn whole_variables(&self) -> Vec<&str> {
+        let scalars = self.values.iter().map(|&at| &self.description.scalars[at]);
+        scalars.filter(|scalar| !scalar.block.scalar_type.is_real()).map(|scalar| scalar.name.as_str()).collect()
+    }
+
+    fn noise(&self) -> f64 {
+        self.probed().map_or(0.0, |probed| probed.noise)
+    }
+
     fn failure(&self) -> Option<ForeignFailure> {
         lock(&self.trouble).last.clone()
     }
+}
+
+/// A number for a new instance. Broken ones were taken out of the list, so its length may be the number of another.
+fn free_number(slots: &[Slot]) -> u64 {
+    let is_taken = |number: &u64| slots.iter().any(|slot| slot.number == *number);
+    (0..).find(|number| !is_taken(number)).unwrap_or_default()
 }
 
 /// The direction along one argument.
@@ -1489,7 +1589,7 @@ fn unit_direction(n: usize, along: usize) -> Vec<f64> {
 }
 
 /// What a worker is asked for the values of a function of a point.
-fn part_of(function: u32) -> u8 {
+pub(crate) fn part_of(function: u32) -> u8 {
     match function {
         function::DERIVATIVES => part::DERIVATIVES,
         function::INDICATORS => part::INDICATORS,
@@ -1515,4 +1615,19 @@ fn uri(path: &Path) -> String {
 /// Number of values of a unit.
 pub(crate) fn count_values(unit: &Unit) -> usize {
     n_values(&unit.opening.values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_instance_has_the_number_of_no_other() {
+        let slot = |number| Slot { number, parameters: Vec::new(), mode: FRESH, saved: Vec::new(), last_use: 0 };
+        let mut slots: Vec<Slot> = (0..3).map(slot).collect();
+        slots.remove(0);
+        assert_eq!(free_number(&slots), 0);
+        slots.push(slot(0));
+        assert_eq!(free_number(&slots), 3);
+    }
 }

@@ -235,7 +235,7 @@ impl Worker {
         let mut rest = starts.as_slice();
         for block in blocks {
             let (own, later) = rest.split_at_checked(block.size as usize).ok_or_else(garbled)?;
-            instance.set(block, own)?;
+            set_block(&mut *instance, block, own)?;
             rest = later;
         }
         instance.setup(time, stop, tolerance)?;
@@ -348,6 +348,33 @@ pub(crate) fn n_values(blocks: &[crate::description::Block]) -> usize {
     blocks.iter().map(|block| block.size as usize).sum()
 }
 
+/// Sets inputs, which are whole numbers where their type is one of these; parameters that are moved for differences are
+/// not.
+fn set_input(instance: &mut dyn Instance, block: crate::description::Block, values: &[f64]) -> Done {
+    let range = match block.scalar_type {
+        crate::description::ScalarType::Boolean => Some((0.0, 1.0)),
+        other => other.range(),
+    };
+    let is_value = |value: f64, (least, most): (f64, f64)| value.fract() == 0.0 && (least..=most).contains(&value);
+    if let Some((least, most)) = range
+        && let Some(&value) = values.iter().find(|value| !is_value(**value, (least, most)))
+    {
+        return Err(Failed::Error(ForeignError::Range { value, least, most, place: String::new() }));
+    }
+    instance.set(block, values)
+}
+
+/// Sets values, each of which its type must have.
+fn set_block(instance: &mut dyn Instance, block: crate::description::Block, values: &[f64]) -> Done {
+    let wrong = values.iter().find(|value| !block.scalar_type.holds(**value));
+    match (wrong, block.scalar_type.range()) {
+        (Some(&value), Some((least, most))) => {
+            Err(Failed::Error(ForeignError::Range { value, least, most, place: String::new() }))
+        }
+        _ => instance.set(block, values),
+    }
+}
+
 /// Sets inputs that differ from those set before; discrete ones only where that is allowed.
 fn set_inputs(
     instance: &mut dyn Instance,
@@ -363,7 +390,7 @@ fn set_inputs(
         let own = inputs.get(range.clone()).ok_or_else(garbled)?;
         let has_changed = before.is_none_or(|before| before.get(range) != Some(own));
         if has_changed && (with_discrete || !is_discrete) {
-            instance.set(block, own)?;
+            set_input(instance, block, own)?;
         }
     }
     Ok(())

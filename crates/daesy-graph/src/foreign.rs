@@ -76,6 +76,16 @@ pub trait ForeignUnit: Send + Sync + fmt::Debug {
     /// Why the unit runs no more, or was found to be another one than it seemed: all that was computed is void.
     fn failure(&self) -> Option<ForeignFailure>;
 
+    /// How much its outputs are off by noise, relative to their size; zero where that is rounding.
+    fn noise(&self) -> f64 {
+        0.0
+    }
+
+    /// Names of variables of the unit that have values of no Real type.
+    fn whole_variables(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
     /// The history that the unit is, where it is one.
     fn history(&self) -> Option<&History> {
         None

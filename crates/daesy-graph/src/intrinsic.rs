@@ -386,6 +386,33 @@ impl Graph {
         (0..self.functions().len() as u32).any(|function| self.foreign(FunctionId(function)).is_some())
     }
 
+    /// Whether a function is one of a model that runs elsewhere, and no history of a signal.
+    #[must_use]
+    pub fn is_elsewhere(&self, function: FunctionId) -> bool {
+        self.foreign(function).is_some_and(|foreign| foreign.unit.history().is_none())
+    }
+
+    /// The largest noise of functions of models that run elsewhere, relative to their values.
+    #[must_use]
+    pub fn noise(&self) -> f64 {
+        let functions = (0..self.functions().len() as u32).map(FunctionId);
+        functions.filter_map(|function| self.foreign(function)).map(|one| one.unit.noise()).fold(0.0, f64::max)
+    }
+
+    /// Names of variables of models that run elsewhere that have values of no Real type.
+    #[must_use]
+    pub fn whole_variables(&self) -> Vec<&str> {
+        let mut functions = (0..self.functions().len() as u32).map(FunctionId);
+        let foreign = functions.find(|&function| self.is_elsewhere(function)).and_then(|one| self.foreign(one));
+        foreign.map_or_else(Vec::new, |foreign| foreign.unit.whole_variables())
+    }
+
+    /// Whether there are such functions.
+    #[must_use]
+    pub fn has_elsewhere(&self) -> bool {
+        (0..self.functions().len() as u32).any(|function| self.is_elsewhere(FunctionId(function)))
+    }
+
     /// One output of an intrinsic.
     pub fn call_intrinsic(&mut self, intrinsic: &Intrinsic, output: u16, args: &[ExprId]) -> ExprId {
         let function = self.intrinsic(intrinsic);

@@ -423,6 +423,11 @@ impl<'model, 'names> Printer<'model, 'names> {
                 let Some(whole) = self.graph.whole(function) else { return };
                 self.write_whole(whole, level, args, out, tasks);
             }
+            Node::Call { function, output, .. } if self.graph.is_elsewhere(function) => {
+                // Its arguments are everything there is.
+                let name = self.graph.foreign(function).map_or("", |foreign| foreign.name);
+                write_to(out, format_args!("unit.{name}[{}]", output + 1));
+            }
             Node::Call { function, output, args } => {
                 let called = self.graph.function(function);
                 // A function that is kept as a program has results of type Real.

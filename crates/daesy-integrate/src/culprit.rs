@@ -66,7 +66,8 @@ struct Candidate {
     size: f64,
 }
 
-/// Finds the variable that keeps a row from having a finite value; an empty name if the row holds none.
+/// Finds the variable that keeps a row from having a finite value; an empty name if the row holds none, or the model
+/// runs elsewhere.
 pub(crate) fn find_culprit(
     system: &dyn DaeSystem,
     family: Family,
@@ -75,6 +76,10 @@ pub(crate) fn find_culprit(
     states: &[f64],
     unknowns: &[f64],
 ) -> Culprit {
+    if system.is_elsewhere() {
+        // Other values mean other instances there, and what went wrong is told by the unit.
+        return Culprit::default();
+    }
     let description = system.description();
     let columns = |part: Part| {
         let pattern = system.pattern(part);

@@ -19,7 +19,7 @@
 use daesy_system::{DaeSystem, Part, Rate};
 use faer::c64;
 
-use crate::chatter::History;
+use crate::chatter::{History, Trouble};
 use crate::contest::Kind;
 use crate::dop853::{ERROR_3, ERROR_5};
 use crate::equations::Surroundings;
@@ -216,7 +216,11 @@ impl Walk<'_, '_> {
         let crossing = if self.has_events { locate(&mut self.events, &mut self.stepper)? } else { None };
         let Some(crossing) = crossing else {
             if self.has_events {
-                self.events.values_here(&self.stepper);
+                let values = self.events.values_here(&self.stepper).to_vec();
+                self.history.note_values(&values);
+                if let Some((root, trouble)) = self.history.fallen(&values, &mut self.events, &self.stepper) {
+                    return Err(self.told(trouble, root));
+                }
                 self.events.sharpen();
             }
             return Ok(Course::Continues);
@@ -229,17 +233,26 @@ impl Walk<'_, '_> {
         if self.stepper.now.time < time {
             return Ok(Course::Continues);
         }
+        let middle = self.stepper.roughly(0.5 * (self.stepper.step_start() + time));
+        let values = self.stepper.evaluate_at(Part::Roots, &middle);
+        self.history.note_values(&values);
         self.stepper.go_back(&crossing.place);
         if let Some(broken) = crossing.broken {
             return Err(self.events.assertion_error(time, broken));
         }
         for &root in &crossing.roots {
-            let is_above = !self.events.sides[root];
-            if let Some(trouble) = self.history.note(time, root, is_above) {
-                return Err(trouble.told(time, &self.events.events.held[self.events.events.roots[root].held as usize]));
+            if let Some(trouble) = self.history.note(time, root) {
+                return Err(self.told(trouble, root));
             }
+            self.history.note_busy(root);
         }
         self.happen(&Cause::Roots(&crossing.roots))
+    }
+
+    /// What is wrong with the events of a function, at the point reached.
+    fn told(&self, trouble: Trouble, root: usize) -> IntegrateError {
+        let held = self.events.events.roots[root].held as usize;
+        trouble.told(self.stepper.now.time, &self.events.events.held[held])
     }
 
     /// Carries the changes over the last step. One that is too long for them is taken again, shorter.
@@ -308,6 +321,8 @@ struct Follower<'s> {
     tangents: Vec<StartTangent>,
     /// How far to go in each direction for a change as large as the parameter or start value itself.
     reaches: Vec<f64>,
+    /// Of the equations, relative to their size.
+    noise: f64,
     solver: LinearSolver<f64>,
     by_unknowns: Vec<f64>,
     by_states: Vec<f64>,
@@ -337,6 +352,7 @@ impl<'s> Follower<'s> {
             system,
             tangents,
             reaches,
+            noise: system.noise(),
             solver,
             by_unknowns: n_entries(Part::ResidualByUnknowns),
             by_states: n_entries(Part::ResidualByStates),
@@ -393,7 +409,8 @@ impl<'s> Follower<'s> {
         Ok(error)
     }
 
-    /// The size of an error of the change in one direction, in units of its tolerance.
+    /// The size of an error of the change in one direction, in units of its tolerance. Derivatives of equations with
+    /// noise e, by differences, are right to e^(2/3), and no step makes changes better than that.
     fn size_of_error(
         &self,
         stepper: &Stepper<'_, '_>,
@@ -401,7 +418,8 @@ impl<'s> Follower<'s> {
         changes: &[f64],
         error: impl Iterator<Item = f64>,
     ) -> f64 {
-        let (rtol, atol) = (stepper.model.rtol, stepper.model.atol / self.reaches[direction]);
+        let looser = (self.noise.powf(2.0 / 3.0) / stepper.model.rtol).max(1.0);
+        let (rtol, atol) = (looser * stepper.model.rtol, looser * stepper.model.atol / self.reaches[direction]);
         let (mut largest, mut sum_of_squares) = (0.0f64, 0.0);
         for ((error, change), state) in error.zip(changes).zip(&self.system.description().states) {
             let scaled = (error / (rtol * change.abs() + atol * state.nominal)).abs();

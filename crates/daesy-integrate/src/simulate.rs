@@ -10,7 +10,7 @@ mod slide;
 
 use daesy_system::{DaeSystem, PAST_PLACES, Part, Past, Watch};
 
-use crate::chatter::History;
+use crate::chatter::{History, Trouble};
 use crate::error::IntegrateError;
 use crate::events::{EventLoop, HybridStart, SAME_TIME, Settled, initialize_with_events};
 use crate::initialize::{InitializeOptions, Initialized};
@@ -456,6 +456,14 @@ struct Run<'s, 'i> {
     pasts: Vec<Box<dyn Past + 's>>,
     /// A time passed, with the steps taken up to it.
     pace: Pace,
+    /// The last crossing of a model that runs elsewhere.
+    turn: Option<Turn>,
+}
+
+/// A crossing that changed no state.
+struct Turn {
+    root: usize,
+    modes_before: Vec<f64>,
 }
 
 /// Whether a simulation goes on.
@@ -495,6 +503,7 @@ impl<'s, 'i> Run<'s, 'i> {
             observed_before: None,
             pasts: system.pasts(),
             pace: Pace::new(options.start),
+            turn: None,
         }
     }
 }
@@ -567,8 +576,11 @@ impl Run<'_, '_> {
             }
             self.write_pasts(self.stepper.step_start(), self.stepper.now.time)?;
             if self.has_events {
-                let values = self.events.values_here(&self.stepper);
-                self.history.note_values(values);
+                let values = self.events.values_here(&self.stepper).to_vec();
+                self.history.note_values(&values);
+                if let Some((root, trouble)) = self.history.fallen(&values, &mut self.events, &self.stepper) {
+                    return Err(self.told(trouble, root));
+                }
                 self.events.sharpen();
             }
             self.write_rows(simulation)?;
@@ -722,17 +734,21 @@ impl Run<'_, '_> {
             return Ok(Course::Leaves);
         }
         for &root in &crossing.roots {
-            let is_above = !self.events.sides[root];
-            if let Some(trouble) = self.history.note(time, root, is_above) {
-                let held = self.events.events.roots[root].held as usize;
-                return Err(trouble.told(time, &self.events.events.held[held]));
+            if let Some(trouble) = self.history.note(time, root) {
+                return Err(self.told(trouble, root));
             }
         }
         let rates = self.stepper.rates_here();
         let before = self.stepper.observe_here();
         let modes_before = self.stepper.model.modes.clone();
+        let states_before = self.stepper.now.states.clone();
         self.events.mark_before(&mut self.stepper);
         let settled = self.events.settle(&mut self.stepper, false, &mut self.rules)?;
+        if let Some(course) =
+            self.slide_elsewhere(crossing, &settled, modes_before.clone(), &states_before, &before, simulation)?
+        {
+            return Ok(course);
+        }
         let noise = self.idle_noise(crossing, &settled, &rates, &modes_before);
         // Where both sides have the same rates, they do not both lead to the border, whatever rounding says.
         if noise.is_none()
@@ -742,6 +758,12 @@ impl Run<'_, '_> {
         }
         self.judge(crossing, noise);
         self.finish_event(simulation, before, settled, false)
+    }
+
+    /// What is wrong with the events of a function, at the point reached.
+    fn told(&self, trouble: Trouble, root: usize) -> IntegrateError {
+        let held = self.events.events.roots[root].held as usize;
+        trouble.told(self.stepper.now.time, &self.events.events.held[held])
     }
 
     /// How far event functions may be off, where a crossing made no difference to anything.

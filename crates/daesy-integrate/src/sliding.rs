@@ -86,8 +86,10 @@ impl<'s> SlidingSystem<'s> {
         let mut description = base.description().clone();
         let is_discrete =
             |name: &String| description.events.discrete.iter().any(|known| !known.is_real && known.name == *name);
+        let whole = base.whole_observed();
         let observed = description.observed.iter().enumerate();
-        let discrete = observed.filter(|(_, name)| is_discrete(name)).map(|(at, _)| at).collect();
+        let discrete =
+            observed.filter(|(at, name)| is_discrete(name) || whole.contains(at)).map(|(at, _)| at).collect();
         let events = &mut description.events;
         let held = events.roots[root].held;
         let mode = events.n_switched() + held as usize;
@@ -197,6 +199,18 @@ impl DaeSystem for SlidingSystem<'_> {
 
     fn lane_evaluator(&self, n_lanes: usize) -> Box<dyn LaneEvaluator + '_> {
         self.base.lane_evaluator(n_lanes)
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        self.base.is_elsewhere()
+    }
+
+    fn whole_observed(&self) -> Vec<usize> {
+        self.base.whole_observed()
+    }
+
+    fn noise(&self) -> f64 {
+        self.base.noise()
     }
 
     fn next_switch(&self, point: &Point<'_>, until: f64) -> f64 {

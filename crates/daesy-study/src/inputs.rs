@@ -2,7 +2,7 @@
 
 use daesy_graph::evaluate::AtTime;
 use daesy_graph::finding::{Finding, Level, nearest};
-use daesy_graph::flat::{FlatDae, Variable, VariableKind};
+use daesy_graph::flat::{FlatDae, ValueType, Variable, VariableKind};
 use daesy_graph::{BinaryOp, Evaluator, ExprId, Graph, Leaf, Node, Reach, SourceMap, Span, VarId};
 use daesy_integrate::Inputs;
 use daesy_system::{Description, Input};
@@ -163,6 +163,12 @@ impl StudyInputs {
                     }
                     InputSource::Column { column, hold } => match data.and_then(|data| data.column(column)) {
                         Some(values) => {
+                            if let Some(message) = wrong_sample(flat, &input.name, column, data, *hold) {
+                                let finding = Finding::error("wrong-type", given.span, message);
+                                let finding = finding.with_names([&input.name]).with_help(SAMPLES_OF_TYPES);
+                                diagnostics.push(Diagnostic::resolve(&finding, sources));
+                                continue;
+                            }
                             let times = data.map(|data| data.times.clone()).unwrap_or_default();
                             sample_times.clone_from(&times);
                             let curvatures =
@@ -280,6 +286,33 @@ impl StudyInputs {
     #[must_use]
     pub fn impulses(&self) -> &[ImpulseAt] {
         &self.impulses
+    }
+}
+
+/// What to do about values that a type does not have.
+const SAMPLES_OF_TYPES: &str = "round the column beforehand, or declare the input as a Real; false is 0, true is 1, and \
+                                values of an enumeration count from 1";
+
+/// A sample that the type of an input does not have, or a hold that makes such values between samples.
+fn wrong_sample(flat: &FlatDae, input: &str, column: &str, data: Option<&Data>, hold: Hold) -> Option<String> {
+    let variable = &flat.variables[flat.find(input)?.index()];
+    let word = match &variable.value_type {
+        ValueType::Integer => "an Integer",
+        ValueType::Boolean => "a Boolean",
+        ValueType::Enumeration(_) => "of an enumeration",
+        ValueType::Real | ValueType::String => return None,
+    };
+    let data = data?;
+    let samples = data.times.iter().zip(data.column(column)?);
+    let mut wrong = samples.filter(|(_, value)| value.is_finite() && !variable.value_type.holds(**value));
+    match wrong.next() {
+        Some((time, value)) => Some(format!(
+            "the input `{input}` is {word} and cannot be {value}, as the column `{column}` says at t = {time}"
+        )),
+        None if hold != Hold::Zero => Some(format!(
+            "the input `{input}` is {word} and has no values between samples: it must be held, `hold = \"zoh\"`"
+        )),
+        None => None,
     }
 }
 

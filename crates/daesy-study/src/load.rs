@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use daesy_foreign::description::UnitDescription;
+use daesy_foreign::unit::start_name;
 use daesy_foreign::{ForeignError, Residence, Unit, Uses, described, flat_model, read_archive, read_description};
 use daesy_graph::finding::{Finding, Level, nearest};
 use daesy_graph::flat::{Equation, FlatDae, LARGEST_INTEGER, Origin, ValueType, Variable, VariableKind};
@@ -153,7 +155,7 @@ fn load_file(path: &Path, options: &LoadOptions) -> Result<Loaded, Vec<Diagnosti
     let is_modelica = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mo")) || path.is_dir();
     if is_unit(path) {
         let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
-        let UnitModel { flat, unit, notes } = unit_model(path, &options.set, &Uses::default(), options.native)?;
+        let UnitModel { flat, unit, notes } = unit_model(path, &options.set, &Uses::default(), options.native, None)?;
         check_set(&flat, &options.set)?;
         return Ok(Loaded { unit, ..Loaded::new(flat, None, folder, notes) });
     }
@@ -232,7 +234,8 @@ fn load_study(
             if is_unit(&file) {
                 let (starts, moved) = (starts_of(&study), moved_of(&study));
                 let uses = Uses { starts: &starts, moved: Some(&moved) };
-                unit_model(&file, &values, &uses, options.native).map(|model| {
+                values.extend(numbers_of_starts(&study));
+                unit_model(&file, &values, &uses, options.native, Some(&study)).map(|model| {
                     unit = model.unit;
                     diagnostics.extend(model.notes);
                     model.flat
@@ -337,6 +340,7 @@ fn unit_model(
     values: &[(String, f64)],
     uses: &Uses<'_>,
     native: Native,
+    study: Option<&Study>,
 ) -> Result<UnitModel, Vec<Diagnostic>> {
     let shown = path.display().to_string();
     let refused = |error: ForeignError| {
@@ -352,6 +356,12 @@ fn unit_model(
     }
     let unit = Arc::new(Unit::open(&archive, description, uses, Residence::Apart).map_err(refused)?);
     drop(archive);
+    if let Some(study) = study {
+        let wrong = values_of_unit(unit.description(), study);
+        if !wrong.is_empty() {
+            return Err(wrong.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)).collect());
+        }
+    }
     let flat = flat_model(&unit, values).map_err(|failure| {
         vec![Diagnostic::about_file(failure.code, &shown, failure.message).with_help(failure.help)]
     })?;
@@ -359,29 +369,45 @@ fn unit_model(
     let message = format!("the model is third-party native code{tool}, which ran in processes of its own");
     let mut note = Diagnostic::about_file("foreign-code", &shown, message).with_level(Level::Note);
     note = note.with_help("run units of people you trust only; `--no-native` forbids it");
-    Ok(UnitModel { flat, unit: Some(unit), notes: vec![note] })
+    let mut notes = vec![note];
+    for remark in unit.remarks() {
+        let told = Diagnostic::about_file(remark.code, &shown, remark.message).with_level(Level::Warning);
+        notes.push(told.with_help(remark.help));
+    }
+    Ok(UnitModel { flat, unit: Some(unit), notes })
 }
 
-/// Start values that a study gives are set in the unit before it is initialized, where it allows that. Else they are
-/// those of states, and the unit's own computation of these is taken back.
+/// Start values that a study gives as numbers, by the names of the parameters that hold them.
+fn numbers_of_starts(study: &Study) -> Vec<(String, f64)> {
+    let number = |value: &Named<Quantity>| match value.item.value {
+        QuantityValue::Number(number) => Some((start_name(&value.name), number)),
+        QuantityValue::Expression(_) => None,
+    };
+    study.initial.values.iter().filter_map(number).collect()
+}
+
+/// Findings about values that variables of a unit cannot have.
+fn values_of_unit(description: &UnitDescription, study: &Study) -> Vec<Finding> {
+    let given = study.parameters.iter().chain(&study.initial.values);
+    let problem = |value: &Named<Quantity>| {
+        let QuantityValue::Number(number) = value.item.value else { return None };
+        let message = description.value_problem(&value.name, number)?;
+        Some(Finding::error("wrong-type", value.item.span, message).with_names([&value.name]))
+    };
+    given.filter_map(problem).collect()
+}
+
+/// Start values that a study gives are set in the unit before it is initialized, or after that where they are of states
+/// that it computes; what the unit makes of them is where it starts.
 fn take_back_starts(flat: &mut FlatDae, study: &Study) {
     for value in &study.initial.values {
-        let (parameter, variable) = (flat.find(&format!("@start({})", value.name)), flat.find(&value.name));
+        let (parameter, variable) = (flat.find(&start_name(&value.name)), flat.find(&value.name));
         if let (Some(parameter), Some(variable)) = (parameter, variable) {
             flat.variables[parameter.index()].binding = flat.variables[variable.index()].start;
-            flat.variables[variable.index()].fixed = None;
+            let variable = &mut flat.variables[variable.index()];
+            (variable.fixed, variable.is_start_of_type) = (None, false);
         }
     }
-    let is_set = |flat: &FlatDae, name: &String| flat.find(&format!("@start({name})")).is_some();
-    let is_given = |flat: &FlatDae, equation: &Equation| match flat.graph.node(equation.lhs) {
-        Node::Var { var, .. } => {
-            let name = &flat.variables[var.index()].name;
-            !is_set(flat, name) && study.initial.values.iter().any(|value| value.name == *name)
-        }
-        _ => false,
-    };
-    let equations = std::mem::take(&mut flat.initial_equations);
-    flat.initial_equations = equations.into_iter().filter(|equation| !is_given(flat, equation)).collect();
 }
 
 /// Findings about values that the study gives, and that the model has no place for, are about the study's lines.
@@ -460,8 +486,10 @@ impl Loaded {
         let uses = Uses { starts: &starts, moved: Some(&moved) };
         let unit = Unit::open(&archive, description, &uses, Residence::Inside).map_err(refused)?;
         let unit = Arc::new(unit);
-        let mut flat = flat_model(&unit, &values_of(&study, &options.set))
-            .map_err(|failure| vec![Diagnostic::error(failure.code, failure.message)])?;
+        let mut values = values_of(&study, &options.set);
+        values.extend(numbers_of_starts(&study));
+        let mut flat =
+            flat_model(&unit, &values).map_err(|failure| vec![Diagnostic::error(failure.code, failure.message)])?;
         apply_all(&mut flat, &mut study, true, &options, &mut told)?;
         Self { unit: Some(unit), ..Self::new(flat, Some(study), PathBuf::new(), told) }.finished()
     }
@@ -754,10 +782,12 @@ fn type_problem(variable: &Variable, value: f64) -> Option<String> {
 ///
 /// # Errors
 /// A diagnostic for each that is not.
-pub fn check_types(flat: &FlatDae, set: &[(String, f64)]) -> Result<(), Vec<Diagnostic>> {
+pub fn check_types(loaded: &Loaded, set: &[(String, f64)]) -> Result<(), Vec<Diagnostic>> {
     let problem = |(name, value): &(String, f64)| {
-        let variable = &flat.variables[flat.find(name)?.index()];
-        let mut diagnostic = Diagnostic::error("set", format!("--set: {}", type_problem(variable, *value)?));
+        let variable = &loaded.flat.variables[loaded.flat.find(name)?.index()];
+        let of_unit = || loaded.unit.as_ref().and_then(|unit| unit.description().value_problem(name, *value));
+        let message = type_problem(variable, *value).or_else(of_unit)?;
+        let mut diagnostic = Diagnostic::error("set", format!("--set: {message}"));
         diagnostic.names = vec![name.clone()];
         Some(diagnostic)
     };

@@ -477,6 +477,21 @@ pub trait DaeSystem: Send + Sync {
         Offer::Never
     }
 
+    /// Whether it is a model that runs elsewhere, whose evaluations cost much and tell by themselves why they fail.
+    fn is_elsewhere(&self) -> bool {
+        false
+    }
+
+    /// Observed quantities that are not of a Real type, beside the discrete variables.
+    fn whole_observed(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// How much its equations are off by noise, relative to their size; zero where that is rounding.
+    fn noise(&self) -> f64 {
+        0.0
+    }
+
     /// Signals whose past the system reads.
     fn pasts(&self) -> Vec<Box<dyn Past + '_>> {
         Vec::new()

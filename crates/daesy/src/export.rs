@@ -12,10 +12,10 @@ use daesy_fmu::description::{Described, Kinds, LIBRARY_ENDING, Version, describe
 use daesy_fmu::model::{self, Model, Settings};
 use daesy_fmu::observer::{self, CarriedUnit, ObserverInstance, ObserverModel};
 use daesy_fmu::running::Running as _;
-use daesy_fmu::variable::START;
-use daesy_graph::VarId;
+use daesy_fmu::variable::{ExportedVariable, START};
 use daesy_graph::finding::{Finding, Level};
 use daesy_graph::flat::{FlatDae, ValueType, Variable, VariableKind};
+use daesy_graph::{Span, VarId};
 use daesy_system::DaeSystem;
 use serde_json::{Map, Value, json};
 
@@ -115,6 +115,9 @@ pub fn export(loaded: &Loaded, wanted: ExportOptions) -> Result<Exported, Failur
     };
     let resource = model::write_resource(prepared.system.regular(), settings);
     let model = Model::read(&resource).map_err(|error| stored_differs(&error))?;
+    if wanted.version == Version::Two {
+        refuse_wide_integers(&loaded, &model)?;
+    }
     let bytes = packed(&carried, (&model).into(), wanted, model::RESOURCE, resource)?;
     Ok(Exported {
         bytes,
@@ -124,6 +127,29 @@ pub fn export(loaded: &Loaded, wanted: ExportOptions) -> Result<Exported, Failur
         platform: carried.platform,
         diagnostics: remarks(&loaded, &prepared),
     })
+}
+
+/// Integers of version 2.0 of the interface have 32 bits.
+fn refuse_wide_integers(loaded: &Loaded, model: &Model) -> Result<(), Failure> {
+    let (least, most) = (f64::from(i32::MIN), f64::from(i32::MAX));
+    let is_wide = |variable: &&ExportedVariable| {
+        variable.value_type == ValueType::Integer && variable.start.is_some_and(|start| start < least || start > most)
+    };
+    let told = |variable: &ExportedVariable| {
+        let span = loaded.flat.find(&variable.name).map_or(Span::NONE, |var| loaded.flat.variables[var.index()].span);
+        let start = variable.start.unwrap_or(0.0);
+        let message = format!(
+            "`{}` is {start}, and Integers of FMI 2.0 have 32 bits: they hold {least} to {most}",
+            variable.name
+        );
+        let finding = Finding::error("integer-range", span, message).with_names([&variable.name]);
+        Diagnostic::resolve(
+            &finding.with_help("export with `--fmi 3`, whose Integers have 64 bits"),
+            &loaded.flat.sources,
+        )
+    };
+    let wide: Vec<Diagnostic> = model.variables.iter().filter(is_wide).map(told).collect();
+    if wide.is_empty() { Ok(()) } else { Err(Failure::Input(wide)) }
 }
 
 fn stored_differs(error: &impl std::fmt::Display) -> Failure {
@@ -220,10 +246,12 @@ fn carried_unit(loaded: &Loaded, study: &Study, set: &[(String, f64)]) -> Result
 fn name_start_values(flat: &mut FlatDae) {
     for at in 0..flat.variables.len() {
         let variable = &flat.variables[at];
-        let is_real = variable.value_type == ValueType::Real && variable.kind == VariableKind::Continuous;
-        let Some(start) = variable.start.filter(|_| is_real) else { continue };
+        let is_unknown = matches!(variable.kind, VariableKind::Continuous | VariableKind::Discrete);
+        let is_number = is_unknown && variable.value_type != ValueType::String;
+        let Some(start) = variable.start.filter(|_| is_number) else { continue };
         let mut named = Variable::new(format!("{START}{})", variable.name), VariableKind::Parameter, variable.span);
         named.binding = Some(start);
+        named.value_type = variable.value_type.clone();
         let parameter = VarId(flat.variables.len() as u32);
         flat.variables.push(named);
         flat.variables[at].start = Some(flat.graph.var(parameter));

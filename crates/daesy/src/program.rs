@@ -965,12 +965,12 @@ fn load_native(args: &FileArgs, verb: &str, native: Native) -> Result<Loaded, Fa
     let mut loaded = load_source(&source, &options).map_err(|diagnostics| {
         // Values that a type does not have are a matter of usage: the types are known from the model without them.
         let plain = load_source(&source, &LoadOptions { set: Vec::new(), ..options.clone() });
-        match plain.map(|plain| check_types(&plain.flat, &set)) {
+        match plain.map(|plain| check_types(&plain, &set)) {
             Ok(Err(usage)) => Failure::Usage(usage),
             _ => Failure::Input(diagnostics),
         }
     })?;
-    check_types(&loaded.flat, &set).map_err(Failure::Usage)?;
+    check_types(&loaded, &set).map_err(Failure::Usage)?;
     refuse_unit(&loaded, verb)?;
     if !args.data.is_empty() {
         loaded.use_data_files(&args.data)?;

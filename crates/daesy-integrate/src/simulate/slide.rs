@@ -2,7 +2,7 @@
 
 use daesy_system::Part;
 
-use super::{Course, Pace, Run, Simulation, Slide, StateEvent};
+use super::{Course, Pace, Run, Simulation, Slide, StateEvent, Turn};
 use crate::chatter::History;
 use crate::error::IntegrateError;
 use crate::events::{EventLoop, Settled};
@@ -22,6 +22,9 @@ const SAME_CONSTRAINT: f64 = 1e-9;
 /// Derivatives of event functions that differ by less than this, relative to the largest of them, are multiples.
 const SAME_BORDER: f64 = 1e-9;
 
+/// Unknowns that differ by less than this, relative to their size, are those of the same mode.
+const SAME_SIDE: f64 = 1e-9;
+
 /// A surface to slide along.
 struct Surface {
     root: usize,
@@ -30,6 +33,8 @@ struct Surface {
     /// What differs between both sides.
     sides: Vec<ModeOfSides>,
     partners: Vec<Partner>,
+    /// Whether the event function is above zero on both sides: a model that runs elsewhere has another one on each.
+    is_above_on_both: bool,
 }
 
 /// A relation that changes where another one does.
@@ -134,7 +139,80 @@ impl Run<'_, '_> {
             .filter(differ)
             .map(|mode| ModeOfSides { mode, when_false: when_false[mode], when_true: when_true[mode] })
             .collect();
-        Some(Surface { root, weight, is_true_above, sides, partners })
+        Some(Surface { root, weight, is_true_above, sides, partners, is_above_on_both: false })
+    }
+
+    /// Slides along the border of an event function of a model that runs elsewhere. Nothing is known of its relations but
+    /// what it does: where it is the same after two crossings in a row as before them, it has no memory of them, and the
+    /// modes before and after the last one are the two sides of the border.
+    pub(super) fn slide_elsewhere(
+        &mut self,
+        crossing: &RootCrossing,
+        settled: &Settled,
+        modes_before: Vec<f64>,
+        states_before: &[f64],
+        before: &[f64],
+        simulation: &mut Simulation,
+    ) -> Result<Option<Course>, IntegrateError> {
+        let last = self.turn.take();
+        let &[root] = crossing.roots.as_slice() else { return Ok(None) };
+        let is_still = settled.terminated_by.is_none() && self.stepper.now.states == states_before;
+        if !self.stepper.model.equations.system.is_elsewhere() || !is_still || root >= self.n_true_roots {
+            return Ok(None);
+        }
+        let surface = match last {
+            Some(last) if last.root == root => self.surface_elsewhere(root, &last.modes_before, &modes_before),
+            _ => None,
+        };
+        self.turn = Some(Turn { root, modes_before });
+        match surface {
+            Some(surface) => self.slide_along(&surface, settled, before, simulation),
+            None => Ok(None),
+        }
+    }
+
+    /// The border between the modes at hand and others, where those `earlier` are the same as those at hand and both
+    /// sides lead to it. The event function is that of the modes at hand: below zero the others hold.
+    fn surface_elsewhere(&mut self, root: usize, earlier: &[f64], others: &[f64]) -> Option<Surface> {
+        let own = self.stepper.model.modes.clone();
+        let (n, first) = (self.events.events.n_switched(), self.events.events.switched_before());
+        let taken = |modes: &[f64]| {
+            let mut all = own.clone();
+            all[..n].copy_from_slice(&modes[..n]);
+            all[first..first + n].copy_from_slice(&modes[first..first + n]);
+            all
+        };
+        let others = taken(others);
+        let here = self.stepper.unknowns_with(own.clone())?;
+        let was = self.stepper.unknowns_with(taken(earlier))?;
+        let mut place = self.stepper.place_here();
+        place.unknowns.clone_from(&was);
+        self.stepper.model.modes = taken(earlier);
+        let seen_before = self.stepper.observe(&place);
+        self.stepper.model.modes.clone_from(&own);
+        place.unknowns.clone_from(&here);
+        let seen_here = self.stepper.observe(&place);
+        let is_same = |(here, was): (&f64, &f64)| (here - was).abs() <= SAME_SIDE * here.abs().max(was.abs());
+        let are_same = |here: &[f64], was: &[f64]| here.iter().zip(was).all(is_same);
+        if !are_same(&here, &was) || !are_same(&seen_here, &seen_before) {
+            return None;
+        }
+        let there = self.stepper.unknowns_with(others.clone())?;
+        let noise = self.events.noise(&self.stepper);
+        let rate_true = self.stepper.evaluate_at(Part::RootRates, &place)[root];
+        let values = self.stepper.evaluate_at(Part::Roots, &place);
+        place.unknowns = there;
+        let rate_false = self.stepper.evaluate_at(Part::RootRates, &place)[root];
+        // Where two relations are at their borders, an event may have turned both.
+        let is_at_border = |&other: &usize| values[other].abs() <= noise[other];
+        if !(0..self.n_true_roots).filter(is_at_border).eq([root]) {
+            return None;
+        }
+        let weight = Approach { rate_false, rate_true, is_true_above: true }.weight()?;
+        let differ = (0..own.len()).filter(|&mode| own[mode] != others[mode]);
+        let side = |mode: usize| ModeOfSides { mode, when_false: others[mode], when_true: own[mode] };
+        let sides = differ.map(side).collect();
+        Some(Surface { root, weight, is_true_above: true, sides, partners: Vec::new(), is_above_on_both: true })
     }
 
     /// The relations whose event functions are multiples of that of a relation, at the point reached: they are zero
@@ -232,13 +310,19 @@ impl Run<'_, '_> {
             observed_before: None,
             pasts: Vec::new(),
             pace: Pace::new(from),
+            turn: None,
         };
         let mut course = Course::Continues;
-        while run.stepper.now.time < self.end && is_inside(weight_of(&run.stepper)) {
+        let n_switched = run.events.events.n_switched();
+        let switched = run.stepper.model.modes[..n_switched].to_vec();
+        let mut has_other_modes = false;
+        while run.stepper.now.time < self.end && is_inside(weight_of(&run.stepper)) && !has_other_modes {
             course = run.run_to(self.end, simulation)?;
             if course != Course::Continues {
                 break;
             }
+            // After another event of a model that runs elsewhere, other modes are the two sides.
+            has_other_modes = surface.is_above_on_both && run.stepper.model.modes[..n_switched] != switched;
         }
         let before = run.stepper.observe_here();
         self.next_output = run.next_output;
@@ -250,7 +334,9 @@ impl Run<'_, '_> {
         let stepper = run.stepper;
         self.stepper.absorb(&stepper);
         let is_true = weight >= 0.5;
-        sliding.take_side(is_true, &mut self.stepper.model.modes);
+        if !has_other_modes {
+            sliding.take_side(is_true, &mut self.stepper.model.modes);
+        }
         self.events.remember(&mut self.stepper.model.modes);
         let until = self.stepper.now.time;
         let held = self.events.events.roots[surface.root].held;
@@ -262,7 +348,7 @@ impl Run<'_, '_> {
         self.stepper.restart()?;
         self.events.mark_sides(&self.stepper);
         let noise = self.events.noise(&self.stepper);
-        self.events.sides[surface.root] = is_true == surface.is_true_above;
+        self.events.sides[surface.root] = surface.is_above_on_both || is_true == surface.is_true_above;
         self.events.bands[surface.root] = noise[surface.root];
         for partner in &surface.partners {
             self.events.sides[partner.root] = partner.holds(is_true) == partner.is_true_above;

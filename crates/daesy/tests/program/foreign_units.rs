@@ -350,3 +350,264 @@ fn a_cost_asks_for_no_derivatives() {
     let (first, last) = (values[0].as_f64().unwrap(), values[1].as_f64().unwrap());
     assert!(first < 1e-12 && (last / (exact / 11.0) - 1.0).abs() < 1e-4, "{values} {exact}");
 }
+
+/// The findings of a run: code and message of each.
+fn findings(session: &Session, arguments: &[&str]) -> (i32, Vec<(String, String)>) {
+    let run = session.run(&[arguments, &["--json", "--quiet"]].concat());
+    let text = |finding: &serde_json::Value, key: &str| finding[key].as_str().unwrap().to_owned();
+    let document = run.json();
+    let all = document["findings"].as_array().unwrap().iter();
+    (run.status, all.map(|finding| (text(finding, "code"), text(finding, "message"))).collect())
+}
+
+/// Bounces that accumulate are refused of a unit as of its model, also where the last bounce that the unit sees comes
+/// long before their end, and the ball falls through the floor.
+#[test]
+fn a_ball_that_never_stops_bouncing_is_refused() {
+    let ball = BALL.replace("StopTime=1.5", "StopTime=5");
+    for (name, model) in
+        [("light", ball.clone()), ("slow", ball.replace("-9.81", "-1e-4").replace("StopTime=5", "StopTime=2000"))]
+    {
+        for version in ["2", "3"] {
+            let session = exported(&model, &["--fmi", version, "--kind", "me"]);
+            for file in ["model.mo", "unit.fmu"] {
+                let (status, told) = findings(&session, &["simulate", file, "-o", "table.csv"]);
+                let is_told = told.iter().any(|(code, _)| code == "accumulating-events");
+                assert!(status == 3 && is_told, "{name} {file}: {status} {told:?}");
+                let hidden = told.iter().find(|(_, message)| message.contains('@'));
+                assert!(hidden.is_none(), "{hidden:?}");
+                let table = Table::parse(&std::fs::read_to_string(session.path("table.csv")).unwrap());
+                let lowest = table.column("h").into_iter().fold(f64::INFINITY, f64::min);
+                assert!(lowest > -1e-6, "{name} {file}: {lowest}");
+            }
+        }
+    }
+}
+
+#[test]
+fn start_values_that_a_unit_overrules_are_told_and_others_reach_its_relations() {
+    let session = exported(PENDULUM, &[]);
+    let study = "[model]\nfile = \"unit.fmu\"\n[initial]\ny = -1.0\n[simulate]\nstop = 0.1\nstep = 0.1\n";
+    std::fs::write(session.path("unit.toml"), study).unwrap();
+    let run = session.run(&["simulate", "unit.toml", "--json", "--quiet", "-o", "table.csv"]);
+    let document = run.json();
+    let changed = document["initial"]["changed"]["y"].clone();
+    // x0 = 0.9 and L = 1.5 leave y = -1.2.
+    assert_eq!(changed[0].as_f64(), Some(-1.0), "{document}");
+    assert!((changed[1].as_f64().unwrap() + 1.2).abs() < 1e-9, "{document}");
+    let is_told = |finding: &serde_json::Value| finding["code"] == "start-changed";
+    assert!(document["findings"].as_array().unwrap().iter().any(is_told), "{document}");
+    let switch = "model Switch
+      parameter Real p = 2; Real x; Boolean b;
+    initial equation x = p;
+    equation b = x > 3; der(x) = if b then 1 else -1;
+    end Switch;";
+    let session = exported(switch, &[]);
+    let study = "[model]\nfile = \"unit.fmu\"\n[initial]\nx = 5\n[simulate]\nstop = 1\nstep = 0.5\n";
+    std::fs::write(session.path("unit.toml"), study).unwrap();
+    let table = simulated(&session, "unit.toml", &[]);
+    assert_eq!((table.column("b")[0], table.column("x")[0]), (1.0, 5.0));
+    assert!((table.column("x").last().unwrap() - 6.0).abs() < 1e-9);
+}
+
+const COUNTER: &str = "model Counter
+  parameter Integer n = 3; parameter Boolean b = true;
+  Integer k(start=2, fixed=true); Boolean f(start=false, fixed=true); discrete Real d(start=0.5, fixed=true);
+  Real x(start=1, fixed=true);
+equation
+  der(x) = -n*x + k + d + (if f then 1 else 0) + (if b then 0 else 1);
+  when x < 0.9 then k = pre(k) + 1; f = not pre(f); d = pre(d) + 0.25; end when;
+  annotation(experiment(StopTime=1, Interval=0.25));
+end Counter;";
+
+#[test]
+fn discrete_variables_of_a_unit_start_where_a_study_says() {
+    for version in ["2", "3"] {
+        let session = exported(COUNTER, &["--fmi", version]);
+        let study = |file: &str| {
+            format!(
+                "[model]\nfile = \"{file}\"\n[initial]\nk = -1\nd = 0.25\nf = 1\n[simulate]\nstop = 1\nstep = 0.1\n"
+            )
+        };
+        std::fs::write(session.path("model.toml"), study("model.mo")).unwrap();
+        std::fs::write(session.path("unit.toml"), study("unit.fmu")).unwrap();
+        let (model, unit) = (simulated(&session, "model.toml", &[]), simulated(&session, "unit.toml", &[]));
+        assert_eq!((unit.column("k")[0], unit.column("f")[0], unit.column("d")[0]), (-1.0, 1.0, 0.25));
+        assert!(difference(&model, &unit, &["x", "k", "f", "d"]) < 1e-6);
+        assert_eq!(unit.column("k").last(), Some(&0.0));
+    }
+}
+
+#[test]
+fn values_that_a_type_of_a_unit_does_not_have_are_refused() {
+    let session = exported(COUNTER, &["--fmi", "2"]);
+    for value in ["n=3000000000", "n=-2147483649", "n=1.5", "b=2"] {
+        let (status, told) = findings(&session, &["simulate", "unit.fmu", "--set", value]);
+        assert!(status == 2 && told[0].0 == "set", "{value}: {status} {told:?}");
+    }
+    assert_eq!(findings(&session, &["simulate", "unit.fmu", "--set", "n=2147483647", "-o", "t.csv"]).0, 0);
+    let study = "[model]\nfile = \"unit.fmu\"\n[initial]\nk = 7.5\n[parameters]\nn = 4000000000\n";
+    std::fs::write(session.path("unit.toml"), study).unwrap();
+    let (status, told) = findings(&session, &["simulate", "unit.toml"]);
+    let codes: Vec<&str> = told.iter().map(|(code, _)| code.as_str()).collect();
+    assert_eq!((status, codes.as_slice()), (1, ["wrong-type"; 2].as_slice()), "{told:?}");
+    let wide = COUNTER.replace("n = 3", "n = 3000000000").replace("start=2", "start=5000000000");
+    std::fs::write(session.path("wide.mo"), wide).unwrap();
+    let (status, told) = findings(&session, &["export", "wide.mo", "-o", "wide.fmu", "--fmi", "2"]);
+    let codes: Vec<&str> = told.iter().map(|(code, _)| code.as_str()).collect();
+    assert_eq!((status, codes.as_slice()), (1, ["integer-range"; 2].as_slice()), "{told:?}");
+    assert!(!session.path("wide.fmu").exists());
+    assert_eq!(findings(&session, &["export", "wide.mo", "-o", "wide.fmu", "--fmi", "3"]).0, 0);
+}
+
+/// Other values would be tried one by one, each with an instance of its own, to find out which is at fault.
+#[test]
+fn a_start_value_that_a_unit_refuses_is_named_at_once() {
+    let session = Session::new();
+    let source = CRASHING.replace(
+        "if (refs[i] == 0) of->x",
+        "if (refs[i] == 0 && values[i] < 0) return 3;\n        if (refs[i] == 0) of->x",
+    );
+    let Some(()) = crashing(&session, &source) else { return };
+    let study = "[model]\nfile = \"unit.fmu\"\n[initial]\nx = -1\n[simulate]\nstop = 1\n";
+    std::fs::write(session.path("study.toml"), study).unwrap();
+    let (status, told) = findings(&session, &["simulate", "study.toml"]);
+    assert_eq!((status, told.len()), (1, 1), "{told:?}");
+    assert!(told[0].0 == "fmu-status" && told[0].1.ends_with("with x = -1"), "{told:?}");
+}
+
+/// Noise of 1e-6 as of a solver inside: differences over 6e-6 would be wrong by a tenth.
+#[test]
+fn a_noisy_unit_is_identified_over_distances_that_its_noise_allows() {
+    let session = Session::new();
+    let noise = "double e = 1e11 * of->x * of->k; e -= (long long)e; d[0] = -of->k * of->x * (1 + 1e-6 * (e - 0.5));";
+    let source =
+        CRASHING.replace("d[0] = -of->k * of->x;", noise).replace("of->k == 2", "0").replace("of->k == 3", "0");
+    let Some(()) = crashing(&session, &source) else { return };
+    let (mut rows, mut squares, mut slopes) = (Vec::new(), 0.0, 0.0);
+    for at in 0..=10 {
+        let (time, error) = (0.1 * f64::from(at), 1e-3 * (7.0 * f64::from(at)).sin());
+        let slope = -time * (-1.5 * time).exp();
+        rows.push(format!("{time},{}", (-1.5 * time).exp() + error));
+        (squares, slopes) = (squares + slope * slope, slopes + slope * error);
+    }
+    std::fs::write(session.path("data.csv"), format!("t,x\n{}\n", rows.join("\n"))).unwrap();
+    let study = "[model]\nfile = \"unit.fmu\"\n[unknown]\nk = { start = 1, min = 0.5, max = 5 }\n\
+                 [measurements]\nx = { column = \"x\", std = 0.001 }\n[data]\nfile = \"data.csv\"\n\
+                 [identify]\nmethod = \"output-error\"\n";
+    std::fs::write(session.path("study.toml"), study).unwrap();
+    let run = session.run(&["identify", "study.toml", "--json", "--quiet"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    // The linear estimate about the truth.
+    let wanted = 1.5 + slopes / squares;
+    let found = document["parameters"][0]["estimate"].as_f64().unwrap();
+    assert!((found - wanted).abs() < 2e-5, "{found} {wanted}");
+    let is_told = |finding: &serde_json::Value| finding["code"] == "fmu-noise";
+    assert!(document["findings"].as_array().unwrap().iter().any(is_told), "{document}");
+}
+
+/// A unit that leaves out that der(x) and z depend on y.
+#[test]
+fn dependencies_that_a_unit_leaves_out_are_found_and_not_believed() {
+    let model = "model Pair
+      parameter Real k = 0.5; Real x(start=1, fixed=true); Real y(start=0.3, fixed=true); output Real z;
+    equation
+      der(x) = -k*x + y; der(y) = -0.4*y + 0.1*x; z = x + 2*y;
+      annotation(experiment(StopTime=5, Interval=0.1));
+    end Pair;";
+    let session = exported(model, &["--fmi", "2", "--kind", "me"]);
+    let mut changed = entries(&session.path("unit.fmu"));
+    let text = String::from_utf8(changed[0].bytes.clone()).unwrap();
+    assert!(text.matches("dependencies=\"3 4\"").count() == 3, "{text}");
+    let text = text.replace("dependencies=\"3 4\"", "dependencies=\"3\"");
+    changed[0].bytes = text.replace("providesDirectionalDerivative=\"true\"", "").into_bytes();
+    write(&session, "lie.fmu", &changed);
+    assert_eq!(session.run(&["simulate", "model.mo", "--set", "k=0.6", "-o", "data.csv", "--quiet"]).status, 0);
+    let found = |file: &str| {
+        let study = format!(
+            "[model]\nfile = \"{file}\"\n[unknown]\nk = {{ start = 0.4, min = 0.05, max = 5 }}\n[measurements]\n\
+             z = {{ column = \"z\", std = 0.01 }}\n[data]\nfile = \"data.csv\"\n[identify]\nmethod = \"output-error\"\n"
+        );
+        std::fs::write(session.path("study.toml"), study).unwrap();
+        session.run(&["identify", "study.toml", "--json", "--quiet"]).json()
+    };
+    let (model, unit, lie) = (found("model.mo"), found("unit.fmu"), found("lie.fmu"));
+    let has = |document: &serde_json::Value| {
+        document["findings"].as_array().unwrap().iter().any(|finding| finding["code"] == "fmu-dependencies")
+    };
+    assert!(has(&lie) && !has(&unit), "{lie}");
+    let error = |document: &serde_json::Value| document["parameters"][0]["std_error"].as_f64().unwrap();
+    for other in [&unit, &lie] {
+        assert!((error(other) / error(&model) - 1.0).abs() < 1e-3, "{} {}", error(other), error(&model));
+    }
+}
+
+/// Samples of a Boolean or an Integer input that are none: a unit rounded them, a model took them as they are.
+#[test]
+fn samples_that_the_type_of_an_input_does_not_have_are_refused() {
+    let model = "model Gate
+      input Boolean open; input Integer n; Real x(start=1, fixed=true);
+    equation der(x) = if open then n else -x;
+    end Gate;";
+    let session = exported(model, &[]);
+    let run = |rows: &str, file: &str, hold: &str| {
+        std::fs::write(session.path("data.csv"), format!("t,open,n\n{rows}")).unwrap();
+        let study = format!(
+            "[model]\nfile = \"{file}\"\n[inputs]\nopen = {{ column = \"open\", hold = \"{hold}\" }}\n\
+             n = {{ column = \"n\", hold = \"zoh\" }}\n[data]\nfile = \"data.csv\"\n[simulate]\nstop = 2\nstep = 1\n"
+        );
+        std::fs::write(session.path("study.toml"), study).unwrap();
+        findings(&session, &["simulate", "study.toml", "-o", "table.csv"])
+    };
+    for file in ["model.mo", "unit.fmu"] {
+        assert_eq!(run("0,0,2\n1,1,3\n2,1,3\n", file, "zoh").0, 0);
+        for (rows, hold, words) in [
+            ("0,0,2\n1,0.4,3\n2,1,3\n", "zoh", "cannot be 0.4"),
+            ("0,0,2\n1,1,2.6\n2,1,3\n", "zoh", "cannot be 2.6"),
+            ("0,0,2\n1,1,3\n2,1,3\n", "foh", "must be held"),
+        ] {
+            let (status, told) = run(rows, file, hold);
+            let is_told = told.iter().any(|(code, message)| code == "wrong-type" && message.contains(words));
+            assert!(status == 1 && is_told, "{file} {words}: {status} {told:?}");
+        }
+    }
+}
+
+/// Coulomb friction: the disk sticks, breaks loose and sticks again. A unit slides along the border as its model does,
+/// also where something else happens meanwhile, and not where it counts the crossings.
+#[test]
+fn a_unit_slides_along_its_relations_as_its_model_does() {
+    let disk = "model Disk
+      parameter Real F = 1.5; Real x(start=0, fixed=true); Real v(start=1, fixed=true); output Real f; Boolean forward;
+      Integer late(start=0, fixed=true);
+    equation
+      forward = v > 0; f = if v > 0 then 1 else -1;
+      der(x) = v; der(v) = F*sin(0.3*time) - f + (if late > 0 then 0.05 else 0);
+      when time > 1.8 then late = pre(late) + 1; end when;
+      annotation(experiment(StopTime=20, Interval=0.5, Tolerance=1e-8));
+    end Disk;";
+    for version in ["2", "3"] {
+        let session = exported(disk, &["--fmi", version]);
+        let (model, unit) = (simulated(&session, "model.mo", &[]), simulated(&session, "unit.fmu", &[]));
+        let worst = difference(&model, &unit, &["x", "v", "f", "late"]);
+        assert!(worst < 1e-6, "FMI {version}: {worst}");
+        assert!(unit.column("forward").iter().all(|value| *value == 0.0 || *value == 1.0));
+        let (status, told) = findings(&session, &["simulate", "unit.fmu", "-o", "table.csv"]);
+        assert!(status == 0 && told.iter().any(|(code, _)| code == "sliding"), "{told:?}");
+    }
+    let counting = disk.replace("when time > 1.8", "when forward");
+    // At two borders at once, one event may turn both relations.
+    let two = "model Two
+      Real x(start=1, fixed=true); Real y(start=2, fixed=true); Real z(start=0, fixed=true);
+    equation
+      der(x) = if x > 0 then -1 else 2; der(y) = if y > 0.5 then -1 + 0.1*x else 1;
+      der(z) = (if x > 0 then 1 else 0) + (if y > 0.5 then 10 else 0);
+      annotation(experiment(StopTime=5, Interval=0.5));
+    end Two;";
+    for model in [&counting, two] {
+        let session = exported(model, &[]);
+        let (status, told) = findings(&session, &["simulate", "unit.fmu", "-o", "table.csv"]);
+        assert!(status == 3 && told.iter().any(|(code, _)| code == "chattering"), "{status} {told:?}");
+    }
+}
