@@ -357,7 +357,7 @@ impl Graph {
     #[must_use]
     pub fn calls_foreign(&self) -> bool {
         let mut functions = (0..self.functions().len() as u32).map(FunctionId);
-        functions.any(|function| self.foreign(function).is_some_and(|foreign| foreign.unit.history().is_none()))
+        functions.any(|function| self.foreign(function).is_some_and(|foreign| foreign.unit.remembered().is_none()))
     }
 
     /// Why a model that runs elsewhere, whose functions are called here, runs no more.
@@ -367,13 +367,13 @@ impl Graph {
         functions.filter_map(|function| self.foreign(function)).find_map(|foreign| foreign.unit.failure())
     }
 
-    /// Units whose histories are read, each once.
+    /// Units that remember a run and are read, each once.
     #[must_use]
     pub fn histories(&self) -> Vec<Arc<dyn ForeignUnit>> {
         let functions = (0..self.functions().len() as u32).map(FunctionId);
         let mut found: Vec<Arc<dyn ForeignUnit>> = Vec::new();
         for foreign in functions.filter_map(|function| self.foreign(function)) {
-            if foreign.unit.history().is_some() && !found.iter().any(|unit| Arc::ptr_eq(unit, &foreign.unit)) {
+            if foreign.unit.remembered().is_some() && !found.iter().any(|unit| Arc::ptr_eq(unit, &foreign.unit)) {
                 found.push(foreign.unit.clone());
             }
         }
