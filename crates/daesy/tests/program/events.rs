@@ -1159,6 +1159,21 @@ fn a_pipe_whose_flow_contradicts_its_direction_is_told() {
     assert!(status == 1 && said.contains("wrong-size") && said.contains("2 `initialPoints` and 3"), "{said}");
 }
 
+/// An ideal diode without voltage in one mode and without current in the other, s = x + e below 0 and x - e above, where
+/// e stands for rounding: no mode agrees with itself at x = 0, where it switches once, and y = max(0, x).
+#[test]
+fn a_diode_that_rounding_alone_turns_settles() {
+    let table = table_of(
+        "model M Real x(start=-1, fixed=true), s, y; Boolean off(start=true);
+         equation der(x) = 1; off = s < 0; s = x + (if off then 1e-12 else -1e-12); y = if off then 0 else x;
+         annotation(experiment(StopTime=2, Interval=0.25, Tolerance=1e-6)); end M;",
+    );
+    for ((&t, y), off) in table.column("t").iter().zip(table.column("y")).zip(table.column("off")) {
+        assert_close(y, (t - 1.0).max(0.0), 1e-9, &format!("y at {t}"));
+        assert!(off == f64::from(u8::from(t < 1.0)) || (t - 1.0).abs() < 1e-9, "off at {t}");
+    }
+}
+
 /// Other verbs have no past to read.
 #[test]
 fn only_a_simulation_keeps_the_past() {
