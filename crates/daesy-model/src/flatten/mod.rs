@@ -404,6 +404,7 @@ fn section_of(feature: &str) -> Option<&'static str> {
         "when in if" | "when-statements" => "11.2.7",
         "for" => "11.2.2",
         "expandable connectors" | "nested expandable connectors" => "9.1.3",
+        "overconstrained arrays" => "9.4",
         "external functions" => "12.9",
         "arrays of external objects" => "12.9.7",
         "operator classes" => "14",
