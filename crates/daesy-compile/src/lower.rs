@@ -188,10 +188,22 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
             observed_names.push(variable.name.clone());
         }
     }
+    let (mut reach, mut leaves) = (Reach::new(), Vec::new());
     for &var in regular.differentiated.iter().filter(|var| !variables[var.index()].is_hidden()) {
         let value = value_of(&mut graph, var);
-        observed.push(graph.total_time_derivative(value, &|var| variables[var.index()].kind));
-        observed_names.push(format!("der({})", variables[var.index()].name));
+        let rate = graph.total_time_derivative(value, &|var| variables[var.index()].kind);
+        // A derivative that only stands where it is multiplied by zero is not determined, and not asked for.
+        reach.leaves(&graph, &[rate], &mut leaves);
+        let is_determined = leaves.iter().all(|leaf| match *leaf {
+            Leaf::Var { var, order } => {
+                variables[var.index()].kind != VariableKind::Continuous || places.of_leaf.contains_key(&(var, order))
+            }
+            Leaf::Time => true,
+        });
+        if is_determined {
+            observed.push(rate);
+            observed_names.push(format!("der({})", variables[var.index()].name));
+        }
     }
     let discrete_initial = match relations {
         Relations::Held => Some(crate::discrete_start::split_initial(&regular, &mut graph)?),
