@@ -45,6 +45,8 @@ pub enum ChangedKind {
     Differential,
     /// Another variable.
     Other,
+    /// A state without a `start`, which nothing determines.
+    Free,
 }
 
 /// A start value counts as changed if it differs by more than this, relative to its size.
@@ -117,7 +119,8 @@ impl StartReport {
         let mut report = Self { parameters: used, ..Self::default() };
         report.changed = changed_parameters(flat, prepared, parameters);
         let mut values = names.iter().zip(row);
-        let is_foreign = flat.graph.has_elsewhere();
+        let is_foreign = flat.graph.calls_foreign();
+        let mut moved = Vec::new();
         for (at, variable) in flat.variables.iter().enumerate() {
             if variable.kind != VariableKind::Continuous || variable.is_hidden() {
                 continue;
@@ -141,6 +144,10 @@ impl StartReport {
                 &mut report.derived
             };
             list.push(StartValue { name: name.clone(), value });
+            if variable.fixed != Some(true) && start.is_none() && guess.is_some_and(|guess| !is_same(guess)) {
+                let kind = ChangedKind::Free;
+                moved.push(ChangedStart { name: name.clone(), given: 0.0, used: value, kind });
+            }
             // What a type says, such as 288.15 K of a temperature, is a guess that nobody made for this variable.
             // A unit of another tool computes its start: what its description says is a guess too, and what a study says
             // is not.
@@ -149,6 +156,9 @@ impl StartReport {
                 let kind = if differentiated.contains(&var) { ChangedKind::Differential } else { ChangedKind::Other };
                 report.changed.push(ChangedStart { name: name.clone(), given, used: value, kind });
             }
+        }
+        if report.fixed.len() + report.guessed.len() < n_free(flat, prepared) {
+            report.changed.extend(moved);
         }
         report
     }
@@ -274,6 +284,14 @@ fn used_parameters(flat: &FlatDae, values: &[f64]) -> Vec<(String, Value)> {
         .collect()
 }
 
+/// How many values of states the equations leave free at the start, at least: there are that many wishes that could
+/// hold. Where fewer do, some were moved though nothing asks for it but an equation without a value, as 0/0.
+fn n_free(flat: &FlatDae, prepared: &Prepared) -> usize {
+    let description = prepared.system.description();
+    let n_determined = description.constraints.len() + flat.initial_equations.len();
+    description.states.len().saturating_sub(n_determined)
+}
+
 /// By name the value given and the value used.
 #[must_use]
 pub fn changed_to_json(changed: &[ChangedStart]) -> Map<String, Value> {
@@ -295,6 +313,12 @@ fn finding(flat: &FlatDae, changed: &ChangedStart) -> Finding {
         ChangedKind::Differential => Finding::warning("start-changed", span, message).with_help(
             "the equations and the start values that count more determine it: take one of those back, or this one",
         ),
+        ChangedKind::Free => {
+            let message = format!(
+                "`{name}` starts at {used}: nothing determines its start, and the equations have no solution at 0"
+            );
+            Finding::warning("start-changed", span, message).with_help("give it a `start` with `fixed = true`")
+        }
         ChangedKind::Other => Finding::note("start-changed", span, message)
             .with_help("the equations and the start values that count more determine it: its `start` was a guess"),
     };

@@ -191,17 +191,17 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
     let (mut reach, mut leaves) = (Reach::new(), Vec::new());
     for &var in regular.differentiated.iter().filter(|var| !variables[var.index()].is_hidden()) {
         let value = value_of(&mut graph, var);
-        let derivative = graph.total_time_derivative(value, &|var| variables[var.index()].kind);
-        // In `a = b`, `der(a) - der(b) = ..` the derivatives cancel: nothing needs them, and nothing determines them.
-        reach.leaves(&graph, &[derivative], &mut leaves);
-        let is_open = |leaf: &Leaf| match *leaf {
+        let rate = graph.total_time_derivative(value, &|var| variables[var.index()].kind);
+        // A derivative that only stands where it is multiplied by zero is not determined, and not asked for.
+        reach.leaves(&graph, &[rate], &mut leaves);
+        let is_determined = leaves.iter().all(|leaf| match *leaf {
             Leaf::Var { var, order } => {
-                variables[var.index()].kind == VariableKind::Continuous && !places.of_leaf.contains_key(&(var, order))
+                variables[var.index()].kind != VariableKind::Continuous || places.of_leaf.contains_key(&(var, order))
             }
-            Leaf::Time => false,
-        };
-        if !leaves.iter().any(is_open) {
-            observed.push(derivative);
+            Leaf::Time => true,
+        });
+        if is_determined {
+            observed.push(rate);
             observed_names.push(format!("der({})", variables[var.index()].name));
         }
     }

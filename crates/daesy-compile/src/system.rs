@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use daesy_graph::VarId;
-use daesy_graph::foreign::ForeignUnit;
+use daesy_graph::foreign::{ForeignUnit, Remembered};
+use daesy_graph::history::History;
+use daesy_graph::transport::{Flowing, Transport};
 use daesy_system::{
     ConstraintStep, DaeSystem, Description, Evaluator, ExplicitMethod, ExplicitSteps, GivenParameter, LaneEvaluator,
     LanePoint, LinearUnknowns, Offer, ParameterError, Part, Past, Pattern, Point, StepProgram, StepProgramError,
@@ -107,7 +109,7 @@ impl DaeSystem for CompiledSystem {
     }
 
     fn is_elsewhere(&self) -> bool {
-        self.graph.has_elsewhere()
+        self.graph.calls_foreign()
     }
 
     fn whole_observed(&self) -> Vec<usize> {
@@ -124,9 +126,19 @@ impl DaeSystem for CompiledSystem {
         let observed = &self.description.observed;
         let place = |name: &str| observed.iter().position(|known| known == name);
         let past = |unit: Arc<dyn ForeignUnit>| -> Option<Box<dyn Past>> {
-            let history = unit.history()?;
-            let (signal, reading) = (place(&history.signal)?, place(&history.reading)?);
-            Some(Box::new(WrittenHistory { unit, signal, reading }))
+            Some(match unit.remembered()? {
+                Remembered::History(history) => {
+                    let (signal, reading) = (place(&history.signal)?, place(&history.reading)?);
+                    Box::new(WrittenHistory { unit, signal, reading })
+                }
+                Remembered::Transport(pipe) => {
+                    let initial = pipe.initial.iter().map(|(point, value)| Some((place(point)?, place(value)?)));
+                    let initial = initial.collect::<Option<Vec<_>>>()?;
+                    let (moved, is_forward) = (place(&pipe.moved)?, place(&pipe.is_forward)?);
+                    let (low, high) = (place(&pipe.low)?, place(&pipe.high)?);
+                    Box::new(WrittenTransport { unit, moved, is_forward, low, high, initial })
+                }
+            })
         };
         self.graph.histories().into_iter().filter_map(past).collect()
     }
@@ -144,20 +156,29 @@ struct WrittenHistory {
     reading: usize,
 }
 
+impl WrittenHistory {
+    fn history(&self) -> Option<&History> {
+        match self.unit.remembered() {
+            Some(Remembered::History(history)) => Some(history),
+            _ => None,
+        }
+    }
+}
+
 impl Past for WrittenHistory {
     fn begin(&self, time: f64, row: &[f64]) {
-        if let Some(history) = self.unit.history() {
+        if let Some(history) = self.history() {
             history.begin(time, row[self.signal]);
         }
     }
 
     fn write(&self, rows: &[(f64, Vec<f64>)], tolerance: f64, is_final: bool) -> bool {
         let pairs: Vec<(f64, f64)> = rows.iter().map(|(time, row)| (*time, row[self.signal])).collect();
-        self.unit.history().is_none_or(|history| history.write(&pairs, tolerance, is_final))
+        self.history().is_none_or(|history| history.write(&pairs, tolerance, is_final))
     }
 
     fn note_event(&self) {
-        if let Some(history) = self.unit.history() {
+        if let Some(history) = self.history() {
             history.note_event();
         }
     }
@@ -167,8 +188,68 @@ impl Past for WrittenHistory {
     }
 
     fn end(&self) {
-        if let Some(history) = self.unit.history() {
+        if let Some(history) = self.history() {
             history.end();
+        }
+    }
+}
+
+/// A pipe, written from rows of observed quantities at these positions.
+struct WrittenTransport {
+    unit: Arc<dyn ForeignUnit>,
+    moved: usize,
+    is_forward: usize,
+    low: usize,
+    high: usize,
+    initial: Vec<(usize, usize)>,
+}
+
+impl WrittenTransport {
+    fn pipe(&self) -> Option<&Transport> {
+        match self.unit.remembered() {
+            Some(Remembered::Transport(pipe)) => Some(pipe),
+            _ => None,
+        }
+    }
+}
+
+impl Past for WrittenTransport {
+    fn begin(&self, _: f64, row: &[f64]) {
+        if let Some(pipe) = self.pipe() {
+            let initial: Vec<(f64, f64)> =
+                self.initial.iter().map(|&(point, value)| (row[point], row[value])).collect();
+            pipe.begin(row[self.moved], &initial);
+        }
+    }
+
+    fn write(&self, rows: &[(f64, Vec<f64>)], tolerance: f64, is_final: bool) -> bool {
+        let is_forward = rows[0].1[self.is_forward] != 0.0;
+        let flowing: Vec<Flowing> = rows
+            .iter()
+            .map(|(time, row)| Flowing {
+                time: *time,
+                moved: row[self.moved],
+                low: row[self.low],
+                high: row[self.high],
+            })
+            .collect();
+        self.pipe().is_none_or(|pipe| pipe.write(&flowing, is_forward, tolerance, is_final))
+    }
+
+    fn note_event(&self) {
+        if let Some(pipe) = self.pipe() {
+            pipe.note_event();
+        }
+    }
+
+    /// What enters during a step has no value until it ends: one that asks for it is made shorter then.
+    fn longest_step(&self, _: f64, _: &[f64]) -> f64 {
+        f64::INFINITY
+    }
+
+    fn end(&self) {
+        if let Some(pipe) = self.pipe() {
+            pipe.end();
         }
     }
 }

@@ -18,6 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::history::History;
+use crate::transport::Transport;
 
 /// Why a foreign function has no value, or a unit none any more.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -86,10 +87,19 @@ pub trait ForeignUnit: Send + Sync + fmt::Debug {
         Vec::new()
     }
 
-    /// The history that the unit is, where it is one.
-    fn history(&self) -> Option<&History> {
+    /// What the unit remembers of a run, where it is the memory of one.
+    fn remembered(&self) -> Option<Remembered<'_>> {
         None
     }
+}
+
+/// A unit that a simulation writes while it runs, and that its model reads.
+#[derive(Clone, Copy, Debug)]
+pub enum Remembered<'u> {
+    /// What a signal was.
+    History(&'u History),
+    /// What is in a pipe.
+    Transport(&'u Transport),
 }
 
 /// The lists of many points, point by point.

@@ -25,10 +25,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-use crate::foreign::{ForeignFailure, ForeignUnit};
+use crate::foreign::{ForeignFailure, ForeignUnit, Remembered};
 
 /// A key that is not reached.
-const FAR: f64 = 1e60;
+pub(crate) const FAR: f64 = 1e60;
 
 /// Points of a step through which a polynomial is laid.
 pub const NODES: usize = 9;
@@ -64,16 +64,16 @@ impl Question {
 
 /// A polynomial in Newton's form through (key, value) pairs, over the keys `from ..= to`.
 #[derive(Clone, Debug)]
-struct Stretch {
-    from: f64,
-    to: f64,
+pub(crate) struct Polynomial {
+    pub(crate) from: f64,
+    pub(crate) to: f64,
     nodes: Vec<f64>,
     coefficients: Vec<f64>,
 }
 
-impl Stretch {
+impl Polynomial {
     /// Divided differences [@hairer1993, sec. II.6].
-    fn through(pairs: &[(f64, f64)]) -> Self {
+    pub(crate) fn through(pairs: &[(f64, f64)]) -> Self {
         let nodes: Vec<f64> = pairs.iter().map(|pair| pair.0).collect();
         let mut coefficients: Vec<f64> = pairs.iter().map(|pair| pair.1).collect();
         for order in 1..nodes.len() {
@@ -87,7 +87,7 @@ impl Stretch {
     }
 
     /// Value and derivative by Horner's rule.
-    fn at(&self, key: f64) -> (f64, f64) {
+    pub(crate) fn at(&self, key: f64) -> (f64, f64) {
         let (mut value, mut slope) = (0.0, 0.0);
         for (node, coefficient) in self.nodes.iter().zip(&self.coefficients).rev() {
             slope = slope * (key - node) + value;
@@ -100,7 +100,7 @@ impl Stretch {
 /// A smooth part of a history.
 #[derive(Clone, Debug, Default)]
 struct Piece {
-    stretches: Vec<Stretch>,
+    stretches: Vec<Polynomial>,
 }
 
 impl Piece {
@@ -143,7 +143,7 @@ impl Record {
     }
 
     /// Appends a stretch; where an event came before it and value or slope differ, a new piece begins.
-    fn push(&mut self, stretch: Stretch, tolerance: f64) {
+    fn push(&mut self, stretch: Polynomial, tolerance: f64) {
         let (value, slope) = stretch.at(stretch.from);
         let is_smooth = !std::mem::take(&mut self.is_after_event)
             || self.pieces.last().and_then(|piece| piece.stretches.last()).is_some_and(|last| {
@@ -182,7 +182,7 @@ impl History {
 
     /// Begins anew on this thread: up to the key, the value was as it is there.
     pub fn begin(&self, key: f64, value: f64) {
-        let first = Stretch { from: f64::NEG_INFINITY, to: key, nodes: vec![key], coefficients: vec![value] };
+        let first = Polynomial { from: f64::NEG_INFINITY, to: key, nodes: vec![key], coefficients: vec![value] };
         let pieces = vec![Piece { stretches: vec![first] }];
         self.records().insert(thread::current().id(), Record { pieces, is_after_event: true, size: value.abs() });
     }
@@ -212,7 +212,7 @@ impl History {
         if last - first <= rounding {
             return true;
         }
-        let stretch = Stretch::through(nodes);
+        let stretch = Polynomial::through(nodes);
         let allowed = tolerance * record.size;
         if !is_final && !checks.iter().all(|&(key, value)| (stretch.at(key).0 - value).abs() <= allowed) {
             return false;
@@ -267,8 +267,8 @@ impl ForeignUnit for History {
         None
     }
 
-    fn history(&self) -> Option<&History> {
-        Some(self)
+    fn remembered(&self) -> Option<Remembered<'_>> {
+        Some(Remembered::History(self))
     }
 }
 

@@ -356,8 +356,7 @@ impl Graph {
     /// Whether functions of a model that runs elsewhere are called.
     #[must_use]
     pub fn calls_foreign(&self) -> bool {
-        let mut functions = (0..self.functions().len() as u32).map(FunctionId);
-        functions.any(|function| self.foreign(function).is_some_and(|foreign| foreign.unit.history().is_none()))
+        (0..self.functions().len() as u32).any(|function| self.is_elsewhere(FunctionId(function)))
     }
 
     /// Why a model that runs elsewhere, whose functions are called here, runs no more.
@@ -367,13 +366,13 @@ impl Graph {
         functions.filter_map(|function| self.foreign(function)).find_map(|foreign| foreign.unit.failure())
     }
 
-    /// Units whose histories are read, each once.
+    /// Units that remember a run and are read, each once.
     #[must_use]
     pub fn histories(&self) -> Vec<Arc<dyn ForeignUnit>> {
         let functions = (0..self.functions().len() as u32).map(FunctionId);
         let mut found: Vec<Arc<dyn ForeignUnit>> = Vec::new();
         for foreign in functions.filter_map(|function| self.foreign(function)) {
-            if foreign.unit.history().is_some() && !found.iter().any(|unit| Arc::ptr_eq(unit, &foreign.unit)) {
+            if foreign.unit.remembered().is_some() && !found.iter().any(|unit| Arc::ptr_eq(unit, &foreign.unit)) {
                 found.push(foreign.unit.clone());
             }
         }
@@ -386,10 +385,10 @@ impl Graph {
         (0..self.functions().len() as u32).any(|function| self.foreign(FunctionId(function)).is_some())
     }
 
-    /// Whether a function is one of a model that runs elsewhere, and no history of a signal.
+    /// Whether a function is one of a model that runs elsewhere, and does not remember a run.
     #[must_use]
     pub fn is_elsewhere(&self, function: FunctionId) -> bool {
-        self.foreign(function).is_some_and(|foreign| foreign.unit.history().is_none())
+        self.foreign(function).is_some_and(|foreign| foreign.unit.remembered().is_none())
     }
 
     /// The largest noise of functions of models that run elsewhere, relative to their values.
@@ -405,12 +404,6 @@ impl Graph {
         let mut functions = (0..self.functions().len() as u32).map(FunctionId);
         let foreign = functions.find(|&function| self.is_elsewhere(function)).and_then(|one| self.foreign(one));
         foreign.map_or_else(Vec::new, |foreign| foreign.unit.whole_variables())
-    }
-
-    /// Whether there are such functions.
-    #[must_use]
-    pub fn has_elsewhere(&self) -> bool {
-        (0..self.functions().len() as u32).any(|function| self.is_elsewhere(FunctionId(function)))
     }
 
     /// One output of an intrinsic.

@@ -25,6 +25,7 @@ pub mod substitute;
 pub mod table;
 mod tangent;
 pub mod taylor;
+pub mod transport;
 pub mod traverse;
 pub mod unit;
 pub mod unit_check;

@@ -31,6 +31,9 @@ const MAX_COMBINED: usize = 8;
 /// Rounds of the inner iteration after which relations that rounding alone decides stay as they are.
 const ROUNDING_ROUNDS: usize = 3;
 
+/// Rounds of the outer iteration in which a relation has changed after which rounding alone does not change it again.
+const MAX_TURNS: u32 = 2;
+
 /// Times closer than this, relative to their size, are one event.
 pub(crate) const SAME_TIME: f64 = 1e-13;
 
@@ -157,6 +160,8 @@ pub(crate) struct EventLoop<'s> {
     pub(crate) is_resting: Vec<bool>,
     /// The event functions when the event at hand began.
     at_event: Vec<f64>,
+    /// By held relation: in how many rounds of the event at hand it has changed.
+    n_turns: Vec<u32>,
     roots: Vec<f64>,
     /// The number of the last tick of each clock, counted from 0; below 0 before the first.
     last_ticks: Vec<f64>,
@@ -349,6 +354,7 @@ impl<'s> EventLoop<'s> {
             bands: vec![0.0; n(Part::Roots)],
             is_resting: vec![false; n(Part::Roots)],
             at_event: vec![0.0; n(Part::Roots)],
+            n_turns: vec![0; events.held.len()],
             roots: vec![0.0; n(Part::Roots)],
             last_ticks: vec![-1.0; events.n_clocks],
         }
@@ -533,8 +539,14 @@ impl<'s> EventLoop<'s> {
         let at_start = stepper.model.modes.clone();
         let mut has_passed = !has_ticks && !is_end;
         self.at_event = self.values_here(stepper).to_vec();
+        self.n_turns.fill(0);
         for round in 0..=MAX_ROUNDS {
+            let held_before = stepper.model.modes[self.events.n_switched()..self.events.n_updated()].to_vec();
             self.settle_relations(stepper, round, rules, origin.as_ref())?;
+            let held = &stepper.model.modes[self.events.n_switched()..];
+            for (n_turns, (before, held)) in self.n_turns.iter_mut().zip(held_before.iter().zip(held)) {
+                *n_turns += u32::from(before != held);
+            }
             let has_acted = self.act(stepper, &mut settled)?;
             if has_acted {
                 // From here on the states are not those before the event.
@@ -633,9 +645,15 @@ impl<'s> EventLoop<'s> {
             let around = stepper.surroundings();
             let mut wanted = self.wanted(&around, &stepper.now.states, &stepper.now.unknowns);
             if round >= ROUNDING_ROUNDS {
-                self.leave_undecided(stepper, &mut wanted);
-            } else if self.is_resting.contains(&true) {
-                self.leave_resting(stepper, &mut wanted);
+                self.leave_undecided(stepper, &mut wanted, 0);
+            } else {
+                if self.is_resting.contains(&true) {
+                    self.leave_resting(stepper, &mut wanted);
+                }
+                // The rounds begin anew where `pre` of a variable has changed, as that of an ideal diode that switches.
+                if self.n_turns.iter().any(|&n_turns| n_turns >= MAX_TURNS) {
+                    self.leave_undecided(stepper, &mut wanted, MAX_TURNS);
+                }
             }
             self.take_borders(stepper, &mut wanted);
             loops.note(self.events, &stepper.model.modes, &wanted);
@@ -781,7 +799,7 @@ impl<'s> EventLoop<'s> {
             }
             let around = stepper.surroundings();
             let mut wanted = self.wanted(&around, &stepper.now.states, &stepper.now.unknowns);
-            self.leave_undecided(stepper, &mut wanted);
+            self.leave_undecided(stepper, &mut wanted, 0);
             if self.adopt(&mut stepper.model.modes, &wanted, Share::Switched, SAME_VALUE) {
                 continue;
             }
@@ -799,13 +817,14 @@ impl<'s> EventLoop<'s> {
     }
 
     /// Keeps relations as they are whose event functions are zero as far as anyone can tell: with continuous equations
-    /// such as those of a diode with two slopes, rounding alone would turn them again and again.
-    fn leave_undecided(&mut self, stepper: &Stepper<'_, '_>, wanted: &mut [f64]) {
+    /// such as those of a diode with two slopes, rounding alone would turn them again and again. Only those that have
+    /// changed in so many rounds of the event are looked at.
+    fn leave_undecided(&mut self, stepper: &Stepper<'_, '_>, wanted: &mut [f64], n_turns: u32) {
         let noise = self.noise(stepper);
         self.values_here(stepper);
         let n_switched = self.events.n_switched();
         for ((root, value), noise) in self.events.roots.iter().zip(&self.roots).zip(&noise) {
-            if value.abs() <= *noise {
+            if value.abs() <= *noise && self.n_turns[root.held as usize] >= n_turns {
                 let at = n_switched + root.held as usize;
                 wanted[at] = stepper.model.modes[at];
             }

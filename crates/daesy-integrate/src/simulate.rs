@@ -328,6 +328,12 @@ const EDGE: f64 = 1e-5;
 /// States that are moved by their tolerance in search of a relation that changes.
 const MAX_BESIDE: usize = 500;
 
+/// Where no state moves, no error asks for short steps; there are so many at least, and so many for each row of the
+/// table, so that equations with several solutions keep the one that they are at. They do not end where rows are:
+/// these often are at the very times at which equations degenerate.
+const STRIDES: f64 = 397.0;
+const STRIDES_PER_ROW: f64 = 1.066;
+
 /// How often a step is halved until polynomials follow a signal whose past is read.
 const MAX_HALVINGS: usize = 6;
 
@@ -559,7 +565,10 @@ impl Run<'_, '_> {
         while self.stepper.now.time < goal {
             let next_output = self.options.output_times.get(self.next_output).copied().unwrap_or(f64::INFINITY);
             self.stepper.expect_reading(if self.has_events { f64::NEG_INFINITY } else { next_output });
-            let reach = goal.min(self.stepper.now.time + self.longest_step());
+            let mut reach = goal.min(self.stepper.now.time + self.longest_step());
+            if self.stepper.is_at_rest() {
+                reach = reach.min(self.stepper.now.time + self.stride());
+            }
             if let Err(error) = self.stepper.advance(reach) {
                 return self.cross_edge(error, simulation);
             }
@@ -588,6 +597,16 @@ impl Run<'_, '_> {
             self.tell_progress();
         }
         if is_scheduled && self.has_events { self.happen(simulation, false, true) } else { Ok(Course::Continues) }
+    }
+
+    /// The longest step where no state moves.
+    fn stride(&self) -> f64 {
+        let stride = (self.options.stop - self.options.start) / STRIDES;
+        let rows = self.options.output_times.get(self.next_output.saturating_sub(1)..=self.next_output);
+        match rows {
+            Some(&[before, next]) if next > before => stride.min((next - before) / STRIDES_PER_ROW),
+            _ => stride,
+        }
     }
 
     fn begin_pasts(&mut self) {

@@ -115,8 +115,18 @@ pub(crate) struct Stepper<'s, 'i> {
     first_reading: f64,
     /// Whether what is carried along came near the border of stability.
     is_pressed: bool,
+    /// The last point that was asked for within a step.
+    found: Option<Found>,
     pub(crate) taken: Taken,
     pub(crate) constraint_residual_max: f64,
+}
+
+/// A point between the ends of a step.
+struct Found {
+    /// The ends of the step.
+    ends: [f64; 2],
+    time: f64,
+    unknowns: Vec<f64>,
 }
 
 /// What became of the states where some were given new values.
@@ -165,6 +175,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
             is_first_step: true,
             first_reading: f64::INFINITY,
             is_pressed: false,
+            found: None,
             taken: Taken::default(),
             constraint_residual_max: 0.0,
         };
@@ -825,14 +836,33 @@ impl<'s, 'i> Stepper<'s, 'i> {
         if time != self.now.time {
             self.interpolate(x, &mut states)?;
         }
-        let mut unknowns: Vec<f64> =
-            self.old.unknowns.iter().zip(&self.now.unknowns).map(|(old, new)| old + x * (new - old)).collect();
+        let mut unknowns = self.unknowns_on_chord(time);
         let inputs = self.inputs_within(time);
         let here = std::mem::replace(&mut self.model.input_values, inputs);
         let result = self.complete(time, &mut states, &mut unknowns);
         let inputs = std::mem::replace(&mut self.model.input_values, here);
         result?;
+        self.found = Some(Found { ends: [self.old.time, self.now.time], time, unknowns: unknowns.clone() });
         Ok(Place { time, states, unknowns, inputs })
+    }
+
+    /// Whether unknowns are all that changes, as far as the last step tells.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let has_stepped = self.old.time < self.now.time || self.now.states.is_empty();
+        has_stepped && self.old.states == self.now.states && !self.now.unknowns.is_empty()
+    }
+
+    /// Unknowns on the line between the nearest points on both sides of a time that are known: the ends of the step, and
+    /// the last point that was found within it. Steps may be long where no state moves, and equations with several
+    /// solutions keep the one that they are at.
+    fn unknowns_on_chord(&self, time: f64) -> Vec<f64> {
+        let mut before = (self.old.time, &self.old.unknowns);
+        let mut after = (self.now.time, &self.now.unknowns);
+        if let Some(found) = self.found.as_ref().filter(|found| found.ends == [before.0, after.0]) {
+            *(if found.time <= time { &mut before } else { &mut after }) = (found.time, &found.unknowns);
+        }
+        let x = if after.0 > before.0 { (time - before.0) / (after.0 - before.0) } else { 1.0 };
+        before.1.iter().zip(after.1).map(|(old, new)| old + x * (new - old)).collect()
     }
 
     /// Moves interpolated states onto the constraints and solves the unknowns, with the inputs at hand.

@@ -171,6 +171,35 @@ fn a_loop_of_overconstrained_connectors_is_broken_once() {
 }
 
 #[test]
+fn an_overdetermined_type_that_is_an_array_is_one_element() {
+    let text = "package Q
+         type Base = Real[2];
+         type R extends Base;
+           function equalityConstraint input R a; input R b; output Real residue[1]; algorithm
+             residue := {a[2]*b[1] - a[1]*b[2]}; end equalityConstraint; end R;
+         connector P R r; flow Real t; end P;
+         connector C = R;
+         model World P p; equation Connections.root(p.r); p.r = {1, 0}; end World;
+         model Bar P a; P b; equation Connections.branch(a.r, b.r); b.r = a.r; a.t + b.t = 0; end Bar;
+         model M World w; Bar one; Bar two; equation
+           connect(w.p, one.a); connect(two.b, w.p); connect(one.b, two.a); end M;
+         model N C a; C b; C c; equation Connections.root(a); a = {cos(time), sin(time)};
+           connect(a, b); connect(b, c); connect(c, a); end N;
+         model Row R r[2]; C c; equation Connections.root(c); c = {1, 0}; connect(r[1], c); end Row; end Q;";
+    let residues = |class: &str| -> Vec<String> {
+        let all = equations(&flat(text, class));
+        all.into_iter().filter(|one| one.ends_with(" = 0") && one.contains('*')).collect()
+    };
+    assert_balanced(&flat(text, "Q.M"), 15);
+    assert_eq!(residues("Q.M"), ["((one.b.r[2] * two.a.r[1]) - (one.b.r[1] * two.a.r[2])) = 0"]);
+    // Two connections stay, each with two equations, and the third has one residue more than there are unknowns.
+    assert_eq!(residues("Q.N"), ["((c[2] * a[1]) - (c[1] * a[2])) = 0"]);
+    assert_eq!(flat(text, "Q.N").equations.len(), 7);
+    let error = refused(text, "Q.Row");
+    assert_eq!(error.findings[0].code, "unsupported", "{error}");
+}
+
+#[test]
 fn the_potential_root_of_the_lowest_priority_is_taken() {
     let text = format!(
         "package Q {FRAMES} model M Body left(level = 3); Bar bar; Body right(level = 2); equation

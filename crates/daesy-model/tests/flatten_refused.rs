@@ -158,9 +158,7 @@ fn functions_are_checked() {
 
 #[test]
 fn what_is_not_supported_is_named() {
-    for (expression, feature) in
-        [("spatialDistribution(time, 0, time, true)", "spatialDistribution"), ("ext(time)", "external functions")]
-    {
+    for (expression, feature) in [("timeInState()", "state machines"), ("ext(time)", "external functions")] {
         let text = format!(
             "function ext input Real x; output Real y; external \"C\"; end ext;\nmodel M\n  Real x = {expression};\nend M;"
         );

@@ -212,3 +212,13 @@ fn a_flood_of_mistakes_is_cut_off() {
     assert_eq!(parsed.findings.len(), 101);
     assert_eq!(parsed.findings[100].code, "keyword-as-name");
 }
+
+#[test]
+fn a_misspelt_keyword_after_the_last_finding_ends_the_text() {
+    // Characters without a meaning are found before words are read; the word is then one finding too many.
+    for n_before in [98, 99, 100, 101] {
+        let text = format!("partia{}l model M \"a\"\n (info=\"b", "\\".repeat(n_before));
+        let parsed = parser::parse(FileId(0), &text);
+        assert!(parsed.findings.len() <= 101, "{n_before}");
+    }
+}

@@ -336,10 +336,10 @@ pub fn not_spelled_out(flat: &FlatDae, text: &str) -> Vec<String> {
     }
     let mut names = Vec::new();
     for (at, function) in flat.graph.functions().iter().enumerate() {
-        let is_written = match &function.body[..] {
-            [Statement::Intrinsic { intrinsic, .. }] => intrinsic.modelica_text().is_some(),
-            _ => flat.graph.whole(daesy_graph::FunctionId(at as u32)).is_some(),
-        };
+        // Operations on whole numbers are written as such where they are called.
+        let is_written = flat.graph.whole(daesy_graph::FunctionId(at as u32)).is_some()
+            || matches!(&function.body[..], [Statement::Intrinsic { intrinsic, .. }]
+                if intrinsic.modelica_text().is_some());
         if !is_written {
             named(&function.body, &mut names);
         }

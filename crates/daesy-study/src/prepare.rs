@@ -11,6 +11,7 @@ use std::sync::Arc;
 use daesy_compile::{CompileError, CompiledSystem, compile, compile_with_events};
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, VariableKind};
+use daesy_graph::foreign::Remembered;
 use daesy_graph::regular::RegularDae;
 use daesy_graph::{Environment, EvaluationError, Evaluator, Graph, SourceMap, Span, VarId};
 use daesy_integrate::{HybridStart, InitializeOptions, Inputs, IntegrateError, initialize_with_events};
@@ -125,12 +126,18 @@ pub struct Prepared {
 /// The refusal of a model that reads the past of a signal, by those that have none.
 #[must_use]
 pub fn past_needed(loaded: &Loaded) -> Option<Diagnostic> {
-    if loaded.flat.graph.histories().is_empty() {
-        return None;
-    }
-    let message = "`delay` of a signal that varies continuously needs the past of a trajectory, which only `simulate`, \
-                   and `uq` by separate runs, keep";
-    let help = "simulate the model, or replace the delay, for instance by a chain of first-order lags";
+    let units = loaded.flat.graph.histories();
+    let (what, help) = match units.first()?.remembered()? {
+        Remembered::History(_) => (
+            "`delay` of a signal that varies continuously",
+            "simulate the model, or replace the delay, for instance by a chain of first-order lags",
+        ),
+        Remembered::Transport(_) => {
+            ("`spatialDistribution`", "simulate the model, or replace the pipe, for instance by a chain of volumes")
+        }
+    };
+    let message =
+        format!("{what} needs the past of a trajectory, which only `simulate`, and `uq` by separate runs, keep");
     Some(Diagnostic::error("past-needed", message).with_help(help))
 }
 

@@ -137,7 +137,6 @@ pub(crate) fn unary_function(name: &str) -> Option<Unary> {
 /// The feature that an operator which is not supported belongs to.
 fn unsupported_operator(name: &str) -> Option<&'static str> {
     Some(match name {
-        "spatialDistribution" => "spatialDistribution",
         "transition" | "initialState" | "activeState" | "ticksInState" | "timeInState" => "state machines",
         _ => return None,
     })
@@ -262,6 +261,7 @@ impl<'a> Flattener<'a> {
             "homotopy" => self.homotopy_call(args, named, span, ctx),
             "semiLinear" => self.semi_linear_call(args, named, span, ctx),
             "delay" => self.delay_call(args, named, span, ctx),
+            "spatialDistribution" => self.transport_call(args, named, span, ctx),
             "cardinality" => self.cardinality(args, span, ctx),
             "inStream" | "actualStream" => self.stream_call(name == "inStream", args, span, ctx),
             "getInstanceName" => {

@@ -221,6 +221,15 @@ impl<'a> Flattener<'a> {
                     let message = format!("`{}` has no part `{}`", self.node(node).name, part.name.name);
                     return Err(self.error("unknown-name", part.name.span, message));
                 }
+                if self.constraint_of(node).is_some() {
+                    // An overdetermined type is one element, also where it is an array of numbers.
+                    if self.prim(prim).n_own_dims > 0 || !subscripts.is_empty() {
+                        let what = "an element of an array of overdetermined types, or a part of one, in a connection";
+                        return Err(self.unsupported("overconstrained arrays", span, what));
+                    }
+                    ends.ends.push(End { node, offset: None });
+                    return Ok(true);
+                }
                 let dims = self.prim_dims(prim);
                 let chosen = self.subscripts(subscripts, &dims, span, ctx)?;
                 let lists: Vec<Vec<usize>> = chosen.iter().map(super::reference::positions).collect();

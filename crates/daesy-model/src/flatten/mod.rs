@@ -12,6 +12,7 @@
 //! | `equation`, `iterate`, `algorithm`, `assign`, `connect`, `overconstrained`, `expandable`, `stream` | equations in the end |
 //! | `clock`, `partition`, `tick` | clocks: operators as marks, what ticks together, when-clauses in the end |
 //! | `delay` | delayed signals as queues of changes, or by their histories |
+//! | `transport` | `spatialDistribution`: what is in a pipe |
 //! | `vanish` | derivatives that a parameter of zero takes out |
 //! | `check` | restrictions of the class kinds |
 //! | `budget` | how much work and memory all this may take |
@@ -49,6 +50,7 @@ mod stream;
 mod table_file;
 mod text;
 mod tick;
+mod transport;
 mod value;
 mod vanish;
 mod variable;
@@ -237,6 +239,7 @@ pub(crate) struct Flattener<'a> {
     shadowed: HashMap<(ClassId, Name), bool, FxBuildHasher>,
     marks: clock::Marks,
     delays: delay::Delays,
+    transports: transport::Transports,
     impure: impure::Impure,
     integers: whole::Integers,
 }
@@ -301,6 +304,7 @@ impl<'a> Flattener<'a> {
             shadowed: HashMap::default(),
             marks: clock::Marks::default(),
             delays: delay::Delays::default(),
+            transports: transport::Transports::default(),
             impure: impure::Impure::default(),
             integers: whole::Integers::default(),
         };
@@ -400,6 +404,7 @@ fn section_of(feature: &str) -> Option<&'static str> {
         "when in if" | "when-statements" => "11.2.7",
         "for" => "11.2.2",
         "expandable connectors" | "nested expandable connectors" => "9.1.3",
+        "overconstrained arrays" => "9.4",
         "external functions" => "12.9",
         "arrays of external objects" => "12.9.7",
         "operator classes" => "14",
@@ -644,6 +649,7 @@ impl<'a> Flattener<'a> {
             return Err(Refused);
         }
         self.resolve_clocks()?;
+        self.resolve_transports()?;
         self.resolve_delays()?;
         self.resolve_impure()?;
         self.bind_initial_parameters();

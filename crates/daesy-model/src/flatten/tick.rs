@@ -348,6 +348,12 @@ impl Flattener<'_> {
         }
         for (row, variable) in rows.iter().zip(&variable_of) {
             if variable.is_none() {
+                // As many equations as variables, but none for a derivative: some would have to be differentiated.
+                let is_discretized = ticking.variables.iter().any(|var| self.marks.discretized.contains(var));
+                if is_discretized && rows.len() == ticking.variables.len() {
+                    let what = "a clocked model with derivatives whose index is higher than 1";
+                    return Err(self.unsupported("solver methods of clocks", row.equation.span, what));
+                }
                 let message = "this clocked equation is one too many: every variable in it has an equation already";
                 return Err(self.error("too-many-equations", row.equation.span, message));
             }

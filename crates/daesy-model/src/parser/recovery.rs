@@ -105,8 +105,10 @@ impl Parser<'_> {
         let Some(&(keyword, kind)) = words.iter().find(|(keyword, _)| *keyword == near) else { return };
         let message = format!("`{word}` is no keyword");
         let help = format!("did you mean `{keyword}`?");
+        // A finding too many leads to the end of the text, which must stay its end.
+        let at = self.at;
         self.report(Finding::error("misspelt-keyword", self.span(), message).with_names([word]).with_help(help));
-        self.tokens[self.at].kind = kind;
+        self.tokens[at].kind = kind;
     }
 
     /// At a word where only a keyword can stand: a type and a name would follow it.

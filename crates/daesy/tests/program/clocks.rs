@@ -151,6 +151,12 @@ fn clocks_that_cannot_be_are_refused_by_name() {
     assert!(message.contains("contradict"), "{message}");
     let (code, _) = refusal("model M Real x; equation der(x) = sample(time, Clock(0.1)); end M;");
     assert_eq!(code, "clocked-derivative");
+    let (code, message) = refusal(
+        "model M Real x(start=0), u; equation der(x) = -x + u;
+         x = sample(time, Clock(Clock(0.1), solverMethod=\"ExplicitEuler\")); end M;",
+    );
+    assert_eq!(code, "unsupported");
+    assert!(message.contains("index is higher than 1") && message.contains("section 16.8.2"), "{message}");
     let (code, _) = refusal("model M Real y; equation sin(y) + y = sample(time, Clock(0.1)); end M;");
     assert_eq!(code, "clocked-loop");
 }

@@ -1070,6 +1070,110 @@ fn jumps_of_a_varying_signal_arrive_late() {
     assert_eq!(jumps, 1, "the jump of y at 1.3 has two rows");
 }
 
+/// At a constant velocity a pipe delays what enters by 1/v, jumps and corners too, after what was in it at the start.
+#[test]
+fn a_pipe_of_constant_velocity_delays() {
+    let table = table_of(
+        "model M Real x(start=3, fixed=true), y0, y1, u = if time < 1 then sin(3*time) else 2 + time;
+         equation der(x) = 0.5; (y0, y1) = spatialDistribution(u, 7, x, true, {0, 0.5, 0.5, 1}, {0, 1, 2, 3});
+         annotation(experiment(StopTime=6, Interval=0.25, Tolerance=1e-8)); end M;",
+    );
+    let (t, y0, y1) = (table.column("t"), table.column("y0"), table.column("y1"));
+    let entered = |t: f64| if t < 1.0 { (3.0 * t).sin() } else { 2.0 + t };
+    let left = |t: f64| match 1.0 - 0.5 * t {
+        place if place >= 0.5 => 1.0 + 2.0 * place,
+        place if place >= 0.0 => 2.0 * place,
+        _ => entered(t - 2.0),
+    };
+    let is_close = |value: f64, of: &dyn Fn(f64) -> f64, t: f64| {
+        [t - 1e-9, t, t + 1e-9].iter().any(|&t| (value - of(t)).abs() < 1e-6)
+    };
+    for (row, &t) in t.iter().enumerate() {
+        assert!(is_close(y1[row], &left, t), "y1 at {t}: {}", y1[row]);
+        assert!(is_close(y0[row], &entered, t), "y0 at {t}: {}", y0[row]);
+    }
+    // The content at the start jumps in the middle, and the signal at 1.
+    for jump in [1.0, 3.0] {
+        let n_rows = t.iter().zip(&y1).filter(|(t, _)| (**t - jump).abs() < 1e-9).count();
+        assert!(n_rows >= 2, "the jump of y1 at {jump} has {n_rows} rows");
+    }
+}
+
+/// With x = sin(t), what entered at the low end at t leaves by it at pi - t. By then the pipe was filled whole, so that
+/// what enters at the high end from pi/2 on, where sin(t) = 1 + x, follows, and leaves by it again after 3 pi/2.
+#[test]
+fn a_pipe_gives_back_what_entered_when_the_flow_turns() {
+    use std::f64::consts::{FRAC_PI_2, PI};
+    let table = table_of(
+        "model M Real y0, y1, v = cos(time);
+         equation (y0, y1) = spatialDistribution(time, -time, sin(time), v > 0, {0, 1}, {9, 9});
+         annotation(experiment(StopTime=6, Interval=0.05, Tolerance=1e-8)); end M;",
+    );
+    for ((&t, y0), y1) in table.column("t").iter().zip(table.column("y0")).zip(table.column("y1")) {
+        if [FRAC_PI_2, PI, 3.0 * FRAC_PI_2].iter().any(|turn| (t - turn).abs() < 1e-6) {
+            continue;
+        }
+        let (low, high) = match t {
+            t if t < FRAC_PI_2 => (t, 9.0),
+            t if t < PI => (PI - t, -t),
+            t if t < 3.0 * FRAC_PI_2 => (-(PI - (1.0 + t.sin()).asin()), -t),
+            t => (t, -(3.0 * PI - t)),
+        };
+        assert_close(y0, low, 1e-6, &format!("y0 at {t}"));
+        assert_close(y1, high, 1e-6, &format!("y1 at {t}"));
+    }
+}
+
+/// Two pipes in a ring, closed by what enters the first: what leaves the second enters the first again.
+#[test]
+fn pipes_in_a_ring_carry_their_content_round() {
+    let table = table_of(
+        "model M Real x = 2*time, a0, a1, b0, b1;
+         equation (a0, a1) = spatialDistribution(b1, b0, x, true, {0, 1}, {0, 1});
+           (b0, b1) = spatialDistribution(a1, a0, x, true, {0, 1}, {1, 2});
+         annotation(experiment(StopTime=4, Interval=0.1, Tolerance=1e-8)); end M;",
+    );
+    // The ring holds 0 to 2 over its length of 2 and turns once in a time of 1: b1 = 2 (1 - frac(t)).
+    for (&t, b1) in table.column("t").iter().zip(table.column("b1")) {
+        if (t - t.round()).abs() > 1e-6 {
+            assert_close(b1, 2.0 * (1.0 - t.fract()), 1e-6, &format!("b1 at {t}"));
+        }
+    }
+}
+
+#[test]
+fn a_pipe_whose_flow_contradicts_its_direction_is_told() {
+    let run = |call: &str| {
+        let model = format!(
+            "model M Real x = 1 - time, y; equation (, y) = {call}; annotation(experiment(StopTime=0.5)); end M;"
+        );
+        let run = Session::with_model(&model).run(&["simulate", "model.mo", "--json"]);
+        let finding = run.json()["findings"][0].clone();
+        (run.status, format!("{} {}", finding["code"], finding["message"]))
+    };
+    let (status, said) = run("spatialDistribution(1, 2, x, true)");
+    assert!(status == 1 && said.contains("assertion") && said.contains("against its `positiveVelocity`"), "{said}");
+    let (status, said) = run("spatialDistribution(1, 2, x, false, {0, 0.5}, {1, 1})");
+    assert!(status == 1 && said.contains("begin with 0 and end with 1"), "{said}");
+    let (status, said) = run("spatialDistribution(1, 2, x, false, {0, 1}, {1, 1, 1})");
+    assert!(status == 1 && said.contains("wrong-size") && said.contains("2 `initialPoints` and 3"), "{said}");
+}
+
+/// An ideal diode without voltage in one mode and without current in the other, s = x + e below 0 and x - e above, where
+/// e stands for rounding: no mode agrees with itself at x = 0, where it switches once, and y = max(0, x).
+#[test]
+fn a_diode_that_rounding_alone_turns_settles() {
+    let table = table_of(
+        "model M Real x(start=-1, fixed=true), s, y; Boolean off(start=true);
+         equation der(x) = 1; off = s < 0; s = x + (if off then 1e-12 else -1e-12); y = if off then 0 else x;
+         annotation(experiment(StopTime=2, Interval=0.25, Tolerance=1e-6)); end M;",
+    );
+    for ((&t, y), off) in table.column("t").iter().zip(table.column("y")).zip(table.column("off")) {
+        assert_close(y, (t - 1.0).max(0.0), 1e-9, &format!("y at {t}"));
+        assert!(off == f64::from(u8::from(t < 1.0)) || (t - 1.0).abs() < 1e-9, "off at {t}");
+    }
+}
+
 /// Other verbs have no past to read.
 #[test]
 fn only_a_simulation_keeps_the_past() {
@@ -1085,6 +1189,10 @@ fn only_a_simulation_keeps_the_past() {
         let code = run.json()["findings"][0]["code"].as_str().map(str::to_owned);
         assert_eq!((run.status, code.as_deref()), (1, Some("past-needed")), "{verb}");
     }
+    let pipe = Session::with_model("model M Real y; equation (, y) = spatialDistribution(1, 0, time, true); end M;");
+    let run = pipe.run(&["linearize", "model.mo", "--json"]);
+    assert_eq!(run.json()["findings"][0]["code"], "past-needed");
+    assert!(run.json()["findings"][0]["message"].as_str().unwrap().contains("`spatialDistribution`"));
     // x = 1 - k t until t = 1, so that its mean and spread at 1 are those of 1 - k.
     let random = "[model]\nfile = \"model.mo\"\n[random]\nk = { normal = { mean = 0.5, std = 0.1 } }\n
                   [simulate]\nstop = 1.0\nstep = 1.0\n[uq]\ndegree = 2\n";

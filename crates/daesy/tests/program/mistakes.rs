@@ -507,8 +507,8 @@ fn an_absent_class_of_the_standard_library_is_told_how_to_get_it() {
 
 #[test]
 fn what_is_not_supported_is_named_with_its_section() {
-    Mistake::model("model A\n  Real x;\nequation\n  x = spatialDistribution(1.0, 2.0, time, true);\nend A;\n")
-        .tells("model.mo:4:7", &["spatialDistribution", "section 3.7.4.2"])
+    Mistake::model("model A\n  Real x;\nequation\n  x = timeInState();\nend A;\n")
+        .tells("model.mo:4:7", &["state machines", "section 17"])
         .fails(1);
 }
 

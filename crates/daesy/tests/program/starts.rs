@@ -546,3 +546,21 @@ fn what_a_mode_leaves_open_is_the_variable_of_its_equation() {
         }
     }
 }
+
+/// c' = -p/q with p = c and q = 2 c has no value at c = 0, where c would begin that nothing determines.
+#[test]
+fn a_free_start_that_an_equation_without_a_value_moves_is_told() {
+    let told = |start: &str| {
+        let model = format!(
+            "model M Real c{start}, p, q; equation p = c; q = 2*c; der(c) = -p/q;
+             annotation(experiment(StopTime=0.001)); end M;"
+        );
+        let document = Session::with_model(&model).run(&["simulate", "model.mo", "--json"]).json();
+        let findings = document["findings"].as_array().unwrap();
+        let moved = findings.iter().filter(|finding| finding["code"] == "start-changed");
+        moved.map(|finding| finding["message"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let said = told("");
+    assert!(said.len() == 1 && said[0].contains("`c`") && said[0].contains("nothing determines"), "{said:?}");
+    assert_eq!(told("(start = 1)"), Vec::<String>::new());
+}

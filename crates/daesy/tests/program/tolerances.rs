@@ -239,3 +239,22 @@ fn tolerances_hold_between_steps() {
         }
     }
 }
+
+/// (y - s) (y - s - 10) = 0 has two solutions. What begins at y = s stays there, however far s goes between two steps,
+/// with a state that does not move or without one.
+#[test]
+fn equations_with_several_solutions_keep_theirs() {
+    for (state, equation) in [("", ""), ("Real x(start=1, fixed=true);", "der(x) = 0;")] {
+        let model = format!(
+            "model M {state} Real s = 20*sin(12.566370614359172*time), y(start=0);
+             equation {equation} (y - s)*(y - s - 10) = 0;
+             annotation(experiment(StopTime=10, Interval=0.01)); end M;"
+        );
+        let run = Session::with_model(&model).run(&["simulate", "model.mo"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let table = run.table();
+        let pairs = table.column("s").into_iter().zip(table.column("y"));
+        let n_off = pairs.filter(|(s, y)| (s - y).abs() > 1e-6).count();
+        assert_eq!(n_off, 0, "{state}");
+    }
+}
