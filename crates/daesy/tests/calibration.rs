@@ -1,18 +1,26 @@
 //! What identification says of its own certainty, over many artificial data sets.
 
+#[path = "../examples/study/noise.rs"]
+mod noise;
+
 use daesy::prelude::*;
+use noise::Noise;
 
-/// Normal numbers that depend on their place only.
-struct Noise(fastrand::Rng);
-
-impl Noise {
-    fn new(seed: u64) -> Self {
-        Self(fastrand::Rng::with_seed(seed))
-    }
-
-    fn normal(&mut self) -> f64 {
-        // Box and Muller's transformation.
-        (-2.0 * (1.0 - self.0.f64()).ln()).sqrt() * (std::f64::consts::TAU * self.0.f64()).cos()
+/// Products of numbers at the same place of two sequences have mean 0 and variance 1 where these are independent.
+#[test]
+fn records_of_seeds_that_follow_each_other_are_independent() {
+    let (n_seeds, n_samples) = (400, 100);
+    for apart in [1, 2, 5] {
+        let mut sums = vec![0.0f64; n_samples];
+        for seed in 0..n_seeds {
+            let (mut one, mut other) = (Noise::new(1000 + seed), Noise::new(1000 + seed + apart));
+            sums.iter_mut().for_each(|sum| *sum += one.normal() * other.normal());
+        }
+        let n = n_seeds as f64;
+        let correlation = sums.iter().sum::<f64>() / (n * n_samples as f64);
+        assert!(correlation.abs() < 0.02, "{apart} apart: {correlation}");
+        let squares = sums.iter().map(|sum| sum * sum / n).sum::<f64>() / n_samples as f64;
+        assert!((0.5..1.6).contains(&squares), "{apart} apart: correlations of {squares} times their expected variance");
     }
 }
 
@@ -421,7 +429,8 @@ fn room_data(noise: &mut Noise, n: usize, trouble: Trouble) -> Table {
     for sample in 0..n {
         slow = 0.95 * slow + (1.0f64 - 0.95 * 0.95).sqrt() * noise.normal();
         let error = match trouble {
-            Trouble::Outliers => noise.normal() * if noise.0.f64() < 0.02 { 10.0 } else { 1.0 },
+            // Two of a hundred standard normal numbers are beyond 2.326.
+            Trouble::Outliers => noise.normal() * if noise.normal().abs() > 2.326 { 10.0 } else { 1.0 },
             Trouble::SlowErrors => slow,
             Trouble::None | Trouble::Delay => noise.normal(),
         };
