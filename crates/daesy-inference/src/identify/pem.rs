@@ -242,6 +242,11 @@ pub fn identify(
             .with_help("start closer, or leave out unknowns that the data do not determine");
         diagnostics.push(resolve(loaded, &warning));
     }
+    if best.result.n_left > 0 {
+        let message = "the cost has several minima within a standard error of each other, as where a sample passes an event \
+                       between them: the lowest that was seen counts";
+        diagnostics.push(resolve(loaded, &Finding::note("close-minima", Span::NONE, message)));
+    }
     finish(loaded, &study, problem, best, method, outcomes, diagnostics, &mut notebook, progress)
 }
 
