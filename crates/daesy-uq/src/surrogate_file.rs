@@ -190,8 +190,10 @@ impl SurrogateFile {
         }
         let is_germ = |name: &String| (0..joint.names.len()).any(|at| *name == germ_name(at));
         if let Some((germ, _)) = others.iter().find(|(name, _)| is_germ(name)) {
-            let message =
-                format!("--set: `{germ}` is what {} are made of, and has no value beside theirs", joint.names.join(", "));
+            let message = format!(
+                "--set: `{germ}` is what {} are made of, and has no value beside theirs",
+                joint.names.join(", ")
+            );
             return Err(Box::new(Diagnostic::error("set", message).with_help("give one or the other")));
         }
         let mut values = joint.mean.clone();

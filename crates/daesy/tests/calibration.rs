@@ -20,7 +20,10 @@ fn records_of_seeds_that_follow_each_other_are_independent() {
         let correlation = sums.iter().sum::<f64>() / (n * n_samples as f64);
         assert!(correlation.abs() < 0.02, "{apart} apart: {correlation}");
         let squares = sums.iter().map(|sum| sum * sum / n).sum::<f64>() / n_samples as f64;
-        assert!((0.5..1.6).contains(&squares), "{apart} apart: correlations of {squares} times their expected variance");
+        assert!(
+            (0.5..1.6).contains(&squares),
+            "{apart} apart: correlations of {squares} times their expected variance"
+        );
     }
 }
 

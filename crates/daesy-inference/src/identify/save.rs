@@ -2,10 +2,16 @@
 
 use std::fmt::Write as _;
 
-use super::Identification;
+use super::{Identification, ParameterEstimate};
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::study::read_study;
 use daesy_study::study::{QuantityValue, Study};
+
+/// Whether the study names what was found: start values that were estimated with it are those of one record, and are
+/// estimated again for another.
+fn is_unknown(study: &Study, parameter: &ParameterEstimate) -> bool {
+    study.unknown.iter().any(|unknown| unknown.name == parameter.name)
+}
 
 impl Identification {
     /// The text of the study without its `[unknown]`: the estimates are in `[parameters]`, their covariance, or the file
@@ -15,10 +21,10 @@ impl Identification {
     /// # Errors
     /// When the text is laid out in a way that lines cannot be exchanged in.
     pub fn study_text(&self, study: &Study, draws: Option<&str>) -> Result<String, Box<Diagnostic>> {
-        let joint = self.joint_section(draws);
+        let joint = self.joint_section(study, draws);
         let text = study.sources.files().first().map_or("", |file| file.text.as_str());
         let mut values = String::new();
-        for parameter in &self.parameters {
+        for parameter in self.parameters.iter().filter(|parameter| is_unknown(study, parameter)) {
             let _ = writeln!(values, "{:?} = {:?}", parameter.name, parameter.estimate);
         }
         let mut written = String::new();
@@ -68,7 +74,10 @@ impl Identification {
                 && again.joint.is_some() != joint.is_empty()
                 && again.identify.method.as_deref() == Some(self.method.word())
                 && again.measurements.len() == study.measurements.len()
-                && self.parameters.iter().all(|parameter| is_known(&parameter.name, parameter.estimate))
+                && self
+                    .parameters
+                    .iter()
+                    .all(|parameter| !is_unknown(study, parameter) || is_known(&parameter.name, parameter.estimate))
         });
         if is_right {
             return Ok(written);
@@ -81,9 +90,13 @@ impl Identification {
 
     /// `[random.joint]` of the parameters that the model's motion depends on and the data determine; nothing if there
     /// are none.
-    fn joint_section(&self, draws: Option<&str>) -> String {
+    fn joint_section(&self, study: &Study, draws: Option<&str>) -> String {
         let known: Vec<usize> = (0..self.parameters.len())
-            .filter(|&at| self.parameters[at].moves_model && self.covariance[at][at].is_finite())
+            .filter(|&at| {
+                is_unknown(study, &self.parameters[at])
+                    && self.parameters[at].moves_model
+                    && self.covariance[at][at].is_finite()
+            })
             .collect();
         if known.is_empty() {
             return String::new();

@@ -115,7 +115,15 @@ pub(super) fn add_to(
         seed: options.seed,
         notes: Vec::new(),
     };
-    if let Some(mut held_out) = loaded.validation() {
+    let held_out = loaded.validation();
+    if loaded.n_unknown_starts > 0 && held_out.is_some() {
+        let message =
+            "records for validation are left out: where they start is not known, and estimated for the data only";
+        let help = "identify their start by a study of their own, with the estimates in `[parameters]`";
+        let span = study.initial.mode_span.unwrap_or(Span::NONE);
+        question.notes.push(Finding::warning("start-not-free", span, message).with_help(help));
+    }
+    if let Some(mut held_out) = held_out.filter(|_| loaded.n_unknown_starts == 0) {
         question.notes.extend(leave_out_used(&mut held_out, problem));
         progress("validation");
         if held_out.n_experiments() > 0 {

@@ -486,9 +486,11 @@ fn a_surrogate_of_correlated_parameters_is_asked_by_their_names() {
     let run = session.run(&["uq", "study.toml", "--surrogate", "s.json"]);
     assert_eq!(run.status, 0, "{}", run.stderr);
     // The closed form, with what is not given at its mean.
-    for (set, [k, c, b]) in
-        [(vec!["k=1.1"], [1.1, 2.0, 1.0]), (vec!["c=1.9", "b=0.7", "k=0.9"], [0.9, 1.9, 0.7]), (vec![], [1.0, 2.0, 1.0])]
-    {
+    for (set, [k, c, b]) in [
+        (vec!["k=1.1"], [1.1, 2.0, 1.0]),
+        (vec!["c=1.9", "b=0.7", "k=0.9"], [0.9, 1.9, 0.7]),
+        (vec![], [1.0, 2.0, 1.0]),
+    ] {
         let words = ["uq", "s.json", "--json"].into_iter().chain(set.iter().flat_map(|it| ["--set", it]));
         let document = session.run(&words.collect::<Vec<&str>>()).json();
         close(number(&document, &["parameters", "k"]), k, 1e-12);
