@@ -497,3 +497,47 @@ fn right_models_of_closed_loops_with_estimated_starts_are_believed_and_wrong_one
         assert!(told >= 8, "{trouble:?}: {told} of 10");
     }
 }
+
+/// A fit of means leaves the size of a disturbance open: that its estimate is off is no reason to doubt the accuracy of a
+/// measurement, and an accuracy that is wrong is still told.
+#[test]
+fn a_size_of_a_disturbance_that_pem_leaves_open_raises_no_doubt_about_a_measurement() {
+    let model = "model Drain parameter Real k = 1; input Real u, w; Real x(start = 0.5, fixed = true);
+                 equation der(x) = u + w - k*x*abs(x); end Drain;";
+    let study = |std: f64| {
+        format!(
+            "[model]\nfile = 'model.mo'\n[unknown]\nk = {{ start = 0.7, min = 0.05, max = 10 }}\n\
+             sigma = {{ start = 0.2, min = 0.0, max = 5 }}\n[inputs]\nu = {{ column = 'u', hold = 'zoh' }}\n\
+             [disturbances]\nw = {{ A = [[-1]], B = [[1]], C = [['sigma']] }}\n[measurements]\nx = {{ std = {std} }}\n\
+             [data]\nfile = 'data'\n[identify]\nnoise_step = 0.1\nrealizations = 200\n"
+        )
+    };
+    let data = |seed: u64| {
+        let (n_small, mut noise) = (20usize, Noise::new(seed));
+        let small = 0.1 / n_small as f64;
+        let flow = noise.lag(1.0, 0.3, small, 200 * n_small);
+        let (mut x, mut columns) = (0.5f64, vec![Vec::new(), Vec::new(), Vec::new()]);
+        for sample in 0..200 {
+            let u = [1.0, 0.3, 0.7][(sample / 25) % 3];
+            let row = [0.1 * sample as f64, u, x + 0.03 * noise.normal()];
+            columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
+            for at in sample * n_small..(sample + 1) * n_small {
+                // Heun's method, with the disturbance held.
+                let slope = |x: f64| u + flow[at] - x * x.abs();
+                let first = slope(x);
+                x += 0.5 * small * (first + slope(x + small * first));
+            }
+        }
+        Table { names: ["t", "u", "x"].map(str::to_owned).to_vec(), columns }
+    };
+    let mut n_open = 0;
+    for seed in 0..8 {
+        for (std, is_wrong) in [(0.03, false), (3.0, true)] {
+            let found = identified(&study(std), model, data(seed), "pem");
+            let has = |code: &str| found.diagnostics.iter().any(|finding| finding.code == code);
+            assert_eq!(has("noise-size"), is_wrong, "seed {seed}, std = {std}: {:?}", found.diagnostics);
+            n_open += usize::from(has("noise-open"));
+        }
+    }
+    assert!(n_open > 2, "{n_open}");
+}
