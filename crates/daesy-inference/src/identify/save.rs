@@ -3,9 +3,16 @@
 use std::fmt::Write as _;
 
 use super::{Identification, ParameterEstimate};
+use daesy_graph::finding::Finding;
+use daesy_report::words::short;
 use daesy_study::diagnostic::Diagnostic;
+use daesy_study::load::Loaded;
+use daesy_study::problem::Problem;
 use daesy_study::study::read_study;
 use daesy_study::study::{QuantityValue, Study};
+
+/// A normal distribution has values further from its mean, in standard deviations, in 3 of 1000 cases.
+const NEAR_BOUND: f64 = 3.0;
 
 /// Whether the study names what was found: start values that were estimated with it are those of one record, and are
 /// estimated again for another.
@@ -86,6 +93,36 @@ impl Identification {
             Diagnostic::error("save", "the estimates cannot be put into the text of this study")
                 .with_help("write `[unknown]` as a section of its own, one unknown a line"),
         ))
+    }
+
+    /// Warnings about bounds that the normal distribution in `[random.joint]` reaches over: it knows none.
+    #[must_use]
+    pub fn saved_beyond_bounds(&self, loaded: &Loaded) -> Vec<Diagnostic> {
+        let Ok(problem) = Problem::read(loaded) else { return Vec::new() };
+        let mut told = Vec::new();
+        for (at, unknown) in problem.unknowns.iter().enumerate() {
+            let Some(parameter) = self.parameters.iter().find(|parameter| parameter.name == unknown.name) else {
+                continue;
+            };
+            for bound in [problem.space.lower[at], problem.space.upper[at]] {
+                let away = (bound - parameter.estimate).abs() / parameter.std_error;
+                if parameter.moves_model && bound.is_finite() && away < NEAR_BOUND {
+                    let message = format!(
+                        "the distribution of `{}` that is saved reaches over its bound {bound}, which is {} standard errors away: \
+                         `uq` and `estimate` will take values beyond it",
+                        unknown.name,
+                        short(away, 2)
+                    );
+                    let help =
+                        "draws keep within bounds: `--posterior 1000 --posterior-file draws.csv` saves them instead";
+                    let finding = Finding::warning("saved-bounds", unknown.span, message).with_names([&unknown.name]);
+                    told.extend(
+                        loaded.study.iter().map(|study| Diagnostic::resolve(&finding, &study.sources).with_help(help)),
+                    );
+                }
+            }
+        }
+        told
     }
 
     /// `[random.joint]` of the parameters that the model's motion depends on and the data determine; nothing if there
