@@ -65,9 +65,7 @@ pub fn estimate(loaded: &Loaded, theta: Option<&[f64]>, seed: u64) -> Result<Est
 /// As [`estimate`].
 pub fn estimate_identified(loaded: &Loaded, identified: &Identification, seed: u64) -> Result<Estimates, Failure> {
     let theta: Vec<f64> = identified.parameters.iter().map(|parameter| parameter.estimate).collect();
-    // Start values may be among what was identified.
-    let has_starts = theta.len() > study_of(loaded)?.unknown.len();
-    let freed = if has_starts { loaded.with_unknown_starts()? } else { None };
+    let freed = identified.with_its_starts(loaded)?;
     estimated(freed.as_ref().unwrap_or(loaded), Some(&theta), Some(identified), seed)
 }
 

@@ -586,6 +586,15 @@ fn named(list: &[(String, f64)]) -> Value {
 }
 
 impl Identification {
+    /// The study with start values among its unknowns, where they are among what was identified.
+    ///
+    /// # Errors
+    /// As [`Loaded::with_unknown_starts`].
+    pub(crate) fn with_its_starts(&self, loaded: &Loaded) -> Result<Option<Loaded>, Failure> {
+        let has_starts = self.parameters.len() > study_of(loaded)?.unknown.len();
+        if has_starts { loaded.with_unknown_starts() } else { Ok(None) }
+    }
+
     /// The keys of the JSON document beside those that every document has.
     #[must_use]
     pub fn to_json(&self) -> Map<String, Value> {
