@@ -304,3 +304,28 @@ fn a_record_that_begins_far_from_the_start_is_told() {
     let codes = crate::session::codes(&run.json()).join(" ");
     assert!(!codes.contains("validation-start"), "{codes}");
 }
+
+#[test]
+fn figures_of_validation_and_of_regions_have_units() {
+    let model = "model M parameter Real k(unit = \"1/s\") = 1, g(unit = \"K\") = 1; Real x(start = 2, fixed = true, unit = \"K\");\n\
+                 equation der(x) = k*(g - x); end M;";
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 0.7, min = 0.1 }\ng = { start = 0.8 }\n[measurements]\n\
+                 x = { std = 0.02 }\n[data]\nfile = \"data.csv\"\nvalidation = [\"other.csv\"]\n";
+    let data = |sign: f64| {
+        (0..12).fold("t,x\n".to_owned(), |text, row| {
+            let t = 0.1 * f64::from(row);
+            text + &format!("{t},{}\n", 1.0 + (-t).exp() + sign * 0.01 * f64::from((row * 7) % 5 - 2))
+        })
+    };
+    let session = Session::with_model(model)
+        .with("study.toml", study)
+        .with("data.csv", &data(1.0))
+        .with("other.csv", &data(-1.0));
+    let run = session.run(&["identify", "study.toml", "--report", "page.html"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let page = std::fs::read_to_string(session.path("page.html")).unwrap();
+    let (_, validated) = page.split_once("x in other.csv").expect("a figure of the validation");
+    let (figure, _) = validated.split_once("</svg>").unwrap();
+    assert!(figure.contains("x in K"), "{figure}");
+    assert!(page.contains(">g in K<"), "no unit on the figure of the region");
+}
