@@ -432,7 +432,7 @@ pub fn identify(
     let mut freed = None;
     // The likelihood of a linear model knows a free start by itself.
     if !matches!(problem.linearity, Linearity::Constant(_)) || asked == Some("pem") {
-        freed = loaded.with_unknown_starts()?;
+        freed = loaded.with_unknown_starts(asked != Some("output-error"))?;
     }
     let loaded = freed.as_ref().unwrap_or(loaded);
     if loaded.n_unknown_starts > 0 {
@@ -592,7 +592,7 @@ impl Identification {
     /// As [`Loaded::with_unknown_starts`].
     pub(crate) fn with_its_starts(&self, loaded: &Loaded) -> Result<Option<Loaded>, Failure> {
         let has_starts = self.parameters.len() > study_of(loaded)?.unknown.len();
-        if has_starts { loaded.with_unknown_starts() } else { Ok(None) }
+        if has_starts { loaded.with_unknown_starts(true) } else { Ok(None) }
     }
 
     /// The keys of the JSON document beside those that every document has.

@@ -10,14 +10,16 @@
 //!
 //! Constraints, hidden ones too, hold at every start, so that not all variables whose derivative occurs have a start of
 //! their own. Each of them has a wish for its start value, in the order of declaration; those that ranks grant at the
-//! first start (`daesy_integrate`) are free, as many as there are degrees of freedom, and the others follow.
+//! first start (`daesy_integrate`) are free, as many as there are degrees of freedom, and the others follow. Where a
+//! disturbance takes part in the constraints, some combination of variables is free, with the disturbance on top of it
+//! [@gerdin2007, sec. 5], and no variable by itself: this is refused.
 
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, Variable, VariableKind};
 use daesy_graph::{Evaluator, ExprId, Span, VarId};
 use daesy_integrate::{Direction, HybridStart, Inputs, start_tangents};
 use daesy_structure::linearize::parameter_values;
-use daesy_system::DaeSystem;
+use daesy_system::{DaeSystem, Input, Part};
 
 use crate::data::Data;
 use crate::diagnostic::Diagnostic;
@@ -46,11 +48,11 @@ const MOVED: f64 = 1e-9;
 
 impl Loaded {
     /// The same with the start values of what is free among the unknowns, after those of the study; `None` where the
-    /// study does not ask for an estimated start.
+    /// study does not ask for an estimated start. `is_disturbed` says whether disturbances act.
     ///
     /// # Errors
     /// Diagnostics, where there is no consistent start to begin the search with, or nothing is free.
-    pub fn with_unknown_starts(&self) -> Result<Option<Self>, Failure> {
+    pub fn with_unknown_starts(&self, is_disturbed: bool) -> Result<Option<Self>, Failure> {
         let Some(study) = self.study.as_ref().filter(|study| study.initial.mode == InitialMode::Estimate) else {
             return Ok(None);
         };
@@ -81,7 +83,14 @@ impl Loaded {
         let mut changed = Self { elsewhere: None, ..self.clone() };
         apply_rule(&mut changed.flat, StartRule::Guesses, &is_given);
         let records: Vec<Data> = (0..self.n_experiments()).map(|at| self.experiment(at)).collect::<Result<_, _>>()?;
-        let free = changed.clone().granted(&wanted, &records)?;
+        let Granted { free, disturbance } = changed.clone().granted(&wanted, &records)?;
+        if let Some(name) = disturbance.filter(|_| is_disturbed) {
+            let message =
+                format!("the disturbance `{name}` takes part in the start, where no variable is free by itself");
+            let help =
+                "take `method = \"output-error\"`, which leaves disturbances out, or give start values in `[initial]`";
+            return Err(refuse(message, help));
+        }
         if free.is_empty() {
             let message =
                 "nothing is free at the start: constraints and values in `[initial]` determine all of it".to_owned();
@@ -96,7 +105,7 @@ impl Loaded {
     }
 
     /// Which of the variables have a start of their own, each with its value at the first start.
-    fn granted(mut self, wanted: &[VarId], records: &[Data]) -> Result<Vec<(VarId, f64)>, Failure> {
+    fn granted(mut self, wanted: &[VarId], records: &[Data]) -> Result<Granted, Failure> {
         let flat = &mut self.flat;
         let mut wishes = Vec::with_capacity(wanted.len());
         for &var in wanted {
@@ -137,8 +146,26 @@ impl Loaded {
                 free.push((var, at.map_or(0.0, |at| row[at])));
             }
         }
-        Ok(free)
+        let columns: Vec<usize> = prepared.system.pattern(Part::ConstraintByInputs).entries().map(|it| it.1).collect();
+        let is_disturbance = |name: &String| {
+            let mut all = self.study.iter().flat_map(|study| &study.disturbances);
+            all.any(|disturbance| disturbance.item.signals.contains(name))
+        };
+        let takes_part = |input: &&Input| {
+            let mut own = input.start..=input.start + usize::from(input.derivatives_needed);
+            is_disturbance(&input.name) && own.any(|slot| columns.contains(&slot))
+        };
+        let disturbance = description.inputs.iter().find(takes_part).map(|input| input.name.clone());
+        Ok(Granted { free, disturbance })
     }
+}
+
+/// What is free at a start.
+struct Granted {
+    /// Variables with a start of their own, and their values at the first start.
+    free: Vec<(VarId, f64)>,
+    /// A disturbance that takes part in the constraints.
+    disturbance: Option<String>,
 }
 
 /// Adds a parameter and gives what stands for it.

@@ -521,9 +521,9 @@ fn a_size_of_a_disturbance_that_pem_leaves_open_raises_no_doubt_about_a_measurem
             let u = [1.0, 0.3, 0.7][(sample / 25) % 3];
             let row = [0.1 * sample as f64, u, x + 0.03 * noise.normal()];
             columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
-            for at in sample * n_small..(sample + 1) * n_small {
+            for flow in &flow[sample * n_small..(sample + 1) * n_small] {
                 // Heun's method, with the disturbance held.
-                let slope = |x: f64| u + flow[at] - x * x.abs();
+                let slope = |x: f64| u + flow - x * x.abs();
                 let first = slope(x);
                 x += 0.5 * small * (first + slope(x + small * first));
             }

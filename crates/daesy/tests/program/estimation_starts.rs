@@ -444,3 +444,12 @@ fn a_free_start_meets_hidden_constraints() {
     let refused = session.run(&["estimate", "study.toml"]);
     assert!(refused.stderr.contains("`estimate --identify` find"), "{}", refused.stderr);
 }
+
+/// z1 = w, and z1 + z2 has a start of its own with the disturbance in it: neither z1 nor z2 is free by itself.
+#[test]
+fn a_start_that_a_disturbance_takes_part_in_is_refused_where_variables_start() {
+    let study = concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems/noisy_start/study.toml");
+    let run = Session::new().run(&["identify", study, "--method", "pem"]);
+    assert_eq!(run.status, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("`w1` takes part in the start"), "{}", run.stderr);
+}
