@@ -4,7 +4,7 @@
 //! As numbers a search is
 //!
 //! ```text
-//! end, steps, evaluations, value, theta (n), gradient (n), curvature (n n, by rows), the last refused point (n, or nothing)
+//! end, steps, evaluations, minima left, value, theta (n), gradient (n), curvature (n n, by rows), the last refused point (n, or nothing)
 //! ```
 //!
 //! and nothing at all where its start is refused.
@@ -95,7 +95,10 @@ pub fn to_numbers<R>(result: &SearchResult<R>) -> Vec<f64> {
         SearchEnd::Stuck => 1.0,
         SearchEnd::TooManyIterations => 2.0,
     };
-    let mut numbers = vec![end, result.iterations as f64, result.evaluations as f64, result.expansion.value];
+    let counts = [result.iterations, result.evaluations, result.n_left].map(|count| count as f64);
+    let mut numbers = vec![end];
+    numbers.extend(counts);
+    numbers.push(result.expansion.value);
     numbers.extend(&result.theta);
     numbers.extend(&result.expansion.gradient);
     numbers.extend((0..n * n).map(|at| result.expansion.curvature[(at / n, at % n)]));
@@ -111,7 +114,7 @@ pub fn from_numbers<R>(
     refusal: impl FnOnce(&[f64]) -> Option<R>,
 ) -> Option<SearchResult<R>> {
     let n = space.nominal.len();
-    let (&[end, iterations, evaluations, value], rest) = numbers.split_first_chunk::<4>()?;
+    let (&[end, iterations, evaluations, n_left, value], rest) = numbers.split_first_chunk::<5>()?;
     let (theta, rest) = rest.split_at_checked(n)?;
     let (gradient, rest) = rest.split_at_checked(n)?;
     let (curvature, last) = rest.split_at_checked(n * n)?;
@@ -133,6 +136,7 @@ pub fn from_numbers<R>(
         },
         iterations: iterations as usize,
         evaluations: evaluations as usize,
+        n_left: n_left as usize,
         refused: refused.into_iter().collect(),
     })
 }
@@ -156,6 +160,7 @@ mod tests {
             end: SearchEnd::Stuck,
             iterations: 12,
             evaluations: 40,
+            n_left: 2,
             refused: vec![RefusedPoint { theta: vec![5.0, 6.0], refusal: "wall" }],
         };
         let numbers = to_numbers(&result);

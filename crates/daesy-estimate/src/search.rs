@@ -213,6 +213,8 @@ pub struct SearchResult<R> {
     pub iterations: usize,
     /// Evaluations of the value.
     pub evaluations: usize,
+    /// Minima that were left for lower ones beside them, see [`settle`].
+    pub n_left: usize,
     /// Points that were refused on the way; the first few.
     pub refused: Vec<RefusedPoint<R>>,
 }
@@ -329,7 +331,7 @@ pub fn minimize<O: Objective>(
         other => other,
     };
     let at_bound = (0..n).map(|i| space.bound_at(i, theta[i])).collect();
-    Ok(SearchResult { theta, expansion, at_bound, end, iterations, evaluations, refused })
+    Ok(SearchResult { theta, expansion, at_bound, end, iterations, evaluations, n_left: 0, refused })
 }
 
 /// How far around a point that a search is stuck at is looked, at first and at last, in standard errors.
@@ -339,21 +341,88 @@ const LAST_LOOK: f64 = 0.03;
 /// Times that a search goes on from a better point beside the one it was stuck at.
 const MAX_LOOKS: usize = 10;
 
-/// Carries a search on that is stuck on an edge of the objective, where gradients of one side say nothing of the other.
+/// How far from a minimum others are looked for, in standard errors.
+const BESIDE: f64 = 1.0;
+
+/// Times that a search moves on to a better minimum beside the one it ended in.
+const MAX_MOVES: usize = 5;
+
+/// Steps of a search that looks for another minimum.
+const QUICK_STEPS: usize = 12;
+
+/// A minimum is better if it is lower by this share of what a standard error makes of the objective.
+const LOWER: f64 = 0.01;
+
+/// Carries a search on whose objective has edges, where gradients of one side say nothing of the other: from a point
+/// where it is stuck on one, and from a minimum to lower ones beside it.
 ///
-/// `unit` is by how much the objective is larger one standard error away from its minimum. Points are tried at some
-/// standard errors from the end, on both sides along the principal directions of the curvature; the search goes on from
-/// the best of them that is better, else closer ones are tried. Where none 0.03 standard errors away is better the search
-/// has converged, as far as data can tell.
+/// `unit` is by how much the objective is larger one standard error away from its minimum. Where the search is stuck,
+/// points are tried at some standard errors from the end, on both sides along the principal directions of the
+/// curvature; it goes on from the best of them that is better, else closer ones are tried. Where none 0.03 standard
+/// errors away is better the search has converged, as far as data can tell. Then short searches are made from the
+/// points one standard error away, likewise, and it goes on from the lowest end, until none is lower.
 #[must_use]
 pub fn settle<O: Objective>(
+    objective: &mut O,
+    found: SearchResult<O::Refusal>,
+    space: &SearchSpace,
+    options: &SearchOptions,
+    unit: f64,
+) -> SearchResult<O::Refusal> {
+    let mut found = leave_edge(objective, found, space, options, unit);
+    let quick = SearchOptions { absolute: 0.1 * LOWER * unit, max_iterations: QUICK_STEPS, ..options.clone() };
+    for n_left in 1..=MAX_MOVES {
+        let mut lower: Option<SearchResult<O::Refusal>> = None;
+        let (mut iterations, mut evaluations) = (found.iterations, found.evaluations);
+        for beside in points_around(&found, space, BESIDE, unit) {
+            let Ok(end) = minimize(objective, &beside, space, &quick, &mut |_| {}) else { continue };
+            iterations += end.iterations;
+            evaluations += end.evaluations;
+            let lowest = lower.as_ref().map_or(found.expansion.value - LOWER * unit, |lower| lower.expansion.value);
+            if end.expansion.value < lowest {
+                lower = Some(end);
+            }
+        }
+        let Some(lower) = lower else {
+            return SearchResult { iterations, evaluations, ..found };
+        };
+        let mut lower = minimize(objective, &lower.theta, space, options, &mut |_| {}).unwrap_or(lower);
+        (lower.iterations, lower.evaluations) = (lower.iterations + iterations, lower.evaluations + evaluations);
+        found = leave_edge(objective, SearchResult { n_left, ..lower }, space, options, unit);
+    }
+    found
+}
+
+/// Points so many standard errors from the end of a search, on both sides along the principal directions of the
+/// curvature, and no more than a nominal value away.
+fn points_around<R>(found: &SearchResult<R>, space: &SearchSpace, reach: f64, unit: f64) -> Vec<Vec<f64>> {
+    let n = found.theta.len();
+    let curvature = Mat::from_fn(n, n, |i, j| found.expansion.curvature[(i, j)] * space.nominal[i] * space.nominal[j]);
+    let Ok(eigen) = curvature.self_adjoint_eigen(faer::Side::Lower) else { return Vec::new() };
+    let (values, vectors) = (eigen.S().column_vector(), eigen.U());
+    let mut points = Vec::with_capacity(2 * n);
+    for at in (0..n).filter(|&at| values[at] > 0.0) {
+        let length = (reach * (2.0 * unit / values[at]).sqrt()).min(1.0);
+        for signed in [length, -length] {
+            let moved: Vec<f64> =
+                (0..n).map(|i| found.theta[i] + signed * vectors[(i, at)] * space.nominal[i]).collect();
+            let point = space.clamp(&moved);
+            if point != found.theta {
+                points.push(point);
+            }
+        }
+    }
+    points
+}
+
+/// Carries a search on that is stuck on an edge of the objective; see [`settle`].
+fn leave_edge<O: Objective>(
     objective: &mut O,
     mut found: SearchResult<O::Refusal>,
     space: &SearchSpace,
     options: &SearchOptions,
     unit: f64,
 ) -> SearchResult<O::Refusal> {
-    let n = found.theta.len();
     let mut reach = FIRST_LOOK;
     for _ in 0..MAX_LOOKS {
         if found.end != SearchEnd::Stuck {
@@ -363,21 +432,12 @@ pub fn settle<O: Objective>(
             found.end = SearchEnd::Converged;
             break;
         }
-        let curvature =
-            Mat::from_fn(n, n, |i, j| found.expansion.curvature[(i, j)] * space.nominal[i] * space.nominal[j]);
-        let Ok(eigen) = curvature.self_adjoint_eigen(faer::Side::Lower) else { break };
-        let (values, vectors) = (eigen.S().column_vector(), eigen.U());
         let mut best: Option<(f64, Vec<f64>)> = None;
-        for at in (0..n).filter(|&at| values[at] > 0.0) {
-            for sign in [1.0, -1.0] {
-                let length = sign * reach * (2.0 * unit / values[at]).sqrt();
-                let moved = (0..n).map(|i| found.theta[i] + length * vectors[(i, at)] * space.nominal[i]);
-                let trial = space.clamp(&moved.collect::<Vec<f64>>());
-                found.evaluations += 1;
-                let Ok(value) = objective.value(&trial) else { continue };
-                if value < best.as_ref().map_or(found.expansion.value, |(value, _)| *value) {
-                    best = Some((value, trial));
-                }
+        for trial in points_around(&found, space, reach, unit) {
+            found.evaluations += 1;
+            let Ok(value) = objective.value(&trial) else { continue };
+            if value < best.as_ref().map_or(found.expansion.value, |(value, _)| *value) {
+                best = Some((value, trial));
             }
         }
         let Some((_, beside)) = best else {
@@ -386,7 +446,8 @@ pub fn settle<O: Objective>(
         };
         let Ok(next) = minimize(objective, &beside, space, options, &mut |_| {}) else { break };
         let (iterations, evaluations) = (found.iterations, found.evaluations);
-        found = next;
+        let n_left = found.n_left;
+        found = SearchResult { n_left, ..next };
         found.iterations += iterations;
         found.evaluations += evaluations;
     }
@@ -737,6 +798,34 @@ mod tests {
         assert_eq!(settled.end, SearchEnd::Converged);
         let error = (2.0 * unit / 0.1f64).sqrt();
         assert!((settled.theta[0] - 1.0).abs() < 0.1 * error, "{settled:?}");
+    }
+
+    #[test]
+    fn the_lowest_of_minima_within_a_standard_error_is_found() {
+        // The lower envelope of two parabolas with their minima at -0.3 and 0.4 standard errors: the gradient jumps
+        // between them, and a search ends in the one on whose side it began.
+        struct Twofold;
+        const ENDS: [(f64, f64); 2] = [(-0.3, 0.2), (0.4, 0.0)];
+        impl Objective for Twofold {
+            type Refusal = ();
+            fn value(&mut self, theta: &[f64]) -> Result<f64, ()> {
+                Ok(self.expand(theta)?.value)
+            }
+            fn expand(&mut self, theta: &[f64]) -> Result<Expansion, ()> {
+                let of = |(end, height): (f64, f64)| (height + (theta[0] - end).powi(2), 2.0 * (theta[0] - end));
+                let (one, other) = (of(ENDS[0]), of(ENDS[1]));
+                let (value, slope) = if one.0 < other.0 { one } else { other };
+                Ok(Expansion { value: 100.0 + value, gradient: vec![slope], curvature: Mat::from_fn(1, 1, |_, _| 2.0) })
+            }
+        }
+        let (space, options) = (space(&[-INF], &[INF]), SearchOptions::default());
+        for (from, n_left) in [(-1.0, 1), (1.0, 0)] {
+            let found = minimize(&mut Twofold, &[from], &space, &options, &mut |_| {}).unwrap();
+            assert_eq!(found.theta[0] < 0.0, from < 0.0);
+            let settled = settle(&mut Twofold, found, &space, &options, 1.0);
+            assert_eq!(settled.n_left, n_left);
+            assert!((settled.theta[0] - 0.4).abs() < 1e-6, "{settled:?}");
+        }
     }
 
     #[test]

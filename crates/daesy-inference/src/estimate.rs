@@ -65,7 +65,8 @@ pub fn estimate(loaded: &Loaded, theta: Option<&[f64]>, seed: u64) -> Result<Est
 /// As [`estimate`].
 pub fn estimate_identified(loaded: &Loaded, identified: &Identification, seed: u64) -> Result<Estimates, Failure> {
     let theta: Vec<f64> = identified.parameters.iter().map(|parameter| parameter.estimate).collect();
-    estimated(loaded, Some(&theta), Some(identified), seed)
+    let freed = identified.with_its_starts(loaded)?;
+    estimated(freed.as_ref().unwrap_or(loaded), Some(&theta), Some(identified), seed)
 }
 
 fn estimated(

@@ -427,7 +427,17 @@ pub fn identify(
     options: &IdentifyOptions,
     progress: &mut ProgressLine<'_>,
 ) -> Result<Identification, Failure> {
-    let problem = Problem::read(loaded)?;
+    let mut problem = Problem::read(loaded)?;
+    let asked = options.method.as_deref().or(study_of(loaded)?.identify.method.as_deref());
+    let mut freed = None;
+    // The likelihood of a linear model knows a free start by itself.
+    if !matches!(problem.linearity, Linearity::Constant(_)) || asked == Some("pem") {
+        freed = loaded.with_unknown_starts(asked != Some("output-error"))?;
+    }
+    let loaded = freed.as_ref().unwrap_or(loaded);
+    if loaded.n_unknown_starts > 0 {
+        problem = Problem::read(loaded)?;
+    }
     problem.refuse_short_records()?;
     let study = study_of(loaded)?;
     let n_starts = options.n_starts.max(study.identify.starts.unwrap_or(1) as usize);
@@ -576,6 +586,15 @@ fn named(list: &[(String, f64)]) -> Value {
 }
 
 impl Identification {
+    /// The study with start values among its unknowns, where they are among what was identified.
+    ///
+    /// # Errors
+    /// As [`Loaded::with_unknown_starts`].
+    pub(crate) fn with_its_starts(&self, loaded: &Loaded) -> Result<Option<Loaded>, Failure> {
+        let has_starts = self.parameters.len() > study_of(loaded)?.unknown.len();
+        if has_starts { loaded.with_unknown_starts(true) } else { Ok(None) }
+    }
+
     /// The keys of the JSON document beside those that every document has.
     #[must_use]
     pub fn to_json(&self) -> Map<String, Value> {

@@ -3,8 +3,9 @@
 //! - `model`: as the model says.
 //! - `stationary`: at rest under the first values of the inputs, der(x) = 0 for every x.
 //! - `zero`: every variable that has a derivative starts at zero, as far as it is free.
+//! - `estimate`: found with the unknowns, see [`unknown_start`](crate::unknown_start) for models that are not linear.
 //!
-//! With the last two, start values and initial equations of the model are only guesses; values that the study itself
+//! With `stationary` and `zero`, start values and initial equations of the model are only guesses; values that the study itself
 //! gives are kept, and a variable with such a value need not be at rest.
 
 use std::sync::Arc;
@@ -50,7 +51,7 @@ pub fn start_at(flat: &mut FlatDae, values: &[(VarId, f64)], rule: StartRule) {
     apply_rule(flat, rule, &|_, var| values.iter().any(|given| given.0 == var));
 }
 
-fn apply_rule(flat: &mut FlatDae, rule: StartRule, is_given: &dyn Fn(&FlatDae, VarId) -> bool) {
+pub(crate) fn apply_rule(flat: &mut FlatDae, rule: StartRule, is_given: &dyn Fn(&FlatDae, VarId) -> bool) {
     let highest = highest_derivatives(flat);
     let has_free_parameters =
         flat.variables.iter().any(|variable| variable.kind == VariableKind::Parameter && variable.fixed == Some(false));
@@ -93,7 +94,7 @@ fn apply_rule(flat: &mut FlatDae, rule: StartRule, is_given: &dyn Fn(&FlatDae, V
 }
 
 /// The highest derivative of each variable in the equations.
-fn highest_derivatives(flat: &FlatDae) -> Vec<u16> {
+pub(crate) fn highest_derivatives(flat: &FlatDae) -> Vec<u16> {
     let mut highest = vec![0; flat.variables.len()];
     let (mut reach, mut leaves) = (Reach::new(), Vec::new());
     for equation in &flat.equations {

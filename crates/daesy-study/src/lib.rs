@@ -29,4 +29,5 @@ pub mod straighten;
 pub mod structure_map;
 pub mod study;
 pub mod table;
+pub mod unknown_start;
 pub mod varying;

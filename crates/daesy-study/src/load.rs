@@ -81,6 +81,8 @@ pub struct Loaded {
     pub unit: Option<Arc<Unit>>,
     /// How whoever asks wants it integrated, instead of what the study says.
     pub integration: Integration,
+    /// How many of the study's unknowns, the last ones, are start values that it did not name itself.
+    pub n_unknown_starts: usize,
 }
 
 impl Loaded {
@@ -465,6 +467,7 @@ impl Loaded {
             elsewhere: None,
             integration: Integration::default(),
             unit: None,
+            n_unknown_starts: 0,
         }
     }
 

@@ -26,6 +26,7 @@ use crate::load::{Loaded, quantity_expression};
 use crate::prepare::{Changing, DataUse, Prepared, Purpose, prepare};
 use crate::problem::{Problem, Record, Unknown, reached, study_of, varying_accuracy};
 use crate::study::{Disturbance, DisturbanceProcess, InitialMode, Measurement, Named, Quantity, Study};
+use crate::unknown_start::record_name;
 
 /// A number of a filter as a function of the parameters, with its derivatives.
 struct Entry {
@@ -96,6 +97,8 @@ pub struct PredictionStudy {
     slots: Vec<usize>,
     accuracies: Vec<Accuracy>,
     noise_scales: Vec<bool>,
+    /// Parameters that are one in the record of their number and zero in the others; see `unknown_start`.
+    record_places: Vec<u32>,
     engine: Engine,
     /// Whether there are relations, or the like, that are evaluated where they stand.
     has_open_relations: bool,
@@ -369,6 +372,11 @@ impl PredictionStudy {
             weights,
             is_undisturbed: engine == Engine::Events,
         };
+        let place = |record: usize| {
+            let name = record_name(record);
+            description.parameters.iter().position(|known| *known == name).map(|at| at as u32)
+        };
+        let record_places = (0..problem.records.len()).map_while(place).collect();
         let measured = problem
             .measured
             .iter()
@@ -394,6 +402,7 @@ impl PredictionStudy {
             slots,
             accuracies,
             noise_scales: problem.motion_depends_on(loaded).iter().map(|moves| !moves).collect(),
+            record_places,
             engine,
             has_open_relations: engine == Engine::Lanes && may_have_events(&loaded.flat),
             system,
@@ -677,6 +686,12 @@ impl Parameterization for PredictionStudy {
         Ok(ParameterPoint { parameters, tangents, filters })
     }
 
+    fn begin_record(&self, record: usize, parameters: &mut [f64]) {
+        for (at, &place) in self.record_places.iter().enumerate() {
+            parameters[place as usize] = f64::from(u8::from(at == record));
+        }
+    }
+
     fn variances(&self, theta: &[f64]) -> Result<Vec<f64>, PointRefusal> {
         let given = self.given(theta);
         let parameters = self.system.parameter_values(&given)?;
@@ -849,15 +864,13 @@ fn refuse_unhonoured(
 ) -> Result<(), Vec<Finding>> {
     let mut findings = Vec::new();
     let word = match study.initial.mode {
-        InitialMode::Estimate => Some("estimate"),
-        InitialMode::Diffuse => Some("diffuse"),
+        InitialMode::Estimate => Some(("estimate", "linear models, and for `identify` of others")),
+        InitialMode::Diffuse => Some(("diffuse", "linear models by `ml`")),
         InitialMode::Model | InitialMode::Stationary | InitialMode::Zero => None,
     };
-    if let Some(word) = word {
-        let message =
-            format!("`mode = \"{word}\"` is for linear models by `ml`: here a run begins where the model says");
-        let help = "leave `mode` out and make a start value an unknown: `parameter Real x0 = 1; Real x(start = x0, fixed = \
-                    true);` in the model, and `x0` below `[unknown]`";
+    if let Some((word, where_)) = word {
+        let message = format!("`mode = \"{word}\"` is for {where_}: here a run begins where the model says");
+        let help = "`identify` and `estimate --identify` find a start; or leave `mode` out, and give start values in `[initial]`";
         findings.push(
             Finding::error("start-not-free", study.initial.mode_span.unwrap_or(Span::NONE), message).with_help(help),
         );

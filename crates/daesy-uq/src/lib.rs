@@ -33,7 +33,7 @@ use joint::with_germs;
 use points::{Ensemble, Values, with_derivatives};
 use request::{BasisKind, GridKind, Request, read_request};
 pub use request::{Method, StartKind};
-pub use surrogate_file::{SurrogateFile, read_surrogate};
+pub use surrogate_file::{JointMap, SurrogateFile, read_surrogate};
 
 /// What the command line adds to the study.
 #[derive(Clone, Debug, Default)]

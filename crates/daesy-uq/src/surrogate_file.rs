@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 
 use daesy_report::table::Table;
 use daesy_study::diagnostic::Diagnostic;
+use daesy_study::study::JointRandom;
+
+use crate::joint::germ_name;
 
 /// A series with the name of its model.
 #[derive(Clone, Debug)]
@@ -14,6 +17,53 @@ pub struct SurrogateFile {
     pub model: String,
     /// The series.
     pub surrogate: Surrogate,
+    /// Correlated parameters, which the series has germs in the place of.
+    pub joint: Option<JointMap>,
+}
+
+/// Correlated normal parameters p = mean + factor g of independent standard normal germs g.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JointMap {
+    /// The parameters.
+    pub names: Vec<String>,
+    /// Their means.
+    pub mean: Vec<f64>,
+    /// The lower triangular factor of their covariance.
+    pub factor: Vec<Vec<f64>>,
+}
+
+/// A value of a parameter that no germs give is off by no more than this, in its standard deviation.
+const REACHED: f64 = 1e-9;
+
+impl JointMap {
+    /// The map of correlated parameters; samples of them have none.
+    #[must_use]
+    pub fn new(joint: &JointRandom) -> Option<Self> {
+        let names = joint.names.iter().map(|name| name.name.clone()).collect();
+        joint.samples.is_none().then(|| Self { names, mean: joint.mean.clone(), factor: joint.factor.clone() })
+    }
+
+    /// The germs of given values by forward substitution, those of parameters without a spread of their own being zero.
+    ///
+    /// # Errors
+    /// The parameter whose value follows from those before it, with the value that follows.
+    fn germs(&self, values: &[f64]) -> Result<Vec<f64>, (usize, f64)> {
+        let mut germs: Vec<f64> = Vec::with_capacity(values.len());
+        for (row, (&value, &mean)) in values.iter().zip(&self.mean).enumerate() {
+            let weights = &self.factor[row];
+            let follows = mean + weights.iter().zip(&germs).map(|(weight, germ)| weight * germ).sum::<f64>();
+            let spread = weights.iter().map(|weight| weight * weight).sum::<f64>().sqrt();
+            let own = weights[row];
+            if own.abs() > REACHED * spread {
+                germs.push((value - follows) / own);
+            } else if (value - follows).abs() <= REACHED * spread.max(mean.abs()) {
+                germs.push(0.0);
+            } else {
+                return Err((row, follows));
+            }
+        }
+        Ok(germs)
+    }
 }
 
 /// A series evaluated.
@@ -114,7 +164,7 @@ impl SurrogateFile {
                 json!({ "name": series.name, "coefficients": coefficients })
             })
             .collect();
-        let document = json!({
+        let mut document = json!({
             "kind": KIND,
             "version": 1,
             "model": self.model,
@@ -123,7 +173,61 @@ impl SurrogateFile {
             "times": numbers(&surrogate.times),
             "series": series,
         });
+        if let Some(joint) = &self.joint {
+            let factor: Vec<Value> = joint.factor.iter().map(|row| numbers(row)).collect();
+            document["joint"] = json!({ "names": joint.names, "mean": numbers(&joint.mean), "factor": factor });
+        }
         format!("{document}\n")
+    }
+
+    /// Values of the correlated parameters as values of their germs, and what is wrong with them.
+    fn joint_germs(&self, set: &[(String, f64)]) -> Result<Vec<(String, f64)>, Box<Diagnostic>> {
+        let Some(joint) = &self.joint else { return Ok(set.to_vec()) };
+        let place = |name: &str| joint.names.iter().position(|own| own == name);
+        let (named, mut others): (Vec<_>, Vec<_>) = set.iter().cloned().partition(|(name, _)| place(name).is_some());
+        if named.is_empty() {
+            return Ok(others);
+        }
+        let is_germ = |name: &String| (0..joint.names.len()).any(|at| *name == germ_name(at));
+        if let Some((germ, _)) = others.iter().find(|(name, _)| is_germ(name)) {
+            let message = format!(
+                "--set: `{germ}` is what {} are made of, and has no value beside theirs",
+                joint.names.join(", ")
+            );
+            return Err(Box::new(Diagnostic::error("set", message).with_help("give one or the other")));
+        }
+        let mut values = joint.mean.clone();
+        for (name, value) in &named {
+            if let Some(at) = place(name) {
+                values[at] = *value;
+            }
+        }
+        match joint.germs(&values) {
+            Ok(germs) => {
+                others.extend(germs.into_iter().enumerate().map(|(at, germ)| (germ_name(at), germ)));
+                Ok(others)
+            }
+            Err((at, follows)) => {
+                let message = format!(
+                    "--set: {} = {} cannot be: it follows from the other correlated parameters and is {follows}",
+                    joint.names[at], values[at]
+                );
+                let help = "give values that the covariance allows; those that are not given are at their means";
+                Err(Box::new(Diagnostic::error("surrogate-support", message).with_help(help)))
+            }
+        }
+    }
+
+    /// Names that values can be given of.
+    fn names(&self) -> Vec<&str> {
+        let parameters = self.surrogate.basis.parameters.iter().map(|parameter| parameter.name.as_str());
+        match &self.joint {
+            Some(joint) => {
+                let independent = parameters.take(self.surrogate.basis.parameters.len() - joint.names.len());
+                independent.chain(joint.names.iter().map(String::as_str)).collect()
+            }
+            None => parameters.collect(),
+        }
     }
 
     /// Values of all variables at parameter values; parameters that are not given are at their means.
@@ -137,7 +241,8 @@ impl SurrogateFile {
             Ok(means) => means,
             Err(error) => return Err(vec![Diagnostic::error("surrogate", error.to_string())]),
         };
-        for (name, value) in set {
+        let set = self.joint_germs(set).map_err(|diagnostic| vec![*diagnostic])?;
+        for (name, value) in &set {
             match basis.parameters.iter().position(|parameter| parameter.name == *name) {
                 Some(at) => {
                     let (low, high) = basis.parameters[at].distribution.support();
@@ -152,14 +257,13 @@ impl SurrogateFile {
                     values[at] = *value;
                 }
                 None => {
-                    let names = basis.parameters.iter().map(|parameter| parameter.name.as_str());
+                    let names = self.names();
                     let mut diagnostic =
                         Diagnostic::error("set", format!("--set: the surrogate has no random parameter `{name}`"));
                     diagnostic.names = vec![name.clone()];
-                    let all: Vec<&str> = names.clone().collect();
-                    diagnostic.help = Some(match nearest(name, names) {
+                    diagnostic.help = Some(match nearest(name, names.iter().copied()) {
                         Some(near) => format!("did you mean `{near}`?"),
-                        None => format!("it has: {}", all.join(", ")),
+                        None => format!("it has: {}", names.join(", ")),
                     });
                     diagnostics.push(diagnostic);
                 }
@@ -174,9 +278,31 @@ impl SurrogateFile {
             table.names.push(series.name.clone());
             table.columns.push(self.surrogate.evaluate(series, &germ));
         }
-        let parameters = basis.parameters.iter().map(|parameter| parameter.name.clone()).zip(values).collect();
+        let n_own = basis.parameters.len() - self.joint.as_ref().map_or(0, |joint| joint.names.len());
+        let names = basis.parameters.iter().map(|parameter| parameter.name.clone());
+        let mut parameters: Vec<(String, f64)> = names.zip(values.iter().copied()).take(n_own).collect();
+        if let Some(joint) = &self.joint {
+            let value = |(mean, weights): (&f64, &Vec<f64>)| {
+                mean + weights.iter().zip(&values[n_own..]).map(|(weight, germ)| weight * germ).sum::<f64>()
+            };
+            parameters.extend(joint.names.iter().cloned().zip(joint.mean.iter().zip(&joint.factor).map(value)));
+        }
         Ok(Evaluated { parameters, table, diagnostics })
     }
+}
+
+/// The map of correlated parameters whose germs are the last parameters of a basis.
+fn read_joint(value: &Value, basis: &Basis) -> Option<JointMap> {
+    let names: Vec<String> =
+        value.get("names")?.as_array()?.iter().map(|name| name.as_str().map(str::to_owned)).collect::<Option<_>>()?;
+    let mean = read_numbers(value.get("mean")?)?;
+    let factor = value.get("factor")?.as_array()?.iter().map(read_numbers).collect::<Option<Vec<_>>>()?;
+    let n = names.len();
+    let n_own = basis.parameters.len().checked_sub(n)?;
+    let are_germs = basis.parameters[n_own..].iter().enumerate().all(|(at, germ)| germ.name == germ_name(at));
+    let is_whole = mean.len() == n && factor.len() == n && factor.iter().all(|row| row.len() == n);
+    let is_finite = mean.iter().chain(factor.iter().flatten()).all(|value| value.is_finite());
+    (are_germs && is_whole && is_finite).then_some(JointMap { names, mean, factor })
 }
 
 /// Reads a file that [`SurrogateFile::to_text`] made.
@@ -235,7 +361,11 @@ pub fn read_surrogate(text: &str, shown: &str) -> Result<SurrogateFile, Vec<Diag
         let is_sound = set.len() == n_terms && parameters.iter().all(|p| p.distribution.check().is_ok());
         let basis = Basis::new(parameters, set).ok().filter(|_| is_sound && n_terms > 0)?;
         let model = document.get("model")?.as_str()?.to_owned();
-        Some(SurrogateFile { model, surrogate: Surrogate { basis, times, series } })
+        let joint = match document.get("joint") {
+            Some(joint) => Some(read_joint(joint, &basis)?),
+            None => None,
+        };
+        Some(SurrogateFile { model, surrogate: Surrogate { basis, times, series }, joint })
     };
     read().ok_or_else(|| wrong("something is missing or damaged"))
 }

@@ -201,6 +201,25 @@ const FEW_ROWS: usize = 4;
 /// Units of time, with their seconds.
 const TIME_UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("min", 60.0), ("h", 3600.0), ("d", 86400.0)];
 
+/// The columns of dates and of times of day, where a file has the time in two.
+fn parted_time(head: &[HeadColumn]) -> Option<[&str; 2]> {
+    let are_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_date = |text: &str| {
+        let parts: Vec<&str> = text.trim().split(['-', '/', '.']).collect();
+        parts.len() == 3 && parts.into_iter().all(are_digits)
+    };
+    let is_clock = |text: &str| {
+        let parts: Vec<&str> = text.trim().split(':').collect();
+        let (whole, last) = (parts.len() - 1, parts[parts.len() - 1]);
+        (2..=3).contains(&parts.len())
+            && parts[..whole].iter().all(|part| are_digits(part) && part.len() <= 2)
+            && last.split(['.', ',']).all(are_digits)
+    };
+    let date = head.iter().find(|column| is_date(&column.first))?;
+    let clock = head.iter().find(|column| is_clock(&column.first))?;
+    Some([&date.header, &clock.header])
+}
+
 /// How a file is read: `Data::read` or `Data::parse` of it.
 type Read<'r> = dyn Fn(&Reading<'_>) -> Result<Data, Vec<Diagnostic>> + 'r;
 
@@ -256,12 +275,14 @@ impl Record {
         let is_time = |name: &&String| TIME_WORDS.iter().any(|word| first_word(name) == *word);
         let mut left_out = Vec::new();
         let of_head = |header: &String| head.iter().find(|column| column.header == *header);
-        let named = headers.iter().filter(is_time).find_map(|header| {
+        // The days alone are no time, nor are the times of day.
+        let parted = parted_time(&head);
+        let named = headers.iter().filter(is_time).filter(|_| parted.is_none()).find_map(|header| {
             read_times(read, &format, header, of_head(header)).map_err(|wrong| left_out.extend(wrong)).ok()
         });
         // Whatever its name: a first column of dates, or of numbers that only grow, is the time.
         let timed = named.or_else(|| {
-            let first = headers.first().filter(|header| !header.is_empty() && !is_input(header))?;
+            let first = headers.first().filter(|header| !header.is_empty() && !is_input(header) && parted.is_none())?;
             read_times(read, &format, first, of_head(first)).ok().filter(|timed| timed.data.times.len() >= FEW_ROWS)
         });
         let (axis, data, seconds, time_unit, other_time_format) = match timed {
@@ -278,7 +299,9 @@ impl Record {
             format.missing.clear();
         }
         let is_read = |header: &String| data.names.contains(header) || axis == TimeAxis::Column(header.clone());
-        for header in headers.iter().filter(|header| !header.is_empty() && !is_read(header) && !is_time(header)) {
+        let is_part = |header: &String| parted.is_some_and(|parts| parts.contains(&header.as_str()));
+        let is_told = |header: &&String| !header.is_empty() && !is_read(header) && !is_time(header) && !is_part(header);
+        for header in headers.iter().filter(is_told) {
             let only = [header.clone()];
             let alone = read(&Reading { wanted: Some(&only), format: &format, ..Reading::plain(&axis) });
             left_out.extend(alone.err().into_iter().flatten());
@@ -298,10 +321,25 @@ impl Record {
         });
         let (mut inputs, mut measured): (Vec<Column>, Vec<Column>) =
             columns.partition(|column| is_input(&column.header));
+        if !format.missing.is_empty() {
+            let words: Vec<String> = format.missing.iter().map(|word| format!("`{word}`")).collect();
+            let message = format!("{} among numbers: such cells count as missing values", words.join(", "));
+            let note = Diagnostic::about_file("data-number", &data.file, message);
+            let help = "correct the cells if they are not; `missing` in `[data]` of the study lists these words";
+            left_out.push(Diagnostic { level: Level::Note, ..note.with_help(help) });
+        }
         if let TimeAxis::Step(step) = axis {
-            let message = format!("no column holds the time: rows are taken {step} s apart");
+            let (message, help) = match parted {
+                Some([date, clock]) => (
+                    format!("the time stands in two columns, `{date}` and `{clock}`: rows are taken {step} s apart"),
+                    "join them to one column, such as `2024-02-01 08:00:00`, or put the right `step` into `[data]` of the study",
+                ),
+                None => (
+                    format!("no column holds the time: rows are taken {step} s apart"),
+                    "put the right `step` into `[data]` of the study, or name the column with `time = \"..\"`",
+                ),
+            };
             let wrong = Diagnostic::about_file("data-time", &data.file, message);
-            let help = "put the right `step` into `[data]` of the study, or name the column with `time = \"..\"`";
             left_out.push(Diagnostic { level: Level::Warning, ..wrong.with_help(help) });
         }
         if measured.is_empty() && !inputs.is_empty() {

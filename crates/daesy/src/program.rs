@@ -40,7 +40,7 @@ use crate::simulate::asserted::failing_assertions;
 use crate::source::Source;
 use crate::start_report::{StartReport, changed_to_json};
 use crate::table::{Table, TableKind, to_bytes};
-use crate::uq::{SurrogateFile, UqSettings, read_surrogate};
+use crate::uq::{JointMap, SurrogateFile, UqSettings, read_surrogate};
 use crate::{check, cost, demo, describe, flat_text, identify, uq};
 
 const AFTER_HELP: &str = "\
@@ -1167,11 +1167,26 @@ fn uq_verb(args: &UqArgs) -> Answer {
         ));
     }
     if let Some(path) = &args.surrogate {
+        let joint = loaded.study.as_ref().and_then(|study| study.joint.as_ref());
         let Some(surrogate) = found.surrogate else {
-            let diagnostic = Diagnostic::error("surrogate", "there are too few samples to fit a surrogate");
-            return answer.fail(Status::Fault, vec![diagnostic.with_help("take more `samples` or a lower `degree`")]);
+            let (message, help) = match joint.and_then(|joint| joint.samples.as_ref()) {
+                Some(samples) => (
+                    format!(
+                        "there are no polynomials in parameters that `{}` has samples of together: they are not independent, \
+                         nor normal",
+                        samples.file
+                    ),
+                    "give `mean` and `covariance` in `[random.joint]` instead of `samples`",
+                ),
+                None => (
+                    "there are too few samples to fit a surrogate".to_owned(),
+                    "take more `samples` or a lower `degree`",
+                ),
+            };
+            return answer.fail(Status::Fault, vec![Diagnostic::error("surrogate", message).with_help(help)]);
         };
-        files.push((path, SurrogateFile { model: found.model, surrogate }.to_text().into_bytes()));
+        let file = SurrogateFile { model: found.model, surrogate, joint: joint.and_then(JointMap::new) };
+        files.push((path, file.to_text().into_bytes()));
     }
     answer.table = Some(table);
     for (path, bytes) in files {

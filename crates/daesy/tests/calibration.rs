@@ -1,18 +1,29 @@
 //! What identification says of its own certainty, over many artificial data sets.
 
+#[path = "../examples/study/noise.rs"]
+mod noise;
+
 use daesy::prelude::*;
+use noise::Noise;
 
-/// Normal numbers that depend on their place only.
-struct Noise(fastrand::Rng);
-
-impl Noise {
-    fn new(seed: u64) -> Self {
-        Self(fastrand::Rng::with_seed(seed))
-    }
-
-    fn normal(&mut self) -> f64 {
-        // Box and Muller's transformation.
-        (-2.0 * (1.0 - self.0.f64()).ln()).sqrt() * (std::f64::consts::TAU * self.0.f64()).cos()
+/// Products of numbers at the same place of two sequences have mean 0 and variance 1 where these are independent.
+#[test]
+fn records_of_seeds_that_follow_each_other_are_independent() {
+    let (n_seeds, n_samples) = (400, 100);
+    for apart in [1, 2, 5] {
+        let mut sums = vec![0.0f64; n_samples];
+        for seed in 0..n_seeds {
+            let (mut one, mut other) = (Noise::new(1000 + seed), Noise::new(1000 + seed + apart));
+            sums.iter_mut().for_each(|sum| *sum += one.normal() * other.normal());
+        }
+        let n = n_seeds as f64;
+        let correlation = sums.iter().sum::<f64>() / (n * n_samples as f64);
+        assert!(correlation.abs() < 0.02, "{apart} apart: {correlation}");
+        let squares = sums.iter().map(|sum| sum * sum / n).sum::<f64>() / n_samples as f64;
+        assert!(
+            (0.5..1.6).contains(&squares),
+            "{apart} apart: correlations of {squares} times their expected variance"
+        );
     }
 }
 
@@ -421,7 +432,8 @@ fn room_data(noise: &mut Noise, n: usize, trouble: Trouble) -> Table {
     for sample in 0..n {
         slow = 0.95 * slow + (1.0f64 - 0.95 * 0.95).sqrt() * noise.normal();
         let error = match trouble {
-            Trouble::Outliers => noise.normal() * if noise.0.f64() < 0.02 { 10.0 } else { 1.0 },
+            // Two of a hundred standard normal numbers are beyond 2.326.
+            Trouble::Outliers => noise.normal() * if noise.normal().abs() > 2.326 { 10.0 } else { 1.0 },
             Trouble::SlowErrors => slow,
             Trouble::None | Trouble::Delay => noise.normal(),
         };
@@ -484,4 +496,48 @@ fn right_models_of_closed_loops_with_estimated_starts_are_believed_and_wrong_one
         let told = room_doubts(10, trouble)[place];
         assert!(told >= 8, "{trouble:?}: {told} of 10");
     }
+}
+
+/// A fit of means leaves the size of a disturbance open: that its estimate is off is no reason to doubt the accuracy of a
+/// measurement, and an accuracy that is wrong is still told.
+#[test]
+fn a_size_of_a_disturbance_that_pem_leaves_open_raises_no_doubt_about_a_measurement() {
+    let model = "model Drain parameter Real k = 1; input Real u, w; Real x(start = 0.5, fixed = true);
+                 equation der(x) = u + w - k*x*abs(x); end Drain;";
+    let study = |std: f64| {
+        format!(
+            "[model]\nfile = 'model.mo'\n[unknown]\nk = {{ start = 0.7, min = 0.05, max = 10 }}\n\
+             sigma = {{ start = 0.2, min = 0.0, max = 5 }}\n[inputs]\nu = {{ column = 'u', hold = 'zoh' }}\n\
+             [disturbances]\nw = {{ A = [[-1]], B = [[1]], C = [['sigma']] }}\n[measurements]\nx = {{ std = {std} }}\n\
+             [data]\nfile = 'data'\n[identify]\nnoise_step = 0.1\nrealizations = 200\n"
+        )
+    };
+    let data = |seed: u64| {
+        let (n_small, mut noise) = (20usize, Noise::new(seed));
+        let small = 0.1 / n_small as f64;
+        let flow = noise.lag(1.0, 0.3, small, 200 * n_small);
+        let (mut x, mut columns) = (0.5f64, vec![Vec::new(), Vec::new(), Vec::new()]);
+        for sample in 0..200 {
+            let u = [1.0, 0.3, 0.7][(sample / 25) % 3];
+            let row = [0.1 * sample as f64, u, x + 0.03 * noise.normal()];
+            columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
+            for flow in &flow[sample * n_small..(sample + 1) * n_small] {
+                // Heun's method, with the disturbance held.
+                let slope = |x: f64| u + flow - x * x.abs();
+                let first = slope(x);
+                x += 0.5 * small * (first + slope(x + small * first));
+            }
+        }
+        Table { names: ["t", "u", "x"].map(str::to_owned).to_vec(), columns }
+    };
+    let mut n_open = 0;
+    for seed in 0..8 {
+        for (std, is_wrong) in [(0.03, false), (3.0, true)] {
+            let found = identified(&study(std), model, data(seed), "pem");
+            let has = |code: &str| found.diagnostics.iter().any(|finding| finding.code == code);
+            assert_eq!(has("noise-size"), is_wrong, "seed {seed}, std = {std}: {:?}", found.diagnostics);
+            n_open += usize::from(has("noise-open"));
+        }
+    }
+    assert!(n_open > 2, "{n_open}");
 }

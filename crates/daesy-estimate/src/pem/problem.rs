@@ -113,6 +113,11 @@ pub trait Parameterization: Sync {
     /// When it means nothing.
     fn at(&self, theta: &[f64], with_derivatives: bool) -> Result<ParameterPoint, PointRefusal>;
 
+    /// Sets those parameters that tell records apart, such as their start values, to what they are in one of them.
+    fn begin_record(&self, record: usize, parameters: &mut [f64]) {
+        let _ = (record, parameters);
+    }
+
     /// Variances of the measurement errors at a point; zero where a measurement is exact.
     ///
     /// # Errors
@@ -352,9 +357,10 @@ impl<'a> PredictionProblem<'a> {
 
     /// Trajectories as `simulate` makes them; the last of several rows of the same time is that after what jumps there.
     fn trajectory(&self, theta: &[f64], watch: &Watch) -> Result<Prediction, PointRefusal> {
-        let parameters = self.parameterization.at(theta, false)?.parameters;
+        let mut parameters = self.parameterization.at(theta, false)?.parameters;
         let mut prediction = Prediction::default();
-        for experiment in &self.experiments {
+        for (record, experiment) in self.experiments.iter().enumerate() {
+            self.parameterization.begin_record(record, &mut parameters);
             let options = self.event_options(experiment, DIFFERENCE_TOLERANCE, watch);
             let run =
                 simulate(self.system, &parameters, experiment.inputs, &options).map_err(PointRefusal::Trajectory)?;
@@ -378,11 +384,13 @@ impl<'a> PredictionProblem<'a> {
         let ParameterPoint { parameters, tangents, .. } = self.parameterization.at(theta, with_derivatives)?;
         let directions: Vec<StartDirection> = tangents.into_iter().map(StartDirection::Parameters).collect();
         let mut prediction = Prediction { tangents: vec![Vec::new(); directions.len()], ..Prediction::default() };
-        let follow = |experiment: &MeasuredExperiment<'a>| {
+        let follow = |(record, experiment): (usize, &MeasuredExperiment<'a>)| {
+            let mut parameters = parameters.clone();
+            self.parameterization.begin_record(record, &mut parameters);
             let options = self.event_options(experiment, EVENT_TOLERANCE, watch);
             sampled_sensitivities(self.system, &parameters, experiment.inputs, &options, &directions)
         };
-        let found: Result<Vec<_>, IntegrateError> = self.experiments.par_iter().map(follow).collect();
+        let found: Result<Vec<_>, IntegrateError> = self.experiments.par_iter().enumerate().map(follow).collect();
         for (experiment, run) in self.experiments.iter().zip(found.map_err(PointRefusal::Trajectory)?) {
             if run.sensitivities.len() < experiment.grid.samples.len() {
                 let time = run.simulation.termination.map_or(f64::NAN, |termination| termination.time);
@@ -498,6 +506,13 @@ impl<'a> PredictionProblem<'a> {
         Ok(Prepared { point: EnsemblePoint { parameters, tangents, starts }, process })
     }
 
+    /// Parameters as they are in one of the records.
+    fn parameters_in(&self, record: usize, parameters: &[f64]) -> Vec<f64> {
+        let mut own = parameters.to_vec();
+        self.parameterization.begin_record(record, &mut own);
+        own
+    }
+
     /// The start of an experiment, in every realization where disturbances take part in it; with none of them, where the
     /// disturbances have their means.
     pub(super) fn start_at(
@@ -510,6 +525,7 @@ impl<'a> PredictionProblem<'a> {
     ) -> Result<EnsembleStart, PointRefusal> {
         let n_inputs = self.system.description().n_inputs;
         let n_directions = tangents.len();
+        let parameters = &self.parameters_in(from.experiment, parameters);
         let mut inputs = vec![0.0; n_inputs];
         from.inputs.fill(from.time, true, &mut inputs);
         for &slot in &self.slots {
@@ -551,6 +567,7 @@ impl<'a> PredictionProblem<'a> {
         if !self.starts_depend_on_lanes {
             return self.start_at(from, parameters, &[], process, 0);
         }
+        let parameters = &self.parameters_in(from.experiment, parameters);
         let mut inputs = vec![0.0; self.system.description().n_inputs];
         from.inputs.fill(from.time, true, &mut inputs);
         let weights: Vec<Vec<f64>> = (0..self.slots.len()).map(|signal| process.weights(signal)).collect();

@@ -288,6 +288,19 @@ pub(super) fn jitter(name: &str, jitter: &Jitter, study: &Study) -> Option<Findi
     Some(Finding::warning(NOISE_SIZE, measurement.span, message).with_names([name]).with_help(help))
 }
 
+/// A note where prediction errors contradict the estimate of a disturbance's size, but not what is known of it.
+pub(super) fn open_noise(scale: &ParameterEstimate, size: f64, place: Span) -> Finding {
+    let name = &scale.name;
+    let message = format!(
+        "the size and the changes of the prediction errors contradict {name} = {}, but agree with {name} = {}, which the fit of \
+         means does not exclude",
+        short(scale.estimate, 3),
+        short(size, 3)
+    );
+    let help = format!("`method = \"ml\"` sees how errors follow each other, and tells `{name}` far better");
+    Finding::note("noise-open", place, message).with_names([name]).with_help(help)
+}
+
 /// The standard deviation that a study gives for a measurement as a number above zero.
 pub(super) fn given_accuracy(measurement: &Measurement) -> Option<f64> {
     let number = |quantity: &Option<Quantity>| match quantity {

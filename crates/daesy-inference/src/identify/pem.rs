@@ -12,7 +12,7 @@ use daesy_estimate::pem::{
     PredictionProblem, PredictionSettings, PredictionUncertainty, StandardErrorKind,
 };
 use daesy_estimate::prior::{LimitedInformation, Prior, WithPriors, precisions};
-use daesy_estimate::residual::{PredictedSize, residual_tests};
+use daesy_estimate::residual::{PredictedSize, ResidualSize, residual_tests};
 use daesy_estimate::scores::ScoreSeries;
 use daesy_estimate::search::{Bound, SearchEnd, SearchOptions, SearchProgress, SearchSpace, minimize};
 use daesy_estimate::uncertainty::{Certainty, Spread, Uncertainty, confidence_interval};
@@ -241,6 +241,11 @@ pub fn identify(
         let warning = Finding::warning("not-converged", Span::NONE, message)
             .with_help("start closer, or leave out unknowns that the data do not determine");
         diagnostics.push(resolve(loaded, &warning));
+    }
+    if best.result.n_left > 0 {
+        let message = "the cost has several minima within a standard error of each other, as where a sample passes an event \
+                       between them: the lowest that was seen counts";
+        diagnostics.push(resolve(loaded, &Finding::note("close-minima", Span::NONE, message)));
     }
     finish(loaded, &study, problem, best, method, outcomes, diagnostics, &mut notebook, progress)
 }
@@ -480,14 +485,9 @@ fn finish(
     let kind = if are_independent { PredictedSize::OfIndependent } else { PredictedSize::OfCorrelated };
     let fits = fits(study, &problem, &prediction);
     let mut residuals = residuals(study, &fits, kind);
-    let mut paths = Vec::new();
+    let mut changes = Vec::new();
     if is_disturbed(method, study) {
-        paths = problem.realize(&theta, JITTER_REALIZATIONS, &loaded.watch).map_err(fail)?;
-        let variances = Parameterization::variances(study, &theta).map_err(fail)?;
-        for (output, residual) in residuals.iter_mut().enumerate() {
-            let spread = spread_of_size(&problem, &prediction, &paths, variances[output], output);
-            residual.size = residual.size.with_spread(spread);
-        }
+        changes = compare_with_paths(loaded, study, &problem, &theta, &prediction, &mut residuals).map_err(fail)?;
     }
     diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
     if priors.iter().all(Option::is_none) {
@@ -548,13 +548,10 @@ fn finish(
     let flat_directions = caveats::named_directions(&parameters, &uncertainty.flat_directions);
     diagnostics.extend(caveats::flat(&flat_directions, &parameters).map(|warning| resolve(loaded, &warning)));
     if let Some(asked) = &loaded.study {
-        let mut told = Vec::new();
-        if is_disturbed(method, study) {
-            // Changes from sample to sample tell errors of measurement and disturbances apart; sizes do not.
-            let jitters = jitters(study, &problem, &theta, &paths).map_err(fail)?;
-            let of = residuals.iter().zip(&jitters);
-            told.extend(of.filter_map(|(residual, jitter)| caveats::jitter(&residual.name, jitter, asked)));
-        }
+        // Changes from sample to sample tell errors of measurement and disturbances apart; sizes do not.
+        let of = residuals.iter().zip(&changes);
+        let mut told: Vec<Finding> =
+            of.filter_map(|(residual, jitter)| caveats::jitter(&residual.name, jitter, asked)).collect();
         let by_size: Vec<Finding> = caveats::noise_size(&residuals, asked, method).collect();
         told.extend(
             by_size
@@ -562,6 +559,12 @@ fn finish(
                 .filter(|finding| !told.iter().any(|other| other.names == finding.names))
                 .collect::<Vec<_>>(),
         );
+        if !told.is_empty()
+            && is_disturbed(method, study)
+            && let Some((at, size)) = explaining_size(loaded, study, &problem, &theta, &errors).map_err(fail)?
+        {
+            told = vec![caveats::open_noise(&parameters[at], size, study.unknowns[at].span)];
+        }
         diagnostics.extend(told.iter().map(|warning| resolve(loaded, warning)));
     }
     let n_samples = fits.iter().map(|fit| fit.measured.iter().filter(|value| value.is_finite()).count()).sum();
@@ -626,6 +629,81 @@ fn spread_of_size(
     let n = all.len() as f64;
     let mean = all.iter().sum::<f64>() / n;
     all.iter().map(|square| (square - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0)
+}
+
+/// How far prediction errors are from what realizations do: gives their changes from sample to sample, and the sizes of
+/// the residuals what they may be by chance.
+fn compare_with_paths(
+    loaded: &Loaded,
+    study: &PredictionStudy,
+    problem: &PredictionProblem<'_>,
+    theta: &[f64],
+    prediction: &Prediction,
+    residuals: &mut [ResidualSummary],
+) -> Result<Vec<caveats::Jitter>, PointRefusal> {
+    let paths = problem.realize(theta, JITTER_REALIZATIONS, &loaded.watch)?;
+    let variances = Parameterization::variances(study, theta)?;
+    for (output, residual) in residuals.iter_mut().enumerate() {
+        let spread = spread_of_size(problem, prediction, &paths, variances[output], output);
+        residual.size = residual.size.with_spread(spread);
+    }
+    jitters(study, problem, theta, &paths)
+}
+
+/// Sizes of a disturbance that are tried, each this factor smaller than the one before.
+const TRIED_SIZES: usize = 14;
+const TRIED_FACTOR: f64 = std::f64::consts::FRAC_1_SQRT_2;
+
+/// The size of a disturbance, within two standard errors of its estimate, at which prediction errors are as large and
+/// change as much as predicted; with its position among the unknowns.
+///
+/// The mean of an ensemble hardly depends on how strong disturbances are, so that a fit of means leaves their sizes open.
+/// What only an estimate far from the truth contradicts is no reason to doubt accuracies of measurements. Along
+/// C e_i / C_ii, with the covariance C, the other unknowns follow as the data say. A size without a standard error, as one
+/// that went to zero, may be any.
+fn explaining_size(
+    loaded: &Loaded,
+    study: &PredictionStudy,
+    problem: &PredictionProblem<'_>,
+    theta: &[f64],
+    errors: &Errors,
+) -> Result<Option<(usize, f64)>, PointRefusal> {
+    let mut best: Option<(f64, usize, f64)> = None;
+    for at in (0..theta.len()).filter(|&at| study.is_noise_scale(at)) {
+        let error = errors.std[at];
+        let largest = if error.is_finite() {
+            theta[at].abs() + 2.0 * error
+        } else {
+            4.0 * study.space.nominal[at].max(study.unknowns[at].start.abs())
+        };
+        let sizes = std::iter::successors(Some(largest), |size| Some(TRIED_FACTOR * size));
+        for size in sizes.take(TRIED_SIZES).filter(|size| *size >= theta[at].abs() - 2.0 * error || !error.is_finite())
+        {
+            let slope = |other: usize| errors.covariance[(other, at)] / errors.covariance[(at, at)];
+            let moved = |other: usize| match other == at {
+                true => size,
+                false => {
+                    theta[other] + Some(slope(other)).filter(|it| it.is_finite()).unwrap_or(0.0) * (size - theta[at])
+                }
+            };
+            let point = study.space.clamp(&(0..theta.len()).map(moved).collect::<Vec<f64>>());
+            let n_realizations = problem.settings().n_realizations;
+            let Ok(mut found) = problem.predict(std::slice::from_ref(&point), n_realizations, &loaded.watch) else {
+                continue;
+            };
+            let prediction = found.swap_remove(0);
+            let fits = fits(study, problem, &prediction);
+            let mut residuals = residuals(study, &fits, PredictedSize::OfCorrelated);
+            let changes = compare_with_paths(loaded, study, problem, &point, &prediction, &mut residuals)?;
+            let sizes = || residuals.iter().map(|it| &it.size).chain(changes.iter().map(|it| &it.size));
+            let off: f64 = sizes().map(|size| size.normalized_variance.ln().abs()).sum();
+            let is_nearer = best.as_ref().is_none_or(|(least, ..)| off < *least);
+            if is_nearer && !sizes().any(ResidualSize::is_doubtful) {
+                best = Some((off, at, point[at]));
+            }
+        }
+    }
+    Ok(best.map(|(_, at, size)| (at, size)))
 }
 
 /// How prediction errors without earlier measurements change from one sample to the next, by output.

@@ -89,6 +89,8 @@ impl<F: Fn(&[f64]) -> Option<Slope> + Sync> LogDensity for Density<'_, F> {
 /// # Errors
 /// When the method has no likelihood, the posterior is none, or the run was stopped.
 pub fn posterior(loaded: &Loaded, found: &Identification, options: PosteriorOptions) -> Result<Posterior, Failure> {
+    let freed = found.with_its_starts(loaded)?;
+    let loaded = freed.as_ref().unwrap_or(loaded);
     let problem = Problem::read(loaded)?;
     if found.method != Method::MaximumLikelihood || problem.unknowns.is_empty() {
         let message = if problem.unknowns.is_empty() {

@@ -2,10 +2,23 @@
 
 use std::fmt::Write as _;
 
-use super::Identification;
+use super::{Identification, ParameterEstimate};
+use daesy_graph::finding::Finding;
+use daesy_report::words::short;
 use daesy_study::diagnostic::Diagnostic;
+use daesy_study::load::Loaded;
+use daesy_study::problem::Problem;
 use daesy_study::study::read_study;
 use daesy_study::study::{QuantityValue, Study};
+
+/// A normal distribution has values further from its mean, in standard deviations, in 3 of 1000 cases.
+const NEAR_BOUND: f64 = 3.0;
+
+/// Whether the study names what was found: start values that were estimated with it are those of one record, and are
+/// estimated again for another.
+fn is_unknown(study: &Study, parameter: &ParameterEstimate) -> bool {
+    study.unknown.iter().any(|unknown| unknown.name == parameter.name)
+}
 
 impl Identification {
     /// The text of the study without its `[unknown]`: the estimates are in `[parameters]`, their covariance, or the file
@@ -15,10 +28,10 @@ impl Identification {
     /// # Errors
     /// When the text is laid out in a way that lines cannot be exchanged in.
     pub fn study_text(&self, study: &Study, draws: Option<&str>) -> Result<String, Box<Diagnostic>> {
-        let joint = self.joint_section(draws);
+        let joint = self.joint_section(study, draws);
         let text = study.sources.files().first().map_or("", |file| file.text.as_str());
         let mut values = String::new();
-        for parameter in &self.parameters {
+        for parameter in self.parameters.iter().filter(|parameter| is_unknown(study, parameter)) {
             let _ = writeln!(values, "{:?} = {:?}", parameter.name, parameter.estimate);
         }
         let mut written = String::new();
@@ -68,7 +81,10 @@ impl Identification {
                 && again.joint.is_some() != joint.is_empty()
                 && again.identify.method.as_deref() == Some(self.method.word())
                 && again.measurements.len() == study.measurements.len()
-                && self.parameters.iter().all(|parameter| is_known(&parameter.name, parameter.estimate))
+                && self
+                    .parameters
+                    .iter()
+                    .all(|parameter| !is_unknown(study, parameter) || is_known(&parameter.name, parameter.estimate))
         });
         if is_right {
             return Ok(written);
@@ -79,11 +95,45 @@ impl Identification {
         ))
     }
 
+    /// Warnings about bounds that the normal distribution in `[random.joint]` reaches over: it knows none.
+    #[must_use]
+    pub fn saved_beyond_bounds(&self, loaded: &Loaded) -> Vec<Diagnostic> {
+        let Ok(problem) = Problem::read(loaded) else { return Vec::new() };
+        let mut told = Vec::new();
+        for (at, unknown) in problem.unknowns.iter().enumerate() {
+            let Some(parameter) = self.parameters.iter().find(|parameter| parameter.name == unknown.name) else {
+                continue;
+            };
+            for bound in [problem.space.lower[at], problem.space.upper[at]] {
+                let away = (bound - parameter.estimate).abs() / parameter.std_error;
+                if parameter.moves_model && bound.is_finite() && away < NEAR_BOUND {
+                    let message = format!(
+                        "the distribution of `{}` that is saved reaches over its bound {bound}, which is {} standard errors away: \
+                         `uq` and `estimate` will take values beyond it",
+                        unknown.name,
+                        short(away, 2)
+                    );
+                    let help =
+                        "draws keep within bounds: `--posterior 1000 --posterior-file draws.csv` saves them instead";
+                    let finding = Finding::warning("saved-bounds", unknown.span, message).with_names([&unknown.name]);
+                    told.extend(
+                        loaded.study.iter().map(|study| Diagnostic::resolve(&finding, &study.sources).with_help(help)),
+                    );
+                }
+            }
+        }
+        told
+    }
+
     /// `[random.joint]` of the parameters that the model's motion depends on and the data determine; nothing if there
     /// are none.
-    fn joint_section(&self, draws: Option<&str>) -> String {
+    fn joint_section(&self, study: &Study, draws: Option<&str>) -> String {
         let known: Vec<usize> = (0..self.parameters.len())
-            .filter(|&at| self.parameters[at].moves_model && self.covariance[at][at].is_finite())
+            .filter(|&at| {
+                is_unknown(study, &self.parameters[at])
+                    && self.parameters[at].moves_model
+                    && self.covariance[at][at].is_finite()
+            })
             .collect();
         if known.is_empty() {
             return String::new();

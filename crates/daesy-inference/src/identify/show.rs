@@ -216,8 +216,9 @@ impl Identification {
         pairs.sort_by(|a, b| correlation[b.0][b.1].abs().total_cmp(&correlation[a.0][a.1].abs()));
         for &(j, i) in pairs.iter().take(MAX_CHARTS) {
             let (across, up) = (&self.parameters[j], &self.parameters[i]);
+            let labels = [across, up].map(|parameter| page.glossary().label(&parameter.name));
             page.figure(
-                &region_chart(across, up, correlation[i][j]),
+                &region_chart(across, up, correlation[i][j], labels),
                 &format!(
                     "{} and {} are determined together better than each by itself (correlation {:.3}): where both lie with \
                      95 % probability.",
@@ -395,7 +396,12 @@ const LARGE: f64 = 0.8;
 const CHI_SQUARE_95: f64 = 5.991_464_547_107_98;
 
 /// The ellipse `mean + sqrt(chi^2) L (cos, sin)` with `L L'` the covariance of a pair.
-fn region_chart(across: &ParameterEstimate, up: &ParameterEstimate, correlation: f64) -> Chart {
+fn region_chart(
+    across: &ParameterEstimate,
+    up: &ParameterEstimate,
+    correlation: f64,
+    [x_label, y_label]: [String; 2],
+) -> Chart {
     let reach = CHI_SQUARE_95.sqrt();
     let rest = (1.0 - correlation * correlation).max(0.0).sqrt();
     let angles = (0..=120).map(|step| f64::from(step) * std::f64::consts::TAU / 120.0);
@@ -409,8 +415,8 @@ fn region_chart(across: &ParameterEstimate, up: &ParameterEstimate, correlation:
     let ellipse = Series { name: "95 % together".to_owned(), x, y, mark: Mark::Line, color: 0 };
     Chart {
         title: format!("{} and {}", across.name, up.name),
-        x_label: across.name.clone(),
-        y_label: up.name.clone(),
+        x_label,
+        y_label,
         series: vec![ellipse, series("estimate", &[across.estimate], vec![up.estimate], Mark::Dots, 1)],
         ..Chart::default()
     }

@@ -115,7 +115,15 @@ pub(super) fn add_to(
         seed: options.seed,
         notes: Vec::new(),
     };
-    if let Some(mut held_out) = loaded.validation() {
+    let held_out = loaded.validation();
+    if loaded.n_unknown_starts > 0 && held_out.is_some() {
+        let message =
+            "records for validation are left out: where they start is not known, and estimated for the data only";
+        let help = "identify their start by a study of their own, with the estimates in `[parameters]`";
+        let span = study.initial.mode_span.unwrap_or(Span::NONE);
+        question.notes.push(Finding::warning("start-not-free", span, message).with_help(help));
+    }
+    if let Some(mut held_out) = held_out.filter(|_| loaded.n_unknown_starts == 0) {
         question.notes.extend(leave_out_used(&mut held_out, problem));
         progress("validation");
         if held_out.n_experiments() > 0 {
@@ -427,9 +435,17 @@ pub(super) fn add_to_page(list: &[Validated], heading: &str, page: &mut Page) {
         return;
     }
     page.heading(heading);
-    page.table(&HEAD, &rows(list));
+    let mut rows = rows(list);
+    for (row, one) in rows.iter_mut().zip(list) {
+        let unit = page.glossary().unit(&one.fit.name);
+        if let (Some(error), false) = (row.last_mut(), unit.is_empty()) {
+            *error = format!("{error} {unit}");
+        }
+    }
+    page.table(&HEAD, &rows);
     for one in list.iter().take(MAX_CHARTS) {
         let fit = &one.fit;
+        let (label, words) = (page.glossary().label(&fit.name), page.glossary().words(&fit.name));
         let edge = |sign: f64| fit.predicted.iter().zip(&fit.std).map(|(p, s)| p + sign * 2.0 * s).collect();
         let series = |name: &str, y: Vec<f64>, mark: Mark, color: usize| Series {
             name: name.to_owned(),
@@ -441,7 +457,7 @@ pub(super) fn add_to_page(list: &[Validated], heading: &str, page: &mut Page) {
         let chart = Chart {
             title: format!("{} in {}, {}", fit.name, one.file, one.horizon_words()),
             x_label: TIME.to_owned(),
-            y_label: fit.name.clone(),
+            y_label: label,
             series: vec![
                 series("two standard deviations", edge(-1.0), Mark::BandTo(edge(1.0)), 0),
                 series("predicted", fit.predicted.clone(), Mark::Line, 0),
@@ -449,7 +465,7 @@ pub(super) fn add_to_page(list: &[Validated], heading: &str, page: &mut Page) {
             ],
             ..Chart::default()
         };
-        let caption = format!("{} as measured in {} and as predicted, {}.", fit.name, one.file, one.horizon_words());
+        let caption = format!("{words} as measured in {} and as predicted, {}.", one.file, one.horizon_words());
         page.figure(&chart, &caption);
     }
 }

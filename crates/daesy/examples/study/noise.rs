@@ -5,8 +5,15 @@ pub struct Noise(fastrand::Rng);
 
 impl Noise {
     /// A sequence of its own for each seed.
+    ///
+    /// The generator multiplies its state by itself, so that from seeds that follow each other it gives numbers that do
+    /// too: normal ones of neighbours have a correlation of -0.3. Seeds are scattered over all states first, by the last
+    /// steps of SplitMix [@steele2014].
     pub fn new(seed: u64) -> Self {
-        Self(fastrand::Rng::with_seed(seed))
+        let mut state = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Self(fastrand::Rng::with_seed(state ^ (state >> 31)))
     }
 
     /// A standard normal number.

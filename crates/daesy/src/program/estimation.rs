@@ -356,6 +356,9 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
             beside.map_or_else(|| std::path::absolute(draws).unwrap_or_default(), Path::to_path_buf)
         });
         let draws = draws.map(|draws| draws.display().to_string());
+        if draws.is_none() {
+            answer.diagnostics.extend(found.saved_beyond_bounds(&loaded));
+        }
         match found.study_text(study, draws.as_deref()) {
             Ok(text) => files.push((path, text.into_bytes())),
             Err(diagnostic) => return answer.fail(Status::Fault, vec![*diagnostic]),

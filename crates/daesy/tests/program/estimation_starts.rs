@@ -358,3 +358,98 @@ fn disturbances_and_inputs_in_initial_equations_count() {
     let expected = -0.5 * (n * (2.0 * std::f64::consts::PI * own).ln() + 9.0 * square / own);
     assert!((found / expected - 1.0).abs() < 1e-6, "{found} instead of {expected}");
 }
+
+/// x' = -k x^2 has the solution x0 / (1 + k x0 t): two records that begin elsewhere than the model.
+#[test]
+fn the_starts_of_records_of_a_nonlinear_model_are_found() {
+    let model = "model M parameter Real k = 1; Real x(start = 1, fixed = true); equation der(x) = -k*x^2; end M;";
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 1, min = 0.1 }\n[initial]\nmode = \"estimate\"\n\
+                 [measurements]\nx = { std = 0.01 }\n[data]\nfiles = [\"a.csv\", \"b.csv\"]\n";
+    let (k, starts) = (0.8, [2.0, 0.5]);
+    let record = |start: f64, begin: f64| {
+        let row = |at: u32| (begin + 0.1 * f64::from(at), start / (1.0 + k * start * 0.1 * f64::from(at)));
+        (0..30).map(row).fold("t,x\n".to_owned(), |text, (t, x)| text + &format!("{t},{x}\n"))
+    };
+    let session = Session::with_model(model)
+        .with("study.toml", study)
+        .with("a.csv", &record(starts[0], 0.0))
+        .with("b.csv", &record(starts[1], 7.0));
+    for method in ["output-error", "ml", "pem"] {
+        let run = session.run(&["identify", "study.toml", "--json", "--method", method, "--save", "saved.toml"]);
+        assert_eq!(run.status, 0, "{method}: {}", run.stderr);
+        let document = run.json();
+        for (parameter, (name, truth)) in document["parameters"].as_array().unwrap().iter().zip([
+            ("k", k),
+            ("start(x)[1]", starts[0]),
+            ("start(x)[2]", starts[1]),
+        ]) {
+            assert_eq!(parameter["name"], name);
+            let found = parameter["estimate"].as_f64().unwrap();
+            assert!((found - truth).abs() < 1e-5, "{method}: {parameter}");
+        }
+        // What was saved holds for other records, which start elsewhere.
+        let saved = session.run(&["identify", "saved.toml", "--json"]);
+        assert_eq!(saved.status, 0, "{method}: {}", saved.stderr);
+        let again = saved.json();
+        let names: Vec<&str> =
+            again["parameters"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["start(x)[1]", "start(x)[2]"], "{method}");
+    }
+    let refused = session.with("given.toml", &study.replace("\"estimate\"\n", "\"estimate\"\nx = 1\n"));
+    let refused = refused.run(&["identify", "given.toml"]);
+    assert!(refused.stderr.contains("nothing is free at the start"), "{}", refused.stderr);
+}
+
+/// A pendulum of index 3 from data in its minimal coordinate: a position and a velocity are free, the others follow from
+/// the constraints, hidden ones too.
+#[test]
+fn a_free_start_meets_hidden_constraints() {
+    let model = "model P parameter Real L = 1, d = 0.1; Real x(start = 0.1), y(start = -1), vx, vy, f, phi;\n\
+                 equation der(x) = vx; der(y) = vy; der(vx) = -f*x - d*vx; der(vy) = -f*y - 9.81 - d*vy;\n\
+                 x^2 + y^2 = L^2; phi = atan2(x, -y); end P;";
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\nL = { start = 1, min = 0.1 }\nd = { start = 0.1, min = 0 }\n\
+                 [initial]\nmode = \"estimate\"\n[measurements]\nphi = { std = 0.01 }\n[data]\nfile = \"data.csv\"\n\
+                 [estimate]\nsignals = [\"y\"]\n";
+    let (length, damping, angle, rate) = (1.2, 0.2, 0.7f64, -0.4);
+    // phi'' = -g / L sin(phi) - d phi' by small steps of the classical Runge-Kutta method.
+    let slope = |[p, w]: [f64; 2]| [w, -9.81 / length * p.sin() - damping * w];
+    let (mut state, mut data) = ([angle, rate], "t,phi\n".to_owned());
+    for row in 0..80 {
+        let _ = writeln!(data, "{},{}", 0.05 * f64::from(row), state[0]);
+        for _ in 0..50 {
+            let h = 0.001;
+            let moved = |by: f64, k: [f64; 2]| [state[0] + by * k[0], state[1] + by * k[1]];
+            let a = slope(state);
+            let b = slope(moved(0.5 * h, a));
+            let c = slope(moved(0.5 * h, b));
+            let d = slope(moved(h, c));
+            state = std::array::from_fn(|i| state[i] + h / 6.0 * (a[i] + 2.0 * b[i] + 2.0 * c[i] + d[i]));
+        }
+    }
+    let session = Session::with_model(model).with("study.toml", study).with("data.csv", &data);
+    let run = session.run(&["identify", "study.toml", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    let expected =
+        [("L", length), ("d", damping), ("start(x)", length * angle.sin()), ("start(vx)", length * rate * angle.cos())];
+    let found = document["parameters"].as_array().unwrap();
+    assert_eq!(found.len(), expected.len());
+    for (parameter, (name, truth)) in found.iter().zip(expected) {
+        assert_eq!(parameter["name"], name);
+        assert!((parameter["estimate"].as_f64().unwrap() - truth).abs() < 1e-4, "{parameter}: {truth}");
+    }
+    let estimated = session.run(&["estimate", "study.toml", "--identify"]).table();
+    let y = estimated.names.iter().position(|name| name == "y").unwrap();
+    assert!((estimated.rows[0][y] + length * angle.cos()).abs() < 1e-4);
+    let refused = session.run(&["estimate", "study.toml"]);
+    assert!(refused.stderr.contains("`estimate --identify` find"), "{}", refused.stderr);
+}
+
+/// z1 = w, and z1 + z2 has a start of its own with the disturbance in it: neither z1 nor z2 is free by itself.
+#[test]
+fn a_start_that_a_disturbance_takes_part_in_is_refused_where_variables_start() {
+    let study = concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems/noisy_start/study.toml");
+    let run = Session::new().run(&["identify", study, "--method", "pem"]);
+    assert_eq!(run.status, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("`w1` takes part in the start"), "{}", run.stderr);
+}

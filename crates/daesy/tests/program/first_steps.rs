@@ -326,3 +326,18 @@ fn a_record_with_a_time_of_any_name_becomes_a_study() {
     let run = session.run(&["new", "plant", "--data", "plain.csv"]);
     assert!(run.stderr.contains("no column holds the time"), "{}", run.stderr);
 }
+
+/// Days alone are no time: ten seconds on either side of midnight are not a day.
+#[test]
+fn a_time_in_two_columns_and_words_among_numbers_are_told() {
+    let rows =
+        "31/12/2023;23:59:50;20,1\n01/01/2024;00:00:00;20,2\n01/01/2024;00:00:10;20,4\n01/01/2024;00:00:20;bad\n";
+    let session = Session::new().with("log.csv", &format!("Date;Heure;Temp\n{rows}"));
+    let run = session.run(&["new", "room", "--data", "log.csv"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("the time stands in two columns, `Date` and `Heure`"), "{}", run.stderr);
+    assert!(run.stderr.contains("`bad` among numbers"), "{}", run.stderr);
+    let study = std::fs::read_to_string(session.path("room/room.toml")).unwrap();
+    assert!(study.contains("step = 1.0") && !study.contains("time ="), "{study}");
+    assert!(study.contains("missing = [\"bad\"]"), "{study}");
+}

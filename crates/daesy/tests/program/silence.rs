@@ -294,9 +294,11 @@ fn a_start_that_is_estimated_and_accuracies_in_time_are_refused_where_they_do_no
         (run.status, crate::session::codes(&run.json()).iter().map(|code| (*code).to_owned()).collect::<Vec<_>>())
     };
     let free = study("[initial]\nmode = \"estimate\"\n", "0.02");
+    let diffuse = study("[initial]\nmode = \"diffuse\"\n", "0.02");
     let varying = study("", "\"0.01 + 0.02*time\"");
     for method in ["auto", "ml", "output-error", "pem"] {
-        assert_eq!(codes("x^3", free.clone(), method), (1, vec!["start-not-free".to_owned()]), "{method}");
+        assert_eq!(codes("x^3", diffuse.clone(), method), (1, vec!["start-not-free".to_owned()]), "{method}");
+        assert_eq!(codes("x^3", free.clone(), method).0, 0, "{method}");
         assert_eq!(codes("x^3", varying.clone(), method), (1, vec!["varying-accuracy".to_owned()]), "{method}");
     }
     assert_eq!(codes("x", free, "auto").0, 0);

@@ -106,3 +106,64 @@ fn a_linear_model_and_its_curved_twin_cost_the_same() {
     }
     assert!(n_compared >= 40, "{n_compared} compared");
 }
+
+/// Samples of the model under u = 1 from a start, in closed form, with errors of 0.05.
+fn decay(start: f64, seed: u64) -> String {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut text = "t,u,y\n".to_owned();
+    for row in 0..=40u32 {
+        let t = 0.1 * f64::from(row);
+        let x = 1.0 / 1.3 + (start - 1.0 / 1.3) * (-1.3 * t).exp();
+        // The sum of twelve uniform numbers has the variance 1.
+        let error = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
+        text.push_str(&format!("{t},1,{}\n", 2.0 * x + 0.1 + 0.05 * error));
+    }
+    text
+}
+
+/// A start that is estimated: the exact likelihood of the linear model has it as its own, the other roads as unknowns of
+/// each record. Values, errors and the number of what is counted must be the same.
+#[test]
+fn a_linear_model_and_its_curved_twin_are_found_alike_with_a_free_start() {
+    let identified = |term: &str, more: &str, method: &str| {
+        let study = format!(
+            "[model]\nfile = \"model.mo\"\n[unknown]\nk = {{ start = 1.0, min = 0.2, max = 4 }}\n[inputs]\n\
+             u = {{ column = \"u\" }}\n[initial]\nmode = \"estimate\"\n{more}[measurements]\ny = {{ std = 0.05 }}\n\
+             [data]\nfiles = [\"a.csv\", \"b.csv\"]\n"
+        );
+        let disturbed = MODEL.replace("input Real u;", "input Real u, w(start = 0);").replace("+ u +", "+ u + w +");
+        let session = Session::with_model(&disturbed.replace("TERM", term))
+            .with("study.toml", &study)
+            .with("a.csv", &decay(0.9, 1))
+            .with("b.csv", &decay(-0.4, 2));
+        let run = session.run(&["identify", "study.toml", "--json", "--method", method]);
+        assert_eq!(run.status, 0, "{method}: {}", run.stderr);
+        run.json()
+    };
+    let quiet = "[inputs.w]\nexpression = \"0\"\n";
+    let noisy = "[disturbances]\nw = { std = 0.02, time_constant = 0.5 }\n";
+    for (more, methods) in [(quiet, &["output-error", "ml", "pem"][..]), (noisy, &["ml"])] {
+        let linear = identified("0", more, "ml");
+        let known = &linear["parameters"][0];
+        for method in methods {
+            let curved = identified("1e-12*x^3", more, method);
+            let parameters = curved["parameters"].as_array().unwrap();
+            let of = |at: usize, key: &str| parameters[at][key].as_f64().unwrap();
+            let names: Vec<&str> = parameters.iter().map(|parameter| parameter["name"].as_str().unwrap()).collect();
+            assert_eq!(names, ["k", "start(x)[1]", "start(x)[2]"]);
+            let (error, slack) = (known["std_error"].as_f64().unwrap(), if more == noisy { 2e-2 } else { 1e-3 });
+            let away = (of(0, "estimate") - known["estimate"].as_f64().unwrap()).abs() / error;
+            assert!(away < slack, "{method}: {away} standard errors away");
+            for record in 0..2 {
+                let start = linear["initial"][record]["x"].as_f64().unwrap();
+                let away = (of(1 + record, "estimate") - start).abs() / of(1 + record, "std_error");
+                assert!(away < slack, "{method}, record {record}: {away} standard errors away");
+            }
+            assert!((of(0, "std_error") / error - 1.0).abs() < slack, "{method}: {} for {error}", of(0, "std_error"));
+            if *method == "ml" {
+                let (one, other) = (linear["aic"].as_f64().unwrap(), curved["aic"].as_f64().unwrap());
+                assert!((one - other).abs() < 1e-2, "{one} {other}");
+            }
+        }
+    }
+}

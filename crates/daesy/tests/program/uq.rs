@@ -477,6 +477,50 @@ fn a_surrogate_is_saved_and_evaluated() {
 }
 
 #[test]
+fn a_surrogate_of_correlated_parameters_is_asked_by_their_names() {
+    let model = "model D parameter Real k = 1, c = 2, b = 1; Real x(start = b, fixed = true); equation der(x) = c - k*x; end D;";
+    let study = "[model]\nfile = \"model.mo\"\n[random]\nb = { uniform = { min = 0.5, max = 1.5 } }\n[random.joint]\n\
+                 names = [\"k\", \"c\"]\nmean = [1.0, 2.0]\ncovariance = [[0.01, 0.009], [0.009, 0.04]]\n\
+                 [simulate]\nstop = 2\nstep = 1\nrtol = 1e-9\natol = 1e-12\n[uq]\ndegree = 7\n";
+    let session = Session::with_model(model).with("study.toml", study);
+    let run = session.run(&["uq", "study.toml", "--surrogate", "s.json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    // The closed form, with what is not given at its mean.
+    for (set, [k, c, b]) in [
+        (vec!["k=1.1"], [1.1, 2.0, 1.0]),
+        (vec!["c=1.9", "b=0.7", "k=0.9"], [0.9, 1.9, 0.7]),
+        (vec![], [1.0, 2.0, 1.0]),
+    ] {
+        let words = ["uq", "s.json", "--json"].into_iter().chain(set.iter().flat_map(|it| ["--set", it]));
+        let document = session.run(&words.collect::<Vec<&str>>()).json();
+        close(number(&document, &["parameters", "k"]), k, 1e-12);
+        close(number(&document, &["parameters", "c"]), c, 1e-12);
+        close(number(&document, &["final", "x"]), c / k + (b - c / k) * (-2.0f64 * k).exp(), 1e-5);
+    }
+    let wrong = session.run(&["uq", "s.json", "--set", "cc=1"]);
+    assert!(wrong.stderr.contains("did you mean `c`?"), "{}", wrong.stderr);
+    let wrong = session.run(&["uq", "s.json", "--set", "c=1", "--set", "joint[1]=1"]);
+    assert!(wrong.stderr.contains("has no value beside theirs"), "{}", wrong.stderr);
+
+    let exact = study.replace("[0.009, 0.04]", "[0.009, 0.0081]");
+    let session = session.with("exact.toml", &exact);
+    assert_eq!(session.run(&["uq", "exact.toml", "--surrogate", "e.json"]).status, 0);
+    assert_eq!(session.run(&["uq", "e.json", "--set", "k=1.1", "--set", "c=2.09"]).status, 0);
+    let wrong = session.run(&["uq", "e.json", "--set", "k=1.1"]);
+    assert!(wrong.stderr.contains("follows from the other correlated parameters"), "{}", wrong.stderr);
+
+    let draws = (0..40).fold("k,c\n".to_owned(), |text, at| {
+        text + &format!("{},{}\n", 1.0 + 0.01 * f64::from(at % 7), 2.0 + 0.01 * f64::from(at % 11))
+    });
+    let (head, tail) = study.split_once("mean = ").unwrap();
+    let sampled = format!("{head}samples = \"draws.csv\"\n[simulate]{}", tail.split_once("[simulate]").unwrap().1);
+    let sampled = sampled.replace("[uq]\ndegree = 7\n", "");
+    let wrong = session.with("sampled.toml", &sampled).with("draws.csv", &draws);
+    let wrong = wrong.run(&["uq", "sampled.toml", "--surrogate", "d.json"]);
+    assert!(wrong.stderr.contains("`draws.csv` has samples of together"), "{}", wrong.stderr);
+}
+
+#[test]
 fn samples_of_a_file_make_a_distribution() {
     let model = "model D parameter Real a = 1; Real y; equation y = a^2; end D;";
     let values: Vec<f64> = (0..50).map(|k| 1.0 + 0.01 * f64::from(k % 13)).collect();

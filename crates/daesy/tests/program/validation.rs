@@ -139,6 +139,29 @@ fn without_an_accuracy_only_the_free_run_of_a_disturbed_model_is_told() {
     assert_eq!(entries[0]["horizon"], "free");
 }
 
+/// An unknown that is as large as its error has a normal distribution with values below zero.
+#[test]
+fn a_saved_distribution_that_reaches_over_a_bound_is_told() {
+    let model = "model M parameter Real k = 0.1; Real x(start = 1, fixed = true); equation der(x) = -k*x; end M;";
+    let data = (0..20).fold("t,x\n".to_owned(), |text, row| {
+        let t = 0.1 * f64::from(row);
+        text + &format!("{t},{}\n", (-0.1 * t).exp() + 0.1 * f64::from((row * 7) % 5 - 2))
+    });
+    let warns = |bound: &str| {
+        let study = format!(
+            "[model]\nfile = \"model.mo\"\n[unknown]\nk = {{ start = 0.2{bound} }}\n[measurements]\nx = {{ std = 0.15 }}\n\
+             [data]\nfile = \"data.csv\"\n"
+        );
+        let session = Session::with_model(model).with("study.toml", &study).with("data.csv", &data);
+        let run = session.run(&["identify", "study.toml", "--save", "saved.toml"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        run.stderr.contains("saved-bounds")
+    };
+    assert!(warns(", min = 0"));
+    assert!(!warns(""));
+    assert!(!warns(", min = -10, max = 10"));
+}
+
 #[test]
 fn a_saved_nonlinear_model_is_applied_to_another_record() {
     let session = session(LAG);
@@ -280,4 +303,29 @@ fn a_record_that_begins_far_from_the_start_is_told() {
     assert_eq!(run.status, 0, "{}", run.stderr);
     let codes = crate::session::codes(&run.json()).join(" ");
     assert!(!codes.contains("validation-start"), "{codes}");
+}
+
+#[test]
+fn figures_of_validation_and_of_regions_have_units() {
+    let model = "model M parameter Real k(unit = \"1/s\") = 1, g(unit = \"K\") = 1; Real x(start = 2, fixed = true, unit = \"K\");\n\
+                 equation der(x) = k*(g - x); end M;";
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 0.7, min = 0.1 }\ng = { start = 0.8 }\n[measurements]\n\
+                 x = { std = 0.02 }\n[data]\nfile = \"data.csv\"\nvalidation = [\"other.csv\"]\n";
+    let data = |sign: f64| {
+        (0..12).fold("t,x\n".to_owned(), |text, row| {
+            let t = 0.1 * f64::from(row);
+            text + &format!("{t},{}\n", 1.0 + (-t).exp() + sign * 0.01 * f64::from((row * 7) % 5 - 2))
+        })
+    };
+    let session = Session::with_model(model)
+        .with("study.toml", study)
+        .with("data.csv", &data(1.0))
+        .with("other.csv", &data(-1.0));
+    let run = session.run(&["identify", "study.toml", "--report", "page.html"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let page = std::fs::read_to_string(session.path("page.html")).unwrap();
+    let (_, validated) = page.split_once("x in other.csv").expect("a figure of the validation");
+    let (figure, _) = validated.split_once("</svg>").unwrap();
+    assert!(figure.contains("x in K"), "{figure}");
+    assert!(page.contains(">g in K<"), "no unit on the figure of the region");
 }
