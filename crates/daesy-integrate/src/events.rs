@@ -540,12 +540,16 @@ impl<'s> EventLoop<'s> {
         let mut has_passed = !has_ticks && !is_end;
         self.at_event = self.values_here(stepper).to_vec();
         self.n_turns.fill(0);
+        let mut missing = vec![false; self.events.discrete.len()];
         for round in 0..=MAX_ROUNDS {
             let held_before = stepper.model.modes[self.events.n_switched()..self.events.n_updated()].to_vec();
             self.settle_relations(stepper, round, rules, origin.as_ref())?;
             let held = &stepper.model.modes[self.events.n_switched()..];
             for (n_turns, (before, held)) in self.n_turns.iter_mut().zip(held_before.iter().zip(held)) {
                 *n_turns += u32::from(before != held);
+            }
+            for (missing, value) in missing.iter_mut().zip(&self.updated) {
+                *missing |= !value.is_finite();
             }
             let has_acted = self.act(stepper, &mut settled)?;
             if has_acted {
@@ -581,6 +585,11 @@ impl<'s> EventLoop<'s> {
             }
         }
         self.check_wanted(time, &self.updated)?;
+        // What a when-clause gives exists in its own round only: the value before the event is no answer.
+        let is_lost = |at: &usize| missing[*at] && stepper.model.modes[*at] == at_start[*at];
+        if let Some(at) = (0..missing.len()).find(is_lost) {
+            return Err(IntegrateError::ObservedNotFinite { time, variable: self.events.discrete[at].name.clone() });
+        }
         settled.has_changed |= !settled.reinitialized.is_empty() || is_end && self.events.has_terminal;
         self.mark_sides(stepper);
         Ok(settled)

@@ -163,7 +163,7 @@ impl StudyInputs {
                     }
                     InputSource::Column { column, hold } => match data.and_then(|data| data.column(column)) {
                         Some(values) => {
-                            if let Some(message) = wrong_sample(flat, &input.name, column, data, *hold) {
+                            if let Some(message) = wrong_sample(loaded, &input.name, column, data, *hold) {
                                 let finding = Finding::error("wrong-type", given.span, message);
                                 let finding = finding.with_names([&input.name]).with_help(SAMPLES_OF_TYPES);
                                 diagnostics.push(Diagnostic::resolve(&finding, sources));
@@ -294,8 +294,8 @@ const SAMPLES_OF_TYPES: &str = "round the column beforehand, or declare the inpu
                                 values of an enumeration count from 1";
 
 /// A sample that the type of an input does not have, or a hold that makes such values between samples.
-fn wrong_sample(flat: &FlatDae, input: &str, column: &str, data: Option<&Data>, hold: Hold) -> Option<String> {
-    let variable = &flat.variables[flat.find(input)?.index()];
+fn wrong_sample(loaded: &Loaded, input: &str, column: &str, data: Option<&Data>, hold: Hold) -> Option<String> {
+    let variable = &loaded.flat.variables[loaded.flat.find(input)?.index()];
     let word = match &variable.value_type {
         ValueType::Integer => "an Integer",
         ValueType::Boolean => "a Boolean",
@@ -305,6 +305,11 @@ fn wrong_sample(flat: &FlatDae, input: &str, column: &str, data: Option<&Data>, 
     let data = data?;
     let samples = data.times.iter().zip(data.column(column)?);
     let mut wrong = samples.filter(|(_, value)| value.is_finite() && !variable.value_type.holds(**value));
+    let of_unit = || {
+        let description = loaded.unit.as_ref()?.description();
+        let mut problems = data.column(column)?.iter().filter(|value| value.is_finite());
+        problems.find_map(|value| description.value_problem(input, *value))
+    };
     match wrong.next() {
         Some((time, value)) => Some(format!(
             "the input `{input}` is {word} and cannot be {value}, as the column `{column}` says at t = {time}"
@@ -312,7 +317,7 @@ fn wrong_sample(flat: &FlatDae, input: &str, column: &str, data: Option<&Data>, 
         None if hold != Hold::Zero => Some(format!(
             "the input `{input}` is {word} and has no values between samples: it must be held, `hold = \"zoh\"`"
         )),
-        None => None,
+        None => of_unit(),
     }
 }
 

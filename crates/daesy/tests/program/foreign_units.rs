@@ -611,3 +611,43 @@ fn a_unit_slides_along_its_relations_as_its_model_does() {
         assert!(status == 3 && told.iter().any(|(code, _)| code == "chattering"), "{status} {told:?}");
     }
 }
+
+/// A unit without states: nothing but its mode shows that an event failed. So it is of a when-clause of a model.
+#[test]
+fn an_event_that_fails_ends_the_run_of_a_unit_without_states() {
+    let model = "model Gain
+      input Integer n(start=1); output Real y;
+    equation y = 2*n;
+    end Gain;";
+    let session = exported(model, &["--fmi", "2", "--kind", "me"]);
+    let run = |input: &str| {
+        let study = format!(
+            "[model]\nfile = \"unit.fmu\"\n[inputs]\nn = {{ {input} }}\n[data]\nfile = \"data.csv\"\n\
+             [simulate]\nstop = 2\nstep = 0.5\n"
+        );
+        std::fs::write(session.path("study.toml"), study).unwrap();
+        findings(&session, &["simulate", "study.toml", "-o", "table.csv"])
+    };
+    std::fs::write(session.path("data.csv"), "t,n\n0,1\n1,3000000000\n2,3\n").unwrap();
+    let (status, told) = run("expression = \"if time < 1 then 2 else 7\"");
+    assert_eq!(status, 0, "{told:?}");
+    let table = Table::parse(&std::fs::read_to_string(session.path("table.csv")).unwrap());
+    assert_eq!(table.column("y").last(), Some(&14.0));
+    let (status, told) = run("expression = \"if time < 1 then 2 else 3000000000\"");
+    let is_told = told.iter().any(|(code, message)| code == "fmu-status" && message.contains("cannot be 3000000000"));
+    assert!(status == 3 && is_told, "{status} {told:?}");
+    let (status, told) = run("column = \"n\", hold = \"zoh\"");
+    let is_told = told.iter().any(|(code, message)| code == "wrong-type" && message.contains("cannot be 3000000000"));
+    assert!(status == 1 && is_told, "{status} {told:?}");
+    let root = "model Root
+      input Integer n(start=1); discrete Real d(start=0, fixed=true); Real x(start=1, fixed=true);
+    equation der(x) = 0;
+      when n <> pre(n) then d = sqrt(x - 2); end when;
+    end Root;";
+    std::fs::write(session.path("root.mo"), root).unwrap();
+    let study = "[model]\nfile = \"root.mo\"\n[inputs]\nn = { expression = \"if time < 1 then 2 else 7\" }\n\
+                 [simulate]\nstop = 2\nstep = 0.5\n";
+    std::fs::write(session.path("root.toml"), study).unwrap();
+    let (status, told) = findings(&session, &["simulate", "root.toml", "-o", "table.csv"]);
+    assert!(status == 3 && told.iter().any(|(_, message)| message.contains("`d` has no finite value")), "{told:?}");
+}
