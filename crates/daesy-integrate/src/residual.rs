@@ -94,7 +94,7 @@ pub fn solve_as_far_as_possible(
     simulate_as_far_as_possible(&ResidualSystem::new(function, start), &[], &NoInputs, Rules::default(), options)
 }
 
-struct NoInputs;
+pub(crate) struct NoInputs;
 
 impl Inputs for NoInputs {
     fn fill(&self, _time: f64, _is_after: bool, _values: &mut [f64]) {}
@@ -113,7 +113,7 @@ enum Role {
     Unknown(usize),
 }
 
-struct ResidualSystem<'f> {
+pub(crate) struct ResidualSystem<'f> {
     function: &'f dyn ResidualFunction,
     roles: Vec<Role>,
     nominal: Vec<f64>,
@@ -136,7 +136,7 @@ fn dense(n_rows: usize, n_cols: usize) -> Pattern {
 }
 
 impl<'f> ResidualSystem<'f> {
-    fn new(function: &'f dyn ResidualFunction, start: &ResidualStart) -> Self {
+    pub(crate) fn new(function: &'f dyn ResidualFunction, start: &ResidualStart) -> Self {
         let n = start.values.len();
         let n_states = start.is_differential.iter().filter(|is_differential| **is_differential).count();
         let name = |at: usize| format!("x[{at}]");

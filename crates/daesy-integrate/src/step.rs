@@ -25,6 +25,9 @@ use crate::simulate::{Inputs, Method, MultipleRoot, SimulateOptions, SingularSlo
 use crate::spectral::Spectral;
 use crate::unknowns::Care;
 
+/// Where another method takes over, the first step is this part of the one that was planned.
+const RESORT_STEP: f64 = 0.1;
+
 /// Systems with more unknowns begin with implicit steps: they are networks or grids, which are stiff.
 const LARGE: usize = 400;
 
@@ -248,6 +251,21 @@ impl<'s, 'i> Stepper<'s, 'i> {
         }
     }
 
+    /// Takes the linearly implicit method where the iterated one gets nowhere, however short its steps: it needs no
+    /// iteration to converge, only one matrix. False where that is not so.
+    fn resort_to_rosenbrock(&mut self) -> Result<bool, IntegrateError> {
+        let is_iterated = self.contest.kind() == Kind::Implicit && matches!(self.implicit, Some(Implicit::Radau(_)));
+        if self.options.method != Method::Auto || !is_iterated || self.explicit.is_recording {
+            return Ok(false);
+        }
+        let tableau = Rosenbrock::for_tolerance(self.options.rtol);
+        self.implicit = Some(Implicit::Rosenbrock(Box::new(Rosenbrock::new(&self.model, tableau)?)));
+        self.prepare_method()?;
+        self.model.unknown_solver.forget_matrix();
+        self.model.set_weights(&self.now);
+        Ok(true)
+    }
+
     fn change_method(&mut self, change: Change) -> Result<(), IntegrateError> {
         self.spectral.forget();
         self.prepare_method()?;
@@ -293,7 +311,12 @@ impl<'s, 'i> Stepper<'s, 'i> {
                     }
                     step *= reduction;
                 }
-                Err(error) if step <= 1e3 * smallest => return Err(error),
+                Err(error) if step <= 1e3 * smallest => {
+                    if !self.resort_to_rosenbrock()? {
+                        return Err(error);
+                    }
+                    step = RESORT_STEP * self.next_step.min(options.max_step);
+                }
                 Err(_) => {
                     if let Some(implicit) = &mut self.implicit {
                         implicit.restart();
@@ -314,7 +337,10 @@ impl<'s, 'i> Stepper<'s, 'i> {
                 step = self.next_step.min(options.max_step);
             }
             if step < smallest {
-                return Err(self.step_too_small(worst, step));
+                if !self.resort_to_rosenbrock()? {
+                    return Err(self.step_too_small(worst, step));
+                }
+                step = RESORT_STEP * self.next_step.min(options.max_step);
             }
         }
     }
@@ -1011,5 +1037,57 @@ fn project(
     match projector {
         Some(projector) => projector.project(model, moment.time, &mut moment.states, &moment.unknowns),
         None => Ok(Projected { change: 0.0, residual: 0.0 }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::residual::{NoInputs, ResidualFunction, ResidualStart, ResidualSystem};
+
+    /// x' = -1000 (x - cos t) - sin t, with the solution cos t.
+    struct Stiff;
+
+    impl ResidualFunction for Stiff {
+        fn evaluate(&self, time: f64, values: &[f64], rates: &[f64], residual: &mut [f64]) {
+            residual[0] = rates[0] + 1000.0 * (values[0] - time.cos()) + time.sin();
+        }
+    }
+
+    #[test]
+    fn the_linearly_implicit_method_takes_over_on_the_way() {
+        let start =
+            ResidualStart { values: vec![1.0], rates: vec![0.0], is_differential: vec![true], nominal: vec![1.0] };
+        let options = SimulateOptions {
+            start: 0.0,
+            stop: 2.0,
+            rtol: 1e-7,
+            atol: 1e-9,
+            max_steps: 100_000,
+            ..SimulateOptions::default()
+        };
+        let system = ResidualSystem::new(&Stiff, &start);
+        let initialized = Initialized {
+            states: vec![1.0],
+            unknowns: vec![0.0],
+            parameters: Vec::new(),
+            iterations: 0,
+            residual: 0.0,
+        };
+        let mut stepper =
+            Stepper::new(&system, &NoInputs, &options, 0.0, &initialized, Vec::new(), Vec::new()).unwrap();
+        assert!(!stepper.resort_to_rosenbrock().unwrap(), "explicit steps iterate nothing");
+        stepper.contest = Contest::new(Kind::Implicit, false);
+        stepper.prepare_method().unwrap();
+        while stepper.now.time < 1.0 {
+            stepper.advance(1.0).unwrap();
+        }
+        assert!(stepper.resort_to_rosenbrock().unwrap());
+        while stepper.now.time < 2.0 {
+            stepper.advance(2.0).unwrap();
+        }
+        assert!(matches!(stepper.implicit, Some(Implicit::Rosenbrock(_))));
+        assert!((stepper.now.states[0] - 2.0_f64.cos()).abs() < 1e-6, "{}", stepper.now.states[0]);
+        assert!(!stepper.resort_to_rosenbrock().unwrap(), "it takes over once");
     }
 }
