@@ -387,6 +387,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
         let Aim { time, step, is_at_break } = aim;
         // A step that failed left the inputs of one of its stages.
         self.model.fill_inputs(self.now.time, true);
+        let is_still = self.now.states.is_empty() && !self.explicit.is_recording;
         let attempt = match (self.contest.kind(), &mut self.implicit) {
             (Kind::Implicit, Some(Implicit::Radau(radau))) => {
                 radau.try_step(&mut self.model, &self.now, step, time, is_at_break)?
@@ -394,13 +395,18 @@ impl<'s, 'i> Stepper<'s, 'i> {
             (Kind::Implicit, Some(Implicit::Rosenbrock(rosenbrock))) => {
                 rosenbrock.try_step(&mut self.model, &self.now, step, time, is_at_break)?
             }
+            // Without states there is nothing to integrate: the unknowns at the end are solved for below.
+            _ if is_still => {
+                self.explicit.unknowns.copy_from_slice(&self.now.unknowns);
+                Attempt::Solved(Trial { error: 0.0, worst: usize::MAX })
+            }
             _ => {
                 let trial = self.explicit.try_step(&mut self.model, &self.now, step, time, is_at_break)?;
                 if trial.error.is_finite() { Attempt::Solved(trial) } else { Attempt::Failed { reduction: 0.3 } }
             }
         };
         let Attempt::Solved(mut trial) = attempt else { return Ok(attempt) };
-        if trial.error <= 1.0 && self.first_reading < time {
+        if !is_still && trial.error <= 1.0 && self.first_reading < time {
             trial.error = trial.error.max(self.gap(step)?);
         }
         if trial.error > 1.0 {
