@@ -66,6 +66,18 @@ pub struct Values {
     pub times: Vec<f64>,
 }
 
+/// That a variable which is determined at the means of the parameters is not determined elsewhere.
+fn not_here(name: &str) -> Failure {
+    let message =
+        format!("nothing determines `{name}` there, as it does at the means: the structure of the model changes");
+    let help =
+        "restrict the random parameters to values at which the structure is the same, or ask for other `variables`";
+    Failure::Method(vec![Diagnostic {
+        names: vec![name.to_owned()],
+        ..Diagnostic::error("structure-changes", message).with_help(help)
+    }])
+}
+
 impl Ensemble {
     /// Compiles the model at the parameters' means.
     ///
@@ -208,7 +220,8 @@ impl Ensemble {
         let observed = &simulator.prepared().system.description().observed;
         let place: FxHashMap<&str, usize> = observed.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
         let known = &self.prepared().system.description().observed;
-        let columns: Vec<usize> = columns.iter().filter_map(|&at| place.get(known[at].as_str()).copied()).collect();
+        let here = |&at: &usize| place.get(known[at].as_str()).copied().ok_or_else(|| failed(not_here(&known[at])));
+        let columns: Vec<usize> = columns.iter().map(here).collect::<Result<_, _>>()?;
         let traced = simulator.trace(options).map_err(failed)?;
         Ok(trajectory(traced.simulation, &columns))
     }

@@ -745,3 +745,44 @@ fn tails_that_a_rule_does_not_reach_and_shapes_without_a_middle_are_told() {
         assert!(run.stderr.contains("is less than 1e-3"), "{tiny}: {}", run.stderr);
     }
 }
+
+/// The matrix E has an entry so much larger than all others that rounding decides, at each value of C, which derivatives the
+/// equations determine.
+#[test]
+fn values_at_which_fewer_variables_are_determined_are_refused() {
+    let session = Session::new().with(
+        "study.toml",
+        r#"
+[linear]
+E = [["-C1", "C1", 0, 0, 0], ["C1", "-C1", 0, 0, 0], [0, 1e9, "-C2", 0, 0], [0, 0, 0, "-C3", "C3"], [0, 0, 0, "C3", "-C3"]]
+F = [
+  [1e-3, 0, 0, 0, 0],
+  [0, 3.4e-4, -1.2e-4, 0, 0],
+  [0, -1.2e-2, 1.23e-2, 0, 0],
+  [0, 1.2e-2, -1.2e-2, 1.1e-4, 0],
+  [0, 0, 0, 0, 1.1e-4],
+]
+G = [[-1e-3], [0], [0], [0], [0]]
+[parameters]
+C1 = 1e-6
+C2 = 2e-6
+C3 = 3e-6
+[inputs]
+u1 = { expression = "0.4*sin(628*time)" }
+[random]
+C2 = { uniform = { mean = 2e-6, relative = 0.2 } }
+C3 = { uniform = { mean = 3e-6, relative = 0.2 } }
+[simulate]
+stop = 0.02
+step = 0.001
+[uq]
+method = "galerkin"
+degree = 2
+"#,
+    );
+    let run = session.run(&["uq", "study.toml", "--json"]);
+    let document = run.json();
+    let all = codes(&document);
+    assert!(run.status == 0 || all.contains(&"structure-changes"), "{}: {document}", run.status);
+    assert!(!all.contains(&"internal-error"), "{document}");
+}
