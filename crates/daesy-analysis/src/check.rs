@@ -7,7 +7,7 @@ use daesy_graph::finding::{Finding, Level};
 use daesy_graph::flat::{Origin, Size};
 use daesy_graph::regular::RegularDae;
 use daesy_integrate::IntegrateError;
-use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs};
+use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs, FAR};
 use daesy_structure::words::{derivative_name, equation_text};
 use daesy_structure::{Verification, verify};
 use daesy_system::{DaeSystem, Input};
@@ -369,7 +369,7 @@ fn judge_by_arrays(
     // A free start value holds. If it had to change, or if the start is where nobody looked for it, the ranks at the
     // start were decided by rounding errors.
     let start = prepared.start(time).ok();
-    let ran_off = start.as_ref().is_some_and(|start| prepared.ran_off(start, 1e6).is_some());
+    let ran_off = start.as_ref().is_some_and(|start| prepared.ran_off(start, FAR).is_some());
     let is_refuted = ran_off || verdict.changed.iter().any(|changed| verdict.free.contains(&changed.name));
     let is_plain =
         known.is_some_and(|it| it.is_linear || it.agrees_with_structure && verdict.structural_index < 2 && !is_refuted);

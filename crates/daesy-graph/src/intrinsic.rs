@@ -379,12 +379,6 @@ impl Graph {
         found
     }
 
-    /// Whether functions of a model that runs elsewhere are called.
-    #[must_use]
-    pub fn has_foreign(&self) -> bool {
-        (0..self.functions().len() as u32).any(|function| self.foreign(FunctionId(function)).is_some())
-    }
-
     /// Whether a function is one of a model that runs elsewhere, and does not remember a run.
     #[must_use]
     pub fn is_elsewhere(&self, function: FunctionId) -> bool {

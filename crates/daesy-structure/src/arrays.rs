@@ -26,6 +26,7 @@ use thiserror::Error;
 use crate::discrete::split_discrete;
 
 pub use analyze::{ArrayAnalysis, ArrayOptions, analyze};
+pub use consistent::FAR;
 
 /// Why an array gave no answer.
 #[derive(Clone, Debug, Error)]

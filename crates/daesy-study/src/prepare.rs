@@ -360,17 +360,24 @@ impl Prepared {
 
     /// The variable that is farthest from where the search for a start began, with its value, if it is more than
     /// `distance` times the value there, or the nominal value, away. Newton's method may have run off along equations that
-    /// only rounding satisfies there: what is regular at such a point says nothing about the model.
+    /// only rounding satisfies there: what is regular at such a point says nothing about the model. What equations
+    /// determine linearly, such as a flux over a current of nearly zero, may be as large as it likes.
     #[must_use]
     pub fn ran_off(&self, start: &HybridStart, distance: f64) -> Option<(&str, f64)> {
         let (regular, description) = (self.system.regular(), self.system.description());
+        let mut is_searched = vec![false; regular.unknowns.len()];
+        for block in regular.blocks.iter().filter(|block| !block.is_linear) {
+            is_searched[block.start as usize..][..block.len as usize].fill(true);
+        }
+        let all = vec![true; regular.states.len()].into_iter().chain(is_searched);
         let derivatives = regular.states.iter().chain(&regular.unknowns);
         let quantities = description.states.iter().chain(&description.unknowns);
         let values = start.initialized.states.iter().chain(&start.initialized.unknowns);
         let mut farthest = None;
-        for ((derivative, quantity), &value) in derivatives.zip(quantities).zip(values) {
+        for (((derivative, quantity), &value), is_searched) in derivatives.zip(quantities).zip(values).zip(all) {
             let off = (value - quantity.start).abs() / quantity.start.abs().max(quantity.nominal);
-            if derivative.order == 0 && off > distance && farthest.is_none_or(|(most, _, _)| off > most) {
+            let is_far = is_searched && derivative.order == 0 && off > distance;
+            if is_far && farthest.is_none_or(|(most, _, _)| off > most) {
                 farthest = Some((off, quantity.name.as_str(), value));
             }
         }

@@ -7,7 +7,7 @@ use daesy_graph::regular::RegularDae;
 use daesy_graph::{ExprId, Leaf, Reach, Span, VarId};
 use daesy_integrate::{HybridStart, SimulateOptions, Simulation};
 use daesy_structure::array_verdict::{MAX_UNKNOWNS, analyze_aside, analyze_at};
-use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs};
+use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs, FAR};
 use daesy_structure::straighten::{
     GenericVerdict, Rewritten, Specialized, allowed_residual, generic_verdict, rewrite, special_start, specialize,
     straighten_linear, watch, watched_equation,
@@ -109,9 +109,9 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
     }
 }
 
-/// Distances of a start from where the search for it began: from the first on it is looked at, from the second on it is
-/// refused unless what is beside the start that was written bears structure out.
-const FAR: [f64; 2] = [1e6, 1e12];
+/// Starts that are this far from where the search for them began are refused, unless what is beside the start that was
+/// written bears structure out.
+const LOST: f64 = 1e12;
 
 /// What is to be done about a start that is far away: nothing if it is near, or the model's own; the model rewritten, if
 /// the derivative array beside the start that was written says that structure misleads.
@@ -121,7 +121,7 @@ fn judge_far_start(
     time: f64,
     start: &HybridStart,
 ) -> Result<Option<Rewritten>, Failure> {
-    if prepared.ran_off(start, FAR[0]).is_none() {
+    if prepared.ran_off(start, FAR).is_none() {
         return Ok(None);
     }
     let regular = prepared.system.regular();
@@ -137,7 +137,7 @@ fn judge_far_start(
     if let Some(rewritten) = rewritten.filter(|rewritten| !rewritten.findings.is_empty()) {
         return Ok(Some(rewritten));
     }
-    let Some((name, value)) = prepared.ran_off(start, FAR[1]) else { return Ok(None) };
+    let Some((name, value)) = prepared.ran_off(start, LOST) else { return Ok(None) };
     let message = format!(
         "no consistent start values found at t = {time}: the search ran off to {name} = {value:.3e}, where rounding hides whether \
          the equations hold"

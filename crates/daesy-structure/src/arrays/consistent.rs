@@ -16,6 +16,10 @@ use faer::Mat;
 
 use super::{ArrayError, ArrayModel, JetPoint, factorial};
 
+/// So many times its size, or its nominal value, a variable is far from where a search for it began: Newton's method may
+/// have run off, and what it found says nothing about the model.
+pub const FAR: f64 = 1e6;
+
 /// Scaled residuals below this are zero.
 const SOLVED: f64 = 1e-9;
 
@@ -68,8 +72,6 @@ impl ArrayModel {
     /// Whether a point was found that is near another one. Far away, terms may be so large that their rounding errors
     /// hide all others, and anything satisfies the equations.
     pub(super) fn is_near(&self, start: &JetPoint, found: &Result<ArrayPoint, ArrayError>) -> bool {
-        /// Distances in units of the value there, or of the nominal value.
-        const FAR: f64 = 1e6;
         found.as_ref().is_ok_and(|found| {
             self.variables.iter().zip(&self.nominal).all(|(&var, nominal)| {
                 let (here, there) = (start.derivative(var, 0), found.point.derivative(var, 0));

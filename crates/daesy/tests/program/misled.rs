@@ -582,3 +582,19 @@ end Large;
     let told = finding(&document, "numerically-singular");
     assert!(told["message"].as_str().unwrap().contains("too many unknowns"), "{told}");
 }
+
+/// What an equation determines linearly may be far from any guess: a flux of 1 over a current of nearly zero.
+#[test]
+fn large_values_that_equations_determine_linearly_are_no_search_that_ran_off() {
+    let session = Session::with_model(
+        "model Ratio
+  Real i(start=0, fixed=true), inductance;
+equation
+  der(i) = 1;
+  inductance*(abs(i) + 1e-15) = 1;
+end Ratio;
+",
+    );
+    assert_near(last(&session, "inductance"), 1.0, 1e-6, "inductance");
+    assert_near(session.run(&["simulate", "model.mo"]).table().column("inductance")[0], 1e15, 1e-6, "at the start");
+}
