@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pathlib
+import signal
 
 import matplotlib
 import pytest
 
 matplotlib.use("agg")
+
+# A shell starts jobs in the background with interrupts ignored: tests of Ctrl-C would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -747,6 +747,21 @@ pub fn resolve_all(error: &FlattenError) -> Vec<Diagnostic> {
     error.findings.iter().map(|finding| Diagnostic::resolve(finding, &error.sources)).collect()
 }
 
+/// That a parameter which must be able to take all values of an interval is no Real.
+fn no_real(variable: &Variable, span: Span, what: &str) -> Option<Finding> {
+    let kind = match &variable.value_type {
+        ValueType::Real => return None,
+        ValueType::Integer => "an Integer",
+        ValueType::Boolean => "a Boolean",
+        ValueType::Enumeration(_) => "of an enumeration",
+        ValueType::String => "a String",
+    };
+    let message =
+        format!("`{}` is {kind} and cannot be {what}: values between those of its type mean nothing", variable.name);
+    let help = "give its value in `[parameters]`, and compare studies with different ones";
+    Some(Finding::error("wrong-type", span, message).with_names([&variable.name]).with_help(help))
+}
+
 /// Why a parameter cannot have a value: its type has no such value.
 fn type_problem(variable: &Variable, value: f64) -> Option<String> {
     let name = &variable.name;
@@ -909,7 +924,7 @@ fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadOptions) -> 
                 Finding::error("final", unknown.span, format!("`{}` is final and cannot be unknown", unknown.name))
                     .with_names([&unknown.name]),
             ),
-            Some(_) => {}
+            Some(var) => findings.extend(no_real(&flat.variables[var.index()], unknown.span, "unknown")),
         }
     }
     for unknown in &study.unknown {
@@ -1011,7 +1026,9 @@ fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadOptions) -> 
                 let finding = Finding::error("computed-parameter", span, message).with_names([name]);
                 findings.push(finding.with_help("name what determines it, or take back `final` or `fixed = false`"));
             }
-            Some(var) if flat.variables[var.index()].kind == VariableKind::Parameter => {}
+            Some(var) if flat.variables[var.index()].kind == VariableKind::Parameter => {
+                findings.extend(no_real(&flat.variables[var.index()], span, "random, nor jump"));
+            }
             Some(_) => findings.push(not_a(flat, name, span, "parameter")),
             None => findings.push(unknown_name(flat, name, span, "parameter", |kind| kind == VariableKind::Parameter)),
         }
@@ -1019,6 +1036,11 @@ fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadOptions) -> 
     for value in &study.initial.values {
         match flat.find(&value.name) {
             Some(var) if is_unknown(flat.variables[var.index()].kind) => {
+                if let QuantityValue::Number(number) = value.item.value
+                    && let Some(message) = type_problem(&flat.variables[var.index()], number)
+                {
+                    findings.push(Finding::error("wrong-type", value.item.span, message).with_names([&value.name]));
+                }
                 match quantity_expression(&mut flat.graph, &flat.variables, &value.item) {
                     Ok(start) => {
                         flat.variables[var.index()].start = Some(start);

@@ -727,3 +727,19 @@ fn an_experiment_that_starts_before_its_record_is_told() {
     let run = Mistake { verb: "identify", files, file: "study.toml" }.run_with(&["--json"]);
     assert!(run.stdout.contains("input-before-record"), "{}", run.stdout);
 }
+
+/// A search or a distribution takes values between those of an Integer, which mean nothing.
+#[test]
+fn parameters_that_are_no_reals_are_neither_unknown_nor_random_and_starts_have_their_type() {
+    let model = "model M\n  parameter Integer n = 2;\n  Real x(start=1, fixed=true);\n  discrete Integer k(start=3, fixed=true);\nequation\n  der(x) = -n*x;\n  when time > 0.5 then k = pre(k) + 1; end when;\nend M;\n";
+    for (study, code) in [
+        ("[unknown]\nn = { start = 2 }\n[measurements]\nx = { column = \"x\", std = 0.1 }\n", "cannot be unknown"),
+        ("[random]\nn = { uniform = { min = 1, max = 3 } }\n", "cannot be random"),
+        ("[initial]\nk = 2.5\n", "is an Integer and cannot be 2.5"),
+    ] {
+        let session = Session::with_model(model).with("study.toml", &format!("[model]\nfile = \"model.mo\"\n{study}"));
+        let run = session.run(&["check", "study.toml"]);
+        assert_eq!(run.status, 1, "{study}: {}", run.stderr);
+        assert!(run.stderr.contains("[wrong-type]") && run.stderr.contains(code), "{study}: {}", run.stderr);
+    }
+}
