@@ -281,25 +281,7 @@ impl Evaluator {
             return;
         }
         let memo = &mut self.memo.values;
-        for &expr in self.reach.below(graph, roots) {
-            let of = |expr: ExprId| memo[expr.index()];
-            let value = match graph.node(expr) {
-                Node::Unary { op, arg } => apply_unary(op, of(arg)),
-                Node::Binary { op: BinaryOp::Homotopy, lhs, rhs } => mix(env.homotopy(), of(lhs), of(rhs)),
-                Node::Binary { op, lhs, rhs } => apply_binary(op, of(lhs), of(rhs)),
-                Node::Select { condition, then, otherwise } => {
-                    if is_true(of(condition)) {
-                        of(then)
-                    } else {
-                        of(otherwise)
-                    }
-                }
-                Node::Smooth { arg, .. } => of(arg),
-                Node::Sample { start, interval } => truth(env.is_sample(of(start), of(interval))),
-                leaf => leaf_value(leaf, env),
-            };
-            memo[expr.index()] = value;
-        }
+        evaluate_in_order(graph, self.reach.below(graph, roots), env, memo);
         values.extend(roots.iter().map(|&root| memo[root.index()]));
     }
 
@@ -339,6 +321,65 @@ impl Evaluator {
         let nothing = |_: VarId, _: u16| f64::NAN;
         let mut run = Run { graph, env: &nothing, is_checked: true, limits: self.limits, steps: 0, depth: 0 };
         run.call(function, args)
+    }
+}
+
+/// Evaluates expressions without calls, arguments first, into `memo`, by expression.
+fn evaluate_in_order(graph: &Graph, order: &[ExprId], env: &dyn Environment, memo: &mut [f64]) {
+    for &expr in order {
+        let of = |expr: ExprId| memo[expr.index()];
+        let value = match graph.node(expr) {
+            Node::Unary { op, arg } => apply_unary(op, of(arg)),
+            Node::Binary { op: BinaryOp::Homotopy, lhs, rhs } => mix(env.homotopy(), of(lhs), of(rhs)),
+            Node::Binary { op, lhs, rhs } => apply_binary(op, of(lhs), of(rhs)),
+            Node::Select { condition, then, otherwise } => {
+                if is_true(of(condition)) {
+                    of(then)
+                } else {
+                    of(otherwise)
+                }
+            }
+            Node::Smooth { arg, .. } => of(arg),
+            Node::Sample { start, interval } => truth(env.is_sample(of(start), of(interval))),
+            leaf => leaf_value(leaf, env),
+        };
+        memo[expr.index()] = value;
+    }
+}
+
+/// Expressions that are evaluated many times: what is below them is listed once.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    roots: Vec<ExprId>,
+    /// Arguments first; `None` where there are calls, of which only those that are needed may be made.
+    order: Option<Vec<ExprId>>,
+}
+
+impl Listed {
+    /// Lists what is below the roots.
+    #[must_use]
+    pub fn new(graph: &Graph, roots: Vec<ExprId>) -> Self {
+        let has_calls = roots.iter().any(|&root| graph.has_calls(root));
+        let order = (!has_calls).then(|| Reach::new().below(graph, &roots).to_vec());
+        Self { roots, order }
+    }
+
+    /// The values of the roots in the graph they were listed in, as [`Evaluator::evaluate`] gives them. `memory` is
+    /// overwritten.
+    pub fn evaluate(&self, graph: &Graph, env: &dyn Environment, memory: &mut Vec<f64>, values: &mut [f64]) {
+        match &self.order {
+            Some(order) => {
+                memory.resize(graph.len(), 0.0);
+                evaluate_in_order(graph, order, env, memory);
+                for (value, root) in values.iter_mut().zip(&self.roots) {
+                    *value = memory[root.index()];
+                }
+            }
+            None => {
+                Evaluator::new().evaluate(graph, &self.roots, env, memory);
+                values.copy_from_slice(memory);
+            }
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Inputs of a simulation: expressions of time and columns of data, with the derivatives the model asks for.
 
-use daesy_graph::evaluate::AtTime;
+use daesy_graph::evaluate::{AtTime, Listed};
 use daesy_graph::finding::{Finding, Level, nearest};
 use daesy_graph::flat::{FlatDae, ValueType, Variable, VariableKind};
 use daesy_graph::{BinaryOp, Evaluator, ExprId, Graph, Leaf, Node, Reach, SourceMap, Span, VarId};
@@ -20,7 +20,7 @@ enum Signal {
     /// Nothing is said: its start value, constant.
     Constant(f64),
     /// The value and its derivatives as expressions of time and parameters.
-    Expression(Vec<ExprId>),
+    Expression(Listed),
     /// Samples.
     Samples { times: Vec<f64>, values: Vec<f64>, hold: Hold, curvatures: Vec<f64> },
 }
@@ -159,7 +159,8 @@ impl StudyInputs {
                             let times = std::slice::from_ref(&data.times);
                             find_breaks_between(&mut graph, value, &parameter_of, times, &mut breaks);
                         }
-                        Signal::Expression(derivatives(&mut graph, &flat.variables, value, input.derivatives_needed))
+                        let values = derivatives(&mut graph, &flat.variables, value, input.derivatives_needed);
+                        Signal::Expression(Listed::new(&graph, values))
                     }
                     InputSource::Column { column, hold } => match data.and_then(|data| data.column(column)) {
                         Some(values) => {
@@ -420,7 +421,7 @@ pub(crate) fn natural_spline(times: &[f64], values: &[f64]) -> Vec<f64> {
 
 impl Inputs for StudyInputs {
     fn fill(&self, time: f64, is_after: bool, values: &mut [f64]) {
-        let mut evaluator = Evaluator::new();
+        let mut memory = Vec::new();
         // Relations that change exactly now are read a little to the side that is asked for.
         let nudge = 1e-12 * time.abs().max(1e-3);
         let is_break = self.breaks.binary_search_by(|candidate| candidate.total_cmp(&time)).is_ok();
@@ -438,9 +439,7 @@ impl Inputs for StudyInputs {
                 }
                 Signal::Expression(exprs) => {
                     let environment = AtTime { time: read_time, parameter_of: &self.parameter_of };
-                    for (slot, &expr) in slots.iter_mut().zip(exprs) {
-                        *slot = evaluator.evaluate_one(&self.graph, expr, &environment);
-                    }
+                    exprs.evaluate(&self.graph, &environment, &mut memory, slots);
                 }
                 Signal::Samples { times, values, hold, curvatures } => {
                     sample(times, values, *hold, curvatures, time, is_after, slots);

@@ -181,7 +181,7 @@ impl DiscreteProcess {
     }
 
     /// A matrix of each channel applied to that channel's components.
-    fn applied(&self, of: &dyn Fn(&Channel) -> Option<Mat<f64>>, components: &dyn Fn(usize) -> f64) -> Vec<f64> {
+    fn applied(&self, of: impl Fn(&Channel) -> Option<&Mat<f64>>, components: &dyn Fn(usize) -> f64) -> Vec<f64> {
         let mut result = Vec::with_capacity(self.n_components());
         let mut at = 0;
         for channel in &self.channels {
@@ -201,28 +201,45 @@ impl DiscreteProcess {
     /// The expected components one grid step later.
     #[must_use]
     pub fn expected(&self, components: &dyn Fn(usize) -> f64) -> Vec<f64> {
-        self.applied(&|channel| Some(channel.transition.value.clone()), components)
+        self.applied(|channel| Some(&channel.transition.value), components)
+    }
+
+    /// The expected components one grid step later in every lane: `[component * n_lanes + lane]`.
+    pub fn expect_in_lanes(&self, begin: &[f64], n_lanes: usize, end: &mut [f64]) {
+        end.fill(0.0);
+        let mut at = 0;
+        for channel in &self.channels {
+            for i in 0..channel.order {
+                let end = &mut end[(at + i) * n_lanes..][..n_lanes];
+                for j in 0..channel.order {
+                    let weight = channel.transition.value[(i, j)];
+                    let begin = &begin[(at + j) * n_lanes..][..n_lanes];
+                    end.iter_mut().zip(begin).for_each(|(end, begin)| *end += weight * begin);
+                }
+            }
+            at += channel.order;
+        }
     }
 
     /// What a grid step adds to the components, from standard normal numbers.
     #[must_use]
     pub fn drawn_step(&self, numbers: &dyn Fn(usize) -> f64) -> Vec<f64> {
-        self.applied(&|channel| Some(channel.factor.value.clone()), numbers)
+        self.applied(|channel| Some(&channel.factor.value), numbers)
     }
 
     /// Components at the start, from standard normal numbers.
     #[must_use]
     pub fn drawn_start(&self, numbers: &dyn Fn(usize) -> f64) -> Vec<f64> {
-        self.applied(&|channel| channel.start.as_ref().map(|start| start.value.clone()), numbers)
+        self.applied(|channel| channel.start.as_ref().map(|start| &start.value), numbers)
     }
 
-    fn block_diagonal(&self, of: &dyn Fn(&Channel) -> Option<Mat<f64>>) -> Mat<f64> {
+    fn block_diagonal(&self, of: impl Fn(&Channel) -> Option<&Mat<f64>>) -> Mat<f64> {
         let n = self.n_components();
         let mut matrix = Mat::zeros(n, n);
         let mut at = 0;
         for channel in &self.channels {
             if let Some(factor) = of(channel) {
-                let covariance = &factor * factor.transpose();
+                let covariance = factor * factor.transpose();
                 matrix.get_mut(at..at + channel.order, at..at + channel.order).copy_from(&covariance);
             }
             at += channel.order;
@@ -233,7 +250,7 @@ impl DiscreteProcess {
     /// Covariance of the components at the start.
     #[must_use]
     pub fn start_covariance(&self) -> Mat<f64> {
-        self.block_diagonal(&|channel| channel.start.as_ref().map(|start| start.value.clone()))
+        self.block_diagonal(|channel| channel.start.as_ref().map(|start| &start.value))
     }
 
     /// Whether an output row depends on a direction.

@@ -16,6 +16,8 @@ pub(super) struct GivenNoise<'p> {
     n_lanes: usize,
     /// First direction that belongs to a component.
     first_direction: usize,
+    /// Of the components in each signal.
+    weights: Vec<Vec<f64>>,
     pub(super) begin: Vec<f64>,
     pub(super) end: Vec<f64>,
 }
@@ -23,7 +25,8 @@ pub(super) struct GivenNoise<'p> {
 impl<'p> GivenNoise<'p> {
     pub(super) fn new(process: &'p DiscreteProcess, n_lanes: usize, first_direction: usize) -> Self {
         let n = process.n_components() * n_lanes;
-        Self { process, n_lanes, first_direction, begin: vec![0.0; n], end: vec![0.0; n] }
+        let weights = (0..process.n_outputs()).map(|signal| process.weights(signal)).collect();
+        Self { process, n_lanes, first_direction, weights, begin: vec![0.0; n], end: vec![0.0; n] }
     }
 
     /// What one standard deviation of a normal number of the interval's noise adds to the components.
@@ -45,14 +48,7 @@ impl<'p> GivenNoise<'p> {
 
     /// The expected channels at the end of the interval.
     pub(super) fn expect(&mut self) {
-        let n_lanes = self.n_lanes;
-        for lane in 0..n_lanes {
-            let at = |component: usize| self.begin[component * n_lanes + lane];
-            let end = self.process.expected(&at);
-            for (component, value) in end.into_iter().enumerate() {
-                self.end[component * n_lanes + lane] = value;
-            }
-        }
+        self.process.expect_in_lanes(&self.begin, self.n_lanes, &mut self.end);
     }
 }
 
@@ -60,25 +56,24 @@ impl LaneDisturbances for GivenNoise<'_> {
     fn advance(&mut self, _interval: usize) {}
 
     fn fill(&mut self, fraction: f64, rows: &[DisturbanceRow], stride: usize, values: &mut [f64]) {
-        let n = self.process.n_components();
+        let n_lanes = self.n_lanes;
         for row in rows {
-            let target = &mut values[row.row * stride..][..self.n_lanes];
+            let target = &mut values[row.row * stride..][..n_lanes];
+            let weights = &self.weights[row.signal];
             match row.direction {
                 None => {
-                    let weights = self.process.weights(row.signal);
-                    for (lane, target) in target.iter_mut().enumerate() {
-                        *target = (0..n)
-                            .map(|component| {
-                                let at = component * self.n_lanes + lane;
-                                weights[component] * (self.begin[at] + fraction * (self.end[at] - self.begin[at]))
-                            })
-                            .sum();
+                    target.fill(0.0);
+                    for (component, &weight) in weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0) {
+                        let begin = &self.begin[component * n_lanes..][..n_lanes];
+                        let end = &self.end[component * n_lanes..][..n_lanes];
+                        for ((target, begin), end) in target.iter_mut().zip(begin).zip(end) {
+                            *target += weight * (begin + fraction * (end - begin));
+                        }
                     }
                 }
                 Some(direction) => {
                     let derivative = direction.checked_sub(self.first_direction).map_or(0.0, |direction| {
-                        let weights = self.process.weights(row.signal);
-                        let read = |values: &[f64]| values.iter().zip(&weights).map(|(x, w)| x * w).sum::<f64>();
+                        let read = |values: &[f64]| values.iter().zip(weights).map(|(x, w)| x * w).sum::<f64>();
                         let Slopes { begin, end } = self.slopes(direction);
                         let begin = read(&begin);
                         begin + fraction * (read(&end) - begin)

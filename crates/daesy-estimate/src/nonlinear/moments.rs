@@ -76,10 +76,11 @@ fn root(matrix: &Mat<f64>) -> Mat<f64> {
     let Ok(eigen) = SelfAdjointEigen::new(correlation.as_ref(), faer::Side::Lower) else { return root };
     let values = eigen.S().column_vector();
     let vectors = eigen.U();
-    for (a, &i) in spread.iter().enumerate() {
-        for (b, &j) in spread.iter().enumerate() {
-            let terms = (0..spread.len()).map(|k| vectors[(a, k)] * values[k].max(0.0).sqrt() * vectors[(b, k)]);
-            root[(i, j)] = size[i] * terms.sum::<f64>();
+    let stretched = Mat::from_fn(spread.len(), spread.len(), |a, k| vectors[(a, k)] * values[k].max(0.0).sqrt());
+    let product = stretched * vectors.transpose();
+    for (b, &j) in spread.iter().enumerate() {
+        for (a, &i) in spread.iter().enumerate() {
+            root[(i, j)] = size[i] * product[(a, b)];
         }
     }
     root
@@ -178,18 +179,13 @@ struct Passage<'f, 'e> {
 }
 
 impl Passage<'_, '_> {
-    /// Points that stand for moments among `n_dimensions` in all: `[lane][component]`.
-    fn points(&self, moments: &Moments, n_dimensions: usize) -> Vec<Vec<f64>> {
+    /// Points that stand for moments among `n_dimensions` in all: `[component, lane]`.
+    fn points(&self, moments: &Moments, n_dimensions: usize) -> Mat<f64> {
         if self.spread == Spread::Derivatives || self.is_certain {
-            return vec![moments.mean.clone()];
+            return Mat::from_fn(self.n, 1, |i, _| moments.mean[i]);
         }
         let root = root(&moments.covariance);
-        (0..2 * self.n)
-            .map(|lane| {
-                let (column, reach) = (lane / 2, reach(lane, n_dimensions));
-                (0..self.n).map(|i| moments.mean[i] + reach * root[(i, column)]).collect()
-            })
-            .collect()
+        Mat::from_fn(self.n, 2 * self.n, |i, lane| moments.mean[i] + reach(lane, n_dimensions) * root[(i, lane / 2)])
     }
 
     fn n_components(&self) -> usize {
@@ -197,13 +193,13 @@ impl Passage<'_, '_> {
     }
 
     /// Puts points into the lanes at a grid point.
-    fn place(&mut self, points: &[Vec<f64>], at: usize) {
-        for (lane, point) in points.iter().enumerate() {
-            for (state, &value) in point[..self.n_states].iter().enumerate() {
-                self.walk.set_state(lane, state, 0, value);
+    fn place(&mut self, points: &Mat<f64>, at: usize) {
+        for lane in 0..points.ncols() {
+            for state in 0..self.n_states {
+                self.walk.set_state(lane, state, 0, points[(state, lane)]);
             }
             for component in 0..self.n_components() {
-                self.noise.begin[component * self.n_lanes + lane] = point[self.n_states + component];
+                self.noise.begin[component * self.n_lanes + lane] = points[(self.n_states + component, lane)];
             }
         }
         if self.spread == Spread::Derivatives {
@@ -218,31 +214,27 @@ impl Passage<'_, '_> {
         self.walk.restart(at, 0.0, &mut self.noise);
     }
 
-    /// Mean, covariance and cross-covariance of values at the lanes (`values[lane][..]`), or by their derivatives
-    /// (`jacobian[value][direction]`).
+    /// Mean, covariance and cross-covariance of values at the lanes (`[value, lane]`), or by their derivatives
+    /// (`[value, direction]`).
     fn moments_of(
         &self,
         from: &Moments,
-        points: &[Vec<f64>],
-        values: &[Vec<f64>],
+        points: &Mat<f64>,
+        values: &Mat<f64>,
         jacobian: Option<&Mat<f64>>,
     ) -> (Moments, Mat<f64>) {
-        let m = values[0].len();
+        let (m, n_points) = (values.nrows(), values.ncols());
         if let Some(jacobian) = jacobian {
             let cross = &from.covariance * jacobian.transpose();
             let covariance = jacobian * &cross;
-            return (Moments { mean: values[0].clone(), covariance }, cross);
+            return (Moments { mean: (0..m).map(|i| values[(i, 0)]).collect(), covariance }, cross);
         }
-        let n_points = values.len() as f64;
-        let mean: Vec<f64> = (0..m).map(|i| values.iter().map(|value| value[i]).sum::<f64>() / n_points).collect();
-        let covariance = Mat::from_fn(m, m, |i, j| {
-            values.iter().map(|value| (value[i] - mean[i]) * (value[j] - mean[j])).sum::<f64>() / n_points
-        });
-        let cross = Mat::from_fn(self.n, m, |i, j| {
-            let pairs = points.iter().zip(values);
-            pairs.map(|(point, value)| (point[i] - from.mean[i]) * (value[j] - mean[j])).sum::<f64>() / n_points
-        });
-        (Moments { mean, covariance }, cross)
+        let share = 1.0 / n_points as f64;
+        let mean: Vec<f64> = (0..m).map(|i| share * values.row(i).iter().sum::<f64>()).collect();
+        let off = Mat::from_fn(m, n_points, |i, lane| values[(i, lane)] - mean[i]);
+        let pulled = Mat::from_fn(n_points, m, |lane, i| share * off[(i, lane)]);
+        let moved = Mat::from_fn(self.n, n_points, |i, lane| points[(i, lane)] - from.mean[i]);
+        (Moments { mean, covariance: &off * &pulled }, moved * pulled)
     }
 
     /// Whether all points that stand for the moments were followed so far.
@@ -255,27 +247,24 @@ impl Passage<'_, '_> {
         let n_components = self.n_components();
         let n_dimensions = self.n + n_components;
         let mut points = self.points(from, n_dimensions);
-        let n_spread = points.len();
+        let n_spread = points.ncols();
         if self.spread == Spread::Points && !self.is_certain {
-            points.resize(2 * n_dimensions, from.mean.clone());
+            points.resize_with(self.n, 2 * n_dimensions, |i, _| from.mean[i]);
         }
         // What follows depends on the moments here alone, as where samples come one by one.
         self.walk.forget_pace(interval);
         self.place(&points, interval);
-        for lane in n_spread..points.len() {
+        for lane in n_spread..points.ncols() {
             let by = reach(lane, n_dimensions);
             for (component, step) in self.noise.step((lane - n_spread) / 2).into_iter().enumerate() {
                 self.noise.end[component * self.n_lanes + lane] += by * step;
             }
         }
         self.walk.cross(interval, &mut self.noise);
-        let values: Vec<Vec<f64>> = (0..points.len())
-            .map(|lane| {
-                let mut value: Vec<f64> = (0..self.n_states).map(|state| self.walk.state(lane, state, 0)).collect();
-                value.extend((0..n_components).map(|component| self.noise.end[component * self.n_lanes + lane]));
-                value
-            })
-            .collect();
+        let values = Mat::from_fn(self.n, points.ncols(), |i, lane| match i.checked_sub(self.n_states) {
+            None => self.walk.state(lane, i, 0),
+            Some(component) => self.noise.end[component * self.n_lanes + lane],
+        });
         if self.spread == Spread::Points {
             return self.moments_of(from, &points, &values, None);
         }
@@ -358,8 +347,7 @@ impl Passage<'_, '_> {
         let n_observed = self.problem.n_observed();
         let rows = self.walk.observe(at);
         let n_lanes = self.n_lanes;
-        let values: Vec<Vec<f64>> =
-            (0..points.len()).map(|lane| (0..n_observed).map(|row| rows[row * n_lanes + lane]).collect()).collect();
+        let values = Mat::from_fn(n_observed, points.ncols(), |row, lane| rows[row * n_lanes + lane]);
         let jacobian = (self.spread == Spread::Derivatives).then(|| {
             Mat::from_fn(n_observed, self.n, |row, direction| rows[((1 + direction) * n_observed + row) * n_lanes])
         });
