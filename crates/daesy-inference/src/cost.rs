@@ -224,7 +224,7 @@ pub fn evaluate_at(
             let study = study_for(loaded, &asked, method, options.seed)?;
             let start = study.start();
             let places = Places::new(&axes, study.unknowns.iter().map(|unknown| unknown.name.as_str()));
-            let refused = |refusal: PointRefusal| refused(loaded, &study, &refusal);
+            let refused = |refusal: PointRefusal| study.failure(loaded, &refusal);
             let problem = study.problem(settings(&study, kind, options), &start).map_err(refused)?;
             let thetas: Vec<Vec<f64>> = points.iter().map(|point| places.theta(&start, point)).collect();
             let mut values = Vec::with_capacity(thetas.len());
@@ -241,7 +241,7 @@ pub fn evaluate_at(
             let study = PredictionStudy::new(loaded, &asked, options.seed)?;
             let start = study.start();
             let places = Places::new(&axes, study.unknowns.iter().map(|unknown| unknown.name.as_str()));
-            let refused = |refusal: PointRefusal| refused(loaded, &study, &refusal);
+            let refused = |refusal: PointRefusal| study.failure(loaded, &refusal);
             let problem = study.problem(study.settings.clone(), &start).map_err(refused)?;
             let watch = loaded.watch.clone();
             let likelihood = FilterLikelihood::new(&problem, kind, &study.space, watch);
@@ -343,11 +343,6 @@ const POINTS_TOGETHER: usize = 16;
 /// Points handed to an executor at a time where a checkpoint is kept, so that it is never far behind.
 const POINTS_AWAY: usize = 64;
 
-fn refused(loaded: &Loaded, study: &PredictionStudy, refusal: &PointRefusal) -> Failure {
-    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
-    Failure::Input(vec![Diagnostic::resolve(&study.refusal(refusal), &sources)])
-}
-
 fn settings(study: &PredictionStudy, kind: CostKind, options: &CostOptions) -> PredictionSettings {
     let mut settings = PredictionSettings { is_undisturbed: kind == CostKind::OutputError, ..study.settings.clone() };
     settings.options.n_threads = options.threads.unwrap_or(0);
@@ -369,7 +364,7 @@ fn prediction_cost(
     };
     let start = study.start();
     let problem =
-        study.problem(settings(&study, kind, options), &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
+        study.problem(settings(&study, kind, options), &start).map_err(|refusal| study.failure(loaded, &refusal))?;
     let n_realizations = problem.settings().n_realizations;
     let places = Places::new(&axes, study.unknowns.iter().map(|unknown| unknown.name.as_str()));
     let points = points(&axes);
@@ -413,7 +408,7 @@ fn prediction_cost(
             let share: Vec<Vec<f64>> = some.iter().map(|&at| thetas[at].clone()).collect();
             let predictions = problem
                 .predict(&share, n_realizations, &loaded.watch)
-                .map_err(|refusal| refused(loaded, &study, &refusal))?;
+                .map_err(|refusal| study.failure(loaded, &refusal))?;
             predictions.iter().map(|found| vec![problem.cost(found), found.failures.len() as f64]).collect()
         };
         n_found += some.len();
@@ -456,7 +451,7 @@ fn filtered_cost(
     let study = PredictionStudy::new(loaded, asked, options.seed)?;
     let start = study.start();
     let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
-    let refused = |refusal: PointRefusal| refused(loaded, &study, &refusal);
+    let refused = |refusal: PointRefusal| study.failure(loaded, &refusal);
     let problem = study.problem(study.settings.clone(), &start).map_err(refused)?;
     let likelihood = FilterLikelihood::new(&problem, kind, &study.space, loaded.watch.clone());
     let places = Places::new(&axes, study.unknowns.iter().map(|unknown| unknown.name.as_str()));

@@ -430,8 +430,7 @@ impl<'a> Designer<'a> {
         let n = theta.len();
         let loaded = self.loaded.with_record(&problem.records[0].data);
         let study = PredictionStudy::new(&loaded, problem, self.seed)?;
-        let refused =
-            |refusal| Failure::Input(vec![Diagnostic::resolve(&study.refusal(&refusal), &self.study.sources)]);
+        let refused = |refusal| study.failure(&loaded, &refusal);
         let watch = &self.loaded.watch;
         let sets = study.artificial_data(theta, n_sets, self.seed.wrapping_add(1), watch).map_err(refused)?;
         let mut filtered = study.problem(study.settings.clone(), theta).map_err(refused)?;

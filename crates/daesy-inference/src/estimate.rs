@@ -238,10 +238,7 @@ impl Estimator {
                 thetas.iter().map(|theta| run(theta).map_err(|error| refused(theta, error))).collect()
             }
             Self::Nonlinear { study, .. } => {
-                let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
-                let refused = |refusal: PointRefusal| {
-                    Failure::Input(vec![Diagnostic::resolve(&study.refusal(&refusal), &sources)])
-                };
+                let refused = |refusal: PointRefusal| study.failure(loaded, &refusal);
                 let problem = study.signal_problem(first).map_err(refused)?;
                 let kind = filter_kind(loaded.study.as_ref());
                 let run = |theta: &Vec<f64>| nonlinear_run(loaded, study, &problem, theta, &kind).map_err(refused);

@@ -402,9 +402,7 @@ impl LivePlan {
         }
         let model = LiveModel::build(loaded, names, &problem, theta, 0)?;
         if let LiveForm::Nonlinear(form, _) = &model.form {
-            let refused = |refusal: PointRefusal| {
-                Failure::Input(vec![Diagnostic::resolve(&form.refusal(&refusal), &study.sources)])
-            };
+            let refused = |refusal: PointRefusal| form.failure(loaded, &refusal);
             plan.grid = Some(form.experiments[0].grid.step);
             plan.method = Some(form.signal_problem(&plan.theta).map_err(refused)?.method());
         }

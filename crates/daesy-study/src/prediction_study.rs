@@ -14,7 +14,7 @@ use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, Variable, VariableKind};
 use daesy_graph::node::{BinaryOp, UnaryOp};
 use daesy_graph::{Evaluator, ExprId, Graph, Leaf, Node, Reach, Span, VarId};
-use daesy_integrate::ensemble::{EnsembleOptions, Grid};
+use daesy_integrate::ensemble::{EnsembleError, EnsembleOptions, Grid};
 use daesy_pencil::Mat;
 use daesy_system::{DaeSystem, GivenParameter, StepMethod, Watch};
 
@@ -575,6 +575,17 @@ impl PredictionStudy {
         Ok(sets)
     }
 
+    /// A refused point as a failure of the whole.
+    #[must_use]
+    pub fn failure(&self, loaded: &Loaded, refusal: &PointRefusal) -> Failure {
+        let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
+        let diagnostics = vec![Diagnostic::resolve(&self.refusal(refusal), &sources)];
+        match refusal {
+            PointRefusal::Ensemble(_) | PointRefusal::Trajectory(_) => Failure::Method(diagnostics),
+            _ => Failure::Input(diagnostics),
+        }
+    }
+
     /// A refused point as a finding.
     #[must_use]
     pub fn refusal(&self, refusal: &PointRefusal) -> Finding {
@@ -616,6 +627,9 @@ impl PredictionStudy {
             PointRefusal::Trajectory(error) => Finding::error("trajectory", Span::NONE, error.to_string()).with_help(
                 "`daesy simulate` shows the trajectory; other starts or bounds may keep away from this point",
             ),
+            PointRefusal::Ensemble(EnsembleError::Stopped) => {
+                Finding::error("stopped", Span::NONE, "stopped before an answer was found")
+            }
             PointRefusal::Ensemble(error) => Finding::error("ensemble", Span::NONE, error.to_string())
                 .with_help("`daesy simulate` shows a single trajectory; tighten rtol, or take `solver = \"implicit\"`"),
             PointRefusal::OffGrid { .. } => Finding::error("sample-between", Span::NONE, refusal.to_string()).with_help(

@@ -140,6 +140,12 @@ struct FileArgs {
     /// Refuses to run units of other tools (.fmu), which are native code
     #[arg(long)]
     no_native: bool,
+    /// Ends long work in good order after so many seconds, with what was found so far
+    #[arg(long, value_name = "SECONDS", value_parser = parse_positive)]
+    time_limit: Option<f64>,
+    /// When the work began
+    #[arg(skip = std::time::Instant::now())]
+    begun: std::time::Instant,
     #[command(flatten)]
     common: CommonArgs,
     /// What a caller in the same process hands over instead of the file
@@ -182,6 +188,23 @@ impl Setting {
 }
 
 impl FileArgs {
+    /// Whether the time that the work may take is over.
+    fn is_late(&self) -> bool {
+        self.time_limit.is_some_and(|limit| self.begun.elapsed().as_secs_f64() >= limit)
+    }
+
+    /// The caller's watch, which the time limit stops too.
+    fn watch(&self) -> Watch {
+        let caller = self.caller.watch.clone();
+        match self.time_limit {
+            None => caller,
+            Some(limit) => {
+                let begun = self.begun;
+                Watch::asking(move || caller.is_stopped() || begun.elapsed().as_secs_f64() >= limit)
+            }
+        }
+    }
+
     /// Where a page about this file comes from.
     fn provenance(&self) -> Provenance {
         if self.caller.source.is_some() {
@@ -806,6 +829,10 @@ impl Answer {
 
     /// Gives findings about the whole run the place of the file that the user named.
     fn about(mut self, args: &FileArgs) -> Self {
+        if let Some(limit) = args.time_limit.filter(|_| self.status == Status::GaveUp && args.is_late()) {
+            let message = format!("the work was ended after {limit} s, as `--time-limit` asks");
+            self.diagnostics.push(Diagnostic::note("time-limit", message));
+        }
         let file = args.file.display().to_string();
         for diagnostic in self.diagnostics.iter_mut().filter(|diagnostic| diagnostic.place.is_none()) {
             diagnostic.place = Some(Place { file: file.clone(), line: 1, column: 1 });
@@ -975,7 +1002,7 @@ fn load_native(args: &FileArgs, verb: &str, native: Native) -> Result<Loaded, Fa
     if !args.data.is_empty() {
         loaded.use_data_files(&args.data)?;
     }
-    loaded.watch = args.caller.watch.clone();
+    loaded.watch = args.watch();
     loaded.elsewhere.clone_from(&args.caller.elsewhere);
     Ok(loaded)
 }

@@ -402,7 +402,7 @@ pub fn ahead_by_moments(
         let mut beliefs = Beliefs::new(passage.start(), horizons);
         for (point, sample) in problem.sample_at().into_iter().enumerate() {
             if options.watch.is_stopped() {
-                break;
+                return Err(EnsembleError::Stopped);
             }
             if point > 0 {
                 beliefs.iter_mut().for_each(|belief| *belief = passage.predict(belief, point - 1).0);
@@ -454,7 +454,7 @@ fn run(
     let mut passed: Vec<Passed> = Vec::new();
     for (point, &sample) in sample_at.iter().enumerate() {
         if options.watch.is_stopped() {
-            break;
+            return Err(EnsembleError::Stopped);
         }
         if point > 0 {
             let (predicted, cross) = passage.predict(&now, point - 1);

@@ -105,7 +105,7 @@ fn run(
     let mut history: Vec<Vec<f64>> = vec![Vec::new(); n_lanes];
     for (point, sample) in problem.sample_at().into_iter().enumerate() {
         if options.watch.is_stopped() {
-            break;
+            return Err(EnsembleError::Stopped);
         }
         if point > 0 {
             let drawn = numbers(options.seed, point as u32 - 1, Purpose::Innovation, n_components, n_lanes);

@@ -19,7 +19,7 @@ use daesy_graph::finding::Finding;
 
 use super::certainty::Choice;
 use super::notebook::Notebook;
-use super::pem::{fit_percent, refused, residuals, resolve, rewritten, stopped};
+use super::pem::{fit_percent, residuals, resolve, rewritten, stopped};
 use super::stopping::{SoFar, stopped_search};
 use super::{Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine};
 use super::{accuracy, caveats, far};
@@ -54,7 +54,7 @@ pub fn evaluate_at(
     let kind = filter_kind(loaded.study.as_ref());
     let study = PredictionStudy::new(loaded, asked, options.seed)?;
     let start = study.start();
-    let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
+    let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| study.failure(loaded, &refusal))?;
     let priors: Vec<Option<Prior>> = study.unknowns.iter().map(|unknown| unknown.prior).collect();
     let found = points.iter().map(|point| {
         let from = point.get(1..).unwrap_or_default();
@@ -105,7 +105,7 @@ pub fn identify(
     }
     let study = PredictionStudy::new(loaded, asked, options.seed)?;
     let start = study.start();
-    let fail = |refusal: &PointRefusal| refused(loaded, &study, refusal);
+    let fail = |refusal: &PointRefusal| study.failure(loaded, refusal);
     let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| fail(&refusal))?;
     let likelihood = || FilterLikelihood::new(&problem, kind, &study.space, loaded.watch.clone());
     let priors: Vec<Option<Prior>> = study.unknowns.iter().map(|unknown| unknown.prior).collect();

@@ -44,16 +44,6 @@ const MAX_WARM_STARTS: usize = 8;
 /// Seed of artificial data, beside that of the predictions.
 const BOOTSTRAP_SEED: u64 = 0x6b8b_4567_327b_23c6;
 
-pub(super) fn refused(loaded: &Loaded, study: &PredictionStudy, refusal: &PointRefusal) -> Failure {
-    let finding = study.refusal(refusal);
-    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
-    let diagnostic = Diagnostic::resolve(&finding, &sources);
-    match refusal {
-        PointRefusal::Ensemble(_) | PointRefusal::Trajectory(_) => Failure::Method(vec![diagnostic]),
-        _ => Failure::Input(vec![diagnostic]),
-    }
-}
-
 /// What was rewritten because structure misleads, and what is other about the start.
 pub(crate) fn rewritten(loaded: &Loaded, study: &PredictionStudy) -> Vec<Diagnostic> {
     study
@@ -106,7 +96,7 @@ pub fn evaluate_at(
 ) -> Result<Vec<Vec<f64>>, Failure> {
     let study = study_for(loaded, asked, method, options.seed)?;
     let start = study.start();
-    let fail = |refusal: PointRefusal| refused(loaded, &study, &refusal);
+    let fail = |refusal: PointRefusal| study.failure(loaded, &refusal);
     let undisturbed = PredictionSettings { is_undisturbed: true, ..study.settings.clone() };
     let plain = study.problem(undisturbed, &start).map_err(fail)?;
     let mut found = Vec::with_capacity(points.len());
@@ -168,7 +158,7 @@ pub fn identify(
     let start = study.start();
     let mut diagnostics = rewritten(loaded, &study);
     let undisturbed = PredictionSettings { is_undisturbed: true, ..study.settings.clone() };
-    let plain = study.problem(undisturbed, &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
+    let plain = study.problem(undisturbed, &start).map_err(|refusal| study.failure(loaded, &refusal))?;
     let n_starts = options.n_starts;
     let begun = Instant::now();
     let mut searches: MultiStart<GrownSearch, PointRefusal> = MultiStart::default();
@@ -176,7 +166,7 @@ pub fn identify(
     let mut far: Vec<Vec<f64>> = Vec::new();
     if let Some(elsewhere) = loaded.elsewhere.as_ref().filter(|_| starts.len() > 1) {
         let found = elsewhere.evaluate(&far::search_points(&starts));
-        far = found.ok_or_else(|| refused(loaded, &study, &stopped()))?;
+        far = found.ok_or_else(|| study.failure(loaded, &stopped()))?;
     }
     for (at, from) in starts.iter().enumerate() {
         if at >= MAX_WARM_STARTS * n_starts.max(1) || loaded.watch.is_stopped() {
@@ -207,7 +197,7 @@ pub fn identify(
     }
     let Some(mut best) = best else {
         let none = || PointRefusal::NotFinite { what: "the start".to_owned() };
-        return Err(refused(loaded, &study, &refused_start.map_or_else(none, |start| start.refusal)));
+        return Err(study.failure(loaded, &refused_start.map_or_else(none, |start| start.refusal)));
     };
     let is_disturbed = is_disturbed(method, &study);
     if method == Method::PredictionError && !is_disturbed {
@@ -217,12 +207,12 @@ pub fn identify(
     }
     let problem;
     if is_disturbed {
-        problem = study.problem(study.settings.clone(), &start).map_err(|refusal| refused(loaded, &study, &refusal))?;
+        problem = study.problem(study.settings.clone(), &start).map_err(|refusal| study.failure(loaded, &refusal))?;
         let warm = best.result.theta.clone();
         let from = match better_of(&problem, &start, &warm, loaded) {
             Ok(from) => from,
             Err(_) if loaded.watch.is_stopped() => return Err(halt(Some(&best))),
-            Err(refusal) => return Err(refused(loaded, &study, &refusal)),
+            Err(refusal) => return Err(study.failure(loaded, &refusal)),
         };
         let search = GrowingSearch { problem: &problem, space: &study.space, watch: loaded.watch.clone() };
         let found = search.run(&from, &mut notebook, &mut |n, state| progress(&progress_words(n, state, begun)));
@@ -230,7 +220,7 @@ pub fn identify(
         if loaded.watch.is_stopped() {
             return Err(halt(found.as_ref().ok().or(Some(&best))));
         }
-        best = found.map_err(|refusal| refused(loaded, &study, &refusal))?;
+        best = found.map_err(|refusal| study.failure(loaded, &refusal))?;
         note_interpolation(loaded, &study, &problem, &best.result.theta, &mut diagnostics);
     } else {
         problem = plain;
@@ -413,7 +403,7 @@ fn refuse_idle_unknowns(
 ) -> Result<(), Failure> {
     let prediction = problem
         .differentiate(&best.result.theta, FIRST_LOOK, &loaded.watch)
-        .map_err(|refusal| refused(loaded, study, &refusal))?;
+        .map_err(|refusal| study.failure(loaded, &refusal))?;
     let mut wrong = Vec::new();
     for (at, (unknown, tangent)) in study.unknowns.iter().zip(&prediction.tangents).enumerate() {
         if tangent.iter().flatten().any(|value| *value != 0.0) {
@@ -456,7 +446,7 @@ fn finish(
     progress: &mut ProgressLine<'_>,
 ) -> Result<Identification, Failure> {
     let mut theta = best.result.theta.clone();
-    let fail = |refusal: PointRefusal| refused(loaded, study, &refusal);
+    let fail = |refusal: PointRefusal| study.failure(loaded, &refusal);
     progress("standard errors");
     let is_fixed: Vec<bool> = best.result.at_bound.iter().map(Option::is_some).collect();
     let variances: Vec<Option<f64>> = study.measured.iter().map(|measured| measured.variance).collect();
@@ -899,7 +889,7 @@ fn bootstrap(
     notebook: &mut Notebook<'_>,
     progress: &mut ProgressLine<'_>,
 ) -> Result<(Vec<f64>, Mat<f64>), Failure> {
-    let fail = |refusal: PointRefusal| refused(loaded, study, &refusal);
+    let fail = |refusal: PointRefusal| study.failure(loaded, &refusal);
     let mut estimates: Vec<Vec<f64>> = Vec::new();
     if let Some(elsewhere) = &loaded.elsewhere {
         progress("bootstrap");

@@ -18,7 +18,6 @@ use daesy_system::Watch;
 use faer::linalg::solvers::SelfAdjointEigen;
 use serde_json::{Map, Value, json};
 
-use super::pem::refused;
 use super::{Identification, Method};
 use daesy_report::Page;
 use daesy_report::chart::{Chart, Mark, Series};
@@ -140,7 +139,7 @@ impl Sampler<'_> {
 
     fn nonlinear(&self) -> Result<Posterior, Failure> {
         let study = PredictionStudy::new(self.loaded, self.problem, self.options.seed)?;
-        let fail = |refusal| refused(self.loaded, &study, &refusal);
+        let fail = |refusal| study.failure(self.loaded, &refusal);
         let problem = study.problem(study.settings.clone(), self.mode).map_err(fail)?;
         let likelihood = FilterLikelihood::new(
             &problem,

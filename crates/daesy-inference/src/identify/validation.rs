@@ -12,7 +12,7 @@ use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use serde_json::{Value, json};
 
-use super::pem::{refused, resolve, study_for};
+use super::pem::{resolve, study_for};
 use super::{Fit, Form, Identification, IdentifyOptions, Method, ProgressLine, number};
 use crate::estimate::spread::Spread;
 use daesy_report::Page;
@@ -244,7 +244,7 @@ impl Question<'_> {
             study if self.method != Method::OutputError || study.follows_events() => study,
             _ => PredictionStudy::new(loaded, problem, self.seed)?,
         };
-        let fail = |refusal: PointRefusal| refused(loaded, &study, &refusal);
+        let fail = |refusal: PointRefusal| study.failure(loaded, &refusal);
         let is_disturbed = !study.disturbances.is_empty() && !study.follows_events();
         let without = self.no_filter(loaded, problem, &study)?;
         // Nothing but the start is known of a model without disturbances: every prediction is a free run.

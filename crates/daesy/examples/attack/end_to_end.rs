@@ -15,6 +15,9 @@ const MEMORY: u64 = 2_000_000;
 /// Seconds of computing that the program may take.
 const SECONDS: u64 = 20;
 
+/// The limit that the program is given, in seconds on the clock: on two threads less than those of computing.
+const PATIENCE: &str = "8";
+
 /// Files larger than this are no seeds: a run would take its time reading.
 const MAX_SEED: u64 = 60_000;
 
@@ -207,6 +210,8 @@ pub fn make_case(random: &mut Random, kits: &[Kit]) -> Case {
         arguments.extend(["--grid".to_owned(), format!("{name}={from}:{to}:{n}")]);
     }
     arguments.extend(options(random, verb, &name));
+    // A trajectory or a search may well take longer, and ends in good order then.
+    arguments.extend(["--time-limit".to_owned(), PATIENCE.to_owned()]);
     Case { files, arguments }
 }
 
@@ -270,6 +275,7 @@ pub fn run_case(program: &Path, folder: &Path, case: &Case) -> std::io::Result<O
         .args(&case.arguments)
         .current_dir(folder)
         .env_remove("MODELICAPATH")
+        .env("RAYON_NUM_THREADS", "2")
         .stdin(Stdio::null())
         .stdout(File::create(folder.join("stdout"))?)
         .stderr(File::create(folder.join("stderr"))?)

@@ -80,16 +80,16 @@ impl Drop for Line {
     }
 }
 
-/// A watch that an interrupt (Ctrl-C) stops, so that what was found so far can be told; the next one ends the program
+/// A watch that an interrupt (Ctrl-C) stops as the one given does, so that what was found so far can be told; the next one ends the program
 /// at once, with the status of shells for it.
-fn interruptible() -> Watch {
+fn interruptible(limit: Watch) -> Watch {
     const STATUS: i32 = 130;
     let is_interrupted = Arc::new(AtomicBool::new(false));
     let registered = register_conditional_shutdown(SIGINT, STATUS, is_interrupted.clone())
         .and_then(|_| register(SIGINT, is_interrupted.clone()));
     match registered {
-        Ok(_) => Watch::asking(move || is_interrupted.load(Ordering::Relaxed)),
-        Err(_) => Watch::default(),
+        Ok(_) => Watch::asking(move || is_interrupted.load(Ordering::Relaxed) || limit.is_stopped()),
+        Err(_) => limit,
     }
 }
 
@@ -289,7 +289,7 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
         Err(failure) => return answer.refused(failure),
     };
     if args.file.caller.source.is_none() {
-        loaded.watch = interruptible();
+        loaded.watch = interruptible(loaded.watch.clone());
     }
     let mut line = Line::new(&args.file);
     let mut options = args.options();

@@ -104,8 +104,10 @@ impl Bar {
         if args.common.quiet || args.caller.source.is_some() || !std::io::stderr().is_terminal() {
             return Self { worker: None, is_over };
         }
-        let watch = Watch::new();
-        loaded.watch = watch.clone();
+        if args.time_limit.is_none() {
+            loaded.watch = Watch::new();
+        }
+        let watch = loaded.watch.clone();
         let flag = is_over.clone();
         let worker = std::thread::spawn(move || {
             let mut has_shown = false;

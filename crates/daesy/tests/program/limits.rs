@@ -131,3 +131,32 @@ fn rows_that_do_not_fit_are_refused_before_they_are_made() {
         assert!(run.stderr.contains("output rows") && run.stderr.contains("Interval"), "{}", run.stderr);
     }
 }
+
+/// A swing of 1e12 periods never ends by itself; searches, filters and propagations do not even begin.
+#[test]
+fn a_time_limit_ends_every_long_verb_in_good_order() {
+    let swing = "model Swing Real x(start = 1, fixed = true); Real v(start = 0, fixed = true); \
+                 equation der(x) = v; der(v) = -sin(x); annotation (experiment(StopTime = 1e13)); end Swing;";
+    let curved = MODEL.replace("-k*x + w", "-k*x^3 + w");
+    let filtered = format!("{FIT}[estimate]\nsignals = [\"x\"]\n");
+    let session = Session::with_model(&curved)
+        .with("swing.mo", swing)
+        .with("fit.toml", &filtered)
+        .with("spread.toml", SPREAD)
+        .with("d.csv", "t,x\n0.0,1.0\n0.5,0.8\n1.0,0.7\n1.5,0.6\n");
+    for arguments in [
+        &["simulate", "swing.mo", "--time-limit", "0.2"][..],
+        &["identify", "fit.toml", "--time-limit", "1e-9"],
+        &["identify", "fit.toml", "--method", "ml", "--time-limit", "1e-9"],
+        &["identify", "fit.toml", "--method", "output-error", "--time-limit", "1e-9"],
+        &["estimate", "fit.toml", "--time-limit", "1e-9"],
+        &["cost", "fit.toml", "--grid", "k=1:2:3", "--time-limit", "1e-9"],
+        &["uq", "spread.toml", "--time-limit", "1e-9"],
+    ] {
+        let told = session.run(arguments);
+        assert_eq!(told.status, 3, "{arguments:?}: {}", told.stderr);
+        assert!(told.stderr.contains("error[stopped]"), "{arguments:?}: {}", told.stderr);
+        assert!(told.stderr.contains("note[time-limit]"), "{arguments:?}: {}", told.stderr);
+    }
+    assert_eq!(session.run(&["simulate", "swing.mo", "--time-limit", "0"]).status, 2);
+}
