@@ -529,21 +529,16 @@ impl Run<'_, '_> {
                 return Ok(());
             }
         }
-        let breaks: Vec<f64> = self
-            .inputs
-            .breaks()
-            .iter()
-            .copied()
-            .filter(|&time| time > options.start && time < options.stop)
-            .chain([options.stop])
-            .collect();
-        for end in breaks {
+        let breaks: Vec<f64> =
+            self.inputs.breaks().iter().copied().filter(|&time| time > options.start && time <= options.stop).collect();
+        let stop = (breaks.last() != Some(&options.stop)).then_some(options.stop);
+        for &end in breaks.iter().chain(&stop) {
             while self.stepper.now.time < end {
                 if self.run_to(end, simulation)? == Course::Ends {
                     return Ok(());
                 }
             }
-            if end < options.stop && self.cross_break(simulation)? == Course::Ends {
+            if Some(end) != stop && self.cross_break(simulation)? == Course::Ends {
                 return Ok(());
             }
         }

@@ -35,7 +35,7 @@ fn a_jump_has_a_row_before_and_a_row_after() {
     assert_eq!(table.column("u"), [1.0, 1.0, 1.0, 3.0, 3.0, 3.0]);
 }
 
-/// Held samples jump at each sample; straight lines and splines do not.
+/// Held samples jump at each sample, the last one included, as estimation takes it; straight lines and splines do not.
 #[test]
 fn samples_are_held_as_the_study_says() {
     let study = |hold: &str| {
@@ -50,9 +50,9 @@ fn samples_are_held_as_the_study_says() {
         .with("foh.toml", &study("foh"))
         .with("cubic.toml", &study("cubic"));
     let table = session.run(&["simulate", "zoh.toml"]).table();
-    assert_eq!(table.column("t"), [0.0, 0.5, 1.0, 1.0, 1.5, 2.0]);
-    assert_eq!(table.column("u"), [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]);
-    assert!((table.column("x")[5] - 3.0).abs() < 1e-9);
+    assert_eq!(table.column("t"), [0.0, 0.5, 1.0, 1.0, 1.5, 2.0, 2.0]);
+    assert_eq!(table.column("u"), [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 4.0]);
+    assert!((table.column("x")[6] - 3.0).abs() < 1e-9);
     let table = session.run(&["simulate", "foh.toml"]).table();
     assert_eq!(table.column("t"), [0.0, 0.5, 1.0, 1.5, 2.0]);
     assert_eq!(table.column("u"), [1.0, 1.5, 2.0, 3.0, 4.0]);
