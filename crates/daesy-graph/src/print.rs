@@ -293,8 +293,13 @@ impl<'model, 'names> Printer<'model, 'names> {
     where
         'names: 't,
     {
+        // What only hands values on is written as it is, with each of these as what is wanted: they may differ in kind.
+        let hands_on = matches!(
+            self.graph.node(expr),
+            Node::Select { .. } | Node::Smooth { .. } | Node::Unary { op: UnaryOp::NoEvent | UnaryOp::WithEvents, .. }
+        );
         let is = match self.kind(expr) {
-            Some(is) if !is.is_like(wanted) => is,
+            Some(is) if !is.is_like(wanted) && !hands_on => is,
             _ => return self.write_node(expr, level, wanted, out, tasks),
         };
         let (own_level, before, after, needs) = match (is, wanted) {
@@ -639,6 +644,10 @@ mod tests {
         assert_eq!(printer.texts_alike(b, one), ["b", "true"]);
         assert_eq!(printer.text(c), "Integer(c)");
         assert_eq!(printer.texts_alike(select, one), ["(if b then 1 else 2)", "1"]);
+        let (zero, mut g) = (g.number(0.0), g.clone());
+        let mixed = g.select(b, c, zero);
+        let printer = Printer::new(&g, &name).with_types(&variables);
+        assert_eq!(printer.text(mixed), "if b then Integer(c) else 0");
     }
 
     #[test]

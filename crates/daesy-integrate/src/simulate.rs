@@ -529,16 +529,15 @@ impl Run<'_, '_> {
                 return Ok(());
             }
         }
-        let breaks: Vec<f64> =
-            self.inputs.breaks().iter().copied().filter(|&time| time > options.start && time <= options.stop).collect();
-        let stop = (breaks.last() != Some(&options.stop)).then_some(options.stop);
-        for &end in breaks.iter().chain(&stop) {
+        let is_inside = |time: &f64| *time > options.start && *time < options.stop;
+        let breaks: Vec<f64> = self.inputs.breaks().iter().copied().filter(is_inside).collect();
+        for end in breaks.into_iter().chain([options.stop]) {
             while self.stepper.now.time < end {
                 if self.run_to(end, simulation)? == Course::Ends {
                     return Ok(());
                 }
             }
-            if Some(end) != stop && self.cross_break(simulation)? == Course::Ends {
+            if (end < options.stop || self.jumps_at_stop()) && self.cross_break(simulation)? == Course::Ends {
                 return Ok(());
             }
         }
@@ -548,6 +547,20 @@ impl Run<'_, '_> {
             self.happen(simulation, true, true)?;
         }
         Ok(())
+    }
+
+    /// Whether an input has another value from the stop on, as a held sample has. Derivatives beyond it mean nothing.
+    fn jumps_at_stop(&self) -> bool {
+        let stop = self.options.stop;
+        if self.inputs.breaks().binary_search_by(|time| time.total_cmp(&stop)).is_err() || stop <= self.options.start {
+            return false;
+        }
+        let mut after = self.stepper.model.input_values.clone();
+        let mut before = after.clone();
+        self.inputs.fill(stop, false, &mut before);
+        self.inputs.fill(stop, true, &mut after);
+        let inputs = &self.stepper.model.equations.system.description().inputs;
+        inputs.iter().any(|input| before[input.start] != after[input.start])
     }
 
     /// Goes on to the next event, or to `end` where there is none before.

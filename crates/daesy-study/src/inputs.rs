@@ -35,6 +35,8 @@ pub struct StudyInputs {
     /// Breaks that are not samples.
     own_breaks: Vec<f64>,
     impulses: Vec<ImpulseAt>,
+    /// Whether nothing is asked beyond the last sample.
+    ends_with_samples: bool,
 }
 
 /// Values of parameters of the flat model.
@@ -224,9 +226,23 @@ impl StudyInputs {
         if diagnostics.iter().any(|diagnostic| diagnostic.level == Level::Error) {
             return Err(diagnostics);
         }
-        let mut inputs = Self { graph, parameter_of, signals, breaks: Vec::new(), own_breaks: breaks, impulses };
+        let mut inputs = Self {
+            graph,
+            parameter_of,
+            signals,
+            breaks: Vec::new(),
+            own_breaks: breaks,
+            impulses,
+            ends_with_samples: false,
+        };
         inputs.collect_breaks(&sample_times);
         Ok(inputs)
+    }
+
+    /// The same for those who ask nothing beyond the last sample: slopes there are those before it.
+    #[must_use]
+    pub fn ending_with_samples(self) -> Self {
+        Self { ends_with_samples: true, ..self }
     }
 
     /// All breaks, ascending.
@@ -442,6 +458,8 @@ impl Inputs for StudyInputs {
                     exprs.evaluate(&self.graph, &environment, &mut memory, slots);
                 }
                 Signal::Samples { times, values, hold, curvatures } => {
+                    let is_end = self.ends_with_samples && *hold != Hold::Zero && times.last() == Some(&time);
+                    let is_after = is_after && !is_end;
                     sample(times, values, *hold, curvatures, time, is_after, slots);
                 }
             }

@@ -180,7 +180,7 @@ impl LinearStudy {
     pub fn with_first_sample(&self, theta: &[f64], start: f64, time: f64, value_of: &dyn Fn(usize) -> f64) -> Self {
         let mut timeline = self.timeline.with_samples(f64::NEG_INFINITY, &|at| vec![value_of(at)]);
         let none = vec![f64::NAN; self.measured.len()];
-        let experiment = timeline.lay_out(&self.symbols, theta, start, &[time], none, 0);
+        let experiment = timeline.lay_out(&self.symbols, theta, start, &[time], &none, 0);
         Self { experiments: vec![experiment], timeline, ..self.clone() }
     }
 
@@ -190,7 +190,7 @@ impl LinearStudy {
     pub fn between_samples(&self, theta: &[f64], times: [f64; 2], values_of: &dyn Fn(usize) -> [f64; 2]) -> Experiment {
         let mut timeline = self.timeline.with_samples(times[0], &|at| values_of(at).to_vec());
         let none = vec![f64::NAN; 2 * self.measured.len()];
-        timeline.lay_out(&self.symbols, theta, times[0], &times, none, 0)
+        timeline.lay_out(&self.symbols, theta, times[0], &times, &none, 0)
     }
 
     /// Variances of the measurement errors at a time, where they change with it.

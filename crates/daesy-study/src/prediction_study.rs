@@ -1061,6 +1061,7 @@ fn read_experiments(
         })?;
         let parameters = ParameterValues { variables: &system.regular().parameters, values: parameters };
         let inputs = StudyInputs::new(loaded, system.description(), &parameters, Some(data), DataUse::Needed)?;
+        let inputs = inputs.ending_with_samples();
         refuse_jumps(study, &inputs, system).map_err(|findings| {
             findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)).collect::<Vec<_>>()
         })?;

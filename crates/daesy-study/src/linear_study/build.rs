@@ -841,6 +841,13 @@ impl<'a> Builder<'a> {
         Some(Vec::new())
     }
 
+    /// Derivatives of functions of time at both ends of a stretch: two, which give polynomials of degree five, or as many
+    /// as a model of this index may read, so that those at samples are exact.
+    fn n_rates(&self) -> usize {
+        let index = regularize(self.flat.clone()).map_or(0, |regular| regular.verdict.structural_index as usize);
+        index.max(2)
+    }
+
     /// Inputs over time.
     fn timeline(&mut self, read: &Read, forcing: &[(usize, ExprId)]) -> (Timeline, Vec<KnownInput>) {
         let problem = self.problem;
@@ -854,8 +861,7 @@ impl<'a> Builder<'a> {
         let mut known = Vec::new();
         let mut breaks = Vec::new();
         let parameter_of = self.model.parameter_of().to_vec();
-        // Two derivatives at both ends of a stretch give polynomials of degree five.
-        const N_RATES: usize = 3;
+        let n_rates = self.n_rates();
         for (column, name) in self.model.inputs.iter().enumerate() {
             if self.known_column[column].is_none() {
                 continue;
@@ -879,8 +885,8 @@ impl<'a> Builder<'a> {
                     find_breaks(&mut graph, *value, &parameter_of, &mut breaks);
                     find_breaks_between(&mut graph, *value, &parameter_of, &looked, &mut breaks);
                     let value = self.symbols.resolve(*value);
-                    let n_rates = if self.symbols.is_varying(value) && !self.is_steps(value) { N_RATES - 1 } else { 0 };
-                    self.path(value, n_rates)
+                    let has_rates = self.symbols.is_varying(value) && !self.is_steps(value);
+                    self.path(value, if has_rates { n_rates } else { 0 })
                 }
                 Some((_, ReadInput::Impulses(list))) => {
                     let list = list.clone();
@@ -918,8 +924,8 @@ impl<'a> Builder<'a> {
             }
             find_breaks(&mut graph, value, &parameters, &mut breaks);
             find_breaks_between(&mut graph, value, &parameters, &looked, &mut breaks);
-            let n_rates = if self.is_steps(value) { 0 } else { N_RATES - 1 };
-            signals.push(self.path(value, n_rates));
+            let has_rates = !self.is_steps(value);
+            signals.push(self.path(value, if has_rates { n_rates } else { 0 }));
         }
         (Timeline::new(signals, breaks), known)
     }
@@ -943,7 +949,7 @@ impl<'a> Builder<'a> {
         let mut all = Vec::new();
         for Record { data, start, measured, first_counted } in &self.problem.records {
             let theta = &self.theta;
-            all.push(timeline.lay_out(&self.symbols, theta, *start, &data.times, measured.clone(), *first_counted));
+            all.push(timeline.lay_out(&self.symbols, theta, *start, &data.times, measured, *first_counted));
         }
         all
     }

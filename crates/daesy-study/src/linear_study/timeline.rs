@@ -66,11 +66,13 @@ impl Signal {
 
 /// Interpolation error of a function of time, relative to its size, above which a segment is halved.
 const INTERPOLATION: f64 = 1e-10;
+/// An error that is none: towards numbers that a double does not hold, as in the tails of a pulse, derivatives lose digits.
+const NOTHING: f64 = 1e-200;
 /// From so many halvings on a segment is so short that its error counts by its share of the whole.
 const MANY_HALVINGS: usize = 12;
 /// Halvings of a segment at most, and segments that a stretch between two points is divided into.
 const MAX_HALVINGS: usize = 48;
-const MAX_SEGMENTS: usize = 4096;
+const MAX_SEGMENTS: usize = 8192;
 /// Where an interpolation is compared with its function, as shares of a segment.
 const COMPARED: [f64; 3] = [0.07, 0.5, 0.81];
 
@@ -144,19 +146,22 @@ impl Timeline {
         }
     }
 
-    /// Lays out an experiment: samples at `times`, from `start` on.
+    /// Lays out an experiment: samples at those of the `times` of the columns that are not before `start`.
     pub fn lay_out(
         &mut self,
         symbols: &Symbols,
         theta: &[f64],
         start: f64,
         times: &[f64],
-        measurements: Vec<f64>,
+        measurements: &[f64],
         first_counted: usize,
     ) -> Experiment {
-        let start = start.min(times[0]);
+        let first = times.partition_point(|&time| time < start).min(first_counted);
+        let n_measured = measurements.len() / times.len();
+        let sampled = &times[first..];
+        let start = start.min(sampled[0]);
         let last = times[times.len() - 1];
-        let mut points: Vec<f64> = times.to_vec();
+        let mut points: Vec<f64> = sampled.to_vec();
         points.push(start);
         let kicks: Vec<(f64, usize, f64)> = self
             .signals
@@ -199,7 +204,7 @@ impl Timeline {
             })
             .collect();
         // The segment that begins at a sample; after an impulse at the start, the second of the two there.
-        let segment_of = times
+        let segment_of = sampled
             .iter()
             .map(|&time| {
                 let first = spans.partition_point(|span| span.from < time);
@@ -212,14 +217,14 @@ impl Timeline {
         self.spans.push(spans);
         self.times.push(times.to_vec());
         let mut experiment = Experiment {
-            times: times.to_vec(),
-            measurements,
+            times: sampled.to_vec(),
+            measurements: measurements[first * n_measured..].to_vec(),
             segments,
             segment_of,
             inputs: Vec::new(),
             n_inputs,
             degree: self.degree,
-            first_counted,
+            first_counted: first_counted - first,
         };
         experiment.inputs = self.polynomials(symbols, at, theta, None);
         experiment
@@ -375,13 +380,13 @@ impl<'a> Whole<'a> {
 
     /// Halves a stretch until functions of time are well interpolated on it; else a time at which they are not.
     ///
-    /// A polynomial from both ends is best for smooth functions. Towards a root, whose derivatives are infinite, values
+    /// A polynomial from both ends is best for smooth functions, and has their derivatives at samples. Towards a root, whose derivatives are infinite, values
     /// inside are all there is: their error falls with the square root of the length only, but what an input does is
     /// its integral, so that from some length on the error may be larger by as much as the stretch is shorter.
     fn divide(&self, from: f64, to: f64, depth: usize, most: usize, spans: &mut Vec<Stretch>) -> Result<(), f64> {
-        let good =
-            [By::Ends, By::Values].into_iter().map(|by| Stretch { from, to, by }).find(|of| self.is_good(*of, depth));
-        if let Some(stretch) = good {
+        let by = if self.has_rates(from, to) { By::Ends } else { By::Values };
+        let stretch = Stretch { from, to, by };
+        if self.is_good(stretch, depth) {
             spans.push(stretch);
             return Ok(());
         }
@@ -394,6 +399,18 @@ impl<'a> Whole<'a> {
         first.and(self.divide(middle, to, depth + 1, most, spans))
     }
 
+    /// Whether all functions of time have finite derivatives at both ends.
+    fn has_rates(&self, from: f64, to: f64) -> bool {
+        let stretch = Stretch { from, to, by: By::Ends };
+        self.timeline.signals.iter().all(|signal| match signal {
+            Signal::Path { rates, is_varying: true, .. } => {
+                let c = self.timeline.path_polynomial(self.symbols, rates, self.theta, stretch);
+                c.iter().all(|c| c.is_finite())
+            }
+            Signal::Path { .. } | Signal::Column { .. } | Signal::Impulses(_) => true,
+        })
+    }
+
     fn is_good(&self, stretch: Stretch, depth: usize) -> bool {
         let share = if depth < MANY_HALVINGS { 1.0 } else { (stretch.to - stretch.from) / self.length };
         self.timeline.signals.iter().zip(&self.sizes).all(|(signal, &whole)| match signal {
@@ -402,8 +419,9 @@ impl<'a> Whole<'a> {
                 COMPARED.iter().all(|at| {
                     let inside = at * (stretch.to - stretch.from);
                     let exact = self.symbols.evaluate(rates[0], self.theta, stretch.from + inside);
-                    let size = if depth < MANY_HALVINGS { exact.abs().max(c[0].abs()) } else { whole };
-                    (horner(&c, inside) - exact).abs() * share <= INTERPOLATION * size + f64::MIN_POSITIVE
+                    let here = exact.abs().max(c[0].abs());
+                    let size = if depth < MANY_HALVINGS { here } else { here.max(whole) };
+                    (horner(&c, inside) - exact).abs() * share <= INTERPOLATION * size + NOTHING
                 })
             }
             Signal::Path { .. } | Signal::Column { .. } | Signal::Impulses(_) => true,

@@ -167,3 +167,106 @@ fn a_linear_model_and_its_curved_twin_are_found_alike_with_a_free_start() {
         }
     }
 }
+
+/// `d5` is the fifth derivative of sin(20 t), by differentiating an equation five times.
+#[test]
+fn derivatives_of_functions_of_time_are_exact_at_samples() {
+    let model = |function: &str| {
+        format!(
+            "model M input Real r; input Real w; Real p, d1, d2, d3, d4, d5; Real q(start = 0, fixed = true);
+             equation der(q) = -q + w; p = {function}; d1 = der(p); d2 = der(d1); d3 = der(d2); d4 = der(d3);
+             d5 = der(d4); end M;"
+        )
+    };
+    let study = "[model]\nfile = \"model.mo\"\n[inputs]\nr = { expression = \"sin(20*time)\" }\n\
+                 [disturbances]\nw = { std = 1e-9, time_constant = 0.5 }\n[data]\nfile = \"d.csv\"\n\
+                 [measurements]\nq = { std = 0.1 }\n[estimate]\nsignals = [\"d5\"]\n";
+    for function in ["r", "sin(20*time)"] {
+        let session = Session::with_model(&model(function))
+            .with("study.toml", study)
+            .with("d.csv", "t,q\n0,0.1\n1,0.1\n2,0.1\n3.5,0.1\n");
+        let table = session.run(&["estimate", "study.toml"]).table();
+        for (t, d5) in table.column("t").iter().zip(table.column("d5")) {
+            let exact = 20f64.powi(5) * (20.0 * t).cos();
+            assert!((d5 - exact).abs() < 1e-12 * 20f64.powi(5), "{function} at {t}: {d5} is not {exact}");
+        }
+    }
+}
+
+/// A pulse of width 0.01 between samples a second apart: its area is 0.5 sqrt(pi), and its tails are 1e-300.
+#[test]
+fn a_pulse_between_samples_is_seen() {
+    let area = 0.5 * std::f64::consts::PI.sqrt();
+    // The answer to the pulse at 1.7, of which the finite width changes (k s)^2 / 4.
+    let at = |t: f64| area * (-1.5 * (t - 1.7)).exp() * (1.0 + (1.5f64 * 0.01).powi(2) / 4.0);
+    let data = format!("t,x\n0,0\n1,0\n2,{}\n3,{}\n", at(2.0), at(3.0));
+    let session = Session::with_model(
+        "model M input Real u; parameter Real k = 1; Real x(start = 0, fixed = true); equation der(x) = -k*x + u; end M;",
+    )
+    .with("d.csv", &data)
+    .with(
+        "study.toml",
+        "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 1.2, min = 0.1, max = 5 }\n\
+         [inputs]\nu = { expression = \"exp(-((time-1.7)/0.01)^2)*50\" }\n[data]\nfile = \"d.csv\"\n\
+         [measurements]\nx = { std = 0.01 }\n",
+    );
+    for method in ["ml", "output-error"] {
+        let run = session.run(&["identify", "study.toml", "--method", method, "--json"]);
+        let k = run.json()["parameters"][0]["estimate"].as_f64().unwrap();
+        assert!((k - 1.5).abs() < 1e-6, "{method}: {k}");
+    }
+}
+
+/// What was measured before `[simulate] start` is no part of the experiment: the model starts there.
+#[test]
+fn a_start_within_the_record_is_the_start_on_both_roads() {
+    let mut data = "t,x\n".to_owned();
+    for row in 0..=12u32 {
+        let t = 0.5 * f64::from(row);
+        data.push_str(&format!("{t},{}\n", if t < 2.0 { 7.0 } else { (-1.5 * (t - 2.0)).exp() }));
+    }
+    for term in ["0", "1e-12*x^2"] {
+        let model =
+            "model M parameter Real k = 1; Real x(start = 1, fixed = true); equation der(x) = -k*x + TERM; end M;";
+        let session = Session::with_model(&model.replace("TERM", term)).with("d.csv", &data).with(
+            "study.toml",
+            "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 1, min = 0.1, max = 5 }\n[data]\nfile = \"d.csv\"\n\
+             [measurements]\nx = { std = 0.1 }\n[estimate]\nsignals = [\"x\"]\n[simulate]\nstart = 2\n",
+        );
+        for method in ["ml", "pem", "output-error"] {
+            let run = session.run(&["identify", "study.toml", "--method", method, "--json"]);
+            let k = run.json()["parameters"][0]["estimate"].as_f64().unwrap();
+            // A search ends within a small part of the standard error, here 0.06.
+            assert!((k - 1.5).abs() < 1e-3, "{term}, {method}: {k}");
+        }
+        let table = session.run(&["estimate", "study.toml"]).table();
+        assert_eq!(table.column("t")[0], 2.0, "{term}");
+    }
+}
+
+/// At the last sample the slope of an interpolated input is the one before it, on every road.
+#[test]
+fn slopes_at_the_last_sample_are_those_before_it() {
+    for (term, hold) in [("0", "foh"), ("1e-12*x^2", "foh"), ("0", "cubic"), ("1e-12*x^2", "cubic")] {
+        let model = "model M input Real u; Real p, d; Real x(start = 1, fixed = true); parameter Real k = 1;
+                     equation p = u; d = der(p); der(x) = -k*x + d + TERM; end M;";
+        let session = Session::with_model(&model.replace("TERM", term))
+            .with("d.csv", "t,u,d\n0,0,2\n1,2,2\n2,4,2\n3,6,2\n")
+            .with(
+                "study.toml",
+                &format!(
+                    "[model]\nfile = \"model.mo\"\n[unknown]\nk = {{ start = 1 }}\n\
+                     [inputs]\nu = {{ column = \"u\", hold = \"{hold}\" }}\n[data]\nfile = \"d.csv\"\n\
+                     [measurements]\nd = {{ std = 0.1 }}\n[estimate]\nsignals = [\"d\"]\n"
+                ),
+            );
+        let table = session.run(&["estimate", "study.toml"]).table();
+        assert!(table.column("d").iter().all(|d| (d - 2.0).abs() < 1e-12), "{term}, {hold}: {:?}", table.column("d"));
+        let simulated = session.run(&["simulate", "study.toml"]).table();
+        assert!(simulated.column("d").iter().all(|d| (d - 2.0).abs() < 1e-12), "{term}, {hold}");
+        for method in ["pem", "output-error"] {
+            let run = session.run(&["cost", "study.toml", "--grid", "k=1:2:2", "--method", method, "--json"]);
+            assert!(run.json()["values"][0].as_f64().unwrap().abs() < 1e-12, "{term}, {hold}, {method}");
+        }
+    }
+}
