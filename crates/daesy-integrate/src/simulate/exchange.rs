@@ -146,6 +146,9 @@ pub struct Exchange<'s> {
     /// States as they were set from outside.
     given: Vec<f64>,
     is_solved: bool,
+    /// Observed quantities at the end of own steps that slid to it, until the point is solved anew: the equations of
+    /// either side alone do not give them.
+    slid_to: Option<Vec<f64>>,
     /// Inputs or parameters were set since the last event or own step.
     is_broken: bool,
     /// Inputs before an event, which those that are set in it jump from; kept where a rule asks for them.
@@ -199,6 +202,7 @@ impl<'s> Exchange<'s> {
             system,
             given,
             is_solved: true,
+            slid_to: None,
             is_broken: false,
             inputs_before: Vec::new(),
             margins: vec![LEAST_MARGIN; system.description().n_roots],
@@ -292,6 +296,7 @@ impl<'s> Exchange<'s> {
         if self.is_solved {
             return Ok(());
         }
+        self.slid_to = None;
         let stepper = &mut self.run.stepper;
         let time = stepper.now.time;
         let before = stepper.now.unknowns.clone();
@@ -348,7 +353,7 @@ impl<'s> Exchange<'s> {
     /// Observed quantities at the point solved.
     #[must_use]
     pub fn observed(&mut self) -> Vec<f64> {
-        match &self.run.observed_before {
+        match &self.slid_to {
             Some(row) => row.clone(),
             None => self.run.stepper.observe_here(),
         }
@@ -393,6 +398,9 @@ impl<'s> Exchange<'s> {
             happened.is_end = course == Course::Ends;
             self.set_margins();
         }
+        if !self.simulation.events.is_empty() {
+            self.slid_to = None;
+        }
         self.forget_rows();
         let states = &self.run.stepper.now.states;
         happened.has_new_states = before != *states;
@@ -424,6 +432,8 @@ impl<'s> Exchange<'s> {
             self.run.stepper.now.states.copy_from_slice(&self.given);
             crossed = Some(self.run.cross_break(&mut self.simulation)?);
         }
+        // What was seen where the last steps slid to is of use to what crosses there only.
+        self.run.observed_before = None;
         if crossed == Some(Course::Ends) {
             return Ok(self.reached(true, true));
         }
@@ -450,6 +460,7 @@ impl<'s> Exchange<'s> {
 
     fn reached(&mut self, has_event: bool, is_end: bool) -> Advanced {
         self.forget_rows();
+        self.slid_to.clone_from(&self.run.observed_before);
         self.given.copy_from_slice(&self.run.stepper.now.states);
         (self.is_solved, self.is_factored, self.is_broken) = (true, false, false);
         self.set_margins();
@@ -514,6 +525,7 @@ impl<'s> Exchange<'s> {
             system,
             given: snapshot.states.clone(),
             is_solved: false,
+            slid_to: None,
             is_broken: false,
             inputs_before: Vec::new(),
             margins: snapshot.margins.clone(),

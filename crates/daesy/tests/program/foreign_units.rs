@@ -113,6 +113,24 @@ fn events_of_a_unit_happen_when_those_of_its_model_do() {
     }
 }
 
+/// The outputs of a unit that integrates itself, after its solution has slid along the border of a relation.
+#[test]
+fn a_unit_that_slid_goes_on_with_outputs_of_its_own() {
+    let slip = "model Slip \"A mass on a belt: it sticks, then slips\"
+      parameter Real mu = 0.5; parameter Real vb = 0.3;
+      Real x(start=0, fixed=true); Real v(start=0, fixed=true); Boolean slow; Real f;
+    equation
+      slow = v < vb; der(x) = v; f = if slow then mu*(1 - 0.3*v) else -mu; der(v) = f - x;
+      annotation(experiment(StopTime=6, Interval=0.1));
+    end Slip;";
+    for version in ["2", "3"] {
+        let session = exported(slip, &["--fmi", version, "--kind", "cs"]);
+        let (model, unit) = (simulated(&session, "model.mo", &[]), simulated(&session, "unit.fmu", &[]));
+        let worst = difference(&model, &unit, &["x", "v", "slow", "f", "der(x)", "der(v)"]);
+        assert!(worst < 1e-5, "FMI {version}: {worst}");
+    }
+}
+
 /// A relation that an event of the unit turns back is no other event.
 #[test]
 fn an_event_that_turns_its_own_indicator_settles() {
