@@ -214,6 +214,12 @@ impl Worker {
                 let (at, length) = at(parcel).zip(parcel.real()).ok_or_else(garbled)?;
                 self.step(&at, length)
             }
+            verb::LOOK => {
+                let at = at(parcel).ok_or_else(garbled)?;
+                let (slot, opening) = self.slot(at.slot)?;
+                set_inputs(&mut *slot.instance, opening, &at.inputs, None, true)?;
+                self.evaluate(part::VALUES, &at)
+            }
             _ => Err(garbled()),
         }
     }
@@ -332,15 +338,15 @@ impl Worker {
         Ok(Vec::new())
     }
 
-    /// Lets the unit take a step itself; the answer says whether it is over, then all values.
+    /// Lets the unit take a step itself; the answer says whether it is over and which time it reached, then all
+    /// values.
     fn step(&mut self, at: &At, length: f64) -> Done<Vec<f64>> {
         let (slot, opening) = self.slot(at.slot)?;
         set_inputs(&mut *slot.instance, opening, &at.inputs, None, true)?;
         let stepped = slot.instance.step(at.time, length)?;
         let mut values = vec![0.0; n_values(&opening.values)];
         slot.instance.get(&opening.values, &mut values)?;
-        values.insert(0, f64::from(u8::from(stepped.is_over)));
-        Ok(values)
+        Ok([&[f64::from(u8::from(stepped.is_over)), stepped.time], values.as_slice()].concat())
     }
 }
 

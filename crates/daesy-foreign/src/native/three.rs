@@ -5,7 +5,7 @@ use std::ptr;
 
 use libloading::Library;
 
-use super::{Binary, Discrete, Done, Failed, Instance, Saved, Stepped, find, judge, logger, not_offered};
+use super::{Advanced, Binary, Discrete, Done, Failed, Instance, Saved, Stepped, find, judge, logger, not_offered};
 use crate::description::{Block, Kind, ScalarType};
 use crate::error::ForeignError;
 
@@ -397,10 +397,10 @@ impl Instance for Component<'_> {
         self.judged("fmi3GetDirectionalDerivative", status)
     }
 
-    fn step(&mut self, time: f64, length: f64) -> Done<Stepped> {
+    fn step(&mut self, time: f64, length: f64) -> Done<Advanced> {
         let Some(call) = self.functions.step else { return not_offered("fmi3DoStep") };
         let [mut wants_event, mut is_over, mut is_early] = [false; 3];
-        let mut reached = time;
+        let mut reached = time + length;
         // SAFETY: all results live here.
         let status = unsafe {
             call(self.handle, time, length, true, &mut wants_event, &mut is_over, &mut is_early, &mut reached)
@@ -414,7 +414,7 @@ impl Instance for Component<'_> {
                 log: logger::words(),
             }));
         }
-        Ok(Stepped { wants_event, is_over })
+        Ok(Advanced { time: if is_over { reached } else { time + length }, is_over })
     }
 
     fn save(&mut self) -> Done<Saved> {

@@ -50,6 +50,15 @@ impl SettableInputs {
         Self { lines: RefCell::new(Lines { since: 0.0, values: vec![0.0; n], slopes: vec![0.0; n] }) }
     }
 
+    /// Values and slopes at a time.
+    #[must_use]
+    pub fn at(&self, time: f64) -> (Vec<f64>, Vec<f64>) {
+        let slopes = self.lines.borrow().slopes.clone();
+        let mut values = vec![0.0; slopes.len()];
+        self.fill(time, true, &mut values);
+        (values, slopes)
+    }
+
     /// Sets all of them from a time on.
     pub fn set(&self, since: f64, values: &[f64], slopes: &[f64]) {
         let mut lines = self.lines.borrow_mut();
@@ -421,12 +430,8 @@ impl<'s> Exchange<'s> {
         self.run.has_events
     }
 
-    /// Takes own steps to a time, through all events on the way, or to the first of them. Inputs that were set since
-    /// the last step jump now.
-    ///
-    /// # Errors
-    /// When the method gives up; the error says when and where.
-    pub fn advance(&mut self, end: f64, stops_at_events: bool) -> Result<Advanced, IntegrateError> {
+    /// Lets inputs and parameters that were set since the last own step jump.
+    fn cross(&mut self) -> Result<Option<Course>, IntegrateError> {
         let mut crossed = self.cross_inputs()?;
         if self.is_broken || !self.is_solved {
             self.run.stepper.now.states.copy_from_slice(&self.given);
@@ -434,7 +439,26 @@ impl<'s> Exchange<'s> {
         }
         // What was seen where the last steps slid to is of use to what crosses there only.
         self.run.observed_before = None;
-        if crossed == Some(Course::Ends) {
+        Ok(crossed)
+    }
+
+    /// Lets what was set since the last own step jump, as the next step would before it begins; true where the model
+    /// ends the simulation.
+    ///
+    /// # Errors
+    /// As [`Exchange::advance`].
+    pub fn take_inputs(&mut self) -> Result<bool, IntegrateError> {
+        let is_end = self.cross()? == Some(Course::Ends);
+        Ok(self.reached(true, is_end).is_end)
+    }
+
+    /// Takes own steps to a time, through all events on the way, or to the first of them. Inputs that were set since
+    /// the last step jump now.
+    ///
+    /// # Errors
+    /// When the method gives up; the error says when and where.
+    pub fn advance(&mut self, end: f64, stops_at_events: bool) -> Result<Advanced, IntegrateError> {
+        if self.cross()? == Some(Course::Ends) {
             return Ok(self.reached(true, true));
         }
         let mut has_event = false;

@@ -131,6 +131,85 @@ fn a_unit_that_slid_goes_on_with_outputs_of_its_own() {
     }
 }
 
+/// Inputs of every type that jump, with an event that one of them makes.
+const DRIVEN: &str = "model Driven
+  input Boolean b; input Integer n; input Real u;
+  Real x(start=0, fixed=true); Integer count(start=0, fixed=true); output Real y;
+equation
+  der(x) = -0.5*x + (if b then 1 else 0)*n + u; y = 2*n + u;
+  when b then count = pre(count) + 1; end when;
+end Driven;";
+
+fn driven(file: &str) -> String {
+    let input = |name: &str| format!("{name} = {{ column = \"{name}\", hold = \"zoh\" }}\n");
+    let inputs = ["b", "n", "u"].map(input).concat();
+    format!(
+        "[model]\nfile = \"{file}\"\n[inputs]\n{inputs}[data]\nfile = \"u.csv\"\n[simulate]\nstop = 2\nstep = 0.5\n"
+    )
+}
+
+/// Every row of a unit that integrates itself has the outputs at the inputs beside them, as that of its model: also
+/// after a jump of an input, and after one at the end.
+#[test]
+fn rows_of_a_stepping_unit_have_the_outputs_at_their_inputs() {
+    for version in ["2", "3"] {
+        let session = exported(DRIVEN, &["--fmi", version, "--kind", "cs"]);
+        std::fs::write(session.path("u.csv"), "t,b,n,u\n0,0,0,0\n0.5,1,2,0.3\n1,0,2,-1\n1.5,1,-1,4\n2,1,5,6\n")
+            .unwrap();
+        std::fs::write(session.path("model.toml"), driven("model.mo")).unwrap();
+        std::fs::write(session.path("unit.toml"), driven("unit.fmu")).unwrap();
+        let (model, unit) = (simulated(&session, "model.toml", &[]), simulated(&session, "unit.toml", &[]));
+        assert_eq!(unit.rows.len(), model.rows.len() + 1);
+        for name in ["t", "b", "n", "u", "x", "y", "count", "der(x)"] {
+            for (at, (model, unit)) in model.column(name).iter().zip(unit.column(name)).enumerate() {
+                assert!((model - unit).abs() < 1e-5, "FMI {version}, `{name}` in row {at}: {model} and {unit}");
+            }
+        }
+        assert_eq!((unit.column("t").pop(), unit.column("y").pop()), (Some(2.0), Some(16.0)));
+    }
+}
+
+/// The standard does not let one read outputs at inputs that were just set; units of daesy alone allow it.
+#[test]
+fn outputs_of_the_step_before_are_told() {
+    let session = exported(DRIVEN, &["--fmi", "2", "--kind", "cs"]);
+    std::fs::write(session.path("u.csv"), "t,b,n,u\n0,0,0,0\n0.5,1,2,0.3\n2,0,2,-1\n").unwrap();
+    let mut list = entries(&session.path("unit.fmu"));
+    for entry in list.iter_mut().filter(|entry| entry.path == "modelDescription.xml") {
+        let text = String::from_utf8(std::mem::take(&mut entry.bytes)).unwrap();
+        assert!(text.contains("generationTool=\"daesy "));
+        entry.bytes = text.replace("generationTool=\"daesy ", "generationTool=\"other ").into_bytes();
+    }
+    write(&session, "foreign.fmu", &list);
+    std::fs::write(session.path("foreign.toml"), driven("foreign.fmu")).unwrap();
+    let run = session.run(&["simulate", "foreign.toml", "--json", "--quiet"]);
+    let document = run.json();
+    let is_told = |finding: &serde_json::Value| finding["code"] == "fmu-held-inputs";
+    assert!(document["findings"].as_array().unwrap().iter().any(is_told), "{document}");
+    // Nothing to say where no input moves.
+    let run = session.run(&["simulate", "foreign.fmu", "--json", "--quiet"]);
+    assert!(!run.json()["findings"].as_array().unwrap().iter().any(is_told), "{}", run.stdout);
+}
+
+#[test]
+fn a_stepping_unit_ends_when_its_model_does() {
+    let brief = "model Brief
+      Real x(start=0, fixed=true);
+    equation
+      der(x) = 1;
+      when x >= 3.3 then terminate(\"done\"); end when;
+      annotation(experiment(StopTime=6, Interval=0.5));
+    end Brief;";
+    for version in ["2", "3"] {
+        let session = exported(brief, &["--fmi", version, "--kind", "cs"]);
+        let run = session.run(&["simulate", "unit.fmu"]);
+        let table = run.table();
+        let (time, x) = (table.column("t").pop().unwrap(), table.column("x").pop().unwrap());
+        assert!((time - 3.3).abs() < 1e-6 && (x - 3.3).abs() < 1e-6, "FMI {version}: {x} at {time}");
+        assert!(run.stderr.contains("terminated"), "{}", run.stderr);
+    }
+}
+
 /// A relation that an event of the unit turns back is no other event.
 #[test]
 fn an_event_that_turns_its_own_indicator_settles() {
