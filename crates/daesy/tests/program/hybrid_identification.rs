@@ -343,6 +343,23 @@ fn a_border_that_the_model_slides_along_is_found_by_every_method() {
     }
 }
 
+/// A border that moves with an input, along which no mixture stays: a fit that only flees from where it is met is no
+/// answer.
+#[test]
+fn a_search_that_flees_from_failing_trajectories_says_so() {
+    let model = "model M parameter Real mu = 0.5; input Real u; Boolean slow;
+                   Real x(start=0, fixed=true); Real v(start=0, fixed=true);
+                 equation slow = v < 0.3 + 0.001*u; der(x) = v; der(v) = (if slow then mu else -mu) - x; end M;";
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\nmu = { start = 0.5, min = 0.1, max = 0.8 }\n[inputs]\n\
+                 u = { expression = \"0.1\" }\n[measurements]\nx = { column = \"z\", std = 0.01 }\n[data]\nfile = \"d.csv\"\n";
+    let rows: Vec<String> = (0..=8).map(|k| 0.25 * f64::from(k)).map(|t| format!("{t},{}", 0.2 * t)).collect();
+    let session = Session::with_model(model).with("study.toml", study);
+    let session = session.with("d.csv", &format!("t,z\n{}\n", rows.join("\n")));
+    let run = session.run(&["identify", "study.toml", "--json"]);
+    assert_eq!(run.status, 3, "{}", run.stdout);
+    assert!(finding(&run.json(), "trajectory")["message"].as_str().unwrap().contains("v < 0.3"), "{}", run.stdout);
+}
+
 /// A mass between a spring and a belt sticks and slips. Held by a Boolean, by a relation within an equation, or inside a
 /// unit, its cost is that of the trajectories of `simulate`, and the estimate that of its minimum.
 #[test]
