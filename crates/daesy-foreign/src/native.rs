@@ -88,6 +88,8 @@ pub(crate) trait Instance {
     fn states(&mut self, states: &mut [f64]) -> Done;
     fn derivatives(&mut self, derivatives: &mut [f64]) -> Done;
     fn indicators(&mut self, indicators: &mut [f64]) -> Done;
+    /// How many event indicators the library has, if it says so.
+    fn n_indicators(&mut self) -> Done<Option<usize>>;
     fn set(&mut self, block: Block, values: &[f64]) -> Done;
     fn get(&mut self, blocks: &[Block], values: &mut [f64]) -> Done;
     fn directional(&mut self, unknowns: &[u32], knowns: &[u32], seed: &[f64], values: &mut [f64]) -> Done;

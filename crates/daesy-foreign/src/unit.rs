@@ -1383,7 +1383,7 @@ impl Unit {
     /// writes allow it.
     #[must_use]
     pub fn can_look(&self) -> bool {
-        self.description.tool.as_deref().is_some_and(|tool| tool.starts_with("daesy "))
+        self.description.is_own()
     }
 
     /// A run of a unit that integrates itself: `inputs` fills in the inputs that hold from the time of a number on,

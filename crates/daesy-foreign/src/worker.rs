@@ -9,6 +9,7 @@ use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
+use crate::description::Version;
 use crate::error::ForeignError;
 use crate::message::{Answer, Frame, Opening, Parcel, part, verb};
 use crate::native::{Discrete, Done, Failed, Instance, Loaded, Saved, own_standard_output};
@@ -251,6 +252,15 @@ impl Worker {
         let mut made = Slot { instance, saved: Vec::new(), time, states: vec![0.0; opening.n_states], inputs };
         let answer = if opening.binary.kind == crate::description::Kind::ModelExchange {
             let discrete = settle(&mut *made.instance)?;
+            let n_indicators = match (opening.binary.version, opening.n_indicators) {
+                (Version::Two, 1..) => None,
+                _ => made.instance.n_indicators()?,
+            };
+            if let Some(n_indicators) = n_indicators.filter(|n| *n != opening.n_indicators) {
+                let reason =
+                    format!("it has {n_indicators} event indicators, and its description {}", opening.n_indicators);
+                return Err(Failed::Error(ForeignError::Library { reason }));
+            }
             made.instance.states(&mut made.states)?;
             outcome(discrete, &mut made, opening)?
         } else {

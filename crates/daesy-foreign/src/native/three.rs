@@ -14,6 +14,7 @@ type Call = unsafe extern "C" fn(Handle) -> i32;
 type WithTime = unsafe extern "C" fn(Handle, f64) -> i32;
 type WriteReals = unsafe extern "C" fn(Handle, *const f64, usize) -> i32;
 type ReadReals = unsafe extern "C" fn(Handle, *mut f64, usize) -> i32;
+type Count = unsafe extern "C" fn(Handle, *mut usize) -> i32;
 type Set<T> = unsafe extern "C" fn(Handle, *const u32, usize, *const T, usize) -> i32;
 type Get<T> = unsafe extern "C" fn(Handle, *const u32, usize, *mut T, usize) -> i32;
 type Logger = extern "C" fn(*mut c_void, i32, *const c_char, *const c_char);
@@ -53,6 +54,7 @@ struct Exchange {
     states: ReadReals,
     derivatives: ReadReals,
     indicators: ReadReals,
+    n_indicators: Option<Count>,
 }
 
 enum Instantiate {
@@ -115,6 +117,7 @@ impl Functions {
                 states: find(of, "fmi3GetContinuousStates")?,
                 derivatives: find(of, "fmi3GetContinuousStateDerivatives")?,
                 indicators: find(of, "fmi3GetEventIndicators")?,
+                n_indicators: find(of, "fmi3GetNumberOfEventIndicators").ok(),
             }),
             Kind::CoSimulation => None,
         };
@@ -334,6 +337,16 @@ impl Instance for Component<'_> {
     fn indicators(&mut self, indicators: &mut [f64]) -> Done {
         let call = self.exchange("fmi3GetEventIndicators")?.indicators;
         self.read("fmi3GetEventIndicators", call, indicators)
+    }
+
+    fn n_indicators(&mut self) -> Done<Option<usize>> {
+        let name = "fmi3GetNumberOfEventIndicators";
+        let Some(call) = self.exchange(name)?.n_indicators else { return Ok(None) };
+        let mut n = 0;
+        // SAFETY: the place for the result lives here.
+        let status = unsafe { call(self.handle, &mut n) };
+        self.judged(name, status)?;
+        Ok(Some(n))
     }
 
     fn set(&mut self, block: Block, values: &[f64]) -> Done {

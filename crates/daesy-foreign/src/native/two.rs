@@ -334,6 +334,11 @@ impl Instance for Component<'_> {
         self.read("fmi2GetEventIndicators", call, indicators)
     }
 
+    fn n_indicators(&mut self) -> Done<Option<usize>> {
+        // This version has no count; a unit that is asked for none though it has some may say so.
+        self.indicators(&mut []).map(|()| None)
+    }
+
     fn set(&mut self, block: Block, values: &[f64]) -> Done {
         let (handle, reference) = (self.handle, &raw const block.reference);
         let value = values.first().copied().unwrap_or(0.0);

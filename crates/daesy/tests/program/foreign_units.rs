@@ -169,6 +169,42 @@ fn rows_of_a_stepping_unit_have_the_outputs_at_their_inputs() {
     }
 }
 
+/// Counts of event indicators that a library does not have, descriptions that come twice, and the least Integer.
+#[test]
+fn descriptions_that_their_units_contradict_are_told() {
+    let session = exported(BALL, &["--fmi", "3", "--kind", "me"]);
+    let with = |name: &str, from: &str, to: &str| {
+        let mut list = entries(&session.path("unit.fmu"));
+        for entry in list.iter_mut().filter(|entry| entry.path == "modelDescription.xml") {
+            let text = String::from_utf8(std::mem::take(&mut entry.bytes)).unwrap();
+            assert!(text.contains(from), "{text}");
+            entry.bytes = text.replace(from, to).into_bytes();
+        }
+        write(&session, name, &list);
+        session.run(&["simulate", name])
+    };
+    let run = with("fewer.fmu", "<EventIndicator ", "<Output ");
+    assert_eq!(run.status, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("it has 1 event indicators, and its description 0"), "{}", run.stderr);
+    let run = session.run(&["export", "model.mo", "--fmi", "2", "--kind", "me", "-o", "unit.fmu"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let run = with("none.fmu", "numberOfEventIndicators=\"1\"", "numberOfEventIndicators=\"0\"");
+    assert!(run.status == 1 && run.stderr.contains("0 values were given where there are 1"), "{}", run.stderr);
+    let mut list = entries(&session.path("unit.fmu"));
+    let again = list.iter().find(|entry| entry.path == "modelDescription.xml").unwrap();
+    let again = Entry { path: again.path.clone(), bytes: again.bytes.clone(), is_executable: false };
+    list.push(again);
+    write(&session, "twice.fmu", &list);
+    let run = session.run(&["simulate", "twice.fmu"]);
+    assert_eq!(run.status, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("comes twice"), "{}", run.stderr);
+    let counter = "model M parameter Integer k = 0; Integer n(start=k, fixed=true);
+      equation when time > 5 then n = pre(n) + 1; end when; end M;";
+    let session = exported(counter, &["--fmi", "2", "--kind", "me"]);
+    let table = simulated(&session, "unit.fmu", &["--set", "k=-2147483648"]);
+    assert_eq!(table.column("n").first(), Some(&-2_147_483_648.0));
+}
+
 /// The standard does not let one read outputs at inputs that were just set; units of daesy alone allow it.
 #[test]
 fn outputs_of_the_step_before_are_told() {
