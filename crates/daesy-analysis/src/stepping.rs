@@ -114,7 +114,7 @@ fn take_last_inputs(prepared: &Prepared, inputs: &StudyInputs, simulation: &mut 
     inputs.fill(time, true, &mut values);
     for input in &description.inputs {
         if let Some(place) = description.observed.iter().position(|observed| *observed == input.name) {
-            row[place] = values[input.start as usize];
+            row[place] = values[input.start];
         }
     }
     if simulation.rows.last() != Some(&row) {

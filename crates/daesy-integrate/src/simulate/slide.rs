@@ -281,7 +281,7 @@ impl Borders<'_, '_, '_> {
         }
         let mode = self.events.events.n_switched() + held as usize;
         let own = self.stepper.model.modes.clone();
-        let mut turned = self.events.turned_over(root, &self.stepper)?;
+        let mut turned = self.events.turned_over(root, self.stepper)?;
         let n_switched = self.events.events.n_switched();
         if turned[..n_switched] != modes_before[..n_switched] {
             return None;
@@ -303,7 +303,7 @@ impl Borders<'_, '_, '_> {
         let rate_here = self.stepper.evaluate_at(Part::RootRates, &place)[root];
         let constraints_here = self.stepper.evaluate_at(Part::Constraint, &place);
         let value_here = self.stepper.evaluate_at(Part::Roots, &place)[root];
-        let noise = self.events.noise(&self.stepper)[root];
+        let noise = self.events.noise(self.stepper)[root];
         place.unknowns = other;
         self.stepper.model.modes.clone_from(&turned);
         let rate_there = self.stepper.evaluate_at(Part::RootRates, &place)[root];
@@ -385,7 +385,7 @@ impl Borders<'_, '_, '_> {
             return None;
         }
         let there = self.stepper.unknowns_with(others.clone())?;
-        let noise = self.events.noise(&self.stepper);
+        let noise = self.events.noise(self.stepper);
         let rate_true = self.stepper.evaluate_at(Part::RootRates, &place)[root];
         let values = self.stepper.evaluate_at(Part::Roots, &place);
         place.unknowns = there;
@@ -420,7 +420,7 @@ impl Borders<'_, '_, '_> {
             return Vec::new();
         };
         let values = self.stepper.evaluate_at(Part::Roots, &place);
-        let noise = self.events.noise(&self.stepper);
+        let noise = self.events.noise(self.stepper);
         let events = &self.events.events;
         let held = events.roots[root].held;
         let mut partners = Vec::new();
