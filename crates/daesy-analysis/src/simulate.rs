@@ -174,7 +174,7 @@ impl Simulator {
     pub fn try_trace(&self, options: &SimulateOptions) -> Result<Transferred, Stopped> {
         self.attempt(&|prepared| {
             let traced = run_prepared(prepared, &self.original, &prepared.parameters, &prepared.inputs, options)?;
-            self.stepped(prepared, &prepared.parameters, traced)
+            self.stepped(prepared, &prepared.parameters, &prepared.inputs, traced)
         })
     }
 
@@ -193,7 +193,7 @@ impl Simulator {
             let parameters = prepared.parameters_at(given).map_err(Attempt::Failed)?;
             let inputs = prepared.inputs_at(loaded, &parameters).map_err(Attempt::Failed)?;
             let traced = run_prepared(prepared, &loaded.flat, &parameters, &inputs, options)?;
-            self.stepped(prepared, &parameters, traced)
+            self.stepped(prepared, &parameters, &inputs, traced)
         })
         .map_err(|stopped| stopped.failure)
     }
@@ -203,10 +203,11 @@ impl Simulator {
         &self,
         prepared: &Prepared,
         parameters: &[f64],
+        inputs: &StudyInputs,
         mut traced: Transferred,
     ) -> Result<Transferred, Attempt> {
         let Some(unit) = &self.stepping else { return Ok(traced) };
-        stepping::fill_in(unit, prepared, parameters, &mut traced.simulation).map_err(|failure| {
+        stepping::fill_in(unit, prepared, parameters, inputs, &mut traced).map_err(|failure| {
             let diagnostic = Diagnostic::error(failure.code, failure.message).with_help(failure.help);
             Attempt::Failed(Failure::Method(vec![diagnostic]))
         })?;

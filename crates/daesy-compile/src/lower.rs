@@ -392,7 +392,12 @@ impl CompiledSystem {
             | Part::RootsByTime
             | Part::RootsByParameters
             | Part::RootsByInputs => &self.rows.roots,
-            Part::RootRates | Part::RootRatesByUnknowns | Part::RootRatesByStates => &self.rows.root_rates,
+            Part::RootRates
+            | Part::RootRatesByUnknowns
+            | Part::RootRatesByStates
+            | Part::RootRatesByTime
+            | Part::RootRatesByParameters
+            | Part::RootRatesByInputs => &self.rows.root_rates,
             Part::Modes => &self.rows.modes,
             Part::ModesBefore => &self.rows.modes_before,
             Part::Schedule | Part::ScheduleByParameters => &self.rows.schedule,
@@ -446,18 +451,25 @@ impl CompiledSystem {
                 let before = events.continuous_before()..events.clocks();
                 Some(before.filter_map(|at| self.mode_variables.get(at).copied().flatten()).map(Leaf::var).collect())
             }
-            Part::ResidualByTime | Part::ConstraintByTime | Part::RootsByTime | Part::ActionsByTime => {
-                Some(vec![Leaf::Time])
-            }
+            Part::ResidualByTime
+            | Part::ConstraintByTime
+            | Part::RootsByTime
+            | Part::RootRatesByTime
+            | Part::ActionsByTime => Some(vec![Leaf::Time]),
             Part::ResidualByParameters
             | Part::ConstraintByParameters
             | Part::ObservedByParameters
             | Part::RootsByParameters
+            | Part::RootRatesByParameters
             | Part::ActionsByParameters
             | Part::ScheduleByParameters
             | Part::InitialByParameters
             | Part::StartByParameters => Some(self.regular.parameters.iter().map(|&var| Leaf::var(var)).collect()),
-            Part::ResidualByInputs | Part::ConstraintByInputs | Part::ObservedByInputs | Part::RootsByInputs => {
+            Part::ResidualByInputs
+            | Part::ConstraintByInputs
+            | Part::ObservedByInputs
+            | Part::RootsByInputs
+            | Part::RootRatesByInputs => {
                 let orders = |input: &daesy_graph::regular::InputUse| {
                     let var = input.var;
                     (0..=input.derivatives_needed).map(move |order| Leaf::der(var, order))

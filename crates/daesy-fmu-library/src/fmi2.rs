@@ -187,7 +187,7 @@ pub unsafe extern "C" fn fmi2GetInteger(c: Handle, vr: *const c_uint, n: usize, 
             for (&reference, value) in read(vr, n)?.iter().zip(write(values, n)?) {
                 expect_type(component, reference, is_whole)?;
                 let number = component.instance.value(reference)?;
-                if number.abs() > f64::from(c_int::MAX) {
+                if !(f64::from(c_int::MIN)..=f64::from(c_int::MAX)).contains(&number) {
                     let name = component.instance.variable(reference)?.name.clone();
                     return Err(InstanceError::NotAValue { name, value: number }.into());
                 }

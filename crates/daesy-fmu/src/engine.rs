@@ -53,6 +53,11 @@ impl Engine {
         Ok(Self { exchange, inputs, _options: options, _model: model })
     }
 
+    /// The inputs as they are now, with their slopes.
+    pub(crate) fn inputs(&self) -> (Vec<f64>, Vec<f64>) {
+        self.inputs.at(self.exchange.time())
+    }
+
     /// Sets the inputs from now on.
     pub(crate) fn set_inputs(&mut self, values: &[f64], slopes: &[f64]) {
         self.inputs.set(self.exchange.time(), values, slopes);

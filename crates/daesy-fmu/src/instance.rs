@@ -89,6 +89,11 @@ pub struct Instance {
     slopes: Vec<f64>,
     engine: Option<Engine>,
     has_new_inputs: bool,
+    /// What was before inputs that were set after a step jumped, because somebody read; taken back where they are set
+    /// again.
+    before_inputs: Option<SavedState>,
+    /// The model ended the simulation when its inputs jumped.
+    is_over: bool,
     /// Parameters before there is an engine.
     parameters: Option<Vec<f64>>,
     observed: Option<Vec<f64>>,
@@ -119,6 +124,8 @@ impl Instance {
             slopes: vec![0.0; n_inputs],
             engine: None,
             has_new_inputs: false,
+            before_inputs: None,
+            is_over: false,
             parameters: None,
             observed: None,
             indicators: None,
@@ -200,13 +207,54 @@ impl Instance {
         Ok(self.parameters.as_ref().map_or(f64::NAN, |values| values[at as usize]))
     }
 
-    fn note_inputs(&mut self) {
+    fn note_inputs(&mut self) -> Result<(), InstanceError> {
         self.forget();
+        if let Some(before) = self.before_inputs.take() {
+            let (inputs, slopes) = (self.inputs.clone(), self.slopes.clone());
+            self.restore(&before)?;
+            (self.inputs, self.slopes) = (inputs, slopes);
+        }
         if matches!(self.phase, Phase::Instantiated | Phase::Initialization) {
             self.engine = None;
         } else {
             self.has_new_inputs = true;
         }
+        Ok(())
+    }
+
+    /// Lets inputs that were set between steps jump before anything is read, as the next step would: what is read
+    /// satisfies the equations at the inputs as they are, events that they make included.
+    fn take_inputs(&mut self) -> Result<(), InstanceError> {
+        let is_between_steps = self.role == Role::CoSimulation && self.phase == Phase::Step;
+        let Some(engine) = self.engine.as_ref().filter(|_| is_between_steps && self.has_new_inputs) else {
+            return Ok(());
+        };
+        let (inputs, slopes) = engine.inputs();
+        let before = self.saved(inputs, slopes);
+        self.forget();
+        let taken = self.engine()?.take_inputs();
+        match taken {
+            Ok(is_over) => (self.is_over, self.before_inputs) = (is_over, Some(before)),
+            Err(error) => {
+                self.before_inputs = Some(before);
+                self.note_inputs()?;
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything that determines what follows, with inputs and their slopes.
+    fn saved(&self, inputs: Vec<f64>, slopes: Vec<f64>) -> SavedState {
+        let Experiment { start, stop, rtol } = self.experiment;
+        let given = self.given.iter().flat_map(|(&at, &value)| [f64::from(at), value]).collect();
+        let head = vec![self.phase.number(), start, stop.unwrap_or(f64::NAN), rtol];
+        let mut groups = vec![head, given, inputs, slopes];
+        if let Some(engine) = &self.engine {
+            let Snapshot { time, states, unknowns, parameters, modes, sides, margins, ticks } = engine.snapshot();
+            groups.extend([vec![time], states, unknowns, parameters, modes, sides, margins, ticks]);
+        }
+        SavedState(groups)
     }
 
     fn set_parameter(&mut self, at: u32, value: f64) -> Result<(), InstanceError> {
@@ -302,7 +350,7 @@ impl Running for Instance {
             }
         }
         self.engine = None;
-        self.has_new_inputs = false;
+        (self.has_new_inputs, self.before_inputs, self.is_over) = (false, None, false);
         self.forget();
     }
 
@@ -348,6 +396,7 @@ impl Running for Instance {
     }
 
     fn value(&mut self, reference: u32) -> Result<f64, InstanceError> {
+        self.take_inputs()?;
         let variable = self.variable(reference)?;
         let origin = variable.origin;
         let start = variable.start;
@@ -403,7 +452,7 @@ impl Running for Instance {
                 let at = at as usize;
                 if self.inputs[at] != value || self.slopes[at] != 0.0 {
                     (self.inputs[at], self.slopes[at]) = (value, 0.0);
-                    self.note_inputs();
+                    self.note_inputs()?;
                 }
                 Ok(())
             }
@@ -432,8 +481,7 @@ impl Running for Instance {
         match variable.origin {
             Origin::Input(at) if variable.value_type == ValueType::Real && slope.is_finite() => {
                 self.slopes[at as usize] = slope;
-                self.note_inputs();
-                Ok(())
+                self.note_inputs()
             }
             _ => Err(InstanceError::NotSettable(variable.name.clone())),
         }
@@ -442,6 +490,7 @@ impl Running for Instance {
     fn enter_event(&mut self) -> Result<(), InstanceError> {
         self.expect("entering an event", &[Phase::Continuous, Phase::Event, Phase::Step])?;
         if self.phase != Phase::Event {
+            self.before_inputs = None;
             self.engine()?.mark_inputs();
         }
         self.phase = Phase::Event;
@@ -532,12 +581,16 @@ impl Running for Instance {
 
     fn step(&mut self, from: f64, length: f64) -> Result<StepDone, InstanceError> {
         self.expect("a step", &[Phase::Step])?;
-        let may_return_early = self.may_return_early;
+        let (may_return_early, is_over) = (self.may_return_early, self.is_over);
         self.forget();
+        self.before_inputs = None;
         let engine = self.engine()?;
         let reached = engine.time();
         if (from - reached).abs() > SAME_TIME * (from.abs() + reached.abs() + length.abs()) {
             return Err(InstanceError::OtherTime { asked: from, reached });
+        }
+        if is_over {
+            return Ok(StepDone { time: reached, is_early: true, is_end: true });
         }
         let end = from + length;
         let done = engine.advance(end, may_return_early)?;
@@ -588,15 +641,7 @@ impl Running for Instance {
     }
 
     fn save(&self) -> SavedState {
-        let Experiment { start, stop, rtol } = self.experiment;
-        let given = self.given.iter().flat_map(|(&at, &value)| [f64::from(at), value]).collect();
-        let head = vec![self.phase.number(), start, stop.unwrap_or(f64::NAN), rtol];
-        let mut groups = vec![head, given, self.inputs.clone(), self.slopes.clone()];
-        if let Some(engine) = &self.engine {
-            let Snapshot { time, states, unknowns, parameters, modes, sides, margins, ticks } = engine.snapshot();
-            groups.extend([vec![time], states, unknowns, parameters, modes, sides, margins, ticks]);
-        }
-        SavedState(groups)
+        self.saved(self.inputs.clone(), self.slopes.clone())
     }
 
     fn restore(&mut self, saved: &SavedState) -> Result<(), InstanceError> {
@@ -621,7 +666,7 @@ impl Running for Instance {
         self.given.clone_from(&saved.given);
         self.inputs.clone_from(&saved.inputs);
         self.slopes.clone_from(&saved.slopes);
-        self.has_new_inputs = false;
+        (self.has_new_inputs, self.before_inputs, self.is_over) = (false, None, false);
         self.forget();
         self.engine = None;
         if let Some(snapshot) = &saved.snapshot {

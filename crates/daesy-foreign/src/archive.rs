@@ -163,10 +163,14 @@ impl Archive {
         Ok(next)
     }
 
-    /// Entries that come again with the same size and checksum say nothing new.
+    /// Entries that come again with the same size and checksum say nothing new. Of a description there is one: two with
+    /// the same checksum can still differ.
     fn drop_repetitions(&mut self) {
         let mut known: FxHashSet<(PathBuf, usize, u32)> = FxHashSet::default();
-        self.entries.retain(|entry| known.insert((entry.path.clone(), entry.unpacked, entry.checksum)));
+        let is_description = |entry: &Entry| entry.path == Path::new("modelDescription.xml");
+        self.entries.retain(|entry| {
+            known.insert((entry.path.clone(), entry.unpacked, entry.checksum)) || is_description(entry)
+        });
     }
 
     /// No two entries may have the same name, on machines that do not tell upper from lower case either, and none may

@@ -288,6 +288,8 @@ pub struct UnitDescription {
     pub co_simulation: Option<Interface>,
     /// Number of event indicators.
     pub n_indicators: usize,
+    /// The variables that they are, where the version has some.
+    pub indicators: Vec<usize>,
     /// The default experiment.
     pub experiment: Experiment,
     /// All variables.
@@ -321,6 +323,12 @@ impl UnitDescription {
             Some("3") => dialect3::read(root),
             _ => Err(ForeignError::Unsupported { what: format!("FMI version `{version}`") }),
         }
+    }
+
+    /// Whether this program wrote the unit.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.tool.as_deref().is_some_and(|tool| tool.starts_with("daesy "))
     }
 
     /// The interface to use: Model Exchange where both are offered.

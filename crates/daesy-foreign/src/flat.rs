@@ -155,7 +155,9 @@ impl<'d> Builder<'d> {
     }
 
     /// Makes the variables. Where derivatives of states are taken, they are columns of every table, and the variables
-    /// of the unit that stand for them are left out, or hidden if they are states themselves.
+    /// of the unit that stand for them are left out, or hidden if they are states themselves. Of a unit that this program
+    /// wrote, what only the interface needs is left out too: event indicators, and derivatives of states that are
+    /// derivatives, which the model has under other names.
     fn declare(&mut self, values: &[(String, f64)], kind_of_unit: Kind) {
         let is_derivative: FxHashMap<usize, usize> =
             self.description.states.iter().map(|state| (state.derivative.scalar, state.state)).collect();
@@ -164,7 +166,12 @@ impl<'d> Builder<'d> {
             let is_column =
                 kind_of_unit == Kind::ModelExchange && of.is_some_and(|of| scalar.name == format!("der({of})"));
             let is_state = self.description.states.iter().any(|state| state.state == at);
-            let Some(kind) = kind(scalar).filter(|_| !is_column || is_state) else { continue };
+            let is_of_interface = self.description.is_own()
+                && scalar.causality == Causality::Local
+                && (self.description.indicators.contains(&at)
+                    || of.is_some_and(|of| of.starts_with("der(")) && !is_state);
+            let is_shown = (!is_column || is_state) && !is_of_interface;
+            let Some(kind) = kind(scalar).filter(|_| is_shown) else { continue };
             let value = values.iter().rev().find(|(name, _)| *name == scalar.name).map(|(_, value)| *value);
             let mut variable = self.variable(scalar, kind, value);
             if is_column {
@@ -266,7 +273,7 @@ impl<'d> Builder<'d> {
         for (at, &state) in states.iter().enumerate() {
             let Some(var) = self.of_scalar[state] else { continue };
             let lhs = self.flat.graph.der(var, 1);
-            let rhs = calls.call(&mut self.flat.graph, function::DERIVATIVES, "derivatives", n_states, at);
+            let rhs = calls.call(&mut self.flat.graph, function::DERIVATIVES, "derivative", n_states, at);
             self.equation(lhs, rhs);
         }
         self.values(unit, &calls);
@@ -312,7 +319,7 @@ impl<'d> Builder<'d> {
             let alias = known.get(&place(scalar)).copied().filter(|_| is_real(scalar));
             let rhs = match alias {
                 Some(alias) => alias,
-                None => calls.call(&mut self.flat.graph, function::VALUES, "values", n_values, output),
+                None => calls.call(&mut self.flat.graph, function::VALUES, "value", n_values, output),
             };
             if alias.is_none() && is_real(scalar) {
                 known.insert(place(scalar), lhs);
@@ -377,7 +384,7 @@ impl<'d> Builder<'d> {
         let mut conditions = Vec::new();
         for at in 0..self.description.n_indicators {
             let n = self.description.n_indicators;
-            let indicator = calls.call_at(graph, function::INDICATORS, "indicators", n, at, &point);
+            let indicator = calls.call_at(graph, function::INDICATORS, "event indicator", n, at, &point);
             let is_inside = graph.greater(indicator, zero);
             conditions.push(graph.not(is_inside));
         }

@@ -210,6 +210,8 @@ pub(crate) mod verb {
     pub(crate) const STEP: u8 = 8;
     pub(crate) const COMPLETED: u8 = 9;
     pub(crate) const CLOSE: u8 = 10;
+    /// Sets inputs between steps of the unit, and reads.
+    pub(crate) const LOOK: u8 = 12;
     /// Several of the others in one message.
     pub(crate) const MANY: u8 = 11;
 }

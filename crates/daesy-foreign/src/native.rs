@@ -42,10 +42,17 @@ pub(crate) struct Discrete {
     pub(crate) next_time: Option<f64>,
 }
 
-/// What the unit says of a step that it took or was told of.
+/// What the unit says of a step that it was told of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Stepped {
     pub(crate) wants_event: bool,
+    pub(crate) is_over: bool,
+}
+
+/// How far a step of the unit led.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Advanced {
+    pub(crate) time: f64,
     pub(crate) is_over: bool,
 }
 
@@ -81,10 +88,12 @@ pub(crate) trait Instance {
     fn states(&mut self, states: &mut [f64]) -> Done;
     fn derivatives(&mut self, derivatives: &mut [f64]) -> Done;
     fn indicators(&mut self, indicators: &mut [f64]) -> Done;
+    /// How many event indicators the library has, if it says so.
+    fn n_indicators(&mut self) -> Done<Option<usize>>;
     fn set(&mut self, block: Block, values: &[f64]) -> Done;
     fn get(&mut self, blocks: &[Block], values: &mut [f64]) -> Done;
     fn directional(&mut self, unknowns: &[u32], knowns: &[u32], seed: &[f64], values: &mut [f64]) -> Done;
-    fn step(&mut self, time: f64, length: f64) -> Done<Stepped>;
+    fn step(&mut self, time: f64, length: f64) -> Done<Advanced>;
     fn save(&mut self) -> Done<Saved>;
     fn restore(&mut self, saved: &Saved) -> Done;
     fn forget(&mut self, saved: Saved);

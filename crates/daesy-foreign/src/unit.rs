@@ -1378,8 +1378,16 @@ impl Unit {
         self.values.iter().map(|&at| self.description.scalars[at].name.as_str())
     }
 
+    /// Whether outputs may be read after inputs were set and before the next step. Both versions of the standard forbid
+    /// it [@fmi2, sec. 4.2.4; @fmi3, sec. 4.2.1]: outputs are what the last step computed. The units that this program
+    /// writes allow it.
+    #[must_use]
+    pub fn can_look(&self) -> bool {
+        self.description.is_own()
+    }
+
     /// A run of a unit that integrates itself: `inputs` fills in the inputs that hold from the time of a number on,
-    /// `row` gets the values at one time after the other, up to where the unit ends.
+    /// `row` gets what is read at one time after the other, up to where the unit ends.
     ///
     /// # Errors
     /// When the unit fails; the error has where.
@@ -1388,7 +1396,7 @@ impl Unit {
         times: &[f64],
         parameters: &[f64],
         inputs: &mut dyn FnMut(usize, &mut [f64]),
-        row: &mut dyn FnMut(&[f64]),
+        row: &mut dyn FnMut(SteppedRow),
     ) -> Result<(), ForeignFailure> {
         let Some(&first) = times.first() else { return Ok(()) };
         let mut given = self.default_inputs();
@@ -1399,21 +1407,43 @@ impl Unit {
             unit.begin(worker, at, first, &now, &point)?;
             let slot = worker.slots[at].number;
             let frame = unit.request(verb::EVALUATE, slot, Some(part::VALUES), first, &[], &now);
-            let values = unit.asked(worker, &frame, "evaluating", &point)?;
-            row(&values);
+            let before = unit.asked(worker, &frame, "evaluating", &point)?;
+            row(SteppedRow { time: first, after: before.clone(), before, is_over: false });
             for (number, pair) in times.windows(2).enumerate() {
-                inputs(number, &mut now);
                 let point = Point { time: pair[0], ..point };
                 let frame = unit.request(verb::STEP, slot, None, pair[0], &[], &now).real(pair[1] - pair[0]);
-                let values = unit.asked(worker, &frame, "taking a step", &point)?;
-                row(values.get(1..).unwrap_or_default());
-                if values.first() != Some(&0.0) {
+                let answer = unit.asked(worker, &frame, "taking a step", &point)?;
+                let [is_over, time, before @ ..] = answer.as_slice() else { return Err(garbled()) };
+                let (is_over, before) = (*is_over != 0.0, before.to_vec());
+                let mut after = before.clone();
+                if !is_over {
+                    inputs(number + 1, &mut now);
+                    if unit.can_look() {
+                        let frame = unit.request(verb::LOOK, slot, None, pair[1], &[], &now);
+                        after = unit.asked(worker, &frame, "evaluating", &Point { time: pair[1], ..point })?;
+                    }
+                }
+                row(SteppedRow { time: if is_over { *time } else { pair[1] }, before, after, is_over });
+                if is_over {
                     break;
                 }
             }
             Ok(())
         })
     }
+}
+
+/// What is read of a unit that integrates itself.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SteppedRow {
+    /// The time, which is the one asked for unless the unit ended before it.
+    pub time: f64,
+    /// The values after the step that led here.
+    pub before: Vec<f64>,
+    /// The values after the inputs that hold from here on were set, where the unit can be read then; else those before.
+    pub after: Vec<f64>,
+    /// The unit ended the simulation.
+    pub is_over: bool,
 }
 
 impl ForeignUnit for Unit {

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
+use crate::description::Version;
 use crate::error::ForeignError;
 use crate::message::{Answer, Frame, Opening, Parcel, part, verb};
 use crate::native::{Discrete, Done, Failed, Instance, Loaded, Saved, own_standard_output};
@@ -214,6 +215,12 @@ impl Worker {
                 let (at, length) = at(parcel).zip(parcel.real()).ok_or_else(garbled)?;
                 self.step(&at, length)
             }
+            verb::LOOK => {
+                let at = at(parcel).ok_or_else(garbled)?;
+                let (slot, opening) = self.slot(at.slot)?;
+                set_inputs(&mut *slot.instance, opening, &at.inputs, None, true)?;
+                self.evaluate(part::VALUES, &at)
+            }
             _ => Err(garbled()),
         }
     }
@@ -245,6 +252,15 @@ impl Worker {
         let mut made = Slot { instance, saved: Vec::new(), time, states: vec![0.0; opening.n_states], inputs };
         let answer = if opening.binary.kind == crate::description::Kind::ModelExchange {
             let discrete = settle(&mut *made.instance)?;
+            let n_indicators = match (opening.binary.version, opening.n_indicators) {
+                (Version::Two, 1..) => None,
+                _ => made.instance.n_indicators()?,
+            };
+            if let Some(n_indicators) = n_indicators.filter(|n| *n != opening.n_indicators) {
+                let reason =
+                    format!("it has {n_indicators} event indicators, and its description {}", opening.n_indicators);
+                return Err(Failed::Error(ForeignError::Library { reason }));
+            }
             made.instance.states(&mut made.states)?;
             outcome(discrete, &mut made, opening)?
         } else {
@@ -332,15 +348,15 @@ impl Worker {
         Ok(Vec::new())
     }
 
-    /// Lets the unit take a step itself; the answer says whether it is over, then all values.
+    /// Lets the unit take a step itself; the answer says whether it is over and which time it reached, then all
+    /// values.
     fn step(&mut self, at: &At, length: f64) -> Done<Vec<f64>> {
         let (slot, opening) = self.slot(at.slot)?;
         set_inputs(&mut *slot.instance, opening, &at.inputs, None, true)?;
         let stepped = slot.instance.step(at.time, length)?;
         let mut values = vec![0.0; n_values(&opening.values)];
         slot.instance.get(&opening.values, &mut values)?;
-        values.insert(0, f64::from(u8::from(stepped.is_over)));
-        Ok(values)
+        Ok([&[f64::from(u8::from(stepped.is_over)), stepped.time], values.as_slice()].concat())
     }
 }
 

@@ -431,7 +431,7 @@ impl<'model, 'names> Printer<'model, 'names> {
             Node::Call { function, output, .. } if self.graph.is_elsewhere(function) => {
                 // Its arguments are everything there is.
                 let name = self.graph.foreign(function).map_or("", |foreign| foreign.name);
-                write_to(out, format_args!("unit.{name}[{}]", output + 1));
+                write_to(out, format_args!("{name} {} of the unit", output + 1));
             }
             Node::Call { function, output, args } => {
                 let called = self.graph.function(function);

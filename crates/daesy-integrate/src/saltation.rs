@@ -81,6 +81,11 @@ impl Verge {
         Ok(Self { modes: stepper.model.modes.clone(), place, rates, unknown_rates, input_rates })
     }
 
+    /// Rates of the states before the event.
+    pub(crate) fn rates(&self) -> &[f64] {
+        &self.rates
+    }
+
     /// How the time of the event follows the parameters, by direction.
     pub(crate) fn time_changes(
         &self,

@@ -15,6 +15,18 @@
 //!
 //! At a break of the inputs states are continuous and return to the constraints by the least change; their changes do
 //! the same. How they cross events is in module `saltation`.
+//!
+//! Where the solution slides along the surface g = 0 of a relation (module `sliding`), it is that of a system with the
+//! weight w of both sides as one unknown more and g = 0 as one constraint more, and the changes are those of that
+//! system. With f- the rates before the surface is reached, at a time that moves by dt, and f the rates on it,
+//!
+//! ```text
+//! ds+ = ds + (f- - f) dt,        dt = -(g_s ds + g_p dp) / g'-
+//! ```
+//!
+//! which satisfies g_s ds+ + g_p dp = -g_t dt - g_s f dt = 0, since g' = 0 with the rates f. Where w leaves its
+//! interval, the rates are those of the side that is left alone, f- = f+: changes are continuous there, whenever it
+//! happens. Where another event ends sliding, they jump by (f- - f+) dt as at any event.
 
 use daesy_system::{DaeSystem, Part, Rate};
 use faer::c64;
@@ -24,13 +36,15 @@ use crate::contest::Kind;
 use crate::dop853::{ERROR_3, ERROR_5};
 use crate::equations::Surroundings;
 use crate::error::IntegrateError;
-use crate::events::{EventLoop, HybridStart, initialize_with_events};
+use crate::events::{EventLoop, HybridStart, Settled, initialize_with_events};
 use crate::explicit::{ERROR_ORDER, NEAR_BORDER, combined_error, largest_rate};
 use crate::initialize::InitializeOptions;
 use crate::linear::LinearSolver;
 use crate::root::locate;
 use crate::saltation::{Cause, Verge, add_product, add_scaled};
+use crate::simulate::slide::{Borders, Surface, Turn, weight_of};
 use crate::simulate::{Inputs, Rules, SimulateOptions, Simulation, StateEvent, Termination};
+use crate::sliding::SlidingSystem;
 use crate::start_tangents::{Direction, StartTangent, start_tangents};
 use crate::step::Stepper;
 
@@ -55,8 +69,7 @@ const MAX_ITERATIONS: usize = 40;
 /// (module `saltation`).
 ///
 /// # Errors
-/// As [`crate::simulate()`]; also where an event has no derivative, and where the solution slides along the border of a
-/// relation.
+/// As [`crate::simulate()`]; also where an event has no derivative.
 pub fn simulate_with_sensitivities(
     system: &dyn DaeSystem,
     parameters: &[f64],
@@ -114,17 +127,23 @@ fn sensitive(
     let follower = Follower::new(system, tangents, &stepper)?;
     let mut walk = Walk {
         inputs,
+        options,
         stepper,
         follower,
         events,
         has_events,
         history: History::new(description.n_roots, options.stop - options.start),
-        simulation: Simulation::begin(start, options.output_times.len()),
-        reading,
+        n_true_roots: description.n_roots,
+        turn: None,
+        slide: None,
+        leaving: None,
     };
-    let sensitivities = walk.integrate(options)?;
-    walk.simulation.finish(&walk.stepper);
-    Ok(SensitiveSimulation { simulation: walk.simulation, sensitivities })
+    let mut record = Record::new(inputs, options, reading, Simulation::begin(start, options.output_times.len()));
+    if !has_events || walk.happen(&Cause::Fixed, &mut record)? != Course::Ends {
+        walk.walk(&mut record)?;
+    }
+    record.simulation.finish(&walk.stepper);
+    Ok(SensitiveSimulation { simulation: record.simulation, sensitivities: record.sensitivities })
 }
 
 /// Whether a walk goes on.
@@ -132,84 +151,141 @@ fn sensitive(
 enum Course {
     Continues,
     Ends,
+    /// The surface that the solution slid along is left.
+    Leaves,
+}
+
+/// What is ahead, and what was read on the way.
+struct Record {
+    simulation: Simulation,
+    sensitivities: Vec<Vec<Vec<f64>>>,
+    reading: Reading,
+    breaks: Vec<f64>,
+    /// Times at which steps end: breaks, rows, the end.
+    ends: Vec<f64>,
+    next_end: usize,
+    /// An event is scheduled at the next end.
+    is_due: bool,
+    next_output: usize,
+}
+
+impl Record {
+    fn new(inputs: &dyn Inputs, options: &SimulateOptions, reading: Reading, simulation: Simulation) -> Self {
+        let reads_after = reading == Reading::After;
+        let is_within =
+            |time: &f64| *time > options.start && (*time < options.stop || reads_after && *time == options.stop);
+        let breaks: Vec<f64> = inputs.breaks().iter().copied().filter(is_within).collect();
+        let outputs = options.output_times.iter().copied();
+        let mut ends: Vec<f64> = breaks.iter().copied().chain(outputs).chain([options.stop]).collect();
+        ends.sort_by(f64::total_cmp);
+        ends.dedup();
+        let sensitivities = Vec::with_capacity(options.output_times.len());
+        Self { simulation, sensitivities, reading, breaks, ends, next_end: 0, is_due: false, next_output: 0 }
+    }
+}
+
+/// A surface that the solution slides along.
+struct Sliding<'s> {
+    system: &'s SlidingSystem<'s>,
+    surface: &'s Surface,
+    /// The discrete variables and conditions that it belongs to.
+    switched: Vec<f64>,
 }
 
 /// A trajectory with its changes on their way.
 struct Walk<'s, 'i> {
     inputs: &'i dyn Inputs,
+    options: &'i SimulateOptions,
     stepper: Stepper<'s, 'i>,
     follower: Follower<'s>,
     events: EventLoop<'s>,
     has_events: bool,
     history: History,
-    simulation: Simulation,
-    reading: Reading,
+    /// Event functions of the model itself.
+    n_true_roots: usize,
+    /// The last crossing of a model that runs elsewhere.
+    turn: Option<Turn>,
+    slide: Option<Sliding<'s>>,
+    /// The rates after the event that ended sliding, and how its time follows each direction.
+    leaving: Option<(Vec<f64>, Vec<f64>)>,
 }
 
 impl Walk<'_, '_> {
-    fn integrate(&mut self, options: &SimulateOptions) -> Result<Vec<Vec<Vec<f64>>>, IntegrateError> {
-        let mut sensitivities = Vec::with_capacity(options.output_times.len());
-        let breaks = self.inputs.breaks().iter().copied();
-        let reads_after = self.reading == Reading::After;
-        let is_within =
-            |time: &f64| *time > options.start && (*time < options.stop || reads_after && *time == options.stop);
-        let breaks: Vec<f64> = breaks.filter(is_within).collect();
-        let outputs = options.output_times.iter().copied();
-        let mut ends: Vec<f64> = breaks.iter().copied().chain(outputs).chain([options.stop]).collect();
-        ends.sort_by(f64::total_cmp);
-        ends.dedup();
-        let mut next_output = 0;
-        if self.has_events && self.happen(&Cause::Fixed)? == Course::Ends {
-            return Ok(sensitivities);
-        }
-        for end in ends {
-            let mut is_due = false;
-            while self.stepper.now.time < end {
+    /// Goes on to the end, or to where a surface is left.
+    fn walk(&mut self, record: &mut Record) -> Result<Course, IntegrateError> {
+        let options = self.options;
+        while let Some(&end) = record.ends.get(record.next_end) {
+            let number = record.next_end;
+            while record.next_end == number && self.stepper.now.time < end {
                 let scheduled =
                     if self.has_events { self.events.next_scheduled(&self.stepper, end) } else { f64::INFINITY };
                 let tolerance = if scheduled.is_finite() { SAME_TIME * (end.abs() + scheduled.abs()) } else { 0.0 };
-                is_due = scheduled <= end + tolerance;
+                record.is_due = scheduled <= end + tolerance;
                 let is_before = scheduled < end - tolerance;
                 let goal = if is_before { scheduled } else { end };
-                if self.go_on(goal)? == Course::Ends {
-                    return Ok(sensitivities);
+                let mut course = self.go_on(goal, record)?;
+                let is_here = record.next_end == number && is_before && self.stepper.now.time >= goal;
+                if course == Course::Continues && is_here {
+                    course = self.happen(&Cause::Scheduled, record)?;
                 }
-                if is_before && self.stepper.now.time >= goal && self.happen(&Cause::Scheduled)? == Course::Ends {
-                    return Ok(sensitivities);
+                if course != Course::Continues {
+                    return Ok(course);
+                }
+                if self.has_left() {
+                    return Ok(Course::Leaves);
                 }
             }
-            if !reads_after {
-                self.read(options, &mut next_output, &mut sensitivities);
+            if record.next_end > number {
+                continue;
             }
-            let course = if breaks.contains(&end) {
-                self.cross_break(end)?
-            } else if is_due && (end < options.stop || reads_after) {
-                self.happen(&Cause::Scheduled)?
+            if record.reading == Reading::Before {
+                self.read(record);
+            }
+            let course = if record.breaks.contains(&end) {
+                self.cross_break(end, record)?
+            } else if record.is_due && (end < options.stop || record.reading == Reading::After) {
+                self.happen(&Cause::Scheduled, record)?
             } else {
                 Course::Continues
             };
-            if reads_after {
-                self.read(options, &mut next_output, &mut sensitivities);
+            if course == Course::Leaves {
+                return Ok(course);
             }
+            if record.reading == Reading::After {
+                self.read(record);
+            }
+            (record.next_end, record.is_due) = (number + 1, false);
             if course == Course::Ends {
-                break;
+                return Ok(course);
+            }
+            if self.has_left() {
+                return Ok(Course::Leaves);
             }
         }
-        Ok(sensitivities)
+        Ok(Course::Continues)
+    }
+
+    /// Whether the solution is no longer on the surface that it slid along.
+    fn has_left(&self) -> bool {
+        self.slide.as_ref().is_some_and(|slide| {
+            let is_inside = slide.system.is_inside(weight_of(&self.stepper));
+            !is_inside || !slide.surface.has_its_modes(&slide.switched, &self.stepper)
+        })
     }
 
     /// The rows that are due here.
-    fn read(&mut self, options: &SimulateOptions, next: &mut usize, sensitivities: &mut Vec<Vec<Vec<f64>>>) {
-        while options.output_times.get(*next).is_some_and(|&time| time <= self.stepper.now.time) {
-            self.simulation.times.push(options.output_times[*next]);
-            self.simulation.rows.push(self.stepper.observe_here());
-            sensitivities.push(self.follower.observe(&mut self.stepper));
-            *next += 1;
+    fn read(&mut self, record: &mut Record) {
+        let times = &self.options.output_times;
+        while times.get(record.next_output).is_some_and(|&time| time <= self.stepper.now.time) {
+            record.simulation.times.push(times[record.next_output]);
+            record.simulation.rows.push(self.stepper.observe_here());
+            record.sensitivities.push(self.follower.observe(&mut self.stepper));
+            record.next_output += 1;
         }
     }
 
     /// Takes a step, and the event that ends it, if there is one.
-    fn go_on(&mut self, goal: f64) -> Result<Course, IntegrateError> {
+    fn go_on(&mut self, goal: f64, record: &mut Record) -> Result<Course, IntegrateError> {
         let before = self.follower.tangents.clone();
         self.stepper.advance(goal)?;
         self.follow()?;
@@ -240,13 +316,16 @@ impl Walk<'_, '_> {
         if let Some(broken) = crossing.broken {
             return Err(self.events.assertion_error(time, broken));
         }
+        if crossing.roots.iter().any(|&root| root >= self.n_true_roots) {
+            return Ok(Course::Leaves);
+        }
         for &root in &crossing.roots {
             if let Some(trouble) = self.history.note(time, root) {
                 return Err(self.told(trouble, root));
             }
             self.history.note_busy(root);
         }
-        self.happen(&Cause::Roots(&crossing.roots))
+        self.happen(&Cause::Roots(&crossing.roots), record)
     }
 
     /// What is wrong with the events of a function, at the point reached.
@@ -271,12 +350,21 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Settles an event at the point reached and carries the changes over it.
-    fn happen(&mut self, cause: &Cause<'_>) -> Result<Course, IntegrateError> {
+    /// Settles an event at the point reached and carries the changes over it, or slides where both sides of a relation
+    /// lead to its border.
+    fn happen(&mut self, cause: &Cause<'_>, record: &mut Record) -> Result<Course, IntegrateError> {
         let verge = self.verge()?;
         let changes = verge.time_changes(&mut self.stepper, &self.events, cause, &self.follower.tangents)?;
+        let (modes, states) = (self.stepper.model.modes.clone(), self.stepper.now.states.clone());
         self.events.mark_before(&mut self.stepper);
-        self.settle(&verge, &changes, matches!(cause, Cause::Scheduled))
+        let settled = self.events.settle(&mut self.stepper, false, &mut Rules::default())?;
+        if let Cause::Roots(roots) = *cause
+            && let Some(surface) = self.surface(roots, &settled, modes, &states, verge.rates())
+            && let Some(course) = self.slide_along(&surface, &verge, &changes, &settled, record)?
+        {
+            return Ok(course);
+        }
+        self.cross(&verge, &changes, settled, matches!(cause, Cause::Scheduled), record)
     }
 
     fn verge(&mut self) -> Result<Verge, IntegrateError> {
@@ -285,31 +373,152 @@ impl Walk<'_, '_> {
         Verge::new(&mut self.stepper, self.inputs, &mut |_, rates| solver.solve(rates).is_ok())
     }
 
-    fn settle(&mut self, verge: &Verge, changes: &[f64], is_scheduled: bool) -> Result<Course, IntegrateError> {
-        let settled = self.events.settle(&mut self.stepper, false, &mut Rules::default())?;
+    /// The surface to slide along after a crossing, if there is one.
+    fn surface(
+        &mut self,
+        roots: &[usize],
+        settled: &Settled,
+        modes_before: Vec<f64>,
+        states_before: &[f64],
+        rates_before: &[f64],
+    ) -> Option<Surface> {
+        let has_changed = self.stepper.have_changed(rates_before) || settled.has_switched;
+        let mut turn = self.turn.take();
+        let mut borders =
+            Borders { stepper: &mut self.stepper, events: &mut self.events, n_true_roots: self.n_true_roots };
+        let mut surface = borders.elsewhere(&mut turn, roots, settled, modes_before.clone(), states_before);
+        if surface.is_none() && has_changed && settled.reinitialized.is_empty() && settled.terminated_by.is_none() {
+            surface = roots.iter().find_map(|&root| borders.surface(root, settled, &modes_before));
+        }
+        self.turn = turn;
+        surface
+    }
+
+    /// Slides along a surface until it is left; none where no mixture of both sides stays on it.
+    fn slide_along(
+        &mut self,
+        surface: &Surface,
+        verge: &Verge,
+        changes: &[f64],
+        settled: &Settled,
+        record: &mut Record,
+    ) -> Result<Option<Course>, IntegrateError> {
+        let system = surface.system(self.stepper.model.equations.system, self.options.rtol);
+        let Some(mut stepper) = surface.stepper(&system, &self.stepper, self.inputs, self.options, true) else {
+            return Ok(None);
+        };
+        stepper.expect_reading(f64::NEG_INFINITY);
+        let (from, rates) = (stepper.now.time, stepper.rates_here());
+        let mut tangents = self.follower.tangents.clone();
+        for (tangent, &dt) in tangents.iter_mut().zip(changes) {
+            add_scaled(dt, verge.rates(), &mut tangent.states);
+            add_scaled(-dt, &rates, &mut tangent.states);
+            tangent.unknowns.push(0.0);
+        }
+        let mut follower = Follower::new(&system, tangents, &stepper)?;
+        follower.reaches.clone_from(&self.follower.reaches);
+        follower.settle(&mut stepper)?;
+        let mut events = EventLoop::new(&system);
+        events.mark_sides(&stepper);
+        events.take_clocks(&self.events);
+        let event = |time: f64, held: Vec<u32>| StateEvent {
+            time,
+            is_scheduled: false,
+            row: None,
+            held,
+            reinitialized: Vec::new(),
+        };
+        record.simulation.events.push(event(from, settled.held.clone()));
+        let switched = stepper.model.modes[..self.events.events.n_switched()].to_vec();
+        let mut walk = Walk {
+            inputs: self.inputs,
+            options: self.options,
+            stepper,
+            follower,
+            events,
+            has_events: true,
+            history: History::new(system.exits().end, self.options.stop - self.options.start),
+            n_true_roots: self.n_true_roots,
+            turn: None,
+            slide: Some(Sliding { system: &system, surface, switched }),
+            leaving: None,
+        };
+        let course = walk.walk(record)?;
+        let has_its_modes =
+            walk.slide.as_ref().is_none_or(|slide| surface.has_its_modes(&slide.switched, &walk.stepper));
+        let weight = weight_of(&walk.stepper);
+        surface.leave(&system, &walk.stepper, has_its_modes, &mut self.stepper, &self.events);
+        self.events.take_clocks(&walk.events);
+        let until = self.stepper.now.time;
+        let (held, slide) = surface.told(from, until, &self.events);
+        record.simulation.slides.push(slide);
+        if course != Course::Leaves {
+            return Ok(Some(Course::Ends));
+        }
+        surface.go_on_beside(weight, &mut self.stepper, &mut self.events)?;
+        self.follower.tangents = walk.follower.tangents;
+        let after = self.stepper.rates_here();
+        for (at, tangent) in self.follower.tangents.iter_mut().enumerate() {
+            tangent.unknowns.pop();
+            if let Some((rates, changes)) = &walk.leaving {
+                add_scaled(changes[at], rates, &mut tangent.states);
+                add_scaled(-changes[at], &after, &mut tangent.states);
+            }
+        }
+        self.follower.settle(&mut self.stepper)?;
+        record.simulation.events.push(event(until, vec![held]));
+        Ok(Some(Course::Continues))
+    }
+
+    /// Carries the changes over an event that has settled.
+    fn cross(
+        &mut self,
+        verge: &Verge,
+        changes: &[f64],
+        settled: Settled,
+        is_scheduled: bool,
+        record: &mut Record,
+    ) -> Result<Course, IntegrateError> {
         verge.cross(&mut self.stepper, &self.events, &settled, changes, &mut self.follower.tangents)?;
         self.follower.settle(&mut self.stepper)?;
+        self.leaving = self.has_left().then(|| (self.stepper.rates_here(), changes.to_vec()));
         let time = self.stepper.now.time;
         if settled.has_changed {
             let (held, reinitialized) = (settled.held, settled.reinitialized);
-            self.simulation.events.push(StateEvent { time, is_scheduled, row: None, held, reinitialized });
+            record.simulation.events.push(StateEvent { time, is_scheduled, row: None, held, reinitialized });
         }
         let Some(action) = settled.terminated_by else { return Ok(Course::Continues) };
         let action = &self.events.events.actions[action];
         if let daesy_system::ActionKind::Terminate { message } = &action.kind {
             let (message, place) = (message.clone(), action.label.place.clone());
-            self.simulation.termination = Some(Termination { time, message, place });
+            record.simulation.termination = Some(Termination { time, message, place });
         }
         Ok(Course::Ends)
     }
 
-    fn cross_break(&mut self, time: f64) -> Result<Course, IntegrateError> {
+    /// Crosses a break of the inputs. A surface that it moves, or that the solution does not stay on with the new
+    /// inputs, is left before.
+    fn cross_break(&mut self, time: f64, record: &mut Record) -> Result<Course, IntegrateError> {
         let verge = if self.has_events { Some(self.verge()?) } else { None };
+        let before = self.stepper.now.clone();
         self.events.mark_before(&mut self.stepper);
         self.inputs.fill(time, true, &mut self.stepper.model.input_values);
-        self.stepper.restart()?;
+        let restarted = self.stepper.restart();
+        if self.slide.is_some() {
+            let moves = self.stepper.now.states.iter().zip(&before.states).zip(&self.stepper.model.state_weights);
+            let has_moved = moves.into_iter().any(|((now, before), weight)| (now - before).abs() > *weight);
+            if restarted.is_err() || has_moved || self.has_left() {
+                self.inputs.fill(time, false, &mut self.stepper.model.input_values);
+                self.stepper.now = before;
+                return Ok(Course::Leaves);
+            }
+        }
+        restarted?;
         match verge {
-            Some(verge) => self.settle(&verge, &vec![0.0; self.follower.tangents.len()], true),
+            Some(verge) => {
+                let settled = self.events.settle(&mut self.stepper, false, &mut Rules::default())?;
+                self.cross(&verge, &vec![0.0; self.follower.tangents.len()], settled, true, record)
+            }
             None => self.follower.settle(&mut self.stepper).map(|()| Course::Continues),
         }
     }

@@ -6,7 +6,7 @@
 //! equations.
 
 pub mod exchange;
-mod slide;
+pub(crate) mod slide;
 
 use daesy_system::{DaeSystem, PAST_PLACES, Part, Past, Watch};
 
@@ -463,13 +463,7 @@ struct Run<'s, 'i> {
     /// A time passed, with the steps taken up to it.
     pace: Pace,
     /// The last crossing of a model that runs elsewhere.
-    turn: Option<Turn>,
-}
-
-/// A crossing that changed no state.
-struct Turn {
-    root: usize,
-    modes_before: Vec<f64>,
+    turn: Option<slide::Turn>,
 }
 
 /// Whether a simulation goes on.
@@ -771,8 +765,12 @@ impl Run<'_, '_> {
         let states_before = self.stepper.now.states.clone();
         self.events.mark_before(&mut self.stepper);
         let settled = self.events.settle(&mut self.stepper, false, &mut self.rules)?;
-        if let Some(course) =
-            self.slide_elsewhere(crossing, &settled, modes_before.clone(), &states_before, &before, simulation)?
+        let mut turn = self.turn.take();
+        let elsewhere =
+            self.borders().elsewhere(&mut turn, &crossing.roots, &settled, modes_before.clone(), &states_before);
+        self.turn = turn;
+        if let Some(surface) = elsewhere
+            && let Some(course) = self.slide_along(&surface, &settled, &before, simulation)?
         {
             return Ok(course);
         }

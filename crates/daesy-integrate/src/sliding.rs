@@ -55,12 +55,26 @@ pub(crate) struct ModeOfSides {
 }
 
 /// Parts of which the residuals' rows are made, with what gives the last row.
-const RESIDUAL_PARTS: [(Part, Option<Part>); 5] = [
-    (Part::ResidualByUnknowns, Some(Part::RootRatesByUnknowns)),
-    (Part::ResidualByStates, Some(Part::RootRatesByStates)),
-    (Part::ResidualByTime, None),
-    (Part::ResidualByParameters, None),
-    (Part::ResidualByInputs, None),
+const RESIDUAL_PARTS: [(Part, Part); 5] = [
+    (Part::ResidualByUnknowns, Part::RootRatesByUnknowns),
+    (Part::ResidualByStates, Part::RootRatesByStates),
+    (Part::ResidualByTime, Part::RootRatesByTime),
+    (Part::ResidualByParameters, Part::RootRatesByParameters),
+    (Part::ResidualByInputs, Part::RootRatesByInputs),
+];
+
+/// Parts of the event functions and their rates, to which the exits add rows without entries.
+const ROOT_PARTS: [Part; 10] = [
+    Part::RootsByUnknowns,
+    Part::RootsByStates,
+    Part::RootsByTime,
+    Part::RootsByParameters,
+    Part::RootsByInputs,
+    Part::RootRatesByUnknowns,
+    Part::RootRatesByStates,
+    Part::RootRatesByTime,
+    Part::RootRatesByParameters,
+    Part::RootRatesByInputs,
 ];
 
 /// The same of constraints.
@@ -118,24 +132,10 @@ impl<'s> SlidingSystem<'s> {
         let mut patterns = BTreeMap::new();
         for (part, last) in RESIDUAL_PARTS {
             let own = base.pattern(part);
-            let by_unknowns = part == Part::ResidualByUnknowns;
-            let mut pattern = Pattern {
-                n_rows: n + 1,
-                n_cols: own.n_cols + usize::from(by_unknowns),
-                row_starts: vec![0],
-                columns: Vec::new(),
-            };
-            for row in 0..n {
-                pattern.columns.extend(&own.columns[own.row(row)]);
-                if by_unknowns {
-                    pattern.columns.push(n as u32);
-                }
-                pattern.row_starts.push(pattern.columns.len() as u32);
-            }
-            if let Some(last) = last {
-                let rates = base.pattern(last);
-                pattern.columns.extend(&rates.columns[rates.row(root)]);
-            }
+            let mut pattern = if part == Part::ResidualByUnknowns { with_column(own) } else { own.clone() };
+            pattern.n_rows += 1;
+            let rates = base.pattern(last);
+            pattern.columns.extend(&rates.columns[rates.row(root)]);
             pattern.row_starts.push(pattern.columns.len() as u32);
             patterns.insert(part, pattern);
         }
@@ -152,7 +152,8 @@ impl<'s> SlidingSystem<'s> {
                 Pattern { n_rows, n_cols: 1, row_starts: (0..=n_rows as u32).collect(), columns: vec![0; n_rows] };
             patterns.insert(part, pattern);
         }
-        for part in [Part::RootsByUnknowns, Part::RootsByStates, Part::RootRatesByUnknowns, Part::RootRatesByStates] {
+        patterns.insert(Part::ObservedByUnknowns, with_column(base.pattern(Part::ObservedByUnknowns)));
+        for part in ROOT_PARTS {
             let mut pattern = base.pattern(part).clone();
             pattern.n_rows += N_EXITS;
             let end = pattern.columns.len() as u32;
@@ -163,6 +164,11 @@ impl<'s> SlidingSystem<'s> {
             patterns.insert(part, pattern);
         }
         Self { base, description, patterns, root, mode, sides, partners, discrete, slack }
+    }
+
+    /// Whether the surface is not left with a weight.
+    pub(crate) fn is_inside(&self, weight: f64) -> bool {
+        weight >= -self.slack && weight <= 1.0 + self.slack
     }
 
     /// The event functions that end sliding.
@@ -176,6 +182,22 @@ impl<'s> SlidingSystem<'s> {
             modes[side.mode] = if is_true { side.when_true } else { side.when_false };
         }
     }
+}
+
+/// A pattern with an entry in a column more at the end of every row.
+fn with_column(pattern: &Pattern) -> Pattern {
+    let mut wider = Pattern {
+        n_rows: pattern.n_rows,
+        n_cols: pattern.n_cols + 1,
+        row_starts: vec![0],
+        columns: Vec::with_capacity(pattern.columns.len() + pattern.n_rows),
+    };
+    for row in 0..pattern.n_rows {
+        wider.columns.extend(&pattern.columns[pattern.row(row)]);
+        wider.columns.push(pattern.n_cols as u32);
+        wider.row_starts.push(wider.columns.len() as u32);
+    }
+    wider
 }
 
 impl DaeSystem for SlidingSystem<'_> {
@@ -257,6 +279,16 @@ impl SlidingEvaluator<'_> {
         }
     }
 
+    /// Rows that were mixed, each with its derivative by the weight: the jump between both sides.
+    fn with_jumps(&self, part: Part, jumps: &[f64], values: &mut [f64]) {
+        let (base, own) = (self.system.base.pattern(part), &self.system.patterns[&part]);
+        for (row, jump) in jumps.iter().enumerate() {
+            let entries = own.row(row);
+            values[entries.start..entries.end - 1].copy_from_slice(&self.low[base.row(row)]);
+            values[entries.end - 1] = *jump;
+        }
+    }
+
     /// The entries of the row of the event function in a part of the base.
     fn row_of_root(&mut self, part: Part, point: &Point<'_>, values: &mut [f64]) {
         let pattern = self.system.base.pattern(part);
@@ -288,12 +320,8 @@ impl Evaluator for SlidingEvaluator<'_> {
                 let jumps: Vec<f64> = self.high.iter().zip(&self.low).map(|(high, low)| high - low).collect();
                 self.both(part, point);
                 self.mix(weight);
-                let (base, own) = (system.base.pattern(part), &system.patterns[&part]);
-                for (row, jump) in jumps.iter().enumerate() {
-                    let entries = own.row(row);
-                    values[entries.start..entries.end - 1].copy_from_slice(&self.low[base.row(row)]);
-                    values[entries.end - 1] = *jump;
-                }
+                self.with_jumps(part, &jumps, values);
+                let own = &system.patterns[&part];
                 self.row_of_root(Part::RootRatesByUnknowns, point, &mut values[own.row(jumps.len())]);
             }
             Part::ResidualByStates | Part::ResidualByTime | Part::ResidualByParameters | Part::ResidualByInputs => {
@@ -301,8 +329,8 @@ impl Evaluator for SlidingEvaluator<'_> {
                 self.mix(weight);
                 let n = self.low.len();
                 values[..n].copy_from_slice(&self.low);
-                if part == Part::ResidualByStates {
-                    self.row_of_root(Part::RootRatesByStates, point, &mut values[n..]);
+                if let Some(&(_, last)) = RESIDUAL_PARTS.iter().find(|(own, _)| *own == part) {
+                    self.row_of_root(last, point, &mut values[n..]);
                 }
             }
             Part::Constraint => {
@@ -328,6 +356,19 @@ impl Evaluator for SlidingEvaluator<'_> {
                 self.mix(weight);
                 values.copy_from_slice(&self.low);
                 system.discrete.iter().zip(held).for_each(|(&at, held)| values[at] = held);
+            }
+            Part::ObservedByStates | Part::ObservedByParameters | Part::ObservedByInputs => {
+                self.both(part, point);
+                self.mix(weight);
+                values.copy_from_slice(&self.low);
+            }
+            Part::ObservedByUnknowns => {
+                self.both(Part::Observed, point);
+                let mut jumps: Vec<f64> = self.high.iter().zip(&self.low).map(|(high, low)| high - low).collect();
+                system.discrete.iter().for_each(|&at| jumps[at] = 0.0);
+                self.both(part, point);
+                self.mix(weight);
+                self.with_jumps(part, &jumps, values);
             }
             Part::Roots => {
                 let n = values.len() - N_EXITS;

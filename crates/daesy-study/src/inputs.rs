@@ -9,7 +9,7 @@ use daesy_system::{Description, Input};
 
 use crate::data::Data;
 use crate::diagnostic::Diagnostic;
-use crate::load::{Loaded, quantity_expression};
+use crate::load::{Loaded, quantity_expression, type_problem};
 use crate::prepare::DataUse;
 use crate::study::{Hold, InputSource, Study};
 use daesy_transfer::ImpulseAt;
@@ -153,14 +153,21 @@ impl StudyInputs {
                             diagnostics.push(known_late(&input.name, name, sources, expression.span));
                             continue;
                         }
-                        for time in times {
-                            breaks.push(evaluate(&graph, time, 0.0, &parameter_of));
-                        }
-                        find_breaks(&mut graph, value, &parameter_of, &mut breaks);
+                        let mut own: Vec<f64> =
+                            times.iter().map(|&time| evaluate(&graph, time, 0.0, &parameter_of)).collect();
+                        find_breaks(&mut graph, value, &parameter_of, &mut own);
                         if let Some(data) = data {
                             let times = std::slice::from_ref(&data.times);
-                            find_breaks_between(&mut graph, value, &parameter_of, times, &mut breaks);
+                            find_breaks_between(&mut graph, value, &parameter_of, times, &mut own);
                         }
+                        let at = |time: f64| evaluate(&graph, value, time, &parameter_of);
+                        if let Some(message) = wrong_expression(loaded, &input.name, &own, at) {
+                            let finding = Finding::error("wrong-type", expression.span, message);
+                            let finding = finding.with_names([&input.name]).with_help(VALUES_OF_TYPES);
+                            diagnostics.push(Diagnostic::resolve(&finding, sources));
+                            continue;
+                        }
+                        breaks.extend(own);
                         let values = derivatives(&mut graph, &flat.variables, value, input.derivatives_needed);
                         Signal::Expression(Listed::new(&graph, values))
                     }
@@ -304,6 +311,35 @@ impl StudyInputs {
     pub fn impulses(&self) -> &[ImpulseAt] {
         &self.impulses
     }
+}
+
+/// What to do about an expression that has values that a type does not have.
+const VALUES_OF_TYPES: &str = "write an expression of whole numbers that changes by jumps only, such as `if time < 1 then \
+                               0 else 2`, or declare the input as a Real; false is 0, true is 1, and values of an \
+                               enumeration count from 1";
+
+/// Fractions of the time between breaks at which an expression is looked at.
+const LOOKS: [f64; 4] = [0.0137, 0.377, 0.619, 0.9871];
+
+/// A value of an expression that the type of an input does not have: looked for between breaks, where an expression of
+/// whole numbers is constant.
+fn wrong_expression(loaded: &Loaded, input: &str, breaks: &[f64], at: impl Fn(f64) -> f64) -> Option<String> {
+    let variable = &loaded.flat.variables[loaded.flat.find(input)?.index()];
+    if variable.value_type == ValueType::Real {
+        return None;
+    }
+    let mut ends: Vec<f64> = breaks.iter().copied().filter(|time| time.is_finite()).collect();
+    ends.sort_by(f64::total_cmp);
+    let (first, last) = (ends.first().copied().unwrap_or(0.0), ends.last().copied().unwrap_or(0.0));
+    ends.insert(0, first.min(0.0));
+    ends.push(last + 1.0);
+    let times = ends.windows(2).flat_map(|pair| LOOKS.map(|part| pair[0] + part * (pair[1] - pair[0])));
+    let wrong = |time: f64| {
+        let value = Some(at(time)).filter(|value| !value.is_nan())?;
+        let problem = type_problem(variable, value)?;
+        Some(format!("the input {problem}, the value of its expression at t = {time}"))
+    };
+    times.into_iter().find_map(wrong)
 }
 
 /// What to do about values that a type does not have.

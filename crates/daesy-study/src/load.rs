@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use daesy_foreign::description::UnitDescription;
+use daesy_foreign::description::{Scalar, ScalarType, UnitDescription};
 use daesy_foreign::unit::start_name;
 use daesy_foreign::{ForeignError, Residence, Unit, Uses, described, flat_model, read_archive, read_description};
 use daesy_graph::finding::{Finding, Level, nearest};
-use daesy_graph::flat::{Equation, FlatDae, LARGEST_INTEGER, Origin, ValueType, Variable, VariableKind};
+use daesy_graph::flat::{Equation, FlatDae, LARGEST_INTEGER, Origin, ValueType, Variable, VariableKind, WhenAction};
 use daesy_graph::print::number_text;
 use daesy_graph::{ExprId, Graph, Leaf, Node, Reach, Span, VarId};
 use daesy_integrate::Method;
@@ -388,11 +388,20 @@ fn numbers_of_starts(study: &Study) -> Vec<(String, f64)> {
     study.initial.values.iter().filter_map(number).collect()
 }
 
+fn no_boolean(value: &Named<Quantity>) -> Finding {
+    let message = format!("`{}` is no Boolean and cannot be true or false", value.name);
+    Finding::error("wrong-type", value.item.span, message).with_names([&value.name])
+}
+
 /// Findings about values that variables of a unit cannot have.
 fn values_of_unit(description: &UnitDescription, study: &Study) -> Vec<Finding> {
     let given = study.parameters.iter().chain(&study.initial.values);
     let problem = |value: &Named<Quantity>| {
         let QuantityValue::Number(number) = value.item.value else { return None };
+        let is_boolean = |scalar: &Scalar| scalar.name == value.name && scalar.block.scalar_type == ScalarType::Boolean;
+        if study.initial.truths.contains(&value.name) && !description.scalars.iter().any(is_boolean) {
+            return Some(no_boolean(value));
+        }
         let message = description.value_problem(&value.name, number)?;
         Some(Finding::error("wrong-type", value.item.span, message).with_names([&value.name]))
     };
@@ -763,7 +772,7 @@ fn no_real(variable: &Variable, span: Span, what: &str) -> Option<Finding> {
 }
 
 /// Why a parameter cannot have a value: its type has no such value.
-fn type_problem(variable: &Variable, value: f64) -> Option<String> {
+pub(crate) fn type_problem(variable: &Variable, value: f64) -> Option<String> {
     let name = &variable.name;
     let is_whole = value.fract() == 0.0;
     match &variable.value_type {
@@ -1036,10 +1045,24 @@ fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadOptions) -> 
     for value in &study.initial.values {
         match flat.find(&value.name) {
             Some(var) if is_unknown(flat.variables[var.index()].kind) => {
+                // Variables of a unit are Reals here; what they are is known to its description.
+                let is_boolean = flat.variables[var.index()].value_type == ValueType::Boolean;
+                if !is_boolean && study.initial.truths.contains(&value.name) && !flat.graph.calls_foreign() {
+                    findings.push(no_boolean(value));
+                }
                 if let QuantityValue::Number(number) = value.item.value
                     && let Some(message) = type_problem(&flat.variables[var.index()], number)
                 {
                     findings.push(Finding::error("wrong-type", value.item.span, message).with_names([&value.name]));
+                }
+                if is_given_by_equation(flat, var) {
+                    let message = format!(
+                        "an equation gives the discrete variable `{}` at the start as at any other time: it cannot start elsewhere",
+                        value.name
+                    );
+                    let finding = Finding::error("computed-start", value.span, message).with_names([&value.name]);
+                    findings.push(finding.with_help("leave it out, or give the start of what the equation depends on"));
+                    continue;
                 }
                 match quantity_expression(&mut flat.graph, &flat.variables, &value.item) {
                     Ok(start) => {
@@ -1054,6 +1077,20 @@ fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadOptions) -> 
         }
     }
     findings
+}
+
+/// Whether a discrete variable is given by an equation that is no when-clause, and nothing reads its value before, which
+/// a start would be.
+fn is_given_by_equation(flat: &FlatDae, var: VarId) -> bool {
+    let actions = flat.when_clauses.iter().flat_map(|clause| &clause.branches).flat_map(|branch| &branch.actions);
+    let mut assigned = actions.filter_map(|action| match action {
+        WhenAction::Assign { variable, .. } => Some(*variable),
+        _ => None,
+    });
+    let is_read_before = || flat.graph.nodes().any(|node| node == Node::Pre(var));
+    flat.variables[var.index()].kind == VariableKind::Discrete
+        && !assigned.any(|known| known == var)
+        && !is_read_before()
 }
 
 /// Lets disturbances be estimated: one that is asked for becomes a variable under its name, equal to an input that

@@ -145,9 +145,13 @@ fn may_have_events(flat: &FlatDae) -> bool {
 fn refuse_disturbed_events(loaded: &Loaded) -> Result<(), Failure> {
     let study = study_of(loaded)?;
     let (true, Some(disturbance)) = (has_discrete(&loaded.flat), study.disturbances.first()) else { return Ok(()) };
+    let what = match loaded.unit {
+        Some(_) => "unit with event indicators, discrete inputs or events in time",
+        None => "model with discrete variables or when-clauses",
+    };
     let message = format!(
-        "the disturbance `{}` acts in a model with discrete variables or when-clauses, whose events would be at other \
-         times in every realization: there is no filter and no ensemble for this",
+        "the disturbance `{}` acts in a {what}, whose events would be at other times in every realization: there is no \
+         filter and no ensemble for this",
         disturbance.name
     );
     let finding = Finding::error("disturbed-events", disturbance.span, message).with_names([&disturbance.name]);

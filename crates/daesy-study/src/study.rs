@@ -299,6 +299,8 @@ pub struct Initial {
     pub mode_span: Option<Span>,
     /// Values that are insisted on.
     pub values: Vec<Named<Quantity>>,
+    /// Names of those that were written as true or false.
+    pub truths: Vec<String>,
 }
 
 /// A distribution of a random parameter.

@@ -131,6 +131,12 @@ pub enum Part {
     RootRatesByUnknowns,
     /// Their derivatives with respect to s
     RootRatesByStates,
+    /// Their derivatives with respect to t, the inputs held
+    RootRatesByTime,
+    /// Their derivatives with respect to p
+    RootRatesByParameters,
+    /// Their derivatives with respect to u
+    RootRatesByInputs,
     /// New values of the modes that change at events: discrete variables, conditions and held values, see [`Events`].
     Modes,
     /// Values of the discrete variables before the start: what initial equations say of `pre`, or the `start`

@@ -186,6 +186,10 @@ impl Inputs for Nothing {
 /// Sensitivities of a system with events with respect to all of its named parameters, and central differences of tight
 /// simulations; output times must not be those of events.
 fn compare_across_events(text: &str, names: &[&str], stop: f64, times: &[f64], n_events: usize) {
+    compare_with_inputs(text, &Nothing, names, stop, times, n_events);
+}
+
+fn compare_with_inputs(text: &str, inputs: &dyn Inputs, names: &[&str], stop: f64, times: &[f64], n_events: usize) {
     let system = compiled_with_events(text);
     let mut options = options(stop, times);
     options.rtol = 1e-12;
@@ -197,14 +201,14 @@ fn compare_across_events(text: &str, names: &[&str], stop: f64, times: &[f64], n
         .iter()
         .map(|&parameter| Direction::Parameters(parameter_direction(&system, &[], parameter).unwrap()))
         .collect();
-    let result = simulate_with_sensitivities(&system, &parameters, &Nothing, &options, &directions).unwrap();
-    assert_eq!(result.simulation.events.len(), n_events);
+    let result = simulate_with_sensitivities(&system, &parameters, inputs, &options, &directions).unwrap();
+    assert_eq!(result.simulation.events.len(), n_events, "{:?}", result.simulation.events);
     let rows = |parameter: u32, value: f64| -> Vec<Vec<f64>> {
         let parameters = system.parameter_values(&[GivenParameter { parameter, value }]).unwrap();
         let mut tight = options.clone();
         tight.rtol = 1e-12;
         tight.atol = 1e-14;
-        let simulation = simulate(&system, &parameters, &Nothing, &tight).unwrap();
+        let simulation = simulate(&system, &parameters, inputs, &tight).unwrap();
         let row_at = |time: &f64| simulation.times.iter().position(|known| known == time).unwrap();
         times.iter().map(|time| simulation.rows[row_at(time)].clone()).collect()
     };
@@ -340,5 +344,70 @@ fn steps_follow_the_changes_too() {
                 assert!((got - exact).abs() < 100.0 * rtol, "{got} instead of {exact} at {time}, {rtol:e}");
             }
         }
+    }
+}
+
+/// A mass between a spring and a belt sticks and slips: with sin(t1) = vb/mu and t2 = t1 + mu cos(t1)/vb,
+///
+/// ```text
+/// x = mu (1 - cos t)    until t1        x = mu (1 - cos t1) + vb (t - t1)    until t2        x = mu + vb sin(t - t2)
+/// ```
+///
+/// The friction on the border is x. Of it, too, the derivatives are those of the closed form.
+#[test]
+fn derivatives_slide_along_the_border_of_a_relation() {
+    let text = "model M parameter Real mu = 0.5, vb = 0.3; Real x(start=0, fixed=true), v(start=0, fixed=true), f; Boolean slow; \
+        equation slow = v < vb; der(x) = v; f = if slow then mu else -mu; der(v) = f - x; end M;";
+    let exact = |t: f64, mu: f64, vb: f64| {
+        let t1 = (vb / mu).asin();
+        let t2 = t1 + mu * t1.cos() / vb;
+        let stuck = mu * (1.0 - t1.cos()) + vb * (t - t1);
+        match t {
+            _ if t < t1 => [mu * (1.0 - t.cos()), mu * t.sin(), mu],
+            _ if t < t2 => [stuck, vb, stuck],
+            _ => [mu + vb * (t - t2).sin(), vb * (t - t2).cos(), mu],
+        }
+    };
+    let flat = daesy_model::flatten_text("model.mo", text, Some("M")).unwrap();
+    let system = compile_with_events(condense(flat).unwrap()).unwrap();
+    let description = system.description();
+    let parameters = system.parameter_values(&[]).unwrap();
+    let direction = |name: &str| {
+        let parameter = position(&description.parameters, name) as u32;
+        Direction::Parameters(parameter_direction(&system, &[], parameter).unwrap())
+    };
+    let times = [0.3, 0.8, 1.2, 1.9, 2.5, 4.0];
+    let directions = [direction("mu"), direction("vb")];
+    let result = simulate_with_sensitivities(&system, &parameters, &Step, &options(4.0, &times), &directions).unwrap();
+    assert_eq!(result.simulation.slides.len(), 1);
+    let h = 1e-5;
+    for (row, &t) in times.iter().enumerate() {
+        let derivatives = [
+            std::array::from_fn::<_, 3, _>(|at| (exact(t, 0.5 + h, 0.3)[at] - exact(t, 0.5 - h, 0.3)[at]) / (2.0 * h)),
+            std::array::from_fn(|at| (exact(t, 0.5, 0.3 + h)[at] - exact(t, 0.5, 0.3 - h)[at]) / (2.0 * h)),
+        ];
+        for (at, name) in ["x", "v", "f"].iter().enumerate() {
+            let place = position(&description.observed, name);
+            let value = result.simulation.rows[row][place];
+            assert!((value - exact(t, 0.5, 0.3)[at]).abs() < 1e-7, "{name} at {t}: {value}");
+            for (got, want) in result.sensitivities[row].iter().zip(&derivatives) {
+                assert!((got[place] - want[at]).abs() < 1e-6, "{name} at {t}: {} against {}", got[place], want[at]);
+            }
+        }
+    }
+}
+
+/// Borders that move with parameters, states and the time, on which an input jumps: against differences of simulations.
+#[test]
+fn derivatives_slide_along_borders_that_move() {
+    let model = |border: &str| {
+        format!(
+            "model M parameter Real mu=0.8, a=0.1, b=0.3, k=1; input Real u; Real x(start=0, fixed=true), v(start=0, fixed=true), f;
+             equation der(x) = v; f = if v < {border} then mu else -mu; der(v) = f - k*x + 0.05*u; end M;"
+        )
+    };
+    for (border, n_events) in [("b + a*x*time", 2), ("b*exp(-a*x*time) - k*x^2", 1)] {
+        let (names, times) = (["mu", "a", "b", "k"], [0.2, 0.6, 0.9, 1.3, 2.9]);
+        compare_with_inputs(&model(border), &Step, &names, 2.9, &times, n_events);
     }
 }

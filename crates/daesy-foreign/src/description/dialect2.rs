@@ -49,6 +49,7 @@ pub(super) fn read(root: Node<'_, '_>) -> Result<UnitDescription, ForeignError> 
         model_exchange: interface(root, "ModelExchange")?,
         co_simulation: interface(root, "CoSimulation")?,
         n_indicators: n_indicators as usize,
+        indicators: Vec::new(),
         experiment: experiment(root)?,
         scalars,
         states,

@@ -38,7 +38,7 @@ pub(super) fn read(root: Node<'_, '_>) -> Result<UnitDescription, ForeignError> 
     let structure = child(root, "ModelStructure");
     let mut states = Vec::new();
     let mut outputs = Vec::new();
-    let mut n_indicators = 0;
+    let mut indicators = Vec::new();
     for node in elements(structure) {
         match node.tag_name().name() {
             "ContinuousStateDerivative" => {
@@ -53,7 +53,10 @@ pub(super) fn read(root: Node<'_, '_>) -> Result<UnitDescription, ForeignError> 
                 states.extend(places.map(|(at, derivative)| State { state: first + at, derivative }));
             }
             "Output" => outputs.extend(variables.unknowns(node)?),
-            "EventIndicator" => n_indicators += variables.stretch(node)?.size,
+            "EventIndicator" => {
+                let stretch = variables.stretch(node)?;
+                indicators.extend(stretch.first..stretch.first + stretch.size);
+            }
             _ => {}
         }
     }
@@ -65,7 +68,8 @@ pub(super) fn read(root: Node<'_, '_>) -> Result<UnitDescription, ForeignError> 
         token: required(root, "instantiationToken")?.to_owned(),
         model_exchange: interface(root, "ModelExchange")?,
         co_simulation: interface(root, "CoSimulation")?,
-        n_indicators,
+        n_indicators: indicators.len(),
+        indicators,
         experiment: experiment(root)?,
         scalars: variables.scalars,
         states,

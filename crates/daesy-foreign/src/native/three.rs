@@ -5,7 +5,7 @@ use std::ptr;
 
 use libloading::Library;
 
-use super::{Binary, Discrete, Done, Failed, Instance, Saved, Stepped, find, judge, logger, not_offered};
+use super::{Advanced, Binary, Discrete, Done, Failed, Instance, Saved, Stepped, find, judge, logger, not_offered};
 use crate::description::{Block, Kind, ScalarType};
 use crate::error::ForeignError;
 
@@ -14,6 +14,7 @@ type Call = unsafe extern "C" fn(Handle) -> i32;
 type WithTime = unsafe extern "C" fn(Handle, f64) -> i32;
 type WriteReals = unsafe extern "C" fn(Handle, *const f64, usize) -> i32;
 type ReadReals = unsafe extern "C" fn(Handle, *mut f64, usize) -> i32;
+type Count = unsafe extern "C" fn(Handle, *mut usize) -> i32;
 type Set<T> = unsafe extern "C" fn(Handle, *const u32, usize, *const T, usize) -> i32;
 type Get<T> = unsafe extern "C" fn(Handle, *const u32, usize, *mut T, usize) -> i32;
 type Logger = extern "C" fn(*mut c_void, i32, *const c_char, *const c_char);
@@ -53,6 +54,7 @@ struct Exchange {
     states: ReadReals,
     derivatives: ReadReals,
     indicators: ReadReals,
+    n_indicators: Option<Count>,
 }
 
 enum Instantiate {
@@ -115,6 +117,7 @@ impl Functions {
                 states: find(of, "fmi3GetContinuousStates")?,
                 derivatives: find(of, "fmi3GetContinuousStateDerivatives")?,
                 indicators: find(of, "fmi3GetEventIndicators")?,
+                n_indicators: find(of, "fmi3GetNumberOfEventIndicators").ok(),
             }),
             Kind::CoSimulation => None,
         };
@@ -336,6 +339,16 @@ impl Instance for Component<'_> {
         self.read("fmi3GetEventIndicators", call, indicators)
     }
 
+    fn n_indicators(&mut self) -> Done<Option<usize>> {
+        let name = "fmi3GetNumberOfEventIndicators";
+        let Some(call) = self.exchange(name)?.n_indicators else { return Ok(None) };
+        let mut n = 0;
+        // SAFETY: the place for the result lives here.
+        let status = unsafe { call(self.handle, &mut n) };
+        self.judged(name, status)?;
+        Ok(Some(n))
+    }
+
     fn set(&mut self, block: Block, values: &[f64]) -> Done {
         let (f, reference) = (self.functions, block.reference);
         let all = values.iter().map(|value| value.round());
@@ -397,10 +410,10 @@ impl Instance for Component<'_> {
         self.judged("fmi3GetDirectionalDerivative", status)
     }
 
-    fn step(&mut self, time: f64, length: f64) -> Done<Stepped> {
+    fn step(&mut self, time: f64, length: f64) -> Done<Advanced> {
         let Some(call) = self.functions.step else { return not_offered("fmi3DoStep") };
         let [mut wants_event, mut is_over, mut is_early] = [false; 3];
-        let mut reached = time;
+        let mut reached = time + length;
         // SAFETY: all results live here.
         let status = unsafe {
             call(self.handle, time, length, true, &mut wants_event, &mut is_over, &mut is_early, &mut reached)
@@ -414,7 +427,7 @@ impl Instance for Component<'_> {
                 log: logger::words(),
             }));
         }
-        Ok(Stepped { wants_event, is_over })
+        Ok(Advanced { time: if is_over { reached } else { time + length }, is_over })
     }
 
     fn save(&mut self) -> Done<Saved> {

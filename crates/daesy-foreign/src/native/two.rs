@@ -5,7 +5,7 @@ use std::ptr;
 
 use libloading::Library;
 
-use super::{Binary, Discrete, Done, Instance, Saved, Stepped, find, judge, logger, not_offered};
+use super::{Advanced, Binary, Discrete, Done, Instance, Saved, Stepped, find, judge, logger, not_offered};
 use crate::description::{Block, Kind, ScalarType};
 use crate::error::ForeignError;
 
@@ -23,6 +23,7 @@ type Update = unsafe extern "C" fn(Handle, *mut EventInfo) -> i32;
 type Completed = unsafe extern "C" fn(Handle, i32, *mut i32, *mut i32) -> i32;
 type Directional = unsafe extern "C" fn(Handle, *const u32, usize, *const u32, usize, *const f64, *mut f64) -> i32;
 type DoStep = unsafe extern "C" fn(Handle, f64, f64, i32) -> i32;
+type RealStatus = unsafe extern "C" fn(Handle, i32, *mut f64) -> i32;
 type BooleanStatus = unsafe extern "C" fn(Handle, i32, *mut i32) -> i32;
 type StateCall = unsafe extern "C" fn(Handle, *mut *mut c_void) -> i32;
 type SetState = unsafe extern "C" fn(Handle, *mut c_void) -> i32;
@@ -30,6 +31,8 @@ type Logger = extern "C" fn(*mut c_void, *const c_char, i32, *const c_char, *con
 
 /// The status of a step that the unit did not take.
 const DISCARD: i32 = 2;
+/// The kind of status that says how far the unit came.
+const LAST_TIME: i32 = 2;
 /// The kind of status that says whether the unit asks for the end.
 const TERMINATED: i32 = 3;
 
@@ -91,6 +94,7 @@ pub(crate) struct Functions {
     forget: Option<StateCall>,
     exchange: Option<Exchange>,
     step: Option<DoStep>,
+    real_status: Option<RealStatus>,
     boolean_status: Option<BooleanStatus>,
     callbacks: Box<Callbacks>,
     /// Unloaded last.
@@ -141,6 +145,7 @@ impl Functions {
             forget: find(of, "fmi2FreeFMUstate").ok(),
             exchange,
             step,
+            real_status: find(of, "fmi2GetRealStatus").ok(),
             boolean_status: find(of, "fmi2GetBooleanStatus").ok(),
             callbacks,
             _library: library,
@@ -199,6 +204,15 @@ impl<'f> Component<'f> {
         // SAFETY: the place for the result lives here.
         let status = unsafe { call(self.handle, TERMINATED, &mut is_terminated) };
         status == 0 && is_terminated != 0
+    }
+
+    /// The time that a step which was not completed reached, if the unit says so.
+    fn last_time(&self) -> Option<f64> {
+        let call = self.functions.real_status?;
+        let mut time = f64::NAN;
+        // SAFETY: the place for the result lives here.
+        let status = unsafe { call(self.handle, LAST_TIME, &mut time) };
+        (status == 0 && time.is_finite()).then_some(time)
     }
 
     fn exchange(&self, function: &str) -> Done<&'f Exchange> {
@@ -320,6 +334,11 @@ impl Instance for Component<'_> {
         self.read("fmi2GetEventIndicators", call, indicators)
     }
 
+    fn n_indicators(&mut self) -> Done<Option<usize>> {
+        // This version has no count; a unit that is asked for none though it has some may say so.
+        self.indicators(&mut []).map(|()| None)
+    }
+
     fn set(&mut self, block: Block, values: &[f64]) -> Done {
         let (handle, reference) = (self.handle, &raw const block.reference);
         let value = values.first().copied().unwrap_or(0.0);
@@ -366,15 +385,15 @@ impl Instance for Component<'_> {
         self.judged("fmi2GetDirectionalDerivative", status)
     }
 
-    fn step(&mut self, time: f64, length: f64) -> Done<Stepped> {
+    fn step(&mut self, time: f64, length: f64) -> Done<Advanced> {
         let Some(call) = self.functions.step else { return not_offered("fmi2DoStep") };
         // SAFETY: plain numbers.
         let status = unsafe { call(self.handle, time, length, 1) };
         if status == DISCARD && self.is_terminated() {
-            return Ok(Stepped { is_over: true, ..Stepped::default() });
+            return Ok(Advanced { time: self.last_time().unwrap_or(time + length), is_over: true });
         }
         self.judged("fmi2DoStep", status)?;
-        Ok(Stepped::default())
+        Ok(Advanced { time: time + length, is_over: false })
     }
 
     fn save(&mut self) -> Done<Saved> {

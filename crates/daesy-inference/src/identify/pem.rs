@@ -224,6 +224,7 @@ pub fn identify(
         note_interpolation(loaded, &study, &problem, &best.result.theta, &mut diagnostics);
     } else {
         problem = plain;
+        tell_refusals(loaded, &study, &problem, &start, &best, method, &mut diagnostics)?;
     }
     refuse_idle_unknowns(loaded, &study, &problem, &best, method, &mut diagnostics)?;
     if best.result.end == SearchEnd::TooManyIterations {
@@ -258,6 +259,39 @@ fn warm_search(
         seed: study.settings.seed,
     };
     search.run(from, memory, observe)
+}
+
+/// Points without a trajectory say nothing of how well they fit. Where the start is such a point and the fit leaves errors
+/// that nothing explains, the search has only fled from them, and the cause of the refusal is the answer; where errors
+/// are explained, or points were refused on the way only, it is told.
+fn tell_refusals(
+    loaded: &Loaded,
+    study: &PredictionStudy,
+    problem: &PredictionProblem<'_>,
+    start: &[f64],
+    best: &GrownSearch,
+    method: Method,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Result<(), Failure> {
+    let at_start = problem.predict(&[start.to_vec()], 1, &loaded.watch).err();
+    let on_the_way = best.result.refused.last();
+    if at_start.is_none() && on_the_way.is_none() {
+        return Ok(());
+    }
+    let is_explained = !is_final(method, study, loaded) || is_explained(problem, study, &best.result.theta, loaded);
+    let (words, refusal) = match (&at_start, on_the_way) {
+        (Some(refusal), _) if !is_explained => return Err(refused(loaded, study, refusal)),
+        (Some(refusal), _) => ("there is no cost at the start, and the search went on from elsewhere", refusal),
+        (None, Some(point)) if !is_explained => {
+            ("the search met values without a cost, and may have ended at their border", &point.refusal)
+        }
+        _ => return Ok(()),
+    };
+    let message = format!("{words}: {}", study.refusal(refusal).message);
+    let warning = Finding::warning("refused", Span::NONE, message)
+        .with_help("`daesy cost` shows where; bounds that keep away from there help, or another start");
+    diagnostics.push(resolve(loaded, &warning));
+    Ok(())
 }
 
 /// Output errors that are white are as correlated as these with this probability.

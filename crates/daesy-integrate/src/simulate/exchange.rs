@@ -50,6 +50,15 @@ impl SettableInputs {
         Self { lines: RefCell::new(Lines { since: 0.0, values: vec![0.0; n], slopes: vec![0.0; n] }) }
     }
 
+    /// Values and slopes at a time.
+    #[must_use]
+    pub fn at(&self, time: f64) -> (Vec<f64>, Vec<f64>) {
+        let slopes = self.lines.borrow().slopes.clone();
+        let mut values = vec![0.0; slopes.len()];
+        self.fill(time, true, &mut values);
+        (values, slopes)
+    }
+
     /// Sets all of them from a time on.
     pub fn set(&self, since: f64, values: &[f64], slopes: &[f64]) {
         let mut lines = self.lines.borrow_mut();
@@ -146,6 +155,9 @@ pub struct Exchange<'s> {
     /// States as they were set from outside.
     given: Vec<f64>,
     is_solved: bool,
+    /// Observed quantities at the end of own steps that slid to it, until the point is solved anew: the equations of
+    /// either side alone do not give them.
+    slid_to: Option<Vec<f64>>,
     /// Inputs or parameters were set since the last event or own step.
     is_broken: bool,
     /// Inputs before an event, which those that are set in it jump from; kept where a rule asks for them.
@@ -199,6 +211,7 @@ impl<'s> Exchange<'s> {
             system,
             given,
             is_solved: true,
+            slid_to: None,
             is_broken: false,
             inputs_before: Vec::new(),
             margins: vec![LEAST_MARGIN; system.description().n_roots],
@@ -292,6 +305,7 @@ impl<'s> Exchange<'s> {
         if self.is_solved {
             return Ok(());
         }
+        self.slid_to = None;
         let stepper = &mut self.run.stepper;
         let time = stepper.now.time;
         let before = stepper.now.unknowns.clone();
@@ -348,7 +362,7 @@ impl<'s> Exchange<'s> {
     /// Observed quantities at the point solved.
     #[must_use]
     pub fn observed(&mut self) -> Vec<f64> {
-        match &self.run.observed_before {
+        match &self.slid_to {
             Some(row) => row.clone(),
             None => self.run.stepper.observe_here(),
         }
@@ -393,6 +407,9 @@ impl<'s> Exchange<'s> {
             happened.is_end = course == Course::Ends;
             self.set_margins();
         }
+        if !self.simulation.events.is_empty() {
+            self.slid_to = None;
+        }
         self.forget_rows();
         let states = &self.run.stepper.now.states;
         happened.has_new_states = before != *states;
@@ -413,18 +430,35 @@ impl<'s> Exchange<'s> {
         self.run.has_events
     }
 
+    /// Lets inputs and parameters that were set since the last own step jump.
+    fn cross(&mut self) -> Result<Option<Course>, IntegrateError> {
+        let mut crossed = self.cross_inputs()?;
+        if self.is_broken || !self.is_solved {
+            self.run.stepper.now.states.copy_from_slice(&self.given);
+            crossed = Some(self.run.cross_break(&mut self.simulation)?);
+        }
+        // What was seen where the last steps slid to is of use to what crosses there only.
+        self.run.observed_before = None;
+        Ok(crossed)
+    }
+
+    /// Lets what was set since the last own step jump, as the next step would before it begins; true where the model
+    /// ends the simulation.
+    ///
+    /// # Errors
+    /// As [`Exchange::advance`].
+    pub fn take_inputs(&mut self) -> Result<bool, IntegrateError> {
+        let is_end = self.cross()? == Some(Course::Ends);
+        Ok(self.reached(true, is_end).is_end)
+    }
+
     /// Takes own steps to a time, through all events on the way, or to the first of them. Inputs that were set since
     /// the last step jump now.
     ///
     /// # Errors
     /// When the method gives up; the error says when and where.
     pub fn advance(&mut self, end: f64, stops_at_events: bool) -> Result<Advanced, IntegrateError> {
-        let mut crossed = self.cross_inputs()?;
-        if self.is_broken || !self.is_solved {
-            self.run.stepper.now.states.copy_from_slice(&self.given);
-            crossed = Some(self.run.cross_break(&mut self.simulation)?);
-        }
-        if crossed == Some(Course::Ends) {
+        if self.cross()? == Some(Course::Ends) {
             return Ok(self.reached(true, true));
         }
         let mut has_event = false;
@@ -450,6 +484,7 @@ impl<'s> Exchange<'s> {
 
     fn reached(&mut self, has_event: bool, is_end: bool) -> Advanced {
         self.forget_rows();
+        self.slid_to.clone_from(&self.run.observed_before);
         self.given.copy_from_slice(&self.run.stepper.now.states);
         (self.is_solved, self.is_factored, self.is_broken) = (true, false, false);
         self.set_margins();
@@ -514,6 +549,7 @@ impl<'s> Exchange<'s> {
             system,
             given: snapshot.states.clone(),
             is_solved: false,
+            slid_to: None,
             is_broken: false,
             inputs_before: Vec::new(),
             margins: snapshot.margins.clone(),

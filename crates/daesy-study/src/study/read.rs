@@ -826,6 +826,11 @@ fn read_initial(reader: &mut Reader, root: &mut Section<'_, '_>) -> Initial {
                 Some("zero") => InitialMode::Zero,
                 _ => InitialMode::Model,
             };
+        } else if let DeValue::Boolean(truth) = value.get_ref() {
+            let quantity =
+                Quantity { value: QuantityValue::Number(f64::from(u8::from(*truth))), span: reader.span(value) };
+            initial.truths.push(name.get_ref().to_string());
+            initial.values.push(Named { name: name.get_ref().to_string(), span, item: quantity });
         } else if let Some(quantity) = reader.named(name, |reader| reader.quantity(name.get_ref(), value)) {
             initial.values.push(Named { name: name.get_ref().to_string(), span, item: quantity });
         }
@@ -855,7 +860,10 @@ fn read_random(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) ->
         reader.findings.push(
             Finding::error("distribution", span, format!("`{name}` must have exactly one distribution"))
                 .with_names([name])
-                .with_help("one of: uniform, normal, lognormal, beta, gamma, triangular, truncated, samples"),
+                .with_help(
+                    "write such as `{ normal = { mean = 2.0, std = 0.3 } }`; the others are uniform, lognormal, beta, \
+                     gamma, triangular, truncated and samples",
+                ),
         );
         return None;
     };

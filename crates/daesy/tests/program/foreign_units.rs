@@ -113,6 +113,139 @@ fn events_of_a_unit_happen_when_those_of_its_model_do() {
     }
 }
 
+/// The outputs of a unit that integrates itself, after its solution has slid along the border of a relation.
+#[test]
+fn a_unit_that_slid_goes_on_with_outputs_of_its_own() {
+    let slip = "model Slip \"A mass on a belt: it sticks, then slips\"
+      parameter Real mu = 0.5; parameter Real vb = 0.3;
+      Real x(start=0, fixed=true); Real v(start=0, fixed=true); Boolean slow; Real f;
+    equation
+      slow = v < vb; der(x) = v; f = if slow then mu*(1 - 0.3*v) else -mu; der(v) = f - x;
+      annotation(experiment(StopTime=6, Interval=0.1));
+    end Slip;";
+    for version in ["2", "3"] {
+        let session = exported(slip, &["--fmi", version, "--kind", "cs"]);
+        let (model, unit) = (simulated(&session, "model.mo", &[]), simulated(&session, "unit.fmu", &[]));
+        let worst = difference(&model, &unit, &["x", "v", "slow", "f", "der(x)", "der(v)"]);
+        assert!(worst < 1e-5, "FMI {version}: {worst}");
+    }
+}
+
+/// Inputs of every type that jump, with an event that one of them makes.
+const DRIVEN: &str = "model Driven
+  input Boolean b; input Integer n; input Real u;
+  Real x(start=0, fixed=true); Integer count(start=0, fixed=true); output Real y;
+equation
+  der(x) = -0.5*x + (if b then 1 else 0)*n + u; y = 2*n + u;
+  when b then count = pre(count) + 1; end when;
+end Driven;";
+
+fn driven(file: &str) -> String {
+    let input = |name: &str| format!("{name} = {{ column = \"{name}\", hold = \"zoh\" }}\n");
+    let inputs = ["b", "n", "u"].map(input).concat();
+    format!(
+        "[model]\nfile = \"{file}\"\n[inputs]\n{inputs}[data]\nfile = \"u.csv\"\n[simulate]\nstop = 2\nstep = 0.5\n"
+    )
+}
+
+/// Every row of a unit that integrates itself has the outputs at the inputs beside them, as that of its model: also
+/// after a jump of an input, and after one at the end.
+#[test]
+fn rows_of_a_stepping_unit_have_the_outputs_at_their_inputs() {
+    for version in ["2", "3"] {
+        let session = exported(DRIVEN, &["--fmi", version, "--kind", "cs"]);
+        std::fs::write(session.path("u.csv"), "t,b,n,u\n0,0,0,0\n0.5,1,2,0.3\n1,0,2,-1\n1.5,1,-1,4\n2,1,5,6\n")
+            .unwrap();
+        std::fs::write(session.path("model.toml"), driven("model.mo")).unwrap();
+        std::fs::write(session.path("unit.toml"), driven("unit.fmu")).unwrap();
+        let (model, unit) = (simulated(&session, "model.toml", &[]), simulated(&session, "unit.toml", &[]));
+        assert_eq!(unit.rows.len(), model.rows.len() + 1);
+        for name in ["t", "b", "n", "u", "x", "y", "count", "der(x)"] {
+            for (at, (model, unit)) in model.column(name).iter().zip(unit.column(name)).enumerate() {
+                assert!((model - unit).abs() < 1e-5, "FMI {version}, `{name}` in row {at}: {model} and {unit}");
+            }
+        }
+        assert_eq!((unit.column("t").pop(), unit.column("y").pop()), (Some(2.0), Some(16.0)));
+    }
+}
+
+/// Counts of event indicators that a library does not have, descriptions that come twice, and the least Integer.
+#[test]
+fn descriptions_that_their_units_contradict_are_told() {
+    let session = exported(BALL, &["--fmi", "3", "--kind", "me"]);
+    let with = |name: &str, from: &str, to: &str| {
+        let mut list = entries(&session.path("unit.fmu"));
+        for entry in list.iter_mut().filter(|entry| entry.path == "modelDescription.xml") {
+            let text = String::from_utf8(std::mem::take(&mut entry.bytes)).unwrap();
+            assert!(text.contains(from), "{text}");
+            entry.bytes = text.replace(from, to).into_bytes();
+        }
+        write(&session, name, &list);
+        session.run(&["simulate", name])
+    };
+    let run = with("fewer.fmu", "<EventIndicator ", "<Output ");
+    assert_eq!(run.status, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("it has 1 event indicators, and its description 0"), "{}", run.stderr);
+    let run = session.run(&["export", "model.mo", "--fmi", "2", "--kind", "me", "-o", "unit.fmu"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let run = with("none.fmu", "numberOfEventIndicators=\"1\"", "numberOfEventIndicators=\"0\"");
+    assert!(run.status == 1 && run.stderr.contains("0 values were given where there are 1"), "{}", run.stderr);
+    let mut list = entries(&session.path("unit.fmu"));
+    let again = list.iter().find(|entry| entry.path == "modelDescription.xml").unwrap();
+    let again = Entry { path: again.path.clone(), bytes: again.bytes.clone(), is_executable: false };
+    list.push(again);
+    write(&session, "twice.fmu", &list);
+    let run = session.run(&["simulate", "twice.fmu"]);
+    assert_eq!(run.status, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("comes twice"), "{}", run.stderr);
+    let counter = "model M parameter Integer k = 0; Integer n(start=k, fixed=true);
+      equation when time > 5 then n = pre(n) + 1; end when; end M;";
+    let session = exported(counter, &["--fmi", "2", "--kind", "me"]);
+    let table = simulated(&session, "unit.fmu", &["--set", "k=-2147483648"]);
+    assert_eq!(table.column("n").first(), Some(&-2_147_483_648.0));
+}
+
+/// The standard does not let one read outputs at inputs that were just set; units of daesy alone allow it.
+#[test]
+fn outputs_of_the_step_before_are_told() {
+    let session = exported(DRIVEN, &["--fmi", "2", "--kind", "cs"]);
+    std::fs::write(session.path("u.csv"), "t,b,n,u\n0,0,0,0\n0.5,1,2,0.3\n2,0,2,-1\n").unwrap();
+    let mut list = entries(&session.path("unit.fmu"));
+    for entry in list.iter_mut().filter(|entry| entry.path == "modelDescription.xml") {
+        let text = String::from_utf8(std::mem::take(&mut entry.bytes)).unwrap();
+        assert!(text.contains("generationTool=\"daesy "));
+        entry.bytes = text.replace("generationTool=\"daesy ", "generationTool=\"other ").into_bytes();
+    }
+    write(&session, "foreign.fmu", &list);
+    std::fs::write(session.path("foreign.toml"), driven("foreign.fmu")).unwrap();
+    let run = session.run(&["simulate", "foreign.toml", "--json", "--quiet"]);
+    let document = run.json();
+    let is_told = |finding: &serde_json::Value| finding["code"] == "fmu-held-inputs";
+    assert!(document["findings"].as_array().unwrap().iter().any(is_told), "{document}");
+    // Nothing to say where no input moves.
+    let run = session.run(&["simulate", "foreign.fmu", "--json", "--quiet"]);
+    assert!(!run.json()["findings"].as_array().unwrap().iter().any(is_told), "{}", run.stdout);
+}
+
+#[test]
+fn a_stepping_unit_ends_when_its_model_does() {
+    let brief = "model Brief
+      Real x(start=0, fixed=true);
+    equation
+      der(x) = 1;
+      when x >= 3.3 then terminate(\"done\"); end when;
+      annotation(experiment(StopTime=6, Interval=0.5));
+    end Brief;";
+    for version in ["2", "3"] {
+        let session = exported(brief, &["--fmi", version, "--kind", "cs"]);
+        let run = session.run(&["simulate", "unit.fmu"]);
+        let table = run.table();
+        let (time, x) = (table.column("t").pop().unwrap(), table.column("x").pop().unwrap());
+        assert!((time - 3.3).abs() < 1e-6 && (x - 3.3).abs() < 1e-6, "FMI {version}: {x} at {time}");
+        assert!(run.stderr.contains("terminated"), "{}", run.stderr);
+    }
+}
+
 /// A relation that an event of the unit turns back is no other event.
 #[test]
 fn an_event_that_turns_its_own_indicator_settles() {

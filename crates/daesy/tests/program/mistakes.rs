@@ -728,6 +728,33 @@ fn an_experiment_that_starts_before_its_record_is_told() {
     assert!(run.stdout.contains("input-before-record"), "{}", run.stdout);
 }
 
+/// Expressions of inputs have values of their type, by jumps; starts are those of variables that start anywhere.
+#[test]
+fn expressions_and_starts_that_a_type_or_an_equation_forbids_are_refused() {
+    let model = "model M\n  input Integer n;\n  input Boolean b;\n  Real x(start=0, fixed=true);\n  Integer m;\n  Boolean on(start=true, fixed=true);\nequation\n  der(x) = if b and on then n else 0;\n  m = if x > 0.3 then 1 else 2;\n  when x > 0.5 then on = false; end when;\nend M;\n";
+    let run = |study: &str| {
+        let study = format!("[model]\nfile = \"model.mo\"\n[simulate]\nstop = 2\nstep = 1\n{study}");
+        Session::with_model(model).with("study.toml", &study).run(&["simulate", "study.toml"])
+    };
+    for (study, code, words) in [
+        ("[inputs]\nn = { expression = \"1.5\" }\n", "wrong-type", "`n` is an Integer and cannot be 1.5"),
+        ("[inputs]\nn = { expression = \"if time < 1 then 1 else 2.5\" }\n", "wrong-type", "cannot be 2.5"),
+        ("[inputs]\nn = { expression = \"2*time\" }\n", "wrong-type", "is an Integer"),
+        ("[inputs]\nb = { expression = \"3\" }\n", "wrong-type", "`b` is a Boolean"),
+        ("[initial]\nm = 1\n", "computed-start", "`m`"),
+        ("[initial]\nx = true\n", "wrong-type", "`x` is no Boolean"),
+    ] {
+        let run = run(study);
+        assert_eq!(run.status, 1, "{study}: {}", run.stderr);
+        assert!(run.stderr.contains(&format!("[{code}]")) && run.stderr.contains(words), "{study}: {}", run.stderr);
+    }
+    let inputs = "[inputs]\nn = { expression = \"if time < 1 then 1 else 2\" }\nb = { expression = \"1\" }\n";
+    let (on, off) = (run(inputs), run(&format!("{inputs}[initial]\non = false\n")));
+    assert_eq!((on.status, off.status), (0, 0), "{}{}", on.stderr, off.stderr);
+    assert!((on.table().column("x").pop().unwrap() - 0.5).abs() < 1e-6, "{}", on.stdout);
+    assert_eq!(off.table().column("x").pop(), Some(0.0));
+}
+
 /// A search or a distribution takes values between those of an Integer, which mean nothing.
 #[test]
 fn parameters_that_are_no_reals_are_neither_unknown_nor_random_and_starts_have_their_type() {
