@@ -4,18 +4,20 @@ mod start_values;
 mod text;
 
 use daesy_graph::finding::{Finding, Level};
-use daesy_graph::flat::{Origin, Size};
+use daesy_graph::flat::{FlatDae, Origin, Size};
 use daesy_graph::regular::RegularDae;
 use daesy_integrate::IntegrateError;
-use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs, FAR};
+use daesy_structure::arrays::{ArrayAnalysis, ArrayError, ArrayInputs, FAR};
+use daesy_structure::excerpt::{self, Excerpt, excerpts};
+use daesy_structure::verify::{doubtful_blocks, singular_blocks};
 use daesy_structure::words::{derivative_name, equation_text};
-use daesy_structure::{Verification, verify};
+use daesy_structure::{Verification, regularize, verify};
 use daesy_system::{DaeSystem, Input};
 use serde_json::{Map, Value, json};
 
 use crate::start_report::{ChangedStart, StartReport, changed_to_json};
 use daesy_report::json::ToJson as _;
-use daesy_structure::array_verdict::{self, StructuralClaim, analyze_at};
+use daesy_structure::array_verdict::{self, MAX_UNKNOWNS, StructuralClaim, analyze_at};
 use daesy_structure::linear_verdict::{self, DENSE, LinearVerdict};
 use daesy_structure::linearize::LinearModel;
 use daesy_structure::straighten::special_start;
@@ -23,10 +25,10 @@ use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
 use daesy_study::inputs::{InputFacts, derivatives_available};
 use daesy_study::load::Loaded;
-use daesy_study::prepare::{Prepared, Purpose, prepare, start_time};
-use daesy_study::start_point::start_point;
+use daesy_study::prepare::{NamedPoint, Prepared, Purpose, prepare, start_time};
+use daesy_study::start_point::{start_point, start_point_of};
 use daesy_study::stochastic::{self, Stochastic};
-use daesy_study::straighten::{beside_start, structural_fault};
+use daesy_study::straighten::{MAX_LOOKED_AT, NEARBY, beside_start, not_decided, structural_fault, times_beside};
 use daesy_study::study::{InputSource, StudyModel};
 use start_values::{StartValues, choose_free};
 use text::times;
@@ -127,7 +129,8 @@ pub fn check(loaded: &Loaded) -> Check {
             };
             let is_verified = judged.verdict.regularity.is_some();
             let mut told = Vec::new();
-            if let Some(linear) = linear_verdict::complete(&loaded.flat, claim, is_verified, time) {
+            let times = std::iter::once(time).chain(times_beside(loaded, time)).collect::<Vec<f64>>();
+            if let Some(linear) = linear_verdict::complete(&loaded.flat, claim, is_verified, &times) {
                 if !linear.is_regular {
                     // That no start was found is no wonder then.
                     judged.no_start.clear();
@@ -138,6 +141,9 @@ pub fn check(loaded: &Loaded) -> Check {
                 check.linear = Some(linear);
             } else {
                 check.linear = judge_by_arrays(loaded, &prepared, time, &mut judged, &mut told);
+            }
+            if told.iter().any(|finding| finding.code == SINGULAR && finding.level == Level::Error) {
+                check.diagnostics.retain(|diagnostic| diagnostic.code != SINGULAR);
             }
             check.diagnostics.append(&mut judged.no_start);
             check.diagnostics.extend(told.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
@@ -330,7 +336,7 @@ fn overrule(
     let fits = |analysis: &ArrayAnalysis| analysis.is_regular && analysis.form.d == linear.d;
     let analysis = match analysis {
         Some(analysis) if fits(&analysis) => Some(analysis),
-        other => beside_start(loaded, Some(regular), time, other.as_ref())
+        other => beside_start(loaded, &loaded.flat, Some(regular), time, other.as_ref())
             .and_then(|beside| beside.analyses.into_iter().find(fits)),
     };
     judged.no_start.clear();
@@ -350,12 +356,12 @@ fn overrule(
     told.extend(array_verdict::misled(claim, linear));
 }
 
-/// A structural index that numbers do not contradict is compared with the derivative array for models up to this size.
+/// A structural index that numbers do not contradict is compared with the derivative array for parts up to this size.
 const SMALL: usize = 24;
 
 /// What derivative arrays say of a nonlinear model where structure may mislead: where numbers at the start contradict
 /// it, where no start was found, and where it differentiates, which may be more than the values ask for. `None` where
-/// they confirm it.
+/// they confirm it. Only the parts of the model in question are looked at ([`excerpt`]).
 fn judge_by_arrays(
     loaded: &Loaded,
     prepared: &Prepared,
@@ -364,6 +370,7 @@ fn judge_by_arrays(
     told: &mut Vec<Finding>,
 ) -> Option<LinearVerdict> {
     let regular = prepared.system.regular();
+    let flat = &loaded.flat;
     let verdict = &mut judged.verdict;
     let known = verdict.regularity.as_ref();
     // A free start value holds. If it had to change, or if the start is where nobody looked for it, the ranks at the
@@ -373,57 +380,73 @@ fn judge_by_arrays(
     let is_refuted = ran_off || verdict.changed.iter().any(|changed| verdict.free.contains(&changed.name));
     let is_plain =
         known.is_some_and(|it| it.is_linear || it.agrees_with_structure && verdict.structural_index < 2 && !is_refuted);
-    if is_plain || loaded.flat.size().unknowns > array_verdict::MAX_UNKNOWNS + regular.eliminated.len() {
+    if is_plain {
         return None;
     }
     let is_confirmed = known.is_some_and(|it| it.agrees_with_structure) && !is_refuted;
-    if is_confirmed && loaded.flat.size().unknowns > SMALL {
+    let point = start.as_ref().filter(|_| !ran_off).map(|start| prepared.point(time, start));
+    let singular = point.as_ref().filter(|_| !is_refuted).map(|point| singular_blocks(regular, point));
+    let parts = if is_confirmed {
+        let mut parts = excerpt::components(flat, regular);
+        parts.retain(|part| part.unknowns.len() <= SMALL && part.differentiates(regular));
+        Some(parts)
+    } else {
+        let blocks = singular.as_ref().map_or_else(|| doubtful_blocks(regular), |singular| singular.blocks.clone());
+        excerpts(flat, regular, &blocks, MAX_UNKNOWNS, NEARBY)
+    };
+    // Nobody knows which of them is at fault where no start was found.
+    let is_whole = |part: &Excerpt| singular.is_some() || part.border.is_empty();
+    let n_looked_at = |parts: &Vec<Excerpt>| parts.iter().map(|part| part.unknowns.len()).sum::<usize>();
+    let Some(parts) = parts.filter(|parts| n_looked_at(parts) <= MAX_LOOKED_AT) else {
+        told.extend(not_decided(singular.map_or_else(Vec::new, |it| it.findings), TOO_MANY));
+        return None;
+    };
+    let mut found = Vec::new();
+    for part in parts.iter().filter(|part| is_whole(part)) {
+        match judge_part(loaded, regular, part, point.as_ref(), time, is_confirmed) {
+            Ok(judged) => found.push(judged),
+            Err(error) => {
+                if is_confirmed {
+                    continue;
+                }
+                if !part.border.is_empty() {
+                    told.extend(not_decided(singular.map_or_else(Vec::new, |it| it.findings), TOO_MANY));
+                    return None;
+                }
+                let message = format!("the derivative array could not decide about the model: {error}");
+                told.push(Finding::note("not-decided", daesy_graph::Span::NONE, message));
+                return None;
+            }
+        }
+    }
+    if found.is_empty() {
         return None;
     }
-    let mut starts = vec![start_point(loaded, time)?];
-    if let Some(start) = start.filter(|_| !ran_off) {
-        let found = starts[0].with_values(regular, &prepared.point(time, &start));
-        starts.insert(usize::from(!is_confirmed), found);
+    if found.iter().any(|part| part.is_special) {
+        told.push(special_start(flat, time));
     }
     let claim = StructuralClaim {
         index: regular.verdict.structural_index as usize,
         degrees_of_freedom: regular.verdict.degrees_of_freedom,
     };
-    let analysis = match analyze_at(&loaded.flat, Some(regular), &starts, ArrayInputs::Given) {
-        Ok(analysis) => analysis,
-        Err(error) => {
-            if !is_confirmed {
-                let message = format!("the derivative array could not decide about the model: {error}");
-                told.push(Finding::note("not-decided", daesy_graph::Span::NONE, message));
-            }
-            return None;
-        }
-    };
-    // What holds at the start alone is no verdict about the model.
-    let is_sure = analysis.is_regular && !analysis.is_rough();
-    let known_start = Some(&analysis).filter(|analysis| !analysis.is_rough());
-    let beside = if is_sure { None } else { beside_start(loaded, Some(regular), time, known_start) };
-    let regular_beside =
-        beside.filter(|beside| !beside.is_contradicted && beside.analyses.first().is_some_and(|it| it.is_regular));
-    let analysis = match regular_beside {
-        Some(mut beside) => {
-            if !analysis.is_regular {
-                told.push(special_start(&loaded.flat, time));
-            }
-            beside.analyses.swap_remove(0)
-        }
-        None => analysis,
-    };
-    let found = array_verdict::verdict(&loaded.flat, &analysis, Some(claim));
-    let is_as_said = found.agrees_with_structure || is_confirmed && analysis.is_doubtful;
-    if is_as_said {
+    let is_doubtful = found.iter().any(|part| part.analysis.is_doubtful);
+    let whole = together(flat, regular, &found, claim);
+    if whole.agrees_with_structure || is_confirmed && is_doubtful {
         // Structure was right, and if numbers at the start say otherwise, the start is a special point.
-        return known.is_none().then_some(found);
+        return known.is_none().then_some(whole);
     }
-    if analysis.is_regular {
+    let is_of_part = |name: &String| {
+        flat.find(variable_of(name))
+            .is_some_and(|var| found.iter().any(|it| it.part.unknowns.binary_search(&var).is_ok()))
+    };
+    if whole.is_regular {
         judged.no_start.clear();
         verdict.is_consistent = true;
-        verdict.free = analysis.free_starts.iter().map(|&free| derivative_name(&loaded.flat, free)).collect();
+        verdict.free.retain(|name| !is_of_part(name));
+        let free = found.iter().flat_map(|it| &it.analysis.free_starts);
+        verdict.free.extend(free.map(|&free| derivative_name(flat, free)));
+        let place = |name: &String| flat.find(variable_of(name)).map(|var| var.index());
+        verdict.free.sort_by_key(place);
         verdict.following.clear();
     } else {
         // What had to change is not free.
@@ -432,17 +455,120 @@ fn judge_by_arrays(
     }
     // One note that structure misleads is enough.
     if !known.is_some_and(|it| it.overrules(&regular.verdict)) {
-        told.extend(array_verdict::misled(claim, &found));
+        told.extend(array_verdict::misled(claim, &whole));
     }
-    verdict.degrees_of_freedom = analysis.form.d;
+    verdict.degrees_of_freedom = whole.d;
     if let Some(known) = &mut verdict.regularity {
         known.agrees_with_structure = false;
-        known.is_singular = !analysis.free.is_empty();
-        known.differentiation_index = found.differentiation_index.map_or(known.differentiation_index, |it| it as u32);
-        known.rank_decisions.clone_from(&found.rank_decisions);
+        known.is_singular = found.iter().any(|it| !it.analysis.free.is_empty());
+        known.differentiation_index = whole.differentiation_index.map_or(known.differentiation_index, |it| it as u32);
+        known.rank_decisions.clone_from(&whole.rank_decisions);
     }
-    told.extend_from_slice(&found.findings);
-    Some(found)
+    told.extend_from_slice(&whole.findings);
+    Some(whole)
+}
+
+/// The finding about equations that do not determine all unknowns at the start.
+const SINGULAR: &str = "numerically-singular";
+
+/// Why singular equations of a large model cannot be judged.
+const TOO_MANY: &str = "too many unknowns depend on each other there";
+
+/// The variable in a name such as `der(x)`.
+fn variable_of(name: &str) -> &str {
+    let mut name = name;
+    while let Some(inner) = name.strip_prefix("der(").and_then(|rest| rest.strip_suffix(')')) {
+        name = inner;
+    }
+    name
+}
+
+/// What derivative arrays say of a part of a model.
+struct JudgedPart<'a> {
+    part: &'a Excerpt,
+    regular: RegularDae,
+    analysis: ArrayAnalysis,
+    verdict: LinearVerdict,
+    /// Whether the start is a special point of it.
+    is_special: bool,
+}
+
+fn judge_part<'a>(
+    loaded: &Loaded,
+    whole: &RegularDae,
+    part: &'a Excerpt,
+    point: Option<&NamedPoint>,
+    time: f64,
+    is_confirmed: bool,
+) -> Result<JudgedPart<'a>, ArrayError> {
+    let model = part.model(&loaded.flat);
+    let nothing = ArrayError::NotSettled { tried: 0 };
+    let regular = regularize(model.clone()).map_err(|_| nothing.clone())?;
+    let mut starts = vec![start_point_of(loaded, &model, time).ok_or(nothing)?];
+    if let Some(point) = point {
+        let found = starts[0].with_values(whole, point);
+        starts.insert(usize::from(!is_confirmed), found);
+    }
+    let analysis = analyze_at(&model, Some(&regular), &starts, ArrayInputs::Given)?;
+    // What holds at the start alone is no verdict about the model.
+    let is_sure = analysis.is_regular && !analysis.is_rough();
+    let known_start = Some(&analysis).filter(|analysis| !analysis.is_rough());
+    let beside = if is_sure { None } else { beside_start(loaded, &model, Some(&regular), time, known_start) };
+    let regular_beside =
+        beside.filter(|beside| !beside.is_contradicted && beside.analyses.first().is_some_and(|it| it.is_regular));
+    let (analysis, is_special) = match regular_beside {
+        Some(mut beside) => (beside.analyses.swap_remove(0), !analysis.is_regular),
+        None => (analysis, false),
+    };
+    let claim = StructuralClaim {
+        index: regular.verdict.structural_index as usize,
+        degrees_of_freedom: regular.verdict.degrees_of_freedom,
+    };
+    let verdict = array_verdict::verdict(&model, &analysis, Some(claim));
+    Ok(JudgedPart { part, regular, analysis, verdict, is_special })
+}
+
+/// The verdict about a model from those about parts of it: free start values add up, and what is not looked at is as
+/// structure says, with the unknowns of the parts given.
+fn together(flat: &FlatDae, regular: &RegularDae, found: &[JudgedPart<'_>], claim: StructuralClaim) -> LinearVerdict {
+    let mut whole = LinearVerdict {
+        is_regular: true,
+        differentiation_index: Some(0),
+        strangeness_index: 0,
+        d: claim.degrees_of_freedom,
+        a: 0,
+        v: 0,
+        agrees_with_structure: false,
+        redundant_equations: Vec::new(),
+        free_variables: Vec::new(),
+        rank_decisions: Vec::new(),
+        findings: Vec::new(),
+    };
+    let mut n_free = 0;
+    for JudgedPart { regular, analysis, verdict, .. } in found {
+        whole.is_regular &= verdict.is_regular;
+        whole.d = (whole.d + verdict.d).saturating_sub(regular.verdict.degrees_of_freedom);
+        whole.v += verdict.v;
+        n_free += analysis.n_columns.saturating_sub(analysis.form.d + analysis.form.a);
+        whole.strangeness_index = whole.strangeness_index.max(verdict.strangeness_index);
+        let index = whole.differentiation_index.zip(verdict.differentiation_index);
+        whole.differentiation_index = index.map(|(known, index)| known.max(index));
+        whole.redundant_equations.extend_from_slice(&verdict.redundant_equations);
+        whole.free_variables.extend_from_slice(&verdict.free_variables);
+        whole.rank_decisions.extend_from_slice(&verdict.rank_decisions);
+        whole.findings.extend_from_slice(&verdict.findings);
+    }
+    let parts: Vec<&Excerpt> = found.iter().map(|it| it.part).collect();
+    if let Some(rest) = excerpt::rest(flat, regular, &parts) {
+        let index = regularize(rest.model(flat)).map_or(claim.index, |rest| rest.verdict.structural_index as usize);
+        whole.differentiation_index = whole.differentiation_index.map(|known| known.max(index));
+        whole.strangeness_index = whole.strangeness_index.max(index.saturating_sub(1));
+    }
+    let n_columns = excerpt::n_columns(flat);
+    whole.a = n_columns.saturating_sub(whole.d + n_free);
+    whole.agrees_with_structure =
+        whole.differentiation_index == Some(claim.index) && whole.d == claim.degrees_of_freedom;
+    whole
 }
 
 /// The verdict on a study's matrices whose equations and variables do not fit; None for other models.

@@ -12,6 +12,7 @@ use daesy_pencil::{
 use crate::RankRow;
 use crate::array_verdict::StructuralClaim;
 use crate::linearize::{LinearKind, LinearModel};
+use crate::straighten::special_start;
 use crate::words::enumerate;
 
 /// The verdict of matrices.
@@ -63,8 +64,10 @@ pub fn input_derivatives(model: &LinearModel, time: f64) -> Option<Vec<usize>> {
 
 /// What matrices add to the verdict of structure and start values: for coefficients that depend on time, which
 /// structure and the start values alone cannot judge, and where no consistent start was found (`is_verified` is false).
+/// The first of the times is the start. Where a model is singular there, but at none of the others, the start is a
+/// special point, which says nothing about the model.
 #[must_use]
-pub fn complete(flat: &FlatDae, claim: StructuralClaim, is_verified: bool, time: f64) -> Option<LinearVerdict> {
+pub fn complete(flat: &FlatDae, claim: StructuralClaim, is_verified: bool, times: &[f64]) -> Option<LinearVerdict> {
     if flat.size().unknowns > DENSE {
         return None;
     }
@@ -72,7 +75,17 @@ pub fn complete(flat: &FlatDae, claim: StructuralClaim, is_verified: bool, time:
     if model.kind == LinearKind::Constant && is_verified {
         return None;
     }
+    let (&time, beside) = times.split_first()?;
     let mut linear = judge(&model, time).ok()?;
+    if !linear.is_regular && model.kind == LinearKind::TimeVarying {
+        let beside: Option<Vec<LinearVerdict>> = beside.iter().map(|&time| judge(&model, time).ok()).collect();
+        if let Some(beside) = beside.filter(|beside| beside.iter().all(|it| it.is_regular))
+            && let Some(generic) = beside.into_iter().next()
+        {
+            linear = generic;
+            linear.findings.push(special_start(flat, time));
+        }
+    }
     linear.agrees_with_structure =
         linear.differentiation_index == Some(claim.index) && linear.d == claim.degrees_of_freedom;
     // The verification at a consistent start would say this; there was none.

@@ -12,7 +12,7 @@ use std::cmp::{Ordering, Reverse};
 
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::VariableKind;
-use daesy_graph::regular::{Derivative, RegularDae, StructuralVerdict};
+use daesy_graph::regular::{Derivative, RegularDae, SolveBlock, StructuralVerdict};
 use daesy_graph::{CoefficientKind, Differentiator, Environment, Evaluator, Graph, Leaf, Reach, Span, VarId};
 use daesy_pencil::{KroneckerStructure, Pencil, PencilOptions, kronecker_structure, split_finite_infinite};
 use faer::Mat;
@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 use crate::explain::{self, References};
 use crate::linear_verdict::DENSE;
 use crate::words::enumerate;
-use blocks::verify_blocks;
+use blocks::{BlockVerdict, verify_blocks};
 
 /// A rank with the gap that supports it.
 #[derive(Clone, PartialEq, Debug)]
@@ -66,9 +66,34 @@ pub fn is_leading_regular(regular: &RegularDae, point: &dyn Environment) -> bool
     verify_blocks(regular, point).are_regular
 }
 
-/// The blocks of the system Jacobian that are singular at a point, in words.
-pub fn singular_blocks(regular: &RegularDae, point: &dyn Environment) -> Vec<Finding> {
-    verify_blocks(regular, point).findings
+/// Blocks of the system Jacobian that are singular at a point.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SingularBlocks {
+    /// Their positions.
+    pub blocks: Vec<usize>,
+    /// The same in words.
+    pub findings: Vec<Finding>,
+}
+
+/// The blocks of the system Jacobian that are singular at a point.
+pub fn singular_blocks(regular: &RegularDae, point: &dyn Environment) -> SingularBlocks {
+    let BlockVerdict { singular, findings, .. } = verify_blocks(regular, point);
+    SingularBlocks { blocks: singular, findings }
+}
+
+/// The blocks that may be singular somewhere: all but single equations whose coefficient is a number other than zero.
+#[must_use]
+pub fn doubtful_blocks(regular: &RegularDae) -> Vec<usize> {
+    let mut graph = regular.flat.graph.clone();
+    let leaves: Vec<Leaf> = regular.unknowns.iter().map(|unknown| Leaf::der(unknown.var, unknown.order)).collect();
+    let mut differentiator = Differentiator::new(&mut graph, &leaves);
+    let mut is_sure = |block: &SolveBlock| {
+        let gradient = differentiator.gradient(&mut graph, regular.equations[block.start as usize].residual).to_vec();
+        let own = gradient.iter().find(|entry| entry.column == block.start);
+        own.and_then(|entry| graph.as_number(entry.value)).is_some_and(|value| value != 0.0)
+    };
+    let all = regular.blocks.iter().enumerate();
+    all.filter(|(_, block)| block.len > 1 || !is_sure(block)).map(|(at, _)| at).collect()
 }
 
 /// Verifies the structural verdict where `point` gives the values of all leaves.
