@@ -3,13 +3,14 @@
 mod start_values;
 mod text;
 
+use daesy_graph::VarId;
 use daesy_graph::finding::{Finding, Level};
 use daesy_graph::flat::{FlatDae, Origin, Size};
-use daesy_graph::regular::RegularDae;
+use daesy_graph::regular::{Derivative, RegularDae};
 use daesy_integrate::IntegrateError;
 use daesy_structure::arrays::{ArrayAnalysis, ArrayError, ArrayInputs, FAR};
 use daesy_structure::excerpt::{self, Excerpt, excerpts};
-use daesy_structure::verify::{doubtful_blocks, singular_blocks};
+use daesy_structure::verify::{SingularBlocks, doubtful_blocks, singular_blocks};
 use daesy_structure::words::{derivative_name, equation_text};
 use daesy_structure::{Verification, regularize, verify};
 use daesy_system::{DaeSystem, Input};
@@ -17,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::start_report::{ChangedStart, StartReport, changed_to_json};
 use daesy_report::json::ToJson as _;
-use daesy_structure::array_verdict::{self, MAX_UNKNOWNS, StructuralClaim, analyze_at};
+use daesy_structure::array_verdict::{self, MAX_UNKNOWNS, StartPoint, StructuralClaim, analyze_at};
 use daesy_structure::linear_verdict::{self, DENSE, LinearVerdict};
 use daesy_structure::linearize::LinearModel;
 use daesy_structure::straighten::special_start;
@@ -28,7 +29,9 @@ use daesy_study::load::Loaded;
 use daesy_study::prepare::{NamedPoint, Prepared, Purpose, prepare, start_time};
 use daesy_study::start_point::{start_point, start_point_of};
 use daesy_study::stochastic::{self, Stochastic};
-use daesy_study::straighten::{MAX_LOOKED_AT, NEARBY, beside_start, not_decided, structural_fault, times_beside};
+use daesy_study::straighten::{
+    MAX_LOOKED_AT, NEARBY, Undecided, beside_start, not_decided, structural_fault, times_beside,
+};
 use daesy_study::study::{InputSource, StudyModel};
 use start_values::{StartValues, choose_free};
 use text::times;
@@ -123,25 +126,8 @@ pub fn check(loaded: &Loaded) -> Check {
     });
     match judged {
         Ok((prepared, mut judged, time)) => {
-            let claim = StructuralClaim {
-                index: judged.verdict.structural_index as usize,
-                degrees_of_freedom: judged.verdict.degrees_of_freedom,
-            };
-            let is_verified = judged.verdict.regularity.is_some();
             let mut told = Vec::new();
-            let times = std::iter::once(time).chain(times_beside(loaded, time)).collect::<Vec<f64>>();
-            if let Some(linear) = linear_verdict::complete(&loaded.flat, claim, is_verified, &times) {
-                if !linear.is_regular {
-                    // That no start was found is no wonder then.
-                    judged.no_start.clear();
-                } else if !linear.agrees_with_structure {
-                    overrule(loaded, &prepared, time, &linear, &mut judged, &mut told);
-                }
-                told.extend_from_slice(&linear.findings);
-                check.linear = Some(linear);
-            } else {
-                check.linear = judge_by_arrays(loaded, &prepared, time, &mut judged, &mut told);
-            }
+            check.linear = judge_in_parts(loaded, &prepared, time, &mut judged, &mut told);
             if told.iter().any(|finding| finding.code == SINGULAR && finding.level == Level::Error) {
                 check.diagnostics.retain(|diagnostic| diagnostic.code != SINGULAR);
             }
@@ -316,53 +302,16 @@ fn input_facts(loaded: &Loaded, prepared: &Prepared, time: f64) -> Vec<InputFact
     prepared.system.description().inputs.iter().map(facts).collect()
 }
 
-/// Matrices that depend on time overrule structure: their index and number of free start values, and the names of these
-/// by the derivative array, at a point beside the start where the start is special.
-fn overrule(
-    loaded: &Loaded,
-    prepared: &Prepared,
-    time: f64,
-    linear: &LinearVerdict,
-    judged: &mut Judged,
-    told: &mut Vec<Finding>,
-) {
-    let regular = prepared.system.regular();
-    let claim = StructuralClaim {
-        index: regular.verdict.structural_index as usize,
-        degrees_of_freedom: regular.verdict.degrees_of_freedom,
-    };
-    let analysis = start_point(loaded, time)
-        .and_then(|start| analyze_at(&loaded.flat, Some(regular), &[start], ArrayInputs::Given).ok());
-    let fits = |analysis: &ArrayAnalysis| analysis.is_regular && analysis.form.d == linear.d;
-    let analysis = match analysis {
-        Some(analysis) if fits(&analysis) => Some(analysis),
-        other => beside_start(loaded, &loaded.flat, Some(regular), time, other.as_ref())
-            .and_then(|beside| beside.analyses.into_iter().find(fits)),
-    };
-    judged.no_start.clear();
-    let verdict = &mut judged.verdict;
-    verdict.hidden_constraints += claim.degrees_of_freedom.saturating_sub(linear.d);
-    verdict.degrees_of_freedom = linear.d;
-    verdict.following.clear();
-    if verdict.free.len() != linear.d || analysis.is_some() {
-        let free = analysis.map(|analysis| analysis.free_starts).unwrap_or_default();
-        verdict.free = free.iter().map(|&free| derivative_name(&loaded.flat, free)).collect();
-    }
-    if let Some(known) = &mut verdict.regularity {
-        known.agrees_with_structure = false;
-        known.is_singular = false;
-        known.differentiation_index = linear.differentiation_index.map_or(known.differentiation_index, |it| it as u32);
-    }
-    told.extend(array_verdict::misled(claim, linear));
-}
-
 /// A structural index that numbers do not contradict is compared with the derivative array for parts up to this size.
 const SMALL: usize = 24;
 
-/// What derivative arrays say of a nonlinear model where structure may mislead: where numbers at the start contradict
-/// it, where no start was found, and where it differentiates, which may be more than the values ask for. `None` where
-/// they confirm it. Only the parts of the model in question are looked at ([`excerpt`]).
-fn judge_by_arrays(
+/// So many unknowns are looked at in all where numbers confirm structure.
+const MAX_CONFIRMED: usize = 1000;
+
+/// What matrices, and derivative arrays where a model is not linear, say where structure may mislead: where numbers at
+/// the start contradict it, where no start was found, and where it differentiates, which may be more than the values ask
+/// for. `None` where they confirm it. Only the parts of the model in question are looked at ([`excerpt`]).
+fn judge_in_parts(
     loaded: &Loaded,
     prepared: &Prepared,
     time: f64,
@@ -386,33 +335,36 @@ fn judge_by_arrays(
     let is_confirmed = known.is_some_and(|it| it.agrees_with_structure) && !is_refuted;
     let point = start.as_ref().filter(|_| !ran_off).map(|start| prepared.point(time, start));
     let singular = point.as_ref().filter(|_| !is_refuted).map(|point| singular_blocks(regular, point));
-    let parts = if is_confirmed {
+    let mut parts = if is_confirmed {
         let mut parts = excerpt::components(flat, regular);
-        parts.retain(|part| part.unknowns.len() <= SMALL && part.differentiates(regular));
-        Some(parts)
+        parts.retain(|part| part.unknowns.len() <= DENSE && part.differentiates(regular));
+        parts
     } else {
         let blocks = singular.as_ref().map_or_else(|| doubtful_blocks(regular), |singular| singular.blocks.clone());
-        excerpts(flat, regular, &blocks, MAX_UNKNOWNS, NEARBY)
+        excerpts(flat, regular, &blocks, MAX_UNKNOWNS, NEARBY).unwrap_or_default()
     };
     // Nobody knows which of them is at fault where no start was found.
-    let is_whole = |part: &Excerpt| singular.is_some() || part.border.is_empty();
-    let n_looked_at = |parts: &Vec<Excerpt>| parts.iter().map(|part| part.unknowns.len()).sum::<usize>();
-    let Some(parts) = parts.filter(|parts| n_looked_at(parts) <= MAX_LOOKED_AT) else {
-        told.extend(not_decided(singular.map_or_else(Vec::new, |it| it.findings), TOO_MANY));
-        return None;
+    parts.retain(|part| singular.is_some() || part.border.is_empty());
+    let n_looked_at = parts.iter().map(|part| part.unknowns.len()).sum::<usize>();
+    let is_too_much = parts.is_empty() || n_looked_at > if is_confirmed { MAX_CONFIRMED } else { MAX_LOOKED_AT };
+    let too_many = |singular: Option<SingularBlocks>| {
+        not_decided(singular.map_or_else(Vec::new, |it| it.findings), Undecided::TooMany)
     };
+    if is_too_much {
+        told.extend(too_many(singular.filter(|_| !is_confirmed)));
+        return None;
+    }
+    let question = Question { loaded, whole: regular, point: point.as_ref(), time, is_confirmed };
     let mut found = Vec::new();
-    for part in parts.iter().filter(|part| is_whole(part)) {
-        match judge_part(loaded, regular, part, point.as_ref(), time, is_confirmed) {
-            Ok(judged) => found.push(judged),
+    for part in &parts {
+        match question.judge(part) {
+            Ok(judged) => found.extend(judged),
+            Err(_) if is_confirmed => {}
+            Err(_) if !part.border.is_empty() => {
+                told.extend(too_many(singular));
+                return None;
+            }
             Err(error) => {
-                if is_confirmed {
-                    continue;
-                }
-                if !part.border.is_empty() {
-                    told.extend(not_decided(singular.map_or_else(Vec::new, |it| it.findings), TOO_MANY));
-                    return None;
-                }
                 let message = format!("the derivative array could not decide about the model: {error}");
                 told.push(Finding::note("not-decided", daesy_graph::Span::NONE, message));
                 return None;
@@ -429,21 +381,22 @@ fn judge_by_arrays(
         index: regular.verdict.structural_index as usize,
         degrees_of_freedom: regular.verdict.degrees_of_freedom,
     };
-    let is_doubtful = found.iter().any(|part| part.analysis.is_doubtful);
+    let is_doubtful = found.iter().any(|part| part.is_doubtful);
     let whole = together(flat, regular, &found, claim);
     if whole.agrees_with_structure || is_confirmed && is_doubtful {
         // Structure was right, and if numbers at the start say otherwise, the start is a special point.
+        told.extend_from_slice(&whole.findings);
         return known.is_none().then_some(whole);
     }
     let is_of_part = |name: &String| {
-        flat.find(variable_of(name))
-            .is_some_and(|var| found.iter().any(|it| it.part.unknowns.binary_search(&var).is_ok()))
+        let part = |var: VarId| found.iter().any(|it| it.part.unknowns.binary_search(&var).is_ok());
+        flat.find(variable_of(name)).is_some_and(part)
     };
+    judged.no_start.clear();
     if whole.is_regular {
-        judged.no_start.clear();
         verdict.is_consistent = true;
         verdict.free.retain(|name| !is_of_part(name));
-        let free = found.iter().flat_map(|it| &it.analysis.free_starts);
+        let free = found.iter().flat_map(|it| &it.free_starts);
         verdict.free.extend(free.map(|&free| derivative_name(flat, free)));
         let place = |name: &String| flat.find(variable_of(name)).map(|var| var.index());
         verdict.free.sort_by_key(place);
@@ -457,10 +410,11 @@ fn judge_by_arrays(
     if !known.is_some_and(|it| it.overrules(&regular.verdict)) {
         told.extend(array_verdict::misled(claim, &whole));
     }
+    verdict.hidden_constraints += claim.degrees_of_freedom.saturating_sub(whole.d);
     verdict.degrees_of_freedom = whole.d;
     if let Some(known) = &mut verdict.regularity {
         known.agrees_with_structure = false;
-        known.is_singular = found.iter().any(|it| !it.analysis.free.is_empty());
+        known.is_singular = !whole.is_regular;
         known.differentiation_index = whole.differentiation_index.map_or(known.differentiation_index, |it| it as u32);
         known.rank_decisions.clone_from(&whole.rank_decisions);
     }
@@ -471,9 +425,6 @@ fn judge_by_arrays(
 /// The finding about equations that do not determine all unknowns at the start.
 const SINGULAR: &str = "numerically-singular";
 
-/// Why singular equations of a large model cannot be judged.
-const TOO_MANY: &str = "too many unknowns depend on each other there";
-
 /// The variable in a name such as `der(x)`.
 fn variable_of(name: &str) -> &str {
     let mut name = name;
@@ -483,49 +434,95 @@ fn variable_of(name: &str) -> &str {
     name
 }
 
-/// What derivative arrays say of a part of a model.
+/// What numbers say of a part of a model.
 struct JudgedPart<'a> {
     part: &'a Excerpt,
     regular: RegularDae,
-    analysis: ArrayAnalysis,
     verdict: LinearVerdict,
+    /// A choice of free start values.
+    free_starts: Vec<Derivative>,
+    /// How many variables nothing determines.
+    n_free: usize,
     /// Whether the start is a special point of it.
     is_special: bool,
+    is_doubtful: bool,
 }
 
-fn judge_part<'a>(
-    loaded: &Loaded,
-    whole: &RegularDae,
-    part: &'a Excerpt,
-    point: Option<&NamedPoint>,
+/// A model of which parts are judged.
+struct Question<'a> {
+    loaded: &'a Loaded,
+    whole: &'a RegularDae,
+    point: Option<&'a NamedPoint>,
     time: f64,
+    /// Whether the system Jacobian is regular at the start, so that structure has the right number of free start values.
     is_confirmed: bool,
-) -> Result<JudgedPart<'a>, ArrayError> {
-    let model = part.model(&loaded.flat);
-    let nothing = ArrayError::NotSettled { tried: 0 };
-    let regular = regularize(model.clone()).map_err(|_| nothing.clone())?;
-    let mut starts = vec![start_point_of(loaded, &model, time).ok_or(nothing)?];
-    if let Some(point) = point {
-        let found = starts[0].with_values(whole, point);
-        starts.insert(usize::from(!is_confirmed), found);
+}
+
+impl Question<'_> {
+    /// Judges a part by matrices, or by derivative arrays where it is not linear. `None` where it is too large for
+    /// those, though confirmed.
+    fn judge<'a>(&self, part: &'a Excerpt) -> Result<Option<JudgedPart<'a>>, ArrayError> {
+        let &Self { loaded, time, is_confirmed, .. } = self;
+        let model = part.model(&loaded.flat);
+        let regular = regularize(model.clone()).map_err(|_| ArrayError::NotSettled { tried: 0 })?;
+        let claim = StructuralClaim {
+            index: regular.verdict.structural_index as usize,
+            degrees_of_freedom: regular.verdict.degrees_of_freedom,
+        };
+        let times: Vec<f64> = std::iter::once(time).chain(times_beside(loaded, time)).collect();
+        if let Some(verdict) = linear_verdict::complete(&model, claim, &times) {
+            if is_confirmed && verdict.d != claim.degrees_of_freedom {
+                return Ok(None);
+            }
+            let n_free = excerpt::n_columns(&model).saturating_sub(verdict.d + verdict.a);
+            let free_starts = if verdict.d == 0 { Vec::new() } else { self.free_starts(&model, &regular, verdict.d) };
+            let (is_special, is_doubtful) = (false, false);
+            return Ok(Some(JudgedPart { part, regular, verdict, free_starts, n_free, is_special, is_doubtful }));
+        }
+        if is_confirmed && part.unknowns.len() > SMALL {
+            return Ok(None);
+        }
+        let starts = self.starts(&model);
+        let analysis = analyze_at(&model, Some(&regular), &starts, ArrayInputs::Given)?;
+        // What holds at the start alone is no verdict about the model.
+        let is_sure = analysis.is_regular && !analysis.is_rough();
+        let known_start = Some(&analysis).filter(|analysis| !analysis.is_rough());
+        let beside = if is_sure { None } else { beside_start(loaded, &model, Some(&regular), time, known_start) };
+        let regular_beside =
+            beside.filter(|beside| !beside.is_contradicted && beside.analyses.first().is_some_and(|it| it.is_regular));
+        let (analysis, is_special) = match regular_beside {
+            Some(mut beside) => (beside.analyses.swap_remove(0), !analysis.is_regular),
+            None => (analysis, false),
+        };
+        let verdict = array_verdict::verdict(&model, &analysis, Some(claim));
+        let n_free = analysis.n_columns.saturating_sub(analysis.form.d + analysis.form.a);
+        let is_doubtful = analysis.is_doubtful;
+        let free_starts = analysis.free_starts;
+        Ok(Some(JudgedPart { part, regular, verdict, free_starts, n_free, is_special, is_doubtful }))
     }
-    let analysis = analyze_at(&model, Some(&regular), &starts, ArrayInputs::Given)?;
-    // What holds at the start alone is no verdict about the model.
-    let is_sure = analysis.is_regular && !analysis.is_rough();
-    let known_start = Some(&analysis).filter(|analysis| !analysis.is_rough());
-    let beside = if is_sure { None } else { beside_start(loaded, &model, Some(&regular), time, known_start) };
-    let regular_beside =
-        beside.filter(|beside| !beside.is_contradicted && beside.analyses.first().is_some_and(|it| it.is_regular));
-    let (analysis, is_special) = match regular_beside {
-        Some(mut beside) => (beside.analyses.swap_remove(0), !analysis.is_regular),
-        None => (analysis, false),
-    };
-    let claim = StructuralClaim {
-        index: regular.verdict.structural_index as usize,
-        degrees_of_freedom: regular.verdict.degrees_of_freedom,
-    };
-    let verdict = array_verdict::verdict(&model, &analysis, Some(claim));
-    Ok(JudgedPart { part, regular, analysis, verdict, is_special })
+
+    /// Where arrays begin: what was written, and what was found, which comes first if structure is to be refuted.
+    fn starts(&self, model: &FlatDae) -> Vec<StartPoint> {
+        let mut starts: Vec<StartPoint> = start_point_of(self.loaded, model, self.time).into_iter().collect();
+        if let (Some(point), Some(written)) = (self.point, starts.first()) {
+            let found = written.with_values(self.whole, point);
+            starts.insert(usize::from(!self.is_confirmed), found);
+        }
+        starts
+    }
+
+    /// The names of free start values of a linear model, of which there are `d`, by the derivative array, at a point
+    /// beside the start where the start is special.
+    fn free_starts(&self, model: &FlatDae, regular: &RegularDae, d: usize) -> Vec<Derivative> {
+        let fits = |analysis: &ArrayAnalysis| analysis.is_regular && analysis.form.d == d;
+        let at_start = analyze_at(model, Some(regular), &self.starts(model), ArrayInputs::Given).ok();
+        let analysis = match at_start {
+            Some(analysis) if fits(&analysis) => Some(analysis),
+            other => beside_start(self.loaded, model, Some(regular), self.time, other.as_ref())
+                .and_then(|beside| beside.analyses.into_iter().find(fits)),
+        };
+        analysis.map(|analysis| analysis.free_starts).unwrap_or_default()
+    }
 }
 
 /// The verdict about a model from those about parts of it: free start values add up, and what is not looked at is as
@@ -544,12 +541,12 @@ fn together(flat: &FlatDae, regular: &RegularDae, found: &[JudgedPart<'_>], clai
         rank_decisions: Vec::new(),
         findings: Vec::new(),
     };
-    let mut n_free = 0;
-    for JudgedPart { regular, analysis, verdict, .. } in found {
+    let mut n_undetermined = 0;
+    for JudgedPart { regular, verdict, n_free, .. } in found {
         whole.is_regular &= verdict.is_regular;
         whole.d = (whole.d + verdict.d).saturating_sub(regular.verdict.degrees_of_freedom);
         whole.v += verdict.v;
-        n_free += analysis.n_columns.saturating_sub(analysis.form.d + analysis.form.a);
+        n_undetermined += n_free;
         whole.strangeness_index = whole.strangeness_index.max(verdict.strangeness_index);
         let index = whole.differentiation_index.zip(verdict.differentiation_index);
         whole.differentiation_index = index.map(|(known, index)| known.max(index));
@@ -565,7 +562,7 @@ fn together(flat: &FlatDae, regular: &RegularDae, found: &[JudgedPart<'_>], clai
         whole.strangeness_index = whole.strangeness_index.max(index.saturating_sub(1));
     }
     let n_columns = excerpt::n_columns(flat);
-    whole.a = n_columns.saturating_sub(whole.d + n_free);
+    whole.a = n_columns.saturating_sub(whole.d + n_undetermined);
     whole.agrees_with_structure =
         whole.differentiation_index == Some(claim.index) && whole.d == claim.degrees_of_freedom;
     whole

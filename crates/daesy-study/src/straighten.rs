@@ -10,8 +10,8 @@ use daesy_structure::array_verdict::{MAX_UNKNOWNS, StartPoint, analyze_aside, an
 use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs, FAR};
 use daesy_structure::excerpt::{Excerpt, excerpts};
 use daesy_structure::straighten::{
-    GenericVerdict, Rewritten, Specialized, allowed_residual, generic_verdict, rewrite, special_start, specialize,
-    straighten_linear, straightened_finding, watch, watched_equation,
+    GenericVerdict, Rewritten, Specialized, allowed_residual, generic_verdict, rewrite, rewrite_on_solution,
+    special_start, specialize, stays_special, straighten_linear, straightened_finding, watch, watched_equation,
 };
 use daesy_structure::verify::{doubtful_blocks, is_leading_regular, singular_blocks};
 use daesy_structure::{RegularizeError, regularize};
@@ -147,15 +147,31 @@ fn judge_far_start(
     Err(Failure::Input(vec![Diagnostic::resolve(&finding, &loaded.flat.sources)]))
 }
 
-/// The refusal of equations that do not determine all unknowns at the start where it cannot be found out what does:
-/// values would be quotients of rounding errors.
+/// Why equations that do not determine all unknowns at the start are refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Undecided {
+    /// It cannot be found out what does.
+    TooMany,
+    /// Only the solution at hand stays at such points.
+    OnSolution,
+}
+
+/// The refusal of equations that do not determine all unknowns at the start: values would be quotients of rounding
+/// errors.
 #[must_use]
-pub fn not_decided(findings: Vec<Finding>, reason: &str) -> Vec<Finding> {
+pub fn not_decided(findings: Vec<Finding>, why: Undecided) -> Vec<Finding> {
+    let reason = match why {
+        Undecided::TooMany => format!(
+            "too many unknowns depend on each other there (the limit is {MAX_UNKNOWNS}) to find out by derivative arrays what does"
+        ),
+        Undecided::OnSolution => {
+            "nor do they along the solution that begins there, but beside it they do, so that other values of parameters and start \
+             values lead to another kind of model"
+                .to_owned()
+        }
+    };
     let told = |finding: Finding| {
-        let message = format!(
-            "{}; {reason} (the limit is {MAX_UNKNOWNS}) to find out by derivative arrays what does",
-            finding.message
-        );
+        let message = format!("{}; {reason}", finding.message);
         Finding { message, level: Level::Error, ..finding }
     };
     findings.into_iter().map(told).collect()
@@ -277,6 +293,8 @@ pub struct Looked {
     pub at_start: Option<ArrayAnalysis>,
     /// Beside it.
     pub beside: GenericVerdict,
+    /// The time span of the run.
+    span: f64,
 }
 
 /// Looks at an excerpt of a model by its derivative arrays, at the start and beside it. `found` are starts that were
@@ -298,7 +316,8 @@ pub fn look_at(
     let at_start = analyze_at(&model, Some(&own), &starts, ArrayInputs::Given).ok();
     let at_start = at_start.filter(|analysis| !analysis.is_rough());
     let beside = beside_start(loaded, &model, Some(&own), time, at_start.as_ref())?;
-    Some(Looked { model, regular: own, at_start, beside })
+    let span = study_stop_time(loaded, time) - time;
+    Some(Looked { model, regular: own, at_start, beside, span })
 }
 
 impl Looked {
@@ -308,10 +327,18 @@ impl Looked {
         self.beside.confirms(self.regular.verdict.degrees_of_freedom)
     }
 
+    /// Whether structure is right beside the solution that begins at the start, but not on it.
+    fn stays_special(&self) -> bool {
+        self.confirms() && self.at_start.as_ref().is_some_and(|start| stays_special(&self.regular, start, self.span))
+    }
+
     /// The excerpt rewritten, and how many free start values fewer than promised it has.
     fn rewritten(&self) -> Option<PartRewritten> {
         let promised = self.regular.verdict.degrees_of_freedom;
-        let new = rewrite(&self.model, self.at_start.as_ref(), &self.beside, Some(promised))?;
+        let new = match &self.at_start {
+            Some(start) if self.stays_special() => rewrite_on_solution(&self.model, start, self.span)?,
+            start => rewrite(&self.model, start.as_ref(), &self.beside, Some(promised))?,
+        };
         let n_lost = promised.saturating_sub(new.free_starts);
         Some(PartRewritten { new, n_lost })
     }
@@ -377,16 +404,16 @@ fn rewrite_prepared(
     let point = start.map(|start| prepared.point(time, start));
     let singular = point.as_ref().map(|point| singular_blocks(regular, point));
     let blocks = singular.as_ref().map_or_else(|| doubtful_blocks(regular), |singular| singular.blocks.clone());
-    let refused = || {
+    let refused = |why: Undecided| {
         let told = singular.as_ref().map_or_else(Vec::new, |singular| singular.findings.clone());
-        let told = not_decided(told, "too many unknowns depend on each other there");
+        let told = not_decided(told, why);
         Failure::Input(told.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)).collect())
     };
     let parts = excerpts(&loaded.flat, regular, &blocks, MAX_UNKNOWNS, NEARBY);
     let Some(mut parts) =
         parts.filter(|parts| parts.iter().map(|it| it.unknowns.len()).sum::<usize>() <= MAX_LOOKED_AT)
     else {
-        return if start.is_some() { Err(refused()) } else { Ok(None) };
+        return if start.is_some() { Err(refused(Undecided::TooMany)) } else { Ok(None) };
     };
     if start.is_none() {
         // Nobody knows which of them is at fault, so that all of what they read must be looked at.
@@ -401,11 +428,14 @@ fn rewrite_prepared(
     for written in &written {
         let part = parts.remove(0);
         let looked = look_at(loaded, &new.flat, regular, &part, &found, time);
-        let Some(rewritten) = looked.and_then(|looked| looked.rewritten()) else {
-            if part.border.is_empty() {
+        let stays_special = looked.as_ref().is_some_and(Looked::stays_special);
+        // Where trajectories are not compared with what was written, nobody would see that another one leaves it.
+        let is_unwatched = stays_special && road.purpose.relations != Relations::Held;
+        let Some(rewritten) = looked.filter(|_| !is_unwatched).and_then(|looked| looked.rewritten()) else {
+            if part.border.is_empty() && !stays_special {
                 continue;
             }
-            return Err(refused());
+            return Err(refused(if stays_special { Undecided::OnSolution } else { Undecided::TooMany }));
         };
         let is_as_written = rewritten.new.is_as_written();
         if is_as_written && has_events {

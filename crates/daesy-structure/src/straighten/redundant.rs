@@ -6,11 +6,13 @@
 
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{Equation, FlatDae, Origin, VariableKind};
+use daesy_graph::regular::RegularDae;
 use daesy_graph::{Span, VarId};
 
 use super::{GenericVerdict, straighten};
 use crate::array_verdict;
 use crate::arrays::{ArrayAnalysis, JetPoint};
+use crate::verify::is_leading_regular;
 use crate::words::enumerate;
 
 /// A model that was rewritten by its derivative arrays.
@@ -87,6 +89,31 @@ pub fn rewrite(
         _ => straight.flat,
     };
     Some(Rewritten { flat: new, findings, replaced, free_starts: analysis.form.d })
+}
+
+/// How far later, relative to the run, a solution is looked at.
+const LATER: [f64; 2] = [1e-4, 3.1e-4];
+
+/// Whether the solution that begins at the start stays where the equations do not determine all unknowns, though others
+/// do not: with z(0) = 1, the factor of v in x - sin(t) + v (z - exp(-t)) = 0, z' = -z, is zero for all times. The
+/// Taylor coefficients of the start give the solution a little later, to more digits than a factor that is zero at the
+/// start alone has there.
+#[must_use]
+pub fn stays_special(regular: &RegularDae, start: &ArrayAnalysis, span: f64) -> bool {
+    start.is_regular
+        && !start.is_doubtful
+        && start.form.d < regular.verdict.degrees_of_freedom
+        && LATER.iter().all(|part| !is_leading_regular(regular, &start.point.later(part * span.min(1.0))))
+}
+
+/// Rewrites a model for a solution that [`stays_special`]: what depends on each other along it.
+#[must_use]
+pub fn rewrite_on_solution(flat: &FlatDae, start: &ArrayAnalysis, span: f64) -> Option<Rewritten> {
+    let later = LATER.iter().map(|part| start.point.later(part * span.min(1.0)));
+    let points: Vec<JetPoint> = std::iter::once(start.point.clone()).chain(later).collect();
+    let straight = straighten(flat, &points, start.form.d).ok()?;
+    let new = started(&straight.flat, flat, straight.points.first()?);
+    Some(Rewritten { flat: new, findings: Vec::new(), replaced: straight.replaced, free_starts: start.form.d })
 }
 
 /// The model with the values of a point as start values of what nobody gave one.

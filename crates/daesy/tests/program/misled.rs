@@ -569,7 +569,7 @@ struct Known {
     solution: &'static [(&'static str, fn(f64) -> f64)],
 }
 
-const KNOWN: [Known; 4] = [
+const KNOWN: [Known; 6] = [
     Known {
         declarations: "Real y1, y2, y3;",
         equations: "y1 - cos(time) + 0.5*y2 + y3^2*(y2 - 2 - sin(time)) = 0; der(y1) = y3*y2; y2 = 2 + sin(time);",
@@ -589,6 +589,17 @@ const KNOWN: [Known; 4] = [
         declarations: "Real x, y, z; initial equation z = y;",
         equations: "x + y = time; x + (1 + time)*y = 3*time; der(z) = -z;",
         solution: &[("y", |_| 2.0), ("z", |t| 2.0 * (-t).exp())],
+    },
+    // The factors of v are zero along the solutions that begin as they do, not along others.
+    Known {
+        declarations: "Real x, v, z(start=1, fixed=true);",
+        equations: "x - sin(time) + v*(z - exp(-time)) = 0; der(x) = v; der(z) = -z;",
+        solution: &[("x", f64::sin), ("v", f64::cos)],
+    },
+    Known {
+        declarations: "Real x, v, a(start=0, fixed=true), b(start=1, fixed=true);",
+        equations: "x - sin(time) + v*(a^2 + b^2 - 1) = 0; der(x) = v; der(a) = b; der(b) = -a;",
+        solution: &[("x", f64::sin), ("v", f64::cos)],
     },
     Known {
         declarations: "Real y, w, a(start=1, fixed=true);",
