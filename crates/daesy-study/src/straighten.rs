@@ -451,7 +451,18 @@ fn rewrite_prepared(
     if is_special && start.is_some() {
         let stop = study_stop_time(loaded, time);
         let compiled = if is_new { road.compiled(&new.flat).ok() } else { None };
+        let written = new.flat.clone();
         start_at_limits(&mut new.flat, compiled.as_ref().unwrap_or(prepared), time, stop);
+        if road.purpose.changing != Changing::Nothing
+            && let Some(moved) = with_other_values(loaded, &written, MOVED[0])
+            && let Ok(other) = road.compiled(&moved)
+        {
+            let mut limits = moved;
+            start_at_limits(&mut limits, &other, time, stop);
+            if let Some(refusal) = moving_limit(&new.flat, &limits, time) {
+                return Err(Failure::Input(vec![Diagnostic::resolve(&refusal, &loaded.flat.sources)]));
+            }
+        }
         new.findings.push(special_start(&loaded.flat, time));
     }
     Ok(Some(new))
@@ -489,6 +500,23 @@ fn start_at_limits(flat: &mut FlatDae, prepared: &Prepared, time: f64, stop: f64
             flat.variables[var.index()].start = Some(flat.graph.number(limit));
         }
     }
+}
+
+/// The refusal of a limit that other values of parameters would move: it was put into the model as a number.
+fn moving_limit(flat: &FlatDae, other: &FlatDae, time: f64) -> Option<Finding> {
+    let number = |flat: &FlatDae, at: usize| flat.variables[at].start.and_then(|start| flat.graph.as_number(start));
+    let moves = |&at: &usize| {
+        let (here, there) = (number(flat, at), number(other, at));
+        here.zip(there).is_some_and(|(here, there)| (here - there).abs() > SETTLED * here.abs().max(there.abs()))
+    };
+    let variable = &flat.variables[(0..flat.variables.len().min(other.variables.len())).find(moves)?];
+    let message = format!(
+        "at the start, t = {time}, the equations do not determine `{}`; the limit of solutions beside it, which a simulation takes, \
+         depends on parameters that the study varies",
+        variable.name
+    );
+    let help = "begin a little later: leave out the samples at the start, or give `start` in `[simulate]`";
+    Some(Finding::error("special-start", variable.span, message).with_names([&variable.name]).with_help(help))
 }
 
 /// The value at 0 of the polynomial through values at h, h/2, h/4 ..; None where it is not settled.
