@@ -867,7 +867,9 @@ impl<'a> PredictionProblem<'a> {
         let n_outputs = self.n_outputs();
         let missing = |values: &[Vec<f64>]| {
             self.experiments.iter().zip(values).find_map(|(experiment, values)| {
-                let is_missing = |&at: &usize| experiment.is_used[at / n_outputs] && !values[at].is_finite();
+                // Where nothing is measured, all samples are wanted.
+                let is_used = |sample: usize| experiment.is_used.get(sample).is_none_or(|&is_used| is_used);
+                let is_missing = |&at: &usize| is_used(at / n_outputs) && !values[at].is_finite();
                 let at = (0..values.len()).find(is_missing)?;
                 Some((at % n_outputs, experiment.grid.samples[at / n_outputs]))
             })
