@@ -119,8 +119,8 @@ impl JetPoint {
                 .map(|k| {
                     let mut factor = 1.0;
                     let mut sum = 0.0;
-                    for m in k..series.len() {
-                        sum += factor * series[m];
+                    for (m, value) in series.iter().enumerate().skip(k) {
+                        sum += factor * value;
                         factor *= h * (m + 1) as f64 / (m + 1 - k) as f64;
                     }
                     sum

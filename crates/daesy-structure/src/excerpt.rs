@@ -289,11 +289,8 @@ impl Excerpt {
             self.discrete.iter().map(|&at| sides(&whole.equations[at])).collect();
         equations.retain(|equation| !discrete.contains(&sides(equation)));
         let mut place = vec![NONE; whole.equations.len()];
-        let mut n = equations.len();
-        for at in (0..whole.equations.len()).filter(|&at| !is_own[at]) {
-            place[at] = n;
-            n += 1;
-        }
+        let others_of_whole = (0..whole.equations.len()).filter(|&at| !is_own[at]);
+        (equations.len()..).zip(others_of_whole).for_each(|(new, at)| place[at] = new);
         equations.extend(whole.equations.iter().zip(&is_own).filter(|(_, own)| !**own).map(|(it, _)| it.clone()));
         for (new, old) in variables.iter_mut().zip(&whole.variables) {
             if new.kind != old.kind {

@@ -561,12 +561,15 @@ end Vanishing;
     finding(&document, "linearized");
 }
 
+/// A variable and its value at a time.
+type Exact = (&'static str, fn(f64) -> f64);
+
 /// Models whose structure misleads or whose start is special: declarations, equations, and variables that are known
 /// functions of time.
 struct Known {
     declarations: &'static str,
     equations: &'static str,
-    solution: &'static [(&'static str, fn(f64) -> f64)],
+    solution: &'static [Exact],
 }
 
 const KNOWN: [Known; 6] = [
