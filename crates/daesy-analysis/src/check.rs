@@ -3,19 +3,22 @@
 mod start_values;
 mod text;
 
+use daesy_graph::VarId;
 use daesy_graph::finding::{Finding, Level};
-use daesy_graph::flat::{Origin, Size};
-use daesy_graph::regular::RegularDae;
+use daesy_graph::flat::{FlatDae, Origin, Size};
+use daesy_graph::regular::{Derivative, RegularDae};
 use daesy_integrate::IntegrateError;
-use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs, FAR};
+use daesy_structure::arrays::{ArrayAnalysis, ArrayError, ArrayInputs, FAR};
+use daesy_structure::excerpt::{self, Excerpt, excerpts};
+use daesy_structure::verify::{SingularBlocks, doubtful_blocks, singular_blocks};
 use daesy_structure::words::{derivative_name, equation_text};
-use daesy_structure::{Verification, verify};
+use daesy_structure::{Verification, regularize, verify};
 use daesy_system::{DaeSystem, Input};
 use serde_json::{Map, Value, json};
 
 use crate::start_report::{ChangedStart, StartReport, changed_to_json};
 use daesy_report::json::ToJson as _;
-use daesy_structure::array_verdict::{self, StructuralClaim, analyze_at};
+use daesy_structure::array_verdict::{self, MAX_UNKNOWNS, StartPoint, StructuralClaim, analyze_at};
 use daesy_structure::linear_verdict::{self, DENSE, LinearVerdict};
 use daesy_structure::linearize::LinearModel;
 use daesy_structure::straighten::special_start;
@@ -23,10 +26,12 @@ use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
 use daesy_study::inputs::{InputFacts, derivatives_available};
 use daesy_study::load::Loaded;
-use daesy_study::prepare::{Prepared, Purpose, prepare, start_time};
-use daesy_study::start_point::start_point;
+use daesy_study::prepare::{NamedPoint, Prepared, Purpose, prepare, start_time};
+use daesy_study::start_point::{start_point, start_point_of};
 use daesy_study::stochastic::{self, Stochastic};
-use daesy_study::straighten::{beside_start, structural_fault};
+use daesy_study::straighten::{
+    MAX_LOOKED_AT, NEARBY, Undecided, beside_start, not_decided, structural_fault, times_beside,
+};
 use daesy_study::study::{InputSource, StudyModel};
 use start_values::{StartValues, choose_free};
 use text::times;
@@ -121,23 +126,10 @@ pub fn check(loaded: &Loaded) -> Check {
     });
     match judged {
         Ok((prepared, mut judged, time)) => {
-            let claim = StructuralClaim {
-                index: judged.verdict.structural_index as usize,
-                degrees_of_freedom: judged.verdict.degrees_of_freedom,
-            };
-            let is_verified = judged.verdict.regularity.is_some();
             let mut told = Vec::new();
-            if let Some(linear) = linear_verdict::complete(&loaded.flat, claim, is_verified, time) {
-                if !linear.is_regular {
-                    // That no start was found is no wonder then.
-                    judged.no_start.clear();
-                } else if !linear.agrees_with_structure {
-                    overrule(loaded, &prepared, time, &linear, &mut judged, &mut told);
-                }
-                told.extend_from_slice(&linear.findings);
-                check.linear = Some(linear);
-            } else {
-                check.linear = judge_by_arrays(loaded, &prepared, time, &mut judged, &mut told);
+            check.linear = judge_in_parts(loaded, &prepared, time, &mut judged, &mut told);
+            if told.iter().any(|finding| finding.code == SINGULAR && finding.level == Level::Error) {
+                check.diagnostics.retain(|diagnostic| diagnostic.code != SINGULAR);
             }
             check.diagnostics.append(&mut judged.no_start);
             check.diagnostics.extend(told.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
@@ -310,53 +302,16 @@ fn input_facts(loaded: &Loaded, prepared: &Prepared, time: f64) -> Vec<InputFact
     prepared.system.description().inputs.iter().map(facts).collect()
 }
 
-/// Matrices that depend on time overrule structure: their index and number of free start values, and the names of these
-/// by the derivative array, at a point beside the start where the start is special.
-fn overrule(
-    loaded: &Loaded,
-    prepared: &Prepared,
-    time: f64,
-    linear: &LinearVerdict,
-    judged: &mut Judged,
-    told: &mut Vec<Finding>,
-) {
-    let regular = prepared.system.regular();
-    let claim = StructuralClaim {
-        index: regular.verdict.structural_index as usize,
-        degrees_of_freedom: regular.verdict.degrees_of_freedom,
-    };
-    let analysis = start_point(loaded, time)
-        .and_then(|start| analyze_at(&loaded.flat, Some(regular), &[start], ArrayInputs::Given).ok());
-    let fits = |analysis: &ArrayAnalysis| analysis.is_regular && analysis.form.d == linear.d;
-    let analysis = match analysis {
-        Some(analysis) if fits(&analysis) => Some(analysis),
-        other => beside_start(loaded, Some(regular), time, other.as_ref())
-            .and_then(|beside| beside.analyses.into_iter().find(fits)),
-    };
-    judged.no_start.clear();
-    let verdict = &mut judged.verdict;
-    verdict.hidden_constraints += claim.degrees_of_freedom.saturating_sub(linear.d);
-    verdict.degrees_of_freedom = linear.d;
-    verdict.following.clear();
-    if verdict.free.len() != linear.d || analysis.is_some() {
-        let free = analysis.map(|analysis| analysis.free_starts).unwrap_or_default();
-        verdict.free = free.iter().map(|&free| derivative_name(&loaded.flat, free)).collect();
-    }
-    if let Some(known) = &mut verdict.regularity {
-        known.agrees_with_structure = false;
-        known.is_singular = false;
-        known.differentiation_index = linear.differentiation_index.map_or(known.differentiation_index, |it| it as u32);
-    }
-    told.extend(array_verdict::misled(claim, linear));
-}
-
-/// A structural index that numbers do not contradict is compared with the derivative array for models up to this size.
+/// A structural index that numbers do not contradict is compared with the derivative array for parts up to this size.
 const SMALL: usize = 24;
 
-/// What derivative arrays say of a nonlinear model where structure may mislead: where numbers at the start contradict
-/// it, where no start was found, and where it differentiates, which may be more than the values ask for. `None` where
-/// they confirm it.
-fn judge_by_arrays(
+/// So many unknowns are looked at in all where numbers confirm structure.
+const MAX_CONFIRMED: usize = 1000;
+
+/// What matrices, and derivative arrays where a model is not linear, say where structure may mislead: where numbers at
+/// the start contradict it, where no start was found, and where it differentiates, which may be more than the values ask
+/// for. `None` where they confirm it. Only the parts of the model in question are looked at ([`excerpt`]).
+fn judge_in_parts(
     loaded: &Loaded,
     prepared: &Prepared,
     time: f64,
@@ -364,6 +319,7 @@ fn judge_by_arrays(
     told: &mut Vec<Finding>,
 ) -> Option<LinearVerdict> {
     let regular = prepared.system.regular();
+    let flat = &loaded.flat;
     let verdict = &mut judged.verdict;
     let known = verdict.regularity.as_ref();
     // A free start value holds. If it had to change, or if the start is where nobody looked for it, the ranks at the
@@ -373,57 +329,77 @@ fn judge_by_arrays(
     let is_refuted = ran_off || verdict.changed.iter().any(|changed| verdict.free.contains(&changed.name));
     let is_plain =
         known.is_some_and(|it| it.is_linear || it.agrees_with_structure && verdict.structural_index < 2 && !is_refuted);
-    if is_plain || loaded.flat.size().unknowns > array_verdict::MAX_UNKNOWNS + regular.eliminated.len() {
+    if is_plain {
         return None;
     }
     let is_confirmed = known.is_some_and(|it| it.agrees_with_structure) && !is_refuted;
-    if is_confirmed && loaded.flat.size().unknowns > SMALL {
+    let point = start.as_ref().filter(|_| !ran_off).map(|start| prepared.point(time, start));
+    let singular = point.as_ref().filter(|_| !is_refuted).map(|point| singular_blocks(regular, point));
+    let mut parts = if is_confirmed {
+        let mut parts = excerpt::components(flat, regular);
+        parts.retain(|part| part.unknowns.len() <= DENSE && part.differentiates(regular));
+        parts
+    } else {
+        let blocks = singular.as_ref().map_or_else(|| doubtful_blocks(regular), |singular| singular.blocks.clone());
+        excerpts(flat, regular, &blocks, MAX_UNKNOWNS, NEARBY).unwrap_or_default()
+    };
+    // Nobody knows which of them is at fault where no start was found.
+    parts.retain(|part| singular.is_some() || part.border.is_empty());
+    let n_looked_at = parts.iter().map(|part| part.unknowns.len()).sum::<usize>();
+    let is_too_much = parts.is_empty() || n_looked_at > if is_confirmed { MAX_CONFIRMED } else { MAX_LOOKED_AT };
+    let too_many = |singular: Option<SingularBlocks>| {
+        not_decided(singular.map_or_else(Vec::new, |it| it.findings), Undecided::TooMany)
+    };
+    if is_too_much {
+        told.extend(too_many(singular.filter(|_| !is_confirmed)));
         return None;
     }
-    let mut starts = vec![start_point(loaded, time)?];
-    if let Some(start) = start.filter(|_| !ran_off) {
-        let found = starts[0].with_values(regular, &prepared.point(time, &start));
-        starts.insert(usize::from(!is_confirmed), found);
+    let question = Question { loaded, whole: regular, point: point.as_ref(), time, is_confirmed };
+    let mut found = Vec::new();
+    for part in &parts {
+        match question.judge(part) {
+            Ok(judged) => found.extend(judged),
+            Err(_) if is_confirmed => {}
+            Err(_) if !part.border.is_empty() => {
+                told.extend(too_many(singular));
+                return None;
+            }
+            Err(error) => {
+                let message = format!("the derivative array could not decide about the model: {error}");
+                told.push(Finding::note("not-decided", daesy_graph::Span::NONE, message));
+                return None;
+            }
+        }
+    }
+    if found.is_empty() {
+        return None;
+    }
+    if found.iter().any(|part| part.is_special) {
+        told.push(special_start(flat, time));
     }
     let claim = StructuralClaim {
         index: regular.verdict.structural_index as usize,
         degrees_of_freedom: regular.verdict.degrees_of_freedom,
     };
-    let analysis = match analyze_at(&loaded.flat, Some(regular), &starts, ArrayInputs::Given) {
-        Ok(analysis) => analysis,
-        Err(error) => {
-            if !is_confirmed {
-                let message = format!("the derivative array could not decide about the model: {error}");
-                told.push(Finding::note("not-decided", daesy_graph::Span::NONE, message));
-            }
-            return None;
-        }
-    };
-    // What holds at the start alone is no verdict about the model.
-    let is_sure = analysis.is_regular && !analysis.is_rough();
-    let known_start = Some(&analysis).filter(|analysis| !analysis.is_rough());
-    let beside = if is_sure { None } else { beside_start(loaded, Some(regular), time, known_start) };
-    let regular_beside =
-        beside.filter(|beside| !beside.is_contradicted && beside.analyses.first().is_some_and(|it| it.is_regular));
-    let analysis = match regular_beside {
-        Some(mut beside) => {
-            if !analysis.is_regular {
-                told.push(special_start(&loaded.flat, time));
-            }
-            beside.analyses.swap_remove(0)
-        }
-        None => analysis,
-    };
-    let found = array_verdict::verdict(&loaded.flat, &analysis, Some(claim));
-    let is_as_said = found.agrees_with_structure || is_confirmed && analysis.is_doubtful;
-    if is_as_said {
+    let is_doubtful = found.iter().any(|part| part.is_doubtful);
+    let whole = together(flat, regular, &found, claim);
+    if whole.agrees_with_structure || is_confirmed && is_doubtful {
         // Structure was right, and if numbers at the start say otherwise, the start is a special point.
-        return known.is_none().then_some(found);
+        told.extend_from_slice(&whole.findings);
+        return known.is_none().then_some(whole);
     }
-    if analysis.is_regular {
-        judged.no_start.clear();
+    let is_of_part = |name: &String| {
+        let part = |var: VarId| found.iter().any(|it| it.part.unknowns.binary_search(&var).is_ok());
+        flat.find(variable_of(name)).is_some_and(part)
+    };
+    judged.no_start.clear();
+    if whole.is_regular {
         verdict.is_consistent = true;
-        verdict.free = analysis.free_starts.iter().map(|&free| derivative_name(&loaded.flat, free)).collect();
+        verdict.free.retain(|name| !is_of_part(name));
+        let free = found.iter().flat_map(|it| &it.free_starts);
+        verdict.free.extend(free.map(|&free| derivative_name(flat, free)));
+        let place = |name: &String| flat.find(variable_of(name)).map(|var| var.index());
+        verdict.free.sort_by_key(place);
         verdict.following.clear();
     } else {
         // What had to change is not free.
@@ -432,17 +408,164 @@ fn judge_by_arrays(
     }
     // One note that structure misleads is enough.
     if !known.is_some_and(|it| it.overrules(&regular.verdict)) {
-        told.extend(array_verdict::misled(claim, &found));
+        told.extend(array_verdict::misled(claim, &whole));
     }
-    verdict.degrees_of_freedom = analysis.form.d;
+    verdict.hidden_constraints += claim.degrees_of_freedom.saturating_sub(whole.d);
+    verdict.degrees_of_freedom = whole.d;
     if let Some(known) = &mut verdict.regularity {
         known.agrees_with_structure = false;
-        known.is_singular = !analysis.free.is_empty();
-        known.differentiation_index = found.differentiation_index.map_or(known.differentiation_index, |it| it as u32);
-        known.rank_decisions.clone_from(&found.rank_decisions);
+        known.is_singular = !whole.is_regular;
+        known.differentiation_index = whole.differentiation_index.map_or(known.differentiation_index, |it| it as u32);
+        known.rank_decisions.clone_from(&whole.rank_decisions);
     }
-    told.extend_from_slice(&found.findings);
-    Some(found)
+    told.extend_from_slice(&whole.findings);
+    Some(whole)
+}
+
+/// The finding about equations that do not determine all unknowns at the start.
+const SINGULAR: &str = "numerically-singular";
+
+/// The variable in a name such as `der(x)`.
+fn variable_of(name: &str) -> &str {
+    let mut name = name;
+    while let Some(inner) = name.strip_prefix("der(").and_then(|rest| rest.strip_suffix(')')) {
+        name = inner;
+    }
+    name
+}
+
+/// What numbers say of a part of a model.
+struct JudgedPart<'a> {
+    part: &'a Excerpt,
+    regular: RegularDae,
+    verdict: LinearVerdict,
+    /// A choice of free start values.
+    free_starts: Vec<Derivative>,
+    /// How many variables nothing determines.
+    n_free: usize,
+    /// Whether the start is a special point of it.
+    is_special: bool,
+    is_doubtful: bool,
+}
+
+/// A model of which parts are judged.
+struct Question<'a> {
+    loaded: &'a Loaded,
+    whole: &'a RegularDae,
+    point: Option<&'a NamedPoint>,
+    time: f64,
+    /// Whether the system Jacobian is regular at the start, so that structure has the right number of free start values.
+    is_confirmed: bool,
+}
+
+impl Question<'_> {
+    /// Judges a part by matrices, or by derivative arrays where it is not linear. `None` where it is too large for
+    /// those, though confirmed.
+    fn judge<'a>(&self, part: &'a Excerpt) -> Result<Option<JudgedPart<'a>>, ArrayError> {
+        let &Self { loaded, time, is_confirmed, .. } = self;
+        let model = part.model(&loaded.flat);
+        let regular = regularize(model.clone()).map_err(|_| ArrayError::NotSettled { tried: 0 })?;
+        let claim = StructuralClaim {
+            index: regular.verdict.structural_index as usize,
+            degrees_of_freedom: regular.verdict.degrees_of_freedom,
+        };
+        let times: Vec<f64> = std::iter::once(time).chain(times_beside(loaded, time)).collect();
+        if let Some(verdict) = linear_verdict::complete(&model, claim, &times) {
+            if is_confirmed && verdict.d != claim.degrees_of_freedom {
+                return Ok(None);
+            }
+            let n_free = excerpt::n_columns(&model).saturating_sub(verdict.d + verdict.a);
+            let free_starts = if verdict.d == 0 { Vec::new() } else { self.free_starts(&model, &regular, verdict.d) };
+            let (is_special, is_doubtful) = (false, false);
+            return Ok(Some(JudgedPart { part, regular, verdict, free_starts, n_free, is_special, is_doubtful }));
+        }
+        if is_confirmed && part.unknowns.len() > SMALL {
+            return Ok(None);
+        }
+        let starts = self.starts(&model);
+        let analysis = analyze_at(&model, Some(&regular), &starts, ArrayInputs::Given)?;
+        // What holds at the start alone is no verdict about the model.
+        let is_sure = analysis.is_regular && !analysis.is_rough();
+        let known_start = Some(&analysis).filter(|analysis| !analysis.is_rough());
+        let beside = if is_sure { None } else { beside_start(loaded, &model, Some(&regular), time, known_start) };
+        let regular_beside =
+            beside.filter(|beside| !beside.is_contradicted && beside.analyses.first().is_some_and(|it| it.is_regular));
+        let (analysis, is_special) = match regular_beside {
+            Some(mut beside) => (beside.analyses.swap_remove(0), !analysis.is_regular),
+            None => (analysis, false),
+        };
+        let verdict = array_verdict::verdict(&model, &analysis, Some(claim));
+        let n_free = analysis.n_columns.saturating_sub(analysis.form.d + analysis.form.a);
+        let is_doubtful = analysis.is_doubtful;
+        let free_starts = analysis.free_starts;
+        Ok(Some(JudgedPart { part, regular, verdict, free_starts, n_free, is_special, is_doubtful }))
+    }
+
+    /// Where arrays begin: what was written, and what was found, which comes first if structure is to be refuted.
+    fn starts(&self, model: &FlatDae) -> Vec<StartPoint> {
+        let mut starts: Vec<StartPoint> = start_point_of(self.loaded, model, self.time).into_iter().collect();
+        if let (Some(point), Some(written)) = (self.point, starts.first()) {
+            let found = written.with_values(self.whole, point);
+            starts.insert(usize::from(!self.is_confirmed), found);
+        }
+        starts
+    }
+
+    /// The names of free start values of a linear model, of which there are `d`, by the derivative array, at a point
+    /// beside the start where the start is special.
+    fn free_starts(&self, model: &FlatDae, regular: &RegularDae, d: usize) -> Vec<Derivative> {
+        let fits = |analysis: &ArrayAnalysis| analysis.is_regular && analysis.form.d == d;
+        let at_start = analyze_at(model, Some(regular), &self.starts(model), ArrayInputs::Given).ok();
+        let analysis = match at_start {
+            Some(analysis) if fits(&analysis) => Some(analysis),
+            other => beside_start(self.loaded, model, Some(regular), self.time, other.as_ref())
+                .and_then(|beside| beside.analyses.into_iter().find(fits)),
+        };
+        analysis.map(|analysis| analysis.free_starts).unwrap_or_default()
+    }
+}
+
+/// The verdict about a model from those about parts of it: free start values add up, and what is not looked at is as
+/// structure says, with the unknowns of the parts given.
+fn together(flat: &FlatDae, regular: &RegularDae, found: &[JudgedPart<'_>], claim: StructuralClaim) -> LinearVerdict {
+    let mut whole = LinearVerdict {
+        is_regular: true,
+        differentiation_index: Some(0),
+        strangeness_index: 0,
+        d: claim.degrees_of_freedom,
+        a: 0,
+        v: 0,
+        agrees_with_structure: false,
+        redundant_equations: Vec::new(),
+        free_variables: Vec::new(),
+        rank_decisions: Vec::new(),
+        findings: Vec::new(),
+    };
+    let mut n_undetermined = 0;
+    for JudgedPart { regular, verdict, n_free, .. } in found {
+        whole.is_regular &= verdict.is_regular;
+        whole.d = (whole.d + verdict.d).saturating_sub(regular.verdict.degrees_of_freedom);
+        whole.v += verdict.v;
+        n_undetermined += n_free;
+        whole.strangeness_index = whole.strangeness_index.max(verdict.strangeness_index);
+        let index = whole.differentiation_index.zip(verdict.differentiation_index);
+        whole.differentiation_index = index.map(|(known, index)| known.max(index));
+        whole.redundant_equations.extend_from_slice(&verdict.redundant_equations);
+        whole.free_variables.extend_from_slice(&verdict.free_variables);
+        whole.rank_decisions.extend_from_slice(&verdict.rank_decisions);
+        whole.findings.extend_from_slice(&verdict.findings);
+    }
+    let parts: Vec<&Excerpt> = found.iter().map(|it| it.part).collect();
+    if let Some(rest) = excerpt::rest(flat, regular, &parts) {
+        let index = regularize(rest.model(flat)).map_or(claim.index, |rest| rest.verdict.structural_index as usize);
+        whole.differentiation_index = whole.differentiation_index.map(|known| known.max(index));
+        whole.strangeness_index = whole.strangeness_index.max(index.saturating_sub(1));
+    }
+    let n_columns = excerpt::n_columns(flat);
+    whole.a = n_columns.saturating_sub(whole.d + n_undetermined);
+    whole.agrees_with_structure =
+        whole.differentiation_index == Some(claim.index) && whole.d == claim.degrees_of_freedom;
+    whole
 }
 
 /// The verdict on a study's matrices whose equations and variables do not fit; None for other models.

@@ -12,7 +12,9 @@ use daesy_graph::regular::Derivative;
 use daesy_graph::{Environment, Span, VarId};
 use daesy_pencil::{Mat, Wishes, regularizing_feedback, reinterpret};
 use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs, ArrayModel, ArrayOptions, ArrayScope, analyze};
+use daesy_structure::excerpt::{Excerpt, components};
 use daesy_structure::reduction::{Reduction, Written, reduce};
+use daesy_structure::regularize as structural_form;
 use daesy_structure::words::{Term, combination_text, derivative_name};
 use serde_json::{Map, Value, json};
 
@@ -24,7 +26,7 @@ use daesy_study::diagnostic::Diagnostic;
 use daesy_study::load::Loaded;
 use daesy_study::prepare::{past_needed, start_time};
 use daesy_study::start_point::start_point;
-use daesy_study::straighten::beside_start;
+use daesy_study::straighten::{NEARBY, beside_start};
 
 /// The strangeness-free form of a nonlinear model.
 #[derive(Clone, Debug)]
@@ -127,20 +129,64 @@ impl RegularForm {
     }
 }
 
-fn too_large(loaded: &Loaded) -> Diagnostic {
+fn too_large(loaded: &Loaded, n_together: usize) -> Diagnostic {
     Diagnostic::error(
         "too-large",
         format!(
-            "the model has {} unknowns; the strangeness-free form of nonlinear models is found for up to {MAX_UNKNOWNS}",
+            "{n_together} of the model's {} unknowns hang together; the strangeness-free form of nonlinear models is found for up \
+             to {MAX_UNKNOWNS}",
             loaded.flat.size().unknowns
         ),
     )
     .with_help("`daesy check` gives its index and hidden constraints")
 }
 
+/// Parts of a model that share no unknown, each small enough for a derivative array; none of them where inputs are
+/// variables, or where a choice of states and inputs speaks of all variables at once.
+fn parts(loaded: &Loaded, options: &RegularizeOptions) -> Result<Vec<Excerpt>, Vec<Diagnostic>> {
+    let n = loaded.flat.size().unknowns;
+    let has_inputs = !options.given_inputs && loaded.flat.size().inputs > 0;
+    let is_chosen = options.feedback || !options.states.is_empty() || !options.inputs.is_empty();
+    let regular = if has_inputs || is_chosen { None } else { structural_form(loaded.flat.clone()).ok() };
+    let found = regular.map_or_else(Vec::new, |regular| components(&loaded.flat, &regular));
+    let n_together = found.iter().map(|part| part.unknowns.len()).max().unwrap_or(n);
+    if n_together > MAX_UNKNOWNS { Err(vec![too_large(loaded, n_together)]) } else { Ok(found) }
+}
+
+impl Reduced {
+    /// Forms of parts that share no unknown as one: the equations of one after those of the other, hidden ones last.
+    fn join(&mut self, other: Self) {
+        self.mu = self.mu.max(other.mu);
+        (self.d, self.a, self.v) = (self.d + other.d, self.a + other.a, self.v + other.v);
+        self.differential.extend(other.differential);
+        let n_explicit = self.algebraic.len() - self.n_hidden;
+        let (explicit, hidden) = other.algebraic.split_at(other.algebraic.len() - other.n_hidden);
+        self.algebraic.extend_from_slice(hidden);
+        self.algebraic.splice(n_explicit..n_explicit, explicit.iter().cloned());
+        self.n_hidden += other.n_hidden;
+        self.states.extend(other.states);
+        self.inputs.extend(other.inputs.into_iter().filter(|name| !self.inputs.contains(name)).collect::<Vec<_>>());
+        self.moved.extend(other.moved);
+        self.smallest_gap = self.smallest_gap.min(other.smallest_gap);
+        self.diagnostics.extend(other.diagnostics);
+    }
+}
+
 fn reduced_form(loaded: &Loaded, options: &RegularizeOptions) -> Result<Reduced, Vec<Diagnostic>> {
-    if loaded.flat.size().unknowns > MAX_UNKNOWNS {
-        return Err(vec![too_large(loaded)]);
+    let parts = if loaded.flat.size().unknowns > NEARBY { parts(loaded, options)? } else { Vec::new() };
+    if parts.len() > 1 {
+        let mut whole: Option<Reduced> = None;
+        for part in parts {
+            let part = Loaded { flat: part.model(&loaded.flat), diagnostics: Vec::new(), ..loaded.clone() };
+            let form = reduced_form(&part, options)?;
+            match &mut whole {
+                Some(whole) => whole.join(form),
+                None => whole = Some(form),
+            }
+        }
+        let mut whole = whole.ok_or_else(|| vec![too_large(loaded, loaded.flat.size().unknowns)])?;
+        whole.diagnostics.splice(0..0, loaded.diagnostics.iter().cloned());
+        return Ok(whole);
     }
     if options.remove_feedthrough {
         let diagnostic = Diagnostic::error("usage", "--remove-feedthrough is for linear models")
@@ -188,7 +234,8 @@ fn reduced_form(loaded: &Loaded, options: &RegularizeOptions) -> Result<Reduced,
         choose_roles(&analysis, options, &shown)?
     };
     let feedback = if options.feedback { Some(feedback_law(&analysis, &columns, &names)?) } else { None };
-    let generic = beside_start(loaded, None, time, Some(&analysis).filter(|_| role == ArrayInputs::Given));
+    let generic =
+        beside_start(loaded, &loaded.flat, None, time, Some(&analysis).filter(|_| role == ArrayInputs::Given));
     let written = Written::new(&loaded.flat, &start, &analysis, generic.as_ref());
     let reduction = reduce(&written, &analysis, &columns, role);
     if reduction.n_linearized > 0 {

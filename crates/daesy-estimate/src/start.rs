@@ -337,6 +337,12 @@ fn known_part(rows: &StartRows, space: &StateSpace, inputs: &[f64], n_inputs: us
     known
 }
 
+/// Conditions without their values: what is estimated of them then is the values themselves, which a large one that was
+/// written would cancel.
+fn unvalued(rows: &StartRows) -> StartRows {
+    StartRows { values: vec![0.0; rows.values.len()], ..rows.clone() }
+}
+
 fn add(sum: &mut [f64], term: &[f64]) {
     sum.iter_mut().zip(term).for_each(|(a, b)| *a += b);
 }
@@ -355,6 +361,7 @@ impl Rows {
         let insisted_values = state_values(&coefficients.insisted, space, inputs.value, inputs.n_inputs);
         let wished_values = match model.layout.start {
             StartMode::Zero => vec![0.0; coefficients.wished.len()],
+            StartMode::Estimated => state_values(&unvalued(&coefficients.wished), space, inputs.value, inputs.n_inputs),
             _ => state_values(&coefficients.wished, space, inputs.value, inputs.n_inputs),
         };
         Self::pick(plan, &space.variables.state, (&insisted, &insisted_values), (&wished, &wished_values))
@@ -392,6 +399,10 @@ impl Rows {
         let wished = state_row_derivatives(&model.wished(), &d_wished, space, d_space);
         let wished_values = match model.layout.start {
             StartMode::Zero => vec![0.0; value.wished.len()],
+            StartMode::Estimated => {
+                let (wished, direction) = (unvalued(&value.wished), unvalued(&direction.wished));
+                state_value_derivatives(&wished, &direction, space, d_space, inputs, parameter)
+            }
             _ => state_value_derivatives(&value.wished, &direction.wished, space, d_space, inputs, parameter),
         };
         Self::pick(plan, &d_space.variables.state, (&insisted, &insisted_values), (&wished, &wished_values))

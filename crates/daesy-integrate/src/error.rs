@@ -73,6 +73,18 @@ pub enum IntegrateError {
         /// Where it was written.
         place: String,
     },
+    /// An equation has no finite derivative.
+    #[error("the slope of `{equation}` by `{variable}` is infinite at t = {}, so that there is no linearization", short(*time))]
+    InfiniteSlope {
+        /// When.
+        time: f64,
+        /// The equation, in the model's words.
+        equation: String,
+        /// What it is differentiated by.
+        variable: String,
+        /// Where it was written.
+        place: String,
+    },
     /// The matrix of the equations is singular.
     #[error("the equations cannot be solved for `{variable}` at t = {}: their matrix is singular", short(*time))]
     Singular {

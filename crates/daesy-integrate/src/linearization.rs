@@ -132,8 +132,31 @@ impl Parts<'_> {
         matrix
     }
 
+    fn infinite_slope(&self, row: usize, part: Part, column: usize) -> IntegrateError {
+        let description = self.system.description();
+        let variable = match part {
+            Part::ResidualByStates => description.states.get(column).map(|state| state.name.clone()),
+            Part::ResidualByUnknowns => description.unknowns.get(column).map(|unknown| unknown.name.clone()),
+            _ => description.inputs.iter().rfind(|input| input.start <= column).map(|input| input.name.clone()),
+        };
+        let label = description.residuals.get(row).cloned();
+        IntegrateError::InfiniteSlope {
+            time: self.point.time,
+            equation: label.as_ref().map_or_else(String::new, |label| label.text.clone()),
+            variable: variable.unwrap_or_default(),
+            place: label.map_or_else(String::new, |label| label.place),
+        }
+    }
+
     /// -F_v^-1 [F_s F_u]
     fn unknowns(&mut self) -> Result<Mat<f64>, IntegrateError> {
+        for part in [Part::ResidualByStates, Part::ResidualByInputs, Part::ResidualByUnknowns] {
+            let (pattern, values) = self.values(part);
+            let infinite = values.iter().position(|value| !value.is_finite());
+            if let Some((row, column)) = infinite.and_then(|at| pattern.entries().nth(at)) {
+                return Err(self.infinite_slope(row, part, column));
+            }
+        }
         let description = self.system.description();
         let (n_unknowns, n_states) = (description.unknowns.len(), description.states.len());
         let mut drive = Mat::<f64>::zeros(n_unknowns, n_states + description.n_inputs);

@@ -266,6 +266,21 @@ impl<'s, 'i> Stepper<'s, 'i> {
         Ok(true)
     }
 
+    /// Leaves a start at which the equations do not determine the unknowns by the explicit method, which solves them
+    /// beside it only: implicit ones need their matrix at the start itself. False where that is not so.
+    fn resort_to_explicit(&mut self, error: &IntegrateError) -> Result<bool, IntegrateError> {
+        let is_singular = self.is_first_step && matches!(error, IntegrateError::Singular { .. });
+        if self.options.method != Method::Auto || self.contest.kind() == Kind::Explicit || !is_singular {
+            return Ok(false);
+        }
+        self.contest = Contest::new(Kind::Explicit, true);
+        self.spectral.forget();
+        self.prepare_method()?;
+        self.model.unknown_solver.forget_matrix();
+        self.model.set_weights(&self.now);
+        Ok(true)
+    }
+
     fn change_method(&mut self, change: Change) -> Result<(), IntegrateError> {
         self.spectral.forget();
         self.prepare_method()?;
@@ -312,7 +327,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
                     step *= reduction;
                 }
                 Err(error) if step <= 1e3 * smallest => {
-                    if !self.resort_to_rosenbrock()? {
+                    if !self.resort_to_rosenbrock()? && !self.resort_to_explicit(&error)? {
                         return Err(error);
                     }
                     step = RESORT_STEP * self.next_step.min(options.max_step);

@@ -185,9 +185,14 @@ fn tangent(a2: &Mat<f64>, sizes: &[f64], wish: &[f64]) -> Vec<f64> {
     left.iter().zip(sizes).map(|(value, size)| value * size).collect()
 }
 
+/// Number of continuous unknowns.
+fn n_continuous(flat: &FlatDae) -> usize {
+    flat.variables.iter().filter(|variable| variable.kind == VariableKind::Continuous).count()
+}
+
 /// The model of the arrays of a flat model; large ones without aliases.
 fn array_model(flat: &FlatDae, regular: Option<&RegularDae>, inputs: ArrayInputs) -> Result<ArrayModel, ArrayError> {
-    let n = flat.size().unknowns - regular.map_or(0, |regular| regular.eliminated.len());
+    let n = n_continuous(flat) - regular.map_or(0, |regular| regular.eliminated.len());
     if n > MAX_UNKNOWNS {
         return Err(ArrayError::TooLarge { rows: n, limit: MAX_UNKNOWNS });
     }
@@ -212,7 +217,7 @@ pub fn analyze_aside(
     regular: Option<&RegularDae>,
     points: &[StartPoint],
 ) -> Vec<Result<ArrayAnalysis, ArrayError>> {
-    let regular = regular.filter(|_| flat.size().unknowns > WHOLE);
+    let regular = regular.filter(|_| n_continuous(flat) > WHOLE);
     let mut model = match array_model(flat, regular, ArrayInputs::Given) {
         Ok(model) => model,
         Err(error) => return vec![Err(error)],
@@ -239,7 +244,7 @@ pub fn analyze_at(
     starts: &[StartPoint],
     inputs: ArrayInputs,
 ) -> Result<ArrayAnalysis, ArrayError> {
-    let regular = regular.filter(|_| flat.size().unknowns > WHOLE);
+    let regular = regular.filter(|_| n_continuous(flat) > WHOLE);
     let mut model = array_model(flat, regular, inputs)?;
     let mut first = None;
     for seed in 0..3 {

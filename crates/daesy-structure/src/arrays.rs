@@ -111,6 +111,25 @@ impl JetPoint {
         series[order] = value / factorial(order);
     }
 
+    /// The point a little later on the curve of the Taylor coefficients: sum over m >= k of binomial(m, k) c_m h^(m - k).
+    #[must_use]
+    pub fn later(&self, h: f64) -> Self {
+        let moved = |series: &Vec<f64>| -> Vec<f64> {
+            (0..series.len())
+                .map(|k| {
+                    let mut factor = 1.0;
+                    let mut sum = 0.0;
+                    for (m, value) in series.iter().enumerate().skip(k) {
+                        sum += factor * value;
+                        factor *= h * (m + 1) as f64 / (m + 1 - k) as f64;
+                    }
+                    sum
+                })
+                .collect()
+        };
+        Self { time: self.time + h, coefficients: self.coefficients.iter().map(moved).collect() }
+    }
+
     /// The Taylor coefficients of a derivative of a variable.
     #[must_use]
     pub fn shifted(&self, var: VarId, order: usize) -> Vec<f64> {

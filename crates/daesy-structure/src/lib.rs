@@ -13,6 +13,7 @@ pub mod chosen_form;
 mod definitions;
 pub mod discrete;
 pub mod dulmage_mendelsohn;
+pub mod excerpt;
 mod explain;
 mod held_rates;
 pub mod incidence;

@@ -12,6 +12,7 @@ use daesy_pencil::{
 use crate::RankRow;
 use crate::array_verdict::StructuralClaim;
 use crate::linearize::{LinearKind, LinearModel};
+use crate::straighten::special_start;
 use crate::words::enumerate;
 
 /// The verdict of matrices.
@@ -62,23 +63,33 @@ pub fn input_derivatives(model: &LinearModel, time: f64) -> Option<Vec<usize>> {
 }
 
 /// What matrices add to the verdict of structure and start values: for coefficients that depend on time, which
-/// structure and the start values alone cannot judge, and where no consistent start was found (`is_verified` is false).
+/// structure and the start values alone cannot judge, and where a model with constant coefficients was not looked at as
+/// a pencil. What is computed nonlinearly from the rest may hide that something is free, and is left to arrays. The first of the times is the start. Where a model is singular there, but at none of the others, the start is a
+/// special point, which says nothing about the model.
 #[must_use]
-pub fn complete(flat: &FlatDae, claim: StructuralClaim, is_verified: bool, time: f64) -> Option<LinearVerdict> {
+pub fn complete(flat: &FlatDae, claim: StructuralClaim, times: &[f64]) -> Option<LinearVerdict> {
     if flat.size().unknowns > DENSE {
         return None;
     }
     let model = LinearModel::new(flat).ok()?;
-    if model.kind == LinearKind::Constant && is_verified {
+    if model.kind == LinearKind::Constant && !model.computed.is_empty() {
         return None;
     }
+    let (&time, beside) = times.split_first()?;
     let mut linear = judge(&model, time).ok()?;
+    if !linear.is_regular && model.kind == LinearKind::TimeVarying {
+        let beside: Option<Vec<LinearVerdict>> = beside.iter().map(|&time| judge(&model, time).ok()).collect();
+        if let Some(beside) = beside.filter(|beside| beside.iter().all(|it| it.is_regular))
+            && let Some(generic) = beside.into_iter().next()
+        {
+            linear = generic;
+            linear.findings.push(special_start(flat, time));
+        }
+    }
     linear.agrees_with_structure =
         linear.differentiation_index == Some(claim.index) && linear.d == claim.degrees_of_freedom;
-    // The verification at a consistent start would say this; there was none.
     if let Some(index) = linear.differentiation_index
         && index < claim.index
-        && !is_verified
         && model.kind == LinearKind::Constant
     {
         let first = flat.equations.first().map_or(Span::NONE, |equation| equation.span);

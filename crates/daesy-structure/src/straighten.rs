@@ -53,7 +53,7 @@ use dependency::{Dependency, find_dependencies};
 pub use generic::{GenericVerdict, generic_verdict};
 pub use linear::{Straightened, straighten_linear};
 pub use open_modes::{ClosedModes, close_modes};
-pub use redundant::{Rewritten, rewrite, special_start};
+pub use redundant::{Rewritten, rewrite, rewrite_on_solution, special_start, stays_special};
 pub use specialize::{Specialized, specialize};
 pub use watch::{allowed_residual, watch, watched_equation};
 

@@ -12,7 +12,7 @@ use std::cmp::{Ordering, Reverse};
 
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::VariableKind;
-use daesy_graph::regular::{Derivative, RegularDae, StructuralVerdict};
+use daesy_graph::regular::{Derivative, RegularDae, SolveBlock, StructuralVerdict};
 use daesy_graph::{CoefficientKind, Differentiator, Environment, Evaluator, Graph, Leaf, Reach, Span, VarId};
 use daesy_pencil::{KroneckerStructure, Pencil, PencilOptions, kronecker_structure, split_finite_infinite};
 use faer::Mat;
@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 use crate::explain::{self, References};
 use crate::linear_verdict::DENSE;
 use crate::words::enumerate;
-use blocks::verify_blocks;
+use blocks::{BlockVerdict, verify_blocks};
 
 /// A rank with the gap that supports it.
 #[derive(Clone, PartialEq, Debug)]
@@ -66,9 +66,41 @@ pub fn is_leading_regular(regular: &RegularDae, point: &dyn Environment) -> bool
     verify_blocks(regular, point).are_regular
 }
 
-/// The blocks of the system Jacobian that are singular at a point, in words.
-pub fn singular_blocks(regular: &RegularDae, point: &dyn Environment) -> Vec<Finding> {
-    verify_blocks(regular, point).findings
+/// The number of free start values that the regular form promises, and has where its blocks are regular. The verdict of
+/// structure may count derivatives that cancelled when variables were eliminated.
+#[must_use]
+pub const fn promised(regular: &RegularDae) -> usize {
+    regular.states.len() - regular.constraints.len()
+}
+
+/// Blocks of the system Jacobian that are singular at a point.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SingularBlocks {
+    /// Their positions.
+    pub blocks: Vec<usize>,
+    /// The same in words.
+    pub findings: Vec<Finding>,
+}
+
+/// The blocks of the system Jacobian that are singular at a point.
+pub fn singular_blocks(regular: &RegularDae, point: &dyn Environment) -> SingularBlocks {
+    let BlockVerdict { singular, findings, .. } = verify_blocks(regular, point);
+    SingularBlocks { blocks: singular, findings }
+}
+
+/// The blocks that may be singular somewhere: all but single equations whose coefficient is a number other than zero.
+#[must_use]
+pub fn doubtful_blocks(regular: &RegularDae) -> Vec<usize> {
+    let mut graph = regular.flat.graph.clone();
+    let leaves: Vec<Leaf> = regular.unknowns.iter().map(|unknown| Leaf::der(unknown.var, unknown.order)).collect();
+    let mut differentiator = Differentiator::new(&mut graph, &leaves);
+    let mut is_sure = |block: &SolveBlock| {
+        let gradient = differentiator.gradient(&mut graph, regular.equations[block.start as usize].residual).to_vec();
+        let own = gradient.iter().find(|entry| entry.column == block.start);
+        own.and_then(|entry| graph.as_number(entry.value)).is_some_and(|value| value != 0.0)
+    };
+    let all = regular.blocks.iter().enumerate();
+    all.filter(|(_, block)| block.len > 1 || !is_sure(block)).map(|(at, _)| at).collect()
 }
 
 /// Verifies the structural verdict where `point` gives the values of all leaves.
@@ -90,16 +122,8 @@ pub fn verify(regular: &RegularDae, point: &dyn Environment) -> Verification {
         rank_decisions: blocks.rank_decisions,
         findings: blocks.findings,
     };
-    if n_unknowns <= DENSE
-        && let Some(local) = first_order.pencil(regular, point)
-        && (local.is_constant || !blocks.are_regular || structural.structural_index > 1)
-        && let Ok(kronecker) = kronecker_structure(&local.pencil, &PencilOptions::default())
-    {
-        // Away from constant coefficients only index 1 can be read off the pencil at a point: there it says that the
-        // equations without derivatives determine what the derivatives leave open.
-        if local.is_constant || kronecker.is_regular && kronecker.index <= 1 {
-            verification.judge_by_pencil(regular, &first_order, &local, &kronecker);
-        }
+    if let Some(parts) = first_order.parts(regular, point) {
+        verification.judge_by_pencils(regular, &first_order, &parts, &blocks.singular);
     }
     verification
 }
@@ -113,42 +137,123 @@ impl Verification {
         !self.is_singular && !is_as_claimed
     }
 
-    /// Where the Kronecker structure can be trusted it is the truth.
-    fn judge_by_pencil(
+    /// Where the Kronecker structure can be trusted it is the truth, part by part; elsewhere structure is.
+    ///
+    /// Away from constant coefficients only index 1 can be read off the pencil at a point: there it says that the
+    /// equations without derivatives determine what the derivatives leave open. Where all blocks are regular, the number
+    /// of free start values is what structure says [@pryce2001]: another one is a matter of sizes, such as those of
+    /// der(x) = -1e12 x, not of ranks.
+    fn judge_by_pencils(
         &mut self,
         regular: &RegularDae,
         first_order: &FirstOrder,
-        local: &LocalPencil,
-        kronecker: &KroneckerStructure,
+        parts: &[LocalPencil],
+        singular: &[usize],
     ) {
         let structural = &regular.verdict;
-        let index = kronecker.index as u32;
-        self.is_linear = local.is_constant;
-        self.is_singular = !kronecker.is_regular;
-        self.differentiation_index = index;
-        self.strangeness_index = index.saturating_sub(1);
-        self.d = kronecker.n_finite;
-        self.a = first_order.n_columns.saturating_sub(self.d + kronecker.right_minimal_indices.len());
-        self.v = kronecker.left_minimal_indices.len();
-        self.agrees_with_structure &=
-            kronecker.is_regular && index == structural.structural_index && self.d == structural.degrees_of_freedom;
-        self.rank_decisions.extend(kronecker.rank_decisions.iter().map(|decision| RankRow {
+        let claims = first_order.claims(regular, parts, singular);
+        let mut whole = PencilVerdict::default();
+        let mut work = 0;
+        for (part, claim) in parts.iter().zip(&claims) {
+            let is_asked = part.is_constant || claim.is_singular || claim.index > 1;
+            work += part.columns.len().pow(3);
+            let kronecker = (is_asked && part.columns.len() <= DENSE && work <= MAX_WORK)
+                .then(|| kronecker_structure(&part.pencil()?, &PencilOptions::default()).ok())
+                .flatten();
+            let is_trusted = |found: &KroneckerStructure| {
+                let is_decided = found.n_finite == claim.promised || claim.is_singular;
+                is_decided && (part.is_constant || found.is_regular && found.index <= 1)
+            };
+            match kronecker.filter(is_trusted) {
+                Some(found) => whole.add(part, &found),
+                None => whole.add_claim(claim),
+            }
+        }
+        if whole.n_judged == 0 {
+            return;
+        }
+        self.is_linear = whole.n_judged == parts.len() && parts.iter().all(|part| part.is_constant);
+        self.is_singular = whole.is_singular;
+        self.differentiation_index = whole.index as u32;
+        self.strangeness_index = self.differentiation_index.saturating_sub(1);
+        self.d = whole.d;
+        self.a = first_order.n_columns.saturating_sub(self.d + whole.n_free);
+        self.v = whole.v;
+        self.agrees_with_structure &= !whole.is_singular
+            && self.differentiation_index == structural.structural_index
+            && self.d == structural.degrees_of_freedom;
+        whole.rank_decisions.sort_by(|a, b| a.gap.total_cmp(&b.gap));
+        whole.rank_decisions.truncate(MAX_LISTED);
+        self.rank_decisions.append(&mut whole.rank_decisions);
+        if whole.is_singular {
+            // The pencil tells the whole story of which the blocks see a part.
+            self.findings = vec![singular_pencil(regular, first_order, &whole)];
+            return;
+        }
+        if self.overrules(structural) {
+            self.findings.push(decided_by_values(regular, self.differentiation_index, self.d));
+        }
+        if self.d != structural.degrees_of_freedom {
+            self.free =
+                parts.iter().map(|part| first_order.free(regular, part)).collect::<Option<Vec<_>>>().map(|free| {
+                    let mut free: Vec<Derivative> = free.into_iter().flatten().collect();
+                    free.sort_unstable();
+                    free
+                });
+        }
+    }
+}
+
+/// Most work on pencils that nobody asked for, in third powers of their sizes.
+const MAX_WORK: usize = 2 * DENSE * DENSE * DENSE;
+
+/// Most ranks of pencils that are listed, the smallest gaps first.
+const MAX_LISTED: usize = 40;
+
+/// What pencils of parts say together.
+#[derive(Default)]
+struct PencilVerdict {
+    n_judged: usize,
+    is_singular: bool,
+    index: usize,
+    d: usize,
+    v: usize,
+    n_free: usize,
+    undetermined: Vec<usize>,
+    involved: Vec<usize>,
+    rank_decisions: Vec<RankRow>,
+}
+
+impl PencilVerdict {
+    fn add(&mut self, part: &LocalPencil, found: &KroneckerStructure) {
+        self.n_judged += 1;
+        self.is_singular |= !found.is_regular;
+        self.index = self.index.max(found.index);
+        self.d += found.n_finite;
+        self.v += found.left_minimal_indices.len();
+        self.n_free += found.right_minimal_indices.len();
+        self.undetermined.extend(found.undetermined_variables.iter().map(|&column| part.columns[column]));
+        self.involved.extend(found.equations_involved.iter().map(|&row| part.rows[row]));
+        self.rank_decisions.extend(found.rank_decisions.iter().map(|decision| RankRow {
             what: decision.question.to_string(),
             rank: decision.rank,
             gap: decision.gap,
         }));
-        if !kronecker.is_regular {
-            // The pencil tells the whole story of which the blocks see a part.
-            self.findings = vec![singular_pencil(regular, first_order, kronecker)];
-            return;
-        }
-        if self.overrules(structural) {
-            self.findings.push(decided_by_values(regular, index, self.d));
-        }
-        if self.d != structural.degrees_of_freedom {
-            self.free = first_order.free(regular, &local.pencil);
-        }
     }
+
+    fn add_claim(&mut self, claim: &PartClaim) {
+        self.index = self.index.max(claim.index);
+        self.d += claim.promised;
+    }
+}
+
+/// What structure says of a part.
+#[derive(Clone, Debug, Default)]
+struct PartClaim {
+    index: usize,
+    promised: usize,
+    /// Whether a block of it is singular.
+    is_singular: bool,
 }
 
 /// The finding that values decide otherwise than structure.
@@ -180,13 +285,12 @@ fn decided_by_values(regular: &RegularDae, index: u32, d: usize) -> Finding {
     Finding::note("index-by-values", first, message)
 }
 
-fn singular_pencil(regular: &RegularDae, first_order: &FirstOrder, kronecker: &KroneckerStructure) -> Finding {
+fn singular_pencil(regular: &RegularDae, first_order: &FirstOrder, whole: &PencilVerdict) -> Finding {
     let flat = &regular.flat;
-    let mut open: Vec<VarId> =
-        kronecker.undetermined_variables.iter().map(|&column| first_order.variable_of[column]).collect();
+    let mut open: Vec<VarId> = whole.undetermined.iter().map(|&column| first_order.variable_of[column]).collect();
     open.dedup();
     let equations: Vec<usize> =
-        kronecker.equations_involved.iter().filter_map(|&row| first_order.equations.get(row).copied()).collect();
+        whole.involved.iter().filter_map(|&row| first_order.equations.get(row).copied()).collect();
     let names: Vec<&str> = open.iter().map(|var| flat.variables[var.index()].name.as_str()).collect();
     if let Some(twins) = explain::twins(flat, &equations) {
         return explain::written_twice(flat, &twins, &names);
@@ -247,8 +351,9 @@ impl FirstOrder {
         Self { equations, variable_of, column_of, n_orders, n_columns }
     }
 
-    /// The derivatives of all equations by all variables at the point; `None` if one is not finite.
-    fn pencil(&self, regular: &RegularDae, point: &dyn Environment) -> Option<LocalPencil> {
+    /// The derivatives of all equations by all variables at the point, in parts that share no variable; `None` if one is
+    /// not finite.
+    fn parts(&self, regular: &RegularDae, point: &dyn Environment) -> Option<Vec<LocalPencil>> {
         let mut graph = regular.flat.graph.clone();
         let everywhere = Everywhere::new(regular, &mut graph, point);
         let n = self.n_columns;
@@ -267,58 +372,96 @@ impl FirstOrder {
         let mut evaluator = Evaluator::new();
         let variables = &regular.flat.variables;
         let n_rows = self.equations.len() + n - unknowns.len();
-        let (mut e, mut f) = (Mat::<f64>::zeros(n_rows, n), Mat::<f64>::zeros(n_rows, n));
-        let mut is_constant = true;
+        let mut is_constant = vec![true; n_rows];
+        let mut entries = Vec::new();
         for (row, &at) in self.equations.iter().enumerate() {
             let equation = &regular.flat.equations[at];
             let residual = graph.sub(equation.lhs, equation.rhs);
             for entry in differentiator.gradient(&mut graph, residual) {
                 let kind = reach.coefficient_kind(&graph, entry.value, &|var| variables[var.index()].kind);
-                is_constant &= kind <= CoefficientKind::Parameter;
+                is_constant[row] &= kind <= CoefficientKind::Parameter;
                 let value = evaluator.evaluate_one(&graph, entry.value, &everywhere);
                 if !value.is_finite() {
                     return None;
                 }
                 let Leaf::Var { var, order } = leaves[entry.column as usize] else { continue };
-                let column = self.column_of[var.index()];
-                if order == self.n_orders[var.index()] {
-                    e[(row, column + usize::from(order) - 1)] = value;
+                let column = self.column_of[var.index()] + usize::from(order);
+                entries.push(if order == self.n_orders[var.index()] {
+                    PencilEntry { row, column: column - 1, value, is_rate: true }
                 } else {
-                    f[(row, column + usize::from(order))] = -value;
-                }
+                    PencilEntry { row, column, value: -value, is_rate: false }
+                });
             }
         }
         let mut row = self.equations.len();
         for var in unknowns {
             for order in 1..usize::from(self.n_orders[var.index()]) {
-                e[(row, self.column_of[var.index()] + order - 1)] = 1.0;
-                f[(row, self.column_of[var.index()] + order)] = 1.0;
+                let column = self.column_of[var.index()] + order;
+                entries.push(PencilEntry { row, column: column - 1, value: 1.0, is_rate: true });
+                entries.push(PencilEntry { row, column, value: 1.0, is_rate: false });
                 row += 1;
             }
         }
-        Some(LocalPencil { pencil: Pencil::new(e, f).ok()?, is_constant })
+        Some(hanging_together(n, &is_constant, entries))
+    }
+
+    /// What structure says of the parts.
+    fn claims(&self, regular: &RegularDae, parts: &[LocalPencil], singular: &[usize]) -> Vec<PartClaim> {
+        let mut part_of_column = vec![0; self.n_columns];
+        let mut part_of_row = vec![0; self.equations.len()];
+        let mut row_of = vec![usize::MAX; regular.flat.equations.len()];
+        self.equations.iter().enumerate().for_each(|(row, &at)| row_of[at] = row);
+        for (at, part) in parts.iter().enumerate() {
+            part.columns.iter().for_each(|&column| part_of_column[column] = at);
+            for &row in part.rows.iter().filter(|row| **row < self.equations.len()) {
+                part_of_row[row] = at;
+            }
+        }
+        let part_of = |var: VarId| part_of_column[self.column_of[var.index()]];
+        let of_equation = |source: u32| part_of_row[row_of[source as usize]];
+        let mut claims = vec![PartClaim::default(); parts.len()];
+        let (mut n_states, mut n_constraints) = (vec![0; parts.len()], vec![0; parts.len()]);
+        regular.states.iter().for_each(|state| n_states[part_of(state.var)] += 1);
+        regular.constraints.iter().for_each(|constraint| n_constraints[of_equation(constraint.source)] += 1);
+        let mut is_algebraic = vec![false; parts.len()];
+        regular.unknowns.iter().for_each(|unknown| is_algebraic[part_of(unknown.var)] |= unknown.order == 0);
+        regular.eliminated.iter().for_each(|eliminated| is_algebraic[part_of(eliminated.var)] = true);
+        for equation in &regular.equations {
+            let claim = &mut claims[of_equation(equation.source)];
+            claim.index = claim.index.max(usize::from(equation.differentiated));
+        }
+        for (at, claim) in claims.iter_mut().enumerate() {
+            claim.index += usize::from(is_algebraic[at]);
+            claim.promised = n_states[at] - usize::min(n_states[at], n_constraints[at]);
+        }
+        for &block in singular {
+            let first = regular.blocks[block].start as usize;
+            claims[of_equation(regular.equations[first].source)].is_singular = true;
+        }
+        claims
     }
 
     /// A choice of free start values: variables whose values tell the directions apart in which solutions may start.
     /// What the user insists on comes first, then start values that were written, those of variables that are
     /// differentiated before others, then what is differentiated. A variable that an equation determines has no part in
     /// the directions but rounding: rows far below the largest are looked at last.
-    fn free(&self, regular: &RegularDae, pencil: &Pencil) -> Option<Vec<Derivative>> {
-        let split = split_finite_infinite(pencil, &PencilOptions::default()).ok()?;
+    fn free(&self, regular: &RegularDae, part: &LocalPencil) -> Option<Vec<Derivative>> {
+        let split = split_finite_infinite(&part.pencil()?, &PencilOptions::default()).ok()?;
         let directions = split.finite_basis();
         let mut is_differentiated = vec![false; regular.flat.variables.len()];
         for var in &regular.differentiated {
             is_differentiated[var.index()] = true;
         }
-        let mut order: Vec<usize> = (0..self.n_columns).collect();
+        let n_columns = part.columns.len();
+        let mut order: Vec<usize> = (0..n_columns).collect();
         order.sort_by_key(|&column| {
-            let var = self.variable_of[column];
+            let var = self.variable_of[part.columns[column]];
             let variable = &regular.flat.variables[var.index()];
             let rank = (variable.fixed == Some(true), variable.start.is_some(), is_differentiated[var.index()]);
             (Reverse(rank), column)
         });
         let row_of = |column: usize| (0..directions.ncols()).map(|at| directions[(column, at)]).collect::<Vec<f64>>();
-        let largest = (0..self.n_columns).map(|column| norm(&row_of(column))).fold(0.0, f64::max);
+        let largest = (0..n_columns).map(|column| norm(&row_of(column))).fold(0.0, f64::max);
         let mut chosen: Vec<usize> = Vec::new();
         let mut basis: Vec<Vec<f64>> = Vec::new();
         for smallest in [1e-8, 1e-13] {
@@ -340,6 +483,7 @@ impl FirstOrder {
         }
         chosen.sort_unstable();
         let derivative = |column: usize| {
+            let column = part.columns[column];
             let var = self.variable_of[column];
             Derivative { var, order: (column - self.column_of[var.index()]) as u16 }
         };
@@ -351,11 +495,79 @@ fn norm(vector: &[f64]) -> f64 {
     vector.iter().map(|value| value * value).sum::<f64>().sqrt()
 }
 
-/// The linearization of a model at a point.
+/// An entry of E or of F.
+#[derive(Clone, Copy, Debug)]
+struct PencilEntry {
+    row: usize,
+    column: usize,
+    value: f64,
+    /// Whether it is of E.
+    is_rate: bool,
+}
+
+/// The linearization of a part of a model at a point.
 struct LocalPencil {
-    pencil: Pencil,
+    /// Rows and columns of the whole.
+    rows: Vec<usize>,
+    columns: Vec<usize>,
+    /// With rows and columns of the part.
+    entries: Vec<PencilEntry>,
     /// Whether it is the same at every point.
     is_constant: bool,
+}
+
+impl LocalPencil {
+    fn pencil(&self) -> Option<Pencil> {
+        let zero = || Mat::<f64>::zeros(self.rows.len(), self.columns.len());
+        let (mut e, mut f) = (zero(), zero());
+        for entry in &self.entries {
+            let matrix = if entry.is_rate { &mut e } else { &mut f };
+            matrix[(entry.row, entry.column)] = entry.value;
+        }
+        Pencil::new(e, f).ok()
+    }
+}
+
+/// Rows and columns in parts that share none, in their order.
+fn hanging_together(n_columns: usize, is_constant: &[bool], entries: Vec<PencilEntry>) -> Vec<LocalPencil> {
+    fn root(parent: &mut [usize], mut at: usize) -> usize {
+        while parent[at] != at {
+            parent[at] = parent[parent[at]];
+            at = parent[at];
+        }
+        at
+    }
+    // Columns first, then rows.
+    let mut parent: Vec<usize> = (0..n_columns + is_constant.len()).collect();
+    for entry in &entries {
+        let (a, b) = (root(&mut parent, entry.column), root(&mut parent, n_columns + entry.row));
+        parent[a.max(b)] = a.min(b);
+    }
+    let mut part_of = vec![usize::MAX; parent.len()];
+    let mut place = vec![0; parent.len()];
+    let mut parts: Vec<LocalPencil> = Vec::new();
+    for at in 0..parent.len() {
+        let root = root(&mut parent, at);
+        if part_of[root] == usize::MAX {
+            part_of[root] = parts.len();
+            parts.push(LocalPencil { rows: Vec::new(), columns: Vec::new(), entries: Vec::new(), is_constant: true });
+        }
+        part_of[at] = part_of[root];
+        let part = &mut parts[part_of[at]];
+        if at < n_columns {
+            place[at] = part.columns.len();
+            part.columns.push(at);
+        } else {
+            place[at] = part.rows.len();
+            part.rows.push(at - n_columns);
+            part.is_constant &= is_constant[at - n_columns];
+        }
+    }
+    for entry in entries {
+        let (row, column) = (place[n_columns + entry.row], place[entry.column]);
+        parts[part_of[entry.column]].entries.push(PencilEntry { row, column, ..entry });
+    }
+    parts
 }
 
 /// A point that knows eliminated variables too.

@@ -14,7 +14,7 @@ use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, Variable, VariableKind};
 use daesy_graph::node::{BinaryOp, UnaryOp};
 use daesy_graph::{Evaluator, ExprId, Graph, Leaf, Node, Reach, Span, VarId};
-use daesy_integrate::ensemble::{EnsembleError, EnsembleOptions, Grid};
+use daesy_integrate::ensemble::{EnsembleError, EnsembleOptions, Grid, LaneFailureReason};
 use daesy_pencil::Mat;
 use daesy_system::{DaeSystem, GivenParameter, StepMethod, Watch};
 
@@ -590,6 +590,40 @@ impl PredictionStudy {
         }
     }
 
+    /// The finding that a measured quantity has no prediction at a time, or none that can be differentiated.
+    fn no_prediction(&self, output: usize, time: f64, by: Option<usize>) -> Finding {
+        let regular = self.system.regular();
+        let flat = &regular.flat;
+        let all: Vec<u32> = self.observed.iter().chain(&self.signals).copied().collect();
+        let name = all.get(output).map_or("", |&at| self.system.description().observed[at as usize].as_str());
+        let var = flat.find(name);
+        let eliminated = regular.eliminated.iter().find(|it| Some(it.var) == var).map(|it| it.source);
+        let solved = regular.unknowns.iter().position(|unknown| Some(unknown.var) == var);
+        let source = eliminated.or_else(|| solved.map(|at| regular.equations[at].source));
+        let equation = source.map_or_else(String::new, |at| {
+            format!(", which `{}` determines,", flat.equation_text(&flat.equations[at as usize]))
+        });
+        let (message, help) = match by {
+            None => (
+                format!(
+                    "the prediction of `{name}`{equation} has no finite value at t = {time}: a quotient such as 0/0, or an overflow"
+                ),
+                "write the equation so that it has a value there, or leave the sample out by a `transient` in `[identify]` that ends \
+                 after it",
+            ),
+            Some(by) => (
+                format!(
+                    "the prediction of `{name}`{equation} has no finite derivative by `{}` at t = {time}: a slope of the equations is \
+                     infinite on the way, as that of sqrt(x) at x = 0",
+                    self.unknowns[by].name
+                ),
+                "take `method = \"ml\"`, which needs no derivatives of trajectories, or a start at which the equations can be \
+                 differentiated",
+            ),
+        };
+        Finding::error("no-prediction", Span::NONE, message).with_names([name]).with_help(help)
+    }
+
     /// A refused point as a finding.
     #[must_use]
     pub fn refusal(&self, refusal: &PointRefusal) -> Finding {
@@ -633,6 +667,16 @@ impl PredictionStudy {
             ),
             PointRefusal::Ensemble(EnsembleError::Stopped) => {
                 Finding::error("stopped", Span::NONE, "stopped before an answer was found")
+            }
+            PointRefusal::NoPrediction { output, time, by } => self.no_prediction(*output, *time, *by),
+            PointRefusal::Ensemble(
+                error @ EnsembleError::AllFailed { time, reason: LaneFailureReason::NotFinite | LaneFailureReason::NearlySingular },
+            ) if self.experiments.iter().any(|experiment| experiment.grid.start == *time) => {
+                let message = format!("{error}; the equations have no finite value at the start, such as 0/0, or an infinite slope");
+                Finding::error("ensemble", Span::NONE, message).with_help(
+                    "begin a little later: leave out the samples at the start, or give `start` in `[simulate]`; or give `start` values \
+                     at which the equations can be solved and differentiated",
+                )
             }
             PointRefusal::Ensemble(error) => Finding::error("ensemble", Span::NONE, error.to_string())
                 .with_help("`daesy simulate` shows a single trajectory; tighten rtol, or take `solver = \"implicit\"`"),

@@ -518,6 +518,13 @@ impl Prepared {
                 let help = "`daesy check` names equations that depend on each other at the start";
                 ("singular-equations", "", help.to_owned())
             }
+            IntegrateError::InfiniteSlope { variable, place, .. } => {
+                names.push(variable.clone());
+                let help = format!(
+                    "linearize where the equation can be differentiated: give another `start` value of `{variable}`, or --at"
+                );
+                ("singular-slope", place.as_str(), help)
+            }
             IntegrateError::Unsolved { variable, place, .. } => {
                 names.push(variable.clone());
                 let help = "the equations may have no solution beyond this time: look at the values at which the search ended, end the \

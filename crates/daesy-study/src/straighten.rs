@@ -1,18 +1,19 @@
 //! The part of the road where structure misleads: equations are replaced by others with the same solutions, or left out
 //! where the others say the same. How is in [`daesy_structure::straighten`]; here is decided whether.
 
-use daesy_graph::finding::Finding;
+use daesy_graph::finding::{Finding, Level};
 use daesy_graph::flat::{FlatDae, ValueType, VariableKind};
 use daesy_graph::regular::RegularDae;
-use daesy_graph::{ExprId, Leaf, Reach, Span, VarId};
+use daesy_graph::{Environment, ExprId, Leaf, Reach, Span, VarId};
 use daesy_integrate::{HybridStart, SimulateOptions, Simulation};
-use daesy_structure::array_verdict::{MAX_UNKNOWNS, analyze_aside, analyze_at};
+use daesy_structure::array_verdict::{MAX_UNKNOWNS, StartPoint, analyze_aside, analyze_at};
 use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs, FAR};
+use daesy_structure::excerpt::{Excerpt, excerpts};
 use daesy_structure::straighten::{
-    GenericVerdict, Rewritten, Specialized, allowed_residual, generic_verdict, rewrite, special_start, specialize,
-    straighten_linear, watch, watched_equation,
+    GenericVerdict, Rewritten, Specialized, allowed_residual, generic_verdict, rewrite, rewrite_on_solution,
+    special_start, specialize, stays_special, straighten_linear, straightened_finding, watch, watched_equation,
 };
-use daesy_structure::verify::{is_leading_regular, singular_blocks};
+use daesy_structure::verify::{doubtful_blocks, is_leading_regular, singular_blocks};
 use daesy_structure::{RegularizeError, regularize};
 use daesy_system::DaeSystem as _;
 use rustc_hash::FxHashSet;
@@ -20,7 +21,7 @@ use rustc_hash::FxHashSet;
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::load::Loaded;
-use crate::prepare::{Changing, NamedPoint, Prepared, Relations, Road, start_time, unregular};
+use crate::prepare::{Changing, Prepared, Relations, Road, start_time, unregular};
 use crate::start_point::{start_point, start_point_of};
 use crate::study::QuantityValue;
 
@@ -69,12 +70,7 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
     }
     let prepared = road.compiled(flat);
     let time = start_time(road.loaded, road.data.as_deref());
-    let mut untold = Vec::new();
     let rewritten = match &prepared {
-        Ok(prepared) if is_too_large(road.loaded, prepared) => {
-            untold = not_rewritten(prepared, time);
-            None
-        }
         Ok(prepared) => {
             let regular = prepared.system.regular();
             let is_right = |start: &HybridStart| is_leading_regular(regular, &prepared.point(time, start));
@@ -88,8 +84,7 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
             } else {
                 let start = strict.or_else(|| prepared.start(time).ok());
                 let is_wrong = start.as_ref().is_none_or(|start| !is_right(start));
-                let point = start.as_ref().map(|start| prepared.point(time, start));
-                let rewritten = is_wrong.then(|| rewrite_prepared(road.loaded, prepared, time, point)).flatten();
+                let rewritten = if is_wrong { rewrite_prepared(road, prepared, time, start.as_ref())? } else { None };
                 match (rewritten, &start) {
                     (None, Some(start)) => judge_far_start(road.loaded, prepared, time, start)?,
                     (rewritten, _) => rewritten,
@@ -98,14 +93,15 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
         }
         Err(_) => rewrite_unbalanced(road.loaded, time),
     };
-    let straight = rewritten.and_then(|Rewritten { flat, findings }| {
-        let flat = if findings.is_empty() { flat } else { watched(flat) };
+    let straight = rewritten.and_then(|new| {
+        let findings = new.told(&road.loaded.flat);
+        let flat = if findings.is_empty() { new.flat } else { watched(new.flat) };
         road.compiled(&flat).ok().map(|prepared| Straight { prepared, findings })
     });
     match (straight, by_values) {
         (Some(straight), _) => Ok(straight),
         (None, Some(by_values)) => solved(by_values),
-        (None, None) => Ok(Straight { prepared: prepared?, findings: untold }),
+        (None, None) => Ok(Straight { prepared: prepared?, findings: Vec::new() }),
     }
 }
 
@@ -120,22 +116,24 @@ fn judge_far_start(
     prepared: &Prepared,
     time: f64,
     start: &HybridStart,
-) -> Result<Option<Rewritten>, Failure> {
-    if prepared.ran_off(start, FAR).is_none() {
-        return Ok(None);
-    }
+) -> Result<Option<NewModel>, Failure> {
+    let Some((name, _)) = prepared.ran_off(start, FAR) else { return Ok(None) };
+    let flat = &loaded.flat;
+    let far = flat.find(name);
     let regular = prepared.system.regular();
-    let structural = regular.verdict.degrees_of_freedom;
-    let written = start_point(loaded, time);
-    let at_start = written.and_then(|start| analyze_at(&loaded.flat, Some(regular), &[start], ArrayInputs::Given).ok());
-    let at_start = at_start.filter(|analysis| !analysis.is_rough());
-    let generic = beside_start(loaded, Some(regular), time, at_start.as_ref());
-    if generic.as_ref().is_some_and(|generic| generic.confirms(structural)) {
-        return Ok(None);
-    }
-    let rewritten = generic.and_then(|generic| rewrite(&loaded.flat, at_start.as_ref(), &generic, Some(structural)));
-    if let Some(rewritten) = rewritten.filter(|rewritten| !rewritten.findings.is_empty()) {
-        return Ok(Some(rewritten));
+    let found = excerpts(flat, regular, &doubtful_blocks(regular), MAX_UNKNOWNS, NEARBY).unwrap_or_default();
+    let is_about = |part: &&Excerpt| part.border.is_empty() && far.is_some_and(|far| part.unknowns.contains(&far));
+    if let Some(part) = found.iter().find(is_about) {
+        let looked = look_at(loaded, flat, regular, part, &[], time);
+        if looked.as_ref().is_some_and(Looked::confirms) {
+            return Ok(None);
+        }
+        let rewritten = looked.and_then(|looked| looked.rewritten()).filter(|rewritten| !rewritten.new.is_as_written());
+        if let Some(rewritten) = rewritten {
+            let mut new = NewModel::of(flat, regular);
+            new.take(part, part, rewritten, &mut []);
+            return Ok(Some(new));
+        }
     }
     let Some((name, value)) = prepared.ran_off(start, LOST) else { return Ok(None) };
     let message = format!(
@@ -149,17 +147,32 @@ fn judge_far_start(
     Err(Failure::Input(vec![Diagnostic::resolve(&finding, &loaded.flat.sources)]))
 }
 
-/// What the equations of a model that is too large to be rewritten do not determine at the start.
-fn not_rewritten(prepared: &Prepared, time: f64) -> Vec<Finding> {
-    let Ok(start) = prepared.start(time) else { return Vec::new() };
-    let findings = singular_blocks(prepared.system.regular(), &prepared.point(time, &start));
+/// Why equations that do not determine all unknowns at the start are refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Undecided {
+    /// It cannot be found out what does.
+    TooMany,
+    /// Only the solution at hand stays at such points.
+    OnSolution,
+}
+
+/// The refusal of equations that do not determine all unknowns at the start: values would be quotients of rounding
+/// errors.
+#[must_use]
+pub fn not_decided(findings: Vec<Finding>, why: Undecided) -> Vec<Finding> {
+    let reason = match why {
+        Undecided::TooMany => format!(
+            "too many unknowns depend on each other there (the limit is {MAX_UNKNOWNS}) to find out by derivative arrays what does"
+        ),
+        Undecided::OnSolution => {
+            "nor do they along the solution that begins there, but beside it they do, so that other values of parameters and start \
+             values lead to another kind of model"
+                .to_owned()
+        }
+    };
     let told = |finding: Finding| {
-        let message = format!(
-            "{}; the model has too many unknowns (the limit is {MAX_UNKNOWNS}) to find out by derivative arrays what does, so that \
-             what follows may be wrong",
-            finding.message
-        );
-        Finding { message, ..finding }
+        let message = format!("{}; {reason}", finding.message);
+        Finding { message, level: Level::Error, ..finding }
     };
     findings.into_iter().map(told).collect()
 }
@@ -210,11 +223,6 @@ fn fixed_parameters(loaded: &Loaded, prepared: &Prepared) -> Vec<(VarId, f64)> {
     let is_varied = varied_parameters(loaded, parameters);
     let values = parameters.iter().copied().zip(prepared.parameters.iter().copied());
     values.filter(|(var, _)| !is_varied.contains(var)).collect()
-}
-
-/// Whether a model has too many unknowns to look at its numbers.
-fn is_too_large(loaded: &Loaded, prepared: &Prepared) -> bool {
-    loaded.flat.size().unknowns > MAX_UNKNOWNS + prepared.system.regular().eliminated.len()
 }
 
 /// A model at the values of its parameters that nobody varies, if its structure is right then.
@@ -269,29 +277,195 @@ fn varied_parameters(loaded: &Loaded, parameters: &[VarId]) -> FxHashSet<VarId> 
     }
 }
 
-/// Rewrites a model whose equations and unknowns fit by structure, if numbers at its start say otherwise.
-fn rewrite_prepared(loaded: &Loaded, prepared: &Prepared, time: f64, start: Option<NamedPoint>) -> Option<Rewritten> {
-    let regular = prepared.system.regular();
-    let mut starts = vec![start_point(loaded, time)?];
-    starts.extend(start.map(|point| starts[0].with_values(regular, &point)));
-    let is_started = starts.len() > 1;
-    let structural = regular.verdict.degrees_of_freedom;
-    let at_start = analyze_at(&loaded.flat, Some(regular), &starts, ArrayInputs::Given).ok();
+/// Unknowns that are looked at together with a block where what it reads has more than [`MAX_UNKNOWNS`].
+pub const NEARBY: usize = 60;
+
+/// So many unknowns are looked at in all: the work grows with the third power of those that are looked at together.
+pub const MAX_LOOKED_AT: usize = 4000;
+
+/// What derivative arrays say about an excerpt of a model.
+pub struct Looked {
+    /// The excerpt as a model.
+    pub model: FlatDae,
+    /// Its regular form.
+    pub regular: RegularDae,
+    /// At the start.
+    pub at_start: Option<ArrayAnalysis>,
+    /// Beside it.
+    pub beside: GenericVerdict,
+    /// The time span of the run.
+    span: f64,
+}
+
+/// Looks at an excerpt of a model by its derivative arrays, at the start and beside it. `found` are starts that were
+/// found for the whole, whose regular form is `regular`.
+#[must_use]
+pub fn look_at(
+    loaded: &Loaded,
+    flat: &FlatDae,
+    regular: &RegularDae,
+    part: &Excerpt,
+    found: &[&dyn Environment],
+    time: f64,
+) -> Option<Looked> {
+    let model = part.model(flat);
+    let own = regularize(model.clone()).ok()?;
+    let written = start_point_of(loaded, &model, time)?;
+    let moved: Vec<StartPoint> = found.iter().map(|found| written.with_values(regular, *found)).collect();
+    let starts: Vec<StartPoint> = std::iter::once(written).chain(moved).collect();
+    let at_start = analyze_at(&model, Some(&own), &starts, ArrayInputs::Given).ok();
     let at_start = at_start.filter(|analysis| !analysis.is_rough());
-    let generic = beside_start(loaded, Some(regular), time, at_start.as_ref())?;
-    let mut rewritten = rewrite(&loaded.flat, at_start.as_ref(), &generic, Some(structural))?;
+    let beside = beside_start(loaded, &model, Some(&own), time, at_start.as_ref())?;
+    let span = study_stop_time(loaded, time) - time;
+    Some(Looked { model, regular: own, at_start, beside, span })
+}
+
+impl Looked {
+    /// Whether structure is right beside the start.
+    #[must_use]
+    pub fn confirms(&self) -> bool {
+        self.beside.confirms(self.regular.verdict.degrees_of_freedom)
+    }
+
+    /// Whether structure is right beside the solution that begins at the start, but not on it.
+    fn stays_special(&self) -> bool {
+        self.confirms() && self.at_start.as_ref().is_some_and(|start| stays_special(&self.regular, start, self.span))
+    }
+
+    /// The excerpt rewritten, and how many free start values fewer than promised it has.
+    fn rewritten(&self) -> Option<PartRewritten> {
+        let promised = self.regular.verdict.degrees_of_freedom;
+        let new = match &self.at_start {
+            Some(start) if self.stays_special() => rewrite_on_solution(&self.model, start, self.span)?,
+            start => rewrite(&self.model, start.as_ref(), &self.beside, Some(promised))?,
+        };
+        let n_lost = promised.saturating_sub(new.free_starts);
+        Some(PartRewritten { new, n_lost })
+    }
+}
+
+/// An excerpt that was rewritten.
+struct PartRewritten {
+    new: Rewritten,
+    n_lost: usize,
+}
+
+/// A model whose excerpts are rewritten one after the other.
+struct NewModel {
+    flat: FlatDae,
+    /// What was left out and held.
+    findings: Vec<Finding>,
+    /// Equations of the original that were replaced.
+    replaced: Vec<usize>,
+    /// Free start values that structure promises, and those that there are not.
+    promised: usize,
+    n_lost: usize,
+}
+
+impl NewModel {
+    fn of(flat: &FlatDae, regular: &RegularDae) -> Self {
+        let promised = regular.verdict.degrees_of_freedom;
+        Self { flat: flat.clone(), findings: Vec::new(), replaced: Vec::new(), promised, n_lost: 0 }
+    }
+
+    /// Puts an excerpt back, whose positions are `part` now and were `written` in the original.
+    fn take(&mut self, part: &Excerpt, written: &Excerpt, rewritten: PartRewritten, others: &mut [Excerpt]) {
+        let PartRewritten { new, n_lost } = rewritten;
+        self.findings.extend(new.findings);
+        self.replaced.extend(new.replaced.iter().filter_map(|&at| written.equations.get(at)));
+        self.n_lost += n_lost;
+        self.flat = part.put_back(&self.flat, new.flat, others);
+    }
+
+    /// What was done, about a model as it was written.
+    fn told(&self, original: &FlatDae) -> Vec<Finding> {
+        let mut findings = self.findings.clone();
+        if !self.replaced.is_empty() {
+            let actual = self.promised.saturating_sub(self.n_lost);
+            findings.push(straightened_finding(original, self.promised, actual, &self.replaced));
+        }
+        findings
+    }
+}
+
+/// Rewrites a model whose equations and unknowns fit by structure, if numbers at its start say otherwise: what the
+/// blocks read that are singular there or, where no start was found, may be singular somewhere.
+///
+/// # Errors
+/// When too much hangs together to find out what determines the unknowns of singular blocks.
+fn rewrite_prepared(
+    road: &Road<'_>,
+    prepared: &Prepared,
+    time: f64,
+    start: Option<&HybridStart>,
+) -> Result<Option<NewModel>, Failure> {
+    let loaded = road.loaded;
+    let regular = prepared.system.regular();
+    let point = start.map(|start| prepared.point(time, start));
+    let singular = point.as_ref().map(|point| singular_blocks(regular, point));
+    let blocks = singular.as_ref().map_or_else(|| doubtful_blocks(regular), |singular| singular.blocks.clone());
+    let refused = |why: Undecided| {
+        let told = singular.as_ref().map_or_else(Vec::new, |singular| singular.findings.clone());
+        let told = not_decided(told, why);
+        Failure::Input(told.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)).collect())
+    };
+    let parts = excerpts(&loaded.flat, regular, &blocks, MAX_UNKNOWNS, NEARBY);
+    let Some(mut parts) =
+        parts.filter(|parts| parts.iter().map(|it| it.unknowns.len()).sum::<usize>() <= MAX_LOOKED_AT)
+    else {
+        return if start.is_some() { Err(refused(Undecided::TooMany)) } else { Ok(None) };
+    };
+    if start.is_none() {
+        // Nobody knows which of them is at fault, so that all of what they read must be looked at.
+        parts.retain(|part| part.border.is_empty());
+    }
     // Without anything rewritten only the start is new, which is of use where none was found or where it is special.
     let has_events = !loaded.flat.when_clauses.is_empty() || !regular.discrete.is_empty();
-    if rewritten.findings.is_empty() {
-        if has_events {
-            return None;
+    let found: Vec<&dyn Environment> = point.iter().map(|point| point as &dyn Environment).collect();
+    let written = parts.clone();
+    let mut new = NewModel::of(&loaded.flat, regular);
+    let mut is_special = false;
+    for written in &written {
+        let part = parts.remove(0);
+        let looked = look_at(loaded, &new.flat, regular, &part, &found, time);
+        let stays_special = looked.as_ref().is_some_and(Looked::stays_special);
+        // Where trajectories are not compared with what was written, nobody would see that another one leaves it.
+        let is_unwatched = stays_special && road.purpose.relations != Relations::Held;
+        let Some(rewritten) = looked.filter(|_| !is_unwatched).and_then(|looked| looked.rewritten()) else {
+            if part.border.is_empty() && !stays_special {
+                continue;
+            }
+            return Err(refused(if stays_special { Undecided::OnSolution } else { Undecided::TooMany }));
+        };
+        let is_as_written = rewritten.new.is_as_written();
+        if is_as_written && has_events {
+            continue;
         }
-        if is_started {
-            rewritten.findings.push(special_start(&loaded.flat, time));
-            start_at_limits(&mut rewritten.flat, prepared, time, study_stop_time(loaded, time));
-        }
+        is_special |= is_as_written;
+        new.take(&part, written, rewritten, &mut parts);
     }
-    Some(rewritten)
+    let is_new = !new.told(&loaded.flat).is_empty();
+    if !is_new && !is_special {
+        return Ok(None);
+    }
+    if is_special && start.is_some() {
+        let stop = study_stop_time(loaded, time);
+        let compiled = if is_new { road.compiled(&new.flat).ok() } else { None };
+        let written = new.flat.clone();
+        start_at_limits(&mut new.flat, compiled.as_ref().unwrap_or(prepared), time, stop);
+        if road.purpose.changing != Changing::Nothing
+            && let Some(moved) = with_other_values(loaded, &written, MOVED[0])
+            && let Ok(other) = road.compiled(&moved)
+        {
+            let mut limits = moved;
+            start_at_limits(&mut limits, &other, time, stop);
+            if let Some(refusal) = moving_limit(&new.flat, &limits, time) {
+                return Err(Failure::Input(vec![Diagnostic::resolve(&refusal, &loaded.flat.sources)]));
+            }
+        }
+        new.findings.push(special_start(&loaded.flat, time));
+    }
+    Ok(Some(new))
 }
 
 /// Distances from a special start at which solutions are looked at, as fractions of the run.
@@ -328,6 +502,23 @@ fn start_at_limits(flat: &mut FlatDae, prepared: &Prepared, time: f64, stop: f64
     }
 }
 
+/// The refusal of a limit that other values of parameters would move: it was put into the model as a number.
+fn moving_limit(flat: &FlatDae, other: &FlatDae, time: f64) -> Option<Finding> {
+    let number = |flat: &FlatDae, at: usize| flat.variables[at].start.and_then(|start| flat.graph.as_number(start));
+    let moves = |&at: &usize| {
+        let (here, there) = (number(flat, at), number(other, at));
+        here.zip(there).is_some_and(|(here, there)| (here - there).abs() > SETTLED * here.abs().max(there.abs()))
+    };
+    let variable = &flat.variables[(0..flat.variables.len().min(other.variables.len())).find(moves)?];
+    let message = format!(
+        "at the start, t = {time}, the equations do not determine `{}`; the limit of solutions beside it, which a simulation takes, \
+         depends on parameters that the study varies",
+        variable.name
+    );
+    let help = "begin a little later: leave out the samples at the start, or give `start` in `[simulate]`";
+    Some(Finding::error("special-start", variable.span, message).with_names([&variable.name]).with_help(help))
+}
+
 /// The value at 0 of the polynomial through values at h, h/2, h/4 ..; None where it is not settled.
 fn limit_of(values: &[f64]) -> Option<f64> {
     let size = values.iter().fold(0.0f64, |size, value| size.max(value.abs()));
@@ -346,47 +537,52 @@ fn limit_of(values: &[f64]) -> Option<f64> {
 /// out.
 const ASIDE: [f64; 4] = [0.0173, 0.2718, 0.6137, 0.9391];
 
+/// Those times.
+pub fn times_beside(loaded: &Loaded, time: f64) -> impl Iterator<Item = f64> + use<> {
+    let stop = study_stop_time(loaded, time);
+    ASIDE.into_iter().map(move |fraction| time + fraction * (stop - time))
+}
+
 /// Relative changes of parameters that a study varies, at those times.
 const MOVED: [f64; 4] = [0.0313, -0.0517, 0.0719, -0.0911];
 
 /// The model with other values of the parameters that its study varies: a coefficient that vanishes where a search
 /// begins does not vanish for all of them. None if it varies none.
-fn with_other_values(loaded: &Loaded, change: f64) -> Option<FlatDae> {
+fn with_other_values(loaded: &Loaded, flat: &FlatDae, change: f64) -> Option<FlatDae> {
     let study = loaded.study.as_ref()?;
     let joint = study.joint.iter().flat_map(|joint| &joint.names).map(|named| &named.name);
     let random = study.random.iter().map(|named| &named.name);
     let names = study.unknown.iter().map(|named| &named.name).chain(random).chain(joint);
-    let mut flat = None;
-    for var in names.filter_map(|name| loaded.flat.find(name)) {
-        let variable = &loaded.flat.variables[var.index()];
-        let Some(value) = variable.binding.and_then(|binding| loaded.flat.graph.as_number(binding)) else { continue };
+    let mut changed = None;
+    for var in names.filter_map(|name| flat.find(name)) {
+        let variable = &flat.variables[var.index()];
+        let Some(value) = variable.binding.and_then(|binding| flat.graph.as_number(binding)) else { continue };
         if variable.value_type == ValueType::Real {
-            let new: &mut FlatDae = flat.get_or_insert_with(|| loaded.flat.clone());
+            let new: &mut FlatDae = changed.get_or_insert_with(|| flat.clone());
             let moved = new.graph.number(value + change * if value == 0.0 { 1.0 } else { value });
             new.variables[var.index()].binding = Some(moved);
         }
     }
-    flat
+    changed
 }
 
-/// What derivative arrays say at other times and values than those of the start.
+/// What derivative arrays say of a model, or of an excerpt of it, at other times and values than those of the start.
 #[must_use]
 pub fn beside_start(
     loaded: &Loaded,
+    flat: &FlatDae,
     regular: Option<&RegularDae>,
     time: f64,
     at_start: Option<&ArrayAnalysis>,
 ) -> Option<GenericVerdict> {
     let structural = regular.map(|regular| regular.verdict.degrees_of_freedom);
-    let stop = study_stop_time(loaded, time);
     let mut points = Vec::new();
-    for (seed, fraction) in ASIDE.into_iter().enumerate() {
-        let time = time + fraction * (stop - time);
-        let moved = with_other_values(loaded, MOVED[seed]).and_then(|flat| start_point_of(loaded, &flat, time));
-        let point = moved.or_else(|| start_point(loaded, time))?;
-        points.push(point.aside(&loaded.flat, at_start, seed as u32 + 1));
+    for (seed, time) in times_beside(loaded, time).enumerate() {
+        let moved = with_other_values(loaded, flat, MOVED[seed]).and_then(|flat| start_point_of(loaded, &flat, time));
+        let point = moved.or_else(|| start_point_of(loaded, flat, time))?;
+        points.push(point.aside(flat, at_start, seed as u32 + 1));
     }
-    generic_verdict(analyze_aside(&loaded.flat, regular, &points), structural)
+    generic_verdict(analyze_aside(flat, regular, &points), structural)
 }
 
 /// The time at which a study or an `experiment` annotation stops, where it is a number.
@@ -401,7 +597,7 @@ pub fn study_stop_time(loaded: &Loaded, start: f64) -> f64 {
 }
 
 /// Rewrites a model with more equations than unknowns, if those that are too many follow from the others.
-fn rewrite_unbalanced(loaded: &Loaded, time: f64) -> Option<Rewritten> {
+fn rewrite_unbalanced(loaded: &Loaded, time: f64) -> Option<NewModel> {
     if loaded.flat.size().unknowns > MAX_UNKNOWNS {
         return None;
     }
@@ -410,8 +606,9 @@ fn rewrite_unbalanced(loaded: &Loaded, time: f64) -> Option<Rewritten> {
     if !analysis.free.is_empty() || analysis.form.v == 0 {
         return None;
     }
-    let generic = beside_start(loaded, None, time, Some(&analysis))?;
-    rewrite(&loaded.flat, Some(&analysis), &generic, None)
+    let generic = beside_start(loaded, &loaded.flat, None, time, Some(&analysis))?;
+    let Rewritten { flat, findings, replaced, free_starts } = rewrite(&loaded.flat, Some(&analysis), &generic, None)?;
+    Some(NewModel { flat, findings, replaced, promised: free_starts, n_lost: 0 })
 }
 
 /// Compares a trajectory with the equations as they were written ([`watch`]): `constraint_residual_max` becomes the

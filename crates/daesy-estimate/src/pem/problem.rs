@@ -42,6 +42,16 @@ pub enum PointRefusal {
         /// Which.
         what: String,
     },
+    /// A sample that is used has no prediction, or the prediction no derivative.
+    #[error("output {output} has no finite prediction at t = {time}, or no finite derivative")]
+    NoPrediction {
+        /// Which output.
+        output: usize,
+        /// When.
+        time: f64,
+        /// The unknown by which it has no derivative.
+        by: Option<usize>,
+    },
     /// A disturbance cannot be realized.
     #[error(transparent)]
     Noise(#[from] NoiseError),
@@ -714,7 +724,7 @@ impl<'a> PredictionProblem<'a> {
             .map(|theta| self.prepare(theta, false, n))
             .collect::<Result<Vec<Prepared>, PointRefusal>>()?;
         let results = self.run(&prepared, self.plain()?, n, &Wanted::default(), watch)?;
-        results.into_iter().map(|result| finite(self.prediction(result, 0))).collect()
+        results.into_iter().map(|result| self.finite(self.prediction(result, 0))).collect()
     }
 
     /// A prediction with its derivatives.
@@ -734,7 +744,7 @@ impl<'a> PredictionProblem<'a> {
         let prepared = [self.prepare(theta, true, n)?];
         let machine = self.differentiated()?;
         let mut results = self.run(&prepared, machine, n, &Wanted::default(), watch)?;
-        finite(self.prediction(results.swap_remove(0), self.n_unknowns()))
+        self.finite(self.prediction(results.swap_remove(0), self.n_unknowns()))
     }
 
     /// For each functional of the observed rows and their derivatives, its value for each realization, experiments
@@ -852,24 +862,35 @@ impl<'a> PredictionProblem<'a> {
             .collect()
     }
 
+    /// A prediction that has a value at every sample that is used, with its derivatives.
+    fn finite(&self, prediction: Prediction) -> Result<Prediction, PointRefusal> {
+        let n_outputs = self.n_outputs();
+        let missing = |values: &[Vec<f64>]| {
+            self.experiments.iter().zip(values).find_map(|(experiment, values)| {
+                // Where nothing is measured, all samples are wanted.
+                let is_used = |sample: usize| experiment.is_used.get(sample).is_none_or(|&is_used| is_used);
+                let is_missing = |&at: &usize| is_used(at / n_outputs) && !values[at].is_finite();
+                let at = (0..values.len()).find(is_missing)?;
+                Some((at % n_outputs, experiment.grid.samples[at / n_outputs]))
+            })
+        };
+        if let Some((output, time)) = missing(&prediction.means) {
+            return Err(PointRefusal::NoPrediction { output, time, by: None });
+        }
+        for (by, tangents) in prediction.tangents.iter().enumerate() {
+            if let Some((output, time)) = missing(tangents) {
+                return Err(PointRefusal::NoPrediction { output, time, by: Some(by) });
+            }
+        }
+        Ok(prediction)
+    }
+
     /// The cost of a prediction.
     #[must_use]
     pub fn cost(&self, prediction: &Prediction) -> f64 {
         let sum: f64 = self.errors(prediction).iter().map(|errors| errors.iter().map(|e| e * e).sum::<f64>()).sum();
         sum / self.n_used() as f64
     }
-}
-
-/// A prediction that has a value at every sample, with its derivatives.
-fn finite(prediction: Prediction) -> Result<Prediction, PointRefusal> {
-    let what = if !prediction.means.iter().flatten().all(|value| value.is_finite()) {
-        "the prediction of a measurement"
-    } else if !prediction.tangents.iter().flatten().flatten().all(|value| value.is_finite()) {
-        "the derivative of a prediction"
-    } else {
-        return Ok(prediction);
-    };
-    Err(PointRefusal::NotFinite { what: what.to_owned() })
 }
 
 /// Values of the disturbances at the start: `[lane][(1 + direction) * n + signal]`.

@@ -354,7 +354,7 @@ fn finish(
         );
         diagnostics.push(resolve(loaded, &Finding::note("redundant-samples", Span::NONE, message)));
     }
-    let initial = initial_values(study, &objective.inner.likelihood, &expansion.value.start, theta);
+    let initial = initial_values(study, &objective.inner.likelihood, &expansion.value.start);
     let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
     diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
     Ok(Identification {
@@ -392,20 +392,15 @@ fn initial_values(
     study: &LinearStudy,
     likelihood: &Likelihood<'_, LinearStudy>,
     start: &[Vec<f64>],
-    theta: &[f64],
 ) -> Vec<Vec<(String, f64)>> {
     if study.layout().start != StartMode::Estimated {
         return Vec::new();
     }
     let rows = likelihood.start_plan().free_rows(study.layout());
-    let wished = study.coefficients(theta).map(|coefficients| coefficients.wished.values).unwrap_or_default();
-    start
-        .iter()
-        .map(|delta| {
-            let value = |row: usize, delta: f64| wished.get(row).copied().unwrap_or(0.0) + delta;
-            rows.iter().zip(delta).map(|(&row, &delta)| (study.wished_names[row].clone(), value(row, delta))).collect()
-        })
-        .collect()
+    let named = |values: &Vec<f64>| {
+        rows.iter().zip(values).map(|(&row, &value)| (study.wished_names[row].clone(), value)).collect()
+    };
+    start.iter().map(named).collect()
 }
 
 /// Predictions of all measurements.

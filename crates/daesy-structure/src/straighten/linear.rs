@@ -8,7 +8,8 @@
 //! E_1 x' = A_1 x + B_1 u + f_1        0 = A_2 x + sum over k of B_2,k u^(k) + f_2        [@campbell2011, eq. (22)]
 //! ```
 //!
-//! which has the same solutions, and whose structure is right: `[E_1; A_2]` is nonsingular.
+//! which has the same solutions, and whose structure is right: `[E_1; A_2]` is nonsingular. The two cannot differ where
+//! the system Jacobian of the highest derivatives, which is constant, is regular block by block [@pryce2001].
 
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{Equation, FlatDae, Origin};
@@ -19,8 +20,9 @@ use daesy_pencil::{
 
 use crate::chosen_form::swept_form;
 use crate::linear_verdict::DENSE;
-use crate::linearize::{LinearKind, LinearModel};
+use crate::linearize::{LinearKind, LinearModel, parameter_values};
 use crate::regularize as structural_form;
+use crate::verify::{is_leading_regular, promised};
 
 /// A model with the same solutions whose structure does not mislead.
 #[derive(Clone, Debug)]
@@ -42,7 +44,13 @@ pub fn straighten_linear(flat: &FlatDae) -> Option<Straightened> {
     if model.kind != LinearKind::Constant || model.equations.iter().any(|equation| equation.flat_row.is_none()) {
         return None;
     }
-    let structural = structural_form(flat.clone()).ok()?.verdict.degrees_of_freedom;
+    let regular = structural_form(flat.clone()).ok()?;
+    let parameters = parameter_values(flat).ok()?;
+    let structural = regular.verdict.degrees_of_freedom;
+    let is_proven = is_leading_regular(&regular, &|var: VarId, _: u16| parameters[var.index()]);
+    if is_proven && promised(&regular) == structural {
+        return None;
+    }
     let structure = kronecker_structure(&model.matrices(0.0).pencil().ok()?, &PencilOptions::default()).ok()?;
     if !structure.is_regular || structure.n_finite == structural {
         return None;

@@ -6,11 +6,13 @@
 
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{Equation, FlatDae, Origin, VariableKind};
+use daesy_graph::regular::RegularDae;
 use daesy_graph::{Span, VarId};
 
-use super::{GenericVerdict, straighten, straightened_finding};
+use super::{GenericVerdict, straighten};
 use crate::array_verdict;
 use crate::arrays::{ArrayAnalysis, JetPoint};
+use crate::verify::is_leading_regular;
 use crate::words::enumerate;
 
 /// A model that was rewritten by its derivative arrays.
@@ -18,8 +20,20 @@ use crate::words::enumerate;
 pub struct Rewritten {
     /// The model.
     pub flat: FlatDae,
-    /// What was done.
+    /// What was left out and held.
     pub findings: Vec<Finding>,
+    /// Equations that were replaced by others, by their position before.
+    pub replaced: Vec<usize>,
+    /// The number of free start values.
+    pub free_starts: usize,
+}
+
+impl Rewritten {
+    /// Whether only start values are new.
+    #[must_use]
+    pub fn is_as_written(&self) -> bool {
+        self.findings.is_empty() && self.replaced.is_empty()
+    }
 }
 
 /// Leaves out the equations that the arrays show to be redundant, holds what nothing determines, and replaces those
@@ -36,13 +50,14 @@ pub fn rewrite(
     generic: &GenericVerdict,
     structural: Option<usize>,
 ) -> Option<Rewritten> {
-    if structural.is_some_and(|structural| generic.confirms(structural)) {
-        let point = &start?.point;
-        return Some(Rewritten { flat: started(flat, flat, point), findings: Vec::new() });
+    if let Some(free_starts) = structural.filter(|&structural| generic.confirms(structural)) {
+        let flat = started(flat, flat, &start?.point);
+        return Some(Rewritten { flat, findings: Vec::new(), replaced: Vec::new(), free_starts });
     }
     let analysis = generic.analyses.first()?;
     let mut findings = Vec::new();
     let mut whole = flat.clone();
+    let mut position: Vec<usize> = (0..flat.equations.len()).collect();
     if !analysis.is_regular {
         let start = start.filter(|start| generic.bears_out(start))?;
         // What is left open must be a matter of taste, such as how redundant joints share a force.
@@ -56,6 +71,7 @@ pub fn rewrite(
         findings.extend(held_finding(flat, &start.free));
         for &at in start.left_out.iter().rev() {
             whole.equations.remove(at);
+            position.remove(at);
         }
         for &var in &start.free {
             let lhs = whole.graph.var(var);
@@ -67,15 +83,37 @@ pub fn rewrite(
     // The start counts among the points even if it is special: pivots should not vanish there.
     let points: Vec<JetPoint> = start.into_iter().chain(&generic.analyses).map(|it| it.point.clone()).collect();
     let straight = straighten(&whole, &points, analysis.form.d).ok()?;
-    if !straight.replaced.is_empty() {
-        let structural = structural.unwrap_or(analysis.form.d);
-        findings.push(straightened_finding(&whole, structural, analysis.form.d, &straight.replaced));
-    }
+    let replaced = straight.replaced.iter().filter_map(|&at| position.get(at).copied()).collect();
     let new = match (start, straight.points.first()) {
         (Some(_), Some(point)) => started(&straight.flat, flat, point),
         _ => straight.flat,
     };
-    Some(Rewritten { flat: new, findings })
+    Some(Rewritten { flat: new, findings, replaced, free_starts: analysis.form.d })
+}
+
+/// How far later, relative to the run, a solution is looked at.
+const LATER: [f64; 2] = [1e-4, 3.1e-4];
+
+/// Whether the solution that begins at the start stays where the equations do not determine all unknowns, though others
+/// do not: with z(0) = 1, the factor of v in x - sin(t) + v (z - exp(-t)) = 0, z' = -z, is zero for all times. The
+/// Taylor coefficients of the start give the solution a little later, to more digits than a factor that is zero at the
+/// start alone has there.
+#[must_use]
+pub fn stays_special(regular: &RegularDae, start: &ArrayAnalysis, span: f64) -> bool {
+    start.is_regular
+        && !start.is_doubtful
+        && start.form.d < regular.verdict.degrees_of_freedom
+        && LATER.iter().all(|part| !is_leading_regular(regular, &start.point.later(part * span.min(1.0))))
+}
+
+/// Rewrites a model for a solution that [`stays_special`]: what depends on each other along it.
+#[must_use]
+pub fn rewrite_on_solution(flat: &FlatDae, start: &ArrayAnalysis, span: f64) -> Option<Rewritten> {
+    let later = LATER.iter().map(|part| start.point.later(part * span.min(1.0)));
+    let points: Vec<JetPoint> = std::iter::once(start.point.clone()).chain(later).collect();
+    let straight = straighten(flat, &points, start.form.d).ok()?;
+    let new = started(&straight.flat, flat, straight.points.first()?);
+    Some(Rewritten { flat: new, findings: Vec::new(), replaced: straight.replaced, free_starts: start.form.d })
 }
 
 /// The model with the values of a point as start values of what nobody gave one.

@@ -16,7 +16,7 @@
 use daesy_graph::flat::{Equation, FlatDae, Origin, StateSelect, Variable, VariableKind};
 use daesy_graph::traverse::{Leaf, Reach};
 use daesy_graph::{Differentiator, ExprId, Graph, Span, UnaryOp, VarId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ADDED;
 use crate::discrete::split_discrete;
@@ -43,12 +43,16 @@ pub fn allowed_residual(rtol: f64, atol: f64) -> f64 {
 }
 
 /// The rewritten model with a variable for the residual of each equation of the original that can be evaluated there.
+/// Equations that are still there are solved as they are.
 #[must_use]
 pub fn watch(new: &FlatDae, original: &FlatDae) -> FlatDae {
     let Ok(split) = split_discrete(original) else { return new.clone() };
     let known = highest_orders(new);
     let mut watched = new.clone();
-    for (at, equation) in original.equations.iter().enumerate().filter(|(at, _)| split.is_continuous[*at]) {
+    let sides = |equation: &Equation| (equation.lhs, equation.rhs);
+    let kept: FxHashSet<(ExprId, ExprId)> = new.equations.iter().map(sides).collect();
+    let is_watched = |at: usize| split.is_continuous[at] && !kept.contains(&sides(&original.equations[at]));
+    for (at, equation) in original.equations.iter().enumerate().filter(|(at, _)| is_watched(*at)) {
         let residual = watched.graph.sub(equation.lhs, equation.rhs);
         let leaves = unknown_leaves(original, &watched.graph, residual);
         let is_known =

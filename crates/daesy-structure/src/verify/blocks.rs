@@ -59,6 +59,8 @@ impl Environment for Nearby<'_> {
 pub(super) struct BlockVerdict {
     /// Whether all blocks are regular.
     pub(super) are_regular: bool,
+    /// Those that are not.
+    pub(super) singular: Vec<usize>,
     /// Ranks, the smallest gaps first.
     pub(super) rank_decisions: Vec<RankRow>,
     /// Singular blocks in words.
@@ -97,9 +99,10 @@ pub(super) fn verify_blocks(regular: &RegularDae, point: &dyn Environment) -> Bl
     let mut differentiator = Differentiator::new(&mut graph, &leaves);
     let mut evaluator = Evaluator::new();
     let (mut values, mut nearby) = (Vec::new(), Vec::new());
-    let mut verdict = BlockVerdict { are_regular: true, rank_decisions: Vec::new(), findings: Vec::new() };
+    let mut verdict =
+        BlockVerdict { are_regular: true, singular: Vec::new(), rank_decisions: Vec::new(), findings: Vec::new() };
     let mut n_scalar = 0;
-    for block in &regular.blocks {
+    for (at, block) in regular.blocks.iter().enumerate() {
         let (start, len) = (block.start as usize, block.len as usize);
         let mut expressions =
             BlockExpressions { residuals: Vec::new(), rows: Vec::new(), columns: Vec::new(), entries: Vec::new() };
@@ -134,6 +137,7 @@ pub(super) fn verify_blocks(regular: &RegularDae, point: &dyn Environment) -> Bl
             && is_multiple_root(regular, start, &expressions, &graph, point);
         if decision.rank < len || is_multiple_root {
             verdict.are_regular = false;
+            verdict.singular.push(at);
             let rank = if is_multiple_root { BlockRank::nothing_known(len) } else { decision };
             let row = RankRow { what: block_name(regular, start, len), rank: rank.rank, gap: rank.gap };
             verdict.rank_decisions.push(row);

@@ -453,3 +453,65 @@ fn a_start_that_a_disturbance_takes_part_in_is_refused_where_variables_start() {
     assert_eq!(run.status, 1, "{}", run.stderr);
     assert!(run.stderr.contains("`w1` takes part in the start"), "{}", run.stderr);
 }
+
+/// A study of `model` with one unknown `k`, whose measurement of `name` follows `values` at t = 0, 0.1 ..
+fn study_of_k(model: &str, name: &str, settings: &str, value: fn(f64) -> f64) -> Session {
+    let mut data = "t,m\n".to_owned();
+    for at in 0..=10 {
+        let t = f64::from(at) / 10.0;
+        writeln!(data, "{t},{}", value(t)).unwrap();
+    }
+    let study = format!(
+        "[model]\nfile = \"model.mo\"\n[unknown]\nk = {{ start = 1.3, min = 0.65, max = 2.6 }}\n[measurements]\n{name} = {{ \
+         column = \"m\", std = 0.001 }}\n[data]\nfile = \"data.csv\"\n{settings}"
+    );
+    Session::with_model(model).with("data.csv", &data).with("study.toml", &study)
+}
+
+/// Where a start is 0/0 the value there is a limit that depends on k, and no number that one model has for all k.
+#[test]
+fn special_starts_that_depend_on_unknowns_are_refused_with_a_remedy() {
+    let cost = ["cost", "study.toml", "--grid", "k=1.2:1.4:3", "--json"];
+    let quotient = "model M parameter Real k=1.3; Real x; equation time*x = k*sin(time); end M;";
+    let sinc = |t: f64| if t == 0.0 { 1.3 } else { 1.3 * t.sin() / t };
+    let run = study_of_k(quotient, "x", "", sinc).run(&cost);
+    let document = run.json();
+    let message = finding(&document, "no-prediction")["message"].as_str().unwrap();
+    assert!(["`x`", "`time*x = k*sin(time)`", "t = 0"].iter().all(|part| message.contains(part)), "{message}");
+    // The remedy.
+    let run = study_of_k(quotient, "x", "[identify]\ntransient = 0.05\n", sinc).run(&cost);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    // y = 2 k for t > 0, so that z(0) = 2 k.
+    let loop_of_two = "model M parameter Real k=1; Real x, y, z; initial equation z = y;
+equation x + y = time; x + (1 + time)*y = (2*k + 1)*time; der(z) = -z; end M;";
+    let run = study_of_k(loop_of_two, "z", "", |t| 2.6 * (-t).exp()).run(&cost);
+    assert_eq!(run.status, 1, "{}", run.stdout);
+    let document = run.json();
+    assert_eq!(finding(&document, "special-start")["level"], "error");
+    let root = "model M parameter Real k=1; Real x(start=0, fixed=true); equation der(x) = k + sqrt(x); end M;";
+    let run = study_of_k(root, "x", "", |t| t).run(&["identify", "study.toml", "--method", "output-error", "--json"]);
+    let document = run.json();
+    let told = finding(&document, "no-prediction");
+    let message = told["message"].as_str().unwrap();
+    assert!(message.contains("no finite derivative by `k`") && message.contains("der(x) = k + sqrt(x)"), "{message}");
+}
+
+/// A start that is estimated is what the data say, whatever was written: values of 1e19 cancelled in the residuals.
+#[test]
+fn an_estimated_start_does_not_depend_on_the_one_that_was_written() {
+    let found = ["9223372036854775807", "5"].map(|start| {
+        let model = format!(
+            "model M input Real w; parameter Real k = 1; Real x(start = {start}, fixed = true); equation der(x) = -k*x + w; end M;"
+        );
+        let settings = "[disturbances]\nw = { std = 0.01, time_constant = 1.0 }\n[initial]\nmode = \"estimate\"\n";
+        let session = study_of_k(&model, "x", settings, |t| 0.4 * (-1.7 * t).exp() + 1e-3 * (40.0 * t).sin());
+        let run = session.run(&["identify", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let document = run.json();
+        let start = document["initial"].to_string();
+        (document["parameters"][0]["estimate"].as_f64().unwrap(), start, run.stdout.contains("noise-size"))
+    });
+    assert!((found[0].0 - found[1].0).abs() < 1e-6, "{found:?}");
+    assert_eq!(found[0].1, found[1].1);
+    assert_eq!(found[0].2, found[1].2);
+}

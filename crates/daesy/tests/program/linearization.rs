@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::session::{Session, Table};
+use crate::session::{Session, Table, finding};
 
 fn matrix(document: &Value, key: &str) -> Vec<Vec<f64>> {
     let rows = document[key].as_array().unwrap_or_else(|| panic!("{key}: {document}"));
@@ -284,4 +284,17 @@ fn the_page_of_a_sweep_shows_what_the_study_asks_for() {
         assert_eq!(page.contains("h (Level) over time."), !is_asked);
         assert_eq!(page.contains("v over time."), is_asked);
     }
+}
+
+/// The equation is explicit in der(x); it is sqrt(x) that has no slope at 0.
+#[test]
+fn an_infinite_slope_is_named() {
+    let session =
+        Session::with_model("model M input Real u; Real x(start=0, fixed=true); equation der(x) = u - sqrt(x); end M;");
+    let run = session.run(&["linearize", "model.mo", "--json"]);
+    let document = run.json();
+    let told = finding(&document, "singular-slope");
+    let message = told["message"].as_str().unwrap();
+    assert!(message.contains("slope of `der(x) = u - sqrt(x)` by `x` is infinite"), "{message}");
+    assert_eq!(session.run(&["linearize", "model.mo", "--at", "x=1"]).status, 0);
 }

@@ -561,26 +561,165 @@ end Vanishing;
     finding(&document, "linearized");
 }
 
-/// The derivative array is not looked at in a model of so many unknowns: what its first equation leaves open is told.
+/// A variable and its value at a time.
+type Exact = (&'static str, fn(f64) -> f64);
+
+/// Models whose structure misleads or whose start is special: declarations, equations, and variables that are known
+/// functions of time.
+struct Known {
+    declarations: &'static str,
+    equations: &'static str,
+    solution: &'static [Exact],
+}
+
+const KNOWN: [Known; 6] = [
+    Known {
+        declarations: "Real y1, y2, y3;",
+        equations: "y1 - cos(time) + 0.5*y2 + y3^2*(y2 - 2 - sin(time)) = 0; der(y1) = y3*y2; y2 = 2 + sin(time);",
+        solution: &[
+            ("y1", |t| t.cos() - 1.0 - 0.5 * t.sin()),
+            ("y3", |t| (-t.sin() - 0.5 * t.cos()) / (2.0 + t.sin())),
+        ],
+    },
+    Known {
+        declarations: "Real y1(start=0.02), y2(start=1.057);",
+        equations: "y1 - sin(time) + sin(time)*(der(y1) - y2 + y2^2*(y1 - sin(time))) = 0;
+            der(y1) - y2 + y2^2*(y1 - sin(time))
+              + cos(y2)*(y1 - sin(time) + sin(time)*(der(y1) - y2 + y2^2*(y1 - sin(time)))) = 0;",
+        solution: &[("y1", f64::sin), ("y2", f64::cos)],
+    },
+    Known {
+        declarations: "Real x, y, z; initial equation z = y;",
+        equations: "x + y = time; x + (1 + time)*y = 3*time; der(z) = -z;",
+        solution: &[("y", |_| 2.0), ("z", |t| 2.0 * (-t).exp())],
+    },
+    // The factors of v are zero along the solutions that begin as they do, not along others.
+    Known {
+        declarations: "Real x, v, z(start=1, fixed=true);",
+        equations: "x - sin(time) + v*(z - exp(-time)) = 0; der(x) = v; der(z) = -z;",
+        solution: &[("x", f64::sin), ("v", f64::cos)],
+    },
+    Known {
+        declarations: "Real x, v, a(start=0, fixed=true), b(start=1, fixed=true);",
+        equations: "x - sin(time) + v*(a^2 + b^2 - 1) = 0; der(x) = v; der(a) = b; der(b) = -a;",
+        solution: &[("x", f64::sin), ("v", f64::cos)],
+    },
+    Known {
+        declarations: "Real y, w, a(start=1, fixed=true);",
+        equations: "y*(w - a^2) = w - a*a; w = a*a + time*0; der(a) = -a;",
+        solution: &[("w", |t| (-2.0 * t).exp())],
+    },
+];
+
+impl Known {
+    /// The model with states of their own beside it.
+    fn padded(&self, n: usize) -> Session {
+        let (states, decay) = match n {
+            0 => (String::new(), String::new()),
+            n => (
+                format!("Real q[{n}](each start=1, each fixed=true);"),
+                format!("for i in 1:{n} loop der(q[i]) = -i/{n}*q[i]; end for;"),
+            ),
+        };
+        let Self { declarations, equations, .. } = self;
+        Session::with_model(&format!(
+            "model Padded {states} {declarations} equation {equations} {decay}
+  annotation (experiment(StopTime=1, Interval=0.125, Tolerance=1e-8));
+end Padded;
+"
+        ))
+    }
+}
+
+/// States that nothing else reads change neither the solution of the other equations nor what is said of them, however
+/// many there are.
 #[test]
-fn a_model_that_is_too_large_to_be_rewritten_says_so() {
+fn independent_states_change_nothing() {
+    for known in &KNOWN {
+        let mut without = None;
+        for n in [0, 215, 230, 500] {
+            let session = known.padded(n);
+            let run = session.run(&["simulate", "model.mo"]);
+            assert_eq!(run.status, 0, "{n} beside {}: {}", known.equations, run.stderr);
+            let table = run.table();
+            let times = table.column("t");
+            for (name, exact) in known.solution {
+                for (t, value) in times.iter().zip(table.column(name)) {
+                    assert_near(value, exact(*t), 1e-6, &format!("{n} states beside it: {name} at {t}"));
+                }
+            }
+            let simulated = session.run(&["simulate", "model.mo", "--json"]).json();
+            let checked = session.check();
+            let number = |of: &str, key: &str| checked[of][key].as_u64();
+            let free: Vec<&str> =
+                texts(&checked["initial"]["free"]).into_iter().filter(|name| !name.starts_with("q[")).collect();
+            let said = format!(
+                "{:?} {:?} index {:?}, {:?} algebraic, {:?} redundant, {:?} free: {free:?}",
+                codes(&simulated),
+                codes(&checked),
+                number("regularity", "differentiation_index"),
+                number("regularity", "a"),
+                number("regularity", "v"),
+                number("structure", "degrees_of_freedom").map(|free| free - n as u64),
+            );
+            assert_eq!(*without.get_or_insert(said.clone()), said, "{n} beside {}", known.equations);
+        }
+    }
+}
+
+/// Behind a chain of 300 states that reads y3 and gives y1, so that 303 unknowns hang together, y1 is what it is alone.
+#[test]
+fn a_dependency_is_found_among_the_nearest_equations() {
     let session = Session::with_model(
-        "model Large
-  Real y1, y2, y3, q[300](each start=1, each fixed=true);
+        "model Chain
+  Real y1, y2, y3, c[300](each start=1, each fixed=true);
 equation
   y1 - cos(time) + 0.5*y2 + y3^2*(y2 - 2 - sin(time)) = 0;
-  der(y1) = y3*y2;
+  der(y1) = y3*y2 + 0.1*c[300];
   y2 = 2 + sin(time);
-  for i in 1:300 loop
-    der(q[i]) = -i/300*q[i];
+  der(c[1]) = y3 - c[1];
+  for i in 2:300 loop
+    der(c[i]) = c[i-1] - c[i];
   end for;
-end Large;
+  annotation (experiment(StopTime=1, Interval=0.125, Tolerance=1e-8));
+end Chain;
 ",
     );
-    let run = session.run(&["simulate", "model.mo", "--json"]);
-    let document = run.json();
-    let told = finding(&document, "numerically-singular");
-    assert!(told["message"].as_str().unwrap().contains("too many unknowns"), "{told}");
+    let run = session.run(&["simulate", "model.mo"]);
+    let table = run.table();
+    for (row, &t) in table.column("t").iter().enumerate() {
+        let at = |name: &str| table.column(name)[row];
+        assert_near(at("y1"), t.cos() - 1.0 - 0.5 * t.sin(), 1e-9, "y1");
+        assert_near(at("y3"), (-t.sin() - 0.5 * t.cos() - 0.1 * at("c[300]")) / (2.0 + t.sin()), 1e-9, "y3");
+    }
+    let document = session.check();
+    assert_eq!(document["regularity"]["differentiation_index"], 2);
+    assert_eq!(document["structure"]["degrees_of_freedom"], 300);
+}
+
+/// A ring of 300 equations of which one follows from the others, at every time: too many for a derivative array, so
+/// that values would be read from rounding errors. Every verb refuses it.
+#[test]
+fn a_model_that_is_too_large_to_be_rewritten_is_refused() {
+    let session = Session::with_model(
+        "model Ring
+  parameter Integer n = 300;
+  Real x[n];
+equation
+  for i in 1:n-1 loop
+    x[i] - x[i+1] = sin(time + i);
+  end for;
+  x[n] - x[1] = -sum(sin(time + i) for i in 1:n-1) + 0*x[3]^2;
+end Ring;
+",
+    );
+    for verb in ["simulate", "check", "linearize"] {
+        let run = session.run(&[verb, "model.mo", "--json"]);
+        assert_eq!(run.status, 1, "{verb}");
+        let document = run.json();
+        let told = finding(&document, "numerically-singular");
+        assert_eq!(told["level"], "error", "{verb}: {told}");
+    }
 }
 
 /// What an equation determines linearly may be far from any guess: a flux of 1 over a current of nearly zero.

@@ -564,3 +564,33 @@ fn a_free_start_that_an_equation_without_a_value_moves_is_told() {
     assert!(said.len() == 1 && said[0].contains("`c`") && said[0].contains("nothing determines"), "{said:?}");
     assert_eq!(told("(start = 1)"), Vec::<String>::new());
 }
+
+/// An explicit model whose start values are all fixed has them as its start, however fast it is beside others: x is
+/// gone at once, and q[i] = exp(-i t/n).
+#[test]
+fn a_fast_state_beside_slow_ones_starts_where_it_is_fixed() {
+    for (rate, n) in [("1e12", 50), ("1e15", 5)] {
+        let session = Session::with_model(&format!(
+            "model Fast
+  Real x(start=1, fixed=true), q[{n}](each start=1, each fixed=true);
+equation
+  der(x) = -{rate}*x;
+  for i in 1:{n} loop
+    der(q[i]) = -i/{n}*q[i];
+  end for;
+end Fast;
+"
+        ));
+        let table = session.run(&["simulate", "model.mo"]).table();
+        let ends = |name: &str| {
+            let column = table.column(name);
+            (column[0], *column.last().unwrap())
+        };
+        assert_eq!(ends("x").0, 1.0);
+        assert!(ends("x").1.abs() < 1e-6, "{}", ends("x").1);
+        assert!((ends(&format!("q[{n}]")).1 - (-1.0f64).exp()).abs() < 1e-5);
+        let document = session.check();
+        assert_eq!(document["regularity"]["differentiation_index"], 0, "{document}");
+        assert_eq!(document["structure"]["degrees_of_freedom"], n + 1, "{document}");
+    }
+}
