@@ -17,7 +17,7 @@ use crate::discretize::{ContinuousModel, DiscreteModel, discretize};
 use crate::error::EstimateError;
 use crate::filter::RunData;
 use crate::kernel::semidefinite_factor;
-use crate::likelihood::{Likelihood, SemidefiniteInverse};
+use crate::likelihood::{Likelihood, Scope, SemidefiniteInverse};
 use crate::online::{LinearFilter, Taken, dot, fed, is_seen, predicted_factor, times};
 use crate::state_space::StateSpace;
 
@@ -102,7 +102,7 @@ impl<M: ParametricModel> Likelihood<'_, M> {
     /// # Errors
     /// As [`Likelihood::evaluate`].
     pub fn filter_at_start(&self, theta: &[f64], experiment: usize) -> Result<LinearFilter, EstimateError> {
-        let assembled = self.assemble(theta, false)?;
+        let assembled = self.assemble(theta, false, Scope::Whole)?;
         let start = &assembled.starts[experiment];
         Ok(LinearFilter::new(&assembled.jet.value, &assembled.coefficients.variances, &start.value))
     }
@@ -112,7 +112,7 @@ impl<M: ParametricModel> Likelihood<'_, M> {
     /// # Errors
     /// As [`Likelihood::evaluate`].
     pub fn estimate(&self, theta: &[f64]) -> Result<Vec<SignalEstimates>, EstimateError> {
-        let assembled = self.assemble(theta, false)?;
+        let assembled = self.assemble(theta, false, Scope::Whole)?;
         let space = &assembled.jet.value;
         let n = space.dynamics.nrows();
         let m = space.measured.state.nrows();
