@@ -83,7 +83,7 @@ pub(crate) struct FilterModel {
     pub measurements: Vec<MeasurementRow>,
     /// `[theta][measurement]`.
     d_measurements: Vec<Vec<MeasurementRow>>,
-    input: Vec<f64>,
+    pub input: Vec<f64>,
     d_input: Vec<Vec<f64>>,
     pub steps: Vec<StepModel>,
     /// By step: where the filter converges to, found when it is first asked for.

@@ -29,7 +29,7 @@ use crate::scores::ScoreSeries;
 use crate::search::{Expansion, Objective};
 use crate::seen_start::{Present, SeenStart};
 use crate::start::{StartInputs, StartJet, StartModel, StartPlan};
-use crate::state_space::{StateSpaceJet, Structure, state_space};
+use crate::state_space::{StateSpace, StateSpaceJet, Structure, state_space};
 
 /// The likelihood of a model with data.
 pub struct Likelihood<'m, M: ParametricModel> {
@@ -90,6 +90,8 @@ pub(crate) enum Scope {
     Whole,
     /// At least what measurements depend on (`observed`).
     Measured,
+    /// At least what measurements and signals to estimate depend on.
+    Estimated,
 }
 
 /// A model at some parameters, ready for the filter. The filter and the starts may be in coordinates of their own, the
@@ -98,9 +100,18 @@ pub(crate) struct Assembled {
     pub coefficients: Coefficients,
     pub jet: StateSpaceJet,
     pub filter: FilterModel,
+    /// The model in the coordinates of the filter, where these are others than those of `jet`.
+    observed: Option<StateSpace>,
     pub inputs: Vec<Option<InputJet>>,
     pub variances: Vec<Option<VarianceJet>>,
     pub starts: Vec<StartJet>,
+}
+
+impl Assembled {
+    /// The model in the coordinates of the filter.
+    pub fn space(&self) -> &StateSpace {
+        self.observed.as_ref().unwrap_or(&self.jet.value)
+    }
 }
 
 impl<'m, M: ParametricModel> Likelihood<'m, M> {
@@ -177,9 +188,9 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         &self.plan
     }
 
-    /// The length that stands for all that count as the same step.
-    pub(crate) fn length(&self, step: usize) -> f64 {
-        self.lengths[step]
+    /// The lengths that stand for all that count as the same step.
+    pub(crate) fn lengths(&self) -> &[f64] {
+        &self.lengths
     }
 
     /// Brings the model to the filter's form at some parameters.
@@ -234,22 +245,25 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
             degree,
             starts: &starts,
             span: experiments.iter().map(Experiment::span).fold(0.0, f64::max),
+            with_estimated: scope == Scope::Estimated,
         };
-        let observed = if scope == Scope::Measured { Observed::new(&whole) } else { None };
-        let filter = if let Some(observed) = observed {
-            starts = starts.iter().map(|start| observed.start(start)).collect();
-            FilterModel::new(&observed.value, &observed.derivatives, &all_variances, observed.steps)
+        let mut observed = None;
+        let filter = if let Some(found) = Some(&whole).filter(|_| scope != Scope::Whole).and_then(Observed::new) {
+            starts = starts.iter().map(|start| found.start(start)).collect();
+            let space = FilterSpace::from(&found.value);
+            observed = Some(found.value);
+            FilterModel::new(&space, &found.derivatives, &all_variances, found.steps)
         } else {
             let steps = self.steps(&jet, degree)?;
             let spaces: Vec<FilterSpace> = jet.derivatives.iter().map(FilterSpace::from).collect();
             FilterModel::new(&FilterSpace::from(&jet.value), &spaces, &all_variances, steps)
         };
-        Ok(Assembled { coefficients, jet, filter, inputs, variances, starts })
+        Ok(Assembled { coefficients, jet, filter, observed, inputs, variances, starts })
     }
 
     /// The whole model over steps of all lengths.
     fn steps(&self, jet: &StateSpaceJet, degree: usize) -> Result<Vec<StepModel>, EstimateError> {
-        let continuous = |of: &crate::state_space::StateSpace| ContinuousModel {
+        let continuous = |of: &StateSpace| ContinuousModel {
             dynamics: of.dynamics.clone(),
             input: of.input.clone(),
             intensity: of.intensity.clone(),

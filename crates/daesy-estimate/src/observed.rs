@@ -433,7 +433,8 @@ pub(crate) struct Observed {
     /// The map from `x` to `z`.
     map: Mat<f64>,
     pub steps: Vec<StepModel>,
-    pub value: FilterSpace,
+    /// There are steps of the given lengths only: dynamics and intensity are NaN.
+    pub value: StateSpace,
     pub derivatives: Vec<FilterSpace>,
 }
 
@@ -448,6 +449,8 @@ pub(crate) struct Whole<'a> {
     pub starts: &'a [StartJet],
     /// The longest record.
     pub span: f64,
+    /// Whether signals to estimate count as measured.
+    pub with_estimated: bool,
 }
 
 impl Observed {
@@ -465,6 +468,7 @@ impl Observed {
         let is_fit = n >= LARGE
             && (1..=MOST_LENGTHS).contains(&lengths.len())
             && space.measured.state.nrows() + space.noise.ncols() <= n / 8
+            && (!whole.with_estimated || space.estimated.state.nrows() <= n / 8)
             && std::iter::once(space).chain(&jet.derivatives).all(|space| is_sparse(&space.dynamics))
             && one_norm(&space.dynamics).is_finite();
         if !is_fit {
@@ -473,12 +477,15 @@ impl Observed {
         let units = sizes(jet, whole.starts, whole.span)?;
         let scaled = Scaled::new(jet, &units, degree);
         let mut rows: Vec<Vec<f64>> = Vec::new();
-        for terms in std::iter::once(space).chain(&jet.derivatives).map(|space| &space.measured.state) {
-            for row in 0..terms.nrows() {
-                let row: Vec<f64> = (0..n).map(|j| terms[(row, j)] * units[j]).collect();
-                let length = dot(&row, &row).sqrt();
-                if length > 0.0 {
-                    rows.push(row.iter().map(|x| x / length).collect());
+        for space in std::iter::once(space).chain(&jet.derivatives) {
+            let estimated = Some(&space.estimated.state).filter(|_| whole.with_estimated);
+            for terms in std::iter::once(&space.measured.state).chain(estimated) {
+                for row in 0..terms.nrows() {
+                    let row: Vec<f64> = (0..n).map(|j| terms[(row, j)] * units[j]).collect();
+                    let length = dot(&row, &row).sqrt();
+                    if length > 0.0 {
+                        rows.push(row.iter().map(|x| x / length).collect());
+                    }
                 }
             }
         }
@@ -489,18 +496,24 @@ impl Observed {
             steps.push(step_model(&basis, backward, &noise, n));
         }
         let map = Mat::from_fn(basis.len(), n, |k, i| basis.columns[k * n + i] / units[i]);
-        let seen = |space: &StateSpace| FilterSpace {
-            measured: SignalTerms {
-                state: {
-                    let rows = &space.measured.state;
-                    let scaled = Mat::from_fn(rows.nrows(), n, |i, j| rows[(i, j)] * units[j]);
-                    scaled * basis.matrix()
-                },
-                inputs: space.measured.inputs.clone(),
-            },
-            input: &map * &space.input,
+        let r = basis.len();
+        let seen = |terms: &SignalTerms| SignalTerms {
+            state: Mat::from_fn(terms.state.nrows(), n, |i, j| terms.state[(i, j)] * units[j]) * basis.matrix(),
+            inputs: terms.inputs.clone(),
         };
-        let (value, derivatives) = (seen(space), jet.derivatives.iter().map(seen).collect());
+        let value = StateSpace {
+            dynamics: Mat::from_fn(r, r, |_, _| f64::NAN),
+            input: &map * &space.input,
+            noise: &map * &space.noise,
+            intensity: Mat::from_fn(r, r, |_, _| f64::NAN),
+            measured: seen(&space.measured),
+            estimated: seen(&space.estimated),
+            variables: SignalTerms { state: Mat::zeros(0, r), inputs: Vec::new() },
+            sizes: Vec::new(),
+        };
+        let derivative =
+            |space: &StateSpace| FilterSpace { measured: seen(&space.measured), input: &map * &space.input };
+        let derivatives = jet.derivatives.iter().map(derivative).collect();
         Some(Self { steps, value, derivatives, map })
     }
 
@@ -801,7 +814,10 @@ mod tests {
                     variables: Mat::from_fn(2, n, |i, j| measured(i, j) * unit(j)),
                     inputs: Mat::zeros(2, 1),
                 },
-                estimated: SignalRows::none(n, 1),
+                estimated: SignalRows {
+                    variables: Mat::from_fn(1, n, |_, j| if j == n / 2 { one * unit(j) } else { 0.0 }),
+                    inputs: Mat::zeros(1, 1),
+                },
                 variances: vec![1e-3 * one; 2],
                 insisted,
                 wished: StartRows::none(n, 1),
@@ -856,6 +872,24 @@ mod tests {
                     assert!(off < 1e-10, "information {a} {b}, {n_seen} of {n_whole}: {off:e}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn what_is_seen_has_the_estimates_of_the_whole() {
+        let theta = [0.8, 0.6, 0.04];
+        let model = Rod::new(160, 60.0, true);
+        let likelihood = Likelihood::new(&model, &theta, FilterOptions::default()).expect("it has a likelihood");
+        let estimates = |scope: Scope| likelihood.estimate_in(&theta, scope).expect("it has estimates").swap_remove(0);
+        let (whole, seen) = (estimates(Scope::Whole), estimates(Scope::Estimated));
+        assert!(likelihood.assemble(&theta, false, Scope::Estimated).expect("it is regular").filter.n < 80);
+        let parts = |of: &crate::SignalEstimates| {
+            [&of.filtered, &of.filtered_std, &of.smoothed, &of.smoothed_std].map(|list| list[0].clone())
+        };
+        for (whole, seen) in parts(&whole).iter().zip(&parts(&seen)) {
+            let size = whole.iter().fold(0.0f64, |most, x| most.max(x.abs()));
+            let off = whole.iter().zip(seen).fold(0.0f64, |most, (a, b)| most.max((a - b).abs()));
+            assert!(size > 0.0 && off < 1e-10 * size, "{off:e} of {size:e}");
         }
     }
 
