@@ -122,13 +122,13 @@ fn filled(like: &Mat<f64>, value: f64) -> Mat<f64> {
     Mat::from_fn(like.nrows(), like.ncols(), |_, _| value)
 }
 
-fn one_norm(a: &Mat<f64>) -> f64 {
+pub(crate) fn one_norm(a: &Mat<f64>) -> f64 {
     let column = |j: usize| (0..a.nrows()).map(|i| a[(i, j)].abs()).sum::<f64>();
     (0..a.ncols()).map(column).fold(0.0, |largest, sum| if sum > largest || sum.is_nan() { sum } else { largest })
 }
 
 /// Powers of two `d` that make rows and columns of `d_i^-1 a_ij d_j` alike in size.   [@parlett1969]
-fn balancing(a: &Mat<f64>) -> Vec<f64> {
+pub(crate) fn balancing(a: &Mat<f64>) -> Vec<f64> {
     let n = a.nrows();
     let mut units = vec![1.0f64; n];
     for _ in 0..8 {

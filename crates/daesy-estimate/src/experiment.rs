@@ -87,6 +87,12 @@ impl Experiment {
         self.inputs[self.segment_of[sample] * (self.degree + 1) * self.n_inputs + input]
     }
 
+    /// From the start of the experiment to its last sample.
+    #[must_use]
+    pub fn span(&self) -> f64 {
+        self.segments.iter().map(|segment| segment.length).sum()
+    }
+
     /// Number of values that are there and counted.
     #[must_use]
     pub fn n_counted(&self) -> usize {

@@ -36,7 +36,7 @@ use crate::kernel::{
 };
 use crate::scores::ExperimentScores;
 use crate::start::{StartJet, StartState};
-use crate::state_space::{StateSpace, StateSpaceJet};
+use crate::state_space::{SignalTerms, StateSpace};
 use crate::stretch::{Block, BlockSums, Steady, StretchSlope, Tangent, predict_factor, shrink};
 
 /// How the filter runs.
@@ -83,15 +83,28 @@ pub(crate) struct FilterModel {
     pub measurements: Vec<MeasurementRow>,
     /// `[theta][measurement]`.
     d_measurements: Vec<Vec<MeasurementRow>>,
-    input: Vec<f64>,
+    pub input: Vec<f64>,
     d_input: Vec<Vec<f64>>,
     pub steps: Vec<StepModel>,
     /// By step: where the filter converges to, found when it is first asked for.
     steady: Vec<OnceLock<Option<Steady>>>,
 }
 
-fn rows_of(space: &StateSpace, variances: &[f64]) -> Vec<MeasurementRow> {
-    let map = &space.measured;
+/// What the filter needs of a model besides its steps; also a derivative of that.
+#[derive(Clone, Debug)]
+pub(crate) struct FilterSpace {
+    pub measured: SignalTerms,
+    /// What an impulse of an input does.
+    pub input: Mat<f64>,
+}
+
+impl From<&StateSpace> for FilterSpace {
+    fn from(space: &StateSpace) -> Self {
+        Self { measured: space.measured.clone(), input: space.input.clone() }
+    }
+}
+
+fn rows_of(map: &SignalTerms, variances: &[f64]) -> Vec<MeasurementRow> {
     (0..map.state.nrows())
         .map(|row| MeasurementRow {
             h: (0..map.state.ncols()).map(|j| map.state[(row, j)]).collect(),
@@ -102,14 +115,16 @@ fn rows_of(space: &StateSpace, variances: &[f64]) -> Vec<MeasurementRow> {
 }
 
 impl FilterModel {
-    pub fn new(jet: &StateSpaceJet, variances: &[f64], d_variances: &[Vec<f64>], steps: Vec<StepModel>) -> Self {
+    /// `variances` are those of the measurements, followed by their derivatives.
+    pub fn new(space: &FilterSpace, derivatives: &[FilterSpace], variances: &[&[f64]], steps: Vec<StepModel>) -> Self {
+        let d_rows = derivatives.iter().zip(&variances[1..]).map(|(space, r)| rows_of(&space.measured, r));
         Self {
-            n: jet.value.dynamics.nrows(),
-            n_theta: jet.derivatives.len(),
-            measurements: rows_of(&jet.value, variances),
-            d_measurements: jet.derivatives.iter().zip(d_variances).map(|(space, r)| rows_of(space, r)).collect(),
-            input: flat(&jet.value.input),
-            d_input: jet.derivatives.iter().map(|space| flat(&space.input)).collect(),
+            n: space.input.nrows(),
+            n_theta: derivatives.len(),
+            measurements: rows_of(&space.measured, variances[0]),
+            d_measurements: d_rows.collect(),
+            input: flat(&space.input),
+            d_input: derivatives.iter().map(|space| flat(&space.input)).collect(),
             steady: vec![OnceLock::new(); steps.len()],
             steps,
         }

@@ -17,7 +17,7 @@ use faer::Mat;
 use crate::descriptor::ParametricModel;
 use crate::error::EstimateError;
 use crate::filter::RunData;
-use crate::likelihood::{Assembled, Likelihood};
+use crate::likelihood::{Assembled, Likelihood, Scope};
 use crate::online::{dot, fed, square_factor, times};
 use crate::smooth::Road;
 
@@ -133,7 +133,7 @@ impl<M: ParametricModel> Likelihood<'_, M> {
     /// # Errors
     /// As [`Likelihood::evaluate`].
     pub fn ahead(&self, theta: &[f64], horizons: &[Horizon]) -> Result<Vec<Vec<Ahead>>, EstimateError> {
-        let assembled = self.assemble(theta, false)?;
+        let assembled = self.assemble(theta, false, Scope::Measured)?;
         let mut all = Vec::new();
         for (at, start) in assembled.starts.iter().enumerate() {
             let found = match start.value.directions.ncols() {
@@ -148,15 +148,15 @@ impl<M: ParametricModel> Likelihood<'_, M> {
 }
 
 fn ahead(assembled: &Assembled, data: &RunData<'_>, horizons: &[Horizon]) -> Result<Vec<Ahead>, EstimateError> {
-    let space = &assembled.jet.value;
-    let (n, m) = (space.dynamics.nrows(), space.measured.state.nrows());
+    let space = assembled.space();
+    let (n, m) = (assembled.filter.n, space.measured.state.nrows());
     let experiment = data.experiment;
     let start = &data.start.value;
-    let mut road = Road::new(space, data);
+    let road = Road::new(&assembled.filter, data);
     let first = Belief { mean: start.mean.clone(), factor: square_factor(&start.covariance) };
     let mut beliefs = Beliefs::new(first, horizons);
     for segment in 0..experiment.segment_of.first().copied().unwrap_or(0) {
-        beliefs.iter_mut().for_each(|belief| drop(road.advance(&mut belief.mean, &mut belief.factor, segment)));
+        beliefs.iter_mut().for_each(|belief| road.advance(&mut belief.mean, &mut belief.factor, segment));
     }
     let mut found = vec![Ahead::default(); horizons.len()];
     for (sample, &time) in experiment.times.iter().enumerate() {
@@ -189,7 +189,7 @@ fn ahead(assembled: &Assembled, data: &RunData<'_>, horizons: &[Horizon]) -> Res
         beliefs.push(corrected);
         let end = experiment.segment_of.get(sample + 1).copied().unwrap_or(segment);
         for piece in segment..end {
-            beliefs.iter_mut().for_each(|belief| drop(road.advance(&mut belief.mean, &mut belief.factor, piece)));
+            beliefs.iter_mut().for_each(|belief| road.advance(&mut belief.mean, &mut belief.factor, piece));
         }
     }
     Ok(found)

@@ -178,6 +178,31 @@ pub(crate) fn semidefinite_factor(a: &Mat<f64>) -> Vec<f64> {
     factor
 }
 
+/// A factor with fewer entries than this share makes a product sparse.
+const SPARSE: f64 = 0.05;
+
+/// `a b`, along the entries of the factors where one of them is large and has few.
+pub(crate) fn product(a: &Mat<f64>, b: &Mat<f64>) -> Mat<f64> {
+    let is_sparse = |a: &Mat<f64>| {
+        let n_entries: usize = a.col_iter().map(|column| column.iter().filter(|x| **x != 0.0).count()).sum();
+        n_entries as f64 <= SPARSE * (a.nrows() * a.ncols()) as f64
+    };
+    let is_small = a.nrows().min(a.ncols()).min(b.ncols()) < BLOCKED;
+    if is_small || !(is_sparse(a) || is_sparse(b)) {
+        return a * b;
+    }
+    let entries: Vec<Vec<(usize, f64)>> =
+        a.col_iter().map(|column| column.iter().copied().enumerate().filter(|(_, x)| *x != 0.0).collect()).collect();
+    let mut sum = Mat::zeros(a.nrows(), b.ncols());
+    for j in 0..b.ncols() {
+        let target = sum.col_as_slice_mut(j);
+        for (entries, &factor) in entries.iter().zip(b.col_as_slice(j)).filter(|(_, factor)| **factor != 0.0) {
+            entries.iter().for_each(|&(i, x)| target[i] += x * factor);
+        }
+    }
+    sum
+}
+
 /// tr(A B)
 pub(crate) fn trace_of_product(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
     (0..a.nrows()).map(|i| (0..a.ncols()).map(|j| a[(i, j)] * b[(j, i)]).sum::<f64>()).sum()
@@ -209,6 +234,17 @@ mod tests {
                     assert!((entry(&own, i, j) - aat).abs() < 1e-13 * n as f64);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn sparse_products_are_the_same_as_dense_ones() {
+        let mut rng = fastrand::Rng::with_seed(6);
+        let n = BLOCKED + 12;
+        let mut random = |share: f64| Mat::from_fn(n, n, |_, _| if rng.f64() < share { rng.f64() - 0.5 } else { 0.0 });
+        for (a, b) in [(0.03, 0.03), (0.03, 1.0), (1.0, 0.03), (1.0, 1.0)] {
+            let (a, b) = (random(a), random(b));
+            assert!((product(&a, &b) - &a * &b).norm_max() < 1e-14);
         }
     }
 

@@ -16,6 +16,7 @@ pub mod memory;
 pub mod multi_start;
 pub mod noise;
 pub mod nonlinear;
+mod observed;
 pub mod online;
 pub mod pem;
 pub mod posterior;

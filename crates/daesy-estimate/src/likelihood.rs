@@ -17,17 +17,19 @@ use faer::Mat;
 use crate::descriptor::{Coefficients, ModelLayout, ParametricModel, StartMode};
 use crate::discretize::{ContinuousModel, discretize_with_derivatives};
 use crate::error::EstimateError;
-use crate::experiment::{InputJet, VarianceJet};
+use crate::experiment::{Experiment, InputJet, VarianceJet};
 use crate::filter::{
-    FilterModel, FilterOptions, Innovations, RunData, RunOptions, RunSums, StepModel, ends_of_stretches, run,
+    FilterModel, FilterOptions, FilterSpace, Innovations, RunData, RunOptions, RunSums, StepModel, ends_of_stretches,
+    run,
 };
 use crate::free_start::FreeProjector;
 use crate::kernel::{flat, semidefinite_factor, trace_of_product};
+use crate::observed::{Observed, Whole};
 use crate::scores::ScoreSeries;
 use crate::search::{Expansion, Objective};
 use crate::seen_start::{Present, SeenStart};
 use crate::start::{StartInputs, StartJet, StartModel, StartPlan};
-use crate::state_space::{StateSpaceJet, Structure, state_space};
+use crate::state_space::{StateSpace, StateSpaceJet, Structure, state_space};
 
 /// The likelihood of a model with data.
 pub struct Likelihood<'m, M: ParametricModel> {
@@ -81,14 +83,35 @@ pub struct LikelihoodSlope {
     pub curvature: Mat<f64>,
 }
 
-/// A model at some parameters, ready for the filter.
+/// What of a state is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Scope {
+    /// All of it.
+    Whole,
+    /// At least what measurements depend on (`observed`).
+    Measured,
+    /// At least what measurements and signals to estimate depend on.
+    Estimated,
+}
+
+/// A model at some parameters, ready for the filter. The filter and the starts may be in coordinates of their own, the
+/// rest is not.
 pub(crate) struct Assembled {
     pub coefficients: Coefficients,
     pub jet: StateSpaceJet,
     pub filter: FilterModel,
+    /// The model in the coordinates of the filter, where these are others than those of `jet`.
+    observed: Option<StateSpace>,
     pub inputs: Vec<Option<InputJet>>,
     pub variances: Vec<Option<VarianceJet>>,
     pub starts: Vec<StartJet>,
+}
+
+impl Assembled {
+    /// The model in the coordinates of the filter.
+    pub fn space(&self) -> &StateSpace {
+        self.observed.as_ref().unwrap_or(&self.jet.value)
+    }
 }
 
 impl<'m, M: ParametricModel> Likelihood<'m, M> {
@@ -144,7 +167,7 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         let anchors = Vec::new();
         let mut made = Self { model, options, plan, structure: jet.structure, lengths, step_of, stretch_ends, anchors };
         if model.layout().start == StartMode::Diffuse {
-            let assembled = made.assemble(theta, false)?;
+            let assembled = made.assemble(theta, false, Scope::Measured)?;
             let chosen = |(at, start): (usize, &StartJet)| {
                 SeenStart::new(&assembled.filter, &made.run_data(at, &assembled, start)).anchors()
             };
@@ -165,13 +188,18 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         &self.plan
     }
 
-    /// The length that stands for all that count as the same step.
-    pub(crate) fn length(&self, step: usize) -> f64 {
-        self.lengths[step]
+    /// The lengths that stand for all that count as the same step.
+    pub(crate) fn lengths(&self) -> &[f64] {
+        &self.lengths
     }
 
     /// Brings the model to the filter's form at some parameters.
-    pub(crate) fn assemble(&self, theta: &[f64], with_derivatives: bool) -> Result<Assembled, EstimateError> {
+    pub(crate) fn assemble(
+        &self,
+        theta: &[f64],
+        with_derivatives: bool,
+        scope: Scope,
+    ) -> Result<Assembled, EstimateError> {
         let layout = self.model.layout();
         let coefficients = self.model.coefficients(theta)?;
         if let Some(measurement) = coefficients.variances.iter().position(|value| *value < 0.0) {
@@ -180,31 +208,6 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         let derivatives = if with_derivatives { self.model.derivatives(theta)? } else { Vec::new() };
         let jet = state_space(&coefficients, &derivatives)?;
         self.structure.require(&jet.structure)?;
-        let continuous = |of: &crate::state_space::StateSpace| ContinuousModel {
-            dynamics: of.dynamics.clone(),
-            input: of.input.clone(),
-            intensity: of.intensity.clone(),
-        };
-        let value = continuous(&jet.value);
-        let directions: Vec<ContinuousModel> = jet.derivatives.iter().map(continuous).collect();
-        let degree = self.model.experiments().first().map_or(0, |experiment| experiment.degree);
-        let mut steps = Vec::with_capacity(self.lengths.len());
-        for &length in &self.lengths {
-            let discrete = discretize_with_derivatives(&value, &directions, length, degree);
-            let is_finite = |a: &Mat<f64>| flat(a).iter().all(|x| x.is_finite());
-            if !is_finite(&discrete.value.transition) || !is_finite(&discrete.value.covariance) {
-                return Err(EstimateError::NotFinite { what: format!("the transition over a step of {length}") });
-            }
-            let joined = |inputs: &[Mat<f64>]| inputs.iter().flat_map(flat).collect::<Vec<f64>>();
-            steps.push(StepModel {
-                phi: flat(&discrete.value.transition),
-                inputs: joined(&discrete.value.inputs),
-                noise: semidefinite_factor(&discrete.value.covariance),
-                d_phi: discrete.derivatives.iter().map(|d| flat(&d.transition)).collect(),
-                d_inputs: discrete.derivatives.iter().map(|d| joined(&d.inputs)).collect(),
-                d_covariance: discrete.derivatives.iter().map(|d| flat(&d.covariance)).collect(),
-            });
-        }
         let experiments = self.model.experiments();
         let inputs: Vec<Option<InputJet>> = (0..experiments.len()).map(|at| self.model.inputs(at, theta)).collect();
         let variances: Vec<Option<VarianceJet>> =
@@ -231,9 +234,60 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
             };
             starts.push(self.plan.start(&start_model, &at_start)?);
         }
-        let d_variances: Vec<Vec<f64>> = derivatives.iter().map(|d| d.variances.clone()).collect();
-        let filter = FilterModel::new(&jet, &coefficients.variances, &d_variances, steps);
-        Ok(Assembled { coefficients, jet, filter, inputs, variances, starts })
+        let degree = experiments.first().map_or(0, |experiment| experiment.degree);
+        let all_variances: Vec<&[f64]> =
+            std::iter::once(&coefficients).chain(&derivatives).map(|of| &of.variances[..]).collect();
+        let whole = Whole {
+            jet: &jet,
+            coefficients: &coefficients,
+            derivatives: &derivatives,
+            lengths: &self.lengths,
+            degree,
+            starts: &starts,
+            span: experiments.iter().map(Experiment::span).fold(0.0, f64::max),
+            with_estimated: scope == Scope::Estimated,
+        };
+        let mut observed = None;
+        let filter = if let Some(found) = Some(&whole).filter(|_| scope != Scope::Whole).and_then(Observed::new) {
+            starts = starts.iter().map(|start| found.start(start)).collect();
+            let space = FilterSpace::from(&found.value);
+            observed = Some(found.value);
+            FilterModel::new(&space, &found.derivatives, &all_variances, found.steps)
+        } else {
+            let steps = self.steps(&jet, degree)?;
+            let spaces: Vec<FilterSpace> = jet.derivatives.iter().map(FilterSpace::from).collect();
+            FilterModel::new(&FilterSpace::from(&jet.value), &spaces, &all_variances, steps)
+        };
+        Ok(Assembled { coefficients, jet, filter, observed, inputs, variances, starts })
+    }
+
+    /// The whole model over steps of all lengths.
+    fn steps(&self, jet: &StateSpaceJet, degree: usize) -> Result<Vec<StepModel>, EstimateError> {
+        let continuous = |of: &StateSpace| ContinuousModel {
+            dynamics: of.dynamics.clone(),
+            input: of.input.clone(),
+            intensity: of.intensity.clone(),
+        };
+        let value = continuous(&jet.value);
+        let directions: Vec<ContinuousModel> = jet.derivatives.iter().map(continuous).collect();
+        let mut steps = Vec::with_capacity(self.lengths.len());
+        for &length in &self.lengths {
+            let discrete = discretize_with_derivatives(&value, &directions, length, degree);
+            let is_finite = |a: &Mat<f64>| flat(a).iter().all(|x| x.is_finite());
+            if !is_finite(&discrete.value.transition) || !is_finite(&discrete.value.covariance) {
+                return Err(EstimateError::NotFinite { what: format!("the transition over a step of {length}") });
+            }
+            let joined = |inputs: &[Mat<f64>]| inputs.iter().flat_map(flat).collect::<Vec<f64>>();
+            steps.push(StepModel {
+                phi: flat(&discrete.value.transition),
+                inputs: joined(&discrete.value.inputs),
+                noise: semidefinite_factor(&discrete.value.covariance),
+                d_phi: discrete.derivatives.iter().map(|d| flat(&d.transition)).collect(),
+                d_inputs: discrete.derivatives.iter().map(|d| joined(&d.inputs)).collect(),
+                d_covariance: discrete.derivatives.iter().map(|d| flat(&d.covariance)).collect(),
+            });
+        }
+        Ok(steps)
     }
 
     /// The data of one experiment for a run.
@@ -262,7 +316,7 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
     /// # Errors
     /// When the model has no likelihood at these parameters, or another structure.
     pub fn evaluate(&self, theta: &[f64]) -> Result<LikelihoodValue, EstimateError> {
-        let assembled = self.assemble(theta, false)?;
+        let assembled = self.assemble(theta, false, Scope::Measured)?;
         let mut total = LikelihoodValue { log_likelihood: 0.0, n_counted: 0, n_redundant: 0, start: Vec::new() };
         for (at, start) in assembled.starts.iter().enumerate() {
             if start.value.directions.ncols() == 0 {
@@ -355,7 +409,7 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
     }
 
     fn expand_with(&self, theta: &[f64], is_summed: bool) -> Result<LikelihoodExpansion, EstimateError> {
-        let assembled = self.assemble(theta, true)?;
+        let assembled = self.assemble(theta, true, Scope::Measured)?;
         let p = self.layout().n_unknown;
         let is_diffuse = self.layout().start == StartMode::Diffuse;
         let mut total = LikelihoodValue { log_likelihood: 0.0, n_counted: 0, n_redundant: 0, start: Vec::new() };
@@ -412,7 +466,7 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
     /// # Errors
     /// As [`Likelihood::evaluate`].
     pub fn feedthrough(&self, theta: &[f64]) -> Result<Mat<f64>, EstimateError> {
-        let assembled = self.assemble(theta, false)?;
+        let assembled = self.assemble(theta, false, Scope::Measured)?;
         let measured = &assembled.jet.value.measured;
         let none = || Mat::zeros(measured.state.nrows(), 0);
         Ok(measured.inputs.first().cloned().unwrap_or_else(none))
@@ -423,7 +477,7 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
     /// # Errors
     /// As [`Likelihood::evaluate`].
     pub fn innovations(&self, theta: &[f64]) -> Result<Vec<Innovations>, EstimateError> {
-        let assembled = self.assemble(theta, false)?;
+        let assembled = self.assemble(theta, false, Scope::Measured)?;
         let options = RunOptions { with_record: true, ..RunOptions::default() };
         let mut all = Vec::new();
         for (at, start) in assembled.starts.iter().enumerate() {

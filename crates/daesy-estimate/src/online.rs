@@ -15,7 +15,8 @@ use faer::Mat;
 
 use crate::discretize::{ContinuousModel, discretize};
 use crate::error::EstimateError;
-use crate::kernel::{flat, semidefinite_factor, triangularize};
+use crate::filter::StepModel;
+use crate::kernel::{flat, matrix, semidefinite_factor, triangularize};
 use crate::likelihood::SemidefiniteInverse;
 use crate::start::StartState;
 use crate::state_space::StateSpace;
@@ -167,6 +168,20 @@ impl LinearFilter {
                 normal_matrix: Mat::zeros(q, q),
                 normal_vector: vec![0.0; q],
             },
+        }
+    }
+
+    /// Keeps steps that are discretized already; they have their lengths exactly.
+    pub(crate) fn keep(&mut self, lengths: &[f64], steps: &[StepModel]) {
+        let n = self.state.mean.len();
+        for (&length, step) in lengths.iter().zip(steps) {
+            let by_power = step.inputs.chunks_exact((n * self.n_inputs).max(1));
+            let mut inputs: Vec<Mat<f64>> = by_power.map(|g| matrix(g, n).to_owned()).collect();
+            if inputs.is_empty() {
+                inputs.push(Mat::zeros(n, 0));
+            }
+            let transition = matrix(&step.phi, n).to_owned();
+            self.kept.push(Stretch { length, transition, inputs, noise: step.noise.clone() });
         }
     }
 

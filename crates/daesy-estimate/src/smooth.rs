@@ -13,13 +13,11 @@
 use faer::Mat;
 
 use crate::descriptor::ParametricModel;
-use crate::discretize::{ContinuousModel, DiscreteModel, discretize};
 use crate::error::EstimateError;
-use crate::filter::RunData;
-use crate::kernel::semidefinite_factor;
-use crate::likelihood::{Likelihood, SemidefiniteInverse};
+use crate::filter::{FilterModel, RunData};
+use crate::kernel::{add_product, matrix};
+use crate::likelihood::{Likelihood, Scope, SemidefiniteInverse};
 use crate::online::{LinearFilter, Taken, dot, fed, is_seen, predicted_factor, times};
-use crate::state_space::StateSpace;
 
 /// Estimates of one experiment, `[signal][sample]`. Means and deviations are NaN where data do not determine them yet.
 #[derive(Clone, Debug, Default)]
@@ -49,50 +47,28 @@ struct Passed {
 
 /// Segments of an experiment that means and covariances are moved along.
 pub(crate) struct Road<'a> {
-    space: &'a StateSpace,
-    continuous: ContinuousModel,
+    model: &'a FilterModel,
     data: &'a RunData<'a>,
-    cache: Vec<Option<DiscreteModel>>,
 }
 
 impl<'a> Road<'a> {
-    pub(crate) fn new(space: &'a StateSpace, data: &'a RunData<'a>) -> Self {
-        let continuous = ContinuousModel {
-            dynamics: space.dynamics.clone(),
-            input: space.input.clone(),
-            intensity: space.intensity.clone(),
-        };
-        Self { space, continuous, data, cache: Vec::new() }
+    pub(crate) fn new(model: &'a FilterModel, data: &'a RunData<'a>) -> Self {
+        Self { model, data }
     }
 
-    /// Moves a mean and a factor of its covariance over a segment, and gives the transition.
-    pub(crate) fn advance(&mut self, mean: &mut Vec<f64>, factor: &mut Mat<f64>, segment: usize) -> Mat<f64> {
-        let experiment = self.data.experiment;
+    /// Moves a mean and a factor of its covariance over a segment.
+    pub(crate) fn advance(&self, mean: &mut Vec<f64>, factor: &mut Mat<f64>, segment: usize) {
         let n = mean.len();
-        let mut transition = Mat::identity(n, n);
         if let Some(step) = self.data.step_of[segment] {
-            if self.cache.len() <= step {
-                self.cache.resize(step + 1, None);
-            }
-            let length = experiment.segments[segment].length;
-            let discrete =
-                self.cache[step].get_or_insert_with(|| discretize(&self.continuous, length, experiment.degree));
-            transition = discrete.transition.clone();
-            let mut next = times(&transition, mean);
-            for (power, g) in discrete.inputs.iter().enumerate() {
-                let inputs = self.data.inputs_of(segment);
-                let u = &inputs[power * experiment.n_inputs..(power + 1) * experiment.n_inputs];
-                next.iter_mut().zip(times(g, u)).for_each(|(a, b)| *a += b);
-            }
+            let step = &self.model.steps[step];
+            let mut next = vec![0.0; n];
+            add_product(&mut next, &step.phi, mean);
+            add_product(&mut next, &step.inputs, self.data.inputs_of(segment));
             *mean = next;
-            let noise = semidefinite_factor(&discrete.covariance);
-            *factor = predicted_factor(&(&transition * &*factor), &noise);
+            *factor = predicted_factor(&(matrix(&step.phi, n) * &*factor), &step.noise);
         }
-        let kick = &experiment.segments[segment].kick;
-        if !kick.is_empty() {
-            mean.iter_mut().zip(times(&self.space.input, kick)).for_each(|(a, b)| *a += b);
-        }
-        transition
+        let kick = &self.data.experiment.segments[segment].kick;
+        add_product(mean, &self.model.input, kick);
     }
 }
 
@@ -102,7 +78,7 @@ impl<M: ParametricModel> Likelihood<'_, M> {
     /// # Errors
     /// As [`Likelihood::evaluate`].
     pub fn filter_at_start(&self, theta: &[f64], experiment: usize) -> Result<LinearFilter, EstimateError> {
-        let assembled = self.assemble(theta, false)?;
+        let assembled = self.assemble(theta, false, Scope::Whole)?;
         let start = &assembled.starts[experiment];
         Ok(LinearFilter::new(&assembled.jet.value, &assembled.coefficients.variances, &start.value))
     }
@@ -112,8 +88,13 @@ impl<M: ParametricModel> Likelihood<'_, M> {
     /// # Errors
     /// As [`Likelihood::evaluate`].
     pub fn estimate(&self, theta: &[f64]) -> Result<Vec<SignalEstimates>, EstimateError> {
-        let assembled = self.assemble(theta, false)?;
-        let space = &assembled.jet.value;
+        self.estimate_in(theta, Scope::Estimated)
+    }
+
+    /// The same with more or less of the state.
+    pub(crate) fn estimate_in(&self, theta: &[f64], scope: Scope) -> Result<Vec<SignalEstimates>, EstimateError> {
+        let assembled = self.assemble(theta, false, scope)?;
+        let space = assembled.space();
         let n = space.dynamics.nrows();
         let m = space.measured.state.nrows();
         let n_signals = space.estimated.state.nrows();
@@ -124,6 +105,7 @@ impl<M: ParametricModel> Likelihood<'_, M> {
             let width = (experiment.degree + 1) * experiment.n_inputs;
             let inputs_of = |segment: usize| &data.inputs[segment * width..(segment + 1) * width];
             let mut filter = LinearFilter::new(space, &assembled.coefficients.variances, &start.value);
+            filter.keep(self.lengths(), &assembled.filter.steps);
             let q = start.value.directions.ncols();
             let mut result = SignalEstimates {
                 times: experiment.times.clone(),
@@ -135,7 +117,7 @@ impl<M: ParametricModel> Likelihood<'_, M> {
             let advance = |filter: &mut LinearFilter, segment: usize| -> Mat<f64> {
                 let stretch = &experiment.segments[segment];
                 let (length, slack) = match data.step_of[segment] {
-                    Some(step) => (self.length(step), 0.0),
+                    Some(step) => (self.lengths()[step], 0.0),
                     None => (0.0, 0.0),
                 };
                 filter.advance(length, slack, inputs_of(segment), &stretch.kick)

@@ -25,6 +25,7 @@ use crate::descriptor::{Coefficients, FilterBlock, ModelLayout, StartMode, Start
 use crate::discretize::{ContinuousModel, stationary_covariance};
 use crate::error::EstimateError;
 use crate::free_start::FreeProjector;
+use crate::kernel::product;
 use crate::state_space::{StateSpace, StateSpaceJet};
 
 /// Mean, covariance and unknown directions of the first state; also a derivative of them.
@@ -99,7 +100,8 @@ struct IndependentRows {
     column_sizes: Vec<f64>,
     /// Size of the rates of the state, in its scaled units.
     rate: f64,
-    basis: Vec<Vec<f64>>,
+    /// Entries that are not zero: rows speak of few states.
+    basis: Vec<Vec<(usize, f64)>>,
 }
 
 /// Relative size below which a row on the state is rounding.
@@ -137,16 +139,15 @@ impl IndependentRows {
         }
         for _ in 0..2 {
             for known in &self.basis {
-                let along: f64 = known.iter().zip(&left).map(|(a, b)| a * b).sum();
-                left.iter_mut().zip(known).for_each(|(x, k)| *x -= along * k);
+                let along: f64 = known.iter().map(|&(at, k)| k * left[at]).sum();
+                known.iter().for_each(|&(at, k)| left[at] -= along * k);
             }
         }
         let after = norm(&left);
         if after <= threshold * before {
             return false;
         }
-        left.iter_mut().for_each(|x| *x /= after);
-        self.basis.push(left);
+        self.basis.push(left.iter().map(|x| x / after).enumerate().filter(|(_, x)| *x != 0.0).collect());
         true
     }
 }
@@ -234,30 +235,34 @@ impl StartPlan {
             return Err(EstimateError::NotFinite { what: "the state at the start".to_owned() });
         }
         let lu = rows.matrix.partial_piv_lu();
-        let t = lu.solve(Mat::<f64>::identity(n, n));
-        let mean: Vec<f64> = times(&t, &rows.values);
+        let solve = |values: &[f64]| -> Vec<f64> {
+            let x = lu.solve(Mat::from_fn(n, 1, |i, _| values[i]));
+            (0..n).map(|i| x[(i, 0)]).collect()
+        };
+        // Columns of T = R^-1.
+        let inverse =
+            |which: &[usize]| lu.solve(Mat::from_fn(n, which.len(), |i, j| f64::from(u8::from(i == which[j]))));
+        let mean: Vec<f64> = solve(&rows.values);
         self.check_implied(coefficients, space, inputs, &mean)?;
         let filters = filter_covariance(&layout.filters, coefficients, derivatives)?;
         let n_filter = self.conditions.iter().filter(|c| matches!(c, StartCondition::Filter(_))).count();
-        let t_filter = columns(&t, &(0..n_filter).collect::<Vec<_>>());
+        let t_filter = inverse(&(0..n_filter).collect::<Vec<_>>());
         let free = self.free(layout);
-        let value = StartState {
-            covariance: &t_filter * &filters[0] * t_filter.transpose(),
-            directions: columns(&t, &free),
-            mean,
-        };
+        let value =
+            StartState { covariance: &t_filter * &filters[0] * t_filter.transpose(), directions: inverse(&free), mean };
         let derivatives = (0..jet.derivatives.len())
             .map(|at| {
                 let d_rows = Rows::derivative(self, model, inputs, at);
                 let moved: Vec<f64> =
                     times(&d_rows.matrix, &value.mean).iter().zip(&d_rows.values).map(|(a, b)| b - a).collect();
-                let dt = -(&t * &d_rows.matrix * &t);
-                let dt_filter = columns(&dt, &(0..n_filter).collect::<Vec<_>>());
+                // dT = -T dR T
+                let dt = |columns: &Mat<f64>| -lu.solve(&d_rows.matrix * columns);
+                let dt_filter = dt(&t_filter);
                 let half = &dt_filter * &filters[0] * t_filter.transpose();
                 StartState {
-                    mean: times(&t, &moved),
+                    mean: solve(&moved),
                     covariance: &t_filter * &filters[at + 1] * t_filter.transpose() + &half + half.transpose(),
-                    directions: columns(&dt, &free),
+                    directions: dt(&value.directions),
                 }
             })
             .collect();
@@ -302,18 +307,18 @@ fn row_of(a: &Mat<f64>, row: usize) -> Vec<f64> {
     (0..a.ncols()).map(|j| a[(row, j)]).collect()
 }
 
-fn columns(a: &Mat<f64>, which: &[usize]) -> Mat<f64> {
-    Mat::from_fn(a.nrows(), which.len(), |i, j| a[(i, which[j])])
-}
-
 fn times(a: &Mat<f64>, x: &[f64]) -> Vec<f64> {
-    (0..a.nrows()).map(|i| (0..a.ncols()).map(|j| a[(i, j)] * x[j]).sum()).collect()
+    let mut sum = vec![0.0; a.nrows()];
+    for (column, x) in a.col_iter().zip(x) {
+        sum.iter_mut().zip(column.iter()).for_each(|(sum, a)| *sum += a * x);
+    }
+    sum
 }
 
 /// `c Q_s + b Q_s A`: what conditions say about the state.
 fn state_rows(rows: &StartRows, space: &StateSpace) -> Mat<f64> {
     let basis = &space.variables.state;
-    &rows.variables * basis + &rows.derivatives * (basis * &space.dynamics)
+    product(&rows.variables, basis) + product(&rows.derivatives, &product(basis, &space.dynamics))
 }
 
 /// `value - d u - sum over k of (c Z_k u^(k) + b Z_k u^(k+1)) - b Q_s B u`
@@ -412,9 +417,12 @@ impl Rows {
 /// The derivative of [`state_rows`].
 fn state_row_derivatives(rows: &StartRows, d_rows: &StartRows, space: &StateSpace, d_space: &StateSpace) -> Mat<f64> {
     let (basis, d_basis) = (&space.variables.state, &d_space.variables.state);
-    let rate = basis * &space.dynamics;
-    let d_rate = d_basis * &space.dynamics + basis * &d_space.dynamics;
-    &d_rows.variables * basis + &rows.variables * d_basis + &d_rows.derivatives * &rate + &rows.derivatives * &d_rate
+    let rate = product(basis, &space.dynamics);
+    let d_rate = product(d_basis, &space.dynamics) + product(basis, &d_space.dynamics);
+    product(&d_rows.variables, basis)
+        + product(&rows.variables, d_basis)
+        + product(&d_rows.derivatives, &rate)
+        + product(&rows.derivatives, &d_rate)
 }
 
 /// The derivative of [`state_values`].

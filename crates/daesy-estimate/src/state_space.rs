@@ -25,6 +25,7 @@ use faer::{Mat, MatRef};
 
 use crate::descriptor::{Coefficients, SignalRows, StartRows};
 use crate::error::{EstimateError, SignalRole, StructureChange};
+use crate::kernel::product;
 
 /// `signal = state x + sum over k of inputs[k] u^(k)`.
 #[derive(Clone, Debug)]
@@ -188,6 +189,12 @@ fn orientation(left: &Mat<f64>, right: &Mat<f64>, n_infinite: usize) -> f64 {
         if a.nrows() == 0 {
             return 1.0;
         }
+        let is_diagonal =
+            a.col_iter().enumerate().all(|(j, column)| column.iter().enumerate().all(|(i, x)| i == j || *x == 0.0));
+        if is_diagonal {
+            let sign = |i: usize| if a[(i, i)] == 0.0 { 0.0 } else { a[(i, i)].signum() };
+            return (0..a.nrows()).map(sign).product();
+        }
         // Rows of unit length keep the determinant within the range of doubles.
         let lengths: Vec<f64> = (0..a.nrows()).map(|i| a.row(i).norm_l2().max(f64::MIN_POSITIVE)).collect();
         let scaled = Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)] / lengths[i]);
@@ -237,19 +244,19 @@ impl Couplings {
 
     /// How the transformations move when `E` and `F` do.
     pub fn directions(&self, d_e: &Mat<f64>, d_f: &Mat<f64>) -> CouplingDirections {
-        let block = |p: &Mat<f64>, d: &Mat<f64>, q: &Mat<f64>| p * d * q;
+        let block = |p: &Mat<f64>, d: &Mat<f64>, q: &Mat<f64>| product(&product(p, d), q);
         let (e11, e12) = (block(&self.p_s, d_e, &self.q_s), block(&self.p_s, d_e, &self.q_a));
         let (e21, e22) = (block(&self.p_a, d_e, &self.q_s), block(&self.p_a, d_e, &self.q_a));
         let (f11, f12) = (block(&self.p_s, d_f, &self.q_s), block(&self.p_s, d_f, &self.q_a));
         let (f21, f22) = (block(&self.p_a, d_f, &self.q_s), block(&self.p_a, d_f, &self.q_a));
         let (a, nil) = (&self.a, &self.nilpotent);
-        let v12 = self.geometric(a, &f12 * nil - &e12, nil);
-        let v21 = self.geometric(nil, &e21 * a - &f21, a);
+        let v12 = self.geometric(a, product(&f12, nil) - &e12, nil);
+        let v21 = self.geometric(nil, product(&e21, a) - &f21, a);
         CouplingDirections {
-            d_dynamics: &f11 - &e11 * a,
-            d_nilpotent: &e22 - &f22 * nil,
-            u12: -&f12 - a * &v12,
-            u21: -&e21 - nil * &v21,
+            d_dynamics: &f11 - product(&e11, a),
+            d_nilpotent: &e22 - product(&f22, nil),
+            u12: -&f12 - product(a, &v12),
+            u21: -&e21 - product(nil, &v21),
             e11,
             f22,
             v12,
@@ -262,7 +269,7 @@ impl Couplings {
         let mut sum = start.clone();
         let mut term = start;
         for _ in 1..self.index {
-            term = left * &term * right;
+            term = product(&product(left, &term), right);
             sum += &term;
         }
         sum
@@ -292,8 +299,8 @@ impl Factors {
         let Couplings { index, p_s, p_a, q_s, q_a, nilpotent, .. } = &self.couplings;
         let CouplingDirections { e11, f22, d_dynamics, d_nilpotent, u12, u21, v12, v21 } =
             self.couplings.directions(&direction.e, &direction.f);
-        let d_qs = q_a * &v21;
-        let d_qa = q_s * &v12;
+        let d_qs = product(q_a, &v21);
+        let d_qa = product(q_s, &v12);
         // d(P_s b) and d(P_a b) for b = G and J.
         let finite = |b: &Mat<f64>, db: &Mat<f64>| {
             let (bs, ba) = (p_s * b, p_a * b);

@@ -193,9 +193,21 @@ pub(crate) fn times(a: &Mat<f64>, x: &[f64]) -> Vec<f64> {
     (0..a.nrows()).map(|i| (0..a.ncols()).map(|j| a[(i, j)] * x[j]).sum()).collect()
 }
 
+/// Rows from which on it pays to look whether a matrix is diagonal.
+pub(crate) const LARGE: usize = 64;
+
+/// Whether a matrix has no entries beside its diagonal.
+pub(crate) fn is_diagonal(a: MatRef<'_, f64>) -> bool {
+    a.col_iter().enumerate().all(|(j, column)| column.iter().enumerate().all(|(i, x)| i == j || *x == 0.0))
+}
+
 /// Solves `r x = b` with upper triangular `r`, in place.
 pub(crate) fn solve_upper(r: MatRef<'_, f64>, b: &mut Mat<f64>) {
-    if r.nrows() > 0 && b.ncols() > 0 {
+    if r.nrows() >= LARGE && is_diagonal(r) {
+        for column in b.col_iter_mut() {
+            column.iter_mut().enumerate().for_each(|(i, x)| *x /= r[(i, i)]);
+        }
+    } else if r.nrows() > 0 && b.ncols() > 0 {
         faer::linalg::triangular_solve::solve_upper_triangular_in_place(r, b.as_mut(), Par::Seq);
     }
 }

@@ -23,11 +23,12 @@
 //! [@vandooren1979], [@barton2002, sec. 4.1]
 
 use crate::dense::{
-    Vectors, block, clear_block, norm, permute_columns, permute_rows, pick_columns, rotate_columns, rotate_rows, svd,
+    LARGE, Vectors, block, clear_block, is_diagonal, norm, permute_columns, permute_rows, pick_columns, rotate_columns,
+    rotate_rows, svd,
 };
 use crate::error::PencilError;
 use crate::pivoted::{Clear, PivotedQr};
-use crate::rank::{RankDecision, RankQuestion, RankTolerance, decide};
+use crate::rank::{RankDecision, RankQuestion, RankTolerance, decide, describe};
 use faer::Mat;
 
 /// Noise in the leading block of `E`, relative to its norm. Eliminating variables by algebraic rows of size `p`
@@ -124,6 +125,17 @@ impl Reduction<'_> {
         let mut clear = Clear::of(&tolerance);
         clear.kept = clear.kept.max(self.noise.worst);
         let active = self.TE.as_ref().submatrix(0, 0, rows, cols);
+        if rows == cols && rows >= LARGE && is_diagonal(active) {
+            // Singular values can be read off, and the triangle is there already.
+            let smallest = (0..rows).fold(f64::INFINITY, |least, i| least.min(active[(i, i)].abs()));
+            if smallest > clear.kept * self.scale_e {
+                let values = vec![smallest; rows];
+                let decision = describe(&values, rows, rows, cols, self.scale_e, &tolerance, self.question());
+                self.is_triangular = true;
+                self.decisions.push(decision);
+                return Ok(Differential { rank: rows, smallest: decision.smallest_kept });
+            }
+        }
         if let Some(qr) = PivotedQr::of(active, self.scale_e, clear, &tolerance, self.question()) {
             let rank = qr.decision.rank;
             let is_last = rank == rows;

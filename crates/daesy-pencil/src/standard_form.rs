@@ -78,8 +78,8 @@ pub fn standard_form(system: &DescriptorSystem, options: &PencilOptions) -> Resu
     let input = Chain::new(&split, &system.input);
     let noise = Chain::new(&split, &system.disturbance);
     let n = system.pencil.n_variables();
-    let map = |h: &Mat<f64>| SignalMap {
-        state: h * split.finite_basis(),
+    let map = |h: &Mat<f64>, state: Mat<f64>| SignalMap {
+        state,
         input_terms: input.seen_by(h),
         disturbance_terms: noise.seen_by(h),
     };
@@ -88,9 +88,9 @@ pub fn standard_form(system: &DescriptorSystem, options: &PencilOptions) -> Resu
         dynamics: split.dynamics.clone(),
         input: split.finite_rows(&system.input),
         noise: split.finite_rows(&system.disturbance),
-        variables: map(&identity),
-        measured: map(&system.measured),
-        estimated: map(&system.estimated),
+        variables: map(&identity, split.finite_basis()),
+        measured: map(&system.measured, &system.measured * split.finite_basis()),
+        estimated: map(&system.estimated, &system.estimated * split.finite_basis()),
         split,
     })
 }
